@@ -27,7 +27,7 @@ from aether.hints import Any
 from aether.paths import project_root
 from aether.store import config
 from aether.store.files import files_ending, make_directory, write_whole
-from aether.store.snapshot import FileId, Snapshot, file_ids, load
+from aether.store.snapshot import DocumentIds, FileId, Snapshot, document_ids, file_id, journal_path, load
 from aether.store.spool import is_real, require_real
 from aether.text.tags import memory_block
 from aether.types import JsonObject
@@ -118,8 +118,9 @@ def _made_brief(place: Path, source: str, session: str, wide: Path | None) -> st
     from aether.memory.briefing import block, briefing
 
     _load_answers(place, block.JUDGED, block.FATES)
+    ids = document_ids(place)
     answered, compared, snapshot = len(block.JUDGED), len(block.FATES), load(place)
-    state = _state_of(place, snapshot.files, wide=wide)
+    state = _state_of(place, snapshot.files[0], ids, wide=wide)
     brief = briefing.briefing(**_asked(snapshot, source, session, wide))
     # Signals fade by the minute.
     if not signals.active_signals(snapshot.documents["pheromones"], now=now()):
@@ -190,13 +191,18 @@ def compaction_steering(home: Home, session: str = "", *, by: str = "queen") -> 
     return plain
 
 
-def _state_of(home: Path, files: tuple[FileId, ...], *, wide: Path | None) -> str:
-    """Return what a brief of `home` with these `files` depends on; "" if they were not read as a whole."""
-    if files[0] is None:
+def _state_of(home: Path, journal: FileId, ids: DocumentIds, *, wide: Path | None) -> str:
+    """Return what a brief of `home` with this journal and these documents depends on; "" if they were not read as a whole."""
+    if journal is None:
         return ""
     day = time.strftime("%Y-%m-%d", time.gmtime())
     budget, root = config.or_default(home).claude_brief_tokens, project_root(home)
-    return json.dumps([_code(), day, budget, root, files, wide and file_ids(wide)])
+    others = wide and (_journal_of(wide), document_ids(wide))
+    return json.dumps([_code(), day, budget, root, journal, ids, others])
+
+
+def _journal_of(home: Path) -> FileId:
+    return file_id(str(journal_path(home)))
 
 
 def _kept(home: Path, source: str, session: str, *, at: str, wide: Path | None) -> str | None:
@@ -208,7 +214,9 @@ def _kept(home: Path, source: str, session: str, *, at: str, wide: Path | None) 
         if path.is_symlink() or not is_real(str(home), DIRECTORY):
             return None
         kept = json.loads(regular.read(path))
-        if not kept["state"] or kept["state"] != _state_of(home, file_ids(home), wide=wide):
+        if not kept["state"] or kept["state"] != _state_of(
+            home, _journal_of(home), document_ids(home), wide=wide
+        ):
             return None
         return memory_block([str(line) for line in kept["lines"]], occasion=source, at=at)
     except (OSError, AetherError, ValueError, LookupError, TypeError, RecursionError):

@@ -20,7 +20,7 @@ from aether.hints import TYPE_CHECKING, Any, cast
 from aether.regular import sha256
 from aether.store import record_files, spool
 from aether.store.files import files_ending, locked, make_directory, storage_errors, write_whole
-from aether.store.snapshot import FileId, Snapshot
+from aether.store.snapshot import DocumentIds, Snapshot, document_ids
 from aether.store.spool import is_real, require_real
 from aether.tuples import TypedDict
 from aether.types import JsonObject
@@ -266,19 +266,21 @@ def add_injected(home: Path, session: str, ids: Sequence[str], *, once: str = ""
     return True
 
 
-def read_compared(home: Path) -> tuple[FileId, ...]:
-    """Return the ids of the documents that a prompt has compared with their checksums last."""
+def read_compared(home: Path) -> DocumentIds:
+    """Return the `document_ids` of the documents that a prompt has compared with their checksums last."""
     try:
         return tuple([one and tuple(one) for one in cast("list[Any]", _read_list(home, *COMPARED))])
     except TypeError:
         return ()
 
 
-def note_compared(snapshot: Snapshot) -> None:
-    """Let the next prompt, which reads the same files and changes none, not compare them again."""
-    ids = snapshot.files[1:]
-    settled = time.time_ns() - max((one[1] for one in ids if one), default=0) > SETTLED_NS
-    if settled and not snapshot.irregular:
+def note_compared(snapshot: Snapshot, before: DocumentIds) -> None:
+    """Let the next prompt, which reads the same files and changes none, not compare them again, unless `before` says so."""
+    ids = document_ids(snapshot.home)
+    if ids == before or snapshot.irregular or snapshot.files[1:] != tuple(one and one[:3] for one in ids):
+        return
+    # What was edited since it was read has changed just now.
+    if time.time_ns() - max((max(one[1], one[3]) for one in ids if one), default=0) > SETTLED_NS:
         with suppress(AetherError):  # at worst they are compared again
             _write_list(snapshot.home, *COMPARED, ids)
 

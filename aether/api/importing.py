@@ -12,12 +12,13 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from aether import regular
+from aether import clock, regular
 from aether.api import dedupe
 from aether.api.home import Home, counter_of, now, read
 from aether.api.working import prepare_handoff, store_entries
@@ -74,6 +75,8 @@ class Imported(NamedTuple):
     """Texts so long that only an extract is kept: file, line, characters."""
     skipped_copies: list[JsonObject]
     """Copies, at the start of sub-agents' transcripts, of conversations whose own transcript is imported: file, conversation, records."""
+    undated: list[JsonObject]
+    """Files that say no time, and that of their last change, which their items have; "" if it is not known: file, at."""
 
 
 class ImportInterrupted(KeyboardInterrupt):
@@ -127,6 +130,7 @@ class _Tally:
     preview: list[JsonObject] = field(default_factory=list)
     long: list[JsonObject] = field(default_factory=list)
     skipped: list[JsonObject] = field(default_factory=list)
+    undated: list[JsonObject] = field(default_factory=list)
     read: set[str] = field(default_factory=set)
     """The conversations whose own transcript was read."""
 
@@ -276,7 +280,7 @@ def _imported(files: int, tally: _Tally) -> Imported:
     return Imported(
         files, tally.records, tally.items, tally.known, tally.tokens, dict(sorted(tally.types.items())),
         sorted(tally.phases), tally.evicted, tally.bad, tally.revisions, tally.preview,
-        tally.long, tally.skipped,
+        tally.long, tally.skipped, tally.undated,
     )  # fmt: skip
 
 
@@ -330,13 +334,31 @@ def _records(
     def on_bad(bad: BadLine) -> None:
         tally.bad.append({"file": name, **bad._asdict()})
 
-    for record in read_records(file, format=format, on_bad=on_bad):
+    for record in _dated(read_records(file, format=format, on_bad=on_bad), file, name, tally):
         tally.records += 1
         tally.read.add("" if record.copied else record.session)
         if len(record.text) > LONG_LINE_CHARS:
             tally.long.append({"file": name, "line": record.line, "characters": len(record.text)})
         progress(tally.records, tally.items)
         yield record
+
+
+def _dated(records: Iterable[Record], file: Any, name: str, tally: _Tally) -> Iterator[Record]:
+    """Yield `records`, those without a time with that of the one before; without any, with that of the last change of the file."""
+    at, dated, record = _written(file), False, None
+    for record in records:
+        at, dated = record.time or at, dated or bool(record.time)
+        yield record if record.time else record._replace(time=at)
+    if record and not dated:
+        tally.undated.append({"file": name, "at": at})
+
+
+def _written(file: Any) -> str:
+    """Return the time of the last change of a file, which is no earlier than what it says; "" if it is not known."""
+    if isinstance(file, (str, os.PathLike)):
+        with suppress(OSError, OverflowError, ValueError):
+            return clock.stamp(min(now(), datetime.fromtimestamp(os.stat(file).st_mtime, UTC)))
+    return ""
 
 
 def _new_entries(captured: Iterable[Any], name: str, tally: _Tally, *, is_copy: bool) -> Iterator[JsonObject]:

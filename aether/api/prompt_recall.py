@@ -42,8 +42,7 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
     # A prompt does not wait for the drain: the spool is drained at the end of the turn.
     compared = hook_sessions.read_compared(place)
     snapshot = present(place, compared=compared)
-    if snapshot.files[1:] != compared:
-        hook_sessions.note_compared(snapshot)
+    hook_sessions.note_compared(snapshot, compared)
     memory = snapshot.documents["memory"]
     known = hook_sessions.read_injected(place, session)
     records = [record for record in lines.records(memory) if not _is_of(record, session)]

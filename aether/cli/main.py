@@ -188,8 +188,10 @@ def _failed(reason: BaseException, ask: Ask, *, as_data: bool) -> int:
         say("Interrupted. What was acknowledged is stored.")
         return INTERRUPTED
     if isinstance(reason, click.exceptions.NoArgsIsHelpError):
-        reason.show()
-        return reason.exit_code
+        if not as_data:
+            reason.show()
+            return reason.exit_code
+        reason = click.UsageError("Missing command.", reason.ctx)
     if isinstance(reason, click.ClickException):
         return _print_error(_usage(reason), ask, as_data=as_data, code=reason.exit_code)
     if isinstance(reason, OSError) and not isinstance(reason, AetherError):

@@ -162,7 +162,7 @@ def _restore(ask: Ask, exported: Any, *, dry_run: bool) -> int:
     done = admin.import_export(exported, dry_run=dry_run, home=place)
     data = Imported(
         1, sum(done.entries.values()), done.entries.get("items", 0), 0, 0, {}, [], [], [],
-        [done.revision] if done.revision else [], [], [], [],
+        [done.revision] if done.revision else [], [], [], [], [],
     )._asdict()  # fmt: skip
     verb = "would be restored" if dry_run else "restored"
     lines = [f"{pluralize(number, name)} {verb}." for name, number in done.entries.items()]
@@ -216,11 +216,25 @@ def _imported_lines(done: Imported, *, dry_run: bool) -> list[str | Table]:
         f"{pluralize(copy['records'], 'records')} in {copy['file']} skipped: copied from session {copy['conversation']}, whose own transcript is imported."
         for copy in done.skipped_copies
     ]
+    if done.undated:
+        lines.append(_undated_line(done.undated))
     if done.evicted:
         lines.append(
             f"{pluralize(len(done.evicted), 'items')} did not fit into working memory and went to the archive, where a search finds them."
         )
     return lines
+
+
+def _undated_line(undated: list[dict[str, Any]]) -> str:
+    """Return the line that says which files say no time, and how their items are dated."""
+    whose = undated[0]["file"] if len(undated) == 1 else pluralize(len(undated), "files")
+    days = sorted({each["at"][:10] for each in undated if each["at"]})
+    dated = (
+        f"by the last change of the file, {' to '.join(dict.fromkeys((days[0], days[-1])))}"
+        if days
+        else "today"
+    )
+    return f"No time is said in {whose}: dated {dated}."
 
 
 @click.command("export", cls=Command)

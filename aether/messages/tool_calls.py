@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -137,6 +137,7 @@ _NOT_PUSHED = lazy(
 )
 # The whole list of changed files: not filtered, and not that of some paths.
 _LISTS_CHANGES = lazy(r"git(?: -C (\S+))? status(?: (?:-s|-b|-sb|--short|--branch|--porcelain|--long))*")
+_AT_PLACE = lazy(r"git -C (\S+)")
 _ONLY_LISTS = lazy(r"git(?: -C \S+)? status(?: \S+)*")
 _LISTED_CHANGE = lazy(
     r"^(?:[ MADRCU?]{2}(?<!  ) |\t(?:modified|new file|deleted|renamed|both modified|typechange):\s+|\t)(?:.+ -> )?(\S.*?)\s*$",
@@ -220,7 +221,7 @@ _SCRIPT_PLACE = lazy(rf"""\bworkdir["']?\s*:\s*({_WRITTEN_OUT})""")
 _SLIP = lazy(
     r"\s*(?:<tool_use_error>|File has (?:not been read|been modified)|String to replace not found|Found \d+ matches of the string|"
     r"No changes to make|InputValidationError|Argument Validation Error|Sibling tool call|\[Request interrupted|Cancelled|"
-    r"The user doesn't want to|Claude requested permissions|Permission to use)"
+    r"The user doesn't want to|Claude requested permissions|Permission to use|Your proposed edit has introduced new syntax)"
 )
 
 _REFUSED = lazy(
@@ -935,6 +936,54 @@ def place_given(arguments: JsonObject) -> str:
     return given or (places.pop() if len(places) == 1 else "")
 
 
+def work_tree_of(base: str, others: Collection[str], command: str, paths: Collection[str], start: str) -> str:
+    """Return the directory of the work tree that a call is about, if git ran outside of `base`, the first one; "" for that.
+
+    `others` are those that are known. A call is about the place of its commands of git, else of the `paths` that it
+    edits, else that where its command runs; it starts in `start`. A directory above or below another is the same tree.
+
+    >>> work_tree_of("/srv/app", [], "cd ../lib && git add a.py", [], "/srv/app"), work_tree_of("/srv/app", [], "git add .", [], "/srv/app/web")
+    ('/srv/lib', '')
+    """
+    places = _git_places(command, start)
+    if not places and start and not paths:
+        places = {posixpath.normpath(posixpath.join(start, place_of(command)))}
+    about = {*places} if places else {*paths}
+    found = {next((one for one in others if _holds(one, place)), "") for place in about}
+    if places and found == {""} and len(places) == 1 and _git_steps(command):
+        (place,) = places
+        is_own = not place.startswith("/") or _holds(base, place) or _holds(place, base)
+        return "" if is_own or (place.startswith(_SCRATCH) and not base.startswith(_SCRATCH)) else place
+    return found.pop() if len(found) == 1 else ""
+
+
+def _git_places(command: str, start: str) -> set[str]:
+    """Return the directories in which the commands of git in `command` run; "" is one that is not known."""
+    where: str | None = start
+    found = set[str]()
+    for part in parts_of(command) if "git" in command else ():
+        where = moved_to(where, part)
+        if git_step(part):
+            named = _AT_PLACE.match(part.text)
+            found.add((moved_to(where, Part(f"cd {named[1]}", "", ())) if named else where) or "")
+    return found
+
+
+def _holds(directory: str, path: str) -> bool:
+    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
+
+
+def split_work_tree(tree: WorkTree, directory: str) -> WorkTree:
+    """Take the edits below `directory` out of `tree`, and return them as a work tree of their own."""
+    own = new_work_tree()
+    own["edited"] = [path for path in tree["edited"] if _holds(directory, path)]
+    if own["edited"]:
+        tree["edited"] = [path for path in tree["edited"] if path not in own["edited"]]
+        own["unchecked"], own["swaps"] = tree["unchecked"], {}
+        del own["untouched"]
+    return own
+
+
 def _record_branch(tree: WorkTree, command: str, output: str) -> None:
     for verb, words in [step for _, step in _git_steps(command)]:
         made = [name for flag, name in pairwise(words) if flag in _NEW_BRANCH]
@@ -1009,12 +1058,13 @@ def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) ->
         made = [re.sub(r"^[0-9a-f]{7,40} ", "", one) for one in made]
         tree["commit"] = ""  # each has another name now
     if any(verb in _MAKE_COMMITS for verb, _ in given):
-        made = made[:-1] if any(verb == "commit" and "--amend" in words for verb, words in given) else made
+        made = made[:-1] if amends_earlier(command) else made
         sure = found or not any(_takes_back(*step) for step in given)
         commits = any(_commits(*step) for step in given) and sure and not refused
         if commits and not found and is_quiet_commit(command, output):
             found = [("", said.partition("\n")[0]) for said in commit_messages(command)]
-        made = [*made, *(f"{name} {subject[:SUBJECT_CHARS]}".strip() for name, subject in found)]
+        lasting = without_amended(command, found)
+        made = [*made, *(f"{name} {subject[:SUBJECT_CHARS]}".strip() for name, subject in lasting)]
         if commits:
             tree["made"] = [path for path in tree.get("made", ()) if path in left]
             tree["edited"], tree["commit"] = left, found[-1][0] if found else ""
@@ -1063,8 +1113,34 @@ def is_quiet_commit(command: str, output: str) -> bool:
     >>> is_quiet_commit("git commit -qm Retry", ""), is_quiet_commit("git commit -m Retry", "nothing to commit")
     (True, False)
     """
-    commits = [words for verb, words in git_commands(command) if _commits(verb, words)]
-    return bool(commits) and all(map(_is_quiet, commits)) and not _NO_COMMIT.search(output)
+    commits = [(part, step[1]) for part in parts_of(command) if (step := git_step(part)) and _commits(*step)]
+    # An amend without a message has that of the commit before, which may be of another call.
+    said = all(_is_quiet(words) and ("--amend" not in words or message_of(part)) for part, words in commits)
+    return bool(commits) and said and not _NO_COMMIT.search(output)
+
+
+def _amends(command: str) -> list[bool]:
+    """Return for each commit of `command` whether it amends the one before."""
+    return ["--amend" in words for verb, words in git_commands(command) if _commits(verb, words)]
+
+
+def amends_earlier(command: str) -> bool:
+    """Return whether `command` amends a commit that it did not make itself.
+
+    >>> amends_earlier("git commit --amend -m 'Add a; b'"), amends_earlier("git commit -m A && git commit --amend -m B")
+    (True, False)
+    """
+    return _amends(command)[:1] == [True]
+
+
+def without_amended(command: str, made: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the commits that `command` `made` without those that it amended itself; all, if which they are is unknown.
+
+    >>> without_amended("git commit -m A && git commit --amend -m B", [("1a2b3c4", "A"), ("2b3c4d5", "B")])
+    [('2b3c4d5', 'B')]
+    """
+    amended = [*_amends(command)[1:], False]
+    return [one for at, one in enumerate(made) if len(made) != len(amended) or not amended[at]]
 
 
 def commit_messages(command: str) -> list[str]:
@@ -1079,7 +1155,7 @@ def commit_messages(command: str) -> list[str]:
 
 def _is_quiet(words: Sequence[str]) -> bool:
     flags = (_COMMIT_FLAGS.match(word) for word in words if not word.startswith("--"))
-    return "--amend" not in words and ("--quiet" in words or any(one and "q" in one[1] for one in flags))
+    return "--quiet" in words or any(one and "q" in one[1] for one in flags)
 
 
 def _rewrites(verb: str, words: Sequence[str]) -> bool:

@@ -36,7 +36,7 @@ from aether.paths import directory_name, inside, is_plain, own_file
 from aether.regular import sha256
 from aether.store import files, index_file, postings, recovery, spool
 from aether.text.regex import lazy
-from aether.text.words import terms
+from aether.text.words import run_terms, runs
 from aether.tuples import NamedTuple
 from aether.types import DETAILS, JsonObject
 
@@ -56,6 +56,9 @@ OLDER = ".json.gz"
 TITLE_CHARS = 50
 # Words of one conversation that the index holds: those of a long book.
 MOST_WORDS = 200_000
+# A longer text is cut piece by piece, because most of it may lie behind these words.
+_PIECE_CHARS = 1 << 20
+_SPACE = lazy(r"[ \n]")
 _NO_NAME = lazy(r"[^A-Za-z0-9_-]+")
 _MONTH = lazy(r"\d{4}/\d{2}", re.ASCII)
 # What a step or an archive file may name: archive files, and fuller forms in grace.
@@ -759,9 +762,26 @@ def _level(times: int, length: int) -> int:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the terms of a text in the form in which the index holds them."""
-    found = terms(text)
-    return [_plain(one) for one in (*found.words, *found.parts)[:MOST_WORDS]]
+    """Return the first `MOST_WORDS` terms of a text in the form in which the index holds them."""
+    found: list[str] = []
+    parts: list[str] = []
+    for run in _runs(text):
+        cut = run_terms(run)
+        found += cut.words
+        if len(found) >= MOST_WORDS:
+            break
+        parts += cut.parts
+    return [_plain(one) for one in (*found, *parts)[:MOST_WORDS]]
+
+
+def _runs(text: str) -> Iterator[str]:
+    """Yield the runs of a text, which is cut no further than they are taken."""
+    at = 0
+    while at < len(text):
+        space = _SPACE.search(text, at + _PIECE_CHARS)
+        end = space.start() if space else len(text)
+        yield from runs(text[at:end])
+        at = end
 
 
 def _plain(term: str) -> str:

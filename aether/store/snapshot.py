@@ -50,6 +50,7 @@ READ_WAIT_SECONDS = 0.002
 _OR_REPAIR = 'or run "aether doctor --repair": it keeps the edit aside until it is accepted.'
 
 FileId = tuple[int, int, int] | None
+DocumentIds = tuple[tuple[int, int, int, int] | None, ...]
 """Inode, time of change and size; None if there is no file."""
 
 
@@ -151,10 +152,10 @@ _CACHE: dict[Path, Snapshot] = {}
 REPLANNERS: list[Callable[[Mapping[str, Any], Entry], Change | None]] = []
 
 
-def load(home: Path, *, compared: tuple[FileId, ...] = ()) -> Snapshot:
+def load(home: Path, *, compared: DocumentIds = ()) -> Snapshot:
     """Return `home` as it is now.
 
-    If the ids of all documents are those that were `compared` with their checksums before, they are not again.
+    If `document_ids` are those of the documents that were `compared` with their checksums before, they are not again.
 
     Raises:
         NotFound: this is not a home.
@@ -227,6 +228,22 @@ def file_id(path: str) -> FileId:
 def file_ids(home: Path) -> tuple[FileId, ...]:
     """Return the ids of the journal and of every document of `home`."""
     return tuple(map(file_id, _paths(home)))
+
+
+def document_ids(home: Path) -> DocumentIds:
+    """Return what changes with every edit of a document of `home`, also one that leaves its size and sets its time back.
+
+    Not every change of it is an edit: a rename or a link changes it too.
+    """
+    return tuple([_id_and_change(path) for path in _paths(home)[1:]])
+
+
+def _id_and_change(path: str) -> tuple[int, int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size, found.st_ctime_ns
 
 
 def _follow(old: Snapshot) -> Snapshot | None:
@@ -302,7 +319,7 @@ def after_change(
     return after, entry
 
 
-def _read(home: Path, compared: tuple[FileId, ...] = ()) -> Snapshot:
+def _read(home: Path, compared: DocumentIds = ()) -> Snapshot:
     if not (home / "data").is_dir():
         raise NotFound("is not a home: it has no data/.", fix='Run "aether init" there.', where=str(home))
     if link := link_out_of(os.path.realpath(home)):
@@ -312,7 +329,7 @@ def _read(home: Path, compared: tuple[FileId, ...] = ()) -> Snapshot:
     for _ in range(READ_TRIES):
         before = file_ids(home)
         found = read_journal(home)
-        compare = before[1:] != compared
+        compare = not compared or document_ids(home) != compared
         files = {
             name: documents.read(documents.path_of(home, name), compare=compare) for name in documents.NAMES
         }

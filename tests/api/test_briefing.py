@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -12,7 +13,7 @@ from aether.api import compress as compressing
 from aether.api.compress import ingest_summary
 from aether.memory.briefing import block
 from aether.memory.briefing import briefing as making
-from aether.store import spool
+from aether.store import snapshot, spool
 from aether.store.files import locked
 from aether.text.cleaning import clean
 from tests import homes
@@ -226,6 +227,20 @@ def test_the_brief_of_an_unchanged_home_is_read_and_that_of_a_changed_one_is_mad
     briefing.session_brief(home, "startup", "s6")
     briefing.session_brief(home, "startup", "s7")
     assert made == ["startup"] * 2
+
+
+def test_a_brief_is_made_again_after_an_edit_in_place_of_the_same_size_and_time(home, monkeypatch):
+    aether.add_working_memory_item("Use SQLite for the cache.", "decision", home=home)
+    aether.fold(home=home)
+    assert "SQLite" in briefing.session_brief(home, "startup", "s1")
+    memory = home / "data" / "memory.json"
+    before = memory.stat()
+    with memory.open("r+b") as file:
+        file.write(memory.read_bytes().replace(b"SQLite", b"DuckDB"))
+    os.utime(memory, ns=(before.st_atime_ns, before.st_mtime_ns))
+    monkeypatch.setattr(snapshot, "_CACHE", {})  # as in the process of the next session
+
+    assert "DuckDB" in briefing.session_brief(home, "startup", "s2")
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"state": ""}', '{"state": 3, "lines": "x"}', "\xff"])

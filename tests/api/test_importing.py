@@ -55,6 +55,44 @@ def contents(home):
     return [each["content"] for each in memory(home)["working_memory"]["items"]]
 
 
+def test_what_says_no_time_has_that_of_the_last_change_of_its_file(home, tmp_path):
+    def talk(name, changed, *said):
+        path = transcript(
+            tmp_path, *({"role": "user", "content": text, **more} for text, more in said), name=name
+        )
+        os.utime(path, (changed, changed))
+        return path
+
+    older = talk("older.jsonl", 1_700_000_000, ("Never use tabs.", {}), ("Never use semicolons.", {}))
+    newer = talk("newer.jsonl", 1_710_000_000, ("Never use bare asserts.", {}))
+    copied = talk("copied.jsonl", 1_710_000_000, ("Never use prints.", {}))
+    later = talk("later.jsonl", 4_000_000_000, ("Never use globals.", {}))
+    dated = {"timestamp": "2024-05-01T10:00:00Z"}
+    partly = talk(
+        "partly.jsonl", 1_720_000_000, ("Never use goto.", dated), ("Never use recursion here.", {})
+    )
+
+    done = load(home, newer, copied, older, partly, later)
+
+    days = {
+        each["content"]: each["metadata"]["timestamp"][:10]
+        for each in memory(home)["working_memory"]["items"]
+    }
+    assert days.pop("Never use globals.") < "2096"  # no file was changed in the future
+    assert days == {
+        "Never use bare asserts.": "2024-03-09", "Never use prints.": "2024-03-09", "Never use tabs.": "2023-11-14",
+        "Never use semicolons.": "2023-11-14", "Never use goto.": "2024-05-01",
+        "Never use recursion here.": "2024-05-01",
+    }  # fmt: skip
+    assert [(each["file"], each["at"][:10]) for each in done.undated][:3] == [
+        ("newer.jsonl", "2024-03-09"), ("copied.jsonl", "2024-03-09"), ("older.jsonl", "2023-11-14"),
+    ]  # fmt: skip
+    assert "partly.jsonl" not in [each["file"] for each in done.undated]
+    brief = briefing.session_brief(home, "startup")
+    places = [brief.index(text) for text in ("prints", "asserts", "tabs")]
+    assert places == sorted(places)
+
+
 def test_items_of_a_transcript_are_stored(home, tmp_path):
     path = transcript(tmp_path, note(1, relevance_score=0.9), note(2))
 

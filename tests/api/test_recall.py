@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -181,6 +180,7 @@ def asked(place, monkeypatch):
     compared = []
     checksum = files.checksum
     monkeypatch.setattr(files, "checksum", lambda data: compared.append(data) or checksum(data))
+    monkeypatch.setattr(hook_sessions, "SETTLED_NS", 0)  # no test can set back when a file was edited
 
     def ask():
         compared.clear()
@@ -190,11 +190,11 @@ def asked(place, monkeypatch):
     return ask
 
 
-def folded(place, *, changed_at=1):
+def folded(place):
     add(place, DECISION)
     aether.fold(home=place)
     for path in (place / "data").glob("*.json"):
-        os.utime(path, (changed_at, changed_at))
+        os.utime(path, (1, 1))
 
 
 def test_a_prompt_compares_no_document_again_that_has_not_changed(place, asked):
@@ -219,8 +219,34 @@ def test_a_prompt_sees_an_edit_of_a_document_that_was_compared(place, asked):
     assert min(compared) >= 3
 
 
-def test_a_document_that_may_still_change_within_one_tick_is_compared_again(place, asked):
-    folded(place, changed_at=time.time())
+def test_a_prompt_sees_an_edit_in_place_of_the_same_size_and_time(place, asked):
+    folded(place)
+    before = asked()
+    path = place / "data" / "memory.json"
+    with path.open("r+b") as file:
+        file.seek(path.read_bytes().index(b"five attempts"))
+        file.write(b"nine attempts")
+    os.utime(path, (1, 1))
+
+    said, compared = asked()
+
+    assert before[1] == 3
+    assert compared >= 3
+    assert "nine attempts" in said
+
+
+def test_a_record_of_compared_documents_of_an_earlier_release_is_made_again(place, asked):
+    folded(place)
+    asked()
+    [path] = (place / "hooks" / "compared").iterdir()
+    path.write_text(json.dumps([one and one[:3] for one in json.loads(path.read_text())]))
+
+    assert [compared for _, compared in (asked(), asked())] == [3, 0]
+
+
+def test_a_document_that_may_still_change_within_one_tick_is_compared_again(place, asked, monkeypatch):
+    monkeypatch.setattr(hook_sessions, "SETTLED_NS", 10**12)
+    folded(place)
 
     assert [compared for _, compared in (asked(), asked())] == [3, 3]
 

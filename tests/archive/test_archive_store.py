@@ -20,6 +20,7 @@ from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInp
 from aether.schemas import check
 from aether.store import archive_steps, archive_store, commit, conversations, doctor, index_file
 from aether.store.files import locked
+from aether.text import words
 from tests import homes
 from tests.archive.talks import SECRET, WORDS, add, levels, said, talk
 from tests.tables import rows
@@ -657,3 +658,22 @@ def test_a_file_of_the_archive_names_no_other_as_its_fuller_form(tmp_path, file)
     doctor.repair(home, now=LATER)
 
     assert levels(home) == {"other": "full"}
+
+
+def test_a_text_is_read_no_further_than_to_the_words_that_the_index_holds(monkeypatch):
+    read = []
+    monkeypatch.setattr(archive_store, "_PIECE_CHARS", 40)
+    monkeypatch.setattr(archive_store, "runs", lambda text: read.append(text) or words.runs(text))
+    long = " ".join(f"getUser{number} fails" for number in range(500))
+
+    whole = archive_store.words_of(long)
+    assert "".join(read) == long
+    found = words.terms(long)
+    assert whole == [*found.words, *found.parts]
+
+    read.clear()
+    monkeypatch.setattr(archive_store, "MOST_WORDS", 20)
+    assert archive_store.words_of(long) == whole[:20]
+    assert len("".join(read)) < 300
+    monkeypatch.setattr(archive_store, "MOST_WORDS", 1010)
+    assert archive_store.words_of(long) == whole[:1010]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 
@@ -105,6 +106,21 @@ def test_what_a_sub_agents_rollout_repeats_of_another_is_said_to_be_skipped(here
     assert said in shown(capsys, "import", "child.jsonl", "main.jsonl").out
     again = json.loads(shown(capsys, "import", "child.jsonl", "main.jsonl", "--json").out)
     assert again["skipped_copies"] == [{"file": "child.jsonl", "conversation": "main", "records": 1}]
+
+
+def test_an_import_says_how_files_without_times_are_dated(here, capsys, tmp_path):
+    for name, changed in (("one", 1_700_000_000), ("two", 1_710_000_000)):
+        path = tmp_path / f"{name}.md"
+        path.write_text(f"Never use {name} tabs.\n")
+        os.utime(path, (changed, changed))
+
+    one = shown(capsys, "import", "one.md", "--dry-run").out
+    both = shown(capsys, "import", "one.md", "two.md", "--dry-run").out
+
+    assert one.endswith("No time is said in one.md: dated by the last change of the file, 2023-11-14.\n")
+    assert (
+        "No time is said in 2 files: dated by the last change of the file, 2023-11-14 to 2024-03-09." in both
+    )
 
 
 def test_an_import_that_is_interrupted_says_what_is_stored(here, capsys, monkeypatch, tmp_path):

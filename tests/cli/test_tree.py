@@ -152,6 +152,24 @@ def test_a_wrong_option_is_a_usage_error_of_its_command(capsys, options, what):
         require("error", shown.out)
 
 
+def test_a_group_without_a_verb_is_a_usage_error_as_json_and_shows_its_help_otherwise(capsys):
+    groups = [
+        name
+        for name, command in COMMANDS
+        if isinstance(command, click.Group) and not command.invoke_without_command
+    ]
+    assert groups
+    for name in groups:
+        for words in (["--json", *name.split()], [*name.split(), "--json"]):
+            assert main(words) == 2, words
+            error = json.loads(capsys.readouterr().out)["error"]
+            assert (error["where"], error["what"]) == (f"aether {name}", "Missing command."), words
+
+        assert main(name.split()) == 2
+        shown = capsys.readouterr()
+        assert (shown.out, shown.err[:6]) == ("", "Usage:"), name
+
+
 def test_there_is_a_schema_for_each_command_and_for_nothing_else():
     wanted = {name.replace(" ", "-") for name in stage.NAMES} | {"error"}
 

@@ -1210,6 +1210,32 @@ def test_a_commit_that_was_amended_is_no_account():
     assert names(commit("2b2b2b2", 5), amended, commit("1a1a1a1", 4)) == ["2b2b2b2 Add retries"]
 
 
+def test_of_a_chain_of_amended_commits_the_last_one_is_an_account():
+    def commit(name, day):
+        return item(
+            f"[main {name}] Add retries\n\nAdd retries\n\nThe webhook now retries five times instead of failing.",
+            "outcome", day=day, role="commit", evidence="machine", conversation="c",
+        )  # fmt: skip
+
+    def ran(command, day):
+        return item(f"Ran `{command}`: [main 9d9d9d9] Add retries", "command", day=day, conversation="c")
+
+    def names(*items):
+        return [one.paragraphs[0].text for one in standing.accounts(items)]
+
+    second, third = ran("git commit --amend -m 'Add one; more'", 5), ran("git commit --amend -m two", 6)
+    before = [commit("1a1a1a1", 4), commit("0a0a0a0", 3)]
+    # A command and the message of its commit have one time: either may come first.
+    for chain in (
+        [third, commit("3c3c3c3", 6), second, commit("2b2b2b2", 5)],
+        [commit("3c3c3c3", 6), third, commit("2b2b2b2", 5), second],
+    ):
+        assert names(*chain, *before) == ["3c3c3c3 Add retries", "0a0a0a0 Add retries"]
+    # It amended what it made itself.
+    both = ran("git commit -m one && git commit --amend -m two", 5)
+    assert names(both, *before) == ["1a1a1a1 Add retries", "0a0a0a0 Add retries"]
+
+
 @rows(
     ("said", "state"),
     [

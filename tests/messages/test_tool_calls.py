@@ -642,6 +642,22 @@ def test_looking_around_is_no_failure():
         ),
         (
             [
+                ([], "git commit -m one", "[main 1a2b3c4] Read quoted fields"),
+                (
+                    [],
+                    "git commit -m two && git commit --amend -m 'Close the file'",
+                    "[main 2b3c4d5] Close it\n[main 3c4d5e6] Close the file",
+                ),
+                ([], "git commit -q --amend -m 'Close the file twice'", ""),
+            ],
+            [
+                "Nothing was pushed in this conversation.",
+                "The branch is main.",
+                "Commits, the newest first: Close the file twice; 1a2b3c4 Read quoted fields.",
+            ],
+        ),
+        (
+            [
                 ([], "git commit -m one", "[x 1a2b3c4] Read quoted fields"),
                 ([], "git rebase main", "Successfully rebased and updated refs/heads/x."),
             ],

@@ -88,7 +88,6 @@ _ONLY_CHECKS = lazy(
 )
 _CHECKS = lazy(r"(?:(?<=py)|\b)(test|lint|build|check)")
 BEGUN = "an edit followed"
-_AMENDS = lazy(r"\bgit\b[^;&|`]*\bcommit\b[^;&|`]*--amend\b", needs=("--amend",))
 ISSUE = lazy(r"https://\S+/issues/\d+")
 
 
@@ -162,14 +161,18 @@ def accounts(items: Sequence[Item]) -> list[Account]:
 
 def _amended(items: Iterable[Item]) -> set[str]:
     """Return the ids of the commits that were amended since; `items` are the newest first."""
+    from aether.messages.tool_calls import amends_earlier
+
     found: set[str] = set()
-    at = ""
+    amends: list[str] = []  # the times of those whose commit before is not found yet, the newest first
     for item in items:
-        if item["type"] == "command" and _AMENDS.search(item["content"]):
-            at = item["metadata"]["timestamp"]
-        elif item["metadata"].get("role") == "commit" and item["metadata"]["timestamp"] < at:
+        at = item["metadata"]["timestamp"]
+        if item["type"] == "command" and "--amend" in item["content"]:
+            amends += [at for ran in _SPAN.findall(item["content"])[:1] if amends_earlier(ran)]
+        # One of the same time is that which the amend made.
+        elif item["metadata"].get("role") == "commit" and amends and at < amends[0]:
             found.add(item["id"])
-            at = ""
+            amends.pop(0)
     return found
 
 

@@ -11,6 +11,7 @@ An item is a note that somebody already made, `{content, type, relevance_score, 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -33,6 +34,22 @@ _FUNCTION = lazy(r"<function=(\w+)>(.*?)(?:</function>|\Z)", re.DOTALL)
 _PARAMETER = lazy(r"<parameter=(\w+)>(.*?)</parameter>", re.DOTALL)
 _ANSWER = lazy(r"\s*(?:<returncode>|<output>|observation:|execution result|diff --git )", re.IGNORECASE)
 _SHOWN_TURN = lazy(r"^(user|assistant|tool|system): ", re.MULTILINE)
+# What SWE-agent writes below each answer.
+_OPEN_FILE = lazy(
+    r"^\(Open file: (.+)\)\r?\n\(Current directory: (.+)\)", re.MULTILINE, needs=("(Open file: ",)
+)
+_EDITED_LINES = lazy(r"edit \d+:\d+\s*\n(.*?)\s*(?:\nend_of_edit\s*)?", re.DOTALL)
+# The commands by which it changes a file, with the names of their arguments, and those of others for the texts.
+_EDITOR = {"create": ("filename",), "edit": ("search", "replace"), "insert": ("text",)}
+_EDIT_TEXTS = {
+    "search": "old_string",
+    "replace": "new_string",
+    "replacement_text": "new_string",
+    "text": "new_string",
+}
+# How the answer to one starts that was done.
+_EDITED = ("[File: ", "File updated", "Text replaced")
+_NO_FILE = "n/a"
 # About a printed page.
 PARAGRAPH_CHARS = 4_000
 _FENCE = lazy(r"\s*(```|~~~)")
@@ -74,7 +91,7 @@ def records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_lin
         for reason in _strays(value):
             on_bad(BadLine(number, reason))
         for conversation in conversations(value):
-            yield from _conversation(number, conversation)
+            yield from _with_open_files(_conversation(number, conversation))
 
 
 def _strays(value: Any) -> Iterator[str]:
@@ -173,6 +190,61 @@ def _conversation(number: int, conversation: ChatConversation) -> Iterator[Recor
             summary = position in conversation.boundaries and record.kind == "user"
             yield record._replace(part=part, kind="summary" if summary else record.kind)
             part += 1
+
+
+def _with_open_files(records: Iterable[Record]) -> Iterator[Record]:
+    """Yield the records of a conversation; edits of SWE-agent name no file, and get the one that was open, as other agents' have it."""
+    opened = directory = ""
+    edits: set[str] = set()
+    for record in records:
+        if record.kind == "call" and directory:
+            named = _named_edit(record, _below(directory, opened))
+            edits |= {record.call_id} if named is not record else set()
+            yield named
+            continue
+        failed = record.is_error
+        if record.kind == "result" and record.call_id in edits:
+            edits.remove(record.call_id)
+            failed = not record.text.lstrip().startswith(_EDITED)
+        if states := _OPEN_FILE.findall(record.text) if record.kind in ("user", "result") else ():
+            opened, directory = states[-1]
+        yield record._replace(is_error=failed)
+
+
+def _below(directory: str, path: str) -> str:
+    return "" if path == _NO_FILE else path.removeprefix(f"{directory.rstrip('/')}/")
+
+
+def _named_edit(call: Record, opened: str) -> Record:
+    """Return a `call` of SWE-agent that creates or edits a file with its path and texts; another one as it is."""
+    tool, given = call.tool, call.arguments
+    if tool == "shell":
+        tool, given = _typed_edit(as_text(given.get("command")))
+    if tool not in _EDITOR or "path" in given:
+        return call
+    if tool == "create":
+        path, texts = as_text(given.get("filename")), {"content": ""}
+    else:
+        texts = {new: as_text(given[name]) for name, new in _EDIT_TEXTS.items() if name in given}
+        path, texts = opened, {"new_string": "", **texts}
+    return call._replace(tool=tool, arguments={"path": path, **texts}) if path else call
+
+
+def _typed_edit(command: str) -> tuple[str, JsonObject]:
+    r"""Return the tool and the arguments that a `command` of SWE-agent means; empty if it is one of the shell.
+
+    >>> _typed_edit("edit 2:3\nx = 1\nend_of_edit"), _typed_edit("edit 'x = 1' 'x = 2'"), _typed_edit("create a.py")
+    (('edit', {'replacement_text': 'x = 1'}), ('edit', {'search': 'x = 1', 'replace': 'x = 2'}), ('create', {'filename': 'a.py'}))
+    """
+    verb, _, rest = command.partition(" ")
+    if verb not in _EDITOR:
+        return "", {}
+    if lines := _EDITED_LINES.fullmatch(command):
+        return verb, {"replacement_text": lines[1]}
+    try:
+        return verb, dict(zip(_EDITOR[verb], shlex.split(rest), strict=False))
+    except ValueError:  # a quotation without an end
+        return verb, {}
 
 
 def _line(head: Record, value: JsonObject, before: _Before) -> tuple[list[Record], _Before]:

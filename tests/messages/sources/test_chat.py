@@ -11,6 +11,7 @@ from aether.messages.sources.chat import (
     paragraph_records,
     records,
 )
+from aether.messages.tool_calls import file_changes
 from tests.tables import rows
 
 
@@ -326,3 +327,57 @@ def test_an_item_that_cannot_be_stored_is_reported_with_its_line(item):
 def test_messages_and_transcript_lines_are_no_items():
     assert not is_item({"content": "hi", "type": "x", "role": "user"})
     assert not is_item([])
+
+
+def test_an_edit_of_swe_agent_is_of_the_file_that_is_open():
+    def state(file, text):
+        return f"{text}\n(Open file: {file})\n(Current directory: /srv/app)\nbash-$"
+
+    def typed(action, file, text):
+        return [
+            {"role": "assistant", "content": f"Now.\n```\n{action}\n```", "action": action, "agent": "main"},
+            {"role": "user", "content": state(file, text), "agent": "main"},
+        ]
+
+    def called(name, given, file, text):
+        call = {"id": f"c{name}", "function": {"name": name, "arguments": json.dumps(given)}}
+        return [
+            {"role": "assistant", "content": "Now.", "tool_calls": [call], "message_type": "action"},
+            {"role": "tool", "content": state(file, text), "tool_call_ids": [f"c{name}"]},
+        ]
+
+    history = [
+        {"role": "user", "content": state("n/a", "Fix the port."), "agent": "main"},
+        *typed("edit 1:1\nx = 1\nend_of_edit", "n/a", "No file open."),
+        *typed("create check.py\n", "/srv/app/check.py", "[File: check.py (1 lines total)]\n1:"),
+        *typed(
+            "edit 1:1\nimport port\n\nassert port\nend_of_edit\n", "/srv/app/check.py", "File updated. Look."
+        ),
+        *typed("edit 'port' 'it\\'s'", "/srv/app/check.py", "Your proposed edit has introduced new syntax"),
+        *typed("open src/port.py", "/srv/app/src/port.py", "[File: src/port.py (9 lines total)]\n1:"),
+        *typed("edit 'PORT = 80' 'PORT = 8080'", "/srv/app/src/port.py", "Text replaced. Look."),
+        *typed("rm check.py", "/srv/app/src/port.py", ""),
+        *called("create", {"filename": "/etc/port"}, "/etc/port", "[File: /etc/port (1 lines total)]\n1:"),
+        *called("insert", {"text": "8080"}, "/etc/port", "[File: /etc/port (2 lines total)]\n1:"),
+        *called(
+            "edit",
+            {"replacement_text": "80", "start_line": 1, "end_line": 1},
+            "/etc/port",
+            "File updated. Look.",
+        ),
+    ]
+
+    found = [*chat.records([(1, {"trajectory": [], "history": history})])]
+
+    failed = {one.call_id for one in found if one.kind == "result" and one.is_error}
+    calls = [one for one in found if one.kind == "call" and one.call_id not in failed]
+    changes = [
+        change
+        for one in calls
+        for change in file_changes(one.arguments, str(one.arguments.get("command", "")))
+    ]
+    assert [(change.action, change.path) for change in changes] == [
+        ("created", "check.py"), ("changed", "check.py"), ("changed", "src/port.py"), ("deleted", "check.py"),
+        ("created", "/etc/port"), ("changed", "/etc/port"), ("changed", "/etc/port"),
+    ]  # fmt: skip
+    assert [change.first for change in changes[1:3]] == ["import port", "PORT = 8080"]
