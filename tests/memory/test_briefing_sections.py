@@ -1172,8 +1172,14 @@ def test_a_check_that_failed_since_or_worked_again_replaces_its_older_run():
         "`make test` failed: 1 failed\nWorked as `make -k test` after `npm i`: 12 passed", "solution", day=3
     )
 
-    assert [texts(commands_run([newer, passed])) for newer in (failed, worked, quiet, other)] == [
-        [], ["Ran `make test`: 12 passed"], ["Ran `make test`"], [],
+    part = item(
+        "`make lint && make test` failed: 1 failed\nPart of it worked as `make test`: 12 passed",
+        "solution",
+        day=3,
+    )
+
+    assert [texts(commands_run([newer, passed])) for newer in (failed, worked, quiet, other, part)] == [
+        [], ["Ran `make test`: 12 passed"], ["Ran `make test`"], ["Ran `make -k test`: 12 passed"], ["Ran `make test`: 12 passed"],
     ]  # fmt: skip
 
 

@@ -518,6 +518,10 @@ _RAN = lazy(r"Ran `(.+?)`(?: \(\d+ runs\))?(?:: (?P<said>.*))?", re.DOTALL)
 _WORKED = lazy(
     r"`(.+?)` failed(?: \d+ times)?: .*\nWorked (?:after|when) [^\n]*?(?:: (?P<said>[^\n]*)|\.)", re.DOTALL
 )
+_WORKED_AS = lazy(
+    r"`.+?` failed(?: \d+ times)?: .*\n(?:Part of it worked|Worked) as `([^`\n]+)`(?: [^\n]*?)?(?:: (?P<said>[^\n]*)|\.)",
+    re.DOTALL,
+)
 _FAILED = lazy(r"`(.+?)` failed((?: \d+ times)?): (.*)", re.DOTALL)
 _CHECK = lazy(
     r"(?:\b|_)(?:test\w*|pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright|pre-commit|check|lint\w*|golangci-lint|mypy|ruff|tsc|eslint|build|vet|compile|clippy|verify|ci|make|run|npm|cargo|gradle|mvn)\b"
@@ -619,7 +623,9 @@ def commands_run(items: Iterable[Item], *, silent: bool = True) -> list[Line]:
     checks = MOST_CHECKS
     held = (item for item in items if item["type"] in RUNS and not item["metadata"].get("protected"))
     for item, _ in zip(held, range(LOOKED_AT), strict=False):
-        run = _RAN.fullmatch(item["content"]) or _WORKED.fullmatch(item["content"])
+        run = next(
+            (hit for form in (_RAN, _WORKED, _WORKED_AS) if (hit := form.fullmatch(item["content"]))), None
+        )
         failed = None if run else _FAILED.fullmatch(item["content"])
         parts = effective_parts((run or failed or [""])[1]) if run or failed else []
         known = without_flags(parts) or {_call(item["content"])}
@@ -635,7 +641,7 @@ def commands_run(items: Iterable[Item], *, silent: bool = True) -> list[Line]:
         if quiet or over or (tree and parts and all(map(_IN_TREE.match, parts))):
             continue
         note = _when(item, edited, trees) if is_check else ""
-        programs = _checks_in(parts) if is_check and not silent else set[str]()
+        programs = _checks_in(parts) if is_check else set[str]()
         if programs and programs <= checked and note == BEFORE_EDIT:
             continue
         checked |= programs

@@ -28,6 +28,11 @@ _HEADER_CHARS = 400
 _SPAWNED = "You are the newly spawned agent."
 _COPIED_WITHIN = timedelta(seconds=1)
 _RUNNING = lazy(r"^Process running with session ID (\d+)", re.MULTILINE)
+_SCRIPT_RUNNING = lazy(r"\AScript running with cell ID (\d+)")
+# A script prints how a command ran as an object: one that goes on has a session and no exit code.
+_ANSWERS = lazy(r'^\{"chunk_id":(?:[^"\n]|"(?!output")[^"\n]*")*', re.MULTILINE)
+_SESSION = lazy(r'"session_id":\s*(\d+)')
+_WAITS = lazy(r"""\btools\.write_stdin\(\s*\{\s*["']?session_id["']?\s*:\s*["']?(\d+)""")
 # What Codex says above an output: how the command ran.
 HEADER = lazy(
     r"\A(?:(?:Script (?:completed|failed)|Chunk ID|Wall time|Process |Exit code|Original token count|Total output lines).*\n)+Output:\n"
@@ -102,20 +107,40 @@ def _item(head: Record, payload: JsonObject, running: _Running) -> Iterator[Reco
                 yield record._replace(part=position, message_id=as_text(payload.get("id")))
         case "function_call" | "custom_tool_call" | "local_shell_call":
             arguments = as_arguments(payload.get("arguments", payload.get("input", payload.get("action"))))
-            waited = running.commands.get(str(arguments.get("session_id", "")))
+            waited = next(filter(None, map(running.commands.get, _waited_for(arguments))), "")
             if waited:
                 put_bounded(running.waits, call_id, waited, most=_REMEMBERED_COMMANDS)
             else:
                 name = as_text(payload.get("name")) or "shell"
                 yield head._replace(kind="call", tool=name, arguments=arguments, call_id=call_id)
         case "function_call_output" | "custom_tool_call_output" | "local_shell_call_output":
+            waits = call_id in running.waits
             call_id = running.waits.pop(call_id, call_id)
             output = content_text(payload.get("output"))
-            process = _RUNNING.search(output[:_HEADER_CHARS])
-            if process:
-                put_bounded(running.commands, process[1], call_id, most=_REMEMBERED_COMMANDS)
-            else:
+            left = _left_running(output, waits=waits)
+            for name in left:
+                put_bounded(running.commands, name, call_id, most=_REMEMBERED_COMMANDS)
+            if not left:
                 yield head._replace(kind="result", call_id=call_id, **_answer(output))
+
+
+def _waited_for(arguments: JsonObject) -> list[str]:
+    """Return the names of the running commands that a call only waits for."""
+    script = as_text(arguments.get("input"))
+    polled = [] if "tools.exec_command" in script else _WAITS.findall(script)
+    cell = [f"cell {arguments['cell_id']}"] if "cell_id" in arguments else []
+    return [str(arguments.get("session_id", "")), *cell, *polled]
+
+
+def _left_running(output: str, *, waits: bool) -> list[str]:
+    """Return the names of the commands that go on after `output`; none if any has ended, unless the call only `waits`."""
+    if process := _RUNNING.search(output[:_HEADER_CHARS]):
+        return [process[1]]
+    if cell := _SCRIPT_RUNNING.match(output):
+        return [f"cell {cell[1]}"]
+    found = [_SESSION.search(one) for one in _ANSWERS.findall(output)] if output.startswith("Script ") else []
+    left = [one[1] for one in found if one]
+    return left if waits or len(left) == len(found) else []
 
 
 def _answer(text: str) -> JsonObject:

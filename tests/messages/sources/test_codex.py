@@ -62,6 +62,38 @@ def test_a_command_that_keeps_running_answers_when_it_is_waited_for():
     ]
 
 
+def script(call_id, text):
+    return item("custom_tool_call", name="exec", call_id=call_id, input=text)
+
+
+def shown(call_id, *answers, head="Script completed\nWall time 1 seconds\nOutput:\n"):
+    chunks = [json.dumps({"chunk_id": "a", **one}, separators=(",", ":")) for one in answers]
+    return answer(call_id, [{"type": "input_text", "text": text} for text in (head, *chunks)])
+
+
+def test_a_script_that_keeps_running_answers_when_it_is_waited_for():
+    both = 'await Promise.all([tools.exec_command({cmd:"make test"}), tools.exec_command({cmd:"make lint"})])'
+    waits = "await tools.write_stdin({session_id:91, chars:''}); await tools.write_stdin({session_id: 20})"
+    found = read(
+        script("c1", both),
+        shown("c1", {"session_id": 91, "output": "a warning"}, {"session_id": 20, "output": ""}),
+        script("c2", waits),
+        answer("c2", "Script running with cell ID 18\nWall time 11 seconds\nOutput:\n"),
+        item("function_call", name="wait", call_id="c3", arguments='{"cell_id": "18"}'),
+        shown("c3", {"session_id": 91, "output": "ok a"}, {"exit_code": 0, "output": ""}),
+        script("c4", "const r = await tools.write_stdin({'session_id': 91})"),
+        shown("c4", {"exit_code": 0, "output": "ok b"}),
+        # It runs another command, too.
+        script("c5", f"{waits}; {both}"),
+        shown("c5", {"exit_code": 0, "output": "'session_id': 91 is over"}),
+    )
+
+    assert [(record.kind, record.call_id, record.text) for record in found] == [
+        ("call", "c1", ""), ("result", "c1", "ok b"),
+        ("call", "c5", ""), ("result", "c5", "'session_id': 91 is over"),
+    ]  # fmt: skip
+
+
 def test_a_patch_is_the_input_of_its_call():
     [call] = read(item("custom_tool_call", name="apply_patch", call_id="c", input="*** Begin Patch\n"))
 
@@ -84,7 +116,8 @@ def test_the_answers_of_old_rollouts_are_unwrapped():
         ("Script completed", ["ok\n"], "ok", False),
         ("Script failed", ["TypeError: x"], "TypeError: x", True),
         ("Script completed", ["", {"exit_code": 1, "output": "FAIL"}, {"exit_code": 0, "output": "ok"}], "FAIL\nok", True),
-        ("Script completed", [{"session_id": 7, "output": "Press Enter"}], "Press Enter", False),
+        # The build goes on, and the commit is known already.
+        ("Script completed", [{"session_id": 7, "output": "built"}, {"exit_code": 0, "output": "[main 1a2b3c4] x"}], "built\n[main 1a2b3c4] x", False),
     ],
 )  # fmt: skip
 def test_the_answer_to_a_script_has_those_of_its_commands(head, printed, text, failed):
