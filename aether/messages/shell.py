@@ -145,6 +145,8 @@ _RAN_NOTHING = lazy(
     re.MULTILINE,
     needs=("no tests ran", "deselected", "0 passed", "no test files"),
 )
+# A warning of a compiler, and the package that it names above it.
+_WARNS = lazy(r"(?:^|:\d+:? )warning\b: ?|^# \S+\Z", re.IGNORECASE, needs=("warning", "# "))
 # A run that goes on, or that only says what would be run.
 _IN_BACKGROUND = lazy(
     r'^Command\b[^\n]{0,60}\bbackground|^Process running with session ID|^\{"chunk_id":[^\n]{0,80}"session_id":',
@@ -549,12 +551,12 @@ def printed(output: str) -> str:
 
 
 def outcome_line(output: str) -> str:
-    r"""Return the line of `output` with the outcome: a summary if there is one, else the last line.
+    r"""Return the line of `output` with the outcome: a summary if there is one, else the last line that is no warning.
 
-    >>> outcome_line("collecting…\n12 passed in 0.4s\nbye")
-    '12 passed in 0.4s'
+    >>> outcome_line("collecting…\n12 passed in 0.4s\nbye"), outcome_line("# a/lua\na.c:25:18: warning: null character [-Wnull]")
+    ('12 passed in 0.4s', '')
     """
-    lines = _lines(printed(output)[-_TAIL_CHARS:])
+    lines = [line for line in _lines(printed(output)[-_TAIL_CHARS:]) if not _WARNS.search(line)]
     summaries = [line for line in lines if _COMMITTED.match(line)][:1] or [
         line for line in lines if _SUMMARY.search(line)
     ]
