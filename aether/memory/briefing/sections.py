@@ -795,6 +795,14 @@ _STEERS = lazy(
     r"\b(?:should(?:n['’]?t)?|must|prefer|rather|instead|let['’]?s|keep|leave|only|don['’]?t|not|without|never|always|but|because|i think|i want)\b",
     re.IGNORECASE,
 )
+_INQUIRES = lazy(
+    r"\W*(?:\w\)\W*)?(?:(?:can|could) you (?:please )?(?:check|look|see|explain|show|tell)|what|why|how|where|who|which|(?:are|is) there|do we|did|does)\b",
+    re.IGNORECASE,
+)
+# What such a sentence goes on from is not shown.
+_GOES_ON = lazy(r"\W*(?:or|but|and)\b", re.IGNORECASE)
+_BOTH = lazy(r"^(?=.{0,60}\Z).*\b(?:both|these|those|them)\b(?! \w+s\b)", re.IGNORECASE)
+LEAST_STEER_WORDS = 5
 # A path, a name, a number or code: a remark with one has content.
 _NAMES = lazy(r"[`/_#\d]|\w\.\w|[a-z][A-Z]|https?:")
 
@@ -920,10 +928,10 @@ def requests(items: Sequence[Item], *, most: int = UNREPORTED_CHARS) -> Iterator
     if len(found) <= FEW_REQUESTS or (found and len(found[-1]["content"]) >= PAGE_CHARS):
         now += [item for item in found[-1:] if item not in now]
     # What was asked between was done or asked again; how it was to be done may still matter.
-    earlier = [
-        item for item in found if item not in now and (item is found[-1] or _STEERS.search(_said(item)))
-    ]
     reported = reported_on(items)
+    earlier = [
+        item for item in found if item not in now and (item is found[-1] or _may_still_matter(item, reported))
+    ]
     for at, item in enumerate([*now, *earlier[-1:], *earlier[:-1]]):
         shown = TEXT_CHARS if at else most if unreported else CURRENT_CHARS
         text = _answer(item["content"], shown)
@@ -932,6 +940,14 @@ def requests(items: Sequence[Item], *, most: int = UNREPORTED_CHARS) -> Iterator
         followed = COMMITTED if fates.get(named) == DONE else REPORTED if named in reported else ""
         note = followed if at or not unreported else unreported
         yield Line(section, text, item["metadata"]["timestamp"], note, *origin_of(item))
+
+
+def _may_still_matter(item: Item, reported: Collection[str]) -> bool:
+    """Return whether an earlier request says how something is to be done, by itself; a question that was answered is over."""
+    said = _said(item)
+    answered = str(item.get("id", "")) in reported and _INQUIRES.match(said)
+    alone = not (_GOES_ON.match(said) or _BOTH.search(said)) and len(said.split()) >= LEAST_STEER_WORDS
+    return alone and not answered and bool(_STEERS.search(said))
 
 
 def tasks(items: Sequence[Item]) -> Iterator[Line]:
@@ -1029,7 +1045,7 @@ def _answer(text: str, most: int = TEXT_CHARS) -> str:
     if not dialogue:
         return answer
     asked = dialogue[1].rstrip("*_ ").endswith("?")
-    beside = one_line(dialogue[1], TEXT_CHARS // 2 if asked else TEXT_CHARS)
+    beside = one_line(dialogue[1], TEXT_CHARS)
     return f"{answer} ({'asked' if asked else 'about'}: {beside})"
 
 
