@@ -219,7 +219,7 @@ _SCRIPT_COMMAND = lazy(
 _SCRIPT_PLACE = lazy(rf"""\bworkdir["']?\s*:\s*({_WRITTEN_OUT})""")
 # Slips of a tool's own protocol, corrected in the next call; nobody needs to know of them later.
 _SLIP = lazy(
-    r"\s*(?:<tool_use_error>|File has (?:not been read|been modified)|String to replace not found|Found \d+ matches of the string|"
+    r"\s*(?:Exit code \d+\s+(?=\[Request interrupted))?(?:<tool_use_error>|File has (?:not been read|been modified)|String to replace not found|Found \d+ matches of the string|"
     r"No changes to make|InputValidationError|Argument Validation Error|Sibling tool call|\[Request interrupted|Cancelled|"
     r"The user doesn't want to|Claude requested permissions|Permission to use|Your proposed edit has introduced new syntax)"
 )
@@ -604,6 +604,8 @@ class WorkTree(TypedDict):
     """What a person refused last and was not made since: a commit or push."""
     branch: NotRequired[str]
     """The branch, as git printed it last."""
+    rewritten: NotRequired[bool]
+    """Whether a rebase made commits anew."""
     rebased: NotRequired[str]
     """What the branch was rebased on last."""
     staged: NotRequired[list[str]]
@@ -813,7 +815,7 @@ def _record_pushed_head(tree: WorkTree, output: str) -> None:
 
 
 # What no build and no test reads.
-_PROSE = (".md", ".markdown", ".rst", ".adoc")
+PROSE = (".md", ".markdown", ".rst", ".adoc")
 
 
 def _record_edits(tree: WorkTree, changes: Mapping[str, str], swaps: Mapping[str, str]) -> None:
@@ -821,7 +823,7 @@ def _record_edits(tree: WorkTree, changes: Mapping[str, str], swaps: Mapping[str
         tree.pop("clean", None)
         if _record_swap(tree, path, swaps.get(path, "")):
             tree["edited"] = _others(tree["edited"], path)
-            tree["unchecked"] = tree["unchecked"] or not path.lower().endswith(_PROSE)
+            tree["unchecked"] = tree["unchecked"] or not path.lower().endswith(PROSE)
             continue
         others, made = _others(tree["edited"], path), _others(tree.get("made", ()), path)
         if action == "created" and len(others) == len(tree["edited"]):
@@ -830,7 +832,7 @@ def _record_edits(tree: WorkTree, changes: Mapping[str, str], swaps: Mapping[str
             tree["edited"], tree["made"] = others, made
             continue
         tree["edited"] = [*others, path][-MOST_EDITED:]
-        tree["unchecked"] = tree["unchecked"] or not path.lower().endswith(_PROSE)
+        tree["unchecked"] = tree["unchecked"] or not path.lower().endswith(PROSE)
         if "staged" in tree:
             tree["staged"] = _others(tree["staged"], path)
         if "refused" in tree:
@@ -999,6 +1001,8 @@ def _record_branch(tree: WorkTree, command: str, output: str) -> None:
                 tree.pop("rebased", None)
                 _leave_branch(tree, command, output)
             tree["branch"] = branch
+    if _REBASED.search(output):
+        tree["rewritten"] = True
     if (rebased := _REBASED.search(output)) and (base := _REBASES.search(command)):
         if rebased[1] != tree.get("branch", rebased[1]):
             _leave_branch(tree, command, output)
@@ -1297,7 +1301,7 @@ def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
 
 def _pushed_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
     name = f", {tree['commit']}," if tree["commit"] else ""
-    if whole and (tree["edited"] or tree.get("in_place")) and not tree["committed"]:
+    if whole and (tree["edited"] or tree.get("in_place")) and not (tree["committed"] or tree.get("rewritten")):
         yield "Nothing was committed in this conversation."
     elif tree["ahead"] and (whole or tree["pushed"]):
         yield (

@@ -35,7 +35,7 @@ from aether.memory.briefing.standing import (
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
-from aether.messages.tool_calls import UNCHECKED
+from aether.messages.tool_calls import PROSE, UNCHECKED
 from aether.text.accounts import announces, asks_back, refuses, whole
 from aether.text.cleaning import SUMMARY_HEAD
 from aether.text.endings import Ending, endings
@@ -628,21 +628,23 @@ def commands_run(items: Iterable[Item], *, silent: bool = True) -> list[Line]:
         )
         failed = None if run else _FAILED.fullmatch(item["content"])
         parts = effective_parts((run or failed or [""])[1]) if run or failed else []
-        known = without_flags(parts) or {_call(item["content"])}
+        lasting = [part for part in parts if not _FORMATS.match(part)]
+        known = without_flags(lasting or parts) or {_call(item["content"])}
         if (run and not parts) or known <= seen:
             continue
         seen |= known
+        programs = _checks_in(parts)
         if item["type"] == "error" or (item["type"] == "solution" and not run):
+            checked |= programs
             continue  # what ran before it is out of date
         said = _ASIDE.sub("", run["said"] or "").strip() if run else ""
-        is_check = bool(run) and _is_check(parts)
+        is_check = bool(run and programs)
         quiet = bool(run) and not said and ((is_check and not silent) or all(map(_FORMATS.match, parts)))
         over = not silent and bool(run) and not is_check and not any(map(_PUBLISHES.match, parts))
         if quiet or over or (tree and parts and all(map(_IN_TREE.match, parts))):
             continue
         note = _when(item, edited, trees) if is_check else ""
-        programs = _checks_in(parts) if is_check else set[str]()
-        if programs and programs <= checked and note == BEFORE_EDIT:
+        if is_check and programs <= checked and note == BEFORE_EDIT:
             continue
         checked |= programs
         checks -= is_check
@@ -665,11 +667,15 @@ def _trees(items: Iterable[Item]) -> list[Item]:
 
 
 def _edited(items: Iterable[Item]) -> str:
-    """Return when a file that lasts was last edited, "" if none was."""
+    """Return when a file that lasts and is no prose was last edited, "" if none was."""
     made = (
         (item, _CHANGE.fullmatch(item["content"].strip())) for item in items if item["type"] == "code_change"
     )
-    times = (item["metadata"]["timestamp"] for item, change in made if change and not is_scratch(change[2]))
+    times = (
+        item["metadata"]["timestamp"]
+        for item, change in made
+        if change and not is_scratch(change[2]) and not change[2].lower().endswith(PROSE)
+    )
     return next(times, "")
 
 

@@ -509,9 +509,9 @@ def _is_plan(item: Item) -> bool:
 
 
 def _next_of(last: Account, items: Iterable[Item]) -> Iterator[Line]:
-    """Yield what the `last` account says that comes next, with a note if an edit followed it."""
+    """Yield what the `last` account says that comes next, with a note if an edit or a request followed it."""
     since = takewhile(lambda item: item is not last.item, items)
-    note = BEGUN if any(item["type"] == "code_change" for item in since) else ""
+    note = BEGUN if any(item["type"] == "code_change" for item in since) else _later_requests(last)
     said = filter(None, _announced(last, _closing(last)))
     yield from (_line("next", text, last)._replace(note=note) for text in islice(said, MOST_TASKS))
 
@@ -679,15 +679,18 @@ def says_state(item: Item) -> bool:
     return is_of_work(item) and bool(claims(paragraphs(item["content"], tables=True), SHARES[0]))
 
 
+def _later_requests(account: Account) -> str:
+    """Return the note of an account after which the person asked for more, "" for another."""
+    number, later = (f"{account.asked} ", "requests") if account.asked > 1 else ("", "request")
+    return f"before the last {number}{later}" if account.asked else ""
+
+
 def _line(section: str, text: str, account: Account) -> Line:
-    later = "requests" if account.asked > 1 else "request"
-    number = f"{account.asked} " if account.asked > 1 else ""
     return Line(
         section,
         text,
         account.at,
-        # The work went on since.
-        f"before the last {number}{later}" if account.asked and section == "state" else "",
+        _later_requests(account) if section == "state" else "",  # the work went on since
         (account.item["id"],),
         "machine" if account.published else "agent",
     )
