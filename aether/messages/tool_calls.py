@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -137,7 +137,6 @@ _NOT_PUSHED = lazy(
 )
 # The whole list of changed files: not filtered, and not that of some paths.
 _LISTS_CHANGES = lazy(r"git(?: -C (\S+))? status(?: (?:-s|-b|-sb|--short|--branch|--porcelain|--long))*")
-_AT_PLACE = lazy(r"git -C (\S+)")
 _ONLY_LISTS = lazy(r"git(?: -C \S+)? status(?: \S+)*")
 _LISTED_CHANGE = lazy(
     r"^(?:[ MADRCU?]{2}(?<!  ) |\t(?:modified|new file|deleted|renamed|both modified|typechange):\s+|\t)(?:.+ -> )?(\S.*?)\s*$",
@@ -936,54 +935,6 @@ def place_given(arguments: JsonObject) -> str:
     given = as_text(arguments.get("workdir")) or as_text(arguments.get("cwd"))
     places = {*map(_literal, _SCRIPT_PLACE.findall(script_in(arguments)))}
     return given or (places.pop() if len(places) == 1 else "")
-
-
-def work_tree_of(base: str, others: Collection[str], command: str, paths: Collection[str], start: str) -> str:
-    """Return the directory of the work tree that a call is about, if git ran outside of `base`, the first one; "" for that.
-
-    `others` are those that are known. A call is about the place of its commands of git, else of the `paths` that it
-    edits, else that where its command runs; it starts in `start`. A directory above or below another is the same tree.
-
-    >>> work_tree_of("/srv/app", [], "cd ../lib && git add a.py", [], "/srv/app"), work_tree_of("/srv/app", [], "git add .", [], "/srv/app/web")
-    ('/srv/lib', '')
-    """
-    places = _git_places(command, start)
-    if not places and start and not paths:
-        places = {posixpath.normpath(posixpath.join(start, place_of(command)))}
-    about = {*places} if places else {*paths}
-    found = {next((one for one in others if _holds(one, place)), "") for place in about}
-    if places and found == {""} and len(places) == 1 and _git_steps(command):
-        (place,) = places
-        is_own = not place.startswith("/") or _holds(base, place) or _holds(place, base)
-        return "" if is_own or (place.startswith(_SCRATCH) and not base.startswith(_SCRATCH)) else place
-    return found.pop() if len(found) == 1 else ""
-
-
-def _git_places(command: str, start: str) -> set[str]:
-    """Return the directories in which the commands of git in `command` run; "" is one that is not known."""
-    where: str | None = start
-    found = set[str]()
-    for part in parts_of(command) if "git" in command else ():
-        where = moved_to(where, part)
-        if git_step(part):
-            named = _AT_PLACE.match(part.text)
-            found.add((moved_to(where, Part(f"cd {named[1]}", "", ())) if named else where) or "")
-    return found
-
-
-def _holds(directory: str, path: str) -> bool:
-    return path == directory or path.startswith(f"{directory.rstrip('/')}/")
-
-
-def split_work_tree(tree: WorkTree, directory: str) -> WorkTree:
-    """Take the edits below `directory` out of `tree`, and return them as a work tree of their own."""
-    own = new_work_tree()
-    own["edited"] = [path for path in tree["edited"] if _holds(directory, path)]
-    if own["edited"]:
-        tree["edited"] = [path for path in tree["edited"] if path not in own["edited"]]
-        own["unchecked"], own["swaps"] = tree["unchecked"], {}
-        del own["untouched"]
-    return own
 
 
 def _record_branch(tree: WorkTree, command: str, output: str) -> None:

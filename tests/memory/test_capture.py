@@ -1430,58 +1430,6 @@ def test_a_turn_that_edited_and_committed_says_what_is_uncommitted_and_unpushed(
     ]
 
 
-def test_the_work_trees_of_several_repositories_are_shown_apart():
-    def edit(path):
-        given = {"file_path": path, "old_string": "a", "new_string": path}
-        call = Record("call", tool="Edit", call_id=path, arguments=given)
-        return call, Record("result", "ok", call_id=path)
-
-    def tree(*pairs, at="/srv/app"):
-        records = [one._replace(directory=one.directory or at) for pair in pairs for one in pair]
-        found = [each for each in notes(user("Go on."), *records) if each["metadata"].get("role") == "tree"]
-        return found[-1]["content"] if found else ""
-
-    def inside(directory, pair):
-        return [one._replace(directory=directory) for one in pair]
-
-    in_lib = run("cd ../lib && git add b.py && git commit -m 'Add b'", "[topic 1a1a1a1] Add b")
-    in_app = run("git commit -m 'Fix a'", "[main 2b2b2b2] Fix a")
-    work = [edit("/srv/app/a.py"), edit("/srv/lib/b.py"), edit("/srv/lib/c.py"), in_lib]
-    app = "Uncommitted, as of the last call: a.py. Nothing was committed."
-    lib = (
-        " The branch is topic. No build or test is known to have passed since the last edit."
-        " Commits, the newest first: 1a1a1a1 Add b."
-    )
-    unchecked = " No build or test is known to have passed since the last edit."
-    left = " In lib: Uncommitted, as of the last call: c.py."
-    assert tree(*work) == f"{app}{unchecked}{left} Nothing was pushed.{lib}"
-    # Wherever it is named: by an option, by the directory of the session, or by the path of a file.
-    pushed = f"{app}{unchecked}{left} The last commit, 1a1a1a1, was pushed.{lib}"
-    assert tree(*work, run("git -C /srv/lib push", "")) == pushed
-    assert tree(*work, inside("/srv/lib/src", run("git push", ""))) == pushed
-    more = tree(*work, edit("/srv/lib/d.py"), run("cd /srv/app/web && make test", "ok"))
-    assert f"{app} In lib: Uncommitted, as of the last call: c.py, d.py." in more
-    both = tree(edit("/srv/app/a.py"), in_lib, in_app)
-    assert both.endswith(
-        "Commits, the newest first: 2b2b2b2 Fix a. In lib: Nothing was pushed. The branch is topic."
-        " Commits, the newest first: 1a1a1a1 Add b."
-    )
-    same = tree(in_app, run("git -C /srv/app2 commit -m 'Add c'", "[main 3c3c3c3] Add c"))
-    assert same.endswith(
-        "The branch is main. Commits, the newest first: 2b2b2b2 Fix a."
-        " In app2: Nothing was pushed. Commits, the newest first: 3c3c3c3 Add c."
-    )
-    # The directory above is of the same work tree, and looking at another one is no work on it.
-    alone = tree(run("cd /srv/app && git commit -am 'Fix a'", "[main 2b2b2b2] Fix a"), at="/srv/app/web")
-    looked = run("git -C /srv/other status", "On branch trunk\n\tmodified:   z.py\n")
-    assert alone == tree(looked, in_app) == tree(in_app, looked)
-    assert "In " not in alone
-    assert "trunk" not in alone
-    # Where it is not known where it ran, it counts for the first one.
-    assert "In " not in tree(run("cd $LIB && git commit -am b", "[topic 1a1a1a1] Add b"), in_app)
-    assert "In " not in tree(run("cd /tmp/try && git commit -am b", "[topic 1a1a1a1] Add b"), in_app)
-
-
 def test_a_list_of_tasks_that_was_emptied_has_no_tasks():
     def todos(number, *steps):
         given = {"todos": [{"content": step, "status": "pending"} for step in steps]}

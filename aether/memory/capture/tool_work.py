@@ -8,9 +8,8 @@ part is noted early, or dropped if its call was never answered.
 from __future__ import annotations
 
 import json
-import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 from aether.hints import Any, NotRequired
 from aether.memory.capture.notes import Note, Origin, shorten
@@ -40,7 +39,6 @@ from aether.messages.tool_calls import (
     commits_in,
     failure_key,
     file_changes,
-    file_names,
     is_harmless,
     is_quiet_commit,
     is_refusal,
@@ -52,13 +50,11 @@ from aether.messages.tool_calls import (
     record_refusal,
     resolves,
     shell_command,
-    split_work_tree,
     swaps_of,
     takes_edit_back,
     unknown_outcome,
     without_amended,
     work_tree_lines,
-    work_tree_of,
 )
 from aether.redact.redact import redact, redacted, without_blocks
 from aether.text.cleaning import clean, without_escapes
@@ -73,8 +69,6 @@ OPEN_FAILURES = 64
 FILES = 256
 COMMANDS = 128
 CHANGED_SINCE = 8
-# Work trees beside the first one.
-OTHER_TREES = 8
 PREPARED_SINCE = 3
 FINDING_CHARS = 2_000
 PLAN_CHARS = 2_400
@@ -205,10 +199,6 @@ class Tree(TypedDict):
     """The place of the last call that changed them; absent once they are noted."""
     partial: NotRequired[bool]
     """Whether the conversation began before its first record."""
-    base: NotRequired[str]
-    """The directory in which it began."""
-    others: NotRequired[dict[str, WorkTree]]
-    """The files of other work trees, by their directory."""
 
 
 def new_work() -> Work:
@@ -254,17 +244,15 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
         return []
     if is_refusal(record.text):
         if tree is not None and (call["changes"] or publishes(call["command"])):
-            paths = [str(path) for path, *_ in call["changes"]]
-            record_refusal(_shown_of(tree, call, record, paths), paths, call["command"])
+            record_refusal(tree["shown"], [str(path) for path, *_ in call["changes"]], call["command"])
             tree["at"] = call["at"]
         return []
     failed = record.is_error or hides_failure(call["command"], record.text)
     found = [FileChange(*change) for change in call["changes"]]
     changes, swaps = {one.path: str(one.action) for one in found}, swaps_of(found)
-    shown = new_work_tree() if tree is None else _shown_of(tree, call, record, changes)
-    undone = {path for path, swap in swaps.items() if takes_edit_back(shown, path, swap)}
+    undone = {path for path, swap in swaps.items() if tree and takes_edit_back(tree["shown"], path, swap)}
     if tree is not None and record_in_work_tree(
-        shown,
+        tree["shown"],
         changes,
         call["command"],
         record.text,
@@ -277,43 +265,10 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
     return _failed(work, call, record) if failed else _succeeded(work, call, record, undone)
 
 
-def _shown_of(tree: Tree, call: Call, record: Record, paths: Collection[str]) -> WorkTree:
-    """Return the files of the work tree that a call is about."""
-    base = tree.get("base", "") or record.directory
-    if not base:
-        return tree["shown"]
-    tree["base"], others = base, tree.get("others", {})
-    start = posixpath.join(record.directory, call.get("place", ""))
-    directory = work_tree_of(base, others, call["command"], paths, start)
-    if directory and directory not in others:
-        tree["others"] = {
-            **dict([*others.items()][1 - OTHER_TREES :]),
-            directory: split_work_tree(tree["shown"], directory),
-        }
-    return tree["others"][directory] if directory else tree["shown"]
-
-
-def _tree_lines(tree: Tree) -> Iterator[str]:
-    """Yield what is uncommitted, unpushed and unchecked, of other work trees on which there was work behind their name."""
-    whole = not tree.get("partial")
-    worked = {name: one for name, one in tree.get("others", {}).items() if one["committed"] or "swaps" in one}
-    if not worked:
-        yield from work_tree_lines(tree["shown"], whole=whole)
-        return
-    names = ["", *(f"In {name}: " for name in file_names([*worked]))]
-    for name, shown in zip(names, (tree["shown"], *worked.values()), strict=True):
-        # A checkout of the same branch beside the first one needs no second name of it.
-        branch = shown.get("branch", "")
-        own: WorkTree = {**shown, "branch": "" if name and branch == tree["shown"].get("branch") else branch}
-        said = " ".join(work_tree_lines(own, whole=whole)).replace(" in this conversation", "")
-        if said:
-            yield name + said
-
-
 def close_tree(tree: Tree, unanswered: Iterable[Call] = ()) -> list[Note]:
     """Return the note of the files under version control, none if nothing changed since the last one, nor a call is `unanswered`."""
     at = tree.pop("at", None)
-    lines = [*_tree_lines(tree)]
+    lines = [*work_tree_lines(tree["shown"], whole=not tree.get("partial"))]
     for call in unanswered:
         said = "" if call.get("noted") else unknown_outcome(call["command"])
         if said:
