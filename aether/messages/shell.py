@@ -146,7 +146,7 @@ _RAN_NOTHING = lazy(
     needs=("no tests ran", "deselected", "0 passed", "no test files"),
 )
 # A warning of a compiler, and the package that it names above it.
-_WARNS = lazy(r"(?:^|:\d+:? )warning\b: ?|^# \S+\Z", re.IGNORECASE, needs=("warning", "# "))
+_WARNS = lazy(r":\d+:? warning\b: ?|^# \S+\Z", re.IGNORECASE, needs=("warning", "# "))
 # A run that goes on, or that only says what would be run.
 _IN_BACKGROUND = lazy(
     r'^Command\b[^\n]{0,60}\bbackground|^Process running with session ID|^\{"chunk_id":[^\n]{0,80}"session_id":',
@@ -551,7 +551,7 @@ def printed(output: str) -> str:
 
 
 def outcome_line(output: str) -> str:
-    r"""Return the line of `output` with the outcome: a summary if there is one, else the last line that is no warning.
+    r"""Return the line of `output` with the outcome: a summary if there is one, else the last line that is no compiler's warning.
 
     >>> outcome_line("collecting…\n12 passed in 0.4s\nbye"), outcome_line("# a/lua\na.c:25:18: warning: null character [-Wnull]")
     ('12 passed in 0.4s', '')

@@ -604,7 +604,7 @@ class WorkTree(TypedDict):
     branch: NotRequired[str]
     """The branch, as git printed it last."""
     rewritten: NotRequired[bool]
-    """Whether a rebase made commits anew."""
+    """Whether a rebase that had stopped made commits."""
     rebased: NotRequired[str]
     """What the branch was rebased on last."""
     staged: NotRequired[list[str]]
@@ -952,7 +952,7 @@ def _record_branch(tree: WorkTree, command: str, output: str) -> None:
                 tree.pop("rebased", None)
                 _leave_branch(tree, command, output)
             tree["branch"] = branch
-    if _REBASED.search(output):
+    if "--continue" in command and _REBASED.search(output):
         tree["rewritten"] = True
     if (rebased := _REBASED.search(output)) and (base := _REBASES.search(command)):
         if rebased[1] != tree.get("branch", rebased[1]):
@@ -1252,7 +1252,11 @@ def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
 
 def _pushed_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
     name = f", {tree['commit']}," if tree["commit"] else ""
-    if whole and (tree["edited"] or tree.get("in_place")) and not (tree["committed"] or tree.get("rewritten")):
+    if (
+        whole
+        and (tree["edited"] or tree.get("in_place"))
+        and not (tree["committed"] or tree.get("rewritten"))
+    ):
         yield "Nothing was committed in this conversation."
     elif tree["ahead"] and (whole or tree["pushed"]):
         yield (

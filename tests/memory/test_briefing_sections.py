@@ -1014,7 +1014,6 @@ def test_requests_before_the_last_are_those_asked_earlier_and_say_whether_a_comm
 
     assert [(line.section, line.text.split()[0], line.note) for line in lines] == [
         ("requests", "Now", "no final report yet"), ("asked", "Move", ""), ("asked", "Add", "a commit followed"),
-        ("asked", "nah,", ""),
     ]  # fmt: skip
 
 
@@ -1027,6 +1026,11 @@ def test_requests_before_the_last_are_those_asked_earlier_and_say_whether_a_comm
         ("The sleep in src/queue.py should be shorter. Why is it there?", True),
         ("Add a sleep to src/queue.py.", False),
         ("Keep the sleep in src/queue.py below a second.", True),
+        # Answered, or without what it goes on from.
+        ("can you check whether src/queue.py should sleep at all?", False),
+        ("or let's sleep less in src/queue.py then", False),
+        ("but keep both of these", False),
+        ("let's drop 3", False),
     ],
 )
 def test_of_what_was_asked_between_only_what_says_how_is_kept(asked, kept):
@@ -1036,7 +1040,9 @@ def test_of_what_was_asked_between_only_what_says_how_is_kept(asked, kept):
         asked_on(3, "Move src/db.py into a package."),
     )
 
-    found = texts(sections.requests([newest, changed, asked_on(6, asked), changed, first]))
+    report = item("It sleeps a second.", "outcome", day=7, role="answer", conversation="c")
+
+    found = texts(sections.requests([newest, report, changed, asked_on(6, asked), changed, first]))
 
     assert (asked in found) == kept
 
@@ -1231,11 +1237,14 @@ def test_a_start_lists_no_check_that_said_nothing():
 
 def test_a_start_lists_checks_and_what_was_published():
     errands = ["npx next dev --port 3000", "gh pr comment 90", "pnpm add left-pad", "go mod why -m testify"]
-    lasting = ["make test", "twine upload dist/aether.whl", "gh release create v2"]
+    lasting = [
+        "make test", "python -m twine upload dist/a.whl", "gh release create v2", "docker push acme/api:1.4",
+        "npx wrangler deploy", "./deploy.sh prod", "terraform apply", "vercel --prod", "alembic upgrade head", "npm run release:major",
+    ]  # fmt: skip
     items = [item(f"Ran `{one}`: ok", "command", day=1) for one in (*errands, *lasting)]
 
     assert len(commands_run(items)) == len(items)
-    assert texts(commands_run(items, silent=False)) == [f"Ran `{one}`: ok" for one in lasting]
+    assert {*texts(commands_run(items, silent=False))} == {f"Ran `{one}`: ok" for one in lasting}
 
 
 def test_a_start_lists_no_check_from_before_the_last_edit_whose_programs_ran_again():

@@ -1460,10 +1460,42 @@ def test_a_list_of_steps_is_over_when_the_next_request_was_reported_on_too():
     start = (user("Review it."), *steps, first, user("Write that down."))
     assert plans(*start, second) == ["[pending] Review the store"]
     assert plans(*start, second, user("Push it.")) == ["[pending] Review the store", tool_work.LEFT_PLAN]
-    # Without a report nobody knows that the steps were left, and a new list begins anew.
+    # Without a report nobody knows that the steps were left, nor by a question; and a new list begins anew.
+    asks = said("There are two locks in `store.py`. Which one do you mean?")
+    assert plans(*start, asks, user("The first."), asks, user("Both.")) == ["[pending] Review the store"]
     assert plans(*start, *run("ls"), user("Go on.")) == ["[pending] Review the store"]
     renewed = plan(1, plan=[{"step": "Fix the lock", "status": "pending"}])
     assert plans(*start, *renewed, second, user("Push it."))[-1] == "[pending] Fix the lock"
+
+
+def test_the_steps_of_a_list_end_after_a_compaction_too():
+    call = Record(
+        "call",
+        tool="TodoWrite",
+        call_id="t",
+        arguments={"todos": [{"content": "Fix it", "status": "pending"}]},
+    )
+    report = said("Fixed the lock in `store.py`.")
+
+    found = notes(
+        user("Go on."), call, Record("result", "ok", call_id="t"), report, user("And the docs?"),
+        Record("boundary"), said("Wrote `docs.md`."), user("Push it."),
+    )  # fmt: skip
+
+    assert [each["content"] for each in found if each["metadata"].get("role") == "plan"][
+        -1
+    ] == tool_work.LEFT_PLAN
+
+
+def test_a_list_of_tasks_that_is_ticked_off_after_the_report_interrupts_nothing():
+    ticked = Record("call", tool="TodoWrite", call_id="t", arguments={"todos": []})
+    report = said("The lock is in `store.py` now, and `load()` takes it.")
+
+    found = notes(user("Add a lock."), *run("pytest"), report, ticked, user("Thanks. Push it."))
+
+    assert [each["metadata"].get("fate") for each in found if each["metadata"].get("role") == "answer"] == [
+        None
+    ]
 
 
 def test_tasks_of_their_own_last_longer_than_steps():

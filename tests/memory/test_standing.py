@@ -217,6 +217,8 @@ def test_an_answer_without_names_is_shown_if_it_is_the_last_word():
     said = "Yeah, it should simply be inlined, because nobody else calls it."
 
     assert injected(request("Why is it a function?"), answer(said))[0] == [said]
+    praised = f"Great question, and thank you for asking it! {said}"
+    assert injected(request("Why is it a function?"), answer(praised))[0] == [said]
 
 
 def test_what_is_made_is_injected_while_there_is_no_report_on_it():
@@ -907,6 +909,7 @@ def test_a_rule_of_all_projects_ends_in_the_home_where_it_was_said():
     [
         ("[P1] `load()` of `reader.py` can still follow links.", False),
         ("[P1] `dump()` of `writer.py` can still follow links.", True),
+        ("[P1] Links that leave the directory can still be followed.", False),
         ("`load()` of `reader.py` now reads 14 columns instead of 12.", True),
     ],
 )

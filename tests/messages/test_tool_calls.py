@@ -403,6 +403,13 @@ def test_a_check_that_still_fails_or_says_nothing_closes_nothing():
         assert any(error.open for error in failures(failed, bash(command, output))), command
 
 
+def test_what_a_person_interrupted_did_not_fail():
+    stopped = "Exit code 137\n[Request interrupted by user for tool use]\n--- PASS: TestGet\nPASS"
+
+    assert failures(bash("go test ./...", stopped, failed=True)) == ()
+    assert len(failures(bash("go test ./...", "Exit code 137\nKilled", failed=True))) == 1
+
+
 def test_another_command_closes_nothing():
     (error,) = failures(bash("pytest", "KeyError: 'a'", failed=True), bash("make build", "ok"))
 
@@ -788,6 +795,18 @@ def test_looking_around_is_no_failure():
                 "Uncommitted, as of the last call: a.py.",
                 "Nothing was committed in this conversation.",
             ],
+        ),
+        (  # A rebase that goes on after a conflict makes commits.
+            [
+                (
+                    [],
+                    "git add go.mod && git rebase --continue",
+                    "Successfully rebased and updated refs/heads/fix.",
+                ),
+                (["a.py"], "", ""),
+                ([], "make test", "ok"),
+            ],
+            ["Uncommitted, as of the last call: a.py."],
         ),
     ],
 )

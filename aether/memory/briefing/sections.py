@@ -540,7 +540,10 @@ _IN_TREE = lazy(
     r"(?:git (?:add|commit|push|pull|fetch|switch|checkout|merge|rebase|reset|stash)|gh pr checkout)\b"
 )
 # What these did is done outside of the conversation.
-_PUBLISHES = lazy(r"gh pr merge\b|\S+ (?:run )?(?:publish|deploy|release|upload)\b")
+_PUBLISHES = lazy(
+    r"(?:.*[\s/:.])?(?:publish|deploy|release|upload)\b|gh (?:pr merge|workflow run)\b|docker push|(?:kubectl|terraform|pulumi) (?:apply|up)\b"
+    r"|helm (?:upgrade|install)\b|\S+ (?:.* )?(?:--prod\b|upgrade head\b)|git push\b.* --tags\b"
+)
 _FORMATS = lazy(r"(?:\S+ ){0,2}(?:\w*fmt|format|prettier|black|isort)\b(?!.*\bcheck\b)")
 _QUOTED = lazy(r"`([^`]+)`")
 # The host reports the directory of its shell after any command.

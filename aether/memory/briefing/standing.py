@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import islice, takewhile
+from itertools import dropwhile, islice, takewhile
 
 from aether.memory.briefing.block import Line
 from aether.memory.capture.notes import CUT, INTERRUPTED, RULE_TYPES
+from aether.messages.tool_calls import PROSE
 from aether.text.accounts import (
     HEADING,
     LINE_CHARS,
@@ -59,6 +60,7 @@ from aether.text.accounts import (
     reports as sentences_of_report,
 )
 from aether.text.regex import lazy
+from aether.text.words import sentences
 from aether.tuples import NamedTuple
 from aether.types import Item
 
@@ -80,6 +82,7 @@ _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull
 _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
 _EDIT = lazy(r"(?P<action>Changed|Reverted) (?P<path>.+?)(?: \((?P<number>\d+) edits\))?", re.DOTALL)
 _SPAN = lazy(r"`([^`]+)`")
+_FILE = lazy(r"\w\.[A-Za-z]\w{0,4}\b(?!\()")
 RUNS = frozenset({"command", "solution", "error"})
 _PASSED = RUNS - {"error"}
 # A task that a command alone fulfils: agents often do not tick it.
@@ -136,7 +139,8 @@ def accounts(items: Sequence[Item]) -> list[Account]:
             turned_down = refuses(reply)
         elif item["type"] == "code_change":
             steps += 1
-            if changed := _CHANGED_FILE.match(item["content"]):
+            changed = _CHANGED_FILE.match(item["content"])
+            if changed and not changed[1].lower().endswith(PROSE):
                 touched.add(changed[1])
         elif role == "commit":
             if not turned_down and item["id"] not in undone:
@@ -164,15 +168,15 @@ def _amended(items: Iterable[Item]) -> set[str]:
     from aether.messages.tool_calls import amends_earlier
 
     found: set[str] = set()
-    amends: list[str] = []  # the times of those whose commit before is not found yet, the newest first
+    amends: list[str] = []  # the times of those whose commit is not found yet
     for item in items:
         at = item["metadata"]["timestamp"]
         if item["type"] == "command" and "--amend" in item["content"]:
             amends += [at for ran in _SPAN.findall(item["content"])[:1] if amends_earlier(ran)]
-        # One of the same time is that which the amend made.
-        elif item["metadata"].get("role") == "commit" and amends and at < amends[0]:
-            found.add(item["id"])
-            amends.pop(0)
+        elif item["metadata"].get("role") == "commit":
+            # One of the same time is that which the amend made. Several without a message of their own have one commit.
+            found |= {item["id"]} if any(at < time for time in amends) else set()
+            amends = [time for time in amends if time <= at]
     return found
 
 
@@ -311,12 +315,15 @@ def delegated(items: Iterable[Item]) -> Iterator[Line]:
 
 
 def _is_over(one: Paragraph, touched: Collection[str], *, repaired: bool, later: bool) -> bool:
-    """Return whether a paragraph says what was wrong before a file that it names was changed, or before all may be `repaired`.
+    """Return whether a paragraph says what was wrong before its file was changed, or before all may be `repaired`.
 
-    What was running when it was said is over if anything happened `later`.
+    Where it names no file, any of those `touched` may be its own. What was running when it was said is over if anything
+    happened `later`.
     """
-    if names_defect(one.text) and (repaired or any(_names(one.text, name) for name in touched)):
-        return True
+    if names_defect(one.text):
+        own = any(_names(one.text, name) for name in touched)
+        if repaired or own or (touched and not _FILE.search(one.text)):
+            return True
     return later and passes_soon(one.text)
 
 
@@ -420,7 +427,9 @@ def _opening(account: Account) -> list[str]:
     first = next((one for one in account.paragraphs[:1] if not one.entry), None)
     if first is None or not _is_report(account.item) or first not in _of_now(account):
         return []
-    text = reported(first, LINE_CHARS)
+    # "Great question!" says nothing.
+    said = dropwhile(lambda one: one.endswith("!"), sentences(reported(first, LINE_CHARS)))
+    text = " ".join(said)
     return [text] if len(text.split()) >= NAMELESS_WORDS and not text.endswith(":") else []
 
 

@@ -37,6 +37,8 @@ from aether.memory.capture.tool_work import (
     close_failures,
     close_stretch,
     close_tree,
+    hand_on_plan,
+    keeps_tasks,
     leave_steps,
     new_tree,
     new_work,
@@ -167,11 +169,10 @@ def observe(state: State, record: Record) -> list[Draft]:
             state["spoken"], state["title"], state["tree"] = False, "", new_tree()
         state["session"] = record.session
     if record.kind == "boundary":
-        plan = _turn(state, "")["work"].get("plan")
+        work = _turn(state, "")["work"]
         notes += finish(state)
         state["boundaries"] += 1
-        if plan:  # the list of tasks outlives the compaction
-            _turn(state, "")["work"]["plan"] = plan
+        hand_on_plan(work, _turn(state, "")["work"])  # the list of tasks outlives the compaction
     elif record.kind == "result":
         notes += _result(state, record)
     elif record.kind in _HANDLERS:
@@ -221,7 +222,12 @@ def _request(state: State, record: Record, at: Origin) -> list[Draft]:
         return end_turn(state) if record.text.lstrip().startswith(_NOTIFICATION) else []
     before = _turn(state, "")["answer"]
     notes = _end_of_agents(state) + _end_of_turn(state, "")
-    if before and not before.get("going_on"):
+    if (
+        before
+        and not before.get("going_on")
+        and is_account(before["text"])
+        and not closing_question(before["text"])
+    ):
         notes += _new_items(state, leave_steps(_turn(state, "")["work"], at))
     state["title"] = state.get("title") or title_of(text)
     return notes + _new_items(state, words_of_person(text, before["text"] if before else "", at))
@@ -381,7 +387,7 @@ def _item(state: State, record: Record, at: Origin) -> list[Draft]:
 
 def _call(state: State, record: Record, at: Origin) -> list[Draft]:
     turn = _turn(state, record.agent)
-    if turn["answer"]:
+    if turn["answer"] and not keeps_tasks(record.tool):
         turn["answer"]["going_on"] = True
     record_call(turn["work"], record, at)
     return []

@@ -231,10 +231,15 @@ def record_call(work: Work, record: Record, at: Origin) -> None:
     )
     if place := place_given(arguments):
         work["calls"][record.call_id]["place"] = place
-    if _CAMEL.sub("_", record.tool).lower() in _PLANS:
+    if keeps_tasks(record.tool):
         work["calls"][record.call_id]["plan"] = arguments
     if len(work["calls"]) > OPEN_CALLS:
         del work["calls"][next(iter(work["calls"]))]
+
+
+def keeps_tasks(tool: str) -> bool:
+    """Return whether a tool keeps the list of tasks: a call of it may follow the last message of a turn."""
+    return _CAMEL.sub("_", tool).lower() in _PLANS
 
 
 def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[Note]:
@@ -291,7 +296,7 @@ def close_stretch(work: Work) -> list[Note]:
 
 
 def leave_steps(work: Work, at: Origin) -> list[Note]:
-    """Count a turn that ended with a report; after the second, return that the steps were left behind, and forget them.
+    """Count a turn that ended with a report and no question; after the second, return that the steps were left behind.
 
     A list of steps is written for one request, and agents seldom tick off the last ones.
     """
@@ -304,6 +309,14 @@ def leave_steps(work: Work, at: Origin) -> list[Note]:
     if not work.pop("plan", None):
         return []
     return [Note(at, LEFT_PLAN, "observation", "plan", role="plan", machine=True)]
+
+
+def hand_on_plan(work: Work, to: Work) -> None:
+    """Give the plan of one stretch, which a compaction ended, to the next."""
+    if "plan" in work:
+        to["plan"] = work["plan"]
+        if "reported" in work:
+            to["reported"] = work["reported"]
 
 
 def close_failures(work: Work) -> list[Note]:
