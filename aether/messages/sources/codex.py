@@ -30,24 +30,35 @@ _COPIED_WITHIN = timedelta(seconds=1)
 _RUNNING = lazy(r"^Process running with session ID (\d+)", re.MULTILINE)
 _SCRIPT_RUNNING = lazy(r"\AScript running with cell ID (\d+)")
 # A script prints how a command ran as an object: one that goes on has a session and no exit code.
-_ANSWERS = lazy(r'^\{"chunk_id":(?:[^"\n]|"(?!output")[^"\n]*")*', re.MULTILINE)
-_SESSION = lazy(r'"session_id":\s*(\d+)')
-_WAITS = lazy(r"""\btools\.write_stdin\(\s*\{\s*["']?session_id["']?\s*:\s*["']?(\d+)""")
+_OBJECT = lazy(r'^(?=\{"chunk_id":)', re.MULTILINE)
+_SESSION = lazy(r'\A(?:(?!"output").)*?"session_id":\s*(\d+)')
+_TOOLS = lazy(r"""\btools\.(\w+)\((?:(?<=write_stdin\()\s*\{[^{}]*?\bsession_id["']?\s*:\s*["']?(\d+))?""")
 # What Codex says above an output: how the command ran.
 HEADER = lazy(
     r"\A(?:(?:Script (?:completed|failed)|Chunk ID|Wall time|Process |Exit code|Original token count|Total output lines).*\n)+Output:\n"
 )
-# A script prints what a command said as an object.
 _FAILED_CODE = lazy(r'^\{"chunk_id":.*?"exit_code":\s*[1-9]', re.MULTILINE)
 
 
-class _Running(NamedTuple):
-    """Commands that answer later, through calls that only wait for them."""
+class _Call(NamedTuple):
+    """A call, until the last of its commands has ended."""
 
-    commands: OrderedDict[str, str]
-    """Call ids by the number of the running process."""
-    waits: OrderedDict[str, str]
-    """Call ids of the commands by the call id of the wait."""
+    record: Record
+    commands: list[str]
+    """What it polls and starts, in the order of its script: the numbers of processes, "?" if not written out, "" if new."""
+    only_polls: bool
+    printed: list[str]
+    """What its script has printed before it was left running."""
+    running: set[str]
+    answers: list[JsonObject]
+
+
+class _Running(NamedTuple):
+    """What is answered later: the calls by the number of a process, by that of a script, and by their id."""
+
+    commands: OrderedDict[str, _Call]
+    scripts: OrderedDict[str, _Call]
+    calls: OrderedDict[str, _Call]
 
 
 def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
@@ -55,7 +66,7 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
     # What every record of a session says: of the rollout's own, then of those whose copy is being read, one in the other.
     heads = [Record("system", format="codex")]
     parent = copied = ""
-    running = _Running(OrderedDict(), OrderedDict())
+    running = _Running(OrderedDict(), OrderedDict(), OrderedDict())
     for number, line in values:
         if not isinstance(line, dict):
             continue
@@ -64,7 +75,7 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
         ends = len(heads) > 1 and content_text(payload.get("output")).startswith(_SPAWNED)
         if ends or (len(heads) > 1 and _is_later(time, copied)):
             del heads[-1 if ends else 1 :]
-            running = _Running(OrderedDict(), OrderedDict())
+            running = _Running(OrderedDict(), OrderedDict(), OrderedDict())
         if kind == "session_meta" and (not heads[0].session or (parent and payload.get("id") == parent)):
             head, parent = _head(payload)
             copied = time
@@ -107,40 +118,86 @@ def _item(head: Record, payload: JsonObject, running: _Running) -> Iterator[Reco
                 yield record._replace(part=position, message_id=as_text(payload.get("id")))
         case "function_call" | "custom_tool_call" | "local_shell_call":
             arguments = as_arguments(payload.get("arguments", payload.get("input", payload.get("action"))))
-            waited = next(filter(None, map(running.commands.get, _waited_for(arguments))), "")
-            if waited:
-                put_bounded(running.waits, call_id, waited, most=_REMEMBERED_COMMANDS)
-            else:
-                name = as_text(payload.get("name")) or "shell"
-                yield head._replace(kind="call", tool=name, arguments=arguments, call_id=call_id)
+            name = as_text(payload.get("name")) or "shell"
+            record = head._replace(kind="call", tool=name, arguments=arguments, call_id=call_id)
+            script = running.scripts.get(str(arguments.get("cell_id", "")))
+            call = script or _called(record, running)
+            put_bounded(running.calls, call_id, call, most=_REMEMBERED_COMMANDS)
+            if not (script or call.only_polls):
+                yield record
         case "function_call_output" | "custom_tool_call_output" | "local_shell_call_output":
-            waits = call_id in running.waits
-            call_id = running.waits.pop(call_id, call_id)
-            output = content_text(payload.get("output"))
-            left = _left_running(output, waits=waits)
-            for name in left:
-                put_bounded(running.commands, name, call_id, most=_REMEMBERED_COMMANDS)
-            if not left:
-                yield head._replace(kind="result", call_id=call_id, **_answer(output))
+            call = running.calls.pop(call_id, _called(head._replace(call_id=call_id), running))
+            yield from _results(head, call, content_text(payload.get("output")), running)
 
 
-def _waited_for(arguments: JsonObject) -> list[str]:
-    """Return the names of the running commands that a call only waits for."""
-    script = as_text(arguments.get("input"))
-    polled = [] if "tools.exec_command" in script else _WAITS.findall(script)
-    cell = [f"cell {arguments['cell_id']}"] if "cell_id" in arguments else []
-    return [str(arguments.get("session_id", "")), *cell, *polled]
+def _called(record: Record, running: _Running) -> _Call:
+    tools = _TOOLS.findall(as_text(record.arguments.get("input")))
+    polled = [(tool, (session or "?") if tool == "write_stdin" else "") for tool, session in tools]
+    commands = [name for tool, name in polled if tool in {"exec_command", "write_stdin"}]
+    if "session_id" in record.arguments:
+        commands = [str(record.arguments["session_id"])]
+    # A script may edit a file, too.
+    polls = [name in running.commands for name in commands] + [tool == "write_stdin" for tool, _ in tools]
+    return _Call(record, commands, bool(polls) and all(polls), [], set(), [])
 
 
-def _left_running(output: str, *, waits: bool) -> list[str]:
-    """Return the names of the commands that go on after `output`; none if any has ended, unless the call only `waits`."""
-    if process := _RUNNING.search(output[:_HEADER_CHARS]):
-        return [process[1]]
-    if cell := _SCRIPT_RUNNING.match(output):
-        return [f"cell {cell[1]}"]
-    found = [_SESSION.search(one) for one in _ANSWERS.findall(output)] if output.startswith("Script ") else []
-    left = [one[1] for one in found if one]
-    return left if waits or len(left) == len(found) else []
+def _results(head: Record, call: _Call, output: str, running: _Running) -> Iterator[Record]:
+    """Yield the results of `call` and of the calls that it polls, of each that has ended with `output`."""
+    if script := _SCRIPT_RUNNING.match(output):
+        call.printed.append(output.partition("Output:\n")[2] + "\n")
+        put_bounded(running.scripts, script[1], call, most=_REMEMBERED_COMMANDS)
+        return
+    top, shown = _shown(output, call.printed)
+    names = _paired(call, [session for session, _ in shown], running)
+    touched, said = [] if names and call.only_polls else [call], [top]
+    if touched and call.only_polls:
+        yield call.record
+    for name, (session, text) in zip(names or [""] * len(shown), shown, strict=True):
+        if name in running.commands and not session:
+            polled = running.commands.pop(name)
+            polled.running.discard(name)
+            polled.answers.append(_answer(f"Script completed\nOutput:\n{text}" if top else text))
+            touched.append(polled)
+            continue
+        said.append(text)
+        # A script that polls shows again what other calls have started.
+        if session and not (any(call.commands) and session in running.commands):
+            call.running.add(session)
+            put_bounded(running.commands, session, call, most=_REMEMBERED_COMMANDS)
+    call.answers.append(_answer("".join(said)))
+    ended = {one.record.call_id: one.answers for one in touched if not one.running}
+    for part, (call_id, answers) in enumerate(ended.items()):
+        text = "\n".join(one["text"] for one in answers if one["text"])
+        failed = any(one["is_error"] for one in answers)
+        yield head._replace(kind="result", part=part, call_id=call_id, text=text, is_error=failed)
+
+
+def _shown(output: str, printed_before: list[str]) -> tuple[str, list[tuple[str, str]]]:
+    """Return what a script says above the answers of its commands, and of each the session if it goes on, and the text.
+
+    What a command has printed that goes on is left out: it is not its outcome. Without a script there is one answer.
+    """
+    process = _RUNNING.search(output[:_HEADER_CHARS])
+    if process or not output.startswith("Script "):
+        return "", [(process[1], "") if process else ("", output)]
+    head, above, rest = output.partition("Output:\n")
+    top, *objects = _OBJECT.split("".join((head, above, *printed_before, rest)))
+    found = [(_SESSION.match(one), one) for one in objects]
+    return top, [(session[1], one.partition("\n")[2]) if session else ("", one) for session, one in found]
+
+
+def _paired(call: _Call, sessions: list[str], running: _Running) -> list[str] | None:
+    """Return the polled command of each answer, "" if it is one of the call itself; None if that is not known.
+
+    Commands that go on have their session in `sessions`; those that have ended only have their place.
+    """
+    names = [name if name in running.commands else "" for name in call.commands]
+    if not any(names):
+        return None if call.only_polls else [""] * len(sessions)
+    names = names[:1] * len(sessions) if len(set(names)) == 1 else names
+    pairs = zip(sessions, names, strict=False)
+    fits = all(not one or (one == name if name else one not in names) for one, name in pairs)
+    return names if names and len(names) == len(sessions) and fits else None
 
 
 def _answer(text: str) -> JsonObject:

@@ -94,6 +94,231 @@ def test_a_script_that_keeps_running_answers_when_it_is_waited_for():
     ]  # fmt: skip
 
 
+STARTS = "const r{0} = await tools.exec_command({{cmd:'make {0}'}}); text(JSON.stringify(r{0}));"
+POLLS = "const r{0} = await tools.write_stdin({{session_id:{0}, chars:''}}); text(JSON.stringify(r{0}));"
+
+
+def starts(*sessions):
+    return "\n".join(map(STARTS.format, sessions))
+
+
+def polls(*sessions):
+    return "\n".join(map(POLLS.format, sessions))
+
+
+def goes_on(session):
+    return {"wall_time_seconds": 1.0, "session_id": session, "output": f"{session} starts"}
+
+
+def ends(session, code=0):
+    return {"wall_time_seconds": 1.0, "exit_code": code, "output": f"{session} ended"}
+
+
+def results(*lines):
+    return [(one.call_id, one.text, one.is_error) for one in read(*lines) if one.kind == "result"]
+
+
+def test_a_script_that_polls_the_commands_of_two_calls_answers_both():
+    started = [
+        script("c1", starts(1)), shown("c1", goes_on(1)),
+        script("c2", starts(2)), shown("c2", goes_on(2)),
+        script("c3", polls(1, 2)),
+    ]  # fmt: skip
+    both = read(*started, shown("c3", ends(1), ends(2, 1)))
+    later = [shown("c3", ends(1), goes_on(2)), script("c4", polls(2)), shown("c4", ends(2, 1))]
+
+    assert [one.call_id for one in both if one.kind == "call"] == ["c1", "c2"]
+    assert results(*started, shown("c3", ends(1), ends(2, 1))) == [("c1", "1 ended", False), ("c2", "2 ended", True)]  # fmt: skip
+    assert results(*started, *later) == [("c1", "1 ended", False), ("c2", "2 ended", True)]
+    # Two records of one line are told apart.
+    assert len({(one.line, one.part) for one in both}) == len(both)
+
+
+@rows(
+    "after",
+    [
+        # One by one, both at once, and the first has ended when the script is answered.
+        [script("p", polls(1)), shown("p", ends(1, 1)), script("q", polls(2)), shown("q", ends(2))],
+        [script("p", polls(1, 2)), shown("p", ends(1, 1), goes_on(2)), script("q", polls(2)), shown("q", ends(2))],
+        [script("p", polls(1, 2)), shown("p", ends(1, 1), ends(2))],
+    ],
+)  # fmt: skip
+def test_a_call_of_several_commands_is_answered_once_when_the_last_has_ended(after):
+    started = [script("c1", starts(1, 2)), shown("c1", goes_on(1), goes_on(2))]
+
+    assert results(*started, *after) == [("c1", "1 ended\n2 ended", True)]
+    # It is not known how a command ends that still runs.
+    assert results(*started, *after[:-2]) == []
+
+
+def test_a_command_that_has_ended_beside_one_that_goes_on_is_in_the_answer():
+    started = [script("c1", starts(1, 2)), shown("c1", ends(1, 2), goes_on(2))]
+
+    assert results(*started) == []
+    assert results(*started, script("p", polls(2)), shown("p", ends(2))) == [("c1", "1 ended\n2 ended", True)]
+
+
+@rows(
+    ("text", "answers", "found"),
+    [
+        (f"{starts(2)} {polls(1)}", [ends(2), ends(1, 1)], [("c1", "1 ended", True), ("c2", "2 ended", False)]),
+        (f"{polls(1)} {starts(2)}", [ends(1, 1), ends(2)], [("c1", "1 ended", True), ("c2", "2 ended", False)]),
+        (f"{polls(1)} {starts(2)}", [ends(1, 1), goes_on(2)], [("c1", "1 ended", True)]),
+        (f"{polls(1)} {starts(2)}", [goes_on(1), ends(2)], [("c2", "2 ended", False)]),
+        # It is not told which of them has ended: it is the answer to the script.
+        (f"{polls(1)} {starts(2)}", [ends(2, 1)], [("c2", "2 ended", True)]),
+        (f"{polls(1)} {starts(2)}", [ends(2), goes_on(1)], [("c2", "2 ended", False)]),
+    ],
+)  # fmt: skip
+def test_a_script_that_starts_and_polls_answers_each_call(text, answers, found):
+    lines = [script("c1", starts(1)), shown("c1", goes_on(1)), script("c2", text), shown("c2", *answers)]
+
+    assert [one.call_id for one in read(*lines) if one.kind == "call"] == ["c1", "c2"]
+    assert sorted(results(*lines)) == found
+
+
+@rows(
+    ("text", "answers"),
+    [
+        (polls(1, 2), [ends(1)]),
+        (polls(1, 2), []),
+        (polls(1), []),
+        # They are in another order than the calls.
+        (polls(1, 2), [ends(2), goes_on(1)]),
+        (polls(1), [goes_on(2)]),
+    ],
+)
+def test_a_poll_whose_answers_do_not_fit_what_it_polls_is_a_call_with_its_own(text, answers):
+    started = [script("c1", starts(1, 2)), shown("c1", goes_on(1), goes_on(2))]
+    polled = [script("p", text), shown("p", *answers)]
+    later = [script("q", polls(1, 2)), shown("q", ends(1), ends(2))]
+
+    kinds = [(one.kind, one.call_id, one.line) for one in read(*started, *polled)]
+
+    assert kinds == [("call", "c1", 1), ("call", "p", 3), ("result", "p", 4)]
+    assert results(*started, *polled, *later)[1:] == [("c1", "1 ended\n2 ended", False)]
+
+
+@rows(
+    "text",
+    [
+        "text(await tools.apply_patch('*** Begin Patch')); " + polls(1),
+        "for (const id of [1, 2]) text(JSON.stringify(await tools.write_stdin({session_id:id})))",
+    ],
+)
+def test_a_script_that_does_more_than_poll_is_a_call_and_takes_no_command_of_another(text):
+    lines = [
+        script("c1", starts(1)), shown("c1", goes_on(1)),
+        script("c2", text), shown("c2", goes_on(1)),
+        script("p", polls(1)), shown("p", ends(1)),
+    ]  # fmt: skip
+
+    assert [(one.kind, one.call_id) for one in read(*lines)] == [
+        ("call", "c1"), ("call", "c2"), ("result", "c2"), ("result", "c1"),
+    ]  # fmt: skip
+
+
+def test_what_a_script_printed_before_it_was_left_running_is_of_its_answer():
+    running = "Script running with cell ID 18\nWall time 11 seconds\nOutput:\n"
+    waits = item("function_call", name="wait", call_id="w", arguments='{"cell_id": "18"}')
+    started = [script("c1", starts(1, 2)), shown("c1", ends(1, 1), head=running)]
+
+    assert results(*started, waits, shown("w", ends(2))) == [("c1", "1 ended\n\n2 ended", True)]
+    assert results(*started, waits, shown("w", head=running), waits, shown("w", goes_on(2))) == []
+
+
+def test_a_script_that_polls_one_command_until_it_ends_shows_each_answer():
+    lines = [script("c1", starts(1)), shown("c1", goes_on(1)), script("p", f"while (!done) {polls(1)}")]
+
+    assert results(*lines, shown("p", goes_on(1), goes_on(1), ends(1, 1))) == [("c1", "1 ended", True)]
+
+
+def test_a_poll_of_a_command_that_has_ended_meanwhile_is_a_call_with_its_own_answer():
+    lines = [
+        script("c1", starts(1)), shown("c1", goes_on(1)),
+        script("p", polls(1)), script("q", polls(1)), shown("p", ends(1)), shown("q", ends("none", 1)),
+    ]  # fmt: skip
+
+    assert results(*lines) == [("c1", "1 ended", False), ("q", "none ended", True)]
+
+
+def test_what_a_script_shows_below_a_command_that_goes_on_is_of_its_answer():
+    said = f"Script completed\nOutput:\n{json.dumps({'chunk_id': 'a', **goes_on(1)})}\nmain 1a2b3c4"
+    lines = [script("c1", starts(1)), answer("c1", said), script("p", polls(1)), shown("p", ends(1))]
+
+    assert results(*lines) == [("c1", "main 1a2b3c4\n1 ended", False)]
+
+
+def test_a_plain_poll_of_a_command_that_a_script_started_is_an_answer_to_the_script():
+    lines = [
+        script("c1", starts(1, 2)), shown("c1", goes_on(1), goes_on(2)),
+        item("function_call", name="write_stdin", call_id="p", arguments='{"session_id": 1}'),
+        answer("p", "Process exited with code 1\nOutput:\n1 failed\n"),
+        script("q", polls(2)), shown("q", ends(2)),
+    ]  # fmt: skip
+
+    assert results(*lines) == [("c1", "1 failed\n\n2 ended", True)]
+
+
+def test_two_checks_that_are_polled_by_a_script_that_is_left_running():
+    both = "const rs = await Promise.all([{}]); rs.forEach(x=>text(JSON.stringify(x)));"
+    check = 'tools.exec_command({{cmd:"mise run {}","workdir":"/srv/app","yield_time_ms":1000}})'
+    poll = 'tools.write_stdin({{session_id:{},chars:"",yield_time_ms:20000}})'
+    lines = [
+        script("c1", both.format(", ".join(map(check.format, ("test", "vet"))))),
+        shown("c1", goes_on(91), goes_on(20)),
+        script("p", both.format(", ".join(map(poll.format, (91, 20))))),
+        answer("p", "Script running with cell ID 18\nWall time 11.0 seconds\nOutput:\n"),
+        item("function_call", name="wait", call_id="w", arguments='{"cell_id":"18","yield_time_ms":20000}'),
+        shown("w", goes_on(91), {"exit_code": 1, "output": "unreachable code"}),
+    ]
+    last = [script("q", f"const r = await {poll.format(91)}; text(JSON.stringify(r))"), shown("q", ends(91))]
+
+    assert results(*lines) == []
+    assert results(*lines, *last) == [("c1", "unreachable code\n91 ended", True)]
+
+
+@rows(
+    ("calls", "polled", "found"),
+    [
+        # A letter is a command, a small one has ended; a word is a call that starts them, or a script that polls them.
+        ("A", "A A a", "a"),
+        ("A", "A A a a", "a"),
+        ("AB", "A b a", "ba"),
+        ("AB", "AB aB b", "ab"),
+        ("AB", "BA Ba b", "ab"),
+        ("AB", "BA ba", "ba"),
+        ("A B", "AB ab", "a b"),
+        ("A B", "BA ba", "b a"),
+        ("A B", "AB Ab A a", "b a"),
+        ("AB C", "ABC aBC cB b", "c ab"),
+        ("AB C", "CAB caB B b", "c ab"),
+        ("A BC D", "ABCD AbCd Ca", "d a"),
+        ("AB CD", "AC ac BD bd", "ab cd"),
+        ("AB CD", "AC ac DB dB b", "cd ab"),
+    ],
+)
+def test_each_call_has_one_result_when_its_last_command_has_ended(calls, polled, found):
+    for failing in {"", *found.replace(" ", "")}:
+        number = {one: ord(one) for one in calls.replace(" ", "")}
+
+        def shows(one, failing=failing, number=number):
+            return goes_on(number[one]) if one.isupper() else ends(one, int(one == failing))
+
+        lines = []
+        for word in calls.split():
+            lines += [script(word, starts(*word)), shown(word, *map(shows, word))]
+        for at, word in enumerate(polled.split()):
+            text = polls(*(number[one] for one in word.upper()))
+            lines += [script(f"p{at}", text), shown(f"p{at}", *map(shows, word))]
+
+        owners = {one.lower(): word for word in calls.split() for one in word}
+        assert [one for one in results(*lines) if one[0] in calls.split()] == [
+            (owners[word[0]], "\n".join(f"{one} ended" for one in word), failing != "" and failing in word)
+            for word in found.split()
+        ]  # fmt: skip
+
+
 def test_a_patch_is_the_input_of_its_call():
     [call] = read(item("custom_tool_call", name="apply_patch", call_id="c", input="*** Begin Patch\n"))
 
@@ -116,8 +341,6 @@ def test_the_answers_of_old_rollouts_are_unwrapped():
         ("Script completed", ["ok\n"], "ok", False),
         ("Script failed", ["TypeError: x"], "TypeError: x", True),
         ("Script completed", ["", {"exit_code": 1, "output": "FAIL"}, {"exit_code": 0, "output": "ok"}], "FAIL\nok", True),
-        # The build goes on, and the commit is known already.
-        ("Script completed", [{"session_id": 7, "output": "built"}, {"exit_code": 0, "output": "[main 1a2b3c4] x"}], "built\n[main 1a2b3c4] x", False),
     ],
 )  # fmt: skip
 def test_the_answer_to_a_script_has_those_of_its_commands(head, printed, text, failed):
