@@ -86,6 +86,8 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
         if kind == "compacted":
             yield head._replace(kind="boundary", text=as_text(payload.get("message")))
         elif kind == "response_item" and not ends:
+            if payload.get("role") == "user":
+                yield from _partly_ended(head, running)
             yield from _item(head, payload, running)
 
 
@@ -167,9 +169,21 @@ def _results(head: Record, call: _Call, output: str, running: _Running) -> Itera
     call.answers.append(_answer("".join(said)))
     ended = {one.record.call_id: one.answers for one in touched if not one.running}
     for part, (call_id, answers) in enumerate(ended.items()):
-        text = "\n".join(one["text"] for one in answers if one["text"])
-        failed = any(one["is_error"] for one in answers)
-        yield head._replace(kind="result", part=part, call_id=call_id, text=text, is_error=failed)
+        yield _result(head, part, call_id, answers)
+
+
+def _partly_ended(head: Record, running: _Running) -> Iterator[Record]:
+    """Yield the results of the calls of which a command goes on when the person writes, as far as their others have ended."""
+    for call in {id(call): call for call in running.commands.values()}.values():
+        if any(one["text"] or one["is_error"] for one in call.answers):
+            yield _result(head, 0, call.record.call_id, call.answers)
+            call.answers.clear()
+
+
+def _result(head: Record, part: int, call_id: str, answers: list[JsonObject]) -> Record:
+    text = "\n".join(one["text"] for one in answers if one["text"])
+    failed = any(one["is_error"] for one in answers)
+    return head._replace(kind="result", part=part, call_id=call_id, text=text, is_error=failed)
 
 
 def _shown(output: str, printed_before: list[str]) -> tuple[str, list[tuple[str, str]]]:

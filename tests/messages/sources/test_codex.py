@@ -319,6 +319,24 @@ def test_each_call_has_one_result_when_its_last_command_has_ended(calls, polled,
         ]  # fmt: skip
 
 
+def test_what_has_ended_beside_a_command_that_goes_on_is_known_when_the_person_writes():
+    both = 'await Promise.all([tools.exec_command({cmd:"npm run dev"}), tools.exec_command({cmd:"git commit -m x"})])'
+    started = [
+        script("c1", both),
+        shown("c1", {"session_id": 7, "output": "ready"}, {"exit_code": 0, "output": "[main 1a2b3c4] x"}),
+    ]
+    prompt = item("message", role="user", content=[{"type": "input_text", "text": "Push it."}])
+    ended = [
+        script("c2", "await tools.write_stdin({session_id: 7})"),
+        shown("c2", {"exit_code": 0, "output": "bye"}),
+    ]
+
+    assert [one.kind for one in read(*started)] == ["call"]
+    assert [(one.kind, one.text) for one in read(*started, prompt, *ended)] == [
+        ("call", ""), ("result", "[main 1a2b3c4] x"), ("user", "Push it."), ("result", "bye"),
+    ]  # fmt: skip
+
+
 def test_a_patch_is_the_input_of_its_call():
     [call] = read(item("custom_tool_call", name="apply_patch", call_id="c", input="*** Begin Patch\n"))
 
