@@ -1252,7 +1252,11 @@ def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
 
 def _pushed_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
     name = f", {tree['commit']}," if tree["commit"] else ""
-    if whole and (tree["edited"] or tree.get("in_place")) and not (tree["committed"] or tree.get("rewritten")):
+    if (
+        whole
+        and (tree["edited"] or tree.get("in_place"))
+        and not (tree["committed"] or tree.get("rewritten"))
+    ):
         yield "Nothing was committed in this conversation."
     elif tree["ahead"] and (whole or tree["pushed"]):
         yield (
