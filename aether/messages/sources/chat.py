@@ -47,8 +47,12 @@ _EDIT_TEXTS = {
     "replacement_text": "new_string",
     "text": "new_string",
 }
-# How the answer to one starts that was done.
-_EDITED = ("[File: ", "File updated", "Text replaced")
+# How the answer to one starts that was done, and to one that was not; another answer is judged like that of any tool.
+_EDITED = ("[File: ", "File updated", "Text replaced", "Replaced ", "Edit successful")
+_REFUSED = (
+    "Your proposed edit has", "Your edit was not applied", "Your search and replace strings are the same",
+    "Search text must not be empty", "No file open", "Usage: ",
+)  # fmt: skip
 _NO_FILE = "n/a"
 # About a printed page.
 PARAGRAPH_CHARS = 4_000
@@ -205,7 +209,8 @@ def _with_open_files(records: Iterable[Record]) -> Iterator[Record]:
         failed = record.is_error
         if record.kind == "result" and record.call_id in edits:
             edits.remove(record.call_id)
-            failed = not record.text.lstrip().startswith(_EDITED)
+            answer = record.text.lstrip()
+            failed = answer.startswith(_REFUSED) or (failed and not answer.startswith(_EDITED))
         if states := _OPEN_FILE.findall(record.text) if record.kind in ("user", "result") else ():
             opened, directory = states[-1]
         yield record._replace(is_error=failed)

@@ -329,23 +329,27 @@ def test_messages_and_transcript_lines_are_no_items():
     assert not is_item([])
 
 
+def state(file, text):
+    """Return `text` as SWE-agent shows it while `file` is open."""
+    return f"{text}\n(Open file: {file})\n(Current directory: /srv/app)\nbash-$"
+
+
+def typed(action, file, text):
+    return [
+        {"role": "assistant", "content": f"Now.\n```\n{action}\n```", "action": action, "agent": "main"},
+        {"role": "user", "content": state(file, text), "agent": "main"},
+    ]
+
+
+def called(name, given, file, text):
+    call = {"id": f"c{name}", "function": {"name": name, "arguments": json.dumps(given)}}
+    return [
+        {"role": "assistant", "content": "Now.", "tool_calls": [call], "message_type": "action"},
+        {"role": "tool", "content": state(file, text), "tool_call_ids": [f"c{name}"]},
+    ]
+
+
 def test_an_edit_of_swe_agent_is_of_the_file_that_is_open():
-    def state(file, text):
-        return f"{text}\n(Open file: {file})\n(Current directory: /srv/app)\nbash-$"
-
-    def typed(action, file, text):
-        return [
-            {"role": "assistant", "content": f"Now.\n```\n{action}\n```", "action": action, "agent": "main"},
-            {"role": "user", "content": state(file, text), "agent": "main"},
-        ]
-
-    def called(name, given, file, text):
-        call = {"id": f"c{name}", "function": {"name": name, "arguments": json.dumps(given)}}
-        return [
-            {"role": "assistant", "content": "Now.", "tool_calls": [call], "message_type": "action"},
-            {"role": "tool", "content": state(file, text), "tool_call_ids": [f"c{name}"]},
-        ]
-
     history = [
         {"role": "user", "content": state("n/a", "Fix the port."), "agent": "main"},
         *typed("edit 1:1\nx = 1\nend_of_edit", "n/a", "No file open."),
@@ -381,3 +385,32 @@ def test_an_edit_of_swe_agent_is_of_the_file_that_is_open():
         ("created", "/etc/port"), ("changed", "/etc/port"), ("changed", "/etc/port"),
     ]  # fmt: skip
     assert [change.first for change in changes[1:3]] == ["import port", "PORT = 8080"]
+
+
+@rows(
+    "answer, failed",
+    [
+        ("File updated. Please review the changes", False),
+        ("Text replaced. Please review the changes", False),
+        ("Replaced 3 occurrences. Please review the changes", False),
+        ("Edit successful.", False),
+        ("[File: a.py (3 lines total)]\n1:Error: none", False),
+        ("Your proposed edit has introduced new syntax error(s).", True),
+        ("\nYour proposed edit has introduced new syntax error(s).", True),
+        ("Your edit was not applied (file not modified): Text not found", True),
+        ("Your search and replace strings are the same. No changes were made.", True),
+        ("No file opened. Either `open` or `create` a file first.", True),
+        ("Error: the file cannot be written", True),
+        ("The lines were exchanged.", False),
+    ],
+)
+def test_an_edit_of_swe_agent_failed_if_its_answer_says_so(answer, failed):
+    history = [
+        *called("open", {"path": "a.py"}, "/srv/app/a.py", "[File: a.py (3 lines total)]"),
+        *called("edit", {"search": "1", "replace": "2"}, "/srv/app/a.py", answer),
+    ]
+
+    *_, call, result = chat.records([(1, {"history": history})])
+
+    assert call.arguments["path"] == "a.py"
+    assert result.is_error == failed
