@@ -414,3 +414,33 @@ def test_an_edit_of_swe_agent_failed_if_its_answer_says_so(answer, failed):
 
     assert call.arguments["path"] == "a.py"
     assert result.is_error == failed
+
+
+def test_calls_of_another_agent_stay_as_they_are_after_an_answer_of_swe_agent():
+    edit = {"file_path": "/other/b.py", "old_string": "x", "new_string": "y"}
+    search = {"search": "x", "replace": "y"}
+    calls = [
+        *called("edit", edit, "n/a", "The file /other/b.py has been updated"),
+        *called("insert", {"table": "users", "row": "1"}, "n/a", "Inserted."),
+        *called("create", {}, "n/a", "Created."),
+    ]
+    for message in calls[1::2]:
+        message["content"] = message["content"].partition("\n")[0]
+    pasted = {"role": "user", "content": state("/srv/app/a.py", "It printed this:")}
+    other = called("edit", search, "/srv/app/a.py", "Your proposed edit has introduced new syntax error(s).")
+
+    def arguments(*messages):
+        found = [*chat.records([(1, {"messages": [*messages]})])]
+        assert not any(record.is_error for record in found[: len(calls) + 1])
+        return [record.arguments for record in found if record.kind == "call"]
+
+    assert arguments(pasted, *calls) == [edit, {"table": "users", "row": "1"}, {}]
+    # What a person pasted names no file for a call by a protocol, what a tool answered does.
+    assert arguments(pasted, *calls, *other)[-1] == search
+    opened = called("open", {"path": "a.py"}, "/srv/app/a.py", "[File: a.py (3 lines total)]")
+    swe_agent, cut = (
+        chat.records([(1, {"messages": [pasted, *messages]})])
+        for messages in ([*opened, *other], [*opened, *calls])
+    )
+    assert [*swe_agent][-2].arguments == {"path": "a.py", "old_string": "x", "new_string": "y"}
+    assert [record.arguments for record in cut if record.kind == "call"][1] == edit
