@@ -38,7 +38,9 @@ _SHOWN_TURN = lazy(r"^(user|assistant|tool|system): ", re.MULTILINE)
 _OPEN_FILE = lazy(
     r"^\(Open file: (.+)\)\r?\n\(Current directory: (.+)\)", re.MULTILINE, needs=("(Open file: ",)
 )
-_EDITED_LINES = lazy(r"edit \d+:\d+\s*\n(.*?)\s*(?:\nend_of_edit\s*)?", re.DOTALL)
+_EDIT_OF_LINES = lazy(r"edit \d+:\d+[ \t\r]*(?:\n|\Z)")
+# Characters: the time of shlex grows with the square of a word.
+_MOST_QUOTED = 50_000
 # The commands by which it changes a file, with the names of their arguments, and those of others for the texts.
 _EDITOR = {"create": ("filename",), "edit": ("search", "replace"), "insert": ("text",)}
 _EDITOR_NAMES = {
@@ -261,8 +263,11 @@ def _typed_edit(command: str) -> tuple[str, JsonObject]:
     verb, _, rest = command.partition(" ")
     if verb not in _EDITOR:
         return "", {}
-    if lines := _EDITED_LINES.fullmatch(command):
-        return verb, {"replacement_text": lines[1]}
+    if head := _EDIT_OF_LINES.match(command):
+        lines = f"\n{command[head.end() :]}".rstrip().removesuffix("\nend_of_edit")
+        return verb, {"replacement_text": lines[1:].rstrip()}
+    if len(rest) > _MOST_QUOTED:
+        return verb, {}
     try:
         return verb, dict(zip(_EDITOR[verb], shlex.split(rest), strict=False))
     except ValueError:  # a quotation without an end

@@ -1,4 +1,5 @@
 import json
+from time import process_time
 
 from aether.messages.sources import chat
 from aether.messages.sources.chat import (
@@ -444,3 +445,46 @@ def test_calls_of_another_agent_stay_as_they_are_after_an_answer_of_swe_agent():
     )
     assert [*swe_agent][-2].arguments == {"path": "a.py", "old_string": "x", "new_string": "y"}
     assert [record.arguments for record in cut if record.kind == "call"][1] == edit
+
+
+@rows(
+    "command, text",
+    [
+        ("edit 2:3\nx = 1\nend_of_edit", "x = 1"),
+        ("edit 2:3 \r\n    x = 1\n\n    y = 2\n\nend_of_edit\n", "    x = 1\n\n    y = 2"),
+        ("edit 2:3\n\nx = 1", "\nx = 1"),
+        ("edit 2:3\nend_of_edit", ""),
+        ("edit 2:3\n", ""),
+        ("edit 2:3\nx = 'end_of_edit'\nend_of_edit", "x = 'end_of_edit'"),
+    ],
+)
+def test_the_lines_of_an_edit_end_before_its_last_line(command, text):
+    open_file, edit = (typed(action, "/srv/app/a.py", "File updated.") for action in ("open a.py", command))
+
+    *_, call, _result = chat.records([(1, {"history": [*open_file, *edit]})])
+
+    assert call.arguments == {"path": "a.py", "new_string": text}
+
+
+@rows(
+    "start, middle, end",
+    [
+        ("edit 1:2\nx = 1", "\n", "y = 2\nend_of_edit"),
+        ("edit 1:2", "\n", "y = 2\nend_of_edit"),
+        ("edit 1:2\nx = 1", " \n", "end_of_edit z"),
+        ("edit 'x' '", "b" * 40, "'"),
+        ("create '", "b" * 40, "'"),
+        ("edit ", "'bc' ", ""),
+    ],
+)
+def test_a_long_edit_takes_time_that_grows_with_its_length(start, middle, end):
+    def seconds(times):
+        edit = typed(f"{start}{middle * times}{end}", "/srv/app/a.py", "File updated.")
+        history = [*typed("open a.py", "/srv/app/a.py", "[File: a.py (3 lines total)]"), *edit]
+        before = process_time()
+        found = [*chat.records([(1, {"history": history})])]
+        took = process_time() - before
+        assert len(found) == 6
+        return took
+
+    assert seconds(20_000) < 1.5
