@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
@@ -50,6 +49,10 @@ SKIPPED_NAMES = frozenset(
 FORMAT_LINES = 32
 # Characters: a longer text of one line is a dump, of which capture keeps an extract.
 LONG_LINE_CHARS = 1_000_000
+# Characters of the records before the first time of a conversation that wait for it; one that has none is as long as it likes.
+WAITING_CHARS = 1_000_000
+# A file changed before that was given its time by a program: archives that are to be the same each time write 1970 or 1980.
+FIRST_YEAR = 2000
 
 
 class Imported(NamedTuple):
@@ -76,7 +79,7 @@ class Imported(NamedTuple):
     skipped_copies: list[JsonObject]
     """Copies, at the start of sub-agents' transcripts, of conversations whose own transcript is imported: file, conversation, records."""
     undated: list[JsonObject]
-    """Files that say no time, and that of their last change, which their items have; "" if it is not known: file, at."""
+    """Files with entries for which they say no time, and the time of those: that of the last change of the file, "" if it is not known: file, at."""
 
 
 class ImportInterrupted(KeyboardInterrupt):
@@ -131,6 +134,10 @@ class _Tally:
     long: list[JsonObject] = field(default_factory=list)
     skipped: list[JsonObject] = field(default_factory=list)
     undated: list[JsonObject] = field(default_factory=list)
+    written: str = ""
+    """The time of the last change of the file that is read."""
+    is_undated: bool = False
+    """Whether that file has entries for which it says no time."""
     read: set[str] = field(default_factory=set)
     """The conversations whose own transcript was read."""
 
@@ -232,7 +239,8 @@ def _import_file(
     progress: Callable[[int, int], None],
 ) -> None:  # fmt: skip
     """Store the notes and the words of one file: first those that it copied from another session, as that session's."""
-    before = tally.records
+    before, kept = tally.records, (len(tally.revisions), tally.items)
+    tally.written, tally.is_undated = _written(file), False
     records = _records(file, format, name, tally, progress)
     if tally.private:
         records = without_private(records, tally.private, directory=tally.root)
@@ -254,6 +262,8 @@ def _import_file(
             tally.history = read(home).documents["memory"].get("history", [])
     if tally.records == before:
         raise _nothing_in(file, format, name)
+    if tally.is_undated and (len(tally.revisions), tally.items) != kept:
+        tally.undated.append({"file": name, "at": tally.written})
 
 
 def _import_part(
@@ -334,7 +344,7 @@ def _records(
     def on_bad(bad: BadLine) -> None:
         tally.bad.append({"file": name, **bad._asdict()})
 
-    for record in _dated(read_records(file, format=format, on_bad=on_bad), file, name, tally):
+    for record in _dated(read_records(file, format=format, on_bad=on_bad), tally):
         tally.records += 1
         tally.read.add("" if record.copied else record.session)
         if len(record.text) > LONG_LINE_CHARS:
@@ -343,21 +353,42 @@ def _records(
         yield record
 
 
-def _dated(records: Iterable[Record], file: Any, name: str, tally: _Tally) -> Iterator[Record]:
-    """Yield `records`, those without a time with that of the one before; without any, with that of the last change of the file."""
-    at, dated, record = _written(file), False, None
+def _dated(records: Iterable[Record], tally: _Tally) -> Iterator[Record]:
+    """Yield `records` with times; one without has that of the one before in its conversation, else the first that follows, else that of the file.
+
+    A record that names no conversation belongs to that of the one before.
+    """
+    times: dict[str, str] = {}
+    waiting: list[Record] = []
+    session, room = "", WAITING_CHARS
     for record in records:
-        at, dated = record.time or at, dated or bool(record.time)
-        yield record if record.time else record._replace(time=at)
-    if record and not dated:
-        tally.undated.append({"file": name, "at": at})
+        is_other = bool(session and record.session) and record.session != session
+        if waiting and (is_other or room < 0):
+            tally.is_undated, times[session] = True, tally.written
+            yield from _all_at(tally.written, waiting)
+            waiting, room = [], WAITING_CHARS
+        session = record.session or session
+        if at := record.time or times.get(session, ""):
+            times[session] = at
+            yield from _all_at(at, [*waiting, record])
+            waiting, room = [], WAITING_CHARS
+        else:
+            waiting.append(record)
+            room -= len(record.text) + len(str(record.arguments))
+    tally.is_undated = tally.is_undated or bool(waiting)
+    yield from _all_at(tally.written, waiting)
+
+
+def _all_at(time: str, records: list[Record]) -> Iterator[Record]:
+    return (record if record.time else record._replace(time=time) for record in records)
 
 
 def _written(file: Any) -> str:
-    """Return the time of the last change of a file, which is no earlier than what it says; "" if it is not known."""
+    """Return the time of the last change of a file; "" if it is not known."""
     if isinstance(file, (str, os.PathLike)):
         with suppress(OSError, OverflowError, ValueError):
-            return clock.stamp(min(now(), datetime.fromtimestamp(os.stat(file).st_mtime, UTC)))
+            at = min(now(), clock.of_file(os.stat(file).st_mtime))
+            return clock.stamp(at) if at.year >= FIRST_YEAR else ""
     return ""
 
 

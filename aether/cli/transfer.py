@@ -226,7 +226,7 @@ def _imported_lines(done: Imported, *, dry_run: bool) -> list[str | Table]:
 
 
 def _undated_line(undated: list[dict[str, Any]]) -> str:
-    """Return the line that says which files say no time, and how their items are dated."""
+    """Return the line that says which files have entries without a time, and how these are dated."""
     whose = undated[0]["file"] if len(undated) == 1 else pluralize(len(undated), "files")
     days = sorted({each["at"][:10] for each in undated if each["at"]})
     dated = (
@@ -234,7 +234,7 @@ def _undated_line(undated: list[dict[str, Any]]) -> str:
         if days
         else "today"
     )
-    return f"No time is said in {whose}: dated {dated}."
+    return f"Entries without a time in {whose}: dated {dated}."
 
 
 @click.command("export", cls=Command)

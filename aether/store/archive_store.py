@@ -58,7 +58,7 @@ TITLE_CHARS = 50
 MOST_WORDS = 200_000
 # A longer text is cut piece by piece, because most of it may lie behind these words.
 _PIECE_CHARS = 1 << 20
-_SPACE = lazy(r"[ \n]")
+_SPACE = lazy(r"[ \t\r\n]")
 _NO_NAME = lazy(r"[^A-Za-z0-9_-]+")
 _MONTH = lazy(r"\d{4}/\d{2}", re.ASCII)
 # What a step or an archive file may name: archive files, and fuller forms in grace.

@@ -49,8 +49,8 @@ READ_TRIES = 100
 READ_WAIT_SECONDS = 0.002
 _OR_REPAIR = 'or run "aether doctor --repair": it keeps the edit aside until it is accepted.'
 
-FileId = tuple[int, int, int] | None
 DocumentIds = tuple[tuple[int, int, int, int] | None, ...]
+FileId = tuple[int, int, int] | None
 """Inode, time of change and size; None if there is no file."""
 
 
@@ -233,7 +233,8 @@ def file_ids(home: Path) -> tuple[FileId, ...]:
 def document_ids(home: Path) -> DocumentIds:
     """Return what changes with every edit of a document of `home`, also one that leaves its size and sets its time back.
 
-    Not every change of it is an edit: a rename or a link changes it too.
+    Not every change of it is an edit: a rename or a link changes it too. On Windows such an edit is not seen: `st_ctime` is the time of
+    creation there.
     """
     return tuple([_id_and_change(path) for path in _paths(home)[1:]])
 

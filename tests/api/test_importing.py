@@ -93,6 +93,102 @@ def test_what_says_no_time_has_that_of_the_last_change_of_its_file(home, tmp_pat
     assert places == sorted(places)
 
 
+def days(home):
+    """Return the day of each item by its text."""
+    items = memory(home)["working_memory"]["items"]
+    return {each["content"]: each["metadata"]["timestamp"][:10] for each in items}
+
+
+def talks(tmp_path, *said, changed=1_720_000_000, name="talks.jsonl"):
+    """Return a file with the conversations of which `said` has the ids and, by its text, the time of each entry."""
+    lists = [
+        {
+            "session_id": session,
+            "messages": [
+                {"role": "user", "content": text, **({"timestamp": time} if time else {})}
+                for text, time in entries.items()
+            ],
+        }
+        for session, entries in said
+    ]
+    path = transcript(tmp_path, *lists, name=name)
+    os.utime(path, (changed, changed))
+    return path
+
+
+def test_entries_before_the_first_time_of_their_conversation_have_that_time(home, tmp_path):
+    dated = {"Never use tabs.": "", "Never use prints.": "", "Never use goto.": "2024-05-01T10:00:00Z"}
+    path = talks(tmp_path, ("one", dated))
+
+    assert load(home, path).undated == []
+
+    assert days(home) == dict.fromkeys(dated, "2024-05-01")
+
+
+def test_a_time_is_of_its_own_conversation_only(home, tmp_path):
+    path = talks(
+        tmp_path,
+        ("one", {"Never use tabs.": "2024-05-01T10:00:00Z", "Never use prints.": ""}),
+        ("two", {"Never use goto.": "", "Never use globals.": ""}),
+        ("three", {"Never use asserts.": "", "Never use recursion.": "2023-01-01T10:00:00Z"}),
+        ("one", {"Never use semicolons.": ""}),
+    )
+
+    done = load(home, path)
+
+    assert days(home) == {
+        "Never use tabs.": "2024-05-01", "Never use prints.": "2024-05-01", "Never use goto.": "2024-07-03",
+        "Never use globals.": "2024-07-03", "Never use asserts.": "2023-01-01", "Never use recursion.": "2023-01-01",
+        "Never use semicolons.": "2024-05-01",
+    }  # fmt: skip
+    assert [(each["file"], each["at"][:10]) for each in done.undated] == [("talks.jsonl", "2024-07-03")]
+
+
+def test_lines_that_name_no_conversation_belong_to_that_of_the_one_before(home, tmp_path):
+    line = {"uuid": "u", "sessionId": "one", "type": "user", "timestamp": "2024-05-01T10:00:00Z"}
+    summary = {"type": "summary", "summary": "Tabs were removed.", "leafUuid": "u"}
+    said = {**line, "message": {"role": "user", "content": "Never use tabs."}}
+
+    done = load(home, transcript(tmp_path, summary, said, summary, name="claude.jsonl"))
+
+    assert done.undated == []
+    assert set(days(home).values()) == {"2024-05-01"}
+
+
+def test_few_entries_wait_for_the_first_time_of_their_conversation(home, tmp_path, monkeypatch):
+    monkeypatch.setattr(importing, "WAITING_CHARS", 40)
+    said = {f"Never use tool number {number}.": "" for number in range(9)}
+    path = talks(tmp_path, ("one", {**said, "Never use goto.": "2024-05-01T10:00:00Z"}))
+    waiting = []
+    monkeypatch.setattr(
+        importing,
+        "_all_at",
+        lambda time, records, to=importing._all_at: waiting.append(len(records)) or to(time, records),
+    )
+
+    assert [each["at"][:10] for each in load(home, path).undated] == ["2024-07-03"]
+    assert max(waiting) < 4
+    assert days(home) == {**dict.fromkeys(said, "2024-07-03"), "Never use goto.": "2024-05-01"}
+
+
+def test_the_time_that_an_archive_gave_a_file_is_none(home, tmp_path):
+    said = ("one", {"Never use tabs.": ""})
+    first = talks(tmp_path, said, changed=315_532_800, name="zipped.jsonl")
+
+    done = load(home, first)
+
+    assert done.undated == [{"file": "zipped.jsonl", "at": ""}]
+    assert min(days(home).values()) > "2024"
+
+
+def test_a_file_without_times_is_named_only_if_something_was_stored_from_it(home, tmp_path):
+    path = talks(tmp_path, ("one", {"Never use tabs.": ""}))
+
+    assert [each["file"] for each in load(home, path, dry_run=True).undated] == ["talks.jsonl"]
+    assert [each["file"] for each in load(home, path).undated] == ["talks.jsonl"]
+    assert load(home, path).undated == load(home, path, dry_run=True).undated == []
+
+
 def test_items_of_a_transcript_are_stored(home, tmp_path):
     path = transcript(tmp_path, note(1, relevance_score=0.9), note(2))
 

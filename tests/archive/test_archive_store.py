@@ -677,3 +677,17 @@ def test_a_text_is_read_no_further_than_to_the_words_that_the_index_holds(monkey
     assert len("".join(read)) < 300
     monkeypatch.setattr(archive_store, "MOST_WORDS", 1010)
     assert archive_store.words_of(long) == whole[:1010]
+
+
+@rows("space", [" ", "\n", "\t", "\r", "\t\u0308", "\r\u0301\n"])
+def test_a_long_text_is_cut_at_every_kind_of_blank(monkeypatch, space):
+    read = []
+    monkeypatch.setattr(archive_store, "_PIECE_CHARS", 40)
+    monkeypatch.setattr(archive_store, "runs", lambda text: read.append(text) or words.runs(text))
+    long = space.join(f"getUser{number}{space}fällt{space}don't{space}日本語" for number in range(100))
+
+    found = archive_store.words_of(long)
+
+    cut = words.terms(long)
+    assert found == [archive_store._plain(one) for one in (*cut.words, *cut.parts)]
+    assert max(map(len, read)) < 90

@@ -117,9 +117,12 @@ def test_an_import_says_how_files_without_times_are_dated(here, capsys, tmp_path
     one = shown(capsys, "import", "one.md", "--dry-run").out
     both = shown(capsys, "import", "one.md", "two.md", "--dry-run").out
 
-    assert one.endswith("No time is said in one.md: dated by the last change of the file, 2023-11-14.\n")
+    assert one.endswith(
+        "Entries without a time in one.md: dated by the last change of the file, 2023-11-14.\n"
+    )
     assert (
-        "No time is said in 2 files: dated by the last change of the file, 2023-11-14 to 2024-03-09." in both
+        "Entries without a time in 2 files: dated by the last change of the file, 2023-11-14 to 2024-03-09."
+        in both
     )
 
 

@@ -38,17 +38,28 @@ _SHOWN_TURN = lazy(r"^(user|assistant|tool|system): ", re.MULTILINE)
 _OPEN_FILE = lazy(
     r"^\(Open file: (.+)\)\r?\n\(Current directory: (.+)\)", re.MULTILINE, needs=("(Open file: ",)
 )
-_EDITED_LINES = lazy(r"edit \d+:\d+\s*\n(.*?)\s*(?:\nend_of_edit\s*)?", re.DOTALL)
+_EDIT_OF_LINES = lazy(r"edit \d+:\d+[ \t\r]*(?:\n|\Z)")
+# Characters: the time of shlex grows with the square of a word.
+_MOST_QUOTED = 50_000
 # The commands by which it changes a file, with the names of their arguments, and those of others for the texts.
 _EDITOR = {"create": ("filename",), "edit": ("search", "replace"), "insert": ("text",)}
+_EDITOR_NAMES = {
+    "create": {"filename"},
+    "edit": {"search", "replace", "replace_all", "replacement_text", "text", "start_line", "end_line"},
+    "insert": {"text", "line"},
+}
 _EDIT_TEXTS = {
     "search": "old_string",
     "replace": "new_string",
     "replacement_text": "new_string",
     "text": "new_string",
 }
-# How the answer to one starts that was done.
-_EDITED = ("[File: ", "File updated", "Text replaced")
+# How the answer to one starts that was done, and to one that was not; another answer is judged like that of any tool.
+_EDITED = ("[File: ", "File updated", "Text replaced", "Replaced ", "Edit successful")
+_REFUSED = (
+    "Your proposed edit has", "Your edit was not applied", "Your search and replace strings are the same",
+    "Search text must not be empty", "No file open", "Usage: ",
+)  # fmt: skip
 _NO_FILE = "n/a"
 # About a printed page.
 PARAGRAPH_CHARS = 4_000
@@ -193,25 +204,36 @@ def _conversation(number: int, conversation: ChatConversation) -> Iterator[Recor
 
 
 def _with_open_files(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield the records of a conversation; edits of SWE-agent name no file, and get the one that was open, as other agents' have it."""
-    opened = directory = ""
+    """Yield the records of a conversation; edits of SWE-agent name no file, and get the one that was open, as other agents' have it.
+
+    Where it calls no tools, its answers are messages of a user. A call by a protocol is only ever of a file that a result named: a person
+    may paste an answer of SWE-agent to another agent.
+    """
+    newest = answered = (_NO_FILE, "")  # the file and the directory
     edits: set[str] = set()
     for record in records:
-        if record.kind == "call" and directory:
-            named = _named_edit(record, _below(directory, opened))
+        if record.kind == "call" and newest[1]:
+            named = _named_edit(record, _below(*(newest if _is_typed(record) else answered)))
             edits |= {record.call_id} if named is not record else set()
             yield named
             continue
         failed = record.is_error
         if record.kind == "result" and record.call_id in edits:
             edits.remove(record.call_id)
-            failed = not record.text.lstrip().startswith(_EDITED)
+            answer = record.text.lstrip()
+            failed = answer.startswith(_REFUSED) or (failed and not answer.startswith(_EDITED))
         if states := _OPEN_FILE.findall(record.text) if record.kind in ("user", "result") else ():
-            opened, directory = states[-1]
+            newest = states[-1]
+            answered = newest if record.kind == "result" else answered
         yield record._replace(is_error=failed)
 
 
-def _below(directory: str, path: str) -> str:
+def _is_typed(call: Record) -> bool:
+    """Return whether a `call` was written into a text: it is its own id."""
+    return call.call_id.startswith("<function=") or call.call_id == call.arguments.get("command")
+
+
+def _below(path: str, directory: str) -> str:
     return "" if path == _NO_FILE else path.removeprefix(f"{directory.rstrip('/')}/")
 
 
@@ -220,7 +242,9 @@ def _named_edit(call: Record, opened: str) -> Record:
     tool, given = call.tool, call.arguments
     if tool == "shell":
         tool, given = _typed_edit(as_text(given.get("command")))
-    if tool not in _EDITOR or "path" in given:
+    elif not given or not given.keys() <= _EDITOR_NAMES.get(tool, set()):
+        return call
+    if tool not in _EDITOR:
         return call
     if tool == "create":
         path, texts = as_text(given.get("filename")), {"content": ""}
@@ -239,8 +263,11 @@ def _typed_edit(command: str) -> tuple[str, JsonObject]:
     verb, _, rest = command.partition(" ")
     if verb not in _EDITOR:
         return "", {}
-    if lines := _EDITED_LINES.fullmatch(command):
-        return verb, {"replacement_text": lines[1]}
+    if head := _EDIT_OF_LINES.match(command):
+        lines = f"\n{command[head.end() :]}".rstrip().removesuffix("\nend_of_edit")
+        return verb, {"replacement_text": lines[1:].rstrip()}
+    if len(rest) > _MOST_QUOTED:
+        return verb, {}
     try:
         return verb, dict(zip(_EDITOR[verb], shlex.split(rest), strict=False))
     except ValueError:  # a quotation without an end

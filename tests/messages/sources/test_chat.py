@@ -1,4 +1,5 @@
 import json
+from time import process_time
 
 from aether.messages.sources import chat
 from aether.messages.sources.chat import (
@@ -329,23 +330,27 @@ def test_messages_and_transcript_lines_are_no_items():
     assert not is_item([])
 
 
+def state(file, text):
+    """Return `text` as SWE-agent shows it while `file` is open."""
+    return f"{text}\n(Open file: {file})\n(Current directory: /srv/app)\nbash-$"
+
+
+def typed(action, file, text):
+    return [
+        {"role": "assistant", "content": f"Now.\n```\n{action}\n```", "action": action, "agent": "main"},
+        {"role": "user", "content": state(file, text), "agent": "main"},
+    ]
+
+
+def called(name, given, file, text):
+    call = {"id": f"c{name}", "function": {"name": name, "arguments": json.dumps(given)}}
+    return [
+        {"role": "assistant", "content": "Now.", "tool_calls": [call], "message_type": "action"},
+        {"role": "tool", "content": state(file, text), "tool_call_ids": [f"c{name}"]},
+    ]
+
+
 def test_an_edit_of_swe_agent_is_of_the_file_that_is_open():
-    def state(file, text):
-        return f"{text}\n(Open file: {file})\n(Current directory: /srv/app)\nbash-$"
-
-    def typed(action, file, text):
-        return [
-            {"role": "assistant", "content": f"Now.\n```\n{action}\n```", "action": action, "agent": "main"},
-            {"role": "user", "content": state(file, text), "agent": "main"},
-        ]
-
-    def called(name, given, file, text):
-        call = {"id": f"c{name}", "function": {"name": name, "arguments": json.dumps(given)}}
-        return [
-            {"role": "assistant", "content": "Now.", "tool_calls": [call], "message_type": "action"},
-            {"role": "tool", "content": state(file, text), "tool_call_ids": [f"c{name}"]},
-        ]
-
     history = [
         {"role": "user", "content": state("n/a", "Fix the port."), "agent": "main"},
         *typed("edit 1:1\nx = 1\nend_of_edit", "n/a", "No file open."),
@@ -381,3 +386,105 @@ def test_an_edit_of_swe_agent_is_of_the_file_that_is_open():
         ("created", "/etc/port"), ("changed", "/etc/port"), ("changed", "/etc/port"),
     ]  # fmt: skip
     assert [change.first for change in changes[1:3]] == ["import port", "PORT = 8080"]
+
+
+@rows(
+    "answer, failed",
+    [
+        ("File updated. Please review the changes", False),
+        ("Text replaced. Please review the changes", False),
+        ("Replaced 3 occurrences. Please review the changes", False),
+        ("Edit successful.", False),
+        ("[File: a.py (3 lines total)]\n1:Error: none", False),
+        ("Your proposed edit has introduced new syntax error(s).", True),
+        ("\nYour proposed edit has introduced new syntax error(s).", True),
+        ("Your edit was not applied (file not modified): Text not found", True),
+        ("Your search and replace strings are the same. No changes were made.", True),
+        ("No file opened. Either `open` or `create` a file first.", True),
+        ("Error: the file cannot be written", True),
+        ("The lines were exchanged.", False),
+    ],
+)
+def test_an_edit_of_swe_agent_failed_if_its_answer_says_so(answer, failed):
+    history = [
+        *called("open", {"path": "a.py"}, "/srv/app/a.py", "[File: a.py (3 lines total)]"),
+        *called("edit", {"search": "1", "replace": "2"}, "/srv/app/a.py", answer),
+    ]
+
+    *_, call, result = chat.records([(1, {"history": history})])
+
+    assert call.arguments["path"] == "a.py"
+    assert result.is_error == failed
+
+
+def test_calls_of_another_agent_stay_as_they_are_after_an_answer_of_swe_agent():
+    edit = {"file_path": "/other/b.py", "old_string": "x", "new_string": "y"}
+    search = {"search": "x", "replace": "y"}
+    calls = [
+        *called("edit", edit, "n/a", "The file /other/b.py has been updated"),
+        *called("insert", {"table": "users", "row": "1"}, "n/a", "Inserted."),
+        *called("create", {}, "n/a", "Created."),
+    ]
+    for message in calls[1::2]:
+        message["content"] = message["content"].partition("\n")[0]
+    pasted = {"role": "user", "content": state("/srv/app/a.py", "It printed this:")}
+    other = called("edit", search, "/srv/app/a.py", "Your proposed edit has introduced new syntax error(s).")
+
+    def arguments(*messages):
+        found = [*chat.records([(1, {"messages": [*messages]})])]
+        assert not any(record.is_error for record in found[: len(calls) + 1])
+        return [record.arguments for record in found if record.kind == "call"]
+
+    assert arguments(pasted, *calls) == [edit, {"table": "users", "row": "1"}, {}]
+    # What a person pasted names no file for a call by a protocol, what a tool answered does.
+    assert arguments(pasted, *calls, *other)[-1] == search
+    opened = called("open", {"path": "a.py"}, "/srv/app/a.py", "[File: a.py (3 lines total)]")
+    swe_agent, cut = (
+        chat.records([(1, {"messages": [pasted, *messages]})])
+        for messages in ([*opened, *other], [*opened, *calls])
+    )
+    assert [*swe_agent][-2].arguments == {"path": "a.py", "old_string": "x", "new_string": "y"}
+    assert [record.arguments for record in cut if record.kind == "call"][1] == edit
+
+
+@rows(
+    "command, text",
+    [
+        ("edit 2:3\nx = 1\nend_of_edit", "x = 1"),
+        ("edit 2:3 \r\n    x = 1\n\n    y = 2\n\nend_of_edit\n", "    x = 1\n\n    y = 2"),
+        ("edit 2:3\n\nx = 1", "\nx = 1"),
+        ("edit 2:3\nend_of_edit", ""),
+        ("edit 2:3\n", ""),
+        ("edit 2:3\nx = 'end_of_edit'\nend_of_edit", "x = 'end_of_edit'"),
+    ],
+)
+def test_the_lines_of_an_edit_end_before_its_last_line(command, text):
+    open_file, edit = (typed(action, "/srv/app/a.py", "File updated.") for action in ("open a.py", command))
+
+    *_, call, _result = chat.records([(1, {"history": [*open_file, *edit]})])
+
+    assert call.arguments == {"path": "a.py", "new_string": text}
+
+
+@rows(
+    "start, middle, end",
+    [
+        ("edit 1:2\nx = 1", "\n", "y = 2\nend_of_edit"),
+        ("edit 1:2", "\n", "y = 2\nend_of_edit"),
+        ("edit 1:2\nx = 1", " \n", "end_of_edit z"),
+        ("edit 'x' '", "b" * 40, "'"),
+        ("create '", "b" * 40, "'"),
+        ("edit ", "'bc' ", ""),
+    ],
+)
+def test_a_long_edit_takes_time_that_grows_with_its_length(start, middle, end):
+    def seconds(times):
+        edit = typed(f"{start}{middle * times}{end}", "/srv/app/a.py", "File updated.")
+        history = [*typed("open a.py", "/srv/app/a.py", "[File: a.py (3 lines total)]"), *edit]
+        before = process_time()
+        found = [*chat.records([(1, {"history": history})])]
+        took = process_time() - before
+        assert len(found) == 6
+        return took
+
+    assert seconds(20_000) < 1.5
