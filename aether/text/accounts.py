@@ -73,10 +73,10 @@ _LEFT_ALONE = lazy(
     re.IGNORECASE,
 )
 _OPTION_HEADING = lazy(
-    r"\b(?:options?|alternatives?|proposals?|approach(?:es)?|suggest\w*|recommend\w*|possible|could|would|should|pros|cons|example|questions?|how (?:it|to)|what (?:it|this|that|each) do(?:es)?|when (?:it|this|to)|before|closed|if you|not changed|trade-?offs?|steps?|test(?:ing)? plan|walk\w*)\b",
+    r"\b(?:options?|alternatives?|proposals?|approach(?:es)?|suggest\w*|recommend\w*|possible|could|would|should|pros|cons|example|questions?|how (?:it|to)|what (?:it|this|that|each) do(?:es)?|when (?:it|this|to)|before|closed|if you|not changed|trade-?offs?|steps?|test(?:ing)? plan|walk\w*|use cases?)\b",
     re.IGNORECASE,
     needs=(
-        "option", "alternative", "proposal", "approach", "suggest", "recommend", "possible", "could", "would", "should", "pros", "cons",
+        "use case", "option", "alternative", "proposal", "approach", "suggest", "recommend", "possible", "could", "would", "should", "pros", "cons",
         "example", "question", "how ", "what ", "when ", "before", "closed", "if you", "not changed", "trade", "step", "plan", "walk",
     ),
 )  # fmt: skip

@@ -1263,6 +1263,26 @@ def test_a_start_lists_no_check_from_before_the_last_edit_whose_programs_ran_aga
     ]  # fmt: skip
 
 
+def test_a_check_of_a_temporary_file_is_no_open_problem():
+    failed = "failed: 1 failed"
+    probe = item(f"`go test -overlay=/tmp/probe/overlay.json ./...` {failed}", "error", day=1)
+    kept = item(f"`GOTMPDIR=/tmp/go go test ./...` {failed}", "error", day=1)
+
+    assert texts(sections.problems([probe])) == []
+    assert len(texts(sections.problems([kept]))) == 1
+
+
+def test_a_start_names_no_temporary_files():
+    items = [
+        item("Created /tmp/probe.json", "code_change", day=2),
+        item("Changed /srv/a.py", "code_change", day=1),
+    ]
+
+    assert len(changed_files(items)) == 2
+    assert texts(changed_files(items, foremost=True)) == ["/srv/a.py (changed, 1 edit)"]
+    assert changed_files(items[:1], foremost=True) == []
+
+
 def test_of_a_long_chain_the_end_is_listed():
     chain = " && ".join(f"make part-{number}-of-the-whole-build" for number in range(8))
 

@@ -213,6 +213,12 @@ def test_the_last_report_is_shown_from_its_first_sentences_on():
     assert short not in injected(request("Is it tested?"), stopped)[0]
 
 
+def test_examples_of_use_are_no_facts():
+    said = "`share` is stored with each commit.\n\n## Use cases\n\n- Dashboard: `average share: 73%` over 40 commits"
+
+    assert injected(request("What is it for?"), answer(said))[0] == ["`share` is stored with each commit."]
+
+
 def test_an_answer_without_names_is_shown_if_it_is_the_last_word():
     said = "Yeah, it should simply be inlined, because nobody else calls it."
 

@@ -429,7 +429,7 @@ def changed_files(items: Iterable[Item], *, root: str = "", foremost: bool = Fal
     """Return the changed files, each once with all its edits: the newest first, scratch files last.
 
     Relative paths are below `root`; without one, each is the only absolute path that ends in it, if there is one. With
-    `foremost`, the most edited files come first, where older edits count less.
+    `foremost`, the most edited files come first, where older edits count less, and scratch files are left out.
     """
     found = _changed(items, root)
     places = {path: place for place, path in enumerate(found, start=1)}
@@ -439,7 +439,8 @@ def changed_files(items: Iterable[Item], *, root: str = "", foremost: bool = Fal
 
     ordered = sorted(found, key=key)
     lasting = sum(not is_scratch(path) for path in found)
-    return [_line(path, found[path]) for path in ordered[: min(MOST_FILES, lasting + MOST_SCRATCH)]]
+    most = lasting + (0 if foremost else MOST_SCRATCH)
+    return [_line(path, found[path]) for path in ordered[: min(MOST_FILES, most)]]
 
 
 def _changed(items: Iterable[Item], root: str) -> dict[str, _Changed]:
@@ -546,6 +547,8 @@ _PUBLISHES = lazy(
 )
 _FORMATS = lazy(r"(?:\S+ ){0,2}(?:\w*fmt|format|prettier|black|isort)\b(?!.*\bcheck\b)")
 _QUOTED = lazy(r"`([^`]+)`")
+# A variable that a command is given in front.
+_SETS = lazy(r"[A-Za-z_]\w*=")
 # The host reports the directory of its shell after any command.
 _ASIDE = lazy(r"\s*Shell cwd was reset to\b.*", re.DOTALL)
 
@@ -712,6 +715,16 @@ def _call(content: str) -> str:
         return content
     title = _TITLED.search(content)
     return f"Called {found[1]}" + (f": {title[1]}" if title else "")
+
+
+def _is_probe(parts: Iterable[str]) -> bool:
+    """Return whether a command is given a temporary file: it tries something out, and fails on purpose or for its own sake.
+
+    >>> _is_probe(["go test -overlay=/tmp/probe.json ./..."]), _is_probe(["GOTMPDIR=/tmp/go go test ./..."])
+    (True, False)
+    """
+    words = (word for part in parts for word in part.split() if not _SETS.match(word))
+    return any(is_scratch(word.rpartition("=")[2].strip("'\"")) for word in words)
 
 
 def _is_check(parts: Iterable[str]) -> bool:
@@ -1153,7 +1166,7 @@ def problems(items: Sequence[Item]) -> Iterator[Line]:
         # The last part of a chain runs after all others succeeded.
         again = known is not None and without_flags(known.parts[-1:]) <= ran
         whole = known is not None and any(map(_TESTS.search, known.parts)) and any(map(_ALL_TESTS.match, ran))
-        over = known is not None and (again or whole or not _is_check(known.parts))
+        over = known is not None and (again or whole or not _is_check(known.parts) or _is_probe(known.parts))
         if kind == "blocker":  # solved if it names no trouble, or a later end shares its topic
             mine = topic_words(content)
             over = not _TROUBLE.search(_CODE.sub("", content))
