@@ -813,8 +813,13 @@ def _record_pushed_head(tree: WorkTree, output: str) -> None:
         tree["commits"][-1] = f"{heads[0]} {newest['subject']}"
 
 
-# What no build and no test reads.
-PROSE = (".md", ".markdown", ".rst", ".adoc")
+def is_prose(path: str) -> bool:
+    """Return whether the file at `path` is one that no build and no test reads.
+
+    >>> is_prose("docs/README.MD"), is_prose("src/readme.py")
+    (True, False)
+    """
+    return path.lower().endswith((".md", ".markdown", ".rst", ".adoc"))
 
 
 def _record_edits(tree: WorkTree, changes: Mapping[str, str], swaps: Mapping[str, str]) -> None:
@@ -822,7 +827,7 @@ def _record_edits(tree: WorkTree, changes: Mapping[str, str], swaps: Mapping[str
         tree.pop("clean", None)
         if _record_swap(tree, path, swaps.get(path, "")):
             tree["edited"] = _others(tree["edited"], path)
-            tree["unchecked"] = tree["unchecked"] or not path.lower().endswith(PROSE)
+            tree["unchecked"] = tree["unchecked"] or not is_prose(path)
             continue
         others, made = _others(tree["edited"], path), _others(tree.get("made", ()), path)
         if action == "created" and len(others) == len(tree["edited"]):
@@ -831,7 +836,7 @@ def _record_edits(tree: WorkTree, changes: Mapping[str, str], swaps: Mapping[str
             tree["edited"], tree["made"] = others, made
             continue
         tree["edited"] = [*others, path][-MOST_EDITED:]
-        tree["unchecked"] = tree["unchecked"] or not path.lower().endswith(PROSE)
+        tree["unchecked"] = tree["unchecked"] or not is_prose(path)
         if "staged" in tree:
             tree["staged"] = _others(tree["staged"], path)
         if "refused" in tree:
@@ -952,9 +957,10 @@ def _record_branch(tree: WorkTree, command: str, output: str) -> None:
                 tree.pop("rebased", None)
                 _leave_branch(tree, command, output)
             tree["branch"] = branch
-    if "--continue" in command and _REBASED.search(output):
+    rebased = _REBASED.search(output)
+    if rebased and "--continue" in command:
         tree["rewritten"] = True
-    if (rebased := _REBASED.search(output)) and (base := _REBASES.search(command)):
+    if rebased and (base := _REBASES.search(command)):
         if rebased[1] != tree.get("branch", rebased[1]):
             _leave_branch(tree, command, output)
         tree["branch"], tree["rebased"] = rebased[1], base[1]

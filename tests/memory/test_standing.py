@@ -1200,49 +1200,56 @@ def test_what_a_review_found_before_a_commit_is_over():
     assert [len(one.paragraphs) for one in standing.accounts([commit, finding])][1:] == [0]
 
 
+def made_commit(name, day):
+    return item(
+        f"[main {name}] Add retries\n\nAdd retries\n\nThe webhook now retries five times instead of failing.",
+        "outcome", day=day, role="commit", evidence="machine", conversation="c",
+    )  # fmt: skip
+
+
+def committing(command, day):
+    return item(f"Ran `{command}`: [main 9d9d9d9] Add retries", "command", day=day, conversation="c")
+
+
+def account_names(*items):
+    return [one.paragraphs[0].text for one in standing.accounts(items)]
+
+
 def test_a_commit_that_was_amended_is_no_account():
-    def commit(name, day):
-        return item(
-            f"[main {name}] Add retries\n\nAdd retries\n\nThe webhook now retries five times instead of failing.",
-            "outcome", day=day, role="commit", evidence="machine", conversation="c",
-        )  # fmt: skip
+    amended = committing("git commit --amend --no-edit", 5)
 
-    amended = item(
-        "Ran `git commit --amend --no-edit`: [main 2b2b2b2] Add retries", "command", day=5, conversation="c"
-    )
-
-    def names(*items):
-        return [one.paragraphs[0].text for one in standing.accounts(items)]
-
-    assert names(amended, commit("1a1a1a1", 4), commit("0a0a0a0", 3)) == ["0a0a0a0 Add retries"]
+    assert account_names(amended, made_commit("1a1a1a1", 4), made_commit("0a0a0a0", 3)) == [
+        "0a0a0a0 Add retries"
+    ]
     # With a message of its own the new commit stands beside the command.
-    assert names(commit("2b2b2b2", 5), amended, commit("1a1a1a1", 4)) == ["2b2b2b2 Add retries"]
+    assert account_names(made_commit("2b2b2b2", 5), amended, made_commit("1a1a1a1", 4)) == [
+        "2b2b2b2 Add retries"
+    ]
+
+
+def test_amends_without_a_message_amend_one_commit():
+    twice = [committing("git commit --amend --no-edit", 7), committing("git commit --amend --no-edit -a", 6)]
+
+    assert account_names(*twice, made_commit("1a1a1a1", 4), made_commit("0a0a0a0", 3)) == [
+        "0a0a0a0 Add retries"
+    ]
 
 
 def test_of_a_chain_of_amended_commits_the_last_one_is_an_account():
-    def commit(name, day):
-        return item(
-            f"[main {name}] Add retries\n\nAdd retries\n\nThe webhook now retries five times instead of failing.",
-            "outcome", day=day, role="commit", evidence="machine", conversation="c",
-        )  # fmt: skip
-
-    def ran(command, day):
-        return item(f"Ran `{command}`: [main 9d9d9d9] Add retries", "command", day=day, conversation="c")
-
-    def names(*items):
-        return [one.paragraphs[0].text for one in standing.accounts(items)]
-
-    second, third = ran("git commit --amend -m 'Add one; more'", 5), ran("git commit --amend -m two", 6)
-    before = [commit("1a1a1a1", 4), commit("0a0a0a0", 3)]
+    second, third = (
+        committing("git commit --amend -m 'Add one; more'", 5),
+        committing("git commit --amend -m two", 6),
+    )
+    before = [made_commit("1a1a1a1", 4), made_commit("0a0a0a0", 3)]
     # A command and the message of its commit have one time: either may come first.
     for chain in (
-        [third, commit("3c3c3c3", 6), second, commit("2b2b2b2", 5)],
-        [commit("3c3c3c3", 6), third, commit("2b2b2b2", 5), second],
+        [third, made_commit("3c3c3c3", 6), second, made_commit("2b2b2b2", 5)],
+        [made_commit("3c3c3c3", 6), third, made_commit("2b2b2b2", 5), second],
     ):
-        assert names(*chain, *before) == ["3c3c3c3 Add retries", "0a0a0a0 Add retries"]
+        assert account_names(*chain, *before) == ["3c3c3c3 Add retries", "0a0a0a0 Add retries"]
     # It amended what it made itself.
-    both = ran("git commit -m one && git commit --amend -m two", 5)
-    assert names(both, *before) == ["1a1a1a1 Add retries", "0a0a0a0 Add retries"]
+    both = committing("git commit -m one && git commit --amend -m two", 5)
+    assert account_names(both, *before) == ["1a1a1a1 Add retries", "0a0a0a0 Add retries"]
 
 
 @rows(

@@ -35,7 +35,7 @@ from aether.memory.briefing.standing import (
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
-from aether.messages.tool_calls import PROSE, UNCHECKED
+from aether.messages.tool_calls import UNCHECKED, is_prose
 from aether.text.accounts import announces, asks_back, refuses, whole
 from aether.text.cleaning import SUMMARY_HEAD
 from aether.text.endings import Ending, endings
@@ -680,7 +680,7 @@ def _edited(items: Iterable[Item]) -> str:
     times = (
         item["metadata"]["timestamp"]
         for item, change in made
-        if change and not is_scratch(change[2]) and not change[2].lower().endswith(PROSE)
+        if change and not is_scratch(change[2]) and not is_prose(change[2])
     )
     return next(times, "")
 
@@ -725,10 +725,6 @@ def _is_probe(parts: Iterable[str]) -> bool:
     """
     words = (word for part in parts for word in part.split() if not _SETS.match(word))
     return any(is_scratch(word.rpartition("=")[2].strip("'\"")) for word in words)
-
-
-def _is_check(parts: Iterable[str]) -> bool:
-    return bool(_checks_in(parts))
 
 
 def _checks_in(parts: Iterable[str]) -> set[str]:
@@ -1166,7 +1162,7 @@ def problems(items: Sequence[Item]) -> Iterator[Line]:
         # The last part of a chain runs after all others succeeded.
         again = known is not None and without_flags(known.parts[-1:]) <= ran
         whole = known is not None and any(map(_TESTS.search, known.parts)) and any(map(_ALL_TESTS.match, ran))
-        over = known is not None and (again or whole or not _is_check(known.parts) or _is_probe(known.parts))
+        over = known is not None and (again or whole or not _checks_in(known.parts) or _is_probe(known.parts))
         if kind == "blocker":  # solved if it names no trouble, or a later end shares its topic
             mine = topic_words(content)
             over = not _TROUBLE.search(_CODE.sub("", content))

@@ -14,7 +14,7 @@ from itertools import dropwhile, islice, takewhile
 
 from aether.memory.briefing.block import Line
 from aether.memory.capture.notes import CUT, INTERRUPTED, RULE_TYPES
-from aether.messages.tool_calls import PROSE
+from aether.messages.tool_calls import amends_earlier, is_prose
 from aether.text.accounts import (
     HEADING,
     LINE_CHARS,
@@ -140,7 +140,7 @@ def accounts(items: Sequence[Item]) -> list[Account]:
         elif item["type"] == "code_change":
             steps += 1
             changed = _CHANGED_FILE.match(item["content"])
-            if changed and not changed[1].lower().endswith(PROSE):
+            if changed and not is_prose(changed[1]):
                 touched.add(changed[1])
         elif role == "commit":
             if not turned_down and item["id"] not in undone:
@@ -165,8 +165,6 @@ def accounts(items: Sequence[Item]) -> list[Account]:
 
 def _amended(items: Iterable[Item]) -> set[str]:
     """Return the ids of the commits that were amended since; `items` are the newest first."""
-    from aether.messages.tool_calls import amends_earlier
-
     found: set[str] = set()
     amends: list[str] = []  # the times of those whose commit is not found yet
     for item in items:

@@ -222,13 +222,9 @@ def _request(state: State, record: Record, at: Origin) -> list[Draft]:
         return end_turn(state) if record.text.lstrip().startswith(_NOTIFICATION) else []
     before = _turn(state, "")["answer"]
     notes = _end_of_agents(state) + _end_of_turn(state, "")
-    if (
-        before
-        and not before.get("going_on")
-        and is_account(before["text"])
-        and not closing_question(before["text"])
-    ):
-        notes += _new_items(state, leave_steps(_turn(state, "")["work"], at))
+    work = _turn(state, "")["work"]
+    if "reported" in work and before and _is_final(before):
+        notes += _new_items(state, leave_steps(work, at))
     state["title"] = state.get("title") or title_of(text)
     return notes + _new_items(state, words_of_person(text, before["text"] if before else "", at))
 
@@ -310,6 +306,12 @@ def _account(answer: Answer | None, *, cut: bool = False) -> list[Note]:
     stopped = cut and (answer.get("going_on") or goes_on(answer["text"]))
     fate = CUT if stopped or looks_on(answer["text"]) else INTERRUPTED if answer.get("going_on") else ""
     return [Note(answer["at"], said, "outcome", "answered", role="answer", fate=fate)]
+
+
+def _is_final(answer: Answer) -> bool:
+    """Return whether an answer ended its turn as a report, and asks nothing."""
+    said = answer["text"]
+    return not answer.get("going_on") and is_account(said) and not closing_question(said)
 
 
 def _end_of_agents(state: State) -> list[Draft]:

@@ -296,12 +296,10 @@ def close_stretch(work: Work) -> list[Note]:
 
 
 def leave_steps(work: Work, at: Origin) -> list[Note]:
-    """Count a turn that ended with a report and no question; after the second, return that the steps were left behind.
+    """Count a turn that ended with a report on a list of steps; after the second, return that these were left behind.
 
     A list of steps is written for one request, and agents seldom tick off the last ones.
     """
-    if "reported" not in work:
-        return []
     work["reported"] += 1
     if work["reported"] < STEPS_LAST:
         return []
