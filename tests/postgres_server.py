@@ -143,10 +143,6 @@ class Server:
                 self.sql("select 1")
                 return
             time.sleep(0.02)
-        if "pre-existing shared memory" in (self.directory / "log").read_text()[-500:]:
-            time.sleep(0.2)  # a process that was started while its server was killed ends by itself
-            self.start(**settings)
-            return
         raise AssertionError((self.directory / "log").read_text()[-2000:])
 
     def stop(self, how: int = signal.SIGINT) -> None:
@@ -154,17 +150,15 @@ class Server:
         if not self.process:
             return
         if how == signal.SIGKILL:
-            # Only the children of this server, then itself: none of them has a moment for anything.
-            found = subprocess.run(
-                ["ps", "-o", "pid=", "--ppid", str(self.process.pid)],
-                capture_output=True,
-                text=True,
-                check=False,
-            )
+            # Stopped first: a child that it still started would wait for ever on a lock of a killed one.
+            pid = self.process.pid
             self.process.send_signal(signal.SIGSTOP)
-            for child in found.stdout.split():
-                with suppress(ProcessLookupError):
-                    os.kill(int(child), signal.SIGKILL)
+            os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+            while children := _children(pid):
+                for child in children:
+                    with suppress(ProcessLookupError):
+                        os.kill(child, signal.SIGKILL)
+                time.sleep(0.005)
         self.process.send_signal(how)
         self.process.wait(SECONDS)
         self.process = None
@@ -213,6 +207,13 @@ def running(**settings: str) -> Iterator[Server]:
     finally:
         server.stop(signal.SIGQUIT)
         shutil.rmtree(directory, ignore_errors=True)
+
+
+def _children(pid: int) -> list[int]:
+    """Return the children of a process that have not ended."""
+    said = subprocess.run(["ps", "-A", "-o", "pid=,ppid=,stat="], check=True, capture_output=True, text=True)
+    found = map(str.split, said.stdout.splitlines())
+    return [int(child) for child, parent, state in found if int(parent) == pid and state[0] != "Z"]
 
 
 class Proxy:
