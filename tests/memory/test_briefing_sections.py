@@ -1236,10 +1236,14 @@ def test_a_start_lists_no_check_that_said_nothing():
 
 
 def test_a_start_lists_checks_and_what_was_published():
-    errands = ["npx next dev --port 3000", "gh pr comment 90", "pnpm add left-pad", "go mod why -m testify"]
+    errands = [
+        "npx next dev --port 3000", "gh pr comment 90", "pnpm add left-pad", "go mod why -m testify",
+        "tar czf app.tgz dist/release", "git tag release", "./target/release/app serve",
+    ]  # fmt: skip
     lasting = [
         "make test", "python -m twine upload dist/a.whl", "gh release create v2", "docker push acme/api:1.4",
         "npx wrangler deploy", "./deploy.sh prod", "terraform apply", "vercel --prod", "alembic upgrade head", "npm run release:major",
+        "git push origin main --tags",
     ]  # fmt: skip
     items = [item(f"Ran `{one}`: ok", "command", day=1) for one in (*errands, *lasting)]
 

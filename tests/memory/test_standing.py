@@ -369,10 +369,10 @@ def test_a_question_that_names_nothing_comes_with_the_proposal_before_it():
     ]
 
 
-def test_an_earlier_commit_is_not_injected_because_a_later_one_may_have_changed_it():
+def test_only_the_message_of_a_commit_after_the_newest_account_is_injected():
     def commit(text, day):
         return item(
-            f"[main 1a2b3c4] {text}\n\n{text}",
+            f"[main 1a2b3c4] {text}\n\n{text}\n\nAdded `{text[-1]}.py`, which reads it.",
             "outcome",
             day=day,
             role="commit",
@@ -381,30 +381,26 @@ def test_an_earlier_commit_is_not_injected_because_a_later_one_may_have_changed_
         )
 
     now = answer("`load()` now reads the file without a cache.", day=5)
+    items = [commit("Keep a", 1), request("Drop it.", 2), changed(3), commit("Drop b", 4), now]
 
-    state, results, _ = injected(
-        commit("Keep a cache", 1), request("Drop it.", 2), changed(3), commit("Drop the cache", 4), now
+    assert injected(*items)[:2] == (["`load()` now reads the file without a cache."], [])
+    assert injected(*items, commit("Read c", 6))[0] == [
+        "`load()` now reads the file without a cache.", "1a2b3c4 Read c", "Added `c.py`, which reads it.",
+    ]  # fmt: skip
+
+
+@rows(("kind", "shown"), [("pull", True), ("issues", False)])
+def test_a_pull_request_before_the_newest_account_is_injected_by_its_address(kind, shown):
+    made = item(
+        f"https://example.org/{kind}/7\n\nAdd a reader\n\n- `load()` reads the newest session", "observation", day=2,
+        role="commit", conversation="c",
+    )  # fmt: skip
+    said = standing.reports(standing.accounts([answer("Added `a.py` to the page.", day=5), changed(3), made]))
+
+    assert [line.text for line in said["state"]] == ["Added `a.py` to the page."]
+    assert [line.text for line in said["published"]] == (
+        ["https://example.org/pull/7 Add a reader"] if shown else []
     )
-
-    assert "1a2b3c4 Drop the cache" in state
-    assert not any("Keep a cache" in text for text in [*state, *results])
-
-
-def test_a_commit_is_injected_by_its_subject_and_not_again_if_the_account_names_it():
-    def commit(text):
-        return item(text, "outcome", day=2, role="commit", evidence="machine", conversation="c")
-
-    named = commit(
-        "[main 1a2b3c4] Read the newest session\n\nRead the newest session\n\nThe oldest is stale."
-    )
-
-    alone = injected(named, changed(3), answer("Added `a.py` to the page."))
-    again = injected(
-        named, changed(3), answer(f"Added `a.py` and committed 1a2b3c4. {'It reads `b.py` too. ' * 40}")
-    )
-
-    assert "1a2b3c4 Read the newest session" in alone[0]
-    assert again[1] == []
 
 
 @rows(

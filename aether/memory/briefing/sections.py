@@ -540,9 +540,9 @@ _TITLED = lazy(r'"(?:title|subject|name)": "((?:\\.|[^"\\])*)"')
 _IN_TREE = lazy(
     r"(?:git (?:add|commit|push|pull|fetch|switch|checkout|merge|rebase|reset|stash)|gh pr checkout)\b"
 )
-# What these did is done outside of the conversation.
+# What these did is done outside of the conversation; a directory `release` is only handled, or part of a path.
 _PUBLISHES = lazy(
-    r"(?:.*[\s/:.])?(?:publish|deploy|release|upload)\b|gh (?:pr merge|workflow run)\b|docker push|(?:kubectl|terraform|pulumi) (?:apply|up)\b"
+    r"(?!(?:git|tar|zip|unzip)\s)(?:.*[\s/:.])?(?:publish|deploy|release|upload)(?![\w/])|gh (?:pr merge|workflow run)\b|docker push|(?:kubectl|terraform|pulumi) (?:apply|up)\b"
     r"|helm (?:upgrade|install)\b|\S+ (?:.* )?(?:--prod\b|upgrade head\b)|git push\b.* --tags\b"
 )
 _FORMATS = lazy(r"(?:\S+ ){0,2}(?:\w*fmt|format|prettier|black|isort)\b(?!.*\bcheck\b)")

@@ -358,11 +358,7 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
     """
     state: list[Line] = []
     rounds: list[tuple[int, int, Line]] = []
-    says = [
-        at
-        for at, account in enumerate(found)
-        if not account.published and claims(account.paragraphs, SHARES[0])
-    ]
+    says = [at for at, one in enumerate(found) if not one.published and claims(one.paragraphs, SHARES[0])]
     sections = [*map(_section_of, found)]
     if not any(one.worked for one in found):  # the work was done by commands, if any was
         found = [one._replace(worked=True) for one in found]
@@ -375,35 +371,37 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
         opening = [] if at or account.published else _opening(account)
         if sections[at] == "answers" and at not in answered and not opening:
             continue
-        # A commit before the newest account's own may have been changed since.
         lasts = account.worked and account.steps < MOST_STEPS
-        recent = lasts and (at == newest + 1 or not account.published)
+        recent = lasts and not account.published
+        said: list[str] = []
         if at == newest or (at < newest and account.published) or (recent and room > SHARES[0] // 2):
             # How an earlier one was checked was the state then.
-            earlier = at > newest and not account.published
-            said = (changes if earlier else claims)(_of_now(account), room if at else SHARES[0])
+            said = (changes if at > newest else claims)(_of_now(account), room if at else SHARES[0])
             said = [*_address(account, said), *_unsaid(opening, said), *said]
-            state += [_line(sections[at], text, account) for text in said]
             room -= sum(map(len, said)) if at >= newest else 0
         elif at < min(newest, 2):
             said = claims(account.paragraphs, max(SHARES[2], most // 2))
             said = [*_unsaid(opening, said), *said]
-            state += [_line(sections[at], text, account) for text in said]
-        elif lasts and not account.published:
+        elif account.published:
+            # What else it says is repeated by the account after it, or out of date.
+            if lasts and at == newest + 1 and not ISSUE.match(account.item["content"]):
+                said = _address(account, ())
+        elif lasts:
             chosen = changes(account.paragraphs, most)
             by_value = sorted(chosen, key=rate_change, reverse=True)
             rounds += [(by_value.index(text), at, _line("results", text, account)) for text in chosen]
+        state += [_line(sections[at], text, account) for text in said]
         left = [] if account.published or at < newest else left_open(account.paragraphs)
         if at == newest:
             state += [_line(sections[at], text, account) for text in left]
         else:
             rounds += [(-1, at, _line("results", text, account)) for text in left]
-    results = [line for *_, line in sorted(rounds, key=lambda each: each[:2])]
     return {
-        "state": [line for line in state if line.section == "state"],
-        "published": [line for line in state if line.section == "published"],
-        "answers": [line for line in state if line.section == "answers"],
-        "results": results,
+        **{
+            name: [line for line in state if line.section == name]
+            for name in ("state", "published", "answers")
+        },
+        "results": [line for *_, line in sorted(rounds, key=lambda each: each[:2])],
         "reasons": sorted(on_the_way, key=lambda line: not introduces(line.text)),
     }
 
