@@ -257,6 +257,10 @@ _INTRODUCES = lazy(
 )
 _NO_SUBJECT = lazy(r"^\W*(?:should|must|needs? to)\b", re.IGNORECASE)
 _REFERS = lazy(r"\b(?:that|this|it|these|those|them|there|so|either|both|change|fix|commit)\b", re.IGNORECASE)
+_OFFERS_WAY = lazy(
+    r"\W*(?:(?:alternatively|instead),? )?(?:if \w[^,]{0,80}, )?(?:(?:i|we) (?:could|can|would|might)|one option)\b",
+    re.IGNORECASE,
+)
 _CODE = lazy(r"`[^`]*`")
 # The agent speaks to itself: it looks around, understands, or announces.
 _NARRATES = lazy(
@@ -788,16 +792,21 @@ def _is_left_alone(one: Paragraph) -> bool:
 
 
 def question_of(one: Paragraph, *, alone: bool = False) -> str:
-    """Return a paragraph from its first question on, with the sentence before it if the question refers to that; or "".
+    """Return a paragraph from its first question on, with the sentence before it if that makes the offer; or "".
+
+    Of a long one the first and the last sentence are left.
 
     >>> question_of(Paragraph("It is free. Does that help?", "")), question_of(Paragraph("It is free. Does that help?", ""), alone=True)
     ('It is free. Does that help?', 'Does that help?')
     """
     said = sentences(without_emphasis(one.text))
     first = next((at for at, each in enumerate(said) if _awaits(each)), len(said))
-    if first and first < len(said) and refers(said[first]) and not alone:
-        first -= 1
-    return whole(" ".join(said[first:]), tail=True)
+    if first and first < len(said) and not alone:
+        offers = (at for at in range(max(0, first - 2), first) if _OFFERS_WAY.match(said[at]))
+        first = next(offers, first - bool(refers(said[first])))
+    text = " ".join(said[first:])
+    ends = f"{said[first]} … {said[-1]}" if len(text) > LINE_CHARS and len(said) - first > 2 else ""
+    return ends if ends and len(ends) <= LINE_CHARS else whole(text, tail=True)
 
 
 def refers(question: str) -> bool:

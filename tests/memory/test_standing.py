@@ -213,6 +213,42 @@ def test_the_last_report_is_shown_from_its_first_sentences_on():
     assert short not in injected(request("Is it tested?"), stopped)[0]
 
 
+@rows(
+    ("opening", "shown"),
+    [
+        ("I would not merge it as it is. Two things are open.", "I would not merge it as it is. Two things are open."),
+        ("Good question! No duplication. Is it clear what differs?", "No duplication."),
+        ("No, not under all threats, but you could turn it off. Let me show why.", "No, not under all threats, but you could turn it off."),
+        ("It reads the newest one. Next, I will add the metric.", "It reads the newest one."),
+        ("Yes, that is how it works.", ""),
+        ("Yes, it does.", ""),
+        ("Good catch, there is one more.", ""),
+        ("Now I understand the order of the sessions.", ""),
+        ("Yeah, let me take stock of the whole list.", ""),
+        ("Fixed.", ""),
+    ],
+)  # fmt: skip
+def test_of_the_opening_of_the_last_report_what_answers_is_shown(opening, shown):
+    rest = "1. `load()` reads the newest session, because the oldest is stale."
+    state, *_ = injected(request("Is it twice there?"), answer(f"{opening}\n\n{rest}"))
+
+    assert state[:-1] == ([shown] if shown else [])
+
+
+def test_a_question_is_shown_with_the_way_that_it_offers():
+    way, then = "I could share a `fetch()` helper.", "That is little work."
+    ask = "Would you prefer the common logic in one place?"
+
+    def asked(*said):
+        account = answer(f"Both functions in `a.py` are small.\n\n{' '.join(said)}")
+        return [line.text for line in standing.next_steps(standing.accounts([account]), [account])]
+
+    assert asked(way, ask) == [f"{way} {ask}"]
+    assert asked(way, then, ask) == [f"{way} {then} {ask}"]
+    assert asked(way, f"{'It is work' * 40}.", ask) == [f"{way} … {ask}"]
+    assert asked("They differ in `b`.", ask) == [ask]
+
+
 def test_examples_of_use_are_no_facts():
     said = "`share` is stored with each commit.\n\n## Use cases\n\n- Dashboard: `average share: 73%` over 40 commits"
 

@@ -19,6 +19,7 @@ from aether.text.accounts import (
     HEADING,
     LINE_CHARS,
     NAMELESS_WORDS,
+    OPENING_WORDS,
     OPTION,
     Paragraph,
     announces,
@@ -31,6 +32,7 @@ from aether.text.accounts import (
     checks_in,
     claims,
     fixes_all,
+    goes_on,
     introduces,
     is_ahead,
     is_aside,
@@ -38,6 +40,7 @@ from aether.text.accounts import (
     is_option,
     left_open,
     names_defect,
+    names_step,
     paragraphs,
     passes_soon,
     picks,
@@ -47,7 +50,6 @@ from aether.text.accounts import (
     recommended,
     refers,
     refuses,
-    reported,
     reports_work,
     says_why,
     step_of,
@@ -59,6 +61,7 @@ from aether.text.accounts import (
 from aether.text.accounts import (
     reports as sentences_of_report,
 )
+from aether.text.cleaning import without_emphasis
 from aether.text.regex import lazy
 from aether.text.words import sentences
 from aether.tuples import NamedTuple
@@ -81,6 +84,13 @@ REASON_TURNS = 5
 _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
 _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
 _EDIT = lazy(r"(?P<action>Changed|Reverted) (?P<path>.+?)(?: \((?P<number>\d+) edits\))?", re.DOTALL)
+# Of the other's words, or of one's own understanding: no answer.
+_ACKNOWLEDGES = lazy(
+    r"(?:(?:ah|oh|ok(?:ay)?|got it|great|good|interesting|fair|perfect|excellent|you're right|thanks)\b[^.]{0,40}[.!]|now i (?:have|see|understand)\b|(?:yes|yeah|sure),? let me\b|.*!\Z)",
+    re.IGNORECASE,
+)
+_LEANS = lazy(r"\b(?:that|this|these|those)\b|\A\w+,? it\b", re.IGNORECASE)
+_DENIES = lazy(r"(?:yes|no|not|neither|both)\b[^.]*\w", re.IGNORECASE)
 _SPAN = lazy(r"`([^`]+)`")
 _FILE = lazy(r"\w\.[A-Za-z]\w{0,4}\b(?!\()")
 RUNS = frozenset({"command", "solution", "error"})
@@ -423,10 +433,15 @@ def _opening(account: Account) -> list[str]:
     first = next((one for one in account.paragraphs[:1] if not one.entry), None)
     if first is None or not _is_report(account.item) or first not in _of_now(account):
         return []
-    # "Great question!" says nothing.
-    said = dropwhile(lambda one: one.endswith("!"), sentences(reported(first, LINE_CHARS)))
-    text = " ".join(said)
-    return [text] if len(text.split()) >= NAMELESS_WORDS and not text.endswith(":") else []
+    text = ""
+    for sentence in dropwhile(_ACKNOWLEDGES.match, sentences(without_emphasis(first.text))):
+        leads = sentence.endswith("?") or announces(sentence) or goes_on(sentence)
+        if leads or (text and names_step(sentence)) or len(text) + len(sentence) >= LINE_CHARS:
+            break
+        text = f"{text} {sentence}".lstrip()
+    named = len(text.split()) >= NAMELESS_WORDS or _DENIES.match(text)
+    leans = len(text.split()) <= OPENING_WORDS and _LEANS.search(text)
+    return [text] if named and not leans else []
 
 
 def _unsaid(texts: Iterable[str], said: Collection[str]) -> list[str]:
@@ -569,8 +584,8 @@ def _question(account: Account) -> Iterator[str]:
         yield from (whole(one.text) for one in blocks(said) if is_offer(one))
         return
     for one in _closing(account):
-        question = question_of(one)
-        if checks_in(question_of(one, alone=True)):
+        question, alone = question_of(one), question_of(one, alone=True)
+        if checks_in(alone):
             yield from recommended(said)[-1:]
             return
         if refers(one.text):
@@ -580,12 +595,12 @@ def _question(account: Account) -> Iterator[str]:
             listed = [each for each in blocks(before)[-1:] if each.lead and each.text.startswith(each.lead)]
             yield from (whole(each.text) for each in listed or supposed)
         yield question
-        if picks(question):
+        if picks(alone):
             yield from (whole(each.text) for each in said if is_option(each))
         lines = account.item["content"].split("\n")
         heads = (line.strip("#* \t").replace("**", "") for line in lines if HEADING.fullmatch(line))
         # Numbers at headings are those of parts, unless it asks for one.
-        numbered = picks(question)
+        numbered = picks(alone)
         yield from (
             text
             for text in heads
