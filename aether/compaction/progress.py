@@ -40,6 +40,8 @@ from aether.messages.tool_calls import (
 from aether.text.accounts import (
     HEADING,
     LEAST_REASON,
+    NEXT,
+    TO_DO,
     change_of,
     changes,
     claims,
@@ -89,7 +91,7 @@ _FORMATS = lazy(r"(?:gofmt|goimports|prettier|rustfmt)\b[^&|;]* (?:-\w*w|--write
 _BRANCHES = lazy(r"\bgit (?:checkout -[bB]|switch -c|branch (?!-)|worktree add)\b")
 _CREATED = lazy(r"[Tt]ask #?(\d+)")
 _FORWARD = lazy(
-    r"\b(?:next (?:\w+ )?steps?\b|next(?=\W*(?:[:,—–-]|\Z)| (?:i|we|up|is)\b)|remaining|still (?:needs?|has to|to (?:do|be)|open|missing|pending)|left to do|todo|to-do|"
+    rf"\b(?:next (?:\w+ )?steps?\b|{NEXT}(?=\W*(?:[:,—–-]|\Z)| (?:i|we|up|is)\b)|remaining|still (?:needs?|has to|to (?:do|be)|open|missing|pending)|left to do|{TO_DO}|"
     r"not yet|follow[- ]?ups?|afterwards|before (?:merging|releasing|pushing|shipping)|"
     r"(?:i|we)(?:'ll| will| can| could)\b|you (?:can|could|may want|might want|should|need)|"
     r"want me to|shall i|should i|would you like|do you want|let me know)",

@@ -58,12 +58,15 @@ _WAS_WRONG = lazy(
     re.IGNORECASE,
     needs=("bug", "problem", "issue", "failure", "error", "before", "old"),
 )
+# "Next", but no Next.js; "to do", but no TODO app.
+NEXT = r"next(?!\.?js\b|-\w)"
+TO_DO = r"to[ -]?dos?(?=\W*\Z|\s*[:(—–]|\s-\s| (?:next|later|now|before|after|for|in|on|still)\b)"
 _NEXT_HEADING = lazy(
-    r"\b(?:next(?: steps?)?|remaining|to ?do|pending|follow[- ]?ups?|left|not (?:yet )?(?:done|covered|handled|implemented|tested)|outstanding|unresolved|when ready)\b"
+    rf"\b(?:{NEXT}(?: steps?)?|remaining|{TO_DO}|pending|follow[- ]?ups?|left|not (?:yet )?(?:done|covered|handled|implemented|tested)|outstanding|unresolved|when ready)\b"
     r"|\bstill (?:\w+ ){0,2}(?:open|missing|incomplete|undone)\b|^\W*open(?: (?:issues?|items?|points?|questions?|tasks?|work))?\W*\Z",
     re.IGNORECASE,
     needs=(
-        "open", "missing", "incomplete", "outstanding", "unresolved", "not ", "next", "remaining", "todo", "to do", "pending",
+        "open", "missing", "incomplete", "undone", "outstanding", "unresolved", "not ", "next", "remaining", "todo", "to do", "to-do", "pending",
         "follow", "left", "when ready",
     ),
 )  # fmt: skip
@@ -97,19 +100,19 @@ _IS_DOING = lazy(
 )
 _LET_ME = lazy(r"\W*(?:now,? |so,? |ok\W+)*let me (?!know\b)", re.IGNORECASE)
 _NEXT = lazy(
-    r"^\W*(?:the )?(?:next(?: steps?| up| i'll)?\b|remaining\b|to ?do\b|still (?:open|to do|missing|left|needs?)\b|not yet\b|after that\b(?!,? (?:i|we) (?!will\b))|when ready\b|pending\b)"
+    rf"^\W*(?:the )?(?:{NEXT}(?: steps?| up| i'll)?\b|remaining\b|{TO_DO}|still (?:open|to do|missing|left|needs?)\b|not yet\b|after that\b(?!,? (?:i|we) (?!will\b))|when ready\b|pending\b)"
     r"|\bnext steps?\b|\bremains? (?:open|pending|unresolved|untested)\b|\b(?:is|are) still (?:open|pending|running|in progress|outstanding)\b|\b(?:remains?|still has|still needs?|is left) to\b|\bnot (?:yet )?(?:committed|pushed|merged|tested)\b|\bwhen (?:you're )?ready\b",
     re.IGNORECASE,
     needs=(
-        "next", "remain", "to do", "todo", "still ", "not ", "after that", "ready", "pending", "is left to",
+        "next", "remain", "to do", "to-do", "todo", "still ", "not ", "after that", "ready", "pending", "is left to",
     ),
 )  # fmt: skip
 # A sentence of its own about what comes next, in any place of a paragraph.
 _STEP = lazy(
-    r"^\W*(?:(?:the )?next(?: steps?| up)?\W*[:,—–-]|next,? (?:i|we)(?:'ll| will|'m going to| am going to|'re going to)\b"
+    rf"^\W*(?:(?:the )?{NEXT}(?: steps?| up)?\W*[:,—–-]|next,? (?:i|we)(?:'ll| will|'m going to| am going to|'re going to)\b"
     r"|(?:remaining|still (?:open|to do|missing|left)|to ?do|left to do|pending|not (?:yet )?done)\W*[:—–-])(?!\W*(?:nothing|none|n/a|-)\b)",
     re.IGNORECASE,
-    needs=("next", "remaining", "still", "todo", "to do", "pending", "done"),
+    needs=("next", "remaining", "still", "todo", "to do", "to-do", "pending", "done"),
 )
 _SUPPOSES = lazy(
     r"^\W*you (?:can|should)|\b(?:(?:this|that|it|you|we|i|there|they|which|one|each|fix|\w+s) (?:would|could|might|may)|maybe|perhaps|should (?:i|we)|if you|you(?:'d| could| may)|i'd|let me|i'll|i will|let's|want me|want to|options?|alternatively|consider|recommend|suggest\w*|my take|"
@@ -261,6 +264,12 @@ _OFFERS_WAY = lazy(
     r"\W*(?:(?:alternatively|instead),? )?(?:if \w[^,]{0,80}, )?(?:(?:i|we) (?:could|can|would|might)|one option)\b",
     re.IGNORECASE,
 )
+# Where something is, in a report on the code: what it is, the text around it says.
+_ONLY_PLACE = lazy(
+    r"(?:\w+ )?(?:file|path|function|method|location|located in|defined in)s?(?: \w+)?: *`[^`]+`(?: *\(lines? [\d, –-]+\))?\.?",
+    re.IGNORECASE,
+)
+_LEADS_IN = lazy(r"based on (?:my|the|our) [^.]*\bhere(?:'s|’s| is| are)\b", re.IGNORECASE)
 _CODE = lazy(r"`[^`]*`")
 # The agent speaks to itself: it looks around, understands, or announces.
 _NARRATES = lazy(
@@ -748,6 +757,15 @@ def announces(sentence: str) -> bool:
     return bool(_ANNOUNCES.match(sentence.replace("’", "'")))
 
 
+def leads_in(text: str) -> bool:
+    """Return whether `text` only leads to what is below it.
+
+    >>> leads_in("Based on my search, here's where it is used."), leads_in("Based on the log, it is done.")
+    (True, False)
+    """
+    return bool(_LEADS_IN.match(text))
+
+
 def goes_on(text: str) -> bool:
     """Return whether an agent's message ends with what it does or is about to do.
 
@@ -1018,6 +1036,8 @@ def reported(one: Paragraph, most: int) -> str:
         return ""
     if not one.entry and one.text[:1].islower():
         return ""  # the rest of a sentence before a block of code
+    if _ONLY_PLACE.fullmatch(without_emphasis(one.text)) or leads_in(one.text):
+        return ""
     kept: list[str] = []
     for sentence in _that_fit(without_emphasis(one.text), most):
         too_long = sum(map(len, kept)) + len(kept) + len(sentence) > most

@@ -17,6 +17,7 @@ from aether.memory.briefing.block import (
     rank,
     said_once,
     without_repeats,
+    without_shown_checks,
 )
 from aether.memory.briefing.briefing import (
     HINT,
@@ -538,6 +539,25 @@ def test_what_a_more_important_line_says_whole_is_not_said_again():
         "Keep it local",
         "dump() is gray",
     ]
+
+
+@rows(
+    ("said", "shown"),
+    [
+        ("All tests pass and linting is clean.", False),
+        ("Integration tests: ✓ All pass", False),
+        ("`go test ./...` passed.", False),
+        ("Unit tests: ✓ All pass", True),
+        ("All tests pass on Windows, too.", True),
+        ("All is green.", True),
+    ],
+)
+def test_that_checks_passed_is_not_reported_beside_their_commands(said, shown):
+    ran = lines("commands", "Ran `make test:integration`: ok", "Ran `make lint`: 0 issues", "Not built yet.")
+    found = lines("state", said)
+
+    assert without_shown_checks([*found, *ran]) == [*(found if shown else []), *ran]
+    assert without_shown_checks([*found, *ran[2:]]) == [*found, *ran[2:]]
 
 
 def test_a_rule_or_decision_is_said_although_a_request_holds_it():

@@ -218,6 +218,7 @@ def test_the_last_report_is_shown_from_its_first_sentences_on():
     [
         ("I would not merge it as it is. Two things are open.", "I would not merge it as it is. Two things are open."),
         ("Good question! No duplication. Is it clear what differs?", "No duplication."),
+        ("Done. I made two changes:", ""),
         ("No, not under all threats, but you could turn it off. Let me show why.", "No, not under all threats, but you could turn it off."),
         ("It reads the newest one. Next, I will add the metric.", "It reads the newest one."),
         ("Yes, that is how it works.", ""),
@@ -247,6 +248,47 @@ def test_a_question_is_shown_with_the_way_that_it_offers():
     assert asked(way, then, ask) == [f"{way} {then} {ask}"]
     assert asked(way, f"{'It is work' * 40}.", ask) == [f"{way} … {ask}"]
     assert asked("They differ in `b`.", ask) == [ask]
+
+
+@rows(
+    ("said", "ahead"),
+    [
+        ("Next.js 15 with the router of `app/`", False),
+        ("Next-auth reads `auth.ts`", False),
+        ("The TODO app keeps its list in `list.ts`", False),
+        ("Next: the router of `app/`", True),
+        ("To do: the router of `app/`", True),
+        ("TODO - the router of `app/`", True),
+    ],
+)
+def test_what_is_named_next_or_to_do_is_no_step(said, ahead):
+    account = answer(f"Added `a.ts`, which keeps the list.\n\n{said}")
+    shown = [line.text for line in standing.next_steps(standing.accounts([account]), [account])]
+
+    assert shown == ([said] if ahead else [])
+
+
+@rows(
+    ("heading", "ahead"),
+    [("TODO app", False), ("Still to do", True), ("TODOs (1)", True), ("Next.js", False)],
+)
+def test_below_a_heading_that_names_what_is_to_do_are_steps(heading, ahead):
+    account = answer(f"Added `a.ts`.\n\n## {heading}\n\n- the list of `b.ts` in order")
+    shown = [line.text for line in standing.next_steps(standing.accounts([account]), [account])]
+
+    assert shown == (["the list of `b.ts` in order"] if ahead else [])
+
+
+def test_where_something_is_and_what_leads_in_say_nothing():
+    said = [
+        "Based on my search of the code, here's where `load()` is used.",
+        "Located in: `a/load.py` (lines 5-9)",
+        "Test Function: `test_load` (lines 15-27)",
+        "Added `load()`, which reads the newest session.",
+    ]
+    state, *_ = injected(request("Where is it?"), answer("\n\n".join(said)))
+
+    assert state == said[-1:]
 
 
 def test_examples_of_use_are_no_facts():

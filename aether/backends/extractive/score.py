@@ -28,7 +28,7 @@ from aether.backends.extractive.clauses import (
     RESULT_TYPES,
     Clause,
 )
-from aether.text.accounts import LEAST_CHANGE, rate_change
+from aether.text.accounts import LEAST_CHANGE, NEXT, TO_DO, rate_change
 from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, sentences, stem, stems, words
@@ -109,7 +109,7 @@ _CHECK = lazy(
     r"Ran `[^`]*\b(?:\w*tests?|pytest|tox|jest|vitest|check|lint\w*|golangci-lint|mypy|ruff|tsc|eslint|build|vet|clippy|verify|commit|push|pr create)\b[^`]*`[^:]*: \S"
 )
 _AHEAD = lazy(
-    r"\W*(?:the )?(?:next(?: steps?)?\b|remaining\b|to ?do\b|still (?:open|to do|missing|left|needs?)\b|not yet\b|when ready\b|left to do\b)",
+    rf"\W*(?:the )?(?:{NEXT}(?: steps?)?\b|remaining\b|{TO_DO}|still (?:open|to do|missing|left|needs?)\b|not yet\b|when ready\b|left to do\b)",
     re.IGNORECASE,
 )
 _POINTER = lazy(r"\W*\w*:?/|\W*$")

@@ -7,6 +7,7 @@ both hold, the newest is kept. The lines of each section are made in `sections`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -28,6 +29,13 @@ SHARED_AT = 0.5
 _TOPIC_WORD = lazy(r"[^\W_][\w./:+#-]*[\w+#]|[^\W_]")
 _URL = lazy(r"https?://[^\s)\]>]+")
 _NUMBER = lazy(r"\d+(?:[.,]\d+)*%?")
+# Kinds of checks, and a line that only says that they passed.
+_CHECKS = lazy(r"test|lint|build|vet|integration|e2e|unit|type|format|fmt|race")
+_ONLY_PASSED = lazy(
+    r"\W*(?:(?:all|the|full|unit|integration|e2e|existing|new|tests?|suite|ci|lint(?:ing|er|s)?|vet|build|format(?:ting)?|type ?checks?|checks?|`[^`]+`"
+    r"|and|are|is|now|still|pass(?:es|ed|ing)?|green|clean|succeed(?:s|ed)|no|0|issues?|errors?|warnings?|failures?|validation|verification|ok)(?:\W+|\Z))+",
+    re.IGNORECASE,
+)
 
 # 64 bits: two of some thousand lines are never alike by accident.
 _DIGEST_CHARS = 16
@@ -111,6 +119,18 @@ def rank(lines: Mapping[str, Sequence[Line]], shares: Mapping[str, Share]) -> li
         for at, line in enumerate(lines.get(section, ())[: share.most])
     ]
     return [line for *_, line in sorted(numbered, key=lambda each: each[:3])]
+
+
+def without_shown_checks(lines: Sequence[Line]) -> list[Line]:
+    """Return `lines` without those that only report that checks passed which a command among them shows."""
+    ran = " ".join(line.text for line in lines if line.section == "commands" and line.text.startswith("Ran "))
+    shown = {*_CHECKS.findall(ran.casefold())}
+
+    def is_shown(line: Line) -> bool:
+        named = {*_CHECKS.findall(line.text.casefold())}
+        return bool(named) and named <= shown and _ONLY_PASSED.fullmatch(line.text) is not None
+
+    return [line for line in lines if line.section not in ("state", "results") or not is_shown(line)]
 
 
 def said_once(lines: Iterable[Line]) -> list[Line]:

@@ -17,7 +17,16 @@ from itertools import islice
 from aether import clock
 from aether.hints import Any
 from aether.memory.briefing import sections, standing
-from aether.memory.briefing.block import Line, Share, lay_out, longest_fit, rank, said_once, without_repeats
+from aether.memory.briefing.block import (
+    Line,
+    Share,
+    lay_out,
+    longest_fit,
+    rank,
+    said_once,
+    without_repeats,
+    without_shown_checks,
+)
 from aether.memory.briefing.sections import known_items, newest_sessions
 from aether.text.regex import lazy
 from aether.text.tags import memory_block, neutralize
@@ -125,7 +134,7 @@ def brief_lines(
     if news:
         moment = clock.stamp(clock.parse(since, where="since"))
         found = {section: [line for line in lines if line.at > moment] for section, lines in found.items()}
-    lines = said_once(rank(found, shares))
+    lines = said_once(without_shown_checks(rank(found, shares)))
     if whole:
         return _fitting(lines, occasion=occasion, now=now, count=count, budget=budget)
     first = [line for line in lines if line.section in _FIRST]

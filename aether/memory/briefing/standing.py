@@ -38,6 +38,7 @@ from aether.text.accounts import (
     is_aside,
     is_offer,
     is_option,
+    leads_in,
     left_open,
     names_defect,
     names_step,
@@ -86,7 +87,7 @@ _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
 _EDIT = lazy(r"(?P<action>Changed|Reverted) (?P<path>.+?)(?: \((?P<number>\d+) edits\))?", re.DOTALL)
 # Of the other's words, or of one's own understanding: no answer.
 _ACKNOWLEDGES = lazy(
-    r"(?:(?:ah|oh|ok(?:ay)?|got it|great|good|interesting|fair|perfect|excellent|you're right|thanks)\b[^.]{0,40}[.!]|now i (?:have|see|understand)\b|(?:yes|yeah|sure),? let me\b|.*!\Z)",
+    r"(?:(?:ah|oh|ok(?:ay)?|got it|great|good|interesting|fair|perfect|excellent|you're right|thanks)\b[^.]{0,40}[.!]|now i (?:have|see|understand)\b|i've successfully\b|(?:yes|yeah|sure),? let me\b|.*!\Z)",
     re.IGNORECASE,
 )
 _LEANS = lazy(r"\b(?:that|this|these|those)\b|\A\w+,? it\b", re.IGNORECASE)
@@ -395,7 +396,7 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
         elif account.published:
             # What else it says is repeated by the account after it, or out of date.
             if lasts and at == newest + 1 and not ISSUE.match(account.item["content"]):
-                said = _address(account, ())
+                said = _address(account, (line.text for line in state))
         elif lasts:
             chosen = changes(account.paragraphs, most)
             by_value = sorted(chosen, key=rate_change, reverse=True)
@@ -422,10 +423,13 @@ def _section_of(account: Account) -> str:
     return "state" if account.worked or account.ran or reports_work(account.paragraphs) else "answers"
 
 
-def _address(account: Account, said: Collection[str]) -> list[str]:
-    """Return the address of a pull request, unless `said` has it; commits are listed with the work tree."""
+def _address(account: Account, said: Iterable[str]) -> list[str]:
+    """Return the address of a pull request, unless `said` has it or its number; commits are listed with the work tree."""
     title = account.paragraphs[0].text if account.published else ""
-    return [title] if title.startswith("https:") and title not in said else []
+    if not title.startswith("https:"):
+        return []
+    named = re.compile(rf"(?:#|/pull/|/issues/){title.partition(' ')[0].rpartition('/')[2]}\b")
+    return [] if any(map(named.search, said)) else [title]
 
 
 def _opening(account: Account) -> list[str]:
@@ -435,8 +439,19 @@ def _opening(account: Account) -> list[str]:
         return []
     text = ""
     for sentence in dropwhile(_ACKNOWLEDGES.match, sentences(without_emphasis(first.text))):
-        leads = sentence.endswith("?") or announces(sentence) or goes_on(sentence)
-        if leads or (text and names_step(sentence)) or len(text) + len(sentence) >= LINE_CHARS:
+        # "No duplication. There are two functions:" denies less than its start.
+        denied = len(text.split()) < NAMELESS_WORDS and _DENIES.match(text)
+        ahead = (
+            announces(sentence)
+            or leads_in(sentence)
+            or goes_on(sentence.rstrip(":"))
+            or (text and names_step(sentence))
+        )
+        if (
+            ahead
+            or sentence.endswith("?" if denied else ("?", ":"))
+            or len(text) + len(sentence) >= LINE_CHARS
+        ):
             break
         text = f"{text} {sentence}".lstrip()
     named = len(text.split()) >= NAMELESS_WORDS or _DENIES.match(text)
