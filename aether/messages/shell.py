@@ -573,15 +573,15 @@ def outcome_of(command: str, output: str) -> str:
     ('', '12 passed in 0.4s')
     >>> tested = "ok app/api 0.1s\nok app/web (cached)"
     >>> outcome_of("go test ./...", tested)
-    'ok, 2 packages shown'
+    'ok'
     """
     if _IN_BACKGROUND.search(output[:_READ_CHARS]):
         return ""
     line, parts = outcome_line(output), parts_of(command)
-    # The last of several packages is no outcome of all; behind a filter or a poll there may be more than these.
+    # The last of several packages is no outcome of all, nor is their number: behind a filter or a poll there may be more.
     packages = {*_PACKAGE_OK.findall(output)} if _PACKAGE_OK.match(line) else set()
     if len(packages) > 1 and not reports_failure("", output):
-        return f"ok, {len(packages)} packages shown"
+        return "ok"
     if _SUMMARY.search(line) or _COMMITTED.match(line):
         return line
     heads = [part.text for at, part in enumerate(parts) if not at or parts[at - 1].then != "|"]

@@ -188,9 +188,9 @@ _DEFECT = lazy(
 _PASSES_SOON = lazy(
     r"\bETA\b|\b(?:expected|expects?|should|will)(?: to)?(?: be)? (?:finish|complet\w+)|\b(?:still|currently|now) (?:running|building|waiting)\b"
     r"|\b(?:am|'m) (?:\w+ )?(?:running|waiting)\b|(?:^|[:,;–—-] ?|\b(?:still|now|am|'m) )waiting (?:on|for)\b|\brunning in (?:parallel|the background)\b|\bin flight\b"
-    r"|\bproject(?:ed|ing) completion\b",
+    r"|\bproject(?:ed|ing) completion\b|\bready (?:to merge|for (?:merge|review))\b|\bbranch (?:now (?:has|sits)|is (?:now )?(?:clean|ready))\b",
     re.IGNORECASE,
-    needs=("eta", "finish", "complet", "running", "waiting", "building", "in flight"),
+    needs=("eta", "finish", "complet", "running", "waiting", "building", "in flight", "ready", "branch"),
 )
 _FIXES_ALL = lazy(
     r"^\W*(?:(?:done|yes|ok(?:ay)?)\W+)?(?:i(?:'ve| have)? )?(?:fixed|addressed|resolved|handled|closed)\b.{0,40}?\b(?:all|both|every|each|the (?:two|three|four|five|\d+))\b.{0,30}?\b(?:findings?|issues?|comments?|bugs?|problems?|points?|concerns?|threads?|of (?:them|these|those)|\d+)\b"
@@ -975,7 +975,7 @@ def names_defect(text: str) -> bool:
 
 
 def passes_soon(text: str) -> bool:
-    """Return whether `text` says what is running, or when something is expected: it holds only until something else happens.
+    """Return whether `text` says what is running, expected or ready: it holds only until something else happens.
 
     >>> passes_soon("Still waiting for the full suite."), passes_soon("ETA: it should finish at 12:30."), passes_soon("It waits for the lock.")
     (True, True, False)

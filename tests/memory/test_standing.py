@@ -250,6 +250,28 @@ def test_a_question_is_shown_with_the_way_that_it_offers():
     assert asked("They differ in `b`.", ask) == [ask]
 
 
+def test_that_the_branch_is_ready_holds_until_something_else_happens():
+    said = [
+        "PR #9 is ready for merge, with `a.py` in it.",
+        "The branch now sits on `main`, and all of `a.py` is in it.",
+        "Added `a.py`, which reads the newest session.",
+    ]
+    report = answer("\n\n".join(said), day=4)
+
+    asked = request("Finish it.", 2)
+    assert injected(asked, changed(3), report)[0] == said
+    assert injected(asked, changed(3), report, request("And b?", 5))[0] == said[-1:]
+
+
+def test_a_task_in_progress_is_marked():
+    plan = item("[in_progress] read `a.py`\n[pending] read `b.py`", "observation", day=5, role="plan")
+
+    steps = list(standing.next_steps([], [plan]))
+    assert [(line.text, line.note) for line in steps] == [
+        ("read `a.py`", "in progress"), ("read `b.py`", ""),
+    ]  # fmt: skip
+
+
 @rows(
     ("said", "ahead"),
     [

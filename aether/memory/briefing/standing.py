@@ -102,6 +102,7 @@ _ONLY_CHECKS = lazy(
 )
 _CHECKS = lazy(r"(?:(?<=py)|\b)(test|lint|build|check)")
 BEGUN = "an edit followed"
+IN_PROGRESS = "in progress"
 ISSUE = lazy(r"https://\S+/issues/\d+")
 
 
@@ -532,10 +533,11 @@ def _tasks(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line]:
         return
     since = (one for one in items if one["type"] in _PASSED and one["metadata"]["timestamp"] > at)
     passed = {name for ran in since for name in _CHECKS.findall(_names_of(ran["content"]))}
-    left = (text for text in open_tasks(plan["content"]) if not _is_fulfilled(text, passed))
+    current, others = open_tasks(plan["content"])
+    left = (text for text in [*current, *others] if not _is_fulfilled(text, passed))
     for text in islice(left, MOST_TASKS):
-        shown = whole(text) or text[:LINE_CHARS]
-        yield Line("next", shown, at, "", (str(plan.get("id", "")),), "machine")
+        shown, note = whole(text) or text[:LINE_CHARS], IN_PROGRESS if text in current else ""
+        yield Line("next", shown, at, note, (str(plan.get("id", "")),), "machine")
 
 
 def _is_plan(item: Item) -> bool:
@@ -653,15 +655,15 @@ def from_summary(found: Sequence[Account], items: Sequence[Item], *roles: str) -
                 yield Line(section, text, at, "", (str(item.get("id", "")),), "agent")
 
 
-def open_tasks(plan: str) -> list[str]:
-    r"""Return the tasks of a plan that are not done, those in progress first.
+def open_tasks(plan: str) -> tuple[list[str], list[str]]:
+    r"""Return the tasks of a plan that are in progress, and those that are not started.
 
     >>> open_tasks("[completed] write it\n[pending] push it\n[in_progress] test it")
-    ['test it', 'push it']
+    (['test it'], ['push it'])
     """
     found = [line[1:].partition("] ")[::2] for line in plan.split("\n") if line.startswith("[")]
     current = [text for how, text in found if how == "in_progress"]
-    return current + [text for how, text in found if how in ("pending", "open", "todo")]
+    return current, [text for how, text in found if how in ("pending", "open", "todo")]
 
 
 def _published(content: str) -> tuple[Paragraph, ...]:
