@@ -171,6 +171,22 @@ def write_whole(
     return made.st_ino, made.st_mtime_ns, made.st_size
 
 
+def write_new(path: str | os.PathLike[str], data: bytes) -> Path:
+    """Write the file `path`, which a person named, with the directories above it, and return it.
+
+    Raises:
+        Conflict: there is such a file.
+        StorageFailed: it cannot be written.
+    """
+    target = Path(path)
+    if target.exists():
+        raise Conflict("is there already.", fix="Name another file, or remove it.", where=str(path))
+    with storage_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, data)
+    return target
+
+
 def _temp_of(path: Path) -> Path:
     """Return a new name beside `path`, which is no longer than file systems allow, however long that of `path` is."""
     return path.with_name(f".{path.name[:50]}.{os.urandom(6).hex()}{TEMP_SUFFIX}")
