@@ -150,10 +150,10 @@ def capture(
     yield from finish(state)
 
 
-def new_state(*, file: str = "", phase: int | None = None, first_phase: int = 1) -> State:
+def new_state(*, file: str = "", phase: int | None = None) -> State:
     """Return the state before the first record."""
     return State(
-        file=file, first_phase=first_phase, fixed_phase=phase, boundaries=0, session="", opening="",
+        file=file, first_phase=1, fixed_phase=phase, boundaries=0, session="", opening="",
         spoken=False, turns={}, texts=[],
     )  # fmt: skip
 
