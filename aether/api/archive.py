@@ -318,7 +318,7 @@ def _of_log(place: Path, id: str, data: bytes) -> Conversation:
     log = conversations.extended(conversations.empty(conversations.path_of(place, id), id), data)
     if log.torn or log.damaged:
         what = f"the log of conversation {shown(id)} is damaged."
-        raise Conflict(what, fix='Run "aether doctor --repair".', where=str(log.path))
+        raise Conflict(what, fix=files.REPAIR, where=str(log.path))
     said = conversations.said(log)
     messages = conversations.messages(log, said)
     stored = conversations.times(data)

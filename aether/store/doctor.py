@@ -35,6 +35,7 @@ from aether.store import (
 from aether.store.commit import fold, settle, write_lock, write_recovered
 from aether.store.files import (
     HEAD,
+    REPAIR,
     head_path,
     json_document,
     leftover_temps,
@@ -66,7 +67,6 @@ from aether.store.snapshot import (
 from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
 
-REPAIR = 'Run "aether doctor --repair".'
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 

@@ -55,6 +55,8 @@ FIRST_WAIT_SECONDS = 0.0005
 # Who has asked the holder for something has it after a few milliseconds.
 FIRST_LOOK_SECONDS = 0.002
 LONGEST_WAIT_SECONDS = 0.02
+# What a person does about a damage that a finding or an error names.
+REPAIR = 'Run "aether doctor --repair".'
 _FREE_SPACE = "Free some space, then try again."
 _MAKE_WRITABLE = "Make the home writable, or use another with --home."
 _GIVE_RIGHTS = "Let this user read and write the home, or use another with --home."
