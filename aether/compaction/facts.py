@@ -331,9 +331,7 @@ def _request_extracts(text: str, before: str) -> Iterator[_Extract]:
     parts = message_by_kind(text)
     rules = [_Extract("constraints", one) for kind, one in parts if kind in _RULES]
     if choice and not choice.own:
-        settles = f"Asked: {choice.about}\nAnswered: {choice.text}" if choice.about else choice.text
-        said = f"Asked: {choice.text}\nAnswered: {text}" if choice.asked else settles
-        yield _Extract("decisions", said)
+        yield _Extract("decisions", choice.with_answer(text))
         yield from rules
         return
     asked = closing_question(before) if before and is_reply(text) else ""
