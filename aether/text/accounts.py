@@ -12,7 +12,7 @@ from itertools import groupby
 
 from aether.text.cleaning import without_emphasis
 from aether.text.regex import lazy
-from aether.text.words import sentences
+from aether.text.words import FENCED, sentences
 from aether.tuples import NamedTuple
 
 # Characters of one line: a longer paragraph is shown by its first whole sentences.
@@ -34,7 +34,6 @@ MOST_LEFT = 3
 
 # What is not shown of a list.
 _MORE = " …"
-_FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL, needs=("```", "~~~"))
 _ENTRY = lazy(r"[ \t]*(?:[-*•+]|\d{1,3}[.)]|✅|❌|[a-z]\))[ \t]+")
 # A bold line that ends like a sentence is one.
 HEADING = lazy(r"\s*(?:#+ .*|\*\*[^*]*[^*.!]\*\*[^.!?]{0,40}|[^.!?]{1,80}:\s*|-{3,}\s*|={3,}\s*)\Z")
@@ -437,7 +436,7 @@ def paragraphs(text: str, *, tables: bool = False) -> list[Paragraph]:
                 found.append(Paragraph(whole, heading))
             open_lines.clear()
 
-    lines = _FENCE.sub("\n\n", text).split("\n")
+    lines = FENCED.sub("\n\n", text).split("\n")
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
         bare = line.strip()
         if not bare or _TABLE.match(line) or _DIRECTIVE.match(line) or _SHORTENED in line:
