@@ -446,7 +446,7 @@ def examine(*, home: Home = None) -> list[Finding]:
         *store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine_directory(place),
         *examine_share(place),
         *(
-            Finding("warning", "damaged-copy", f"compressions/{path.name}", "the hand-off was changed.", store_doctor.REPAIR)
+            Finding("warning", "damaged-copy", f"compressions/{path.name}", "the hand-off was changed.", files.REPAIR)
             for path in _changed_handoffs(place)
         ),
     ]  # fmt: skip

@@ -318,7 +318,7 @@ def _of_log(place: Path, id: str, data: bytes) -> Conversation:
     log = conversations.extended(conversations.empty(conversations.path_of(place, id), id), data)
     if log.torn or log.damaged:
         what = f"the log of conversation {shown(id)} is damaged."
-        raise Conflict(what, fix='Run "aether doctor --repair".', where=str(log.path))
+        raise Conflict(what, fix=files.REPAIR, where=str(log.path))
     said = conversations.said(log)
     messages = conversations.messages(log, said)
     stored = conversations.times(data)
@@ -759,7 +759,7 @@ def restore_conversation(
     conversation = _given_back(old, whole, data, level)
     if output is not None:
         written = data if kind == "file" and exact else files.json_document(conversation)
-        return Restored(conversation, level, exact, _write_new(Path(output), written))
+        return Restored(conversation, level, exact, str(files.write_new(Path(output), written)))
     if kind == "conversation" and exact:
         receipt = _receipt(
             old | {"level": "full", "grace": None},
@@ -794,15 +794,6 @@ def _given_back(old: JsonObject, whole: Conversation, data: bytes, level: str) -
     fields = {key: old[key] for key in ("id", "title", "created_at", "updated_at")}
     left: JsonObject = copied({**fields, "level": level, **content, "metadata": old["metadata"]})
     return left
-
-
-def _write_new(path: Path, data: bytes) -> str:
-    if path.exists():
-        raise Conflict("is there already.", fix="Name another file, or remove it.", where=str(path))
-    with files.storage_errors(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_whole(path, data)
-    return str(path)
 
 
 @public

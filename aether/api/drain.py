@@ -61,11 +61,6 @@ LOCKED_OUT_SECONDS = 60
 class Drained(NamedTuple):
     """Result of a drain."""
 
-    entries: int
-    """Entries that left the spool."""
-    ids: list[str]
-    """Items that were stored."""
-    compression_needed: bool
     left: str
     """Why entries stay in the spool; empty if none does."""
     rules: tuple[tuple[str, str], ...] = ()
@@ -96,8 +91,6 @@ class _Batch(NamedTuple):
 class _Stored(NamedTuple):
     """Result of the change of a batch."""
 
-    ids: list[str]
-    needed: bool
     head: int
     """Position of the last archived item that the notes were compared with."""
     folds: bool
@@ -117,11 +110,9 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS, started: str = "") 
     than a minute ago shortens it. `started` is the session that starts at this moment, if one does.
     """
     if not spool.waiting(str(home)):
-        return Drained(0, [], compression_needed=False, left="")
-    names: list[str] = []
-    ids: list[str] = []
+        return Drained("")
     rules: tuple[tuple[str, str], ...] = ()
-    needed, left = False, ""
+    left = ""
     patience = min(patience, lock_patience(home))
     try:
         require_home(home)
@@ -134,11 +125,7 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS, started: str = "") 
             while waiting:
                 batch = _next_batch(home, waiting, started)
                 waiting = waiting[len(batch.met) :]
-                stored = _store(batch, settings)
-                ids += stored.ids
-                rules += stored.rules
-                needed |= stored.needed
-                names += batch.names
+                rules += _store(batch, settings).rules
                 if len(batch.names) < len(batch.met):
                     left = "some entries belong to another user, who has to drain them."
             with suppress(OSError):  # a file that cannot be removed expires in a minute
@@ -148,7 +135,7 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS, started: str = "") 
         if isinstance(reason, LockTimeout) and patience >= PATIENCE_SECONDS:
             with suppress(OSError, UnsafePath):  # without this file the next hook waits as long
                 regular.touch(_marker(home))
-    return Drained(len(names), ids, needed, left, rules)
+    return Drained(left, rules)
 
 
 def lock_patience(home: Path) -> float:
@@ -240,7 +227,7 @@ def _commit(batch: _Batch, settings: config.Config) -> tuple[_Stored, int]:
     """
     parts = list(dedupe.batches(_storable(batch), batch.most_chars))
     if not (parts or batch.markers or batch.summarised):
-        return _Stored([], False, -1, False, None, ""), batch.snapshot.revision
+        return _Stored(-1, False, None, ""), batch.snapshot.revision
     at = clock.now()
     events: list[JsonObject] = []
 
@@ -306,9 +293,7 @@ def _batch_change(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapsh
         if note["type"] in RULE_TYPES and note["source"] == SOURCE_MAIN
     )
     stored = _Stored(
-        [one for new, _ in added for one in new.ids], any(needed for _, needed in added),
-        record_files.head(snapshot) if parts else -1, folds, next(results, None), refused,
-        tuple(learned),
+        record_files.head(snapshot) if parts else -1, folds, next(results, None), refused, tuple(learned),
     )  # fmt: skip
     return change._replace(result=stored)
 

@@ -17,6 +17,7 @@ from aether.memory import recall as lines
 from aether.memory.briefing import sections
 from aether.memory.items import forgotten_ids, items_of
 from aether.memory.recall import RecallLine
+from aether.memory.search import LAYERS
 from aether.memory.sessions import ended_in, sessions_of
 from aether.store.search_index import Query, instant_text
 from aether.store.snapshot import Snapshot
@@ -24,7 +25,6 @@ from aether.store.undo import EntryChange, entry_changes
 from aether.text.similarity import nearest
 from aether.types import Counter, JsonObject
 
-LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
 # Archived entries that are read at a time where most of them may be of another type or time.
 READ_AT_ONCE = 500
 # A link by which the newer entry takes the place of the older.

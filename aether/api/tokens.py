@@ -37,8 +37,8 @@ from aether.store.snapshot import FileId, file_id
 from aether.tokens import counters as calibration
 from aether.tokens import exact
 from aether.tokens import models as tokens_models
-from aether.tokens.counters import counter, label
-from aether.tokens.models import FACTOR_PLACES, Entry, Profile, Reports, Served, profile
+from aether.tokens.counters import FACTOR_PLACES, counter, label
+from aether.tokens.models import Entry, Profile, Reports, Served, profile
 from aether.types import Change, Counter, Finding
 
 # Names of models on the user's own Ollama server, whose owner chose the size of the window.

@@ -322,7 +322,7 @@ def verify_token_limit(*, home: Home = None) -> TokenUsage:
     if total != memory["working_memory"]["current_tokens"]:
         raise InvalidDocument(
             f"current_tokens is {memory['working_memory']['current_tokens']}, the items have {total}.",
-            fix='Run "aether doctor --repair".',
+            fix=files.REPAIR,
             where="memory.json",
         )
     return token_usage(memory)

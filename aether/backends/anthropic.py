@@ -17,6 +17,7 @@ from aether.backends.request import strict_schema
 from aether.errors import BackendUnavailable
 from aether.messages import convert
 from aether.messages.model import as_object
+from aether.tokens.models import ANTHROPIC_INPUT
 from aether.types import Counter, JsonObject
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ _FIXES = {
     403: "Check what ANTHROPIC_API_KEY may do, or use the extractive backend.",
     404: "Check AETHER_MODEL and ANTHROPIC_BASE_URL, or use the extractive backend.",
 }
-_READ_TOKENS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _OUTCOMES: dict[str, dialog.Outcome] = {
     "max_tokens": "cut",
     "refusal": "refused",
@@ -223,7 +223,7 @@ def _read(body: JsonObject) -> dialog.Answer:
         outcome=_OUTCOMES.get(reason, "whole"),
         text="".join(texts),
         model=str(body.get("model", "")),
-        input_tokens=sum(usage.get(kind) or 0 for kind in _READ_TOKENS),
+        input_tokens=sum(usage.get(kind) or 0 for kind in ANTHROPIC_INPUT),
         output_tokens=usage.get("output_tokens") or 0,
         detail=reason,
     )

@@ -15,6 +15,7 @@ from aether.backends.base import Completion, Request, Settings
 from aether.backends.command import run_program
 from aether.backends.request import whole_prompt
 from aether.errors import BackendFailed, shown
+from aether.tokens.models import ANTHROPIC_INPUT
 from aether.types import Counter
 
 NAME = "claude-code"
@@ -28,7 +29,6 @@ OPTIONS = (
 )  # fmt: skip
 # Set inside a session of Claude Code, in which another one refuses to start.
 _WITHIN = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_PROJECT_DIR")
-_INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
 def complete(request: Request, *, settings: Settings, count: Counter) -> Completion:
@@ -54,7 +54,7 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
     return Completion(
         text=result["result"], backend=NAME,
         model=next(iter(models), settings.model) if isinstance(models, dict) else settings.model,
-        input_tokens=sum(_whole(usage.get(name)) for name in _INPUT), output_tokens=_whole(usage.get("output_tokens")),
+        input_tokens=sum(_whole(usage.get(name)) for name in ANTHROPIC_INPUT), output_tokens=_whole(usage.get("output_tokens")),
         cost_usd=float(cost) if isinstance(cost, int | float) else None,
     )  # fmt: skip
 

@@ -46,6 +46,7 @@ from aether.text.classify import (
 from aether.text.cleaning import clean, without_escapes, without_injected
 from aether.text.endings import endings
 from aether.text.identifiers import identifiers
+from aether.text.picking import longest_front
 from aether.text.similarity import index, nearest
 from aether.text.words import pluralize, sentences, stems
 from aether.tokens.count import message_tokens
@@ -330,9 +331,7 @@ def _request_extracts(text: str, before: str) -> Iterator[_Extract]:
     parts = message_by_kind(text)
     rules = [_Extract("constraints", one) for kind, one in parts if kind in _RULES]
     if choice and not choice.own:
-        settles = f"Asked: {choice.about}\nAnswered: {choice.text}" if choice.about else choice.text
-        said = f"Asked: {choice.text}\nAnswered: {text}" if choice.asked else settles
-        yield _Extract("decisions", said)
+        yield _Extract("decisions", choice.with_answer(text))
         yield from rules
         return
     asked = closing_question(before) if before and is_reply(text) else ""
@@ -663,13 +662,10 @@ def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[F
         every = _dropped(facts, drop, places)
         if _tokens(every, count) > most:
             return every, high
-    while low < high:
-        middle = (low + high) // 2
-        if _tokens(_dropped(facts, drop, places[:middle]), count) <= most:
-            high = middle
-        else:
-            low = middle + 1
-    return _dropped(facts, drop, places[:low]), low
+    stay = longest_front(
+        high - low, lambda stay: _tokens(_dropped(facts, drop, places[: high - stay]), count) <= most
+    )
+    return _dropped(facts, drop, places[: high - stay]), high - stay
 
 
 def _within(entries: Sequence[str], most: float, count: Counter, *, shortest: bool) -> set[int]:

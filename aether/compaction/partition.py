@@ -19,7 +19,7 @@ from aether.messages.convert import META
 from aether.messages.model import Block, Group, Message, as_object, as_text, groups, turns
 from aether.messages.tool_calls import file_changes
 from aether.text.classify import Kind, classify, rule
-from aether.text.picking import heaviest_fitting
+from aether.text.picking import heaviest_fitting, longest_front
 from aether.text.words import sentences
 from aether.types import Counter, JsonObject
 
@@ -296,11 +296,5 @@ def cut_prose(prose: str, *, most: int, count: Counter) -> str:
     if count(prose) <= most:
         return prose
     ends = [found.end() for found in _END.finditer(prose)]
-    low, high = 0, len(ends)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count(prose[: ends[middle - 1]].rstrip()) <= most:
-            low = middle
-        else:
-            high = middle - 1
-    return _TRAILING_HEADING.sub("", prose[: ends[low - 1]]).rstrip() if low else ""
+    kept = longest_front(len(ends), lambda number: count(prose[: ends[number - 1]].rstrip()) <= most)
+    return _TRAILING_HEADING.sub("", prose[: ends[kept - 1]]).rstrip() if kept else ""

@@ -22,7 +22,7 @@ from aether.compaction.shapes import Cut, Policy, Step
 from aether.messages import shell
 from aether.messages.convert import with_text, without_reasoning
 from aether.messages.model import Block, BlockKind, Group, Message, as_text
-from aether.messages.tool_calls import file_changes, shell_command
+from aether.messages.tool_calls import CAMEL, file_changes, shell_command
 from aether.text.classify import asserts
 from aether.tokens.count import message_tokens
 from aether.types import Counter
@@ -53,7 +53,6 @@ _READS = re.compile(
     r"(?:^|[_\-.])(?:read|view|open|cat|glob|grep|search|find|list|ls|tree|get|fetch|look|browse|show|query|inspect|scan)(?:$|[_\-.s])",
     re.IGNORECASE,
 )
-_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 # Commands of editors that only read.
 _VIEWS = frozenset({"view", "read", "open"})
 # Output that goes into a file, and a search that runs something.
@@ -472,7 +471,7 @@ def only_reads(call: Block) -> bool:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _names_reading(tool: str) -> bool:
-    return _READS.search(_CAMEL.sub("_", tool)) is not None
+    return _READS.search(CAMEL.sub("_", tool)) is not None
 
 
 @lru_cache(maxsize=_REMEMBERED)

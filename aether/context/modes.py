@@ -1,4 +1,4 @@
-r"""Modes: what each kind of conversation never compresses, what it compresses first, and the statements it looks for.
+r"""Modes: what each kind of conversation never compresses, the statements it looks for, and what a summariser keeps.
 
 A rule finds sentences, all of them, in any case. Statements of a category that a mode never compresses stay word for
 word in a checkpoint, for as long as it has room for them.
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, get_args
 
-from aether.context.shapes import DETAILED, MODERATE, Mode
+from aether.context.shapes import Mode
 from aether.errors import InvalidInput, shown
 from aether.text.regex import lazy
 from aether.text.words import sentences
@@ -21,11 +21,10 @@ MOST_CHARS = 400
 
 
 class Rule(NamedTuple):
-    """How statements of one category are found, with sentences that it finds."""
+    """How statements of one category are found."""
 
     category: str
     pattern: re.Pattern[str]
-    examples: tuple[str, ...]
 
 
 class ModeRules(NamedTuple):
@@ -33,131 +32,90 @@ class ModeRules(NamedTuple):
 
     never_compress: tuple[str, ...]
     """Categories that stay word for word."""
-    priority: tuple[str, ...]
-    """Categories in the order in which they are compressed."""
     rules: tuple[Rule, ...]
-    level: int
-    """The level at which its summaries are recommended."""
     guidance: str
     """What a summariser has to keep in this mode."""
     prompt: str = ""
     """What the mode adds to the system prompt."""
 
 
-def _rule(category: str, pattern: str, *examples: str) -> Rule:
-    return Rule(category, lazy(pattern, re.IGNORECASE), examples)
+def _rule(category: str, pattern: str) -> Rule:
+    return Rule(category, lazy(pattern, re.IGNORECASE))
 
 
 _DECISION = _rule(
     "architecture_decisions",
     r"\b(?:decided|decision|chose|chosen|(?:we(?:'re| are|'ll| will)?|i(?:'m| am|'ll| will)?|let's) (?:going with|go with|use|using|implement|implementing)|"
     r"settled on|agreed (?:on|to)|(?:using|implementing) [\w.+#/-]+(?: [\w.+#/-]+){0,3} (?:because|for|to))\b",
-    "We decided to use TypeScript because the team knows it.",
-    "I chose SQLite for the index.",
-    "Using Redis for the sessions.",
 )
 _FILE = _rule(
     "code_changes",
     r"\b(?:created|modified|updated|changed|deleted|renamed)\s+(?:the (?:file )?)?[`'\"]?[\w./-]+\.\w{1,8}\b",
-    "Created src/app.ts and modified `README.md`.",
 )
 _API = _rule(
     "api_contracts",
     r"\b(?:interface|class|function|endpoint|route|signature)\s+[`'\"/]?[\w/.:{}-]+|\b(?:GET|POST|PUT|PATCH|DELETE) /[\w/{}:.-]*",
-    "The endpoint /users returns a list.",
-    "interface UserService has two methods.",
 )
-_MODEL = _rule(
-    "data_models",
-    r"\b(?:schema|table|column|data model|entity|primary key|foreign key)\b",
-    "The table orders has a column total.",
-)
+_MODEL = _rule("data_models", r"\b(?:schema|table|column|data model|entity|primary key|foreign key)\b")
 _REQUIREMENT = _rule(
-    "requirements",
-    r"\b(?:must(?: not)?|should(?: not)?|needs? to|have to|has to|required to|requirement)\b",
-    "The export must finish within a minute.",
+    "requirements", r"\b(?:must(?: not)?|should(?: not)?|needs? to|have to|has to|required to|requirement)\b"
 )
-_TASK = _rule("tasks", r"\b(?:task|step|action)(?: \d+)?\s*:", "Task: write the importer.")
-_MILESTONE = _rule(
-    "timeline", r"\b(?:milestone|deadline|due(?: date)?)\b\s*(?::|is|by|on)", "Deadline: the first of March."
-)
-_GOAL = _rule(
-    "goals", r"\b(?:goals?|objectives?|aims?)\b\s*(?::|is|are)|\[GOAL\]", "The goal is a faster start."
-)
+_TASK = _rule("tasks", r"\b(?:task|step|action)(?: \d+)?\s*:")
+_MILESTONE = _rule("timeline", r"\b(?:milestone|deadline|due(?: date)?)\b\s*(?::|is|by|on)")
+_GOAL = _rule("goals", r"\b(?:goals?|objectives?|aims?)\b\s*(?::|is|are)|\[GOAL\]")
 _CONSTRAINT = _rule(
     "constraints",
     r"\b(?:constraint|limit(?:ed)? to|at most|at least|no more than|never|always|budget (?:is|of))\b",
-    "The budget is 4000 euros.",
 )
 _PREFERENCE = _rule(
     "user_preferences",
     r"\b(?:i|we|user|users|they|he|she) (?:(?:really|would|'d|also|always|usually|do(?:n't| not)) )*(?:prefers?|likes?|loves?|hates?|wants?|needs?|dislikes?)\b|\bmy (?:\w+ )?(?:favou?rite|preference|name|email|address)\b",
-    "I prefer short answers.",
-    "I really like green tea.",
-    "My favourite colour is teal.",
 )
 _IMPORTANT = _rule(
     "conversation_context",
     r"\b(?:important|critical|crucial|essential)\b|\bmust remember\b|\b(?:please |always )?remember\b|\bdon't forget\b|\bkeep in mind\b",
-    "Important: remember that the demo is on Friday.",
-    "You must remember the code 4711.",
 )
 _ERROR = _rule(
     "error_messages",
     r"\b(?:error|exception|failed|failure|fatal|panic)\b\s*(?:\[[\w-]+\])?\s*:|\b\w+(?:Error|Exception)\b",
-    "Error: connection refused.",
-    "TypeError: x is not a function",
 )
 _TRACE = _rule(
-    "stack_traces", r"\btraceback \(most recent call last\)|^\s*at \S+ \(\S+:\d+|\bFile \"[^\"]+\", line \d+", 'File "app.py", line 12, in main'
+    "stack_traces", r"\btraceback \(most recent call last\)|^\s*at \S+ \(\S+:\d+|\bFile \"[^\"]+\", line \d+"
 )  # fmt: skip
-_FIX = _rule(
-    "fixes_attempted",
-    r"\b(?:tried|attempted|fixed|reverted|worked around)\b",
-    "Tried a larger pool, without effect.",
-)
-_REPRODUCTION = _rule(
-    "reproduction_steps",
-    r"\b(?:reproduce|replicate|repro|steps)\b",
-    "To reproduce: start it twice.",
-)
+_FIX = _rule("fixes_attempted", r"\b(?:tried|attempted|fixed|reverted|worked around)\b")
+_REPRODUCTION = _rule("reproduction_steps", r"\b(?:reproduce|replicate|repro|steps)\b")
 
 _RULES: Mapping[Mode, ModeRules] = {
     "developer": ModeRules(
         ("architecture_decisions", "api_contracts", "data_models"),
-        ("discussion", "exploration", "dependencies", "tests", "file_structure", "code_changes"),
-        (_DECISION, _API, _MODEL, _FILE), DETAILED,
+        (_DECISION, _API, _MODEL, _FILE),
         "Keep decisions on the architecture with their reasons, interfaces and endpoints with their signatures, data models, "
         "files that were changed, and errors that are still open. Leave out discussion and exploration first.",
         "This is a conversation about software development.",
     ),
     "planning": ModeRules(
         ("goals", "requirements", "constraints"),
-        ("brainstorming", "rejected_ideas", "resources", "timeline", "dependencies", "tasks"),
-        (_GOAL, _REQUIREMENT, _CONSTRAINT, _TASK, _MILESTONE), MODERATE,
+        (_GOAL, _REQUIREMENT, _CONSTRAINT, _TASK, _MILESTONE),
         "Keep goals, requirements and constraints in their own words, then tasks, owners and dates. Leave out brainstorming and "
         "rejected ideas first.",
         "This is a conversation about planning.",
     ),
     "assistant": ModeRules(
         ("user_preferences", "conversation_context"),
-        ("small_talk", "clarifications", "examples", "explanations", "questions"),
-        (_PREFERENCE, _IMPORTANT), MODERATE,
+        (_PREFERENCE, _IMPORTANT),
         "Keep what the user prefers, what is to be remembered, names, numbers and dates, and open questions. Leave out small talk "
         "and explanations first.",
     ),
     "debugger": ModeRules(
         ("error_messages", "stack_traces", "reproduction_steps"),
-        ("discussion", "successful_tests", "environment", "test_results", "fixes_attempted"),
-        (_ERROR, _TRACE, _REPRODUCTION, _FIX), DETAILED,
+        (_ERROR, _TRACE, _REPRODUCTION, _FIX),
         "Keep error messages and stack traces word for word, the steps that reproduce the fault, and each fix that was tried with "
         "its outcome. Leave out discussion and successful tests first.",
         "This is a conversation about finding a fault.",
     ),
     "user": ModeRules(
         ("user_preferences", "custom_context"),
-        ("discussion", "exploration", "examples"),
-        (_PREFERENCE, _IMPORTANT._replace(category="custom_context")), MODERATE,
+        (_PREFERENCE, _IMPORTANT._replace(category="custom_context")),
         "Keep what the user wrote about themselves and asked to be remembered, in their words. Leave out discussion first.",
     ),
 }  # fmt: skip

@@ -25,6 +25,7 @@ from aether.context.shapes import COMPACT, DETAILED
 from aether.messages.model import Message
 from aether.text.classify import Kind, classify, is_empty_reply
 from aether.text.cleaning import clean, without_injected
+from aether.text.picking import longest_front
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, sentences, stems
 from aether.types import Counter, JsonObject
@@ -329,12 +330,6 @@ def _names_of_tools(source: Source) -> list[str]:
 
 def _with_names(text: str, names: Sequence[str], room: int, count: Counter) -> str:
     """Return `text` with a line of as many `names` as there is room for."""
-    low, high = 0, len(names)
     head = f"{text}\n{NAMES_HEAD}" if text else NAMES_HEAD
-    while low < high:
-        middle = (low + high + 1) // 2
-        if count(head + BETWEEN_NAMES.join(names[:middle])) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return head + BETWEEN_NAMES.join(names[:low]) if low else text
+    shown = longest_front(len(names), lambda number: count(head + BETWEEN_NAMES.join(names[:number])) <= room)
+    return head + BETWEEN_NAMES.join(names[:shown]) if shown else text

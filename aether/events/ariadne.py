@@ -25,9 +25,9 @@ from aether.events.events import (
     truncate,
 )
 from aether.http import Address, Reply, address, request
+from aether.store.keys import ARIADNE_URL
 from aether.types import JsonObject
 
-URL = "http://localhost:5175/ingest"
 # The viewer answers 413 to a longer body.
 BODY_BYTES = 256 * 1024
 # It cuts longer names.
@@ -87,7 +87,7 @@ def healthy(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> bool:
 
 
 def _ingest(url: str) -> Address:
-    to = address(url or URL, where="exporter 'ariadne'")
+    to = address(url or ARIADNE_URL, where="exporter 'ariadne'")
     return to._replace(path="/ingest") if to.path in {"", "/"} else to
 
 

@@ -22,13 +22,11 @@ from aether.compaction.shapes import Policy
 from aether.messages import convert
 from aether.messages.validate import sendable
 from aether.tokens.count import message_tokens, system_tokens, tools_tokens
+from aether.tokens.models import ANTHROPIC_INPUT
 from aether.types import Counter, JsonObject
 
 # The arguments that the endpoint counts; others cost nothing.
 _COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking")
-
-# The parts of a usage that are input: Anthropic leaves the cached ones out of the first.
-_INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
 def compacted(
@@ -70,7 +68,7 @@ def answered(conversation_id: str, answer: Any, *, home: Home = None) -> bool:
     Nothing is corrected without a home, or if the provider has counted already.
     """
     usage = getattr(answer, "usage", None)
-    tokens = [getattr(usage, name, None) or 0 for name in _INPUT]
+    tokens = [getattr(usage, name, None) or 0 for name in ANTHROPIC_INPUT]
     return compact.answered(conversation_id, sum(tokens), home=home)
 
 

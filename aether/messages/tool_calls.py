@@ -46,6 +46,8 @@ from aether.types import JsonObject
 
 Action = Literal["read", "changed", "created", "deleted"]
 _COMMAND_KEYS = ("command", "cmd", "script")
+# Between the words of the name of a tool.
+CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])")
 _SHELLS = frozenset({"bash", "sh", "zsh"})
 # An editor tool that takes its verb as `command`; the file is named beside it.
 _VERBS = frozenset({"view", "create", "str_replace", "insert", "undo_edit"})

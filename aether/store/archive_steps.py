@@ -32,13 +32,12 @@ from aether.store import (
 )
 from aether.store.authors import ARCHIVE, Author
 from aether.store.commit import commit_locked, write_lock
-from aether.store.files import storage_errors
+from aether.store.files import REPAIR, storage_errors
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize
 from aether.types import Change, Finding, JsonObject
 
 SCHEMA = "archived_conversation"
-_REPAIR = 'Run "aether doctor --repair".'
 
 
 def digest(data: bytes) -> str:
@@ -441,7 +440,7 @@ def examine(home: Path) -> list[Finding]:
     found: list[Finding] = []
     if archive_store.open_step(home) is not None:
         what = "a step was interrupted; the next one ends it first."
-        found.append(Finding("warning", "open-step", archive_store.STEP, what, _REPAIR))
+        found.append(Finding("warning", "open-step", archive_store.STEP, what, REPAIR))
     places: dict[str, str] = {}
     resting: set[str] = set()
     newer = 0
@@ -466,18 +465,18 @@ def examine(home: Path) -> list[Finding]:
     # A file of a newer aether may name what is left.
     for name in sorted({*archive_store.grace_names(home)} - resting) if not newer else ():
         what = "no archive file names it: a killed process left it, or the archive file was lost."
-        found.append(Finding("warning", "left-over", name, what, _REPAIR))
+        found.append(Finding("warning", "left-over", name, what, REPAIR))
     if {row.id: row.name for row in archive_store.rows(home)} != places:
         what = "it does not fit the files; it can be made again at any time."
-        found.append(Finding("warning", "stale-index", archive_store.INDEX, what, _REPAIR))
+        found.append(Finding("warning", "stale-index", archive_store.INDEX, what, REPAIR))
     return found
 
 
 def _finding(reason: Exception, name: str) -> Finding:
     if not isinstance(reason, AetherError):
-        return Finding("error", "damaged-file", name, f"{reason} is missing in it.", _REPAIR)
+        return Finding("error", "damaged-file", name, f"{reason} is missing in it.", REPAIR)
     code = "damaged-file" if isinstance(reason, CorruptDocument) else reason.code
-    return Finding("error", code, name, reason.what, _REPAIR if code == "damaged-file" else reason.fix)
+    return Finding("error", code, name, reason.what, REPAIR if code == "damaged-file" else reason.fix)
 
 
 def _examine_grace(home: Path, value: JsonObject) -> Iterator[Finding]:
@@ -485,7 +484,7 @@ def _examine_grace(home: Path, value: JsonObject) -> Iterator[Finding]:
         archive_store.read_grace(home, value["grace"])
     except AetherError as reason:
         what = f"{reason.what} The conversation can be restored only with level {value['level']}."
-        yield Finding("error", "damaged-grace", value["grace"]["file"], what, _REPAIR)
+        yield Finding("error", "damaged-grace", value["grace"]["file"], what, REPAIR)
 
 
 def repair(home: Path, *, now: datetime) -> Iterator[str]:

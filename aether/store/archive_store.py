@@ -115,11 +115,11 @@ def parsed(data: bytes, *, where: str) -> JsonObject:
         raise of_other_version(value["version"], where)
     if not _is_sealed(data):
         what = "it was changed since it was written: its checksum does not fit."
-        raise CorruptDocument(what, fix='Run "aether doctor --repair".', where=where)
+        raise CorruptDocument(what, fix=files.REPAIR, where=where)
     grace = value.get("grace")
     if grace and not (isinstance(grace, dict) and _is_named(_REST, grace.get("file"))):
         what = "it names a file outside of archive/grace/ as its fuller form."
-        raise CorruptDocument(what, fix='Run "aether doctor --repair".', where=where)
+        raise CorruptDocument(what, fix=files.REPAIR, where=where)
     return value
 
 

@@ -19,7 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from aether import regular
-from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput, NotFound, UnsafePath, shown
+from aether.errors import AetherError, InvalidDocument, InvalidInput, NotFound, UnsafePath, shown
 from aether.hints import Any
 from aether.project import HOME_NAME, state_directory, user_file
 from aether.regular import sha256
@@ -560,11 +560,4 @@ def create(path: str | os.PathLike[str]) -> Path:
         InvalidInput: its name has another ending.
         StorageFailed: it cannot be written.
     """
-    target = Path(path)
-    text = example(form_of(target))
-    if target.exists():
-        raise Conflict("is there already.", fix="Name another file, or remove it.", where=str(path))
-    with files.storage_errors(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        files.write_whole(target, text.encode())
-    return target
+    return files.write_new(path, example(form_of(Path(path))).encode())

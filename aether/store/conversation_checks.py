@@ -13,7 +13,6 @@ from aether.store import archive_store, documents, files, ledger, recovery, seal
 from aether.store.conversation_list import LIST, Listed, enter, list_lock, listed
 from aether.store.conversations import (
     FILE,
-    REPAIR,
     STREAMS,
     Log,
     Stored,
@@ -29,7 +28,7 @@ from aether.store.conversations import (
     take_in,
     unseen,
 )
-from aether.store.files import ConcurrentWrite, storage_errors, write_whole
+from aether.store.files import REPAIR, ConcurrentWrite, storage_errors, write_whole
 from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
 

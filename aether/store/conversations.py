@@ -375,7 +375,6 @@ def expanded(runs: Sequence[Sequence[int]]) -> list[int]:
     return [number for first, last in runs for number in range(first, last + 1)]
 
 
-REPAIR = 'Run "aether doctor --repair".'
 # The start of the names of their streams in the ledger of a shared home.
 STREAMS = "conversations/"
 
@@ -807,7 +806,7 @@ def held(home: Path, id: str) -> Iterator[Held]:
         head, log = head_of(path), load(home, id, whole=True)
         if log.torn or log.damaged or (head or 0) > log.lines:
             what = f"the log of conversation {shown(id)} is damaged."
-            raise Conflict(what, fix=REPAIR, where=seals.place(home, path))
+            raise Conflict(what, fix=files.REPAIR, where=seals.place(home, path))
         yield Held(log, regular.read(path, regular.LOG_BYTES))
 
 

@@ -35,6 +35,7 @@ from aether.store import (
 from aether.store.commit import fold, settle, write_lock, write_recovered
 from aether.store.files import (
     HEAD,
+    REPAIR,
     head_path,
     json_document,
     leftover_temps,
@@ -44,6 +45,7 @@ from aether.store.files import (
     parse_json,
     read_head,
     require_exclusive,
+    seal_json,
     set_head,
     storage_errors,
     unsealed,
@@ -65,7 +67,6 @@ from aether.store.snapshot import (
 from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
 
-REPAIR = 'Run "aether doctor --repair".'
 _ORDER = {"error": 0, "warning": 1, "info": 2}
 
 
@@ -561,7 +562,7 @@ def _repair_records(
         earlier = [path for path, lines in held.items() if any(one < at for one in lines)]
         later = [path for path, lines in held.items() if any(one > at for one in lines)]
         path = max([record_files.file_of(home, kind, time), *earlier])
-        held.setdefault(min([path, *later]), {})[at] = record_files.line_of(value)
+        held.setdefault(min([path, *later]), {})[at] = seal_json(value)
     done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
     for path, lines in sorted(held.items()):
         place = seals.place(home, path)
@@ -613,7 +614,7 @@ def _held_records(
             found = record_files.record_of(line) if good else None
             whole &= found is not None
             if found is not None:
-                held.setdefault(path, {})[record_files.position(found)] = record_files.line_of(found)
+                held.setdefault(path, {})[record_files.position(found)] = seal_json(found)
     return held, before, whole
 
 

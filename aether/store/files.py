@@ -55,6 +55,8 @@ FIRST_WAIT_SECONDS = 0.0005
 # Who has asked the holder for something has it after a few milliseconds.
 FIRST_LOOK_SECONDS = 0.002
 LONGEST_WAIT_SECONDS = 0.02
+# What a person does about a damage that a finding or an error names.
+REPAIR = 'Run "aether doctor --repair".'
 _FREE_SPACE = "Free some space, then try again."
 _MAKE_WRITABLE = "Make the home writable, or use another with --home."
 _GIVE_RIGHTS = "Let this user read and write the home, or use another with --home."
@@ -169,6 +171,22 @@ def write_whole(
                 os.unlink(temp)
         raise
     return made.st_ino, made.st_mtime_ns, made.st_size
+
+
+def write_new(path: str | os.PathLike[str], data: bytes) -> Path:
+    """Write the file `path`, which a person named, with the directories above it, and return it.
+
+    Raises:
+        Conflict: there is such a file.
+        StorageFailed: it cannot be written.
+    """
+    target = Path(path)
+    if target.exists():
+        raise Conflict("is there already.", fix="Name another file, or remove it.", where=str(path))
+    with storage_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, data)
+    return target
 
 
 def _temp_of(path: Path) -> Path:

@@ -272,11 +272,6 @@ def record_of(line: bytes) -> JsonObject | None:
     return None if "checksum" in record else record
 
 
-def line_of(record: JsonObject) -> bytes:
-    """Return the line of a numbered record."""
-    return seal_json(record)
-
-
 def lines_to_fold(home: Path, pending: tuple[Pending, ...]) -> dict[Path, list[bytes]]:
     """Return the lines that the `pending` records add to each file; none of those that a killed fold has written."""
     lines: dict[Path, list[bytes]] = {}
@@ -287,7 +282,7 @@ def lines_to_fold(home: Path, pending: tuple[Pending, ...]) -> dict[Path, list[b
             # Never an earlier file than the last one: a clock that was set back must not break the order.
             path = max([file_of(home, kind, one.at), *files[-1:], *ours])
             if fresh := [record for record in numbered(one, kind) if position(record) > done]:
-                lines.setdefault(path, []).extend(map(line_of, fresh))
+                lines.setdefault(path, []).extend(map(seal_json, fresh))
                 ours.append(path)
     return lines
 

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from aether.text.cleaning import without_emphasis
 from aether.text.regex import lazy
-from aether.text.words import sentences
+from aether.text.words import FENCED, sentences
 from aether.tuples import NamedTuple
 
 # Characters of one line: a longer paragraph is shown by its first whole sentences.
@@ -34,7 +34,6 @@ MOST_LEFT = 3
 
 # What is not shown of a list.
 _MORE = " …"
-_FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL, needs=("```", "~~~"))
 _ENTRY = lazy(r"[ \t]*(?:[-*•+]|\d{1,3}[.)]|✅|❌|[a-z]\))[ \t]+")
 # A bold line that ends like a sentence is one.
 HEADING = lazy(r"\s*(?:#+ .*|\*\*[^*]*[^*.!]\*\*[^.!?]{0,40}|[^.!?]{1,80}:\s*|-{3,}\s*|={3,}\s*)\Z")
@@ -437,7 +436,7 @@ def paragraphs(text: str, *, tables: bool = False) -> list[Paragraph]:
                 found.append(Paragraph(whole, heading))
             open_lines.clear()
 
-    lines = _FENCE.sub("\n\n", text).split("\n")
+    lines = FENCED.sub("\n\n", text).split("\n")
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
         bare = line.strip()
         if not bare or _TABLE.match(line) or _DIRECTIVE.match(line) or _SHORTENED in line:
@@ -843,10 +842,10 @@ def _announced(one: Paragraph) -> bool:
     return bool(_ANNOUNCES.search(one.heading.replace("’", "'")))
 
 
-def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list[str]:
+def claims(said: Sequence[Paragraph], room: int) -> list[str]:
     """Return the paragraphs `said` in an account that say most within `room` characters, whole and in their order.
 
-    One that is longer than `most` is shown by its first whole sentences.
+    One that is longer than LINE_CHARS is shown by its first whole sentences.
     """
     rated = []
     asking = closes_asking(said) or offers_choice(said)
@@ -855,7 +854,7 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
         plain = without_emphasis(one.text)
         if is_offer(one) or (asking and (OPTION.match(plain) or _RECOMMENDS.match(plain))):
             continue  # one of the options of the question at its end
-        text = reported(one, most)
+        text = reported(one, LINE_CHARS)
         if not _CODE.sub("", text).strip(" .,;-") or not (
             _NAMES.search(text)
             or _DID.match(text)
@@ -872,7 +871,7 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
         if len(text) <= room:
             kept.append((at, text))
             room -= len(text)
-    kept += _rest_of_lists(said, kept, room + LIST_CHARS, most)
+    kept += _rest_of_lists(said, kept, room + LIST_CHARS)
     kept += [(at, text) for at, text in _openings(said, {at for at, _ in kept}) if len(text) <= room]
     headings = {said[at].heading for at, _ in kept if said[at].entry}
     # Without what it opens, a line ends where its words do.
@@ -882,7 +881,7 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
 
 
 def _rest_of_lists(
-    said: Sequence[Paragraph], kept: Sequence[tuple[int, str]], room: int, most: int
+    said: Sequence[Paragraph], kept: Sequence[tuple[int, str]], room: int
 ) -> list[tuple[int, str]]:
     """Return the other entries of the lists of which most are `kept`, if they fit: one that is missing would mislead."""
     chosen = {at for at, _ in kept}
@@ -894,7 +893,7 @@ def _rest_of_lists(
         missing = [at for at in places if at not in chosen]
         if not said[places[0]].entry or len(missing) >= len(places) / 2:
             continue
-        texts = [(at, reported(said[at], most)) for at in missing]
+        texts = [(at, reported(said[at], LINE_CHARS)) for at in missing]
         if sum(len(text) for _, text in texts) <= room:
             room -= sum(len(text) for _, text in texts)
             rest += [(at, text) for at, text in texts if text and not _TICKED.match(text)]

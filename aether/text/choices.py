@@ -181,6 +181,12 @@ class Choice(NamedTuple):
         """Return whether it has to be read with its answer: it is a question, or the answer adds something."""
         return self.more or (not self.own and self.text.rstrip("*_ ").endswith("?"))
 
+    def with_answer(self, said: str) -> str:
+        """Return the statement with the answer `said` if it is asked, else with what it is about, if that is known."""
+        if self.asked:
+            return f"Asked: {self.text}\nAnswered: {said}"
+        return f"Asked: {self.about}\nAnswered: {self.text}" if self.about else self.text
+
 
 def settled(reply: str, before: str) -> Choice | None:
     r"""Return what a person's `reply` settles, given the agent's message `before` it, or None.

@@ -25,7 +25,7 @@ from aether.text.cues import said as as_said
 from aether.text.described import describes, is_otherwise, options
 from aether.text.endings import ending
 from aether.text.regex import lazy
-from aether.text.words import STOPWORDS, sentences, unquoted, with_apostrophes, words
+from aether.text.words import FENCED, STOPWORDS, sentences, unquoted, with_apostrophes, words
 from aether.tuples import NamedTuple
 
 Kind = Literal[
@@ -684,7 +684,7 @@ def headed_rules(text: str) -> list[Rule]:
     entries: list[list[str]] = []
     headed = listed = False
     indent = 0
-    for whole in _FENCE.sub("\n\n", text).splitlines():
+    for whole in FENCED.sub("\n\n", text).splitlines():
         line, depth = whole.strip(), len(whole) - len(whole.lstrip())
         if not line:
             listed = False
@@ -815,7 +815,6 @@ _NO_STATEMENT = lazy(
 )
 # A message is read for its rules, its statements and the question at its end, one after the other.
 _CACHED_MESSAGES = 64
-_FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
 _LOG_LINE = lazy(
     r"^\s*(?:[|+>$#%]|│|├|└|\d+[:|\t]|\S+\.\w+:\d+|\[\w+\]|\w{3} +\d+ \d\d:|\d{4}-\d\d-\d\d[T ])"
 )
@@ -1079,6 +1078,6 @@ def prose(text: str) -> list[str]:
 
 @lru_cache(maxsize=_CACHED_MESSAGES)
 def _prose(text: str) -> tuple[str, ...]:
-    plain = _FENCE.sub("\n", text) if "```" in text or "~~~" in text else text
+    plain = FENCED.sub("\n", text)
     lines = (line for line in plain.split("\n") if not _LOG_LINE.match(line) or line.lstrip().startswith("#"))
     return tuple(sentences("\n".join(lines))[:_READ_SENTENCES])

@@ -1,13 +1,29 @@
 """Picking: as much of a ranking as a budget allows.
 
 ``longest_fitting`` takes the front of a ranking whose whole is measured, because entries share headings and fields;
-``heaviest_fitting`` takes entries that each cost a known number of tokens. The same input gives the same choice.
+``heaviest_fitting`` takes entries that each cost a known number of tokens; ``longest_front`` only counts. The same
+input gives the same choice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from heapq import nlargest
+
+
+def longest_front(many: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number up to `many` of which `fits` is true, as it is of all smaller ones; it is not asked of 0.
+
+    >>> longest_front(10, lambda number: number * number <= 30)
+    5
+    """
+    low, high = 0, many
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def longest_fitting(
@@ -61,7 +77,7 @@ def heaviest_fitting(costs: Iterable[tuple[int, float, int]], *, most: int) -> s
     """
     listed = [one for one in costs if one[2] <= most]
     chosen: set[int] = set()
-    for key, _, cost in nlargest(len(listed), listed, key=lambda one: (one[1], one[0])):
+    for key, _, cost in sorted(listed, key=lambda one: (one[1], one[0]), reverse=True):
         if cost <= most:
             chosen.add(key)
             most -= cost

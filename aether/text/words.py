@@ -393,6 +393,8 @@ def with_synonyms(said: QueryTerms) -> tuple[QueryTerms, dict[str, str]]:
 WRAPPED_LINE_CHARS = 50
 
 _FENCE = lazy(r"^\s*(?:```|~~~)")
+# A block between fences; one that is not closed goes on to the end.
+FENCED = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL, needs=("```", "~~~"))
 _OWN_LINE = lazy(r"\s*(?:[-*+•>#|$]|\d{1,3}[.)]\s|[A-Z][\w ]{0,30}:\s|\S+:\d+)")
 # It starts with a set of characters, for which the engine looks ten times as fast as for a condition.
 _END = lazy(

@@ -26,7 +26,7 @@ from aether import regular
 from aether.errors import AetherError, InvalidDocument, InvalidInput, shown
 from aether.messages.model import PROVIDER_FORMATS, ProviderFormat
 from aether.paths import resource
-from aether.tokens.counters import counter
+from aether.tokens.counters import FACTOR_PLACES, counter
 from aether.types import Finding, JsonObject
 
 # Tokens. The first GPT-4 has the smallest window of all hosted models still on offer, this one; the owner of a local
@@ -268,13 +268,13 @@ LEAST_FACTOR = 0.5
 MOST_FACTOR = 3.0
 # Below this many tokens the overhead of a message outweighs its content.
 LEAST_COUNTED = 200
-FACTOR_PLACES = 3
 # A factor that differs by less than this share stays: with a new one every message is counted again, and the built-in
 # estimate is less exact anyway (within 10 %).
 STEADY = 0.02
 # The keys of the input tokens in usage objects. Only Anthropic excludes the cached ones from the first.
+ANTHROPIC_INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 _REPORTED = (
-    ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens"),
+    ANTHROPIC_INPUT,
     ("prompt_tokens",),
     ("promptTokenCount",),
     ("prompt_token_count",),

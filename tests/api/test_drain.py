@@ -43,18 +43,15 @@ def contents(home):
 
 def taken(home, *entries):
     """Put `entries`, take them in, and return the contents of the items that made."""
-    put(home, *entries)
-    done = drain_drain(home)
-    assert done.left == ""
-    assert spool.waiting(str(home)) == []
-    by_id = {item["id"]: item["content"] for item in held(home)}
-    return [by_id[one] for one in done.ids]
+    before = {item["id"] for item in held(home)}
+    drain_all(home, *entries)
+    return [item["content"] for item in held(home) if item["id"] not in before]
 
 
 def test_where_nothing_waits_nothing_is_done(home):
     before = homes.reopened(home).revision
 
-    assert drain_drain(home)[:4] == (0, [], False, "")
+    assert drain_drain(home) == ("", ())
     assert homes.reopened(home).revision == before
     assert not (home / "hooks").exists()
 
@@ -373,7 +370,9 @@ def test_an_entry_that_is_not_json_is_quarantined(home):
 
     done = drain_drain(home)
 
-    assert (done.entries, len(done.ids)) == (4, 3)
+    assert done.left == ""
+    assert spool.waiting(str(home)) == []
+    assert len(contents(home)) == 3
     assert [path.name for path in (home / "quarantine").iterdir()] == ["spool-00-bad.json"]
 
 
@@ -392,15 +391,17 @@ def test_notes_that_cannot_be_stored_are_kept_aside_and_the_others_stored(home):
 def test_more_notes_than_working_memory_holds_at_once_are_stored_in_parts(home):
     limits(home, capacity=120)
 
-    done = drain_all(home, *[each for number in range(8) for each in turn(number)])
+    drain_all(home, *[each for number in range(8) for each in turn(number)])
 
-    assert (done.entries, len(done.ids), done.left) == (24, 24, "")
+    assert notes_of(home).total() == 24
     whole(home)
 
 
 def drain_all(home, *entries):
+    """Put `entries`, and take them in without a rest."""
     put(home, *entries)
-    return drain_drain(home)
+    assert drain_drain(home).left == ""
+    assert spool.waiting(str(home)) == []
 
 
 def test_entries_that_were_stored_but_not_removed_are_not_drained_twice(home, monkeypatch):
@@ -411,7 +412,7 @@ def test_entries_that_were_stored_but_not_removed_are_not_drained_twice(home, mo
     put(home, *turn(2))
     seen = find_session(home, "s1")["seen"]
 
-    assert len(drain_drain(home).ids) == 3
+    drain_drain(home)
     assert find_session(home, "s1")["seen"][: len(seen)] == seen
     assert set(names) < set(find_session(home, "s1")["done"])
     assert len(contents(home)) == 6
@@ -421,20 +422,19 @@ def test_a_backlog_is_drained_batch_by_batch(home, monkeypatch):
     monkeypatch.setattr(drain, "BATCH_ENTRIES", 4)
     revision = homes.reopened(home).revision
 
-    done = drain_all(home, *[each for number in range(4) for each in turn(number)])
+    drain_all(home, *[each for number in range(4) for each in turn(number)])
 
-    assert (done.entries, len(done.ids)) == (12, 12)
+    assert len(contents(home)) == 12
     assert homes.reopened(home).revision == revision + 3
 
 
-def test_it_says_when_compression_is_needed(home):
+def test_a_full_memory_opens_a_hand_off(home):
     limits(home, capacity=100)
 
-    assert drain_all(home, *turn(1), *turn(2)).compression_needed
+    drain_all(home, *turn(1), *turn(2))
 
-
-def test_ids_of_items_are_plain_text(home):
-    assert {type(one) for one in drain_all(home, *turn(1)).ids} == {str}
+    [opened] = memory(home)["compression"]["open"]
+    assert handoffs.handoff_path(home, opened).exists()
 
 
 @pytest.mark.parametrize("lock", ["hooks", "."])
@@ -443,10 +443,10 @@ def test_where_another_holds_a_lock_the_spool_stays(lock, home):
     with locked(home / lock):
         done = drain_drain(home, patience=0.01)
 
-    assert done[:3] == (0, [], False)
     assert "held by" in done.left
-    assert len(spool.waiting(str(home))) == 3
-    assert len(drain_drain(home).ids) == 3
+    assert (len(spool.waiting(str(home))), contents(home)) == (3, [])
+    assert drain_drain(home).left == ""
+    assert len(contents(home)) == 3
 
 
 @pytest.fixture
@@ -481,7 +481,7 @@ def test_a_lock_that_is_free_again_is_waited_for_as_before(home, waits):
     put(home, *turn(1))
     with locked(home / "hooks"):
         assert drain_drain(home).left
-    assert len(drain_drain(home).ids) == 3
+    assert drain_drain(home).left == ""
     put(home, *turn(2))
     drain_drain(home)
 
@@ -512,13 +512,12 @@ def test_a_wait_that_cannot_be_noted_is_waited_again(home, waits, monkeypatch):
 def test_a_broken_home_keeps_its_spool(home):
     put(home, *turn(1))
     (home / "config.toml").write_text("what = ever")
-    assert len(drain_drain(home).ids) == 3
+    assert drain_drain(home).left == ""
     put(home, *turn(2))
     (home / "data" / "journal.jsonl").write_bytes(files.seal_json({"journal": 99, "base": 0}))
 
     done = drain_drain(home)
 
-    assert done.entries == 0
     assert done.left
     assert len(spool.waiting(str(home))) == 3
 
@@ -531,7 +530,7 @@ def test_an_entry_that_only_another_user_may_read_waits_for_that_one(home, monke
 
     done = drain_drain(home)
 
-    assert (done.entries, len(done.ids)) == (1, 1)
+    assert len(contents(home)) == 1
     assert "another user" in done.left
     assert spool.waiting(str(home)) == [theirs]
 
@@ -542,7 +541,8 @@ def test_an_entry_that_cannot_be_read_now_is_waited_for(home, monkeypatch):
     assert "cannot be read" in drain_drain(home).left
     monkeypatch.undo()
 
-    assert len(drain_drain(home).ids) == 3
+    assert drain_drain(home).left == ""
+    assert len(contents(home)) == 3
 
 
 def test_an_entry_that_another_process_removed_is_skipped(home, monkeypatch):
@@ -551,7 +551,8 @@ def test_an_entry_that_another_process_removed_is_skipped(home, monkeypatch):
     spool.remove(str(home), removed)
     monkeypatch.setattr(spool, "waiting", lambda home: removed)
 
-    assert drain_drain(home)[:2] == (3, [])
+    assert drain_drain(home).left == ""
+    assert contents(home) == []
 
 
 def test_a_session_file_that_cannot_be_read_now_is_waited_for(home, monkeypatch):
@@ -563,9 +564,11 @@ def test_a_session_file_that_cannot_be_read_now_is_waited_for(home, monkeypatch)
 
     monkeypatch.setattr(regular, "read", broken)
     assert find_session(home, "s1") is None
-    assert drain_drain(home).entries == 0
+    drain_drain(home)
     monkeypatch.undo()
-    assert drain_drain(home).entries == 3
+    assert (len(spool.waiting(str(home))), len(contents(home))) == (3, 3)
+    assert drain_drain(home).left == ""
+    assert (spool.waiting(str(home)), len(contents(home))) == ([], 6)
 
 
 def test_a_directory_that_is_no_home_keeps_its_spool(tmp_path):
@@ -586,7 +589,8 @@ def test_a_full_disk_loses_nothing(home, monkeypatch):
     monkeypatch.undo()
 
     assert "No space left" in done.left
-    assert drain_drain(home).ids == []  # they had been stored before the disk was full
+    assert len(contents(home)) == 3  # they had been stored before the disk was full
+    assert drain_drain(home).left == ""
     assert len(contents(home)) == 3
 
 
@@ -845,7 +849,7 @@ def test_a_summary_that_was_only_spooled_is_stored_with_what_came_before_it(home
 
     done = drain_drain(home)
 
-    assert (done.entries, done.left) == (len(turn(1)) + 1 + len(turn(2)), "")
+    assert done.left == ""
     assert summaries(home) == [SUMMARY[9:-10]]
     assert [text for text in contents(home) if "service 1" in text] == []
     assert len([text for text in contents(home) if "service 2" in text]) == 3

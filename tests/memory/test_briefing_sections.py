@@ -8,6 +8,7 @@ from aether.memory.briefing.sections import (
     COMMAND_CHARS,
     LOOKED_AT,
     MOST_SCRATCH,
+    TEXT_CHARS,
     changed_files,
     commands_in,
     commands_run,
@@ -438,10 +439,10 @@ def test_a_failed_command_is_described_by_its_parts_and_message():
 
 
 def test_a_long_command_leaves_room_for_its_message():
-    reported = format_failure(parse_failure(f"`make {'x' * 90} {'y' * 90}` failed: no rule"), 120)
+    reported = format_failure(parse_failure(f"`make {'x' * 200} {'y' * 200}` failed: no rule"))
 
     assert reported.endswith("` failed: no rule")
-    assert len(reported) <= 120
+    assert len(reported) <= TEXT_CHARS
 
 
 def test_a_command_that_was_cut_is_listed_as_far_as_it_is_known():

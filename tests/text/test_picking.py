@@ -1,4 +1,4 @@
-from aether.text.picking import heaviest_fitting, longest_fitting
+from aether.text.picking import heaviest_fitting, longest_fitting, longest_front
 
 
 def fit(sizes, target, depends_on=None):
@@ -35,6 +35,16 @@ def test_a_clause_that_depends_on_a_dropped_one_is_dropped():
 
 def test_nothing_is_kept_where_nothing_fits():
     assert fit([50, 70], -5) == []
+
+
+def test_the_longest_front_is_the_last_number_that_fits():
+    assert [longest_front(4, lambda number, most=most: number <= most) for most in (0, 2, 4, 9)] == [
+        0,
+        2,
+        4,
+        4,
+    ]
+    assert longest_front(0, lambda number: True) == 0
 
 
 def test_without_a_tolerance_the_longest_front_is_found():

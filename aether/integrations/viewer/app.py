@@ -93,8 +93,8 @@ def require_packages() -> None:
         ) from reason
 
 
-def create_app(home: Path, *, port: int, read_only: bool = False, token: str = "") -> Any:
-    """Return the ASGI application of a view of `home` that is served on `port`; `token` opens it, a random one unless given.
+def create_app(home: Path, *, port: int, read_only: bool = False) -> Any:
+    """Return the ASGI application of a view of `home` that is served on `port`; a random token opens it.
 
     Its `state.frame` is the frame of its pages, with the token.
 
@@ -105,7 +105,7 @@ def create_app(home: Path, *, port: int, read_only: bool = False, token: str = "
     from starlette.applications import Starlette
     from starlette.routing import Route
 
-    frame = Frame(home, pages=PAGES, read_only=read_only, token=token)
+    frame = Frame(home, pages=PAGES, read_only=read_only)
     routes = [Route(page.path, _page_route(frame, page), name=page.title) for page in PAGES]
     app = Starlette(
         routes=[

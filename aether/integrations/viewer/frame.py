@@ -153,12 +153,10 @@ def part(lines: Iterable[Any], page: int, *, total: int | None = None, more: boo
 class Frame:
     """One running view: its home, its secrets, and the notices that wait."""
 
-    def __init__(
-        self, home: Path, *, pages: Iterable[Page], read_only: bool = False, token: str = ""
-    ) -> None:
+    def __init__(self, home: Path, *, pages: Iterable[Page], read_only: bool = False) -> None:
         self.home = home
         self.read_only = read_only
-        self.token = token or secrets.token_urlsafe(32)
+        self.token = secrets.token_urlsafe(32)
         self.pages = list(pages)
         self._notices: dict[str, Notice] = {}
         self._answers: dict[str, str] = {}

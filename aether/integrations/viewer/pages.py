@@ -43,7 +43,7 @@ from aether.integrations.viewer.frame import (
     when,
 )
 from aether.memory.items import items_of
-from aether.memory.patterns import LINK_TYPES, PATTERN_TYPES
+from aether.memory.patterns import LINK_TYPES
 from aether.memory.recall import excerpt
 from aether.memory.sessions import sessions_of
 from aether.store import documents, spool
@@ -242,7 +242,7 @@ def entry(frame: Frame, asked: Asked) -> Shown:
         "entry.html",
         {
             "found": found, "live": live, "kind": _kind_of(live), "changed": later(frame, changed), "layers": LAYER_NAMES,
-            "types": sorted({*RELEVANCE_OF_TYPE, found.type}), "link_types": LINK_TYPES, "pattern_types": PATTERN_TYPES,
+            "types": sorted({*RELEVANCE_OF_TYPE, found.type}), "link_types": LINK_TYPES,
             "part": part(statements, asked.number("page")), "most_text": MOST_TEXT, "most_links": MOST_LINKS,
         },
         found.type.replace("_", " ").capitalize(),

@@ -296,7 +296,7 @@ def undo_compaction(frame: Frame, form: Mapping[str, str]) -> str:
 
 
 def archive_page(frame: Frame, asked: Asked) -> Shown:
-    """Return the archived conversations with the reason of each level, the plan of the next ageing, and the space used."""
+    """Return the archived conversations with the reason of each level, and the plan of the next ageing."""
     level = asked.query.get("level", "")
     level = level if level in DETAILS else ""
     shown = part(archive.list_archived(level=level or None, home=frame.home), asked.number("page"))
@@ -306,7 +306,7 @@ def archive_page(frame: Frame, asked: Asked) -> Shown:
         "archive.html",
         {
             "part": shown, "rows": [_archived(frame, one, marked) for one in shown.lines], "level": level, "levels": DETAILS,
-            "stats": archive.archive_stats(home=frame.home), "plan": plan.plan[:PAGE_LINES], "planned": len(plan.plan),
+            "plan": plan.plan[:PAGE_LINES], "planned": len(plan.plan),
             "failed": plan.failed, "state": _state(plan.plan),
         },
     )  # fmt: skip
@@ -327,8 +327,8 @@ def _archived(frame: Frame, one: archive.Archived, marked: set[str]) -> JsonObje
         return made | {"why": str(reason)}
     before = next((step["bytes_before"] for step in steps if step.get("bytes_before")), None)
     return made | {
-        "why": about["reason"], "rule": about["rule"], "score": round(about["score"], 2), "next_level": about["next_level"], "next_at": about["next_at"], "days": about["days"],
-        "grace": about["grace_until"], "before": before,
+        "why": about["reason"], "score": round(about["score"], 2), "next_level": about["next_level"],
+        "next_at": about["next_at"], "grace": about["grace_until"], "before": before,
     }  # fmt: skip
 
 

@@ -198,18 +198,6 @@ def lay_out(lines: Sequence[Line], *, now: datetime, root: str = "") -> list[str
     return text
 
 
-def longest_fit(lines: Sequence[Line], fits: Callable[[Sequence[Line]], bool]) -> list[Line]:
-    """Return the longest front of `lines` that fits."""
-    low, high = 0, len(lines)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(lines[:middle]):
-            low = middle
-        else:
-            high = middle - 1
-    return [*lines[:low]]
-
-
 def topic_words(text: str) -> frozenset[str]:
     """Return the words of `text` that make its topic, unstemmed.
 

@@ -21,13 +21,13 @@ from aether.memory.briefing.block import (
     Line,
     Share,
     lay_out,
-    longest_fit,
     rank,
     said_once,
     without_repeats,
     without_shown_checks,
 )
 from aether.memory.briefing.sections import known_items, newest_sessions
+from aether.text.picking import longest_front
 from aether.text.regex import lazy
 from aether.text.tags import memory_block, neutralize
 from aether.types import Counter, Item
@@ -181,8 +181,8 @@ def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "", ses
     def make(some: Sequence[Line]) -> str:
         return "\n".join([_STEERING, neutralize("\n".join(lay_out(some, now=now, root=base)))])
 
-    kept = longest_fit(lines, lambda some: len(make(some)) < STEERING_CHARS)
-    return make(kept) if kept else ""
+    shown = longest_front(len(lines), lambda number: len(make(lines[:number])) < STEERING_CHARS)
+    return make(lines[:shown]) if shown else ""
 
 
 def _fitting(
@@ -190,11 +190,11 @@ def _fitting(
 ) -> list[Line]:
     """Return the longest front of `lines` whose block keeps within its budget and the host's limit."""
 
-    def fits(some: Sequence[Line]) -> bool:
-        text = _text(some, occasion=occasion, now=now)
+    def fits(number: int) -> bool:
+        text = _text(lines[:number], occasion=occasion, now=now)
         return len(json.dumps(text)) <= MOST_CHARS and count(text) <= budget
 
-    return longest_fit(lines, fits)
+    return [*lines[: longest_front(len(lines), fits)]]
 
 
 def _text(lines: Sequence[Line], *, occasion: str, now: datetime) -> str:

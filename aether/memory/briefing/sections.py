@@ -601,10 +601,10 @@ def parse_failure(text: str) -> FailedCommand | None:
     return FailedCommand(effective_parts(found[1]), found[2], _ASIDE.sub("", found[3])) if found else None
 
 
-def format_failure(known: FailedCommand, most: int = TEXT_CHARS) -> str:
+def format_failure(known: FailedCommand) -> str:
     """Return a failed command in words."""
-    shown = _shown(known.parts, min(COMMAND_CHARS, most // 2))
-    return one_line(f"`{shown}` failed{known.times}: {known.complaint}", most)
+    shown = _shown(known.parts, TEXT_CHARS // 2)
+    return one_line(f"`{shown}` failed{known.times}: {known.complaint}", TEXT_CHARS)
 
 
 def _shown(parts: list[str], most: int = COMMAND_CHARS) -> str:

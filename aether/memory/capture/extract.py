@@ -150,10 +150,10 @@ def capture(
     yield from finish(state)
 
 
-def new_state(*, file: str = "", phase: int | None = None, first_phase: int = 1) -> State:
+def new_state(*, file: str = "", phase: int | None = None) -> State:
     """Return the state before the first record."""
     return State(
-        file=file, first_phase=first_phase, fixed_phase=phase, boundaries=0, session="", opening="",
+        file=file, first_phase=1, fixed_phase=phase, boundaries=0, session="", opening="",
         spoken=False, turns={}, texts=[],
     )  # fmt: skip
 
@@ -239,12 +239,10 @@ def words_of_person(text: str, before: str, at: Origin) -> list[Note]:
     own = choice.text if choice and choice.own else ""
     if choice and not any(own and (own in rule or rule in own) for _, rule in rules):
         said = "" if choice.own else shorten(text, STATEMENT_CHARS)
-        settles = f"Asked: {choice.about}\nAnswered: {choice.text}" if choice.about else choice.text
-        settles = f"Asked: {choice.text}\nAnswered: {said}" if choice.asked else settles
         alone = not choice.own or choice.text == text.strip()
         chosen = [
             Note(
-                at, settles, "decision", "settled", by_person=True, reply=said,
+                at, choice.with_answer(said), "decision", "settled", by_person=True, reply=said,
                 role="request" if alone else "",
             )
         ]  # fmt: skip

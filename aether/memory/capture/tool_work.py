@@ -30,6 +30,7 @@ from aether.messages.shell import (
 )
 from aether.messages.tool_calls import (
     ASKING_TOOL,
+    CAMEL,
     SHELL,
     FileChange,
     WorkTree,
@@ -97,7 +98,6 @@ _ACTS = lazy(
 _READS = lazy(
     r"(?:get|list|search|find|read|view|fetch|query|lookup|check|show|describe|calculate|think)(?:_|$)"
 )
-_CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])")
 # Commands, tools and files of aether: their output comes from memory, and is not noted again.
 _AETHER_COMMAND = lazy(
     r"(?:^|[;&|(`\n])\s*(?:(?:sudo|time|env|exec|command|uvx|uv run|poetry run|python[\d.]* -m)\s+|[A-Za-z_]\w*=\S*\s+)*"
@@ -239,7 +239,7 @@ def record_call(work: Work, record: Record, at: Origin) -> None:
 
 def keeps_tasks(tool: str) -> bool:
     """Return whether a tool keeps the list of tasks: a call of it may follow the last message of a turn."""
-    return _CAMEL.sub("_", tool).lower() in _PLANS
+    return CAMEL.sub("_", tool).lower() in _PLANS
 
 
 def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[Note]:
@@ -328,7 +328,7 @@ def _described_call(tool: str, arguments: JsonObject) -> str:
     plan = arguments.get("plan")
     if isinstance(plan, str):
         return shorten(redact(clean(plan)), PLAN_CHARS)
-    name = _CAMEL.sub("_", tool.rsplit("__", 1)[-1]).lower()
+    name = CAMEL.sub("_", tool.rsplit("__", 1)[-1]).lower()
     if name in _BOOKKEEPING or _READS.match(name) or not _ACTS.search(name):
         return ""
     given = json.dumps(redacted(arguments), ensure_ascii=False, default=str) if arguments else ""

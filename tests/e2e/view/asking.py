@@ -26,7 +26,7 @@ class Visit:
         """Make the application, and know its cookie and the token of its forms."""
         from aether.integrations.viewer.app import create_app
 
-        self.app = create_app(home, port=PORT, read_only=read_only, token="t")
+        self.app = create_app(home, port=PORT, read_only=read_only)
         self.frame = self.app.state.frame
 
     def get(self, path: str, **query: str) -> Answer:

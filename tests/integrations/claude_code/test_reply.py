@@ -37,7 +37,7 @@ def calls(monkeypatch):
             module, name, lambda *given, **named: seen.append((name, *given[1:], *named.values())) or result
         )
 
-    stand_in(drain, "drain", Drained(0, [], compression_needed=False, left=""))
+    stand_in(drain, "drain", Drained(""))
     stand_in(briefing, "session_brief", "brief")
     stand_in(briefing, "subagent_brief", "agent brief")
     stand_in(briefing, "compaction_steering", "keep this")
@@ -98,9 +98,7 @@ def test_a_disabled_setting_gives_no_text(home, calls, key, event, given):
 
 
 def test_entries_left_in_the_spool_are_logged(home, calls, monkeypatch):
-    monkeypatch.setattr(
-        drain, "drain", lambda home, **_: Drained(0, [], compression_needed=False, left="locked")
-    )
+    monkeypatch.setattr(drain, "drain", lambda home, **_: Drained("locked"))
     noted = []
 
     reply(home, "SubagentStop", note=noted.append)
