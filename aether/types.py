@@ -1,7 +1,7 @@
-"""Types: the shapes of the documents, the hand-off, the snapshots and the results, for the type checker.
+"""Types: the shapes of what documents hold, the hand-off, the snapshots and the results, for the type checker.
 
-The documents have the same shapes in `data/schemas/*.schema.json`; a test compares the two. Token counts are whole
-tokens by the counter of the home; times are text as `clock.stamp` writes it.
+Those of documents are in `data/schemas/*.schema.json` too; a test compares the two. Token counts are whole tokens
+by the counter of the home; times are text as `clock.stamp` writes it.
 """
 
 from __future__ import annotations
@@ -257,16 +257,6 @@ class SignalType(TypedDict):
     effect: str
 
 
-class Pheromones(TypedDict):
-    """The document `pheromones`."""
-
-    schema_version: int
-    active_pheromones: list[Signal]
-    queued: NotRequired[list[Signal]]
-    pheromone_types: dict[str, SignalType]
-    caste_sensitivities: dict[str, dict[str, float]]
-
-
 class ActiveSignal(Signal):
     """A signal with its strength at one instant, before and after the sensitivity of a caste."""
 
@@ -304,36 +294,10 @@ class Worker(TypedDict):
     registered_at: str
 
 
-class ColonyStatus(TypedDict):
-    """The state of the colony."""
-
-    state: State
-    current_phase: int | None
-    phases_completed: list[int]
-    queen_checkin: QueenCheckin | None
-    workers: list[Worker]
-    workers_registered: int
-
-
 HistoryEntry = TypedDict(
     "HistoryEntry", {"from": State, "to": State, "trigger": str, "timestamp": str, "checkpoint": str | None}
 )
 """One transition of the state machine; `checkpoint` is the automatic snapshot taken before it."""
-
-
-class StateMachine(TypedDict):
-    """The states, and the way through them so far."""
-
-    states: list[State]
-    transitions_count: int
-    last_transition: str | None
-    state_history: list[HistoryEntry]
-
-
-class Checkpoints(TypedDict):
-    """The newest automatic snapshots, oldest first."""
-
-    automatic: list[str]
 
 
 class Adaptation(TypedDict):
@@ -357,23 +321,6 @@ class RoadmapPhase(TypedDict):
     started_at: str | None
     completed_at: str | None
     adaptation: Adaptation | None
-
-
-class Phases(TypedDict):
-    """The phases that are planned, running or done."""
-
-    roadmap: list[RoadmapPhase]
-
-
-class ColonyState(TypedDict):
-    """The document `COLONY_STATE`."""
-
-    schema_version: int
-    goal: str | None
-    colony_status: ColonyStatus
-    state_machine: StateMachine
-    checkpoints: Checkpoints
-    phases: Phases
 
 
 class Snapshot(TypedDict):
@@ -479,11 +426,3 @@ class Goal(TypedDict):
     artifacts: list[Artifact]
     blockers: list[Blocker]
     checkpoints: list[GoalCheckpoint]
-
-
-class Goals(TypedDict):
-    """The document `goals`; `current` is the goal that is worked on, so that there cannot be two."""
-
-    schema_version: int
-    current: str | None
-    goals: list[Goal]

@@ -70,10 +70,6 @@ def test_the_hash_is_that_of_the_whole_file():
     assert prompt.sha256 == hashlib.sha256(resource("prompts/architect.md").read_bytes()).hexdigest()
 
 
-def test_the_readme_lists_every_prompt_as_it_is():
-    assert resource("prompts/README.md").read_text(encoding="utf-8") == prompts.table()
-
-
 def test_rendering_strips_the_head_and_fills_the_variables():
     text = prompts.render("architect", **DOLLARS)
 

@@ -301,7 +301,7 @@ def _batch_change(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapsh
 def _summary_step(entry: JsonObject, snapshot: Snapshot, at: datetime) -> Step:
     """Return the step that stores the summary of a compaction, once.
 
-    Its result is an `Ingested` or None, and the reason why the summary was rejected.
+    Its result is an `IngestResult` or None, and the reason why the summary was rejected.
     """
 
     def step(state: Mapping[str, Any]) -> Change:

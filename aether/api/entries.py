@@ -229,7 +229,7 @@ def _archived(
 ) -> tuple[list[lines.Record], int, bool]:
     """Return archived entries, the newest first, how many there are or were found, and whether these are all."""
     source = searchable_archive(snapshot)
-    total = source.find(Query((), (), ())).items
+    total = source.find(Query((), ())).items
     places = range(total - 1, -1, -1)
     if is_wanted is None:
         wanted = places[start : start + limit]

@@ -118,7 +118,7 @@ def evicted_session(snapshot: Snapshot, name: str, digest: str) -> Session | Non
 def summary_change(
     snapshot: Snapshot, summary: str, *, session: str = "", trigger: str = "", now: datetime
 ) -> Change:
-    """Return the change that stores `summary` with the session of the open hand-off; its result is an `Ingested`.
+    """Return the change that stores `summary` with the session of the open hand-off; its result is an `IngestResult`.
 
     The hand-off is that of the items of the host's `session`, of all if it is not known: a session that goes on beside
     it keeps its own. It is opened first if it is not open. The change has the result None if nothing is stored, because working memory is empty

@@ -65,7 +65,7 @@ def _in_archive(
 ) -> tuple[list[lines.Record], dict[str, int], int]:
     """Return the archived candidates, and how many of the other entries hold each word."""
     source = searchable_archive(snapshot)
-    answer = source.find(Query(wanted.words, (), (), most=ARCHIVED_LIMIT))
+    answer = source.find(Query(wanted.words, (), most=ARCHIVED_LIMIT))
     newest = {each.id: each for each in answer.candidates}
     # What was taken out again, by an undo or by hand, is found by those who look for it.
     likely = [each for each in newest.values() if each.record.get("why") != items.REMOVED]

@@ -247,7 +247,7 @@ def sections_of(session_id: str, *, home: Home = None) -> dict[str, list[str]]:
     found = find_session(snapshot.documents["memory"], session_id)
     if found is None:
         source = searchable_archive(snapshot)
-        places = [one.place for one in source.find(Query((), (), (plain_text(session_id),))).candidates]
+        places = [one.place for one in source.find(Query((), (plain_text(session_id),))).candidates]
         stored = source.read(places)
         kept = [stored[place].get("session") for place in sorted(stored)]
         found = kept[-1] if kept else None
@@ -337,7 +337,7 @@ def timeline(id: str, *, before: int = 3, after: int = 3, home: Home = None) -> 
     snapshot = read(home)
     memory = snapshot.documents["memory"]
     source = searchable_archive(snapshot)
-    stored = source.read(list(range(source.find(Query((), (), ())).items)))
+    stored = source.read(list(range(source.find(Query((), ())).items)))
     entries = [
         *lines.records(memory, (stored[place] for place in sorted(stored))),
         *_conversation(snapshot.home, id),
@@ -387,7 +387,7 @@ def _by_id(snapshot: Snapshot, ids: Sequence[str]) -> Iterator[lines.Record]:
     if not wanted:
         return
     source = searchable_archive(snapshot)
-    found = source.find(Query((), (), tuple(sorted(map(plain_text, wanted))))).candidates
+    found = source.find(Query((), tuple(sorted(map(plain_text, wanted))))).candidates
     stored = source.read([candidate.place for candidate in found])
     yield from lines.records(
         {"working_memory": {"items": []}, "short_term_memory": {"sessions": []}, "long_term_memory": {"patterns": []}},

@@ -721,9 +721,9 @@ def _require_shared(place: Path) -> Share:
 
 def _send_conversations(server: Ledger, place: Path) -> None:
     for stored in conversations.stored_conversations(place):
-        with conversations.held(place, stored.id) as held:
+        with conversations.held(place, stored.id) as data:
             shared_files.send_stream(
-                server, conversations.stream_of(stored.id), held.data.splitlines(keepends=True)
+                server, conversations.stream_of(stored.id), data.splitlines(keepends=True)
             )
 
 

@@ -141,7 +141,7 @@ def _archived(snapshot: Snapshot) -> list[Moment]:
 
 def _all_records(snapshot: Snapshot) -> Iterator[recall.Record]:
     source = searchable_archive(snapshot)
-    stored = source.read(list(range(source.find(Query((), (), ())).items)))
+    stored = source.read(list(range(source.find(Query((), ())).items)))
     return recall.records(snapshot.documents["memory"], (stored[place] for place in sorted(stored)))
 
 
@@ -213,7 +213,7 @@ def file_reminder(path: str, *, home: Home = None, session: str = "") -> str:
     if session and once in hook_sessions.read_injected(place, session):
         return ""
     snapshot = load(place)  # no drain: a reading tool does not wait for one
-    found = searchable_archive(snapshot).find(Query(terms(name[0]).words, (), ())).candidates
+    found = searchable_archive(snapshot).find(Query(terms(name[0]).words, ())).candidates
     known = recall.records(snapshot.documents["memory"], (each.record for each in found))
     about = about_file(known, path, ended=revoked_in(snapshot.documents["memory"]))
     at = now()

@@ -67,9 +67,6 @@ class Age(NamedTuple):
     """Whole days, never negative."""
     since: str
     """The time it counts from; "" if none is known, and then it is 0."""
-    which: Which
-    """The field that time is from: the newest message, else `updated_at`, else `created_at`; `known` if it was stored before
-    the conversation lost detail."""
 
 
 def boundaries(given: Mapping[str, Any] | str | None = None) -> Boundaries:
@@ -114,14 +111,15 @@ def boundaries(given: Mapping[str, Any] | str | None = None) -> Boundaries:
 
 def age(conversation: Conversation, now: datetime) -> Age:
     """Return the age of `conversation` at `now`, an aware time; 0 if its times are later, or none is known."""
-    since, which = last_used(conversation)
-    return Age(max(0, (now - clock.parse(since)).days) if since else 0, since, which)
+    since, _ = last_used(conversation)
+    return Age(max(0, (now - clock.parse(since)).days) if since else 0, since)
 
 
 def last_used(conversation: Conversation) -> tuple[str, Which]:
     """Return the time from which the age of a conversation counts, "" if none is known, and the field it is from.
 
-    Of a conversation that has lost detail, that is the time of when it was whole: its last message may be missing.
+    That is the newest message, else `updated_at`, else `created_at`. Of a conversation that has lost detail, it is `known`,
+    the time of when it was whole: its last message may be missing.
     """
     times: dict[Which, str] = {
         "known": conversation.get("known", {}).get("since", ""),

@@ -6,15 +6,11 @@ from importlib import import_module
 from types import ModuleType
 from typing import cast
 
-from aether.backends.base import Backend, Completion, Request, Settings
-from aether.backends.request import instruction, session_request, summary_request
+from aether.backends.base import Backend, Settings
 from aether.backends.stream import ChatBackend, ChatReply
 from aether.errors import InvalidInput, shown
 
-__all__ = [
-    "Backend", "ChatBackend", "ChatReply", "Completion", "Request", "Settings", "backend", "chat_backend", "instruction",
-    "session_request", "summary_request",
-]  # fmt: skip
+__all__ = ["Backend", "ChatBackend", "ChatReply", "Settings", "backend", "chat_backend"]
 
 _MODULES = {
     "extractive": "extractive", "anthropic": "anthropic", "openai": "openai", "ollama": "ollama", "command": "command",

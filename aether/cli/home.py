@@ -429,7 +429,6 @@ class PhaseDone(NamedTuple):
 
     phase: int
     items: int
-    types: dict[str, int]
     ingested: IngestResult
 
 
@@ -514,15 +513,12 @@ def finish_phase(place: Path, phase: int) -> PhaseDone:
         item for item in read(place).documents["memory"]["working_memory"]["items"]
         if item["metadata"].get("phase", phase) <= phase
     ]  # fmt: skip
-    types: dict[str, int] = {}
-    for item in held:
-        types[item["type"]] = types.get(item["type"], 0) + 1
     colony.start_phase(phase, home=place)
     colony.complete_phase(phase, home=place)
     done = compress.compress(phase, architect="extractive", home=place)
     if done.ingested is None:  # pragma: no cover - the sample has items in every phase, and a test says so
         raise RuntimeError(done.prepared.reason)
-    return PhaseDone(phase, len(held), types, done.ingested)
+    return PhaseDone(phase, len(held), done.ingested)
 
 
 def promoted(place: Path) -> list[Promoted]:

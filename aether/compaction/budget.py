@@ -54,11 +54,6 @@ class ContextBudget(NamedTuple):
         return self.window - self.reserve
 
     @property
-    def available(self) -> int:
-        """Return the tokens that may still be added; 0 at or above the limit."""
-        return max(0, self.limit - self.used)
-
-    @property
     def ratio(self) -> float:
         """Return the used share of the window, which may exceed 1."""
         return self.used / self.window

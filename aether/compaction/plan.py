@@ -175,7 +175,7 @@ def apply(plan: Plan, prose: str | None) -> Compacted:
     """
     if not plan.triggered:
         return Compacted(
-            plan.messages, plan.wire, False, plan.tokens_before, plan.tokens_before, plan.bounds.limit, None,
+            plan.messages, False, plan.tokens_before, plan.tokens_before, plan.bounds.limit, None,
             plan.findings, effective=plan.effective, places=tuple(range(len(plan.messages))),
         )  # fmt: skip
     entries: list[tuple[int | None, Message]] = [
@@ -186,7 +186,7 @@ def apply(plan: Plan, prose: str | None) -> Compacted:
         summary, message = _summary(plan, prose)
         entries.insert(sum(at < plan.place for at in plan.kept), (None, message))
     result = Compacted(
-        tuple(message for _, message in entries), plan.wire, True, plan.tokens_before, 0, plan.bounds.limit, summary,
+        tuple(message for _, message in entries), True, plan.tokens_before, 0, plan.bounds.limit, summary,
         plan.findings, plan.why, plan.effective, tuple(at for at, _ in entries), plan.cuts, plan.steps, plan.protected,
     )  # fmt: skip
     return verified(

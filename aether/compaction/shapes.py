@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from aether.messages.model import Message, ProviderFormat
+from aether.messages.model import Message
 from aether.messages.tool_calls import ErrorFact, FileFact
 from aether.types import Finding, JsonObject
 
@@ -184,7 +184,6 @@ class Compacted(NamedTuple):
     """A conversation that fits."""
 
     messages: tuple[Message, ...]
-    wire: ProviderFormat
     triggered: bool
     tokens_before: int
     tokens_after: int

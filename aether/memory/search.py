@@ -346,7 +346,7 @@ def _candidates(
     marked_terms = term_marks(terms)
     found = [term_counts(entry, marked_terms) for entry in entries]
     weights = tuple(ask.said.weights.values())
-    answer = archived.find(Query(terms, ask.said.sequence, tuple(sorted(ask.ids)), ask.keep, weights=weights))
+    answer = archived.find(Query(terms, tuple(sorted(ask.ids)), ask.keep, weights=weights))
     live = Tally(chain.from_iterable(found))
     corpus = Corpus(
         answer.items + len(entries),

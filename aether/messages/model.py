@@ -81,8 +81,6 @@ class Group(NamedTuple):
     """`tools`: calls, all their results, and the reasoning before them. `orphan`: results without a call."""
     members: tuple[int, ...]
     """Positions, ascending; not necessarily without gaps."""
-    calls: tuple[str, ...] = ()
-    """Ids of the calls, in order."""
     open: bool = False
     """Whether a call lacks its result."""
 
@@ -179,11 +177,11 @@ def _join(parents: list[int], one: int, other: int) -> None:
 
 
 def _group(messages: Sequence[Message], members: list[int], waiting: set[int]) -> Group:
-    calls = tuple(block.call_id for at in members for block in messages[at].blocks if block.kind == "call")
+    calls = any(block.kind == "call" for at in members for block in messages[at].blocks)
     first = messages[members[0]]
     results = first.role == "tool" or any(block.kind == "result" for block in first.blocks)
     kind: GroupKind = "tools" if calls else "orphan" if results else first.role  # type: ignore[assignment]
-    return Group(kind, tuple(members), calls, not waiting.isdisjoint(members))
+    return Group(kind, tuple(members), not waiting.isdisjoint(members))
 
 
 def content_text(content: Any) -> str:

@@ -55,7 +55,6 @@ class Record(NamedTuple):
     session: str = ""
     directory: str = ""
     """The working directory, if the format has it: relative paths start there."""
-    format: Format = "plain"
     copied: bool = False
     """Whether it is a copy in the transcript of another session; `session` and `agent` are those that it was copied from."""
 

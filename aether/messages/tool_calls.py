@@ -243,8 +243,6 @@ class Call(NamedTuple):
     command: str
     """The shell command that it runs; empty for other tools."""
     result: Block | None
-    answered_at: int
-    """Position of the result; -1 without one."""
 
 
 def calls_of(messages: Sequence[Message]) -> list[Call]:
@@ -255,10 +253,10 @@ def calls_of(messages: Sequence[Message]) -> list[Call]:
         for block in message.blocks:
             if block.kind == "call":
                 waiting.setdefault(block.call_id, []).append(len(found))
-                found.append(Call(at, block.tool, block.arguments, shell_command(block.arguments), None, -1))
+                found.append(Call(at, block.tool, block.arguments, shell_command(block.arguments), None))
             elif block.kind == "result" and waiting.get(block.call_id):
                 place = waiting[block.call_id].pop()
-                found[place] = found[place]._replace(result=block, answered_at=at)
+                found[place] = found[place]._replace(result=block)
     return found
 
 

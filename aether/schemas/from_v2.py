@@ -2,8 +2,8 @@
 
 One walk along the JSON schema of a document reads every field: numbers may be text, times may lack a zone.
 Missing fields get the default that the schema, the initial document or a function below gives. Unreadable
-values are kept word for word under `unplaced` and named in a finding; unknown fields stay. Nothing here raises on an
-odd shape, and the same input gives the same result, because a document may be read many times before anyone commits.
+values are kept word for word under `unplaced`; unknown fields stay. Nothing here raises on an odd shape, and the
+same input gives the same result, because a document may be read many times before anyone commits.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from itertools import count as count_from
 from typing import Any, NamedTuple
 
 from aether import clock
-from aether.errors import InvalidInput, shown
+from aether.errors import InvalidInput
 from aether.schemas.check import schema
-from aether.types import Finding, JsonObject
+from aether.types import JsonObject
 
 # Marks a missing value: None is a value in many fields.
 _ABSENT: Any = object()
@@ -38,29 +38,26 @@ _STATUS_WORDS = {
     "completed": re.compile(r"complete|done|finish", re.IGNORECASE),
     "in_progress": re.compile(r"progress|active|execut|running|current|start", re.IGNORECASE),
 }
-_EXPECTED = {"string": "text", "number": "a number", "integer": "a whole number", "boolean": "true or false"}
-_EXPECTED |= {"object": "an object", "array": "a list"}
 # The first strength of a signal whose type has no default: neither faint nor overruling.
 NEW_STRENGTH = 0.5
 
 
 class Notes(NamedTuple):
-    """The findings of a conversion and the values without a place; the lists grow while it runs."""
+    """The document that is converted, and its values without a place; the list grows while it runs."""
 
     document: str
-    findings: list[Finding]
     unplaced: list[JsonObject]
 
 
 def convert(name: str, value: Any, initial: JsonObject, *, notes: Notes) -> JsonObject:
     """Return the document `name` of version 3; `initial` is the empty one, oddities go to `notes`."""
     if not isinstance(value, dict):
-        _set_aside(notes, "/", value, "an object")
+        _set_aside(notes, "/", value)
         value = {}
-    # The version is set by `migrate`.
+    # The version is set by `migrations.current`.
     value = {key: below for key, below in value.items() if key != "schema_version"}
     if not isinstance(value.get("unplaced", []), list):
-        _set_aside(notes, "/unplaced", value["unplaced"], "a list")
+        _set_aside(notes, "/unplaced", value["unplaced"])
     if name == "memory":
         return _memory(value, initial, notes)
     if name in ("pheromones", "COLONY_STATE"):
@@ -72,14 +69,8 @@ def convert(name: str, value: Any, initial: JsonObject, *, notes: Notes) -> Json
     return found
 
 
-def _note(notes: Notes, code: str, place: str, message: str, fix: str) -> None:
-    notes.findings.append(Finding("warning", code, f"{notes.document}#{place}", message, fix))
-
-
-def _set_aside(notes: Notes, place: str, value: Any, expected: str) -> None:
+def _set_aside(notes: Notes, place: str, value: Any) -> None:
     notes.unplaced.append({"where": place, "value": value})
-    fix = "Look at it under 'unplaced', put it where it belongs, and delete it there."
-    _note(notes, "unplaced", place, f"{shown(value)} is not {expected}; it was set aside.", fix)
 
 
 # The walk: `default` mirrors the document. In it a function is used for an object, or for each object of a list: it
@@ -95,7 +86,7 @@ def _fit(value: Any, shape: JsonObject, default: Any, place: str, notes: Notes) 
         found = _read(value, shape, default, place, notes)
         if found is not _ABSENT:
             return found
-        _set_aside(notes, place, value, _expected(shape, place))
+        _set_aside(notes, place, value)
     if isinstance(default, dict) and "object" in _types(shape):
         return _read({}, shape, default, place, notes)
     if callable(default):
@@ -159,8 +150,7 @@ def _read_list(value: Any, shape: JsonObject, default: Any, place: str, notes: N
         elif default is _ABSENT:
             return _ABSENT  # an optional list is kept or set aside as a whole
         else:
-            expected = "an entry that can be read" if isinstance(raw, dict) else _expected(below, here)
-            _set_aside(notes, here, raw, expected)
+            _set_aside(notes, here, raw)
     return kept
 
 
@@ -198,14 +188,6 @@ def _nullable(shape: JsonObject) -> bool:
 def _resolved(shape: JsonObject, notes: Notes) -> JsonObject:
     named = next((one["$ref"] for one in (shape, *shape.get("anyOf", ())) if "$ref" in one), None)
     return schema(notes.document)["$defs"][named.rpartition("/")[2]] if named else shape
-
-
-def _expected(shape: JsonObject, place: str) -> str:
-    if shape.get("format") == "date-time":
-        return "a time"
-    if _PHASE_PLACE.search(place):
-        return "a phase number"
-    return next((_EXPECTED[kind] for kind in _types(shape) if kind in _EXPECTED), "what belongs here")
 
 
 def _text(value: Any) -> str | None:
@@ -259,10 +241,10 @@ def _instant_in(id_text: str) -> str:
     return clock.stamp(_EPOCH + timedelta(microseconds=int(digits)))
 
 
-def _unique(found: list[JsonObject], place: str, notes: Notes) -> list[JsonObject]:
+def _unique(found: list[JsonObject]) -> list[JsonObject]:
     """Return the entries with every id once: a repeated id gets a new suffix, exact copies are dropped.
 
-    Both are named in findings; `metadata.renamed_from` keeps the old id.
+    `metadata.renamed_from` keeps the old id.
     """
     seen: dict[str, set[str]] = {}
     result = []
@@ -271,25 +253,13 @@ def _unique(found: list[JsonObject], place: str, notes: Notes) -> list[JsonObjec
         old, content = entry["id"], json.dumps(entry)
         if old not in seen:
             result.append(entry)
-        elif content in seen[old]:
-            message = f"{shown(old)} was there twice, alike; one was dropped."
-            _note(notes, "duplicate_dropped", place, message, "Nothing to do.")
-        else:
+        elif content not in seen[old]:
             fresh = next(name for nth in count_from(2) if (name := f"{old}_{nth}") not in taken)
             taken.add(fresh)
-            message = f"{shown(old)} was there twice, not alike; the later one is now {shown(fresh)}."
-            _note(notes, "duplicate_renamed", place, message, "Check which is meant wherever the id is used.")
             renamed = {**entry, "id": fresh, "metadata": {**entry.get("metadata", {}), "renamed_from": old}}
             result.append(renamed | ({"session_id": fresh} if entry.get("session_id") == old else {}))
         seen.setdefault(old, set()).add(content)
     return result
-
-
-def _recount(layer: JsonObject, key: str, true: int, place: str, notes: Notes) -> None:
-    if layer[key] != true:
-        message = f"it said {layer[key]}; there are {true}."
-        _note(notes, "recounted", f"{place}/{key}", message, "Nothing to do.")
-        layer[key] = true
 
 
 # memory.json
@@ -307,16 +277,10 @@ def _memory(value: JsonObject, initial: JsonObject, notes: Notes) -> JsonObject:
     for session in short["sessions"]:
         original, compressed = session["original_tokens"], session["compressed_tokens"]
         session["compression_ratio"] = round(original / compressed, 2) if compressed else 0
-    for layer, place in (
-        (working, "working_memory/items"),
-        (short, "short_term_memory/sessions"),
-        (long, "long_term_memory/patterns"),
-    ):
-        key = place.rpartition("/")[2]
-        layer[key] = _unique(layer[key], f"/{place}", notes)
-    tokens = sum(item["token_count"] for item in working["items"])
-    _recount(working, "current_tokens", tokens, "/working_memory", notes)
-    _recount(short, "current_sessions", len(short["sessions"]), "/short_term_memory", notes)
+    for layer, key in ((working, "items"), (short, "sessions"), (long, "patterns")):
+        layer[key] = _unique(layer[key])
+    working["current_tokens"] = sum(item["token_count"] for item in working["items"])
+    short["current_sessions"] = len(short["sessions"])
     metrics = found["metrics"]
     if not metrics["compression_ratio_total"]:
         total = metrics["average_compression_ratio"] * metrics["total_compressions"]
@@ -388,7 +352,7 @@ def _pheromones(value: JsonObject, initial: JsonObject, notes: Notes) -> JsonObj
     types = _fit(given, shape, types, "/pheromone_types", notes)
     default = {**initial, "pheromone_types": types, "active_pheromones": partial(_signal, types=types)}
     found: JsonObject = _read({**value, "pheromone_types": types}, schema("pheromones"), default, "", notes)
-    found["active_pheromones"] = _unique(found["active_pheromones"], "/active_pheromones", notes)
+    found["active_pheromones"] = _unique(found["active_pheromones"])
     return found
 
 
@@ -416,7 +380,7 @@ def _colony(value: JsonObject, initial: JsonObject, notes: Notes) -> JsonObject:
     states = initial["state_machine"]["states"]
     if isinstance(machine, dict):
         if machine.get("states") not in (None, "", states):
-            _set_aside(notes, "/state_machine/states", machine["states"], "the list of states")
+            _set_aside(notes, "/state_machine/states", machine["states"])
         value["state_machine"] = {**machine, "states": states}
     if isinstance(status, dict) and isinstance(status.get("phases_completed"), list):
         value["colony_status"] = {**status, "phases_completed": _completed(status["phases_completed"], notes)}
@@ -431,7 +395,7 @@ def _colony(value: JsonObject, initial: JsonObject, notes: Notes) -> JsonObject:
     }
     found: JsonObject = _read(value, schema("COLONY_STATE"), default, "", notes)
     status, machine, phases = found["colony_status"], found["state_machine"], found["phases"]
-    status["workers"] = _unique(status["workers"], "/colony_status/workers", notes)
+    status["workers"] = _unique(status["workers"])
     status["workers_registered"] = max(status["workers_registered"], len(status["workers"]))
     history = machine["state_history"]
     machine["transitions_count"] = max(machine["transitions_count"], len(history))
@@ -445,7 +409,7 @@ def _completed(listed: list[Any], notes: Notes) -> list[int]:
     for nth, raw in enumerate(listed):
         phase = _phase(raw.get("phase", raw.get("id")) if isinstance(raw, dict) else raw)
         if phase is None or isinstance(raw, dict):
-            _set_aside(notes, f"/colony_status/phases_completed/{nth}", raw, "a phase number")
+            _set_aside(notes, f"/colony_status/phases_completed/{nth}", raw)
         if phase is not None and phase not in completed:
             completed.append(phase)
     return completed

@@ -1,8 +1,8 @@
 """Migrations: documents of older versions become documents of today, by pure functions, on read.
 
 Version 2 is the original colony, whose documents have no `schema_version`. A migration never raises on an odd shape
-and loses nothing: a value without a place is kept under `unplaced` and named in a finding. The same document always
-becomes the same one, because it may be read many times before a commit. A document of a newer aether is refused.
+and loses nothing: a value without a place is kept under `unplaced`. The same document always becomes the same one,
+because it may be read many times before a commit. A document of a newer aether is refused.
 """
 
 from __future__ import annotations
@@ -12,17 +12,9 @@ import json
 from aether.errors import InvalidDocument
 from aether.hints import Any
 from aether.paths import resource
-from aether.tuples import NamedTuple
-from aether.types import Finding, JsonObject
+from aether.types import JsonObject
 
 VERSION = 3
-
-
-class Migrated(NamedTuple):
-    """A document of today's version, and the findings of its migration."""
-
-    document: JsonObject
-    findings: list[Finding]
 
 
 def current(name: str, value: Any) -> Any:
@@ -31,7 +23,19 @@ def current(name: str, value: Any) -> Any:
     Raises:
         InvalidDocument: a newer aether wrote it.
     """
-    return value if is_current(name, value) else migrate(name, value).document
+    if is_current(name, value):
+        return value
+    # Loaded only here: nearly every document is of today's version.
+    from aether.schemas.from_v2 import Notes, convert
+
+    notes = Notes(name, [])
+    before = value.get("unplaced") if isinstance(value, dict) else None
+    initial: JsonObject = json.loads(resource(f"data/{name}.json").read_bytes())
+    document = convert(name, value, initial, notes=notes)
+    document["schema_version"] = VERSION
+    if notes.unplaced:
+        document["unplaced"] = [*(before if isinstance(before, list) else []), *notes.unplaced]
+    return document
 
 
 def is_current(name: str, value: Any) -> bool:
@@ -47,24 +51,3 @@ def is_current(name: str, value: Any) -> bool:
         what = f"written by a newer aether (version {version}, this one knows {VERSION}); left untouched."
         raise InvalidDocument(what, fix="Upgrade aether.", where=f"{name}.json")
     return version == VERSION
-
-
-def migrate(name: str, value: Any) -> Migrated:
-    """Return the document `name` as today's version, with findings about odd values.
-
-    Raises:
-        InvalidDocument: a newer aether wrote it.
-    """
-    if is_current(name, value):
-        return Migrated(value, [])
-    # Loaded only here: nearly every document is of today's version.
-    from aether.schemas.from_v2 import Notes, convert
-
-    notes = Notes(name, [], [])
-    before = value.get("unplaced") if isinstance(value, dict) else None
-    initial: JsonObject = json.loads(resource(f"data/{name}.json").read_bytes())
-    document = convert(name, value, initial, notes=notes)
-    document["schema_version"] = VERSION
-    if notes.unplaced:
-        document["unplaced"] = [*(before if isinstance(before, list) else []), *notes.unplaced]
-    return Migrated(document, notes.findings)

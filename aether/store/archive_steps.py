@@ -92,13 +92,11 @@ def take(
     id = value["id"]  # noqa: A001
     with write_lock(home):
         settle(home, now=now)
-        with conversations.held(home, id) if old is None else nullcontext() as held:
+        with conversations.held(home, id) if old is None else nullcontext() as data:
             found = archive_store.find(home, id)
             present = archive_store.read(home, found.name) if found else None
-            is_same = (
-                held.data == log if held else bool(old and present and present["checksum"] == old["checksum"])
-            )
-            if not is_same or (held and found):
+            is_same = data == log if old is None else bool(present and present["checksum"] == old["checksum"])
+            if not is_same or (old is None and found):
                 what = f"conversation {shown(id)} was changed meanwhile."
                 raise Conflict(what, fix="Try again.", where=found.name if found else id)
             name = archive_store.name_of(value, packed=packed)
@@ -165,8 +163,8 @@ def restore(home: Path, id: str, receipt: JsonObject, *, now: datetime) -> Path:
         if not found or not grace:
             raise NotFound(f"{shown(id)} has no fuller form.", fix='See "aether archive show".', where=id)
         data = archive_store.read_grace(home, grace)
-        with conversations.held(home, id) as held:
-            if held.data:
+        with conversations.held(home, id) as log:
+            if log:
                 raise Conflict(f"conversation {shown(id)} is live.", fix="Nothing to do.", where=id)
             step = {"kind": "restore", "id": id, "old": found.name, "grace": found.grace, "receipt": receipt}
             archive_store.set_step(home, step)
@@ -229,9 +227,9 @@ def settle(home: Path, *, now: datetime) -> str:
         case "age":
             done = _end_age(home, step, now)
         case "restore":
-            with conversations.held(home, step["id"]) as held:
-                if held.data:
-                    conversations.put_back(home, step["id"], held.data, now=now, restored=True)
+            with conversations.held(home, step["id"]) as log:
+                if log:
+                    conversations.put_back(home, step["id"], log, now=now, restored=True)
                     _come_back(home, step, now, again=True)
                     return f"completed the return of conversation {shown(step['id'])}"
             done = f"undid the return of conversation {shown(step['id'])}"
@@ -265,17 +263,15 @@ def _end_age(home: Path, step: JsonObject, now: datetime) -> str:
     with suppress(AetherError):
         value = archive_store.read(home, step["new"])
     is_decided = value is not None and bool(value["steps"]) and value["steps"][-1]["id"] == step["receipt"]
-    with conversations.held(home, step["id"]) if step["live"] else nullcontext() as held:
-        is_same = (
-            not held or not held.data or (value and digest(held.data) == value["steps"][-1]["sha256_before"])
-        )
+    with conversations.held(home, step["id"]) if step["live"] else nullcontext(b"") as log:
+        is_same = not log or (value and digest(log) == value["steps"][-1]["sha256_before"])
         if value and is_decided and is_same:
             _forward(home, step, value, now, again=True)
             return f"completed a step of conversation {shown(step['id'])}"
         if is_decided:  # it was written to since: it is live
             archive_store.remove(home, step["new"])
-        if held and held.data:
-            conversations.put_back(home, step["id"], held.data, now=now)
+        if log:
+            conversations.put_back(home, step["id"], log, now=now)
         if step["grace"] and step["grace"] != step["old_grace"]:
             archive_store.remove(home, step["grace"])
     if step["live"]:

@@ -781,17 +781,11 @@ def set_aside(home: Path, id: str, *, lines: int, now: datetime) -> Path | None:
     return kept
 
 
-class Held(NamedTuple):
-    """A conversation whose lock is held, as it is on the disk."""
-
-    log: Log
-    data: bytes
-    """Its log, byte for byte; empty without one."""
-
-
 @contextmanager
-def held(home: Path, id: str) -> Iterator[Held]:
-    """Hold the lock of a conversation; nobody else writes to it meanwhile. Who holds the lock of the home takes it first.
+def held(home: Path, id: str) -> Iterator[bytes]:
+    """Hold the lock of a conversation and yield its log, byte for byte; empty without one.
+
+    Nobody else writes to it meanwhile. Who holds the lock of the home takes it first.
 
     Raises:
         Conflict: its log is damaged, or was cut off: it is repaired first.
@@ -801,13 +795,13 @@ def held(home: Path, id: str) -> Iterator[Held]:
     _make_place(home, path)
     with lock_of(home, path), storage_errors(path):
         if not path.exists():
-            yield Held(empty(path, id), b"")
+            yield b""
             return
         head, log = head_of(path), load(home, id, whole=True)
         if log.torn or log.damaged or (head or 0) > log.lines:
             what = f"the log of conversation {shown(id)} is damaged."
             raise Conflict(what, fix=files.REPAIR, where=seals.place(home, path))
-        yield Held(log, regular.read(path, regular.LOG_BYTES))
+        yield regular.read(path, regular.LOG_BYTES)
 
 
 def times(data: bytes) -> dict[int, str]:

@@ -65,7 +65,6 @@ _MADE: dict[Path, _Made] = {}
 class Queued(NamedTuple):
     """A change that waits for the server."""
 
-    path: Path
     entry: Entry
     """With the revision that the home had."""
     on: dict[str, str]
@@ -142,7 +141,7 @@ def read(path: Path) -> Queued | None:
     if fields:
         migrations.is_current(f"{DIRECTORY}/{path.stem}", fields)
         with suppress(AetherError, KeyError, TypeError, ValueError, AttributeError):
-            return Queued(path, entry_of(fields), dict(fields["on"]), dict(fields.get("ids", {})))
+            return Queued(entry_of(fields), dict(fields["on"]), dict(fields.get("ids", {})))
     return None
 
 

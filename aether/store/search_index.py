@@ -131,7 +131,6 @@ class Query(NamedTuple):
     """A query for candidates in the archive."""
 
     terms: tuple[str, ...]
-    sequence: tuple[str, ...]
     ids: tuple[str, ...]
     keep: Filter = EVERYTHING
     cap: int = CAP

@@ -263,8 +263,8 @@ def _send_conversations(home: Path, server: Ledger) -> None:
     for stored in conversations.stored_conversations(home):
         stream = conversations.stream_of(stored.id)
         if stream not in heads:
-            with suppress(Conflict, InvalidInput, UnsafePath), conversations.held(home, stored.id) as held:
-                send_stream(server, stream, held.data.splitlines(keepends=True))
+            with suppress(Conflict, InvalidInput, UnsafePath), conversations.held(home, stored.id) as data:
+                send_stream(server, stream, data.splitlines(keepends=True))
 
 
 # --- What is where
@@ -595,8 +595,8 @@ def _take_conversation(
             data = regular.read(path, regular.LOG_BYTES)
             documents.quarantine(home, f"archive-{path.name}", data, at=clock.stamp(now))
     is_live = unit is not None and conversations.path_of(home, id).exists()
-    with conversations.held(home, id) if is_live else nullcontext() as held:
-        if unit and held and held.data.count(b"\n") > unit.lines:
+    with conversations.held(home, id) if is_live else nullcontext(b"") as log:
+        if unit and log.count(b"\n") > unit.lines:
             raise Conflict("it goes on.", fix="Try again.", where=id)
         for name, data in reversed(fetched):  # what rests in grace is there before the file that names it
             path = archive_store.placed(home, name)
@@ -608,7 +608,7 @@ def _take_conversation(
                 id, clock.stamp(now), removed=not unit.files, archived=bool(unit.files), lines=unit.lines
             )
             conversation_list.enter(home, about)
-        if held and held.data:
+        if log:
             conversations.remove_log(home, id)
     for name in sorted(old - {name for name, _ in fetched}):
         archive_store.remove(home, name)

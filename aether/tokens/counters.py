@@ -16,7 +16,7 @@ from aether.errors import InvalidInput, shown
 from aether.hints import Any
 from aether.tokens.estimate import estimate
 from aether.tuples import NamedTuple
-from aether.types import Counter, JsonObject
+from aether.types import Counter
 
 ESTIMATE = "estimate"
 # The vocabularies of `exact`, which is imported at the first count only.
@@ -123,10 +123,6 @@ class Calibration(NamedTuple):
     total: Row
     factor: float
     """The multiplier of the estimate that makes the sum over all samples right."""
-
-    def record(self) -> JsonObject:
-        """Return the counter and its factor, as the home records them."""
-        return {"counter": "estimate", "factor": self.factor}
 
 
 def calibrate(samples: Iterable[tuple[str, str]], exact: Counter) -> Calibration:

@@ -63,16 +63,6 @@ def exact(name: str, text: str) -> int:
     return len(_encoding(name).encode_ordinary(text))
 
 
-def find(name: str) -> Path | None:
-    """Return the first intact rank file of `name` on this machine.
-
-    Raises:
-        InvalidInput: there is no such vocabulary.
-    """
-    found = _found(_known(name))
-    return found[0] if found else None
-
-
 def cache_directory() -> Path:
     """Return the directory in which fetched rank files are kept for this user.
 
@@ -124,8 +114,8 @@ def _known(name: str) -> RankFile:
     return RANK_FILES[name]
 
 
-def _found(known: RankFile) -> tuple[Path, bytes] | None:
-    """Return the rank file that is intact, and its content: of tiktoken's caches, or aether's own."""
+def _found(known: RankFile) -> bytes | None:
+    """Return the content of the rank file that is intact: of tiktoken's caches, or aether's own."""
     import tempfile
 
     # The first two are tiktoken's own variables; to tiktoken, an empty one means: no cache.
@@ -135,10 +125,9 @@ def _found(known: RankFile) -> tuple[Path, bytes] | None:
     with contextlib.suppress(BackendUnavailable):
         directories.append(cache_directory())
     for directory in directories:
-        path = directory / known.file_name
-        content = _content(path)
+        content = _content(directory / known.file_name)
         if content is not None and _intact(content, known):
-            return path, content
+            return content
     return None
 
 
@@ -171,7 +160,7 @@ def _encoding(name: str) -> tiktoken.Encoding:
         raise BackendUnavailable(
             "the package tiktoken is missing.", fix='Install it, or count with "estimate".'
         ) from error
-    lines = (line.split() for line in found[1].splitlines())
+    lines = (line.split() for line in found.splitlines())
     ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
 
     def from_file(*_: object, **__: object) -> dict[bytes, int]:

@@ -17,13 +17,13 @@ from aether.api.removed import removed_from_context
 from aether.context import guard
 from aether.context.shapes import Limits
 from aether.errors import BudgetExceeded, InvalidDocument, InvalidInput, NotFound
-from aether.events import events
 from aether.integrations.recall_tool import recall_tool
 from aether.messages.validate import is_sendable
 from aether.store import config, conversations, doctor
 from aether.store.conversations import load
 from tests import homes
 from tests.context.test_defects import ID, role, talk, text
+from tests.events.table import EVENTS
 from tests.tables import rows
 
 
@@ -552,7 +552,7 @@ def test_every_event_of_a_context_is_in_the_table(home, monkeypatch):
     aether.compress_context(ID, home=home)
 
     for event in seen:
-        must = set(events.EVENTS[event.name].properties)
+        must = set(EVENTS[event.name].properties)
         assert must <= event.properties.keys() <= must | {"t_est", "max", "model"}, event.name
     names = {event.name.removeprefix("context.") for event in seen}
     assert {"checkpoint-completed", "context-warning", "mode-changed", "tier-changed", "prompt-validation-passed",

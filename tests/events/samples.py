@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from aether.events import events
+from tests.events.table import EVENTS
 
 AT = "2026-03-01T10:15:00.000000Z"
 MOMENT = events.Moment(AT, "session-1", "gpt-x", 108_800, 128_000, "preflight_1")
@@ -56,7 +57,7 @@ def every():
         events.budget(MOMENT, should_compress=True),
         *(
             events.context_event(MOMENT, name.removeprefix(events.CONTEXT), **dict.fromkeys(about.properties, "x"))
-            for name, about in events.EVENTS.items() if name.startswith(events.CONTEXT)
+            for name, about in EVENTS.items() if name.startswith(events.CONTEXT)
         ),
         *(events.colony_event(record, "colony-shop") for record in colony_records()),
     ]  # fmt: skip

@@ -24,6 +24,7 @@ from aether.events.events import (
 )
 from aether.events.exporters import exporter, redacted_copy
 from tests.events import samples
+from tests.events.table import COMMON, EVENTS
 from tests.tables import rows
 
 PAGE = Path(__file__).parents[2] / "docs" / "observability.md"
@@ -31,8 +32,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "observability.md"
 
 def reported(event):
     """Return the properties that are promised of `event`: those it must have, and those it may have."""
-    declared = events.COMMON if event.name.startswith(("compact.", "window.", "context.")) else ()
-    declared += events.EVENTS[event.name].properties
+    declared = COMMON if event.name.startswith(("compact.", "window.", "context.")) else ()
+    declared += EVENTS[event.name].properties
     must = {name for name in declared if not name.endswith("?")}
     return must, must | {name.removesuffix("?") for name in declared}
 
@@ -42,19 +43,19 @@ def test_an_event_has_the_properties_of_the_table(event):
     must, may = reported(event)
 
     assert must <= event.properties.keys() <= may
-    assert set(event.payload or {}) == set(filter(None, [events.EVENTS[event.name].payload]))
+    assert set(event.payload or {}) == set(filter(None, [EVENTS[event.name].payload]))
 
 
 def test_there_is_a_builder_for_every_event_of_the_table():
-    assert {event.name for event in samples.every()} == set(events.EVENTS)
+    assert {event.name for event in samples.every()} == set(EVENTS)
 
 
-def test_the_table_of_the_page_is_the_table_of_the_code():
+def test_the_table_of_the_page_is_the_one_that_the_events_are_compared_with():
     rows = re.findall(r"^\| `((?:compact|window|context|memory)\.[\w-]+)` \| (.*) \| (.*) \| (.*) \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)  # fmt: skip
 
     assert rows == [
         (name, one.when, ", ".join(f"`{word}`" for word in one.properties) or "—", f"`{one.payload}`" if one.payload else "—")
-        for name, one in events.EVENTS.items()
+        for name, one in EVENTS.items()
     ]  # fmt: skip
 
 

@@ -206,7 +206,7 @@ def test_the_index_ranks_as_a_scan_does(memory, early, late, query, options, cap
         indexed = search_index.indexed_source(path, archive(numbered))
         plain = scanned([record for _, record in numbered])
         said = query_terms(query)
-        question = Query(tuple(said.weights), said.sequence, (), Filter(phase="2"), cap)
+        question = Query(tuple(said.weights), (), Filter(phase="2"), cap)
 
         for most in (None, 3):
             assert indexed.find(question._replace(most=most)) == plain.find(question._replace(most=most))

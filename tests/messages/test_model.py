@@ -52,7 +52,7 @@ def test_each_message_that_calls_nothing_is_a_group():
 def test_a_call_and_all_its_results_are_one_group():
     assert groups([said("user"), calls("a", "b"), results("b"), results("a")]) == [
         Group("user", (0,)),
-        Group("tools", (1, 2, 3), ("a", "b")),
+        Group("tools", (1, 2, 3)),
     ]
 
 
@@ -120,7 +120,7 @@ def test_reasoning_belongs_to_what_follows_it():
 def test_a_call_that_a_server_answered_in_the_same_message_is_closed():
     both = Message("assistant", (Block("call", call_id="a"), Block("result", call_id="a")), {}, "anthropic")
 
-    assert groups([both]) == [Group("tools", (0,), ("a",))]
+    assert groups([both]) == [Group("tools", (0,))]
 
 
 def test_a_turn_starts_at_each_user_message_with_text_or_media():

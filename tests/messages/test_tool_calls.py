@@ -110,15 +110,12 @@ def test_each_call_is_found_with_its_result():
         conversation(bash("make", "done"), model("Well."), tool("Read", "text", file_path="a.py"))
     )
 
-    assert [(call.at, call.tool, call.command, call.answered_at) for call in found] == [
-        (0, "Bash", "make", 1),
-        (3, "Read", "", 4),
-    ]
+    assert [(call.at, call.tool, call.command) for call in found] == [(0, "Bash", "make"), (3, "Read", "")]
     assert [call.result.text for call in found] == ["done", "text"]
 
 
 def test_a_call_may_have_no_result():
-    assert calls_of(conversation(bash("make", None)))[0][4:] == (None, -1)
+    assert calls_of(conversation(bash("make", None)))[0].result is None
 
 
 def test_a_result_answers_the_nearest_open_call_of_its_id():

@@ -1,4 +1,4 @@
-"""Documents of version 2 become documents of today: nothing is lost, and odd values become findings."""
+"""Documents of version 2 become documents of today: nothing is lost, and odd values are set aside."""
 
 import copy
 import json
@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from aether.errors import InvalidDocument
-from aether.schemas import check, migrations
-from aether.schemas.migrations import migrate
+from aether.schemas import check
+from aether.schemas.migrations import current
 from aether.store.documents import NAMES
 from tests.tables import rows
 
@@ -26,34 +26,33 @@ def test_files_of_the_original_load(path):
     name, old = path.parent.parent.name, json.loads(path.read_text())
     untouched = copy.deepcopy(old)
 
-    document, _ = migrations.migrate(name, old)
+    document = current(name, old)
 
     assert old == untouched
     assert document["schema_version"] == 3
     assert check.findings(name, document) == []
-    assert migrations.current(name, old) == document
+    assert current(name, old) == document
 
 
 @rows("name", ORIGINAL)
 def test_a_document_of_today_is_returned_as_it_is(name):
     document = shipped(name)
 
-    assert migrations.current(name, document) is document
-    assert migrations.migrate(name, document) == (document, [])
+    assert current(name, document) is document
 
 
 @rows("name", ORIGINAL)
 @rows("version", [4, 3.5, 10**30])
 def test_a_document_of_a_newer_aether_is_left_untouched(name, version):
     with pytest.raises(InvalidDocument, match=r"written by a newer aether .*Upgrade aether") as caught:
-        migrations.current(name, {"schema_version": version})
+        current(name, {"schema_version": version})
 
     assert caught.value.where == f"{name}.json"
 
 
 @rows("version", [None, "2.0", 2, 0, True, []])
 def test_an_odd_version_is_an_old_one(version):
-    document = migrations.current("pheromones", {"schema_version": version})
+    document = current("pheromones", {"schema_version": version})
 
     assert document == shipped("pheromones")
 
@@ -61,22 +60,21 @@ def test_an_odd_version_is_an_old_one(version):
 @rows("name", ORIGINAL)
 @rows("odd", [None, [], "text", 3, [{"items": 1}]])
 def test_what_is_no_document_is_set_aside_whole(name, odd):
-    document, findings = migrations.migrate(name, odd)
+    document = current(name, odd)
 
     assert document == {**shipped(name), "unplaced": [{"where": "/", "value": odd}]}
-    assert [finding.code for finding in findings] == ["unplaced"]
 
 
 def test_what_was_set_aside_before_stays():
     old = {"unplaced": ["from before"], "active_pheromones": ["odd"]}
 
-    document = migrations.current("pheromones", old)
+    document = current("pheromones", old)
 
     assert document["unplaced"] == ["from before", {"where": "/active_pheromones/0", "value": "odd"}]
 
 
 def test_a_foreign_unplaced_is_set_aside_itself():
-    document = migrations.current("pheromones", {"unplaced": 3, "active_pheromones": ["odd"]})
+    document = current("pheromones", {"unplaced": 3, "active_pheromones": ["odd"]})
 
     assert document["unplaced"][0] == {"where": "/unplaced", "value": 3}
 
@@ -84,7 +82,7 @@ def test_a_foreign_unplaced_is_set_aside_itself():
 def test_an_item_without_a_count_is_counted_by_the_rule_of_the_original():
     old = {"working_memory": {"items": [{"content": "seven c"}, {"content": "x", "token_count": 9}]}}
 
-    document, _ = migrations.migrate("memory", old)
+    document = current("memory", old)
 
     working = document["working_memory"]
     assert [item["token_count"] for item in working["items"]] == [2, 9]
@@ -96,17 +94,17 @@ EPOCH = "1970-01-01T00:00:00.000000Z"
 
 
 def oddities(name):
-    return migrate(name, json.loads((EXAMPLES / name / "old-v2" / "shipped_oddities.json").read_text()))
+    return current(name, json.loads((EXAMPLES / name / "old-v2" / "shipped_oddities.json").read_text()))
 
 
 def pheromones(**fields):
-    document = migrate("pheromones", fields).document
+    document = current("pheromones", fields)
     assert check.findings("pheromones", document) == []
     return document
 
 
 def colony(**fields):
-    document = migrate("COLONY_STATE", fields).document
+    document = current("COLONY_STATE", fields)
     assert check.findings("COLONY_STATE", document) == []
     return document
 
@@ -116,22 +114,22 @@ def set_aside(document):
 
 
 def items(*raw):
-    document, findings = migrate("memory", {"working_memory": {"items": list(raw)}})
-    return document["working_memory"]["items"], document.get("unplaced", []), findings
+    document = current("memory", {"working_memory": {"items": list(raw)}})
+    return document["working_memory"]["items"], document.get("unplaced", [])
 
 
 def sessions(*raw):
-    document, _ = migrate("memory", {"short_term_memory": {"sessions": list(raw)}})
+    document = current("memory", {"short_term_memory": {"sessions": list(raw)}})
     return document["short_term_memory"]["sessions"], document.get("unplaced", [])
 
 
 def patterns(*raw):
-    document, _ = migrate("memory", {"long_term_memory": {"patterns": list(raw)}})
+    document = current("memory", {"long_term_memory": {"patterns": list(raw)}})
     return document["long_term_memory"]["patterns"], document.get("unplaced", [])
 
 
 def test_counts_are_taken_again():
-    document, _ = oddities("memory")
+    document = oddities("memory")
     working, short = document["working_memory"], document["short_term_memory"]
 
     assert working["current_tokens"] == sum(item["token_count"] for item in working["items"]) == 46
@@ -139,7 +137,7 @@ def test_counts_are_taken_again():
 
 
 def test_sessions_under_one_id_are_distinguished():
-    document, findings = oddities("memory")
+    document = oddities("memory")
 
     ids = [
         (s["id"], s["session_id"], s["compressed_at"][14:19])
@@ -150,13 +148,10 @@ def test_sessions_under_one_id_are_distinguished():
         ("phase_1_test_2", "phase_1_test_2", "58:10"),
         ("phase_2", "phase_2", "00:00"),
     ]
-    said = [(f.code, f.where) for f in findings if f.where.endswith("sessions") and "dupl" in f.code]
-    place = "memory#/short_term_memory/sessions"
-    assert said == [("duplicate_renamed", place), ("duplicate_dropped", place)]
 
 
 def test_what_has_no_place_is_kept():
-    document, _ = oddities("memory")
+    document = oddities("memory")
 
     assert document["unplaced"] == [
         {"where": "/working_memory/items/5", "value": "a note that somebody left here"}
@@ -169,7 +164,7 @@ def test_what_has_no_place_is_kept():
 
 
 def test_what_is_missing_comes_from_the_initial_document():
-    document, _ = oddities("memory")
+    document = oddities("memory")
 
     assert document["$schema"] == "Aether Triple-Layer Memory v2.0"
     assert document["compression"]["preserves"] == ["key_decisions", "outcomes"]
@@ -185,7 +180,7 @@ def test_what_is_missing_comes_from_the_initial_document():
 
 
 def test_an_item_of_little_more_than_text_is_an_item():
-    (item,), unplaced, _ = items({"content": "hello", "own": 1})
+    (item,), unplaced = items({"content": "hello", "own": 1})
 
     assert unplaced == []
     assert item == {
@@ -208,11 +203,11 @@ def test_an_item_of_little_more_than_text_is_an_item():
 
 @pytest.mark.parametrize("raw", [{}, {"content": ""}, {"content": 3}, {"content": None}, [], None])
 def test_an_item_without_text_is_set_aside(raw):
-    assert items(raw)[:2] == ([], [{"where": "/working_memory/items/0", "value": raw}])
+    assert items(raw) == ([], [{"where": "/working_memory/items/0", "value": raw}])
 
 
 def test_times_without_a_zone_are_utc():
-    (item,), _, _ = items({"content": "x", "metadata": {"timestamp": "2026-01-31T23:01:00"}})
+    (item,), _ = items({"content": "x", "metadata": {"timestamp": "2026-01-31T23:01:00"}})
 
     assert item["metadata"]["timestamp"] == "2026-01-31T23:01:00.000000Z"
     assert item["metadata"]["last_accessed"] == "2026-01-31T23:01:00.000000Z"
@@ -221,7 +216,7 @@ def test_times_without_a_zone_are_utc():
 def test_options_that_have_a_meaning_now_have_it_or_go_aside():
     metadata = {"phase": "2", "protected": "yes", "injected": True, "pointer": {"line": 1}, "mood": "good"}
 
-    (item,), unplaced, _ = items({"content": "x", "metadata": metadata})
+    (item,), unplaced = items({"content": "x", "metadata": metadata})
 
     kept = {key: item["metadata"].get(key) for key in metadata}
     assert kept == {"phase": 2, "protected": None, "injected": True, "pointer": {"line": 1}, "mood": "good"}
@@ -229,7 +224,7 @@ def test_options_that_have_a_meaning_now_have_it_or_go_aside():
 
 
 def test_links_get_what_they_lack():
-    (item,), unplaced, _ = items(
+    (item,), unplaced = items(
         {"id": "wm_1", "content": "x", "associative_links": [{"target_id": "s1"}, {"link_id": "nowhere"}]}
     )
 
@@ -276,16 +271,17 @@ def test_settings_of_the_original_that_nothing_reads_stay_where_they_are():
         "compression": {"triggers": ["manual"], "preserves": ["outcomes"]},
         "search": {"ranking": "by words"},
     }
-    document, findings = migrate("memory", words)
+    document = current("memory", words)
 
     assert document["compression"]["triggers"] == ["manual"]
     assert document["compression"]["preserves"] == ["outcomes"]
     assert document["search"]["ranking"] == "by words"
-    assert findings == check.findings("memory", document) == []
+    assert "unplaced" not in document
+    assert check.findings("memory", document) == []
 
 
 def test_a_total_of_ratios_is_kept():
-    document, _ = migrate("memory", {"metrics": {"compression_ratio_total": 5.0}})
+    document = current("memory", {"metrics": {"compression_ratio_total": 5.0}})
 
     assert document["metrics"]["compression_ratio_total"] == 5.0
 
@@ -344,7 +340,7 @@ def test_high_value_items_need_text():
 
 
 def test_a_pattern_keeps_what_it_is_related_to():
-    document, _ = oddities("memory")
+    document = oddities("memory")
 
     (pattern,) = document["long_term_memory"]["patterns"]
     assert pattern["metadata"] == {
@@ -369,7 +365,7 @@ def test_evidence_of_another_shape_is_set_aside():
 def test_a_link_of_an_unknown_kind_goes_by_the_id(target, type):
     links = [{"target_id": target, "target_type": "thing"}]
 
-    (item,), unplaced, _ = items({"content": "x", "associative_links": links})
+    (item,), unplaced = items({"content": "x", "associative_links": links})
 
     assert item["associative_links"][0]["target_type"] == type
     assert [entry["value"] for entry in unplaced] == ["thing"]
@@ -397,7 +393,7 @@ def test_an_odd_pattern_gets_what_it_lacks():
 
 
 def test_signals_of_one_second_are_distinguished():
-    ids = [signal["id"] for signal in oddities("pheromones").document["active_pheromones"]]
+    ids = [signal["id"] for signal in oddities("pheromones")["active_pheromones"]]
 
     assert ids == [
         "init_1769900000",
@@ -409,7 +405,7 @@ def test_signals_of_one_second_are_distinguished():
 
 
 def test_a_signal_gets_what_it_lacks_from_its_type():
-    *_, boundary, redirect = oddities("pheromones").document["active_pheromones"]
+    *_, boundary, redirect = oddities("pheromones")["active_pheromones"]
 
     assert (boundary["type"], boundary["metadata"]["phase"]) == ("phase_complete", 1)
     assert (redirect["strength"], redirect["decay_rate"]) == (0.9, 86400)
@@ -451,7 +447,7 @@ def test_odd_words_about_a_signal_are_set_aside():
 
 
 def test_types_and_castes_of_the_colony_stay_beside_ours():
-    document = oddities("pheromones").document
+    document = oddities("pheromones")
 
     assert document["pheromone_types"]["ALARM"]["half_life_seconds"] == 60
     assert document["pheromone_types"]["CHECKIN"]["default_strength"] == 1.0
@@ -470,7 +466,7 @@ def test_odd_tables_are_set_aside():
 
 
 def test_the_colony_keeps_its_place_and_its_own_fields():
-    document = oddities("COLONY_STATE").document
+    document = oddities("COLONY_STATE")
 
     assert document["goal"] == "Build a colony that remembers"
     assert document["queen_intention"] == {"set_at": "2026-01-31T22:53:20Z"}
@@ -481,7 +477,7 @@ def test_the_colony_keeps_its_place_and_its_own_fields():
 
 
 def test_the_history_is_kept_and_counted():
-    machine = oddities("COLONY_STATE").document["state_machine"]
+    machine = oddities("COLONY_STATE")["state_machine"]
 
     assert [entry["to"] for entry in machine["state_history"]] == ["INIT", "PLANNING", "EXECUTING"]
     assert machine["transitions_count"] == 3
@@ -498,7 +494,7 @@ def test_where_the_last_transition_is_missing_the_history_knows():
 
 
 def test_checkpoints_of_the_original_are_not_taken_for_snapshots():
-    assert oddities("COLONY_STATE").document["checkpoints"] == {
+    assert oddities("COLONY_STATE")["checkpoints"] == {
         "latest_checkpoint": "checkpoint_6",
         "checkpoint_count": 6,
         "automatic": [],
@@ -507,7 +503,7 @@ def test_checkpoints_of_the_original_are_not_taken_for_snapshots():
 
 
 def test_phases_of_the_roadmap_get_numbers_and_a_status():
-    roadmap = oddities("COLONY_STATE").document["phases"]["roadmap"]
+    roadmap = oddities("COLONY_STATE")["phases"]["roadmap"]
 
     assert [(phase["phase"], phase["status"]) for phase in roadmap] == [
         (1, "completed"),
@@ -603,19 +599,18 @@ def test_a_check_in_without_a_phase_is_set_aside(raw):
     ],
 )
 def test_a_share_may_be_text_and_is_brought_between_0_and_1(metadata, kept):
-    (item,), unplaced, _ = items({"content": "x", "metadata": metadata})
+    (item,), unplaced = items({"content": "x", "metadata": metadata})
 
     assert (item["metadata"]["relevance_score"], unplaced) == (kept, [])
 
 
 @pytest.mark.parametrize("odd", ["two", float("nan"), "inf", 10**400, [1], True])
 def test_what_is_no_number_is_set_aside(odd):
-    (item,), unplaced, findings = items({"content": "x", "metadata": {"relevance_score": odd}})
+    (item,), unplaced = items({"content": "x", "metadata": {"relevance_score": odd}})
 
     place = "/working_memory/items/0/metadata/relevance_score"
     assert item["metadata"]["relevance_score"] == 0.5
     assert [entry["where"] for entry in unplaced] == [place]
-    assert [finding.where for finding in findings if finding.code == "unplaced"] == [f"memory#{place}"]
 
 
 @pytest.mark.parametrize(
@@ -623,17 +618,15 @@ def test_what_is_no_number_is_set_aside(odd):
     [("12", 12, 0), (40.5, 40, 0), (-1, 1, 1), (True, 1, 1), ("many", 1, 1), ("", 1, 0)],
 )
 def test_counts_are_whole_numbers_of_0_or_more(raw, count, aside):
-    (item,), unplaced, _ = items({"content": "x", "token_count": raw})
+    (item,), unplaced = items({"content": "x", "token_count": raw})
 
     assert (item["token_count"], len(unplaced)) == (count, aside)
 
 
-def test_a_value_that_cannot_be_read_is_kept_and_named():
-    _, unplaced, findings = items({"content": "x", "token_count": "many"})
+def test_a_value_that_cannot_be_read_is_kept():
+    _, unplaced = items({"content": "x", "token_count": "many"})
 
     assert unplaced == [{"where": "/working_memory/items/0/token_count", "value": "many"}]
-    assert findings[0].where == "memory#/working_memory/items/0/token_count"
-    assert findings[0].message == "'many' is not a whole number; it was set aside."
 
 
 @pytest.mark.parametrize(
@@ -664,7 +657,7 @@ def test_a_half_life_is_in_seconds_above_0(raw, kept):
     ],
 )
 def test_times_are_read_or_start_with_1970(raw, kept):
-    (item,), unplaced, _ = items({"content": "x", "metadata": {"timestamp": raw}})
+    (item,), unplaced = items({"content": "x", "metadata": {"timestamp": raw}})
 
     assert item["metadata"]["timestamp"] == kept
     assert bool(unplaced) == (kept == EPOCH)
@@ -680,13 +673,13 @@ def test_times_are_read_or_start_with_1970(raw, kept):
     ],
 )
 def test_an_id_may_say_when_it_was_made(id, expected):
-    (item,), _, _ = items({"id": id, "content": "x"})
+    (item,), _ = items({"id": id, "content": "x"})
 
     assert item["metadata"]["timestamp"] == expected
 
 
 def test_entries_that_cannot_be_read_are_set_aside_one_by_one():
-    found, unplaced, _ = items({"content": "a"}, "b", {}, {"content": "c"})
+    found, unplaced = items({"content": "a"}, "b", {}, {"content": "c"})
 
     assert [item["content"] for item in found] == ["a", "c"]
     place = "/working_memory/items"
@@ -704,7 +697,7 @@ def test_repeated_ids_are_renamed_and_exact_copies_dropped():
     def said(**fields):
         return {"id": "a", "session_id": "a", "summary": "x"} | fields
 
-    document, findings = migrate(
+    document = current(
         "memory",
         {
             "short_term_memory": {
@@ -722,15 +715,13 @@ def test_repeated_ids_are_renamed_and_exact_copies_dropped():
         ("a_3", "a_3", "a"),
         ("a_4", "b", "a"),
     ]
-    codes = [finding.code for finding in findings if "duplicate" in finding.code]
-    assert codes == ["duplicate_renamed", "duplicate_renamed", "duplicate_dropped", "duplicate_dropped"]
 
 
 def test_settings_that_fit_and_unknown_fields_are_kept():
     layer = {"max_sessions": "12", "compression_ratio": "3.5", "compression_method": 3, "own": 1}
     working = {"eviction_policy": 3}
 
-    document = migrate("memory", {"working_memory": working, "short_term_memory": layer, "more": 0}).document
+    document = current("memory", {"working_memory": working, "short_term_memory": layer, "more": 0})
 
     short = document["short_term_memory"]
     assert (short["max_sessions"], short["compression_ratio"], short["own"]) == (12, "3.5", 1)
@@ -751,7 +742,7 @@ def test_settings_that_fit_and_unknown_fields_are_kept():
     ],
 )
 def test_a_setting_that_breaks_the_schema_is_set_aside(layer, key, odd, default):
-    document = migrate("memory", {layer: {key: odd}}).document
+    document = current("memory", {layer: {key: odd}})
 
     assert document[layer][key] == default
     assert document["unplaced"] == [{"where": f"/{layer}/{key}", "value": odd}]
@@ -760,7 +751,7 @@ def test_a_setting_that_breaks_the_schema_is_set_aside(layer, key, odd, default)
 
 @pytest.mark.parametrize("odd", ["text", 3, [1]])
 def test_a_value_in_the_place_of_an_object_is_set_aside(odd):
-    document = migrate("memory", {"metrics": odd}).document
+    document = current("memory", {"metrics": odd})
 
     assert document["metrics"]["total_compressions"] == 0
     assert document["unplaced"] == [{"where": "/metrics", "value": odd}]
@@ -772,7 +763,7 @@ def test_documents_that_the_original_did_not_have_keep_their_content(name):
     (key,) = [key for key in data if key in ("entities", "files", "goals", "marked")]
     content = {"/memories/a.txt": ""} if key in ("files", "marked") else [{"name": "a"}]
 
-    document = migrate(name, {key: content}).document
+    document = current(name, {key: content})
 
     assert document == {**data, key: content}
-    assert migrate(name, {key: 3}).document == {**data, "unplaced": [{"where": f"/{key}", "value": 3}]}
+    assert current(name, {key: 3}) == {**data, "unplaced": [{"where": f"/{key}", "value": 3}]}

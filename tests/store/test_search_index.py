@@ -47,7 +47,7 @@ def archive(records, *, step=10):
 
 def ask(query, **options):
     said = query_terms(query)
-    return Query(tuple(said.weights), said.sequence, tuple(query.split()), **options)
+    return Query(tuple(said.weights), tuple(query.split()), **options)
 
 
 def ids(found):

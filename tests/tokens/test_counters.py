@@ -129,12 +129,6 @@ def test_the_estimate_calibrated_by_itself_needs_no_correction():
     assert (found.factor, found.total.error) == (1.0, 0.0)
 
 
-def test_a_home_keeps_the_counter_and_the_factor():
-    found = calibrate([("prose", "one two three four")], lambda _: 5)
-
-    assert found.record() == {"counter": "estimate", "factor": 1.25}
-
-
 def test_a_factor_is_never_zero():
     assert calibrate([("prose", "word " * 9000)], lambda _: 1).factor > 0
 

@@ -95,7 +95,7 @@ def records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_lin
             first = as_object(value.get("message")) or value
             session = session or as_text(value.get("id")) or _session([first])
             time = as_text(value.get("timestamp"))
-            head = Record("system", line=number, session=session, time=time, format="chat")
+            head = Record("system", line=number, session=session, time=time)
             found, before = _line(head, value, before)
             yield from found
             continue
@@ -190,7 +190,7 @@ def _session(messages: list[JsonObject]) -> str:
 
 
 def _conversation(number: int, conversation: ChatConversation) -> Iterator[Record]:
-    head = Record("system", line=number, session=conversation.session, format="chat")
+    head = Record("system", line=number, session=conversation.session)
     before, part = _Before(), 0
     for position, message in enumerate(conversation.messages):
         if position in conversation.boundaries:
@@ -399,7 +399,7 @@ def paragraph_records(lines: Iterable[bytes]) -> Iterator[Record]:
     session = ""
     for start, text in _paragraphs(lines):
         session = session or sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        yield Record("text", text=text, line=start, session=session, format="plain")
+        yield Record("text", text=text, line=start, session=session)
 
 
 def _paragraphs(lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
@@ -442,7 +442,7 @@ def item_records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_ba
                 continue
             session = session or sha256(item["content"].encode("utf-8", "surrogatepass")).hexdigest()[:16]
             time = as_text(as_object(item.get("metadata")).get("timestamp"))
-            head = Record("item", line=number, part=position, session=session, time=time, format="items")
+            head = Record("item", line=number, part=position, session=session, time=time)
             yield head._replace(text=item["content"], arguments=item, uuid=as_text(item.get("id")))
 
 

@@ -144,7 +144,6 @@ def _line(number: int, line: JsonObject, caste: str, seen: _Seen) -> Iterator[Re
         line=number,
         session=as_text(line.get("sessionId")),
         directory=as_text(line.get("cwd")),
-        format="claude_code",
     )
     queued_text, queued_id = seen.queue.taken(line)
     if queued_text:
@@ -233,7 +232,6 @@ def hook_records(entry: JsonObject) -> list[Record]:
         caste=(as_text(entry.get("caste")) or "agent") if agent else "",
         time=as_text(entry.get("at")),
         session=as_text(entry.get("session")),
-        format="claude_code",
     )
     read = _READERS.get(as_text(entry.get("event")))
     return read(head, entry) if read else []

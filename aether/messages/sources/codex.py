@@ -64,7 +64,7 @@ class _Running(NamedTuple):
 def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
     """Yield the records of a rollout."""
     # What every record of a session says: of the rollout's own, then of those whose copy is being read, one in the other.
-    heads = [Record("system", format="codex")]
+    heads = [Record("system")]
     parent = copied = ""
     running = _Running(OrderedDict(), OrderedDict(), OrderedDict())
     for number, line in values:
@@ -101,7 +101,7 @@ def _is_later(time: str, copied: str) -> bool:
 
 def _head(meta: JsonObject) -> tuple[Record, str]:
     """Return what the records of a session have in common, and the session of which it has a copy."""
-    head = Record("system", session=as_text(meta.get("id")), format="codex")
+    head = Record("system", session=as_text(meta.get("id")))
     source = meta.get("source")
     if not isinstance(source, dict) or "subagent" not in source:
         return head, ""

@@ -24,7 +24,7 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
         part = 0
         for event in events:
             time = as_text(event.get("timestamp"))
-            head = Record("system", time=time, line=number, session=session, format="openhands")
+            head = Record("system", time=time, line=number, session=session)
             for record in _event(head, event):
                 yield record._replace(part=part)
                 part += 1

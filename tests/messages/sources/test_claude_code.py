@@ -232,9 +232,7 @@ def test_a_prompt_is_a_user_record_under_its_id():
     [record] = hook_records(entry("UserPromptSubmit", prompt="Use tabs.", prompt_id="p1", source="user"))
 
     assert (record.kind, record.text, record.session, record.time) == ("user", "Use tabs.", "s1", HEAD["at"])
-    assert (record.uuid, record.line, record.agent, record.caste, record.format) == (
-        "prompt/p1", 0, "", "", "claude_code",
-    )  # fmt: skip
+    assert (record.uuid, record.line, record.agent, record.caste) == ("prompt/p1", 0, "", "")
 
 
 @rows("source", ["system", "loop_wakeup", "schedule_wakeup", "poll_event"])
