@@ -581,7 +581,7 @@ def outcome_of(command: str, output: str) -> str:
     # The last of several packages is no outcome of all, nor is their number: behind a filter or a poll there may be more.
     packages = {*_PACKAGE_OK.findall(output)} if _PACKAGE_OK.match(line) else set()
     if len(packages) > 1 and not reports_failure("", output):
-        return "ok"
+        return "ok, as far as shown" if any(part.then == "|" for part in parts) else "ok"
     if _SUMMARY.search(line) or _COMMITTED.match(line):
         return line
     heads = [part.text for at, part in enumerate(parts) if not at or parts[at - 1].then != "|"]

@@ -58,8 +58,10 @@ _WAS_WRONG = lazy(
     needs=("bug", "problem", "issue", "failure", "error", "before", "old"),
 )
 # "Next", but no Next.js; "to do", but no TODO app.
-NEXT = r"next(?!\.?js\b|-\w)"
-TO_DO = r"to[ -]?dos?(?=\W*\Z|\s*[:(—–]|\s-\s| (?:next|later|now|before|after|for|in|on|still)\b)"
+NEXT = r"next(?!\.?js\b|-(?:auth|intl|themes?)\b)"
+TO_DO = (
+    r"to[ -]?dos?\b(?! (?:list )?(?:apps?|applications?|pages?|components?|apis?|models?|demos?|examples?)\b)"
+)
 _NEXT_HEADING = lazy(
     rf"\b(?:{NEXT}(?: steps?)?|remaining|{TO_DO}|pending|follow[- ]?ups?|left|not (?:yet )?(?:done|covered|handled|implemented|tested)|outstanding|unresolved|when ready)\b"
     r"|\bstill (?:\w+ ){0,2}(?:open|missing|incomplete|undone)\b|^\W*open(?: (?:issues?|items?|points?|questions?|tasks?|work))?\W*\Z",
@@ -184,12 +186,17 @@ _DEFECT = lazy(
     ),
 )
 # What is under way when it is said.
+# Of a branch as a whole, as a sentence of its own.
+_WAS_READY = lazy(
+    r"\W*(?:the |this )?(?:PR|pull request|branch|work(?:ing )?tree)(?: #?\d+)? (?:is (?:now )?(?:ready|clean|up to date)|now sits)\b",
+    re.IGNORECASE,
+)
 _PASSES_SOON = lazy(
     r"\bETA\b|\b(?:expected|expects?|should|will)(?: to)?(?: be)? (?:finish|complet\w+)|\b(?:still|currently|now) (?:running|building|waiting)\b"
     r"|\b(?:am|'m) (?:\w+ )?(?:running|waiting)\b|(?:^|[:,;–—-] ?|\b(?:still|now|am|'m) )waiting (?:on|for)\b|\brunning in (?:parallel|the background)\b|\bin flight\b"
-    r"|\bproject(?:ed|ing) completion\b|\bready (?:to merge|for (?:merge|review))\b|\bbranch (?:now (?:has|sits)|is (?:now )?(?:clean|ready))\b",
+    r"|\bproject(?:ed|ing) completion\b",
     re.IGNORECASE,
-    needs=("eta", "finish", "complet", "running", "waiting", "building", "in flight", "ready", "branch"),
+    needs=("eta", "finish", "complet", "running", "waiting", "building", "in flight"),
 )
 _FIXES_ALL = lazy(
     r"^\W*(?:(?:done|yes|ok(?:ay)?)\W+)?(?:i(?:'ve| have)? )?(?:fixed|addressed|resolved|handled|closed)\b.{0,40}?\b(?:all|both|every|each|the (?:two|three|four|five|\d+))\b.{0,30}?\b(?:findings?|issues?|comments?|bugs?|problems?|points?|concerns?|threads?|of (?:them|these|those)|\d+)\b"
@@ -268,7 +275,7 @@ _ONLY_PLACE = lazy(
     r"(?:\w+ )?(?:file|path|function|method|location|located in|defined in)s?(?: \w+)?: *`[^`]+`(?: *\(lines? [\d, –-]+\))?\.?",
     re.IGNORECASE,
 )
-_LEADS_IN = lazy(r"based on (?:my|the|our) [^.]*\bhere(?:'s|’s| is| are)\b", re.IGNORECASE)
+_LEADS_IN = lazy(r"based on (?:my|the|our) .*\bhere(?:'s|’s| is| are)\b[^:]*:?\s*", re.IGNORECASE)
 _CODE = lazy(r"`[^`]*`")
 # The agent speaks to itself: it looks around, understands, or announces.
 _NARRATES = lazy(
@@ -759,10 +766,10 @@ def announces(sentence: str) -> bool:
 def leads_in(text: str) -> bool:
     """Return whether `text` only leads to what is below it.
 
-    >>> leads_in("Based on my search, here's where it is used."), leads_in("Based on the log, it is done.")
+    >>> leads_in("Based on my search, here's where it is used."), leads_in("Based on the log, here's the lock: it moved.")
     (True, False)
     """
-    return bool(_LEADS_IN.match(text))
+    return bool(_LEADS_IN.fullmatch(text)) and len(sentences(text)) == 1
 
 
 def goes_on(text: str) -> bool:
@@ -809,26 +816,32 @@ def _is_left_alone(one: Paragraph) -> bool:
 
 
 def question_of(one: Paragraph, *, alone: bool = False) -> str:
-    """Return a paragraph from its first question on, with the sentence before it if that makes the offer; or "".
+    """Return a paragraph from its first question on, with what it refers to or the way that it offers before it; or "".
 
-    Of a long one the first and the last sentence are left.
+    Of a long one the offer and the question are left.
 
     >>> question_of(Paragraph("It is free. Does that help?", "")), question_of(Paragraph("It is free. Does that help?", ""), alone=True)
     ('It is free. Does that help?', 'Does that help?')
     """
     said = sentences(without_emphasis(one.text))
-    first = next((at for at, each in enumerate(said) if _awaits(each)), len(said))
-    if first and first < len(said) and not alone:
-        offers = (at for at in range(max(0, first - 2), first) if _OFFERS_WAY.match(said[at]))
-        first = next(offers, first - bool(refers(said[first])))
+    first = asked = next((at for at, each in enumerate(said) if _awaits(each)), len(said))
+    if asked and asked < len(said) and not alone:
+        offers = (at for at in range(max(0, asked - 2), asked) if _OFFERS_WAY.match(said[at]))
+        first = next(offers, asked - bool(refers(said[asked])))
     text = " ".join(said[first:])
-    ends = f"{said[first]} … {said[-1]}" if len(text) > LINE_CHARS and len(said) - first > 2 else ""
-    return ends if ends and len(ends) <= LINE_CHARS else whole(text, tail=True)
+    if first < asked - 1 and len(text) > LINE_CHARS:
+        text = f"{said[first]} … {said[asked]}"
+    return whole(text, tail=True)
 
 
 def refers(question: str) -> bool:
     """Return whether a `question` does not say by itself what it asks."""
     return bool(_REFERS.search(question)) and len(question.split()) <= OPENING_WORDS
+
+
+def proposes(one: Paragraph) -> bool:
+    """Return whether a paragraph is below a heading of options, of open work, or of what is announced."""
+    return bool(_OPTION_HEADING.search(one.heading)) or _opens_next(one) or _announced(one)
 
 
 def _opens_next(one: Paragraph) -> bool:
@@ -974,12 +987,27 @@ def names_defect(text: str) -> bool:
 
 
 def passes_soon(text: str) -> bool:
-    """Return whether `text` says what is running, expected or ready: it holds only until something else happens.
+    """Return whether `text` says what is running, or when something is expected: it holds only until something else happens.
 
     >>> passes_soon("Still waiting for the full suite."), passes_soon("ETA: it should finish at 12:30."), passes_soon("It waits for the lock.")
     (True, True, False)
     """
     return bool(_PASSES_SOON.search(text.replace("’", "'")))
+
+
+def lasting(one: Paragraph) -> Paragraph:
+    """Return a paragraph without what it says at its start or end of a branch that was ready then; its text may be empty.
+
+    >>> lasting(Paragraph("Added `a.py`. The PR is ready for review.", "")).text, lasting(Paragraph("The branch is clean.", "")).text
+    ('Added `a.py`.', '')
+    """
+    said = sentences(one.text)
+    start, end = 0, len(said)
+    while start < end and _WAS_READY.match(said[start]):
+        start += 1
+    while start < end and _WAS_READY.match(said[end - 1]):
+        end -= 1
+    return one if end - start == len(said) else one._replace(text=" ".join(said[start:end]))
 
 
 def fixes_all(said: Sequence[Paragraph]) -> bool:
@@ -1029,7 +1057,7 @@ def reported(one: Paragraph, most: int) -> str:
     >>> [reported(Paragraph(one, ""), 200) for one in ("I'd move it.", "Should I move it?", "Moved `x` to `a.py`.")]
     ['', '', 'Moved `x` to `a.py`.']
     """
-    if _OPTION_HEADING.search(one.heading) or _opens_next(one) or _announced(one):
+    if proposes(one):
         return ""
     if one.entry and _BREAKS_OFF.search(one.heading):
         return ""

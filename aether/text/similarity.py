@@ -113,7 +113,8 @@ def fingerprints_contradict(a: Fingerprint, b: Fingerprint) -> bool:
     # "Never push without a review" says nothing of whether to push.
     if (a.conditional and _only_in(a, b)) or (b.conditional and _only_in(b, a)):
         return False
-    other_number = bool(a.numbers - b.numbers) and bool(b.numbers - a.numbers)
+    # The port of the API and that of the site are two values.
+    other_number = bool(a.numbers - b.numbers) and bool(b.numbers - a.numbers) and not _replaced(a, b)
     # What is forbidden twice is no contradiction, though "never delete" reads as "keep".
     opposed = _opposed(a, b) and not (_FORBIDS.match(a.plain) and _FORBIDS.match(b.plain))
     # "not 30" and "60" agree: two differences cancel.
@@ -324,6 +325,14 @@ def _only_in(a: Fingerprint, b: Fingerprint) -> bool:
     return bool(a.lacking) and a.lacking.isdisjoint(b.weights)
 
 
+def _replaced(a: Fingerprint, b: Fingerprint) -> bool:
+    """Return whether each of two statements has a word of its own, so that they are about two things."""
+    return all(
+        any(weight >= _CONTENT for term, weight in one.weights.items() if term not in other.weights)
+        for one, other in ((a, b), (b, a))
+    )
+
+
 def _other_names(a: Fingerprint, b: Fingerprint) -> bool:
     only_a = {name for name in a.names - b.names if name not in b.weights}
     only_b = {name for name in b.names - a.names if name not in a.weights}
@@ -352,6 +361,7 @@ _SCAN = lazy(
         |\b\d{4}-\d\d-\d\d\b
         |(?<![^\s(\[,;:])--?[A-Za-z][\w-]*
         |\#\d+\b
+        |(?<![\w-])[a-z][a-z0-9]{0,20}(?:-[a-z]{1,20}){0,3}-\d+\b(?![.-]?\d|%)
         |\b(?=[a-f]{0,64}\d)(?=\d{0,64}[a-f])[0-9a-f]{7,64}\b
         |\b[a-z](?:\+\+|\#)
         |\b\d+(?:\.\d+){2,}(?:[-+]?[a-z]\w*)?\b)
@@ -365,6 +375,7 @@ _SCAN = lazy(
     |(?P<comma>[,,、(])""",
     re.VERBOSE | re.IGNORECASE,
 )
+_YEAR = lazy(r"(?:19|20)\d\d")
 _FORBIDS = lazy(r"(?:please |and |also )*(?:never|do not|don['’]t|must not|no)\b")
 _IDENTIFIER = lazy(r"\w_\w|^_|[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]")
 _FILE_END = lazy(r"\.[A-Za-z]\w*$")
@@ -563,11 +574,12 @@ def _terms(part: _Part, names: set[str], numbers: set[str]) -> Iterator[tuple[st
     tokens = part.tokens
     for at, token in enumerate(tokens):
         before = tokens[at - 1] if at else _Token("", "")
-        if token.kind == "number" and before.text in LABELS:
+        after = tokens[at + 1] if at + 1 < len(tokens) else _Token("", "")
+        if token.kind == "number" and _labels(token, before, after):
             names.add(f"{before.text} {token.text}")
             yield f"{before.text} {token.text}", part.weight, 1
         elif token.kind == "number":
-            numbers.add(_scaled(token.text, tokens[at + 1].text if at + 1 < len(tokens) else ""))
+            numbers.add(_scaled(token.text, after.text))
         elif token.kind == "name":
             names.add(token.text)
             pieces = [stem(piece) for piece in words(token.text)] or [token.text]
@@ -578,6 +590,25 @@ def _terms(part: _Part, names: set[str], numbers: set[str]) -> Iterator[tuple[st
             if token.kind == "proper":
                 names.add(_term(token.text)[0])
             yield from _weighed(token.text, part.weight)
+
+
+def _labels(number: _Token, before: _Token, after: _Token) -> bool:
+    """Return whether `number` says which thing is meant ("node 1 restarts"), rather than how much or how many of it."""
+    if before.text in LABELS:
+        return True
+    if not number.text.isdecimal() or after.text in UNITS:
+        return False
+    if before.text in BEFORE_YEAR:
+        return _YEAR.fullmatch(number.text) is not None
+    # At the end it may be a value ("timeout 30"); before more words it belongs to the noun, unless a verb counts these.
+    if before.kind not in ("word", "proper") or not after.text:
+        return False
+    return before.text not in STOPWORDS and before.text not in AMOUNTS and not _counts(before.text)
+
+
+def _counts(verb: str) -> bool:
+    term, _ = _term(verb)
+    return term in _lexicon().light or term in _lexicon().empty
 
 
 def _weighed(word: str, weight: int) -> Iterator[tuple[str, int, int]]:
@@ -757,9 +788,14 @@ NUMBER_WORDS = {
     "twice": 2,
 }
 # A number after one of these is a name: phase 1 and phase 2 are two things, not two values of one.
+# A number after one of these is an amount.
+AMOUNTS = frozenset(
+    "most least exactly about around roughly approximately nearly almost maximum max minimum min under over within every per until höchstens mindestens genau".split()
+)
+BEFORE_YEAR = frozenset("of in for from since until im von".split())
 LABELS = frozenset(
     "phase step issue task ticket pr line section chapter rfc item bug story sprint milestone level stage part "
-    "option test case day week".split()
+    "option test case day week node host server shard replica partition zone region rack cluster tenant customer order invoice".split()
 )
 
 

@@ -223,7 +223,12 @@ def test_the_last_report_is_shown_from_its_first_sentences_on():
         ("It reads the newest one. Next, I will add the metric.", "It reads the newest one."),
         ("Yes, that is how it works.", ""),
         ("Yes, it does.", ""),
-        ("Good catch, there is one more.", ""),
+        ("Good catch.", ""),
+        ("Good catch, there is one more.", "Good catch, there is one more."),
+        ("OK to merge once the log is kept.", "OK to merge once the log is kept."),
+        ("Not safe: callers that retry lose data.", "Not safe: callers that retry lose data."),
+        ("No, it is not enough.", "No, it is not enough."),
+        ("The queue could be split, which would remove the lock.", ""),
         ("Now I understand the order of the sessions.", ""),
         ("Yeah, let me take stock of the whole list.", ""),
         ("Fixed.", ""),
@@ -266,10 +271,13 @@ def test_that_the_branch_is_ready_holds_until_something_else_happens():
 def test_a_task_in_progress_is_marked():
     plan = item("[in_progress] read `a.py`\n[pending] read `b.py`", "observation", day=5, role="plan")
 
-    steps = list(standing.next_steps([], [plan]))
-    assert [(line.text, line.note) for line in steps] == [
-        ("read `a.py`", "in progress"), ("read `b.py`", ""),
-    ]  # fmt: skip
+    def marks(*items):
+        return [(line.text, line.note) for line in standing.next_steps([], items)]
+
+    assert marks(plan, request("Read both.", 4)) == [("read `a.py`", "in progress"), ("read `b.py`", "")]
+    # What a report followed is more often done and not ticked off.
+    done = answer("Both are read, and their rows are in the list of all sessions.", day=6)
+    assert ("read `a.py`", "") in marks(done, plan, request("Read both.", 4))
 
 
 @rows(
@@ -480,13 +488,15 @@ def test_only_the_message_of_a_commit_after_the_newest_account_is_injected():
             conversation="c",
         )
 
-    now = answer("`load()` now reads the file without a cache.", day=5)
-    items = [commit("Keep a", 1), request("Drop it.", 2), changed(3), commit("Drop b", 4), now]
+    said = "`load()` now reads the file without a cache, because the cache was stale."
+    items = [commit("Keep a", 1), request("Drop it.", 2), changed(3), commit("Drop b", 4)]
 
-    assert injected(*items)[:2] == (["`load()` now reads the file without a cache."], [])
-    assert injected(*items, commit("Read c", 6))[0] == [
-        "`load()` now reads the file without a cache.", "1a2b3c4 Read c", "Added `c.py`, which reads it.",
+    assert injected(*items, answer(said, day=5))[:2] == ([said], [])
+    assert injected(*items, answer(said, day=5), commit("Read c", 6))[0] == [
+        said, "1a2b3c4 Read c", "Added `c.py`, which reads it.",
     ]  # fmt: skip
+    # One that only names the commit leaves the rest to it.
+    assert "1a2b3c4 Drop b" in injected(*items, answer("Committed as `1a2b3c4`.", day=5))[0]
 
 
 @rows(("kind", "shown"), [("pull", True), ("issues", False)])
@@ -495,9 +505,10 @@ def test_a_pull_request_before_the_newest_account_is_injected_by_its_address(kin
         f"https://example.org/{kind}/7\n\nAdd a reader\n\n- `load()` reads the newest session", "observation", day=2,
         role="commit", conversation="c",
     )  # fmt: skip
-    said = standing.reports(standing.accounts([answer("Added `a.py` to the page.", day=5), changed(3), made]))
+    report = "Added `a.py` to the page, because nothing else on it showed the newest session."
+    said = standing.reports(standing.accounts([answer(report, day=5), changed(3), made]))
 
-    assert [line.text for line in said["state"]] == ["Added `a.py` to the page."]
+    assert [line.text for line in said["state"]] == [report]
     assert [line.text for line in said["published"]] == (
         ["https://example.org/pull/7 Add a reader"] if shown else []
     )

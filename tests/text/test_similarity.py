@@ -125,6 +125,10 @@ def test_a_condition_is_no_part_of_what_it_limits():
         ("timeout 30", "timeout 60"),
         ("use v2 of the protocol", "use v3 of the protocol"),
         ("always squash commits", "never squash commits"),
+        ("Retry uploads 3 times", "Retry uploads 5 times"),
+        ("Use 4 spaces for the indent", "Use 2 spaces for the indent"),
+        ("Never use more than 4 workers", "Never use more than 8 workers"),
+        ("Limit the cache to 500 entries", "Limit the cache to 900 entries"),
     ],
 )
 def test_a_negation_or_another_number_contradicts(a, b):
@@ -138,9 +142,16 @@ def test_a_negation_or_another_number_contradicts(a, b):
         ("edit src/a.py and run the tests", "edit src/b.py and run the tests"),
         ("call read_file before commit", "call read_dir before commit"),
         ("numpy 1.26.4 is installed", "numpy 1.26.5 is installed"),
+        ("Never deploy to eu-1 on Fridays.", "Never deploy to eu-2 on Fridays."),
+        ("Deploy the site to eu-west-1", "Deploy the site to eu-west-2"),
+        ("Never restart node 1 during the day", "Never restart node 2 during the day"),
+        ("Never restart node 1", "Restart node 2"),
+        ("Robot 1 paints the doors", "Robot 2 paints the doors"),
+        ("Invoices of 2024 are locked", "Invoices of 2025 are locked"),
+        ("The API server listens on port 8080", "The admin server listens on port 8081"),
     ],
 )
-def test_other_paths_identifiers_and_versions_are_other_things(a, b):
+def test_other_paths_identifiers_numbers_and_versions_are_other_things(a, b):
     assert not same(a, b)
     assert not contradicts(a, b)
 

@@ -7,7 +7,6 @@ both hold, the newest is kept. The lines of each section are made in `sections`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -29,13 +28,18 @@ SHARED_AT = 0.5
 _TOPIC_WORD = lazy(r"[^\W_][\w./:+#-]*[\w+#]|[^\W_]")
 _URL = lazy(r"https?://[^\s)\]>]+")
 _NUMBER = lazy(r"\d+(?:[.,]\d+)*%?")
-# Kinds of checks, and a line that only says that they passed.
-_CHECKS = lazy(r"test|lint|build|vet|integration|e2e|unit|type|format|fmt|race")
-_ONLY_PASSED = lazy(
-    r"\W*(?:(?:all|the|full|unit|integration|e2e|existing|new|tests?|suite|ci|lint(?:ing|er|s)?|vet|build|format(?:ting)?|type ?checks?|checks?|`[^`]+`"
-    r"|and|are|is|now|still|pass(?:es|ed|ing)?|green|clean|succeed(?:s|ed)|no|0|issues?|errors?|warnings?|failures?|validation|verification|ok)(?:\W+|\Z))+",
-    re.IGNORECASE,
+# Kinds of checks, and the words of a line that only says that they passed.
+_CHECKS = lazy(
+    r"(?<![a-z])(?:py)?(test|lint|build|vet|integration|e2e|unit|type|format|fmt|race)(?:s|ing|ers?|ting)?(?![a-z])"
 )
+_PASSED = frozenset("pass passes passed passing green clean succeed succeeds succeeded ok".split())
+_OF_CHECKS = _PASSED | frozenset(
+    "all the full unit integration e2e existing new test tests suite ci lint linting linter vet build builds format formatting type types "
+    "check checks and are is now still".split()
+)
+_NO_FINDINGS = lazy(r"\b(?:no|0) (?:issues?|errors?|warnings?|failures?)\b")
+_CODE = lazy(r"`[^`]*`")
+_LETTERS = lazy(r"[^\W\d_]+|\d+")
 
 # 64 bits: two of some thousand lines are never alike by accident.
 _DIGEST_CHARS = 16
@@ -121,14 +125,16 @@ def rank(lines: Mapping[str, Sequence[Line]], shares: Mapping[str, Share]) -> li
     return [line for *_, line in sorted(numbered, key=lambda each: each[:3])]
 
 
-def without_shown_checks(lines: Sequence[Line]) -> list[Line]:
-    """Return `lines` without those that only report that checks passed which a command among them shows."""
-    ran = " ".join(line.text for line in lines if line.section == "commands" and line.text.startswith("Ran "))
-    shown = {*_CHECKS.findall(ran.casefold())}
+def without_shown_checks(lines: Sequence[Line], shown: Iterable[Line]) -> list[Line]:
+    """Return `lines` without those that only report that checks passed which a command that is `shown` says, too."""
+    ran = (line.text.casefold() for line in shown if line.section == "commands" and not line.note)
+    kinds = {kind for text in ran if text.startswith("ran ") for kind in _CHECKS.findall(text)}
 
     def is_shown(line: Line) -> bool:
-        named = {*_CHECKS.findall(line.text.casefold())}
-        return bool(named) and named <= shown and _ONLY_PASSED.fullmatch(line.text) is not None
+        said = line.text.casefold()
+        words = {*_LETTERS.findall(_NO_FINDINGS.sub(" ok ", _CODE.sub(" ", said)))}
+        named = {*_CHECKS.findall(said)}
+        return bool(named) and named <= kinds and words <= _OF_CHECKS and not words.isdisjoint(_PASSED)
 
     return [line for line in lines if line.section not in ("state", "results") or not is_shown(line)]
 

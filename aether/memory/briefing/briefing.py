@@ -134,7 +134,7 @@ def brief_lines(
     if news:
         moment = clock.stamp(clock.parse(since, where="since"))
         found = {section: [line for line in lines if line.at > moment] for section, lines in found.items()}
-    lines = said_once(without_shown_checks(rank(found, shares)))
+    lines = said_once(rank(found, shares))
     if whole:
         return _fitting(lines, occasion=occasion, now=now, count=count, budget=budget)
     first = [line for line in lines if line.section in _FIRST]
@@ -188,13 +188,21 @@ def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "", ses
 def _fitting(
     lines: Sequence[Line], *, occasion: str, now: datetime, count: Counter, budget: int
 ) -> list[Line]:
-    """Return the longest front of `lines` whose block keeps within its budget and the host's limit."""
+    """Return the longest front of `lines` whose block keeps within its budget and the host's limit.
 
-    def fits(number: int) -> bool:
-        text = _text(lines[:number], occasion=occasion, now=now)
-        return len(json.dumps(text)) <= MOST_CHARS and count(text) <= budget
+    What only reports that checks passed is left out if a command in it shows that.
+    """
 
-    return [*lines[: longest_front(len(lines), fits)]]
+    def front(some: Sequence[Line]) -> list[Line]:
+        def fits(number: int) -> bool:
+            text = _text(some[:number], occasion=occasion, now=now)
+            return len(json.dumps(text)) <= MOST_CHARS and count(text) <= budget
+
+        return [*some[: longest_front(len(some), fits)]]
+
+    kept = front(lines)
+    others = without_shown_checks(lines, kept)
+    return kept if len(others) == len(lines) else front(others)
 
 
 def _text(lines: Sequence[Line], *, occasion: str, now: datetime) -> str:

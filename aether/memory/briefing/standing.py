@@ -38,6 +38,7 @@ from aether.text.accounts import (
     is_aside,
     is_offer,
     is_option,
+    lasting,
     leads_in,
     left_open,
     names_defect,
@@ -45,6 +46,7 @@ from aether.text.accounts import (
     paragraphs,
     passes_soon,
     picks,
+    proposes,
     question_of,
     rate_change,
     reason_of,
@@ -76,6 +78,8 @@ MOST_ACCOUNTS = 60
 # An earlier account that as many edits and requests followed is history: most of it was changed since.
 MOST_STEPS = 15
 MOST_TASKS = 4
+# A report of fewer words leaves it to the commit before it to say what was changed.
+BARE_WORDS = 12
 LAST_PARAGRAPHS = 3
 # Older answers were refined or dropped since.
 MOST_ANSWERS = 2
@@ -83,14 +87,23 @@ MOST_ANSWERS = 2
 REASON_TURNS = 5
 
 _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
+_NUMBER = lazy(r"https://\S+/(?:pull|issues)/(\d+)")
 _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
 _EDIT = lazy(r"(?P<action>Changed|Reverted) (?P<path>.+?)(?: \((?P<number>\d+) edits\))?", re.DOTALL)
-# Of the other's words, or of one's own understanding: no answer.
+# A sentence about the other's words, or about one's own understanding or success: no answer.
 _ACKNOWLEDGES = lazy(
-    r"(?:(?:ah|oh|ok(?:ay)?|got it|great|good|interesting|fair|perfect|excellent|you're right|thanks)\b[^.]{0,40}[.!]|now i (?:have|see|understand)\b|i've successfully\b|(?:yes|yeah|sure),? let me\b|.*!\Z)",
+    r"(?:(?:ah|oh|ha|hmm|ok(?:ay)?|yes|yeah)\W+)?(?:got it|you're right|thanks|great|okay|(?:good|great|nice|interesting|fair|excellent) (?:catch|point|question|call|idea|thinking)s?)"
+    r"(?: (?:for|on|about) (?:\w+ ){0,3}\w+)?(?:\W+you're right)?\W*"
+    r"|now i (?:have|see|understand)\b.*|i've successfully\b.*|(?:yes|yeah|sure),? let me\b.*|.*!",
+    re.IGNORECASE | re.DOTALL,
+)
+# These answer though they suppose ("I would not merge it").
+_ANSWERS = lazy(r"(?:(?:short|honest|quick) answer|verdict|yes|no|not|i (?:would|wouldn't))\b", re.IGNORECASE)
+# Only the question says what such an answer means.
+_LEANS = lazy(
+    r"(?:(?:\w+,? )?|.*\bexactly )(?:exactly )?(?:that|this|these|those)(?:'s)?\b|\w+, it (?:is|does|was|did|has|should|can|will)(?:n't)?\W*\Z",
     re.IGNORECASE,
 )
-_LEANS = lazy(r"\b(?:that|this|these|those)\b|\A\w+,? it\b", re.IGNORECASE)
 _DENIES = lazy(r"(?:yes|no|not|neither|both)\b[^.]*\w", re.IGNORECASE)
 _SPAN = lazy(r"`([^`]+)`")
 _FILE = lazy(r"\w\.[A-Za-z]\w{0,4}\b(?!\()")
@@ -164,9 +177,8 @@ def accounts(items: Sequence[Item]) -> list[Account]:
                 later = bool(steps or found)
                 # What a review found before a commit, the commit may have repaired.
                 repaired = fixed or any(one.published for one in found)
-                left = tuple(
-                    one for one in said if not _is_over(one, touched, repaired=repaired, later=later)
-                )
+                kept = (one for one in said if not _is_over(one, touched, repaired=repaired, later=later))
+                left = tuple(one for one in (map(lasting, kept) if later else kept) if one.text)
                 found.append(Account(item, left, worked=False, reply=reply, steps=steps, asked=asked))
                 fixed = fixed or fixes_all(said)
             turned_down = False
@@ -375,6 +387,7 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
     if not any(one.worked for one in found):  # the work was done by commands, if any was
         found = [one._replace(worked=True) for one in found]
     newest = next((at for at in says if found[at].worked), says[0] if says else 0)
+    bare = bool(found) and len(found[newest].item["content"].split()) < BARE_WORDS
     room = SHARES[0]
     # In a short conversation each account has more room.
     most = max(SHARES[1], EARLIER_CHARS // max(1, sum(one.worked for one in found)))
@@ -384,7 +397,7 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
         if sections[at] == "answers" and at not in answered and not opening:
             continue
         lasts = account.worked and account.steps < MOST_STEPS
-        recent = lasts and not account.published
+        recent = lasts and (not account.published or (bare and at == newest + 1))
         said: list[str] = []
         if at == newest or (at < newest and account.published) or (recent and room > SHARES[0] // 2):
             # How an earlier one was checked was the state then.
@@ -425,29 +438,31 @@ def _section_of(account: Account) -> str:
 
 
 def _address(account: Account, said: Iterable[str]) -> list[str]:
-    """Return the address of a pull request, unless `said` has it or its number; commits are listed with the work tree."""
+    """Return the address of a pull request, unless `said` names it; commits are listed with the work tree."""
     title = account.paragraphs[0].text if account.published else ""
-    if not title.startswith("https:"):
+    number = _NUMBER.match(title)
+    if number is None:
         return []
-    named = re.compile(rf"(?:#|/pull/|/issues/){title.partition(' ')[0].rpartition('/')[2]}\b")
+    named = re.compile(
+        rf"(?:\bPR|\bpull request|\bMR|\bissue) ?#?{number[1]}\b|/(?:pull|issues)/{number[1]}\b",
+        re.IGNORECASE,
+    )
     return [] if any(map(named.search, said)) else [title]
 
 
 def _opening(account: Account) -> list[str]:
     """Return the first sentences of a final report, which often are its answer and name nothing ("No, it is not enough")."""
-    first = next((one for one in account.paragraphs[:1] if not one.entry), None)
+    first = next((one for one in account.paragraphs[:1] if not one.entry and not proposes(one)), None)
     if first is None or not _is_report(account.item) or first not in _of_now(account):
         return []
     text = ""
-    for sentence in dropwhile(_ACKNOWLEDGES.match, sentences(without_emphasis(first.text))):
+    for sentence in dropwhile(_ACKNOWLEDGES.fullmatch, sentences(without_emphasis(first.text))):
+        ahead = (
+            announces(sentence) or leads_in(sentence) or goes_on(sentence.rstrip(":")) or names_step(sentence)
+        )
+        ahead = ahead or (supposes(sentence) and not _ANSWERS.match(sentence))
         # "No duplication. There are two functions:" denies less than its start.
         denied = len(text.split()) < NAMELESS_WORDS and _DENIES.match(text)
-        ahead = (
-            announces(sentence)
-            or leads_in(sentence)
-            or goes_on(sentence.rstrip(":"))
-            or (text and names_step(sentence))
-        )
         if (
             ahead
             or sentence.endswith("?" if denied else ("?", ":"))
@@ -456,7 +471,7 @@ def _opening(account: Account) -> list[str]:
             break
         text = f"{text} {sentence}".lstrip()
     named = len(text.split()) >= NAMELESS_WORDS or _DENIES.match(text)
-    leans = len(text.split()) <= OPENING_WORDS and _LEANS.search(text)
+    leans = len(text.split()) <= OPENING_WORDS and _LEANS.match(text)
     return [text] if named and not leans else []
 
 
@@ -536,7 +551,9 @@ def _tasks(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line]:
     current, others = open_tasks(plan["content"])
     left = (text for text in [*current, *others] if not _is_fulfilled(text, passed))
     for text in islice(left, MOST_TASKS):
-        shown, note = whole(text) or text[:LINE_CHARS], IN_PROGRESS if text in current else ""
+        shown = whole(text) or text[:LINE_CHARS]
+        # After a report it is more often done and not ticked off.
+        note = IN_PROGRESS if text in current and under_way(items) else ""
         yield Line("next", shown, at, note, (str(plan.get("id", "")),), "machine")
 
 
