@@ -24,7 +24,7 @@ from aether.messages.content import as_json
 from aether.messages.convert import META
 from aether.messages.model import as_arguments
 from aether.messages.shell import is_notable, outcome_line, short_command
-from aether.messages.tool_calls import file_changes, shell_command
+from aether.messages.tool_calls import file_changes, is_refusal, shell_command
 from aether.text.classify import Kind, binding_kind, classify, is_reply, prose, states_choice
 from aether.text.identifiers import identifiers
 from aether.text.model_faults import model_fault
@@ -355,9 +355,12 @@ def _answered(speech: Sequence[Said]) -> set[tuple[int, str]]:
 def _lines(texts: Sequence[Said]) -> Iterator[tuple[Said, list[str]]]:
     """Yield each text with its lines that a form may hold; of tools those of work, without what they only read."""
     shown: dict[str, bool] = {}
+    refused = {one.call_id for one in texts if one.speaker == "tool_result" and is_refusal(one.text)} - {""}
     for one in texts:
         if one.protected:
             yield one, [one.text]
+        elif one.call_id in refused and one.speaker in _TOOLS:
+            yield one, []  # it was not done
         elif one.speaker == "tool_call":
             line, is_command = _call_line(one)
             shown[one.call_id] = is_command or (bool(line) and not _changes(one))

@@ -19,7 +19,7 @@ from aether.messages.content import as_json, encodable
 from aether.messages.convert import META, read
 from aether.messages.findings import warning
 from aether.messages.model import Message, as_object, as_text
-from aether.messages.tool_calls import answers_in
+from aether.messages.tool_calls import answers_in, words_of_refusal
 from aether.regular import sha256
 from aether.text.cleaning import clean, without_escapes
 from aether.text.regex import lazy
@@ -50,7 +50,8 @@ _MARKED = lazy(
 class Said(NamedTuple):
     """One text of a conversation, without what programs wrote around it.
 
-    What a person answered through a tool is theirs, a line for each question with its answer, and has a `call_id`.
+    What a person answered through a tool is theirs, a line for each question with its answer, and so are the words with
+    which they refused a call; these have a `call_id`.
     """
 
     at: int
@@ -268,6 +269,8 @@ def _texts(at: int, message: Message) -> Iterator[Said]:
             if answers:
                 by, text = "user", "\n".join(" ".join(one.split()) for one in answers)
             yield Said(at, by, text, block.tool, protected, block.call_id)
+            if by == "tool_result" and (words := words_of_refusal(text)):
+                yield Said(at, "user", words, block.tool, protected, block.call_id)
 
 
 def _as_json(value: Any, where: str, found: list[Finding]) -> Any:

@@ -233,6 +233,10 @@ def update(
         extra.setdefault("evidence", "person")
     if extra:
         updates["metadata"] = extra
+    if not updates:
+        raise click.UsageError(
+            "Nothing is given to change. Name --content, --type, --relevance, --protect or --metadata."
+        )
     place = ask.place()
     try:
         item = working.update_working_memory_item(item_id, updates, home=place)

@@ -170,7 +170,8 @@ class Group(Command, click.Group):
                 for name, group in groups.items()
                 if isinstance(group, click.Group) and args[0] in group.commands
             ]
-            near = verbs[:1] or get_close_matches(args[0], known, 1)
+            # "correct" is not "forget": at 0.6 it would be.
+            near = verbs[:1] or get_close_matches(args[0], known, 1, 0.7)
             meant = f" Did you mean {near[0]!r}?" if near else ""
             raise click.UsageError(f"No such command {args[0]!r}.{meant} Known: {', '.join(known)}.", ctx)
         return super().resolve_command(ctx, args)

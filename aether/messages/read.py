@@ -150,7 +150,9 @@ def _records(
         # A log of JSON that a power cut padded with NUL loses that line only.
         is_log = forced != "plain" and looks_like_json(decode_line(b"".join(head[:1]), first=True))
         if not is_log and any(b"\0" in line for line in head):
-            raise InvalidInput("it is binary data, and no text.", fix="Name a file of text.", where=where)
+            raise InvalidInput(
+                "it is binary data, and no text.", fix="Unpack it, or write it as UTF-8.", where=where
+            )
         if forced == "plain" or (forced is None and _is_plain(head, where)):
             yield from chat.paragraph_records(lines)
             return

@@ -45,6 +45,25 @@ def test_a_greeting_at_the_end_takes_no_room_from_a_fact():
     assert "weekend" not in points
 
 
+def test_a_refused_call_was_not_made_and_the_words_of_the_refusal_are_the_users():
+    words = "Never touch load.py, write a new module instead."
+    refusal = f"The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n{words}"
+    edit = {"file_path": "/repo/load.py", "old_string": "a", "new_string": "b"}
+    raws = [
+        {"role": "user", "content": "Make the import of the orders faster, please."},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "Edit", "input": edit}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": refusal, "is_error": True}]},
+        *({"role": "assistant", "content": f"The weather of day {at} was mild in the afternoon."} for at in range(9)),
+    ]  # fmt: skip
+    talk, _ = read_conversation({"id": "refused", "messages": raws}, where="refused")
+
+    for step in ("key_points", "summary"):
+        text = forms.text_of(forms.form(talk, step))
+        assert words in text, step
+        assert "Edit" not in text, step
+        assert "doesn't want to proceed" not in text, step
+
+
 def test_a_question_stays_with_its_answer():
     texts = [
         (

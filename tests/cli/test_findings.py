@@ -26,6 +26,7 @@ CLAUDE = {
 
 @rows(("line", "words"), [
     (["memry"], "Did you mean 'memory'? Known: init, demo"), (["search", "x"], "Did you mean 'memory search'?"), (["memory", "serch"], "Did you mean 'search'?"),
+    (["memory", "correct"], "No such command 'correct'. Known: add"), (["memory", "update", "wm_1"], "Nothing is given to change."),
     (["phase", "xyzzy"], "Known: start, complete"), (["snapshot", "tke"], "Known: "),
 ])  # fmt: skip
 def test_an_unknown_command_names_the_known_ones(capsys, line, words):
