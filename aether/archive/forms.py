@@ -24,7 +24,7 @@ from aether.messages.content import as_json
 from aether.messages.convert import META
 from aether.messages.model import as_arguments
 from aether.messages.shell import is_notable, outcome_line, short_command
-from aether.messages.tool_calls import file_changes, is_refusal, shell_command
+from aether.messages.tool_calls import file_changes, shell_command
 from aether.text.classify import Kind, binding_kind, classify, is_reply, prose, states_choice
 from aether.text.identifiers import identifiers
 from aether.text.model_faults import model_fault
@@ -318,7 +318,9 @@ def candidates(conversation: Conversation) -> list[Sentence]:
                 END_WORTH * (one.at in ends) + USER_WORTH * (one.speaker == "user") + LEAD_WORTH * (nth == 0)
             )
             answer = ANSWER_WORTH * ((one.at, text) in answered)
-            if one.speaker == "user" and one.call_id:  # what a person chose holds by itself
+            if (
+                one.speaker == "user" and one.call_id and not one.refused
+            ):  # what a person chose holds by itself
                 answer = BINDING_WORTH
             sentence = _sentence(len(found), one, text, must=must, bonus=answer, plain=text in plain)
             found.append(sentence)
@@ -355,7 +357,7 @@ def _answered(speech: Sequence[Said]) -> set[tuple[int, str]]:
 def _lines(texts: Sequence[Said]) -> Iterator[tuple[Said, list[str]]]:
     """Yield each text with its lines that a form may hold; of tools those of work, without what they only read."""
     shown: dict[str, bool] = {}
-    refused = {one.call_id for one in texts if one.speaker == "tool_result" and is_refusal(one.text)} - {""}
+    refused = {one.call_id for one in texts if one.refused} - {""}
     for one in texts:
         if one.protected:
             yield one, [one.text]
@@ -369,7 +371,7 @@ def _lines(texts: Sequence[Said]) -> Iterator[tuple[Said, list[str]]]:
             short = one.text if len(one.text) <= LINE_CHARS and "\n" not in one.text else ""
             line = short or outcome_line(one.text)
             yield one, [line] if line and shown.get(one.call_id, bool(short)) else []
-        elif one.call_id:
+        elif one.call_id and not one.refused:
             yield one, one.text.split("\n")
         else:
             yield one, sentences(one.text)

@@ -19,7 +19,7 @@ from aether.messages.content import as_json, encodable
 from aether.messages.convert import META, read
 from aether.messages.findings import warning
 from aether.messages.model import Message, as_object, as_text
-from aether.messages.tool_calls import answers_in, words_of_refusal
+from aether.messages.tool_calls import answers_in, is_refusal, words_of_refusal
 from aether.regular import sha256
 from aether.text.cleaning import clean, without_escapes
 from aether.text.regex import lazy
@@ -61,6 +61,8 @@ class Said(NamedTuple):
     tool: str = ""
     protected: bool = False
     call_id: str = ""
+    refused: bool = False
+    """Whether it is the refusal of a call, or the person's words in it."""
 
 
 class Source(TypedDict):
@@ -266,11 +268,12 @@ def _texts(at: int, message: Message) -> Iterator[Said]:
             by: Speaker = "tool_call" if block.kind == "call" else "tool_result"
             text = without_escapes(block.text).strip()
             answers = answers_in(text) if by == "tool_result" and not protected else []
+            refused = by == "tool_result" and block.is_error and is_refusal(text)
             if answers:
                 by, text = "user", "\n".join(" ".join(one.split()) for one in answers)
-            yield Said(at, by, text, block.tool, protected, block.call_id)
-            if by == "tool_result" and (words := words_of_refusal(text)):
-                yield Said(at, "user", words, block.tool, protected, block.call_id)
+            yield Said(at, by, text, block.tool, protected, block.call_id, refused)
+            if refused and (words := words_of_refusal(text)):
+                yield Said(at, "user", words, block.tool, protected, block.call_id, refused)
 
 
 def _as_json(value: Any, where: str, found: list[Finding]) -> Any:

@@ -58,10 +58,8 @@ _WAS_WRONG = lazy(
     needs=("bug", "problem", "issue", "failure", "error", "before", "old"),
 )
 # "Next", but no Next.js; "to do", but no TODO app.
-NEXT = r"next(?!\.?js\b|-(?:auth|intl|themes?)\b)"
-TO_DO = (
-    r"to[ -]?dos?\b(?! (?:list )?(?:apps?|applications?|pages?|components?|apis?|models?|demos?|examples?)\b)"
-)
+NEXT = r"next(?!\.?js\b|-(?!steps?\b|up\b)\w)"
+TO_DO = r"to[ -]?dos?(?: (?:list|items?))?(?=\W*\Z|\s*[:(—–.,#]|\s-\s| (?:next|later|now|before|after|for|in|on|still|by|manually)\b)"
 _NEXT_HEADING = lazy(
     rf"\b(?:{NEXT}(?: steps?)?|remaining|{TO_DO}|pending|follow[- ]?ups?|left|not (?:yet )?(?:done|covered|handled|implemented|tested)|outstanding|unresolved|when ready)\b"
     r"|\bstill (?:\w+ ){0,2}(?:open|missing|incomplete|undone)\b|^\W*open(?: (?:issues?|items?|points?|questions?|tasks?|work))?\W*\Z",
@@ -188,7 +186,8 @@ _DEFECT = lazy(
 # What is under way when it is said.
 # Of a branch as a whole, as a sentence of its own.
 _WAS_READY = lazy(
-    r"\W*(?:the |this )?(?:PR|pull request|branch|work(?:ing )?tree)(?: #?\d+)? (?:is (?:now )?(?:ready|clean|up to date)|now sits)\b",
+    r"\W*(?:the |this )?(?:PR|pull request|branch|work(?:ing )?tree)(?: #?\d+)? (?:is (?:now )?(?:ready(?: to merge| for (?:merge|review))?|clean|up to date)"
+    r"(?: (?:on|with|to) \S+)?|now sits on (?:top of )?\S+(?: at \S+)?)\W*",
     re.IGNORECASE,
 )
 _PASSES_SOON = lazy(
@@ -275,7 +274,7 @@ _ONLY_PLACE = lazy(
     r"(?:\w+ )?(?:file|path|function|method|location|located in|defined in)s?(?: \w+)?: *`[^`]+`(?: *\(lines? [\d, –-]+\))?\.?",
     re.IGNORECASE,
 )
-_LEADS_IN = lazy(r"based on (?:my|the|our) .*\bhere(?:'s|’s| is| are)\b[^:]*:?\s*", re.IGNORECASE)
+_LEADS_IN = lazy(r"based on (?:my|the|our) [^,;:]*, here(?:'s|’s| is| are)\b[^:;]*:?\s*", re.IGNORECASE)
 _CODE = lazy(r"`[^`]*`")
 # The agent speaks to itself: it looks around, understands, or announces.
 _NARRATES = lazy(
@@ -769,7 +768,7 @@ def leads_in(text: str) -> bool:
     >>> leads_in("Based on my search, here's where it is used."), leads_in("Based on the log, here's the lock: it moved.")
     (True, False)
     """
-    return bool(_LEADS_IN.fullmatch(text)) and len(sentences(text)) == 1
+    return len(text) <= LINE_CHARS and bool(_LEADS_IN.fullmatch(text)) and len(sentences(text)) == 1
 
 
 def goes_on(text: str) -> bool:
@@ -1000,12 +999,14 @@ def lasting(one: Paragraph) -> Paragraph:
 
     >>> lasting(Paragraph("Added `a.py`. The PR is ready for review.", "")).text, lasting(Paragraph("The branch is clean.", "")).text
     ('Added `a.py`.', '')
+    >>> lasting(Paragraph("The branch is ready except for the docs.", "")).text
+    'The branch is ready except for the docs.'
     """
     said = sentences(one.text)
     start, end = 0, len(said)
-    while start < end and _WAS_READY.match(said[start]):
+    while start < end and _WAS_READY.fullmatch(said[start]):
         start += 1
-    while start < end and _WAS_READY.match(said[end - 1]):
+    while start < end and _WAS_READY.fullmatch(said[end - 1]):
         end -= 1
     return one if end - start == len(said) else one._replace(text=" ".join(said[start:end]))
 

@@ -361,7 +361,8 @@ _SCAN = lazy(
         |\b\d{4}-\d\d-\d\d\b
         |(?<![^\s(\[,;:])--?[A-Za-z][\w-]*
         |\#\d+\b
-        |(?<![\w-])[a-z][a-z0-9]{0,20}(?:-[a-z]{1,20}){0,3}-\d+\b(?![.-]?\d|%)
+        |(?<![\w-])(?:[a-z]{1,20}-){0,3}(?:eu|us|ap|ca|sa|me|af|(?:north|south)?(?:east|west)|north|south|central
+            |node|host|server|shard|replica|zone|region|rack|cluster|db|web|prod|staging)-\d+\b
         |\b(?=[a-f]{0,64}\d)(?=\d{0,64}[a-f])[0-9a-f]{7,64}\b
         |\b[a-z](?:\+\+|\#)
         |\b\d+(?:\.\d+){2,}(?:[-+]?[a-z]\w*)?\b)
@@ -575,7 +576,7 @@ def _terms(part: _Part, names: set[str], numbers: set[str]) -> Iterator[tuple[st
     for at, token in enumerate(tokens):
         before = tokens[at - 1] if at else _Token("", "")
         after = tokens[at + 1] if at + 1 < len(tokens) else _Token("", "")
-        if token.kind == "number" and _labels(token, before, after):
+        if token.kind == "number" and _labels(tokens, at):
             names.add(f"{before.text} {token.text}")
             yield f"{before.text} {token.text}", part.weight, 1
         elif token.kind == "number":
@@ -592,23 +593,19 @@ def _terms(part: _Part, names: set[str], numbers: set[str]) -> Iterator[tuple[st
             yield from _weighed(token.text, part.weight)
 
 
-def _labels(number: _Token, before: _Token, after: _Token) -> bool:
-    """Return whether `number` says which thing is meant ("node 1 restarts"), rather than how much or how many of it."""
-    if before.text in LABELS:
+def _labels(tokens: Sequence[_Token], at: int) -> bool:
+    """Return whether the number at `at` says which thing is meant ("node 1"), rather than how much or how many of it."""
+    before = tokens[at - 1].text if at else ""
+    if before in LABELS:
         return True
-    if not number.text.isdecimal() or after.text in UNITS:
-        return False
-    if before.text in BEFORE_YEAR:
-        return _YEAR.fullmatch(number.text) is not None
-    # At the end it may be a value ("timeout 30"); before more words it belongs to the noun, unless a verb counts these.
-    if before.kind not in ("word", "proper") or not after.text:
-        return False
-    return before.text not in STOPWORDS and before.text not in AMOUNTS and not _counts(before.text)
-
-
-def _counts(verb: str) -> bool:
-    term, _ = _term(verb)
-    return term in _lexicon().light or term in _lexicon().empty
+    after = tokens[at + 1].text if at + 1 < len(tokens) else ""
+    is_amount = at > 1 and tokens[at - 2].text in AMOUNTS
+    return (
+        before in BEFORE_YEAR
+        and not is_amount
+        and bool(_YEAR.fullmatch(tokens[at].text))
+        and (not after or after in STOPWORDS)
+    )
 
 
 def _weighed(word: str, weight: int) -> Iterator[tuple[str, int, int]]:
@@ -788,11 +785,9 @@ NUMBER_WORDS = {
     "twice": 2,
 }
 # A number after one of these is a name: phase 1 and phase 2 are two things, not two values of one.
-# A number after one of these is an amount.
-AMOUNTS = frozenset(
-    "most least exactly about around roughly approximately nearly almost maximum max minimum min under over within every per until höchstens mindestens genau".split()
-)
-BEFORE_YEAR = frozenset("of in for from since until im von".split())
+# "Of 2000" after one of these is no year.
+AMOUNTS = frozenset("limit budget maximum minimum size chunk chunks batch batches timeout port total".split())
+BEFORE_YEAR = frozenset("of in since until im von".split())
 LABELS = frozenset(
     "phase step issue task ticket pr line section chapter rfc item bug story sprint milestone level stage part "
     "option test case day week node host server shard replica partition zone region rack cluster tenant customer order invoice".split()

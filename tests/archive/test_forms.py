@@ -46,7 +46,7 @@ def test_a_greeting_at_the_end_takes_no_room_from_a_fact():
 
 
 def test_a_refused_call_was_not_made_and_the_words_of_the_refusal_are_the_users():
-    words = "Never touch load.py, write a new module instead."
+    words = "Never touch load.py.\n\nWrite a new module instead."
     refusal = f"The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n{words}"
     edit = {"file_path": "/repo/load.py", "old_string": "a", "new_string": "b"}
     raws = [
@@ -57,11 +57,29 @@ def test_a_refused_call_was_not_made_and_the_words_of_the_refusal_are_the_users(
     ]  # fmt: skip
     talk, _ = read_conversation({"id": "refused", "messages": raws}, where="refused")
 
+    said_of = [one.text for one in forms.candidates(talk) if one.speaker == "user"]
+    assert said_of == [
+        "Make the import of the orders faster, please.",
+        "Never touch load.py.",
+        "Write a new module instead.",
+    ]
     for step in ("key_points", "summary"):
         text = forms.text_of(forms.form(talk, step))
-        assert words in text, step
+        assert all(one in text for one in words.split("\n\n")), step
         assert "Edit" not in text, step
         assert "doesn't want to proceed" not in text, step
+
+
+def test_an_output_that_speaks_of_a_refusal_is_none():
+    said_so = "✓ user rejected when banned\n12 passing (1s)"
+    raws = [
+        {"role": "user", "content": "Test the bans of users, please."},
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "Bash", "input": {"command": "npm test"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": said_so}]},
+    ]  # fmt: skip
+    talk, _ = read_conversation({"id": "tested", "messages": raws}, where="tested")
+
+    assert [one.text for one in forms.candidates(talk)][1:] == ["npm test", "12 passing (1s)"]
 
 
 def test_a_question_stays_with_its_answer():

@@ -548,6 +548,12 @@ def test_that_checks_passed_is_not_reported_beside_their_commands(said, shown):
 
     assert without_shown_checks([*found, *ran], ran) == [*(found if shown else []), *ran]
     assert without_shown_checks([*found, *ran], ran[2:]) == [*found, *ran]
+    failed = lines(
+        "commands",
+        "Ran `make test:integration`: 1 failed, 2 passed",
+        "Ran `go run lint/test/integration`: ok",
+    )
+    assert without_shown_checks([*found, *failed], failed) == [*found, *failed]
     old = [line._replace(note="before the last edit") for line in ran]
     assert without_shown_checks([*found, *old], old) == [*found, *old]
 

@@ -224,6 +224,8 @@ def test_the_last_report_is_shown_from_its_first_sentences_on():
         ("Yes, that is how it works.", ""),
         ("Yes, it does.", ""),
         ("Good catch.", ""),
+        ("Perfect. Understood.", ""),
+        ("This project uses SQLite alone.", "This project uses SQLite alone."),
         ("Good catch, there is one more.", "Good catch, there is one more."),
         ("OK to merge once the log is kept.", "OK to merge once the log is kept."),
         ("Not safe: callers that retry lose data.", "Not safe: callers that retry lose data."),
@@ -257,8 +259,8 @@ def test_a_question_is_shown_with_the_way_that_it_offers():
 
 def test_that_the_branch_is_ready_holds_until_something_else_happens():
     said = [
-        "PR #9 is ready for merge, with `a.py` in it.",
-        "The branch now sits on `main`, and all of `a.py` is in it.",
+        "PR #90 is ready for merge.",
+        "The branch now sits on top of `main` at `53a216b8`.",
         "Added `a.py`, which reads the newest session.",
     ]
     report = answer("\n\n".join(said), day=4)
@@ -300,7 +302,16 @@ def test_what_is_named_next_or_to_do_is_no_step(said, ahead):
 
 @rows(
     ("heading", "ahead"),
-    [("TODO app", False), ("Still to do", True), ("TODOs (1)", True), ("Next.js", False)],
+    [
+        ("TODO app", False),
+        ("Todo endpoints", False),
+        ("Next-gen list", False),
+        ("Next.js", False),
+        ("Still to do", True),
+        ("TODOs (1)", True),
+        ("TODO items", True),
+        ("Next-Steps", True),
+    ],
 )
 def test_below_a_heading_that_names_what_is_to_do_are_steps(heading, ahead):
     account = answer(f"Added `a.ts`.\n\n## {heading}\n\n- the list of `b.ts` in order")

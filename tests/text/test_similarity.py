@@ -129,6 +129,11 @@ def test_a_condition_is_no_part_of_what_it_limits():
         ("Use 4 spaces for the indent", "Use 2 spaces for the indent"),
         ("Never use more than 4 workers", "Never use more than 8 workers"),
         ("Limit the cache to 500 entries", "Limit the cache to 900 entries"),
+        ("always allow 3 retries per request", "always allow 5 retries per request"),
+        ("Always use port 8080 for the API", "Always use port 9090 for the API"),
+        ("Indent: 4 spaces, no tabs", "Indent: 2 spaces, no tabs"),
+        ("A budget of 2000 for each start", "A budget of 1000 for each start"),
+        ("Retry-3 is the policy of uploads", "Retry-5 is the policy of uploads"),
     ],
 )
 def test_a_negation_or_another_number_contradicts(a, b):
@@ -146,7 +151,7 @@ def test_a_negation_or_another_number_contradicts(a, b):
         ("Deploy the site to eu-west-1", "Deploy the site to eu-west-2"),
         ("Never restart node 1 during the day", "Never restart node 2 during the day"),
         ("Never restart node 1", "Restart node 2"),
-        ("Robot 1 paints the doors", "Robot 2 paints the doors"),
+        ("Shard 1 lives on host alpha", "Shard 2 lives on host beta"),
         ("Invoices of 2024 are locked", "Invoices of 2025 are locked"),
         ("The API server listens on port 8080", "The admin server listens on port 8081"),
     ],

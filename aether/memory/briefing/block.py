@@ -7,6 +7,7 @@ both hold, the newest is kept. The lines of each section are made in `sections`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -39,6 +40,8 @@ _OF_CHECKS = _PASSED | frozenset(
 )
 _NO_FINDINGS = lazy(r"\b(?:no|0) (?:issues?|errors?|warnings?|failures?)\b")
 _CODE = lazy(r"`[^`]*`")
+_RAN = lazy(r"ran `([^`]*)`(.*)", re.DOTALL)
+_FAILS = lazy(r"\b[1-9]\d* (?:failed|failures?|errors?)\b|\bfail\b")
 _LETTERS = lazy(r"[^\W\d_]+|\d+")
 
 # 64 bits: two of some thousand lines are never alike by accident.
@@ -127,8 +130,12 @@ def rank(lines: Mapping[str, Sequence[Line]], shares: Mapping[str, Share]) -> li
 
 def without_shown_checks(lines: Sequence[Line], shown: Iterable[Line]) -> list[Line]:
     """Return `lines` without those that only report that checks passed which a command that is `shown` says, too."""
-    ran = (line.text.casefold() for line in shown if line.section == "commands" and not line.note)
-    kinds = {kind for text in ran if text.startswith("ran ") for kind in _CHECKS.findall(text)}
+    ran = [line.text.casefold() for line in shown if line.section == "commands" and not line.note]
+    passed = [run[1] for text in ran if (run := _RAN.match(text)) and not _FAILS.search(run[2])]
+    # What a path names was not what was run.
+    kinds = {
+        kind for run in passed for word in run.split() if "/" not in word for kind in _CHECKS.findall(word)
+    }
 
     def is_shown(line: Line) -> bool:
         said = line.text.casefold()

@@ -542,7 +542,7 @@ _IN_TREE = lazy(
 )
 # What these did is done outside of the conversation; a directory `release` is only handled, or part of a path.
 _PUBLISHES = lazy(
-    r"(?!(?:git|tar|zip|unzip)\s)(?:.*[\s/:.])?(?:(?:publish|deploy|upload)\b|release(?![\w/]))|gh (?:pr merge|workflow run)\b|docker push|(?:kubectl|terraform|pulumi) (?:apply|up|rollout|set image)\b"
+    r"(?!(?:git|tar|zip|unzip)\s)(?:.*[\s/:.])?(?:publish|deploy|release|upload)(?![\w/])|gh (?:pr merge|workflow run)\b|docker push|(?:kubectl|terraform|pulumi) (?:apply|up|rollout (?:restart|undo)|set image)\b"
     r"|helm (?:upgrade|install)\b|\S+ (?:.* )?(?:--prod\b|upgrade head\b)|git push\b.* --tags\b"
 )
 _FORMATS = lazy(r"(?:\S+ ){0,2}(?:\w*fmt|format|prettier|black|isort)\b(?!.*\bcheck\b)")

@@ -92,16 +92,18 @@ _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
 _EDIT = lazy(r"(?P<action>Changed|Reverted) (?P<path>.+?)(?: \((?P<number>\d+) edits\))?", re.DOTALL)
 # A sentence about the other's words, or about one's own understanding or success: no answer.
 _ACKNOWLEDGES = lazy(
-    r"(?:(?:ah|oh|ha|hmm|ok(?:ay)?|yes|yeah)\W+)?(?:got it|you're right|thanks|great|okay|(?:good|great|nice|interesting|fair|excellent) (?:catch|point|question|call|idea|thinking)s?)"
+    r"(?:(?:ah|oh|ha|hmm|ok(?:ay)?|yes|yeah)\W+)?(?:got it|you(?:'re| are)(?: \w+)? right|thank(?:s| you)|understood|makes sense|fair enough"
+    r"|(?:ok(?:ay)?|good|great|nice|interesting|fair|perfect|excellent)(?: (?:catch|point|question|call|idea|thinking)s?)?)"
     r"(?: (?:for|on|about) (?:\w+ ){0,3}\w+)?(?:\W+you're right)?\W*"
-    r"|now i (?:have|see|understand)\b.*|i've successfully\b.*|(?:yes|yeah|sure),? let me\b.*|.*!",
+    r"|now i (?:have|see|understand)\b.*|i've successfully\b.*|(?:yes|yeah|sure),? let me\b.*|(?!.*\b(?:no|not|never|don't)\b).{0,60}!",
     re.IGNORECASE | re.DOTALL,
 )
 # These answer though they suppose ("I would not merge it").
 _ANSWERS = lazy(r"(?:(?:short|honest|quick) answer|verdict|yes|no|not|i (?:would|wouldn't))\b", re.IGNORECASE)
 # Only the question says what such an answer means.
 _LEANS = lazy(
-    r"(?:(?:\w+,? )?|.*\bexactly )(?:exactly )?(?:that|this|these|those)(?:'s)?\b|\w+, it (?:is|does|was|did|has|should|can|will)(?:n't)?\W*\Z",
+    r"(?:\w+, )?(?:exactly )?(?:that|this|these|those)(?:'s\b|\W*\Z| (?:is|are|was|were|works?|does|did|has|should|can|will)\b)"
+    r"|.*\bexactly (?:that|this)\b|\w+, it (?:is|does|was|did|has|should|can|will)(?:n't)?\W*\Z",
     re.IGNORECASE,
 )
 _DENIES = lazy(r"(?:yes|no|not|neither|both)\b[^.]*\w", re.IGNORECASE)
@@ -444,7 +446,7 @@ def _address(account: Account, said: Iterable[str]) -> list[str]:
     if number is None:
         return []
     named = re.compile(
-        rf"(?:\bPR|\bpull request|\bMR|\bissue) ?#?{number[1]}\b|/(?:pull|issues)/{number[1]}\b",
+        rf"\b(?:PR|pull request|MR|issue)s?\W{{0,3}}{number[1]}\b|/(?:pull|issues)/{number[1]}\b",
         re.IGNORECASE,
     )
     return [] if any(map(named.search, said)) else [title]
