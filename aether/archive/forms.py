@@ -318,9 +318,7 @@ def candidates(conversation: Conversation) -> list[Sentence]:
                 END_WORTH * (one.at in ends) + USER_WORTH * (one.speaker == "user") + LEAD_WORTH * (nth == 0)
             )
             answer = ANSWER_WORTH * ((one.at, text) in answered)
-            if (
-                one.speaker == "user" and one.call_id and not one.refused
-            ):  # what a person chose holds by itself
+            if one.is_choice:  # it holds by itself
                 answer = BINDING_WORTH
             sentence = _sentence(len(found), one, text, must=must, bonus=answer, plain=text in plain)
             found.append(sentence)
@@ -371,7 +369,7 @@ def _lines(texts: Sequence[Said]) -> Iterator[tuple[Said, list[str]]]:
             short = one.text if len(one.text) <= LINE_CHARS and "\n" not in one.text else ""
             line = short or outcome_line(one.text)
             yield one, [line] if line and shown.get(one.call_id, bool(short)) else []
-        elif one.call_id and not one.refused:
+        elif one.is_choice:
             yield one, one.text.split("\n")
         else:
             yield one, sentences(one.text)

@@ -64,6 +64,11 @@ class Said(NamedTuple):
     refused: bool = False
     """Whether it is the refusal of a call, or the person's words in it."""
 
+    @property
+    def is_choice(self) -> bool:
+        """Return whether it is what a person answered through a tool."""
+        return self.speaker == "user" and bool(self.call_id) and not self.refused
+
 
 class Source(TypedDict):
     """Where an archived conversation came from."""

@@ -33,7 +33,7 @@ from aether.text.classify import classify, is_of_task, without_lead_in
 from aether.text.cleaning import without_injected
 from aether.text.regex import lazy
 from aether.text.similarity import Index, fingerprint, implied_by, index, opposites, supporting
-from aether.text.words import sentences, words
+from aether.text.words import CODE_SPAN, sentences, words
 from aether.types import Change, JsonObject, Link, Patch, Pattern
 
 MakeId = Callable[[str], str]
@@ -65,7 +65,6 @@ _FOR_NOW = lazy(
     r"\b(?:for now|for the moment|this time|this once|not yet|today|in this (?:session|turn|pr|pull request|commit|change|branch|step|case))\b",
     re.IGNORECASE,
 )
-_SPAN = lazy(r"`[^`]*`")
 _RUN = lazy(r"(?:Ran )?`[^`]*`(?: \(\d+ runs\))?(?::| failed\b)")
 # A longer entry is data.
 MAX_SENTENCES = 40
@@ -501,7 +500,7 @@ def may_last(text: str, type: str) -> bool:
     """
     if type in WORK_TYPES or _ASKED.match(text) or _FOR_NOW.search(text):
         return False
-    if not any(words(_SPAN.sub("", text))) or (type not in _TYPE_OF and _RUN.match(text)):
+    if not any(words(CODE_SPAN.sub("", text))) or (type not in _TYPE_OF and _RUN.match(text)):
         return False
     kind = classify(text)
     return kind != "chatter" and (type in _TYPE_OF or kind not in _PASSING_KINDS)

@@ -12,7 +12,7 @@ from itertools import groupby
 
 from aether.text.cleaning import without_emphasis
 from aether.text.regex import lazy
-from aether.text.words import FENCED, sentences
+from aether.text.words import CODE_SPAN, FENCED, sentences
 from aether.tuples import NamedTuple
 
 # Characters of one line: a longer paragraph is shown by its first whole sentences.
@@ -111,7 +111,7 @@ _STEP = lazy(
     rf"^\W*(?:(?:the )?{NEXT}(?: steps?| up)?\W*[:,—–-]|next,? (?:i|we)(?:'ll| will|'m going to| am going to|'re going to)\b"
     r"|(?:remaining|still (?:open|to do|missing|left)|to ?do|left to do|pending|not (?:yet )?done)\W*[:—–-])(?!\W*(?:nothing|none|n/a|-)\b)",
     re.IGNORECASE,
-    needs=("next", "remaining", "still", "todo", "to do", "to-do", "pending", "done"),
+    needs=("next", "remaining", "still", "todo", "to do", "pending", "done"),
 )
 _SUPPOSES = lazy(
     r"^\W*you (?:can|should)|\b(?:(?:this|that|it|you|we|i|there|they|which|one|each|fix|\w+s) (?:would|could|might|may)|maybe|perhaps|should (?:i|we)|if you|you(?:'d| could| may)|i'd|let me|i'll|i will|let's|want me|want to|options?|alternatively|consider|recommend|suggest\w*|my take|"
@@ -183,13 +183,14 @@ _DEFECT = lazy(
         *"broken wrong incorrect unsafe".split(),
     ),
 )
-# What is under way when it is said.
 # Of a branch as a whole, as a sentence of its own.
 _WAS_READY = lazy(
     r"\W*(?:the |this )?(?:PR|pull request|branch|work(?:ing )?tree)(?: #?\d+)? (?:is (?:now )?(?:ready(?: to merge| for (?:merge|review))?|clean|up to date)"
     r"(?: (?:on|with|to) \S+)?|now sits on (?:top of )?\S+(?: at \S+)?)\W*",
     re.IGNORECASE,
+    needs=("ready", "clean", "up to date", "now sits"),
 )
+# What is under way when it is said.
 _PASSES_SOON = lazy(
     r"\bETA\b|\b(?:expected|expects?|should|will)(?: to)?(?: be)? (?:finish|complet\w+)|\b(?:still|currently|now) (?:running|building|waiting)\b"
     r"|\b(?:am|'m) (?:\w+ )?(?:running|waiting)\b|(?:^|[:,;–—-] ?|\b(?:still|now|am|'m) )waiting (?:on|for)\b|\brunning in (?:parallel|the background)\b|\bin flight\b"
@@ -275,7 +276,6 @@ _ONLY_PLACE = lazy(
     re.IGNORECASE,
 )
 _LEADS_IN = lazy(r"based on (?:my|the|our) [^,;:]*, here(?:'s|’s| is| are)\b[^:;]*:?\s*", re.IGNORECASE)
-_CODE = lazy(r"`[^`]*`")
 # The agent speaks to itself: it looks around, understands, or announces.
 _NARRATES = lazy(
     r"^\W*(?:now |so |ok(?:ay)?\W+|good\W+|great\W+|perfect\W+|next,? |then |first,? |and )*(?:let me|let's|i'll|i will|i'm going to|looking|checking|wait|hmm|interesting|(?<=now )\w+ing\b"
@@ -867,13 +867,13 @@ def claims(said: Sequence[Paragraph], room: int) -> list[str]:
         if is_offer(one) or (asking and (OPTION.match(plain) or _RECOMMENDS.match(plain))):
             continue  # one of the options of the question at its end
         text = reported(one, LINE_CHARS)
-        if not _CODE.sub("", text).strip(" .,;-") or not (
+        if not CODE_SPAN.sub("", text).strip(" .,;-") or not (
             _NAMES.search(text)
             or _DID.match(text)
             or any(len(one.split()) >= NAMELESS_WORDS for one in sentences(text))
         ):
             continue
-        if _CHECKED.match(text) and not _RESULT.search(_CODE.sub("", text)):
+        if _CHECKED.match(text) and not _RESULT.search(CODE_SPAN.sub("", text)):
             continue  # what was run, without how it came out
         if text and not _TICKED.match(text) and (value := rate(text)) >= LEAST_RATE:
             rated.append((value - at / 50, at, text))
@@ -927,7 +927,7 @@ def _openings(said: Sequence[Paragraph], chosen: Collection[int]) -> Iterator[tu
     headings = {said[at].heading for at in chosen}
     for at, one in enumerate(said):
         opens = not one.entry and one.text.rstrip("*_ ").endswith(":") and one.text.rstrip(":*_ ") in headings
-        if not opens or at in chosen or HEADING.fullmatch(_CODE.sub("x", one.text)):
+        if not opens or at in chosen or HEADING.fullmatch(CODE_SPAN.sub("x", one.text)):
             continue
         for text in sentences(without_emphasis(one.text).strip())[-1:]:
             if len(text.split()) >= NAMELESS_WORDS and _NAMES.search(text) and not supposes(text):
@@ -1002,6 +1002,8 @@ def lasting(one: Paragraph) -> Paragraph:
     >>> lasting(Paragraph("The branch is ready except for the docs.", "")).text
     'The branch is ready except for the docs.'
     """
+    if not _WAS_READY.search(one.text):  # nearly always: the sentences need not be found
+        return one
     said = sentences(one.text)
     start, end = 0, len(said)
     while start < end and _WAS_READY.fullmatch(said[start]):
@@ -1043,7 +1045,7 @@ def _recommends(said: str) -> bool:
 def _puts_off(one: Paragraph) -> bool:
     if one.entry and _BREAKS_OFF.search(one.heading):
         return False
-    return bool(_PUT_OFF.search(_CODE.sub("``", one.text)))
+    return bool(_PUT_OFF.search(CODE_SPAN.sub("``", one.text)))
 
 
 def left_open(said: Sequence[Paragraph]) -> list[str]:
@@ -1064,10 +1066,11 @@ def reported(one: Paragraph, most: int) -> str:
         return ""
     if not one.entry and one.text[:1].islower():
         return ""  # the rest of a sentence before a block of code
-    if _ONLY_PLACE.fullmatch(without_emphasis(one.text)) or leads_in(one.text):
+    plain = without_emphasis(one.text)
+    if _ONLY_PLACE.fullmatch(plain) or leads_in(one.text):
         return ""
     kept: list[str] = []
-    for sentence in _that_fit(without_emphasis(one.text), most):
+    for sentence in _that_fit(plain, most):
         too_long = sum(map(len, kept)) + len(kept) + len(sentence) > most
         if too_long or sentence.rstrip("*_ )").endswith("?") or _SUPPOSES.search(sentence.replace("’", "'")):
             break
@@ -1080,11 +1083,7 @@ def reported(one: Paragraph, most: int) -> str:
     text = " ".join(kept)
     if text.endswith(":") and (len(text.split()) < OPENING_WORDS or not _CHANGED.search(text) or "?" in text):
         return ""  # the opening of a list says nothing without it
-    return (
-        text
-        if len(text.split()) >= LEAST_WORDS and text in " ".join(without_emphasis(one.text).split())
-        else ""
-    )
+    return text if len(text.split()) >= LEAST_WORDS and text in " ".join(plain.split()) else ""
 
 
 def _that_fit(text: str, most: int) -> list[str]:

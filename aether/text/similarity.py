@@ -575,12 +575,12 @@ def _terms(part: _Part, names: set[str], numbers: set[str]) -> Iterator[tuple[st
     tokens = part.tokens
     for at, token in enumerate(tokens):
         before = tokens[at - 1] if at else _Token("", "")
-        after = tokens[at + 1] if at + 1 < len(tokens) else _Token("", "")
-        if token.kind == "number" and _labels(tokens, at):
+        after = tokens[at + 1].text if at + 1 < len(tokens) else ""
+        if token.kind == "number" and (before.text in LABELS or _is_year(tokens, at, after)):
             names.add(f"{before.text} {token.text}")
             yield f"{before.text} {token.text}", part.weight, 1
         elif token.kind == "number":
-            numbers.add(_scaled(token.text, after.text))
+            numbers.add(_scaled(token.text, after))
         elif token.kind == "name":
             names.add(token.text)
             pieces = [stem(piece) for piece in words(token.text)] or [token.text]
@@ -593,19 +593,11 @@ def _terms(part: _Part, names: set[str], numbers: set[str]) -> Iterator[tuple[st
             yield from _weighed(token.text, part.weight)
 
 
-def _labels(tokens: Sequence[_Token], at: int) -> bool:
-    """Return whether the number at `at` says which thing is meant ("node 1"), rather than how much or how many of it."""
-    before = tokens[at - 1].text if at else ""
-    if before in LABELS:
-        return True
-    after = tokens[at + 1].text if at + 1 < len(tokens) else ""
+def _is_year(tokens: Sequence[_Token], at: int, after: str) -> bool:
+    """Return whether the number at `at` is a year ("invoices of 2024 are locked"), before the text `after`, and no amount."""
     is_amount = at > 1 and tokens[at - 2].text in AMOUNTS
-    return (
-        before in BEFORE_YEAR
-        and not is_amount
-        and bool(_YEAR.fullmatch(tokens[at].text))
-        and (not after or after in STOPWORDS)
-    )
+    follows = at > 0 and tokens[at - 1].text in BEFORE_YEAR and not is_amount
+    return follows and bool(_YEAR.fullmatch(tokens[at].text)) and (not after or after in STOPWORDS)
 
 
 def _weighed(word: str, weight: int) -> Iterator[tuple[str, int, int]]:
@@ -784,10 +776,10 @@ NUMBER_WORDS = {
     "hundred": 100,
     "twice": 2,
 }
-# A number after one of these is a name: phase 1 and phase 2 are two things, not two values of one.
 # "Of 2000" after one of these is no year.
 AMOUNTS = frozenset("limit budget maximum minimum size chunk chunks batch batches timeout port total".split())
 BEFORE_YEAR = frozenset("of in since until im von".split())
+# A number after one of these is a name: phase 1 and phase 2 are two things, not two values of one.
 LABELS = frozenset(
     "phase step issue task ticket pr line section chapter rfc item bug story sprint milestone level stage part "
     "option test case day week node host server shard replica partition zone region rack cluster tenant customer order invoice".split()

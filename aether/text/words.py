@@ -393,6 +393,7 @@ def with_synonyms(said: QueryTerms) -> tuple[QueryTerms, dict[str, str]]:
 WRAPPED_LINE_CHARS = 50
 
 _FENCE = lazy(r"^\s*(?:```|~~~)")
+CODE_SPAN = lazy(r"`[^`]*`")
 # A block between fences; one that is not closed goes on to the end.
 FENCED = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL, needs=("```", "~~~"))
 _OWN_LINE = lazy(r"\s*(?:[-*+•>#|$]|\d{1,3}[.)]\s|[A-Z][\w ]{0,30}:\s|\S+:\d+)")

@@ -243,13 +243,17 @@ def test_of_the_opening_of_the_last_report_what_answers_is_shown(opening, shown)
     assert state[:-1] == ([shown] if shown else [])
 
 
+def ahead_of(*items):
+    """Return the next steps after the `items` of one conversation, the newest first."""
+    return [line.text for line in standing.next_steps(standing.accounts(items), items)]
+
+
 def test_a_question_is_shown_with_the_way_that_it_offers():
     way, then = "I could share a `fetch()` helper.", "That is little work."
     ask = "Would you prefer the common logic in one place?"
 
     def asked(*said):
-        account = answer(f"Both functions in `a.py` are small.\n\n{' '.join(said)}")
-        return [line.text for line in standing.next_steps(standing.accounts([account]), [account])]
+        return ahead_of(answer(f"Both functions in `a.py` are small.\n\n{' '.join(said)}"))
 
     assert asked(way, ask) == [f"{way} {ask}"]
     assert asked(way, then, ask) == [f"{way} {then} {ask}"]
@@ -294,8 +298,7 @@ def test_a_task_in_progress_is_marked():
     ],
 )
 def test_what_is_named_next_or_to_do_is_no_step(said, ahead):
-    account = answer(f"Added `a.ts`, which keeps the list.\n\n{said}")
-    shown = [line.text for line in standing.next_steps(standing.accounts([account]), [account])]
+    shown = ahead_of(answer(f"Added `a.ts`, which keeps the list.\n\n{said}"))
 
     assert shown == ([said] if ahead else [])
 
@@ -314,8 +317,7 @@ def test_what_is_named_next_or_to_do_is_no_step(said, ahead):
     ],
 )
 def test_below_a_heading_that_names_what_is_to_do_are_steps(heading, ahead):
-    account = answer(f"Added `a.ts`.\n\n## {heading}\n\n- the list of `b.ts` in order")
-    shown = [line.text for line in standing.next_steps(standing.accounts([account]), [account])]
+    shown = ahead_of(answer(f"Added `a.ts`.\n\n## {heading}\n\n- the list of `b.ts` in order"))
 
     assert shown == (["the list of `b.ts` in order"] if ahead else [])
 
@@ -398,11 +400,8 @@ def test_what_an_unfinished_turn_announced_is_no_next_step_after_a_command():
     )
     ran = item("Ran `make test`: 4 passed", "command", day=6, conversation="c")
 
-    def ahead(*items):
-        return [line.text for line in standing.next_steps(standing.accounts(items), items)]
-
-    assert ahead(cut, asked) == ["I need to fix the dates in `a.py`."]
-    assert ahead(ran, cut, asked) == []
+    assert ahead_of(cut, asked) == ["I need to fix the dates in `a.py`."]
+    assert ahead_of(ran, cut, asked) == []
 
 
 def test_why_something_was_edited_is_shown_of_the_last_turns():

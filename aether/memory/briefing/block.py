@@ -17,7 +17,7 @@ from aether.errors import InvalidInput
 from aether.regular import sha256
 from aether.text.cleaning import without_emphasis, without_injected
 from aether.text.regex import lazy
-from aether.text.words import STOPWORDS
+from aether.text.words import CODE_SPAN, STOPWORDS
 from aether.tuples import NamedTuple
 
 # A day this long ago is followed by its age.
@@ -39,7 +39,6 @@ _OF_CHECKS = _PASSED | frozenset(
     "check checks and are is now still".split()
 )
 _NO_FINDINGS = lazy(r"\b(?:no|0) (?:issues?|errors?|warnings?|failures?)\b")
-_CODE = lazy(r"`[^`]*`")
 _RAN = lazy(r"ran `([^`]*)`(.*)", re.DOTALL)
 _FAILS = lazy(r"\b[1-9]\d* (?:failed|failures?|errors?)\b|\bfail\b")
 _LETTERS = lazy(r"[^\W\d_]+|\d+")
@@ -139,7 +138,7 @@ def without_shown_checks(lines: Sequence[Line], shown: Iterable[Line]) -> list[L
 
     def is_shown(line: Line) -> bool:
         said = line.text.casefold()
-        words = {*_LETTERS.findall(_NO_FINDINGS.sub(" ok ", _CODE.sub(" ", said)))}
+        words = {*_LETTERS.findall(_NO_FINDINGS.sub(" ok ", CODE_SPAN.sub(" ", said)))}
         named = {*_CHECKS.findall(said)}
         return bool(named) and named <= kinds and words <= _OF_CHECKS and not words.isdisjoint(_PASSED)
 

@@ -40,7 +40,7 @@ from aether.text.accounts import announces, asks_back, refuses, whole
 from aether.text.cleaning import SUMMARY_HEAD
 from aether.text.endings import Ending, endings
 from aether.text.regex import lazy
-from aether.text.words import pluralize, sentences, stems
+from aether.text.words import CODE_SPAN, pluralize, sentences, stems
 from aether.tuples import NamedTuple
 from aether.types import Item
 
@@ -775,7 +775,6 @@ POINTS_BACK = lazy(
     re.IGNORECASE,
 )
 _ENTRY_BREAK = lazy(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
-_CODE = lazy(r"`[^`]*`")
 _MARKUP = lazy(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
 # A single act: with it the work goes on, and nothing is decided for later.
 _ERRAND = lazy(
@@ -1165,7 +1164,7 @@ def problems(items: Sequence[Item]) -> Iterator[Line]:
         over = known is not None and (again or whole or not _checks_in(known.parts) or _is_probe(known.parts))
         if kind == "blocker":  # solved if it names no trouble, or a later end shares its topic
             mine = topic_words(content)
-            over = not _TROUBLE.search(_CODE.sub("", content))
+            over = not _TROUBLE.search(CODE_SPAN.sub("", content))
             over = over or any(len(mine & end) >= RESOLVED_SHARE * len(mine) for end in ends)
         text = format_failure(known) if known else one_line(content, TEXT_CHARS)
         if text and not over:

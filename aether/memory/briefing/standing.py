@@ -87,7 +87,6 @@ MOST_ANSWERS = 2
 REASON_TURNS = 5
 
 _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
-_NUMBER = lazy(r"https://\S+/(?:pull|issues)/(\d+)")
 _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
 _EDIT = lazy(r"(?P<action>Changed|Reverted) (?P<path>.+?)(?: \((?P<number>\d+) edits\))?", re.DOTALL)
 # A sentence about the other's words, or about one's own understanding or success: no answer.
@@ -442,11 +441,11 @@ def _section_of(account: Account) -> str:
 def _address(account: Account, said: Iterable[str]) -> list[str]:
     """Return the address of a pull request, unless `said` names it; commits are listed with the work tree."""
     title = account.paragraphs[0].text if account.published else ""
-    number = _NUMBER.match(title)
-    if number is None:
+    link = _COMMIT_NAME.match(title)
+    if not (link and link[3]):
         return []
     named = re.compile(
-        rf"\b(?:PR|pull request|MR|issue)s?\W{{0,3}}{number[1]}\b|/(?:pull|issues)/{number[1]}\b",
+        rf"\b(?:PR|pull request|MR|issue)s?\W{{0,3}}{link[3]}\b|/(?:pull|issues)/{link[3]}\b",
         re.IGNORECASE,
     )
     return [] if any(map(named.search, said)) else [title]
@@ -459,22 +458,22 @@ def _opening(account: Account) -> list[str]:
         return []
     text = ""
     for sentence in dropwhile(_ACKNOWLEDGES.fullmatch, sentences(without_emphasis(first.text))):
-        ahead = (
-            announces(sentence) or leads_in(sentence) or goes_on(sentence.rstrip(":")) or names_step(sentence)
-        )
-        ahead = ahead or (supposes(sentence) and not _ANSWERS.match(sentence))
         # "No duplication. There are two functions:" denies less than its start.
         denied = len(text.split()) < NAMELESS_WORDS and _DENIES.match(text)
-        if (
-            ahead
-            or sentence.endswith("?" if denied else ("?", ":"))
-            or len(text) + len(sentence) >= LINE_CHARS
-        ):
+        ends = sentence.endswith("?" if denied else ("?", ":"))
+        if ends or _is_ahead_of(sentence) or len(text) + len(sentence) >= LINE_CHARS:
             break
         text = f"{text} {sentence}".lstrip()
     named = len(text.split()) >= NAMELESS_WORDS or _DENIES.match(text)
     leans = len(text.split()) <= OPENING_WORDS and _LEANS.match(text)
     return [text] if named and not leans else []
+
+
+def _is_ahead_of(sentence: str) -> bool:
+    """Return whether a sentence at the start of a report announces, proposes or leads to something, and answers nothing."""
+    if announces(sentence) or leads_in(sentence) or goes_on(sentence.rstrip(":")) or names_step(sentence):
+        return True
+    return supposes(sentence) and not _ANSWERS.match(sentence)
 
 
 def _unsaid(texts: Iterable[str], said: Collection[str]) -> list[str]:
@@ -551,12 +550,12 @@ def _tasks(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line]:
     since = (one for one in items if one["type"] in _PASSED and one["metadata"]["timestamp"] > at)
     passed = {name for ran in since for name in _CHECKS.findall(_names_of(ran["content"]))}
     current, others = open_tasks(plan["content"])
-    left = (text for text in [*current, *others] if not _is_fulfilled(text, passed))
-    for text in islice(left, MOST_TASKS):
-        shown = whole(text) or text[:LINE_CHARS]
-        # After a report it is more often done and not ticked off.
-        note = IN_PROGRESS if text in current and under_way(items) else ""
-        yield Line("next", shown, at, note, (str(plan.get("id", "")),), "machine")
+    # After a report it is more often done and not ticked off.
+    note = IN_PROGRESS if under_way(items) else ""
+    marked = [*((text, note) for text in current), *((text, "") for text in others)]
+    left = ((text, note) for text, note in marked if not _is_fulfilled(text, passed))
+    for text, mark in islice(left, MOST_TASKS):
+        yield Line("next", whole(text) or text[:LINE_CHARS], at, mark, (str(plan.get("id", "")),), "machine")
 
 
 def _is_plan(item: Item) -> bool:
@@ -631,12 +630,12 @@ def _question(account: Account) -> Iterator[str]:
             listed = [each for each in blocks(before)[-1:] if each.lead and each.text.startswith(each.lead)]
             yield from (whole(each.text) for each in listed or supposed)
         yield question
-        if picks(alone):
+        numbered = picks(alone)
+        if numbered:
             yield from (whole(each.text) for each in said if is_option(each))
         lines = account.item["content"].split("\n")
         heads = (line.strip("#* \t").replace("**", "") for line in lines if HEADING.fullmatch(line))
         # Numbers at headings are those of parts, unless it asks for one.
-        numbered = picks(alone)
         yield from (
             text
             for text in heads
