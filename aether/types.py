@@ -51,6 +51,76 @@ class Link(TypedDict):
     created_at: str
 
 
+FactKind = Literal["change", "run", "commit", "push", "branch", "plan", "question", "answer"]
+Evidence = Literal["person", "machine", "agent"]
+"""Who vouches for a statement: a person said it, a machine showed it, an agent wrote it."""
+EndState = Literal["resolved", "superseded", "revoked"]
+"""How a statement ended; one without such a state is in force."""
+
+
+class Step(TypedDict):
+    """One step of a plan."""
+
+    text: str
+    status: str
+
+
+class Fact(TypedDict):
+    """What a machine showed, as fields. Which of them a fact has follows from its kind."""
+
+    kind: FactKind
+    path: NotRequired[str]
+    """Of a change: the file."""
+    action: NotRequired[str]
+    """Of a change: created, changed, deleted, moved or reverted."""
+    names: NotRequired[list[str]]
+    """Of a change: the functions, classes or headings that it touched."""
+    lines: NotRequired[int]
+    command: NotRequired[str]
+    """Of a run: the command line, shortened."""
+    argv: NotRequired[list[str]]
+    """Of a run: the words of its command."""
+    exit: NotRequired[int]
+    """Of a run: its exit code, if the host reported one."""
+    failed: NotRequired[bool]
+    """Of a run: whether the host reported a failure."""
+    times: NotRequired[int]
+    """How many runs or edits it stands for."""
+    outcome: NotRequired[str]
+    """Of a run: the line of its output that says how it ended."""
+    after: NotRequired[list[str]]
+    """Of a run that works again: the files changed and commands run since it failed."""
+    id: NotRequired[str]
+    """Of a commit its hash; of a pull request its address."""
+    subject: NotRequired[str]
+    body: NotRequired[str]
+    branch: NotRequired[str]
+    remote: NotRequired[str]
+    steps: NotRequired[list[Step]]
+    question: NotRequired[str]
+    options: NotRequired[list[str]]
+    choice: NotRequired[str]
+    """Of an answer: what the person chose or wrote."""
+
+
+class Ended(TypedDict):
+    """The end of a statement: how, when, and the id or text of what ended it ("" if a person said so)."""
+
+    how: EndState
+    at: str
+    by: str
+
+
+class Statement(TypedDict):
+    """One statement of an architect with its proof: the items that it rests on, and words that stand in one of them."""
+
+    text: str
+    items: list[str]
+    quote: str
+    evidence: Evidence
+    ended: NotRequired[Ended]
+
+
 class ItemMetadata(TypedDict):
     """The metadata of an item; further keys are the caller's own."""
 
@@ -75,6 +145,10 @@ class ItemMetadata(TypedDict):
     conversation: NotRequired[str]
     title: NotRequired[str]
     project: NotRequired[str]
+    fact: NotRequired[Fact]
+    noted: NotRequired[bool]
+    state: NotRequired[str]
+    ended_by: NotRequired[str]
 
 
 class Item(TypedDict):
@@ -93,6 +167,12 @@ class KeyDecision(TypedDict):
 
     decision: str
     rationale: str
+    items: NotRequired[list[str]]
+    quote: NotRequired[str]
+    evidence: NotRequired[Evidence]
+    supersedes: NotRequired[str]
+    """The id or the words of the earlier decision that it replaces."""
+    ended: NotRequired[Ended]
 
 
 class Outcome(TypedDict):
@@ -126,6 +206,12 @@ class Session(TypedDict):
     key_decisions: list[KeyDecision]
     outcomes: list[Outcome]
     high_value_items: list[HighValueItem]
+    state: NotRequired[list[Statement]]
+    next: NotRequired[list[Statement]]
+    rules: NotRequired[list[Statement]]
+    open: NotRequired[list[Statement]]
+    resolved: NotRequired[list[Statement]]
+    """What this session resolved or revoked of earlier sessions."""
     metadata: JsonObject
 
 

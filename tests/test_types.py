@@ -20,6 +20,10 @@ SAME = {
     "KeyDecision": SESSION["key_decisions"]["items"],
     "Outcome": SESSION["outcomes"]["items"],
     "HighValueItem": SESSION["high_value_items"]["items"],
+    "Statement": MEMORY["$defs"]["statement"],
+    "Ended": MEMORY["$defs"]["statement"]["properties"]["ended"],
+    "Fact": PARTS["item"]["properties"]["metadata"]["properties"]["fact"],
+    "Step": PARTS["item"]["properties"]["metadata"]["properties"]["fact"]["properties"]["steps"]["items"],
     "Pattern": PARTS["pattern"],
     "Link": PARTS["link"],
 }

@@ -21,7 +21,9 @@ from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
-Kind = Literal["user", "assistant", "call", "result", "boundary", "summary", "system", "text", "item"]
+Kind = Literal[
+    "user", "assistant", "call", "result", "answer", "refusal", "boundary", "summary", "system", "text", "item"
+]  # fmt: skip
 Format = Literal["claude_code", "codex", "chat", "openhands", "items", "plain"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 # An opening bracket that is never closed must not draw the rest of a large file into memory.
@@ -32,7 +34,12 @@ _SPACE = " \t\r\n"
 
 
 class Record(NamedTuple):
-    """One event of a session, in any transcript format."""
+    """One event of a session, in any transcript format.
+
+    `user` is what a person typed and nothing else: words of other agents, of the harness and of timers are `system`. `answer`
+    is a person's answer to a question of the agent: `arguments` holds `question`, `options` and `choice`, `text` the choice in
+    the person's words. `refusal` is a call that the person refused, `text` the person's reason, which may be empty.
+    """
 
     kind: Kind
     text: str = ""
