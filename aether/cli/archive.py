@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import shutil
 import sys
 from typing import TYPE_CHECKING, Any
@@ -441,48 +440,33 @@ def migrate(ask: Ask) -> None:
 
 @archive_command.command("schedule")
 @click.option(
-    "--kind",
-    type=click.Choice(["systemd", "cron", "launchd", "windows"]),
-    help="The scheduler  [default: that of this machine]",
+    "--kind", type=click.Choice(["cron", "systemd"]), default="cron", show_default=True, help="The scheduler"
 )
 @click.option("--at", metavar="HH:MM", default="03:30", show_default=True, help="The local time of day")
-@click.option("--install", is_flag=True, help="Start it, in the place of an older one of this home")
-@click.option("--remove", is_flag=True, help="Stop and remove it")
 @pass_ask
-def schedule(ask: Ask, kind: str | None, at: str, install: bool, remove: bool) -> None:
-    """Print or install a daily job that ages the archive.
+def schedule(ask: Ask, kind: str, at: str) -> None:
+    """Print a daily job that ages the archive, for you to install.
 
-    A systemd user timer, a line of a crontab, a launchd job, or a Windows task. Without --install or --remove its text is
-    printed, and nothing is changed. Instead of a job, archive.auto = "daily" lets the first command of a day do it.
+    It is the line of a crontab or the two unit files of a systemd user timer. With archive.auto = "daily" in config.toml
+    the first command of a day does the same.
 
     \b
     Example:
-      aether archive schedule --kind cron
+      aether archive schedule
       aether archive schedule --kind systemd --at 12:15
     """
     from aether.api.home import find
     from aether.integrations import schedule as jobs
     from aether.integrations.claude_code.install import own_script
 
-    if install and remove:
-        raise click.UsageError("--install and --remove exclude each other.")
     script = own_script("aether") or shutil.which("aether")
-    job = jobs.job(
-        kind or jobs.default_kind(), find(ask.place()), [script] if script else [sys.executable, "-m", "aether"], at=at
-    )  # fmt: skip
-    changed = install
-    if install:
-        jobs.install(job)
-    elif remove:
-        changed = jobs.remove(job)
+    program = [script] if script else [sys.executable, "-m", "aether"]
+    job = jobs.job(kind, find(ask.place()), program, at=at)
     data = {
         "kind": job.kind, "name": job.name, "words": list(job.words), "files": job.files, "line": job.line,
-        "start": [list(words) for words in job.start], "stop": [list(words) for words in job.stop],
-        "installed": jobs.is_installed(job), "changed": changed,
+        "start": list(job.start),
     }  # fmt: skip
-    emit(ask, data, _job(job, install=install, remove=remove, changed=changed))
-    if not (install or remove):
-        note(ask, "Nothing was changed: --install starts it, --remove ends it.")
+    emit(ask, data, _job(job))
 
 
 def age_daily(home: Path) -> None:
@@ -623,12 +607,8 @@ def _pairs(found: JsonObject) -> list[str]:
     return lines
 
 
-def _job(job: Any, *, install: bool, remove: bool, changed: bool) -> list[str]:
-    if remove:
-        return [f"{job.name} is removed." if changed else f"There is no {job.name}; nothing was changed."]
-    if install:
-        return [f"{job.name} runs each day ({job.kind})."]
+def _job(job: Any) -> list[str]:
     lines = [job.line] if job.line else []
     for path, text in job.files.items():
         lines += [f"# {path}", text]
-    return [plain(line) for line in [*lines, *(shlex.join(words) for words in job.start)]]
+    return [plain(line) for line in [*lines, *job.start]]

@@ -545,14 +545,10 @@ def _resting(value: JsonObject) -> dict[str, str]:
 
 
 def _repair_file(home: Path, name: str, now: datetime) -> Iterator[str]:
-    """Restore an archive file from its checksum, or seal it again as it is if it is one still; else put it into quarantine."""
+    """Seal an archive file that was changed again as it is, if it is still valid; else put it into quarantine."""
     path = archive_store.placed(home, name)
     with storage_errors(path):
         data = regular.read(path, regular.LOG_BYTES)
-        if restored := archive_store.without_flip(data):
-            files.write_whole(path, restored)
-            yield f"restored {name} from its checksum"
-            return
         quarantined = documents.quarantine(home, f"archive-{path.stem}", data, at=clock.stamp(now))
         place = seals.place(home, quarantined)
         with suppress(AetherError):

@@ -67,7 +67,6 @@ _FILE, _REST = (
     lazy(r"archive/grace/[^/\0]+\.zst"),
 )
 _SEAL = lazy(rb',\n  "checksum": "([0-9a-f]{64})"\n\}\n\Z')
-_VERSION = lazy(rb'"version": (.),')
 _TEXT_KEYS = ("content", "text", "thinking", "input", "arguments", "output", "summary")
 
 
@@ -111,7 +110,7 @@ def parsed(data: bytes, *, where: str) -> JsonObject:
     value = files.parse_json(data, where=where)
     if not isinstance(value, dict) or "version" not in value:
         raise CorruptDocument("no file of the archive.", fix='Run "aether archive verify".', where=where)
-    if value["version"] != VERSION and not _without_flipped_version(data):
+    if value["version"] != VERSION:
         raise of_other_version(value["version"], where)
     if not _is_sealed(data):
         what = "it was changed since it was written: its checksum does not fit."
@@ -126,37 +125,6 @@ def parsed(data: bytes, *, where: str) -> JsonObject:
 def _is_sealed(data: bytes) -> bool:
     found = _SEAL.search(data)
     return bool(found and sha256(data[: found.start()]).hexdigest() == found[1].decode())
-
-
-def _without_flipped_version(data: bytes) -> bytes | None:
-    """Return the archive file from which `data` differs by one flipped bit of its version, None if there is no such file."""
-    found = _VERSION.search(data)
-    if not found or (found[1][0] ^ str(VERSION).encode()[0]).bit_count() != 1:
-        return None
-    made = data[: found.start(1)] + str(VERSION).encode() + data[found.end(1) :]
-    return made if _is_sealed(made) else None
-
-
-def without_flip(data: bytes) -> bytes | None:
-    """Return the archive file from which `data` differs by one flipped bit, None if there is no such file."""
-    if made := _without_flipped_version(data):
-        return made
-    import hashlib  # it is faster, and this hashes the file once for each of its bits
-
-    found = _SEAL.search(data)
-    if not found or len(data) > recovery.MOST_BYTES:
-        return None
-    body, seal = bytearray(data[: found.start()]), found[1].decode()
-    wanted = hashlib.sha256(body).hexdigest()
-    if sum(one != two for one, two in zip(wanted, seal, strict=True)) == 1:
-        return data[: found.start(1)] + wanted.encode() + data[found.end(1) :]
-    for at in range(len(body)):
-        for bit in range(8):
-            body[at] ^= 1 << bit
-            if hashlib.sha256(body).hexdigest() == seal:
-                return bytes(body) + data[found.start() :]
-            body[at] ^= 1 << bit
-    return None
 
 
 def of_other_version(version: Any, where: str) -> InvalidDocument:

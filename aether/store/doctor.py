@@ -161,13 +161,9 @@ def _damaged_events(home: Path) -> list[Path]:
 
 
 def _repair_events(home: Path) -> Iterator[str]:
-    """Restore waiting events of which one bit was flipped, and keep other damaged ones aside."""
+    """Keep damaged events aside."""
     for path in _damaged_events(home):
-        lines = [*recovery.lines_of(_content(path))]
-        if len(lines) == 1 and lines[0][1]:
-            write_whole(path, lines[0][0])
-            yield f"restored {seals.place(home, path)} from its checksum"
-        elif kept := spool.set_aside(str(home), path.name):
+        if kept := spool.set_aside(str(home), path.name):
             yield f"kept the damaged {seals.place(home, path)} as {kept}: its event is not drained"
 
 
@@ -493,7 +489,7 @@ Repaired = tuple[list[str], list[tuple[str, str, tuple[int, int] | None]]]
 def _repair_months(
     home: Path, record: seals.Seals, faults: dict[str, str], now: datetime, lines_of: LinesOf
 ) -> Repaired:
-    """Keep the whole lines of the history, with those that one flipped bit damaged, and name the lost revisions."""
+    """Keep the whole lines of the history, and name the lost revisions."""
     done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
     names = {seals.place(home, path) for path in month_files(home)}
     names |= {name for name in record.grown if name.startswith(f"{seals.MONTHS}/")}

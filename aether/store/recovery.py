@@ -1,13 +1,11 @@
 """Salvage: what a damaged file of sealed lines still holds, and later changes applied again without a lost one.
 
-A line with one flipped bit is found by trying every bit against its checksum. A change that follows a lost one is applied
-again only where it fits: an entry of a list is recognised by its id if that is known, else by the value that the change
+A change that follows a lost one is applied again only where it fits: an entry of a list is recognised by its id if that is known, else by the value that the change
 replaces or removes, never by its place alone, and counters take the difference. What does not fit is left out as a whole.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 
 from aether.errors import AetherError, InvalidInput
@@ -15,53 +13,22 @@ from aether.hints import Any
 from aether.store.files import sealed_body
 from aether.store.merge import Place, Rules, merge, strip
 from aether.store.patch import apply, entry_id, get, json_equal, keys_of, pointer
-from aether.text.regex import lazy
 from aether.types import JsonObject, Operation, Patch
-
-# Trying all bits costs the square of the length: a third of a second here.
-MOST_BYTES = 8192
-_SEAM = lazy(rb'"\}(.)\{"', re.DOTALL)
 
 
 def lines_of(data: bytes, is_good: Callable[[bytes], bool] = lambda line: sealed_body(line) is not None) -> Iterator[tuple[bytes, bool]]:  # fmt: skip
-    """Yield the lines of `data`, each with whether it is good; neighbouring damaged ones are one, repaired if possible."""
-    bad = b""
+    """Yield the lines of `data`, each with whether it is good; neighbouring damaged lines come as one."""
+    damaged = b""
     for line in data.splitlines(keepends=True):
-        if line.endswith(b"\n") and is_good(line):
-            yield from _repaired(bad)
-            bad = b""
-            yield line, True
-        else:
-            bad += line
-    yield from _repaired(bad)
-
-
-def _repaired(bad: bytes) -> Iterator[tuple[bytes, bool]]:
-    """Yield the lines that differ from `bad` by one bit; `bad` itself if there are none."""
-    found = _with_one_bit(bad) if 2 < len(bad) <= MOST_BYTES else None
-    if found is not None:
-        yield from ((line, True) for line in found.splitlines(keepends=True))
-    elif bad:
-        yield bad, False
-
-
-def _with_one_bit(bad: bytes) -> bytes | None:
-    for seam in (*_SEAM.finditer(bad), None):  # the end of a line, in the middle or last
-        at = seam.start(1) if seam else len(bad) - 1
-        if (bad[at] ^ 0x0A).bit_count() == 1:
-            tried = bad[:at] + b"\n" + bad[at + 1 :]
-            if all(sealed_body(line) is not None for line in tried.splitlines(keepends=True)):
-                return tried
-    if not bad.endswith(b"\n"):
-        return None
-    line = bytearray(bad)
-    for at in range(len(line) - 1):
-        for bit in range(8):
-            line[at] ^= 1 << bit
-            if sealed_body(bytes(line)) is not None:
-                return bytes(line)
-            line[at] ^= 1 << bit
-    return None
+        if not (line.endswith(b"\n") and is_good(line)):
+            damaged += line
+            continue
+        if damaged:
+            yield damaged, False
+            damaged = b""
+        yield line, True
+    if damaged:
+        yield damaged, False
 
 
 Ids = Sequence[Sequence[str | None]]

@@ -632,8 +632,8 @@ def test_a_step_of_an_earlier_release_is_ended_and_no_flipped_bit_changes_one(ho
         flipped = bytearray(good)
         flipped[at // 8] ^= 1 << at % 8
         (home / archive_store.STEP).write_bytes(bytes(flipped))
-        found = archive_store.open_step(home)
-        assert {key: found[key] for key in REMOVE} == REMOVE
+        step = archive_store.open_step(home)
+        assert step == archive_store.UNKNOWN or {key: step[key] for key in REMOVE} == REMOVE
 
     (home / archive_store.STEP).write_text(json.dumps(REMOVE))
 

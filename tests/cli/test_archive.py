@@ -233,7 +233,6 @@ def test_unknown_ids_times_and_values_say_what_to_do(archived, capsys):
     assert (
         "is not KEY=NUMBER" in shown(capsys, "archive", "policy", "--set", "important_threshold", code=2).err
     )
-    assert "exclude each other" in shown(capsys, "archive", "schedule", "--install", "--remove", code=2).err
 
 
 def test_the_policy_is_changed_and_undone(here, capsys):
@@ -249,20 +248,14 @@ def test_the_policy_is_changed_and_undone(here, capsys):
     assert "wrong" in shown(capsys, "archive", "policy", "--set", "wrong=1", code=2).err
 
 
-def test_a_schedule_is_printed_installed_and_removed(here, capsys, monkeypatch, tmp_path):
-    (tmp_path / "bin").mkdir()
-    fake = tmp_path / "bin" / "crontab"
-    fake.write_text(f'#!/bin/sh\nif [ "$1" = -l ]; then cat "{tmp_path}/tab" 2>/dev/null || {{ echo "no crontab" >&2; exit 1; }}; else cat > "{tmp_path}/tab"; fi\n', encoding="utf-8")  # fmt: skip
-    fake.chmod(0o700)
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")
+def test_a_schedule_is_printed_and_nothing_is_installed(here, capsys, tmp_path):
+    line = shown(capsys, "archive", "schedule", "--at", "12:15").out
+    unit = data(capsys, "schedule", "--kind", "systemd")
 
-    line = shown(capsys, "archive", "schedule", "--kind", "cron", "--at", "12:15").out
     assert line.startswith("15 12 * * * ")
     assert f"archive age --yes --quiet --home {tmp_path}/.aether" in line
-    assert not (tmp_path / "tab").exists()
-    assert data(capsys, "schedule", "--kind", "cron", "--install")["installed"]
-    assert data(capsys, "schedule", "--kind", "cron", "--remove")["changed"]
-    assert "there is no " in shown(capsys, "archive", "schedule", "--kind", "cron", "--remove").out.lower()
+    assert not any(Path(path).exists() for path in unit["files"])
+    assert unit["start"][-1].endswith(f"{unit['name']}.timer")
 
 
 @pytest.fixture

@@ -13,18 +13,20 @@ LINES = [files.seal_json({"n": n, "text": "some text*J-"}) for n in range(3)]
 RULES = {("total",): "sum", ("entries", "*", "reads"): "touch"}
 
 
-def test_any_one_flipped_bit_is_found():
+def test_a_flipped_bit_costs_its_own_line_and_no_other():
     data = b"".join(LINES)
     for at in range(len(data)):
-        harmed = bytearray(data)
-        harmed[at] ^= 1 << at % 8
+        damaged = bytearray(data)
+        damaged[at] ^= 1 << at % 8
 
-        found = list(recovery.lines_of(bytes(harmed)))
+        lines = [line for line, good in recovery.lines_of(bytes(damaged)) if good]
 
-        assert [line for line, good in found if good] == LINES, at
+        assert set(lines) <= set(LINES), at
+        # A flipped end of a line joins two.
+        assert len(lines) >= len(LINES) - 2, at
 
 
-def test_two_flipped_bits_cost_one_line():
+def test_a_damaged_line_is_named_in_its_place():
     harmed = LINES[0] + LINES[1].replace(b"some", b"eome") + LINES[2]
 
     assert list(recovery.lines_of(harmed)) == [

@@ -337,7 +337,7 @@ def test_an_event_that_an_earlier_release_put_is_drained(home):
     assert spool.get(home, name) == {"event": "Stop", "checksum": "0123456789abcdef"}
 
 
-def test_doctor_finds_a_damaged_event_and_restores_it_or_keeps_it_aside(tmp_path):
+def test_doctor_finds_damaged_events_and_keeps_them_aside(tmp_path):
     home = homes.fresh(tmp_path)
     entry = {"event": "UserPromptSubmit", "session": "s", "prompt": "Use tabs."}
     names = [spool.put(str(home), entry) for _ in range(3)]
@@ -351,11 +351,11 @@ def test_doctor_finds_a_damaged_event_and_restores_it_or_keeps_it_aside(tmp_path
 
     assert [(one.code, one.where) for one in found] == [("damaged-event", f"hooks/spool/{name}") for name in names[:2]]  # fmt: skip
     assert done == [
-        f"restored hooks/spool/{names[0]} from its checksum",
-        f"kept the damaged hooks/spool/{names[1]} as quarantine/spool-{names[1]}: its event is not drained",
+        f"kept the damaged hooks/spool/{name} as quarantine/spool-{name}: its event is not drained"
+        for name in names[:2]
     ]
-    assert spool.waiting(str(home)) == [names[0], names[2]]
-    assert spool.get(str(home), names[0]) == entry
+    assert spool.waiting(str(home)) == [names[2]]
+    assert spool.get(str(home), names[2]) == entry
     assert b"dots" in (home / "quarantine" / f"spool-{names[1]}").read_bytes()
     assert {one.level for one in doctor.examine(home)} == {"info"}
 
