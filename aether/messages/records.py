@@ -25,7 +25,9 @@ from aether.types import JsonObject
 Kind = Literal[
     "user", "assistant", "call", "result", "answer", "refusal", "boundary", "summary", "system", "text", "item"
 ]  # fmt: skip
-Format = Literal["claude_code", "codex", "chat", "openhands", "items", "plain"]
+Format = Literal[
+    "claude_code", "codex", "chat", "openhands", "cline", "antigravity", "markdown", "items", "plain"
+]
 FORMATS: tuple[Format, ...] = get_args(Format)
 # An opening bracket that is never closed must not draw the rest of a large file into memory.
 SPANNING_BYTES = 64 * 1024 * 1024

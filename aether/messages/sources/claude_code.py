@@ -32,6 +32,7 @@ from aether.types import JsonObject
 _REMEMBERED_LINES = 65_536
 _REMEMBERED_AGENTS = 4_096
 _SPEAKERS = {"user", "assistant"}
+_TYPES = _SPEAKERS | {"system", "progress", "attachment"}
 _HARNESS = "<synthetic>"
 # In the output of a sub-agent that was only started and has no result yet.
 _LAUNCHED = '"async_launched"'
@@ -111,6 +112,19 @@ class _Seen(NamedTuple):
     questions: OrderedDict[str, Any]
     """What was asked, by the id of the call."""
     queue: Queue
+
+
+def is_line(value: Any) -> bool:
+    """Return whether `value` is a line of a transcript, or one exported whole."""
+    if not isinstance(value, dict):
+        return False
+    kind = as_text(value.get("type"))
+    return (
+        isinstance(value.get("loglines"), list)
+        or "leafUuid" in value
+        or (kind in _TYPES and not {"message", "uuid", "sessionId"}.isdisjoint(value))
+        or ("sessionId" in value and bool(kind) and "role" not in value)
+    )
 
 
 def records(values: Iterable[tuple[int, Any]], *, caste: str = "") -> Iterator[Record]:

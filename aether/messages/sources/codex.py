@@ -47,6 +47,9 @@ _TURNS_BACK = ("num_turns", "numTurns", "turns")
 _FAILED_CODE = lazy(r'^\{"chunk_id":.*?"exit_code":\s*[1-9]', re.MULTILINE)
 
 
+_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
+
+
 class _Call(NamedTuple):
     """A call, until the last of its commands has ended."""
 
@@ -68,6 +71,11 @@ class _Running(NamedTuple):
     calls: OrderedDict[str, _Call]
     questions: OrderedDict[str, Any]
     """What was asked and waits for an answer, by the id of the call."""
+
+
+def is_line(value: Any) -> bool:
+    """Return whether `value` is a line of a rollout."""
+    return isinstance(value, dict) and as_text(value.get("type")) in _TYPES and "payload" in value
 
 
 def _nothing_running() -> _Running:

@@ -35,7 +35,7 @@ def test_people_assistants_calls_and_results_become_records():
 
 
 def test_a_record_has_its_place_in_the_file():
-    [record] = read(line("user", [{"type": "image"}, {"type": "text", "text": "see"}], uuid="u1"))[1:]
+    [record] = read(line("user", [{"type": "image"}, {"type": "text", "text": "see"}], uuid="u1"))
 
     assert (record.line, record.part, record.uuid, record.session, record.time) == (
         1,
@@ -118,7 +118,8 @@ def test_a_prompt_that_only_the_queue_has_is_a_request_once():
             [queued("enqueue", "A."), queued("enqueue", "B."), queued("remove"), queued("remove")],
             ["A.", "B."],
         ),
-        "by the program": ([queued("enqueue", "<task-notification>x"), queued("remove")], []),
+        "by the program": ([queued("enqueue", "<task-notification>\nx"), queued("remove")], []),
+        "data of a task": ([queued("enqueue", '{"task_id": "b1", "status": "done"}'), queued("remove")], []),
         "a command": ([queued("enqueue", "/skills"), queued("remove")], []),
     }
 
@@ -237,7 +238,9 @@ def test_a_prompt_is_a_user_record_under_its_id():
 
 @rows("source", ["system", "loop_wakeup", "schedule_wakeup", "poll_event"])
 def test_automatic_prompts_are_not_requests(source):
-    assert hook_records(entry("UserPromptSubmit", prompt="Go on.", source=source)) == []
+    [record] = hook_records(entry("UserPromptSubmit", prompt="Go on.", source=source))
+
+    assert record.kind == "system"
 
 
 @pytest.mark.parametrize("failed", [False, True])
@@ -324,7 +327,7 @@ def test_a_sub_agent_ends_with_its_task_and_its_result():
         entry("SubagentStop", agent="a1", caste="Explore", task_text="Find it.", message="Found it.")
     )
 
-    assert (task.kind, task.text, result.kind, result.text) == ("user", "Find it.", "assistant", "Found it.")
+    assert (task.kind, task.text, result.kind, result.text) == ("system", "Find it.", "assistant", "Found it.")
     assert {(task.agent, task.caste), (result.agent, result.caste)} == {("a1", "Explore")}
     assert [
         one.kind for one in hook_records(entry("SubagentStop", agent="a1", caste="Explore", message="x"))
