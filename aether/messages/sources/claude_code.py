@@ -28,6 +28,10 @@ from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
+TYPE_CHECKING = False  # that of typing costs a hook milliseconds
+if TYPE_CHECKING:
+    from pathlib import Path
+
 # Lines are rewritten soon after they were first written; sub-agents end within one stretch of work.
 _REMEMBERED_LINES = 65_536
 _REMEMBERED_AGENTS = 4_096
@@ -38,6 +42,7 @@ _HARNESS = "<synthetic>"
 _LAUNCHED = '"async_launched"'
 _AGENTS = frozenset({"Task", "Agent"})
 _HEAD_CHARS = 400
+_SESSION = lazy(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")
 
 
 class Queue:
@@ -125,6 +130,28 @@ def is_line(value: Any) -> bool:
         or (kind in _TYPES and not {"message", "uuid", "sessionId"}.isdisjoint(value))
         or ("sessionId" in value and bool(kind) and "role" not in value)
     )
+
+
+def is_beside_session(path: Path) -> bool:
+    """Return whether Claude Code keeps a file beside its sessions: a tool's output, its own memory, what an agent is.
+
+    Nobody said what is in them, or it is in a session.
+    """
+    agent = path.name.removesuffix(".meta.json")
+    if path.name != agent:
+        return path.with_name(f"{agent}.jsonl").exists()
+    for directory in path.parents:
+        above = directory.parent
+        if directory.name == "tool-results":
+            session = above.with_name(f"{above.name}.jsonl")
+            if _SESSION.fullmatch(session.name) or session.exists():
+                return True
+        elif directory.name == "memory" and (
+            above.parent.parts[-2:] == (".claude", "projects")
+            or any(_SESSION.fullmatch(file.name) for file in above.glob("*.jsonl"))
+        ):
+            return True
+    return False
 
 
 def records(values: Iterable[tuple[int, Any]], *, caste: str = "") -> Iterator[Record]:
