@@ -6,10 +6,11 @@ from aether.hints import Any
 from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.messages.tool_calls import answers_in, is_refusal, words_of_refusal
+from aether.tuples import NamedTuple
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 # Of Claude Code: without these it asked nobody, and refused the call by its settings.
 _NOT_ASKED = ("haven't granted", "approval settings")
@@ -33,36 +34,38 @@ def reply(result: Record, words: str = "") -> Record:
     return result._replace(kind="refusal", text=words or words_of_refusal(result.text))
 
 
-def answers(result: Record, questions: Any, given: Any = None, notes: Any = None) -> list[Record]:
+def answers(result: Record, questions: Any, choices: Any = None, notes: Any = None) -> list[Record]:
     """Return a person's answers to `questions`, one record each; none if nobody answered.
 
-    `questions` are those of the call; `given` the answers by question or by its id, each a text, a list, or an object with
+    `questions` are those of the call; `choices` the answers by question or by its id, each a text, a list, or an object with
     `answers`; without them they are read from the text of the `result`. `notes` are what the person wrote about an answer.
     """
-    asked = [_asked(question) for question in (questions if isinstance(questions, list) else [])]
-    if isinstance(given, dict) and given:
-        known = {name: entry for entry in asked for name in entry[:2] if name}
+    asked = [_question(question) for question in (questions if isinstance(questions, list) else [])]
+    if isinstance(choices, dict) and choices:
+        by_name = {name: question for question in asked for name in question[:2] if name}
         pairs = [
-            (known.get(name, ("", name, [])), *_chosen(choice, as_object(notes).get(name)))
-            for name, choice in given.items()
+            (by_name.get(name, _Question("", name, [])), *_chosen(choice, as_object(notes).get(name)))
+            for name, choice in choices.items()
         ]
     else:
         pairs = list(_read(result.text, asked))
-    found: list[Record] = []
-    for (_, question, options), choice, words in pairs:
-        if choice or words:
-            about = {"question": question, "options": options, "choice": choice or words}
-            part = result.part + len(found) * _PARTS
-            found.append(
-                result._replace(
-                    kind="answer", text=words or choice, arguments=about, is_error=False, part=part
-                )
-            )
-    return found
+    filled = [pair for pair in pairs if pair[2]]
+    return [
+        result._replace(
+            kind="answer", text=words, is_error=False, part=result.part + nth * _PARTS,
+            arguments={"question": question.text, "options": question.options, "choice": choice or words},
+        )
+        for nth, (question, choice, words) in enumerate(filled)
+    ]  # fmt: skip
 
 
-def _asked(question: Any) -> tuple[str, str, list[str]]:
-    """Return the id, the text and the options of a question."""
+class _Question(NamedTuple):
+    id: str
+    text: str
+    options: list[str]
+
+
+def _question(question: Any) -> _Question:
     about = as_object(question)
     listed = about.get("options")
     options = (
@@ -70,7 +73,7 @@ def _asked(question: Any) -> tuple[str, str, list[str]]:
         for option in (listed if isinstance(listed, list) else [])
     )
     text = as_text(about.get("question")) or as_text(about.get("title")) or as_text(question)
-    return as_text(about.get("id")), text, [*filter(None, options)]
+    return _Question(as_text(about.get("id")), text, [*filter(None, options)])
 
 
 def _chosen(choice: Any, notes: Any) -> tuple[str, str]:
@@ -83,18 +86,15 @@ def _chosen(choice: Any, notes: Any) -> tuple[str, str]:
     return chosen, "\n".join(filter(None, [chosen, *noted]))
 
 
-def _read(
-    text: str, asked: Iterable[tuple[str, str, list[str]]]
-) -> Iterator[tuple[tuple[str, str, list[str]], str, str]]:
-    asked = list(asked)
+def _read(text: str, asked: list[_Question]) -> Iterator[tuple[_Question, str, str]]:
+    """Yield the answers that the text of a result tells, each with its question; free words answer all of them."""
     for answer in answers_in(text):
-        question, is_pair, rest = answer.removeprefix('"').partition(_ANSWER_IS)
-        if not is_pair:
-            together = "\n".join(entry[1] for entry in asked)
-            options = asked[0][2] if len(asked) == 1 else []
-            yield ("", together, options), answer, answer
-            continue
-        choice, _, notes = rest.partition(_NOTES)
-        options = next((entry[2] for entry in asked if entry[1] == question), [])
-        choice = choice.removesuffix('"')
-        yield ("", question, options), choice, "\n".join(filter(None, [choice, notes]))
+        question, is_pair, after = answer.removeprefix('"').partition(_ANSWER_IS)
+        if is_pair:
+            choice, _, notes = after.partition(_NOTES)
+            options = next((entry.options for entry in asked if entry.text == question), [])
+            words = "\n".join(filter(None, [choice.removesuffix('"'), notes]))
+            yield _Question("", question, options), choice.removesuffix('"'), words
+        else:
+            together = "\n".join(entry.text for entry in asked)
+            yield _Question("", together, asked[0].options if len(asked) == 1 else []), answer, answer

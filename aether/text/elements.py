@@ -21,7 +21,9 @@ _PROGRAMS = frozenset(
 )
 # Attributes that name who sent a message.
 _SENDERS = ("from", "sender", "teammate", "agent", "peer")
-_TAG = lazy(r"""<(?P<end>/)?(?P<name>[^\W\d][\w.:-]*+)(?P<about>(?:\s(?:"[^"\n]*+"|'[^'\n]*+'|[^<>"'])*+)?)>|<[?!][^<>]*>""")
+_TAG = lazy(
+    r"""<(?P<end>/)?(?P<name>[^\W\d][\w.:-]*+)(?P<about>(?:\s(?:"[^"\n]*+"|'[^'\n]*+'|[^<>"'])*+)?)>|<[?!][^<>]*>"""
+)
 _FENCE = lazy(r"^[ \t]*(```+|~~~+)", re.MULTILINE)
 # Characters around a tag that show whether it stands alone on its line.
 _NEAR = 80

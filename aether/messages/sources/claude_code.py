@@ -187,22 +187,25 @@ def _node(line: JsonObject) -> Node:
     message = as_object(line.get("message"))
     parent = line.get("parentUuid", "")
     parent = line.get("logicalParentUuid") if parent is None else parent
-    return Node(_role(line, message), uuid, parent, as_text(message.get("id")), as_text(line.get("sessionId")))
+    return Node(
+        _role(line, message), uuid, parent, as_text(message.get("id")), as_text(line.get("sessionId"))
+    )
 
 
 def _role(line: JsonObject, message: JsonObject) -> Role:
     kind = line.get("type")
     if kind not in _SPEAKERS or line.get("isCompactSummary"):
         return Role.BESIDE
-    found = [part for _, part in parts(message.get("content"))]
-    if any(part.kind == "result" for part in found):
+    content = [*parts(message.get("content"))]
+    kinds = {part.kind for _, part in content}
+    if "result" in kinds:
         return Role.RESULT
     if kind == "user":
-        said = asked(Record("system"), enumerate(found), person=is_person(line))
-        return Role.PROMPT if said and said[0].kind == "user" else Role.BESIDE
+        prompts = asked(Record("system"), content, person=is_person(line))
+        return Role.PROMPT if prompts and prompts[0].kind == "user" else Role.BESIDE
     if _is_of_harness(line, message):
         return Role.BESIDE
-    return Role.CALLS if any(part.kind == "call" for part in found) else Role.RESPONSE
+    return Role.CALLS if "call" in kinds else Role.RESPONSE
 
 
 def _is_of_harness(line: JsonObject, message: JsonObject) -> bool:
@@ -388,22 +391,20 @@ def _last_text(head: Record, uuid: str, entry: JsonObject) -> list[Record]:
 def _earlier_texts(head: Record, entry: JsonObject) -> list[Record]:
     """Return the texts before the last message, under the ids that the transcript has for them."""
     listed = entry.get("said")
-    found: list[Record] = []
-    for said in map(as_object, listed if isinstance(listed, list) else []):
-        text, uuid = as_text(said.get("text")), as_text(said.get("uuid"))
+    earlier: list[Record] = []
+    for about in map(as_object, listed if isinstance(listed, list) else []):
+        text, uuid = as_text(about.get("text")), as_text(about.get("uuid"))
         if not (text.strip() and uuid):
             continue
-        time = as_text(said.get("at")) or head.time
+        time, part = as_text(about.get("at")) or head.time, about.get("part")
         record = head._replace(
-            kind="assistant", text=text, uuid=uuid, message_id=as_text(said.get("id")), time=time,
-            part=part if isinstance(part := said.get("part"), int) else 0,
+            kind="assistant", text=text, uuid=uuid, message_id=as_text(about.get("id")), time=time,
+            part=part if isinstance(part, int) else 0,
         )  # fmt: skip
-        if said.get("by") == "user":
-            part = Part("text", text)
-            found += asked(record, [(record.part, part)], person=not head.agent)
-        else:
-            found.append(record)
-    return found
+        by_user = about.get("by") == "user"
+        typed = asked(record, [(record.part, Part("text", text))], person=not head.agent) if by_user else []
+        earlier += typed or [record]
+    return earlier
 
 
 def _batch(head: Record, entry: JsonObject) -> list[Record]:

@@ -5,6 +5,7 @@ All that a person typed stands in an element (`<task>`, `<feedback>`, `<answer>`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -24,13 +25,17 @@ _SPEAKING = {"attempt_completion": "result", "plan_mode_respond": "response"}
 _ASKING = "ask_followup_question"
 _THINKING = "thinking"
 _MARKS = ("<environment_details>", "<task>")
-_RESULT = lazy(r"^\[(\w+)(?: for '[^\n]*')?\] Result:[ \t]*\n?", 8, needs=("] Result:",))  # 8: re.MULTILINE
+_RESULT = lazy(r"^\[(\w+)(?: for '[^\n]*')?\] Result:[ \t]*\n?", re.MULTILINE, needs=("] Result:",))
 _OPTION = lazy(r'"((?:[^"\\]|\\.)*+)"')
 
 
 def is_history(value: Any) -> bool:
     """Return whether `value` is the history of a task: a list of messages that starts with one of the program's."""
-    first = next((message for message in value if isinstance(message, dict)), {}) if isinstance(value, list) else {}
+    first = (
+        next((message for message in value if isinstance(message, dict)), {})
+        if isinstance(value, list)
+        else {}
+    )
     return first.get("role") == "user" and content_text(first.get("content")).lstrip().startswith(_MARKS)
 
 
@@ -55,9 +60,9 @@ def _message(head: Record, message: JsonObject, calls: list[Record]) -> Iterator
     content = [part for _, part in parts(message.get("content"))]
     if message.get("role") == "assistant":
         for part in content:
-            for record in _called(head, part, len(calls)) if part.kind == "call" else _spoken(head, part, len(calls)):
-                if record.kind == "call":
-                    calls.append(record)
+            read = _called if part.kind == "call" else _spoken
+            for record in read(head, part, len(calls)):
+                calls += [record] if record.kind == "call" else []
                 yield record
         return
     for part in content:
@@ -69,14 +74,18 @@ def _message(head: Record, message: JsonObject, calls: list[Record]) -> Iterator
     yield from _typed(head, before)
     for at, match in enumerate(heads):
         end = heads[at + 1].start() if at + 1 < len(heads) else len(text)
-        open_call = next((call for call in calls if call.tool == match[1]), None)
-        yield from _answered(head, text[match.end() : end], open_call.call_id if open_call else "", calls)
+        call = next((call for call in calls if call.tool == match[1]), Record("call"))
+        yield from _answered(head, text[match.end() : end], call.call_id, calls)
 
 
 def _typed(head: Record, text: str) -> list[Record]:
     """Return the words of a person in `text`, or the program's: a line in brackets is its own."""
     if text.lstrip().startswith("["):
-        inner = [own_words(piece.inner, TYPED["cline"]) for piece in pieces_of(text) if piece.name in TYPED["cline"]]
+        inner = [
+            own_words(piece.inner, TYPED["cline"])
+            for piece in pieces_of(text)
+            if piece.name in TYPED["cline"]
+        ]
         words = "\n".join(filter(None, inner))
         return [head._replace(kind="user" if words else "system", text=words or text)]
     return asked(head, [(0, Part("text", text))], TYPED["cline"]) if text.strip() else []
@@ -84,19 +93,18 @@ def _typed(head: Record, text: str) -> list[Record]:
 
 def _answered(head: Record, text: str, call_id: str, calls: list[Record]) -> Iterator[Record]:
     """Yield the result of a call, without what the program adds to it, and what the person said with it."""
-    called = next((call for call in calls if call.call_id == call_id), None)
-    if called:
-        calls.remove(called)
-    found = [piece for piece in pieces_of(text) if piece.name != "environment_details"]
-    words = "\n".join(own_words(piece.inner) for piece in found if piece.name in TYPED["cline"]).strip()
-    output = "".join(piece.text for piece in found if piece.name not in TYPED["cline"]).strip()
+    call = next((call for call in calls if call.call_id == call_id), Record("call"))
+    calls[:] = [other for other in calls if other is not call]
+    pieces = [piece for piece in pieces_of(text) if piece.name != "environment_details"]
+    words = "\n".join(own_words(piece.inner) for piece in pieces if piece.name in TYPED["cline"]).strip()
+    output = "".join(piece.text for piece in pieces if piece.name not in TYPED["cline"]).strip()
     denied = output.startswith("The user denied")
     result = head._replace(
-        kind="result", text=output, call_id=call_id, tool=called.tool if called else "",
+        kind="result", text=output, call_id=call_id, tool=call.tool,
         is_error=denied or is_failure_text(output),
     )  # fmt: skip
-    if called and called.tool == _ASKING and words:
-        yield from answers(result, [called.arguments], {as_text(called.arguments.get("question")): words})
+    if call.tool == _ASKING and words:
+        yield from answers(result, [call.arguments], {as_text(call.arguments.get("question")): words})
         return
     result = reply(result, words)
     yield result

@@ -157,15 +157,15 @@ def _message(
     head: Record, payload: JsonObject, questions: JsonObject | None = None, *, person: bool = True
 ) -> list[Record]:
     """Return the records of a message: what a person asked is one, whatever its parts."""
-    role, found = as_text(payload.get("role")), [*parts(payload.get("content"))]
+    role, content = as_text(payload.get("role")), [*parts(payload.get("content"))]
     head = head._replace(message_id=as_text(payload.get("id")))
     if role != "user":
         speaker = role if role == "assistant" else "system"
-        return [with_part(head, part, speaker)._replace(part=position) for position, part in found]
-    text = "\n".join(part.text for _, part in found)
+        return [with_part(head, part, speaker)._replace(part=position) for position, part in content]
+    text = "\n".join(part.text for _, part in content)
     if person and text.lstrip().startswith(_REPLY) and (replies := _replies(head, text, questions or {})):
         return replies
-    return asked(head, found, person=person) or [head]
+    return asked(head, content, person=person) or [head]
 
 
 def _replies(head: Record, text: str, questions: JsonObject) -> list[Record]:
@@ -176,16 +176,16 @@ def _replies(head: Record, text: str, questions: JsonObject) -> list[Record]:
         return []
     entries = [as_object(entry) for entry in (listed if isinstance(listed, list) else [listed])]
     waiting = [question for asked_at_once in questions.values() for question in asked_at_once]
-    given = {as_text(entry.get("question")): entry.get("answer") for entry in entries}
-    return answers(head, waiting, given)
+    choices = {as_text(entry.get("question")): entry.get("answer") for entry in entries}
+    return answers(head, waiting, choices)
 
 
 def _item(head: Record, payload: JsonObject, running: _Running, *, person: bool) -> Iterator[Record]:
     call_id = as_text(payload.get("call_id"))
     match payload.get("type"):
         case "message":
-            found = _message(head, payload, running.questions, person=person)
-            yield from (record for record in found if record.text)
+            records = _message(head, payload, running.questions, person=person)
+            yield from (record for record in records if record.text)
         case "function_call" | "custom_tool_call" | "local_shell_call":
             arguments = as_arguments(payload.get("arguments", payload.get("input", payload.get("action"))))
             name = as_text(payload.get("name")) or "shell"
@@ -244,8 +244,8 @@ def _results(head: Record, call: _Call, output: str, running: _Running) -> Itera
             put_bounded(running.commands, session, call, most=_REMEMBERED_COMMANDS)
     call.answers.append(_answer("".join(said)))
     ended = {one.record.call_id: one.answers for one in touched if not one.running}
-    for part, (call_id, answers) in enumerate(ended.items()):
-        yield _result(head, part, call_id, answers)
+    for part, (call_id, outputs) in enumerate(ended.items()):
+        yield _result(head, part, call_id, outputs)
 
 
 def _partly_ended(head: Record, running: _Running) -> Iterator[Record]:

@@ -36,7 +36,9 @@ def records(lines: Iterable[bytes]) -> Iterator[Record]:
     for head, text in _together(read(first, numbered)):
         if head.kind == "user":
             yield from asked(head, [(0, Part("text", text))])
-        elif words := "".join(piece.text for piece in pieces_of(text) if piece.name not in _MACHINE_TAGS).strip():
+        elif words := "".join(
+            piece.text for piece in pieces_of(text) if piece.name not in _MACHINE_TAGS
+        ).strip():
             yield head._replace(text=words)
 
 
@@ -47,7 +49,8 @@ def _decoded(raw: bytes) -> str:
 
 def _together(spoken: Iterable[tuple[Record, str]]) -> Iterator[tuple[Record, str]]:
     """Yield the lines of each record as one text."""
-    head, lines = Record("system"), []
+    head = Record("system")
+    lines: list[str] = []
     for record, line in spoken:
         if record is not head:
             yield head, "\n".join(lines).strip()
@@ -56,7 +59,9 @@ def _together(spoken: Iterable[tuple[Record, str]]) -> Iterator[tuple[Record, st
     yield head, "\n".join(lines).strip()
 
 
-def _of_specstory(first: tuple[int, str], numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[Record, str]]:
+def _of_specstory(
+    first: tuple[int, str], numbered: Iterator[tuple[int, str]]
+) -> Iterator[tuple[Record, str]]:
     session = sha256(first[1].encode("utf-8", "surrogatepass")).hexdigest()[:16]
     head, is_code = Record("system", session=session), ""
     for number, line in numbered:
@@ -82,7 +87,9 @@ def _of_aider(first: tuple[int, str], numbered: Iterator[tuple[int, str]]) -> It
             head = Record("system", line=number, session=session, time=_time(line))
             continue
         typed = line.startswith(_TYPED) and not is_code
-        if typed and broken is None:  # an editor may have cut the blanks that a heading of the agent does not have
+        if (
+            typed and broken is None
+        ):  # an editor may have cut the blanks that a heading of the agent does not have
             broken = line.endswith(_LINE_BREAK)
         typed = typed and (not broken or line.endswith(_LINE_BREAK))
         text = line.removeprefix(_TYPED).rstrip() if typed else line
