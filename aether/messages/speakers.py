@@ -104,11 +104,15 @@ def _without_notices(text: str) -> str:
 
 def _without_frames(pieces: list[Piece]) -> list[Piece]:
     """Return `pieces` without what a host writes around a message of another sender: the line before and the remark after it."""
-    filled = [at for at, piece in enumerate(pieces) if piece.name or piece.text.strip()]
-    sent = next((at for at in filled if pieces[at].is_sent), None)
+    sent = next((at for at, piece in enumerate(pieces) if piece.is_sent), None)
     if sent is None:
         return pieces
-    before = [pieces[at].text.strip() for at in filled if at < sent]
-    if len(before) == 1 and "\n" not in before[0] and before[0].endswith((":", "：")):
-        return [piece for piece in pieces if piece.name]
-    return [piece for piece in pieces if piece.name or not piece.text.lstrip().startswith(_AFTER_PEER)]
+    texts = [piece.text.strip() for piece in pieces[:sent] if piece.name or piece.text.strip()]
+    if len(texts) == 1 and "\n" not in texts[0] and texts[0].endswith((":", "：")):
+        return []
+    # Up to the last tag of its name all may be a message that closes its wrapper and opens it again.
+    closing = f"</{pieces[sent].name}"
+    last = max((at for at, piece in enumerate(pieces) if closing in piece.text), default=sent)
+    left = "" if pieces[last].name else pieces[last].text.rpartition(closing)[2].partition(">")[2]
+    following = [Piece(left), *pieces[last + 1 :]]
+    return pieces[:sent] + [piece for piece in following if not piece.text.lstrip().startswith(_AFTER_PEER)]

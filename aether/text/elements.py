@@ -22,11 +22,12 @@ _PROGRAMS = frozenset(
 # Attributes that name who sent a message.
 _SENDERS = ("from", "sender", "teammate", "agent", "peer")
 _TAG = lazy(
-    r"""<(?P<end>/)?(?P<name>[^\W\d][\w.:-]*+)(?P<about>(?:\s(?:"[^"\n]*+"|'[^'\n]*+'|[^<>"'])*+)?)>|<[?!][^<>]*>"""
+    r"""<(?P<end>/)?(?P<name>[^\W\d][\w.:-]*+)(?P<about>(?:\s(?:"[^"\n]*+"|'[^'\n]*+'|[^<>"'])*+)?)/?>|<[?!][^<>]*>"""
 )
 _FENCE = lazy(r"^[ \t]*(```+|~~~+)", re.MULTILINE)
 # Characters around a tag that show whether it stands alone on its line.
 _NEAR = 80
+_LINE_STARTS = ("", "\n", ">")
 
 
 class Piece(NamedTuple):
@@ -71,27 +72,29 @@ def pieces_of(text: str) -> Iterator[Piece]:
 def _ends(tags: list[re.Match[str]]) -> dict[int, re.Match[str]]:
     """Return the tag that closes each element, by the position of its opening.
 
-    An element ends at the last tag that can close it: a text that closes its own wrapper does not leave it.
+    A text that closes its own wrapper, or opens it again, does not leave it: one closing tag too many ends the first element
+    of its name, and one that is missing is found in the last.
     """
     ends: dict[int, re.Match[str]] = {}
     opened: dict[str, list[int]] = {}
-    outermost: dict[str, int] = {}
-    sent: dict[str, int] = {}
+    first: dict[str, int] = {}
+    last: dict[str, re.Match[str]] = {}
     for at, tag in enumerate(tags):
         name, waiting = tag["name"] or "", opened.setdefault(tag["name"] or "", [])
         if not tag["end"]:
             waiting.append(at)
-            if _is_sent(tag):
-                sent.setdefault(name, at)
             continue
+        last[name] = tag
         if waiting:
             ends[waiting[-1]] = tag
-            outermost[name] = waiting.pop()
-        elif name in outermost:
-            ends[outermost[name]] = tag
-        if name in sent:
-            ends[sent[name]] = tag
-    return ends
+            first[name] = min(waiting[-1], first.get(name, at))
+            waiting.pop()
+        elif name in first:
+            ends[first[name]] = tag
+    for name, waiting in opened.items():
+        if waiting and name in last and _before(tags[waiting[0]]) in _LINE_STARTS:
+            ends[waiting[0]] = last[name]
+    return {at: tag for at, tag in ends.items() if tag.start() > tags[at].start()}
 
 
 def _end_of(text: str, tag: re.Match[str], closing: re.Match[str] | None) -> tuple[int, int] | None:
@@ -99,18 +102,21 @@ def _end_of(text: str, tag: re.Match[str], closing: re.Match[str] | None) -> tup
 
     One of a program that is never closed is torn and has all that follows. HTML within a line is a person's.
     """
-    if tag["end"]:
-        return None
     end = closing.end() if closing else tag.end()
-    before = text[max(0, tag.start() - _NEAR) : tag.start()].rstrip(" \t")
+    before = _before(tag)
     after = text[end : end + _NEAR].lstrip(" \t\r")
-    is_block = before[-1:] in ("", "\n", ">") and after[:1] in ("", "\n", "<")
-    by_program = not tag["name"] or is_program(tag["name"])
+    is_block = before in _LINE_STARTS and after[:1] in ("", "\n", "<")
+    by_program = not tag["name"] or is_program(tag["name"]) or _is_sent(tag)
     if closing:
-        return (closing.start(), end) if is_block or (by_program and before[-1:] != "`") else None
-    if not tag["name"] or tag["about"].endswith("/"):
+        return (closing.start(), end) if is_block or (by_program and before != "`") else None
+    if not tag["name"] or tag["end"] or tag[0].endswith("/>"):
         return (end, end) if is_block else None
     return (len(text), len(text)) if is_block and by_program else None
+
+
+def _before(tag: re.Match[str]) -> str:
+    """Return the last character before `tag`, without blanks."""
+    return tag.string[max(0, tag.start() - _NEAR) : tag.start()].rstrip(" \t")[-1:]
 
 
 def _code_end(text: str, start: int, end: int) -> int:

@@ -327,7 +327,12 @@ def test_a_sub_agent_ends_with_its_task_and_its_result():
         entry("SubagentStop", agent="a1", caste="Explore", task_text="Find it.", message="Found it.")
     )
 
-    assert (task.kind, task.text, result.kind, result.text) == ("system", "Find it.", "assistant", "Found it.")
+    assert (task.kind, task.text, result.kind, result.text) == (
+        "system",
+        "Find it.",
+        "assistant",
+        "Found it.",
+    )
     assert {(task.agent, task.caste), (result.agent, result.caste)} == {("a1", "Explore")}
     assert [
         one.kind for one in hook_records(entry("SubagentStop", agent="a1", caste="Explore", message="x"))
