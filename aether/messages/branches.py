@@ -16,6 +16,7 @@ from aether.messages.model import as_text
 from aether.tuples import NamedTuple
 
 _ROOT = -1
+_UNNAMED = "below "
 
 
 class Role(IntEnum):
@@ -52,7 +53,8 @@ def withdrawn(nodes: Iterable[Node]) -> frozenset[int]:
     places: dict[str, int] = {}
     roles, parents, responses = bytearray(), array("q"), []
     late: dict[int, str] = {}
-    before, session, linked = _ROOT, "", False
+    restarts: list[int] = []
+    before, session, linked = _ROOT, None, False
     for at, node in enumerate(nodes):
         role = Role.OUTSIDE if node.id in places else node.role
         roles.append(role)
@@ -64,14 +66,27 @@ def withdrawn(nodes: Iterable[Node]) -> frozenset[int]:
             parents[at], linked = places[node.parent], True
         elif node.parent:
             late[at] = node.parent
-        elif node.parent is None and role == Role.PROMPT and linked and node.session == session:
-            parents[at] = _ROOT  # back to before the first prompt
+        elif node.parent is None and role == Role.PROMPT and node.session == session:
+            restarts.append(at)  # back to before the first prompt, if the lines are linked at all
         if node.id:
             places[node.id] = at
         before, session = at, node.session
+    for at in restarts if linked else ():
+        parents[at] = _ROOT
     for at, parent in late.items():
-        parents[at] = places.get(parent, parents[at])
+        parents[at] = places.get(parent, parents[at]) if places.get(parent) != at else parents[at]
+    for at, role in enumerate(roles):
+        if role >= Role.RESPONSE and not responses[at]:
+            responses[at] = _response(at, roles, parents, responses)
     return _off_branch(roles, parents, responses)
+
+
+def _response(at: int, roles: bytearray, parents: array[int], responses: list[str]) -> str:
+    """Return a name for the response of a line without one: that of the line above, else that of all calls beside it."""
+    parent = parents[at]
+    if parent != _ROOT and responses[parent].startswith(_UNNAMED):
+        return responses[parent]
+    return f"{_UNNAMED}{parent}" if roles[at] == Role.CALLS else f"{_UNNAMED}={at}"
 
 
 def _off_branch(roles: bytearray, parents: array[int], responses: list[str]) -> frozenset[int]:
@@ -98,10 +113,8 @@ def _off_branch(roles: bytearray, parents: array[int], responses: list[str]) -> 
         if parent == _ROOT:
             active[at] = role < Role.PROMPT and not goes_on[at]
         elif role >= Role.RESPONSE:
-            sibling = below.get(parent, _ROOT)
-            is_parallel = role == Role.CALLS and sibling != _ROOT and roles[sibling] == Role.CALLS
-            is_unnamed = is_parallel and not (responses[at] and responses[sibling]) and not goes_on[at]
-            active[at] = responses[at] in shared or is_unnamed
+            is_named = not responses[at].startswith(_UNNAMED)
+            active[at] = responses[at] in shared and (is_named or not goes_on[at])
         else:
             active[at] = role == Role.OUTSIDE or not goes_on[at]
     return frozenset(at for at in range(len(roles)) if not active[at])
