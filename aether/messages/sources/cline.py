@@ -107,7 +107,8 @@ def _answered(head: Record, text: str, call_id: str, calls: list[Record]) -> Ite
         yield from answers(result, [call.arguments], {as_text(call.arguments.get("question")): words})
         return
     result = reply(result, words)
-    yield result
+    if output or call.call_id:
+        yield result
     if words and result.kind != "refusal":
         yield head._replace(kind="user", text=words)
 
