@@ -27,7 +27,7 @@ from aether.messages.findings import warning
 from aether.messages.model import Message, ProviderFormat, as_object, as_text
 from aether.messages.read import detect_file_format
 from aether.messages.records import BadLine, Record, read_json_values
-from aether.messages.sources import chat, codex, openhands
+from aether.messages.sources import antigravity, chat, codex, openhands
 from aether.messages.sources.claude_code import Queue, entries, withdrawn_lines
 from aether.types import Finding, JsonObject
 
@@ -166,6 +166,8 @@ def _find(values: list[tuple[int, Any]], data: bytes, *, name: str, nth: int) ->
                 if openhands.events_of(value[1])
             ]
             return _nth(listed, nth, name=name)
+        case "antigravity":
+            return _Found(messages_from_records(antigravity.records(values)), "openai")
         case "items":
             raise InvalidInput("it has items, and no messages.", fix=_KNOWN, where=name)
         case _:
@@ -390,7 +392,7 @@ def messages_from_records(records: Iterable[Record]) -> list[JsonObject]:
             called = {"name": record.tool, "arguments": as_json(dict(record.arguments))}
             listed = [{"id": record.call_id, "type": "function", "function": called}]
             raws.append({"role": "assistant", "content": None, "tool_calls": listed})
-        elif record.kind == "result":
+        elif record.kind in {"result", "answer", "refusal"}:
             raws.append({"role": "tool", "tool_call_id": record.call_id, "content": record.text})
         else:
             role = record.kind if record.kind in {"assistant", "system"} else "user"

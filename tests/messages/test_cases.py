@@ -1,4 +1,4 @@
-"""The reported inputs of /work/shared, where they are present: what a person said in them, and nothing else."""
+"""The reported inputs, where they are present: what a person said in them, and nothing else."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from aether.api.importing import import_transcripts
 from aether.messages.read import read_records
 from aether.messages.transcripts import load_conversation
 
-CASES = Path("/work/shared/data/cases")
+CASES = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "cases"
 pytestmark = [
     pytest.mark.real_data,
     pytest.mark.skipif(not CASES.is_dir(), reason="the shared cases are not on this machine"),

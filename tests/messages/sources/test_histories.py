@@ -64,7 +64,7 @@ def test_of_cline_a_denied_call_is_a_refusal_and_an_answer_has_its_question():
         "options": ["80", "8080"],
         "choice": "8080",
     }
-    assert [dict(one.arguments) for one in found if one.kind == "call"][0] == {
+    assert next(dict(one.arguments) for one in found if one.kind == "call") == {
         "path": "a.py",
         "content": "x = 1",
     }
