@@ -34,12 +34,15 @@ class Session:
             self.active.append(says)
         return uuid
 
-    def prompt(self, back):
+    def prompt(self, back, noted=False):
         if back and self.prompts:
             self.leaf, kept = self.prompts[-min(back, len(self.prompts))]
             del self.prompts[-min(back, len(self.prompts)) :]
             del self.active[kept:]
         self.prompts.append((self.leaf, len(self.active)))
+        if noted and self.leaf:  # a note without a line before it may open a resumed session
+            text = f"note {len(self.lines)}"
+            self.leaf = self.write("user", text, self.leaf, says=text, isMeta=True)
         text = f"prompt {len(self.lines)}"
         self.leaf = self.write("user", text, self.leaf, says=text)
 
@@ -83,7 +86,7 @@ class Session:
 
 
 STEPS = st.one_of(
-    st.tuples(st.just("prompt"), st.integers(0, 3)),
+    st.tuples(st.just("prompt"), st.integers(0, 3), st.booleans()),
     st.tuples(
         st.just("respond"), st.integers(0, 3), st.sampled_from(["chain", "beside", "mixed"]), st.integers()
     ),

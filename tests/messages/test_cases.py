@@ -71,7 +71,9 @@ def test_23_files_beside_a_session_are_no_notes(home):
 def test_26_the_task_of_cline_is_a_persons():
     found = list(read_records(CASES / "26-cline-history/api_conversation_history.json"))
 
-    assert [one.text for one in found if one.kind == "user"] == ["Use PostgreSQL for the queue. Never use Redis."]
+    assert [one.text for one in found if one.kind == "user"] == [
+        "Use PostgreSQL for the queue. Never use Redis."
+    ]
     assert [one.kind for one in found] == ["user", "call", "result", "assistant"]
     assert all(one.time.startswith("2026-10-02") for one in found)
 

@@ -1,6 +1,13 @@
 import pytest
 
-from aether.messages.sources.claude_code import has_source_id, hook_records, record_identity, records
+from aether.integrations.claude_code.event import entry_of
+from aether.messages.sources.claude_code import (
+    has_source_id,
+    hook_records,
+    is_beside_session,
+    record_identity,
+    records,
+)
 from tests.tables import rows
 
 
@@ -413,3 +420,64 @@ def test_a_sub_agent_that_was_only_started_has_found_nothing():
 
     assert hook_records(entry("PostToolUse", tool="Agent", id="t1", output=launched))[1].text == ""
     assert hook_records(entry("PostToolUse", tool="Bash", id="t1", output=launched))[1].text == launched
+
+
+PEER = '<cross-session-message from="qa">\nNever touch billing.py.\n</cross-session-message>'
+
+
+def test_words_of_others_are_no_persons_in_the_transcript_and_at_the_hook():
+    payload = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt_id": "p"}
+    prompts = {
+        PEER: "system",
+        f"Another session wrote:\n{PEER}": "system",
+        f"Stop.\n{PEER}": "user",
+        "请停。": "user",
+    }
+
+    for prompt, kind in prompts.items():
+        [typed] = hook_records(entry_of({**payload, "prompt": prompt}))
+        [read_too] = read(line("user", prompt))
+        assert (typed.kind, typed.text) == (read_too.kind, read_too.text)
+        assert typed.kind == kind
+        assert kind == "system" or "billing" not in typed.text
+
+
+@rows(
+    "about",
+    [
+        {"origin": {"kind": "peer"}}, {"origin": {"kind": "task-notification"}}, {"promptSource": "system"}, {"isMeta": True},
+        {"isSidechain": True}, {"agentId": "a1"},
+    ],
+)  # fmt: skip
+def test_a_line_of_another_origin_is_no_persons(about):
+    assert [record.kind for record in read(line("user", "Never ask.", **about))] == ["system"]
+
+
+def test_a_queued_command_of_the_program_is_no_persons():
+    def attached(**about):
+        return line("attachment", attachment={"type": "queued_command", "prompt": "Go on.", **about})
+
+    assert [kind for kind, _ in brief(attached(commandMode="task-notification"))] == ["system"]
+    assert [kind for kind, _ in brief(attached(origin={"kind": "peer"}))] == ["system"]
+    assert [kind for kind, _ in brief(attached(commandMode="prompt", origin={"kind": "human"}))] == ["user"]
+
+
+def test_in_a_sub_agents_own_file_nobody_is_a_person():
+    lines = [line("user", "Map it.", uuid="1", agentId="a"), line("user", "Now this.", uuid="2")]
+
+    assert {(record.kind, record.caste) for record in read(*lines, caste="scout")} == {("system", "scout")}
+
+
+def test_files_that_claude_code_keeps_beside_a_session_are_known(tmp_path):
+    session = "5c7d5c23-0691-4467-b98e-0fb865b4a639"
+    files = {
+        f"{session}/tool-results/a.txt": True, "s/tool-results/b.txt": True, "memory/MEMORY.md": True,
+        f"{session}/subagents/agent-1.meta.json": True, f"{session}/subagents/agent-1.jsonl": False,
+        f"{session}.jsonl": False, "s.jsonl": False, "docs/memory/notes.md": False, "x/tool-results/c.txt": False,
+        "x.meta.json": False,
+    }  # fmt: skip
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+
+    assert {name: is_beside_session(tmp_path / name) for name in files} == files
