@@ -45,79 +45,96 @@ class Node(NamedTuple):
     session: str = ""
 
 
+class _Tree(NamedTuple):
+    """The lines of a file by their position: what each is, the line above it, and the response that it is a part of."""
+
+    roles: bytearray
+    parents: array[int]
+    responses: list[str]
+
+
 def withdrawn(nodes: Iterable[Node]) -> frozenset[int]:
     """Return the positions of the lines that are not on the branch of the line that was said last.
 
     A line whose parent is missing follows the line before it: the file is a slice.
     """
+    tree = _tree(nodes)
+    _name_responses(tree)
+    branch = _branch(tree)
+    return _off_branch(tree, branch) if branch else frozenset()
+
+
+def _tree(nodes: Iterable[Node]) -> _Tree:
+    tree = _Tree(bytearray(), array("q"), [])
     places: dict[str, int] = {}
-    roles, parents, responses = bytearray(), array("q"), []
-    late: dict[int, str] = {}
+    later: dict[int, str] = {}
     restarts: list[int] = []
     before, session, linked = _ROOT, None, False
     for at, node in enumerate(nodes):
         role = Role.OUTSIDE if node.id in places else node.role
-        roles.append(role)
-        responses.append(node.response)
-        parents.append(before)
+        tree.roles.append(role)
+        tree.responses.append(node.response)
+        tree.parents.append(before)
         if role == Role.OUTSIDE:
             continue
         if node.parent in places:
-            parents[at], linked = places[node.parent], True
+            tree.parents[at], linked = places[node.parent], True
         elif node.parent:
-            late[at] = node.parent
+            later[at] = node.parent
         elif node.parent is None and role == Role.PROMPT and node.session == session:
             restarts.append(at)  # back to before the first prompt, if the lines are linked at all
         if node.id:
             places[node.id] = at
         before, session = at, node.session
     for at in restarts if linked else ():
-        parents[at] = _ROOT
-    for at, parent in late.items():
-        parents[at] = places.get(parent, parents[at]) if places.get(parent) != at else parents[at]
-    for at, role in enumerate(roles):
-        if role >= Role.RESPONSE and not responses[at]:
-            responses[at] = _response(at, roles, parents, responses)
-    return _off_branch(roles, parents, responses)
+        tree.parents[at] = _ROOT
+    for at, parent in later.items():
+        if places.get(parent, at) != at:
+            tree.parents[at] = places[parent]
+    return tree
 
 
-def _response(at: int, roles: bytearray, parents: array[int], responses: list[str]) -> str:
-    """Return a name for the response of a line without one: that of the line above, else that of all calls beside it."""
-    parent = parents[at]
-    if parent != _ROOT and responses[parent].startswith(_UNNAMED):
-        return responses[parent]
-    return f"{_UNNAMED}{parent}" if roles[at] == Role.CALLS else f"{_UNNAMED}={at}"
+def _name_responses(tree: _Tree) -> None:
+    """Name the responses without a name: a line's is that of the line above, or that of all calls beside it."""
+    for at, role in enumerate(tree.roles):
+        if role < Role.RESPONSE or tree.responses[at]:
+            continue
+        parent = tree.parents[at]
+        if parent != _ROOT and tree.responses[parent].startswith(_UNNAMED):
+            tree.responses[at] = tree.responses[parent]
+        else:
+            tree.responses[at] = f"{_UNNAMED}{parent}" if role == Role.CALLS else f"{_UNNAMED}={at}"
 
 
-def _off_branch(roles: bytearray, parents: array[int], responses: list[str]) -> frozenset[int]:
-    at = next((at for at in reversed(range(len(roles))) if roles[at] >= Role.PROMPT), _ROOT)
-    if at == _ROOT:
-        return frozenset()
-    active = bytearray(len(roles))
-    below = {}  # the line of the branch below each line of it
-    while at != _ROOT and not active[at]:
-        active[at] = True
-        below[parents[at]] = at
-        at = parents[at]
-    shared = {responses[at] for at in below.values() if responses[at]}
-    # Whether the conversation goes on below a line that is not on the branch.
-    goes_on = bytearray(len(roles))
+def _branch(tree: _Tree) -> set[int]:
+    """Return the line that was said last, with all lines above it."""
+    at = next((at for at in reversed(range(len(tree.roles))) if tree.roles[at] >= Role.PROMPT), _ROOT)
+    branch: set[int] = set()
+    while at != _ROOT and at not in branch:
+        branch.add(at)
+        at = tree.parents[at]
+    return branch
+
+
+def _off_branch(tree: _Tree, branch: set[int]) -> frozenset[int]:
+    """Return the lines that are neither of `branch` nor beside it: other calls of its responses, results, notes."""
+    roles, parents, responses = tree
+    shared = {responses[at] for at in branch if responses[at]}
+    goes_on = bytearray(len(roles))  # whether the conversation goes on below a line, beside the branch
     for at in reversed(range(len(roles))):
         speaks = roles[at] >= Role.PROMPT and responses[at] not in shared
-        if roles[at] and not active[at] and parents[at] != _ROOT and (speaks or goes_on[at]):
+        if roles[at] and at not in branch and parents[at] != _ROOT and (speaks or goes_on[at]):
             goes_on[parents[at]] = True
-    for at, role in enumerate(roles):
-        parent = parents[at]
-        if active[at] or (parent != _ROOT and not active[parent]) or role == Role.PROMPT:
+    off: set[int] = set()
+    for at, parent in enumerate(parents):
+        if at in branch:
             continue
-        if parent == _ROOT:
-            active[at] = role < Role.PROMPT and not goes_on[at]
-        elif role >= Role.RESPONSE:
-            is_named = not responses[at].startswith(_UNNAMED)
-            active[at] = responses[at] in shared and (is_named or not goes_on[at])
-        else:
-            active[at] = role == Role.OUTSIDE or not goes_on[at]
-    return frozenset(at for at in range(len(roles)) if not active[at])
+        is_beside = roles[at] == Role.OUTSIDE or not goes_on[at]
+        if roles[at] >= Role.RESPONSE:
+            is_beside = responses[at] in shared and (is_beside or not responses[at].startswith(_UNNAMED))
+        if parent in off or roles[at] == Role.PROMPT or not is_beside:
+            off.add(at)
+    return frozenset(off)
 
 
 def taken_back(marks: Iterable[tuple[str, Any]]) -> frozenset[int]:

@@ -142,13 +142,13 @@ def with_part(head: Record, part: Part, speaker: Any) -> Record:
 
 
 def asked(
-    head: Record, found: Iterable[tuple[int, Part]], typed: Collection[str] = (), *, person: bool = True
+    head: Record, content: Iterable[tuple[int, Part]], typed: Collection[str] = (), *, person: bool = True
 ) -> list[Record]:
     """Return the texts of one message under the role of the user: the words of a person, else those of a program.
 
     `typed` are the names of elements around a person's words; `person` is whether the fields of the message leave it to one.
     """
-    texts = [(at, part.text) for at, part in found if part.kind == "text"]
+    texts = [(at, part.text) for at, part in content if part.kind == "text"]
     texts = [entry for entry in texts if entry[1] != IMAGE] or texts[:1]
     whole = "\n".join(text for _, text in texts)
     words = own_words(whole, typed) if person else ""

@@ -374,19 +374,19 @@ def _result(head: Record, message: JsonObject, before: _Before) -> Record:
 
 
 def _user(head: Record, message: JsonObject) -> list[Record]:
-    found: list[Record] = []
+    others: list[Record] = []
     texts: list[tuple[int, Part]] = []
     for position, part in parts(message.get("content")):
         inner = as_arguments(part.text) if part.text.startswith("{") else {}
         if part.kind != "text":
-            found.append(reply(with_part(head, part, "user")))
+            others.append(reply(with_part(head, part, "user")))
         elif "type" in inner and "time" in inner:  # an event of Letta, wrapped in a user message
             text = as_text(inner.get("message")) if inner["type"] == "user_message" else ""
             event = part._replace(text=text or part.text)
-            found += asked(head, [(position, event)], person=bool(text))
+            others += asked(head, [(position, event)], person=bool(text))
         else:
             texts.append((position, part))
-    return found + asked(head, texts, TYPED["chat"], person=is_person(message))
+    return others + asked(head, texts, TYPED["chat"], person=is_person(message))
 
 
 def _assistant(head: Record, message: JsonObject) -> tuple[list[Record], _Before]:

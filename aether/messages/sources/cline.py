@@ -24,6 +24,7 @@ from aether.types import JsonObject
 _SPEAKING = {"attempt_completion": "result", "plan_mode_respond": "response"}
 _ASKING = "ask_followup_question"
 _THINKING = "thinking"
+_ANNOUNCES = "The user "
 _MARKS = ("<environment_details>", "<task>")
 _RESULT = lazy(r"^\[(\w+)(?: for '[^\n]*')?\] Result:[ \t]*\n?", re.MULTILINE, needs=("] Result:",))
 _OPTION = lazy(r'"((?:[^"\\]|\\.)*+)"')
@@ -95,9 +96,15 @@ def _answered(head: Record, text: str, call_id: str, calls: list[Record]) -> Ite
     """Yield the result of a call, without what the program adds to it, and what the person said with it."""
     call = next((call for call in calls if call.call_id == call_id), Record("call"))
     calls[:] = [other for other in calls if other is not call]
-    pieces = [piece for piece in pieces_of(text) if piece.name != "environment_details"]
-    words = "\n".join(own_words(piece.inner) for piece in pieces if piece.name in TYPED["cline"]).strip()
-    output = "".join(piece.text for piece in pieces if piece.name not in TYPED["cline"]).strip()
+    pieces = [
+        piece for piece in pieces_of(text) if piece.name != "environment_details" and piece.text.strip()
+    ]
+    # What a tool has printed may hold such an element, too: the person's is the last, below a line about it.
+    above = "".join(piece.text for piece in pieces[:-1]).strip()
+    announced = not above or above.rpartition("\n")[2].startswith(_ANNOUNCES)
+    is_typed = bool(pieces) and pieces[-1].name in TYPED["cline"] and announced
+    words = own_words(pieces[-1].inner) if is_typed else ""
+    output = above if is_typed else "".join(piece.text for piece in pieces).strip()
     denied = output.startswith("The user denied")
     result = head._replace(
         kind="result", text=output, call_id=call_id, tool=call.tool,

@@ -79,17 +79,18 @@ def _of_specstory(
 
 
 def _of_aider(first: tuple[int, str], numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[Record, str]]:
-    head, is_code, broken = Record("system"), "", None
+    head, is_code = Record("system"), ""
+    broken = (
+        None  # whether prompts end in blanks, which tells them from headings; an editor may have cut them
+    )
     for number, line in chain([first], numbered):
-        is_code = _fence(line, is_code)
-        if line.startswith(_AIDER) and not is_code:
+        is_code = "" if line.startswith(_AIDER) else _fence(line, is_code)
+        if line.startswith(_AIDER):
             session = sha256(f"{number}{line}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
             head = Record("system", line=number, session=session, time=_time(line))
             continue
         typed = line.startswith(_TYPED) and not is_code
-        if (
-            typed and broken is None
-        ):  # an editor may have cut the blanks that a heading of the agent does not have
+        if typed and broken is None:
             broken = line.endswith(_LINE_BREAK)
         typed = typed and (not broken or line.endswith(_LINE_BREAK))
         text = line.removeprefix(_TYPED).rstrip() if typed else line
