@@ -30,6 +30,7 @@ from aether.memory.colony import check_phase
 from aether.memory.items import DEFAULT_SOURCE
 from aether.messages.read import detect_file_format, read_records, require_format, without_private
 from aether.messages.records import BadLine, Record, read_json_values
+from aether.messages.sources.claude_code import is_beside_session
 from aether.store import config, record_files
 from aether.store.authors import Author
 from aether.store.files import require_writable
@@ -324,7 +325,7 @@ def _files(sources: list[Any], bad: list[JsonObject]) -> Iterator[Any]:
         found = [
             path for path in sorted(Path(source).rglob("*"))
             if path.is_file() and path.suffix in SUFFIXES and path.stem.lower().split("-")[0] not in SKIPPED_NAMES
-            and SKIPPED_DIRECTORIES.isdisjoint(path.relative_to(source).parts)
+            and SKIPPED_DIRECTORIES.isdisjoint(path.relative_to(source).parts) and not is_beside_session(path)
         ]  # fmt: skip
         if not found:
             reason = NotFound(

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
 # An export starts with its revision and its documents, or its conversations if its keys were sorted.
 HEAD_BYTES = 4_096
 # As in aether.messages.records, which help need not import.
-FORMATS = ("claude_code", "codex", "chat", "openhands", "items", "plain")
+FORMATS = (
+    "claude_code", "codex", "chat", "openhands", "cline", "antigravity", "markdown", "items", "plain",
+)  # fmt: skip
 EXPORT = "export"
 # Of working memory: an import names compression as the next step from there on. Before, it brings little.
 HALF_PERCENT = 50

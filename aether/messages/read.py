@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, nullcontext
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any, NamedTuple
 
 from aether import regular
 from aether.errors import InvalidInput, shown
@@ -27,9 +28,16 @@ from aether.messages.records import (
     ignore_bad_line,
     read_json_values,
 )
-from aether.messages.sources import chat, claude_code, codex, knowledge_graph, openhands
-from aether.messages.sources.chat import conversations, is_item, is_line, is_message
-from aether.messages.sources.openhands import events_of
+from aether.messages.sources import (
+    antigravity,
+    chat,
+    claude_code,
+    cline,
+    codex,
+    knowledge_graph,
+    markdown,
+    openhands,
+)
 from aether.redact.redact import is_private
 from aether.text.regex import lazy
 
@@ -41,8 +49,28 @@ _SCALAR = lazy(r"(?:null|true|false|-?\d[\d.eE+-]*+|[\[\],\s]++)++")
 _HEAD_VALUES = 32
 # Text has no NUL; binary data has one early.
 _HEAD_LINES = 64
-_CODEX_TYPES = {"session_meta", "response_item", "event_msg", "turn_context", "compacted"}
-_CLAUDE_TYPES = {"user", "assistant", "system", "progress", "attachment"}
+# What is kept in memory of a stream that cannot be read twice; the rest waits in a file without a name.
+_SPOOLED_BYTES = 1 << 16
+
+
+class _Source(NamedTuple):
+    """A format of JSON: whether a value is of it, and the records in its values."""
+
+    name: Format
+    holds: Callable[[Any], bool]
+    records: Callable[..., Iterator[Record]]
+
+
+# The first that holds a value reads the file.
+_SOURCES = (
+    _Source("codex", codex.is_line, lambda values, **_: codex.records(values)),
+    _Source("antigravity", antigravity.is_step, lambda values, **_: antigravity.records(values)),
+    _Source("claude_code", claude_code.is_line, lambda values, caste, **_: claude_code.records(values, caste=caste)),
+    _Source("openhands", lambda value: bool(openhands.events_of(value)), lambda values, **_: openhands.records(values)),
+    _Source("cline", cline.is_history, lambda values, **_: cline.records(values)),
+    _Source("chat", chat.holds, lambda values, on_bad, **_: chat.records(values, on_bad=on_bad)),
+    _Source("items", chat.holds_items, lambda values, on_bad, **_: chat.item_records(values, on_bad=on_bad)),
+)  # fmt: skip
 
 
 def looks_like_json(text: str) -> bool:
@@ -64,11 +92,15 @@ def detect_file_format(values: Sequence[Any], *, where: str = "input") -> Format
     'chat'
     """
     for value in values:
-        if found := _format(value):
-            return found
+        if source := next((source for source in _SOURCES if source.holds(value)), None):
+            return source.name
     if any(map(knowledge_graph.is_line, values)):
         what = "it is a knowledge graph, not a transcript."
         raise InvalidInput(what, fix='Use "aether graph import".', where=where)
+    entries = chain.from_iterable(value if isinstance(value, list) else [value] for value in values)
+    if typed := next(filter(chat.is_typed_log, entries), None):
+        what = f"it is a log, and no list of items: {shown(typed['type'])} is no type of an item."
+        raise unknown_format(what, where=where)
     first = shown(values[0]) if values else "no readable JSON"
     raise unknown_format(f"it starts with {first}.", where=where)
 
@@ -77,36 +109,6 @@ def unknown_format(what: str, *, where: str) -> InvalidInput:
     """Return the error of an unknown format, which names the known ones."""
     fix = f"Known formats are {', '.join(FORMATS)}; force one with --format."
     return InvalidInput(f"no known format: {what}", fix=fix, where=where)
-
-
-def _format(value: Any) -> Format | None:
-    if isinstance(value, dict):
-        return _format_of_object(value)
-    if not isinstance(value, list):
-        return None
-    if events_of(value):
-        return "openhands"
-    if any(map(is_message, value)):
-        return "chat"
-    return "items" if any(map(is_item, value)) else None
-
-
-def _format_of_object(value: dict[str, Any]) -> Format | None:
-    kind = value.get("type")
-    if as_text(kind) in _CODEX_TYPES and "payload" in value:
-        return "codex"
-    if (
-        isinstance(value.get("loglines"), list)
-        or "leafUuid" in value
-        or (as_text(kind) in _CLAUDE_TYPES and {"message", "uuid", "sessionId"} & value.keys())
-        or ("sessionId" in value and isinstance(kind, str) and "role" not in value)
-    ):
-        return "claude_code"
-    if events_of(value):
-        return "openhands"
-    if is_line(value) or next(conversations(value), None):
-        return "chat"
-    return "items" if is_item(value) else None
 
 
 def read_records(
@@ -144,50 +146,68 @@ def _records(
             stream: IO[bytes] = stack.enter_context(regular.named(path))
             where, caste = path.name, _caste(path)
         else:
-            stream, where, caste = source, "input", ""
+            stream, where, caste = stack.enter_context(_seekable(source)), "input", ""
+        start = stream.tell()
         head = list(islice(stream, _HEAD_LINES))
-        lines = chain(head, stream)
         # A log of JSON that a power cut padded with NUL loses that line only.
         is_log = forced != "plain" and looks_like_json(decode_line(b"".join(head[:1]), first=True))
         if not is_log and any(b"\0" in line for line in head):
             raise InvalidInput(
                 "it is binary data, and no text.", fix="Unpack it, or write it as UTF-8.", where=where
             )
-        if forced == "plain" or (forced is None and _is_plain(head, where)):
-            yield from chat.paragraph_records(lines)
+        if forced is None and _is_plain(head, where):
+            forced = "markdown" if markdown.is_history(head) else "plain"
+        if forced in ("markdown", "plain"):
+            read = markdown.records if forced == "markdown" else chat.paragraph_records
+            yield from read(chain(head, stream))
             return
-        first: list[BadLine] = []
-
-        def note_first(bad: BadLine) -> None:
-            first[len(first) :] = [] if first else [bad]
-            on_bad(bad)
-
-        found = read_json_values(lines, on_bad=note_first)
-        opening: list[tuple[int, Any]] = []
+        values = _Values(stream, start, on_bad)
         if forced is None:
-            opening = list(islice(found, _HEAD_VALUES))
-            if first and not opening:
-                what = f"it is broken JSON, at line {first[0].line}: {first[0].reason}."
+            opening = [value for _, value in islice(values, _HEAD_VALUES)]
+            if values.bad and not opening:
+                what = f"it is broken JSON, at line {values.bad[0].line}: {values.bad[0].reason}."
                 raise InvalidInput(what, fix="Complete or correct the file.", where=where)
-            forced = detect_file_format([value for _, value in opening], where=where)
-        yield from records_of_values(forced, chain(opening, found), on_bad=on_bad, caste=caste)
+            forced = detect_file_format(opening, where=where)
+        yield from records_of_values(forced, values, on_bad=on_bad, caste=caste)
+
+
+class _Values:
+    """The JSON values of a stream, read anew by each iteration; a bad line is reported once."""
+
+    def __init__(self, stream: IO[bytes], start: int, on_bad: OnBad) -> None:
+        self._stream, self._start, self._on_bad = stream, start, on_bad
+        self._seen = 0
+        self.bad: list[BadLine] = []
+        """The first bad line."""
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        self._stream.seek(self._start)
+        return read_json_values(self._stream, on_bad=self._report)
+
+    def _report(self, bad: BadLine) -> None:
+        if bad.line > self._seen:
+            self._seen = bad.line
+            self.bad[1:] = [] if self.bad else [bad]
+            self._on_bad(bad)
+
+
+def _seekable(stream: IO[bytes]) -> Any:
+    """Return a context with a stream of the same bytes that can be read twice."""
+    if stream.seekable():
+        return nullcontext(stream)
+    spooled = SpooledTemporaryFile(max_size=_SPOOLED_BYTES)  # noqa: SIM115 - the caller closes it
+    for line in stream:  # writelines would hold all of them
+        spooled.write(line)
+    spooled.seek(0)
+    return spooled
 
 
 def records_of_values(
-    known: str, found: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_line, caste: str = ""
+    known: str, values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_line, caste: str = ""
 ) -> Iterator[Record]:
-    """Return the records in JSON values of a known format."""
-    match known:
-        case "claude_code":
-            return claude_code.records(found, caste=caste)
-        case "codex":
-            return codex.records(found)
-        case "openhands":
-            return openhands.records(found)
-        case "items":
-            return chat.item_records(found, on_bad=on_bad)
-        case _:
-            return chat.records(found, on_bad=on_bad)
+    """Return the records in JSON values of a known format; they are iterated twice."""
+    source = next(source for source in _SOURCES if source.name == known)
+    return source.records(values, on_bad=on_bad, caste=caste)
 
 
 def _is_plain(head: list[bytes], where: str) -> bool:
@@ -224,6 +244,6 @@ def without_private(records: Iterable[Record], patterns: str, *, directory: str 
             if is_private(record.arguments, patterns, record.directory or directory):
                 private.add(record.call_id)
                 continue
-        elif record.kind == "result" and record.call_id in private:
+        elif record.kind in {"result", "answer", "refusal"} and record.call_id in private:
             continue
         yield record

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 
 from aether.hints import Any, Literal, get_args
 from aether.messages.model import IMAGE, NOTHING, as_arguments, as_text, content_text, is_failure_text
+from aether.messages.speakers import own_words
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import JsonObject
@@ -24,7 +25,9 @@ from aether.types import JsonObject
 Kind = Literal[
     "user", "assistant", "call", "result", "answer", "refusal", "boundary", "summary", "system", "text", "item"
 ]  # fmt: skip
-Format = Literal["claude_code", "codex", "chat", "openhands", "items", "plain"]
+Format = Literal[
+    "claude_code", "codex", "chat", "openhands", "cline", "antigravity", "markdown", "items", "plain"
+]
 FORMATS: tuple[Format, ...] = get_args(Format)
 # An opening bracket that is never closed must not draw the rest of a large file into memory.
 SPANNING_BYTES = 64 * 1024 * 1024
@@ -136,6 +139,21 @@ def with_part(head: Record, part: Part, speaker: Any) -> Record:
     """Return `head` with the content of `part`; `speaker` is the kind of a plain text."""
     kind: Any = speaker if part.kind == "text" else part.kind
     return head._replace(**part._asdict() | {"kind": kind})
+
+
+def asked(
+    head: Record, content: Iterable[tuple[int, Part]], typed: Collection[str] = (), *, person: bool = True
+) -> list[Record]:
+    """Return the texts of one message under the role of the user: the words of a person, else those of a program.
+
+    `typed` are the names of elements around a person's words; `person` is whether the fields of the message leave it to one.
+    """
+    texts = [(at, part.text) for at, part in content if part.kind == "text"]
+    texts = [entry for entry in texts if entry[1] != IMAGE] or texts[:1]
+    whole = "\n".join(text for _, text in texts)
+    words = own_words(whole, typed) if person else ""
+    speaker: Kind = "user" if words else "system"
+    return [head._replace(kind=speaker, text=words or whole, part=texts[0][0])] if texts else []
 
 
 def read_json_values(lines: Iterable[bytes], *, on_bad: OnBad = ignore_bad_line) -> Iterator[tuple[int, Any]]:

@@ -27,8 +27,8 @@ from aether.messages.findings import warning
 from aether.messages.model import Message, ProviderFormat, as_object, as_text
 from aether.messages.read import detect_file_format
 from aether.messages.records import BadLine, Record, read_json_values
-from aether.messages.sources import chat, openhands
-from aether.messages.sources.claude_code import Queue, entries
+from aether.messages.sources import antigravity, chat, codex, openhands
+from aether.messages.sources.claude_code import Queue, entries, withdrawn_lines
 from aether.types import Finding, JsonObject
 
 Values = Iterable[tuple[int, Any]]
@@ -166,6 +166,8 @@ def _find(values: list[tuple[int, Any]], data: bytes, *, name: str, nth: int) ->
                 if openhands.events_of(value[1])
             ]
             return _nth(listed, nth, name=name)
+        case "antigravity":
+            return _Found(messages_from_records(antigravity.records(values)), "openai")
         case "items":
             raise InvalidInput("it has items, and no messages.", fix=_KNOWN, where=name)
         case _:
@@ -242,7 +244,12 @@ def _of_lines(values: list[tuple[int, Any]], source: bytes) -> _Found | None:
 
 def _of_wrappers(values: list[tuple[int, Any]], data: bytes, *, nth: int, name: str) -> _Found:
     """Return one of the conversations in the values of a file, each of which may have several."""
-    session = [as_object(value.get("message")) or value for _, value in values if chat.is_line(value)]
+    gone = chat.withdrawn_lines(value for _, value in values)
+    session = [
+        as_object(value.get("message")) or value
+        for at, (_, value) in enumerate(values)
+        if at not in gone and chat.is_line(value)
+    ]
     if session:
         return _nth([_Found([raw for raw in session if chat.is_message(raw)], "plain")], nth, name=name)
     lines = data.splitlines(keepends=True) if len(values) > 1 else []
@@ -274,7 +281,8 @@ class _Turn(NamedTuple):
 def claude_code_messages(values: Values) -> list[JsonObject]:
     """Return the Anthropic messages of a transcript.
 
-    Sub-agents, bookkeeping and the program's own messages are left out; the lines of a sub-agent's own file are read.
+    Sub-agents, withdrawn branches, bookkeeping and the program's own messages are left out; the lines of a sub-agent's own
+    file are read.
     """
     seen: set[str] = set()
     lines = []
@@ -283,6 +291,8 @@ def claude_code_messages(values: Values) -> list[JsonObject]:
         if not uuid or uuid not in seen:
             seen.add(uuid)
             lines.append(line)
+    gone = withdrawn_lines(lines)
+    lines = [line for at, line in enumerate(lines) if at not in gone]
     main = [line for line in lines if not line.get("isSidechain")]
     return _messages(main if any(map(_is_spoken, main)) else lines)
 
@@ -354,9 +364,13 @@ def _add_user(message: JsonObject, turns: list[_Turn], callers: dict[str, _Turn]
 
 
 def codex_items(values: Values) -> list[JsonObject]:
-    """Return the items of a rollout."""
+    """Return the items of a rollout, without the turns that were rolled back."""
+    lines = [line for _, line in values]
+    gone = codex.withdrawn_lines(lines)
     payloads = [
-        as_object(line.get("payload")) for _, line in values if as_object(line).get("type") == "response_item"
+        as_object(line.get("payload"))
+        for at, line in enumerate(lines)
+        if at not in gone and as_object(line).get("type") == "response_item"
     ]
     return [payload for payload in payloads if payload]
 
@@ -378,7 +392,7 @@ def messages_from_records(records: Iterable[Record]) -> list[JsonObject]:
             called = {"name": record.tool, "arguments": as_json(dict(record.arguments))}
             listed = [{"id": record.call_id, "type": "function", "function": called}]
             raws.append({"role": "assistant", "content": None, "tool_calls": listed})
-        elif record.kind == "result":
+        elif record.kind in {"result", "answer", "refusal"}:
             raws.append({"role": "tool", "tool_call_id": record.call_id, "content": record.text})
         else:
             role = record.kind if record.kind in {"assistant", "system"} else "user"

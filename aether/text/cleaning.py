@@ -12,25 +12,22 @@ of memory, is unchanged.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from aether.redact.redact import INJECTED, without_blocks
+from aether.text.elements import Piece, pieces_of
 from aether.text.regex import lazy
 
-# Blocks that a program writes into the conversation; the last two lines are those of Codex.
-_MACHINERY = lazy(
-    r"<(system-reminder|local-command-caveat|local-command-stdout|local-command-stderr|bash-stdout|bash-stderr|"
-    r"command-contents|ide_selection|ide_opened_file|post-tool-use-hook|user-prompt-submit-hook|session-start-hook|"
-    r"new-diagnostics|task-notification|tool_use_error|persisted-output|"
-    r"environment_context|user_instructions|permissions instructions|collaboration_mode|turn_aborted|"
-    r"subagent_notification|recommended_plugins|skills_instructions|apps_instructions|plugins_instructions|INSTRUCTIONS)"
-    r"(?:\s[^>]*)?>.*?(?:</\1>|\Z)",
-    re.DOTALL,
+# Elements that hosts write into a conversation; of a message of a person `messages.speakers` knows more than names.
+_MACHINERY = frozenset(
+    "system-reminder local-command-caveat local-command-stdout local-command-stderr bash-input bash-stdout bash-stderr "
+    "command-contents command-name command-message command-args ide_selection ide_opened_file post-tool-use-hook "
+    "user-prompt-submit-hook session-start-hook new-diagnostics task-notification tool_use_error persisted-output "
+    "cross-session-message agent-message teammate-message ci-monitor-event scheduled-task environment_context "
+    "environment_details user_instructions permissions collaboration_mode turn_aborted subagent_notification "
+    "recommended_plugins skills_instructions apps_instructions plugins_instructions INSTRUCTIONS skill hook_prompt "
+    "codex_internal_context send_user_message_question_reply".split()
 )
-_COMMAND = lazy(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
-_COMMAND_ARGUMENTS = lazy(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
-_COMMAND_PARTS = lazy(r"<command-(?:name|message|args)>.*?</command-(?:name|message|args)>", re.DOTALL)
-_TYPED = lazy(r"<bash-input>.*?(?:</bash-input>|\Z)", re.DOTALL)
 _NOTICES = lazy(
     r"^(?:\[Request interrupted by user[^\]]*\]|# AGENTS\.md instructions.*|Caveat: The messages below.*|"
     r"No response requested\.|\(no content\)|###STOP###|API Error: .*|Prompt is too long)\s*$",
@@ -57,15 +54,17 @@ def clean(text: str) -> str:
     '/compact keep the plan'
     """
     if "<" in text:
-        text = without_blocks(text)
-        text = _MACHINERY.sub("", text)
-        text = _TYPED.sub("", text)
-    if "<command-name>" in text:
-        # A slash command is written as it was typed; without arguments it is not worth a note.
-        name, arguments = _COMMAND.search(text), _COMMAND_ARGUMENTS.search(text)
-        typed = f"{name[1]} {arguments[1]}" if name and arguments and arguments[1] else ""
-        text = typed + _COMMAND_PARTS.sub("", text)
+        pieces = list(pieces_of(without_blocks(text)))
+        typed = typed_command(pieces)
+        text = typed + "".join(piece.text for piece in pieces if piece.name not in _MACHINERY)
     return _NOTICES.sub("", without_escapes(text)).strip()
+
+
+def typed_command(pieces: Iterable[Piece]) -> str:
+    """Return a slash command as it was typed; empty without arguments, when it says nothing."""
+    parts = {piece.name: piece.inner.strip() for piece in pieces}
+    arguments = parts.get("command-args", "")
+    return f"{parts.get('command-name', '')} {arguments}" if arguments else ""
 
 
 def without_thoughts(summary: str) -> str:

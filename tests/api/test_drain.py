@@ -230,7 +230,6 @@ def test_a_sub_agents_work_is_its_castes(home):
     assert sorted(found) == [
         "Decision: the docs are built with make because it is on every machine.",
         "Ran `make docs`: built 3 files",
-        "Task: Build the docs.",
     ]
     assert {(item["metadata"]["source"], item["metadata"]["caste"]) for item in held(home)} == {
         ("worker_ant", "Explore")

@@ -49,7 +49,7 @@ def test_a_short_log_that_a_power_cut_padded_is_read(format):
         ),
         ([{"role": "user", "content": "Go."}], "chat", "user"),
         ([{"source": "user", "action": "message", "args": {"content": "Go."}}], "openhands", "user"),
-        ({"content": "Go.", "type": "note"}, "items", "item"),
+        ({"content": "Go.", "type": "decision"}, "items", "item"),
     ],
 )
 def test_every_format_is_found_and_can_be_forced(value, name, kind):

@@ -260,7 +260,7 @@ def test_another_system_prompt_is_written_under_its_key():
         (b"Hello.", "no known format"),
         (b"[]", "is empty"),
         (b'{"messages": []}', "is empty"),
-        (b'{"content": "x", "type": "note"}', "has items"),
+        (b'{"content": "x", "type": "decision"}', "has items"),
         (b'{"type": "response_item", "payload": {}}', "has no message"),
         (b'[{"messages_display": ""}]', "no known format"),
     ],

@@ -66,7 +66,7 @@ def _of_the_turn(path: str, *, agent: bool) -> Iterator[Record]:
             for record in (record for line in _lines(file) for record in reversed(_read(line, queue))):
                 if bool(record.agent) != agent or not record.uuid:
                     continue
-                if record.kind == "user" and record.tool != _TYPED_DURING_TURN:
+                if record.kind in {"user", "system"} and record.tool != _TYPED_DURING_TURN:
                     at_start = not record.text.startswith(_INTERRUPTED)
                 elif at_start and record.kind in {"assistant", "call"}:
                     return
@@ -131,7 +131,10 @@ def _read(line: bytes, queue: _QueueBackwards) -> list[Record]:
         return queue.attach(list(records([(0, value)])))
     if kind == "queue-operation":
         return queue.records(value)
-    return list(records([(0, value)])) if kind in {"assistant", "user"} else []
+    # Of what the program says, only the words that open a turn matter, as a task or a notification does.
+    if kind == "user" and not value.get("isMeta"):
+        return list(records([(0, value)]))
+    return [record for record in records([(0, value)]) if record.kind != "system"] if kind == "assistant" else []
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:

@@ -17,10 +17,13 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 from aether.errors import shown
+from aether.messages.branches import Node, Role, taken_back, withdrawn
 from aether.messages.model import as_arguments, as_object, as_text, content_text, is_failure_text
-from aether.messages.records import BadLine, OnBad, Part, Record, ignore_bad_line, parts, with_part
+from aether.messages.records import BadLine, OnBad, Part, Record, asked, ignore_bad_line, parts, with_part
+from aether.messages.replies import reply
+from aether.messages.speakers import TYPED, is_person
 from aether.text.regex import lazy
-from aether.types import JsonObject
+from aether.types import RELEVANCE_OF_TYPE, JsonObject
 
 WRAPPERS = ("messages", "traj", "history", "trajectory", "conversation", "conversations")
 SENDERS = {
@@ -61,6 +64,7 @@ _REFUSED = (
     "Search text must not be empty", "No file open", "Usage: ",
 )  # fmt: skip
 _NO_FILE = "n/a"
+_ITEM_FIELDS = frozenset({"relevance_score", "caste", "injected"})
 # About a printed page.
 PARAGRAPH_CHARS = 4_000
 _FENCE = lazy(r"\s*(```|~~~)")
@@ -79,6 +83,11 @@ class ChatConversation(NamedTuple):
 _MARKS = frozenset({"id", "timestamp", "created_at"})
 
 
+# Of Gemini CLI: who speaks on a line, and the line that takes back what came since another.
+_GEMINI, _REWIND = ("user", "gemini"), "$rewindTo"
+_ROLES = {"user": Role.PROMPT, "assistant": Role.RESPONSE, "result": Role.RESULT}
+
+
 class _Before(NamedTuple):
     """State from the message before."""
 
@@ -89,8 +98,13 @@ class _Before(NamedTuple):
 
 def records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_line) -> Iterator[Record]:
     """Yield the records of every conversation; what is no message is passed to `on_bad` and skipped."""
+    values = list(values) if isinstance(values, Iterator) else values
+    gone = withdrawn_lines(value for _, value in values)
     session, before = "", _Before()
-    for number, value in values:
+    for at, (number, value) in enumerate(values):
+        if at in gone or _is_bookkeeping(value):
+            session = session or as_text(as_object(value).get("sessionId"))
+            continue
         if is_line(value):
             first = as_object(value.get("message")) or value
             session = session or as_text(value.get("id")) or _session([first])
@@ -103,6 +117,33 @@ def records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_lin
             on_bad(BadLine(number, reason))
         for conversation in conversations(value):
             yield from _with_open_files(_conversation(number, conversation))
+
+
+def withdrawn_lines(values: Iterable[Any]) -> frozenset[int]:
+    """Return the positions of the lines that the person took back: by a line of Gemini CLI, or in a tree of pi."""
+    lines = [(_mark(value), _node(value)) for value in values]
+    return taken_back(mark for mark, _ in lines) | withdrawn(node for _, node in lines)
+
+
+def _mark(value: Any) -> tuple[str, Any]:
+    line = as_object(value)
+    if _REWIND in line:
+        return "to", line[_REWIND]
+    return ("says", as_text(line.get("id"))) if line.get("type") in _GEMINI and is_message(line) else ("", "")
+
+
+def _node(value: Any) -> Node:
+    line = as_object(value)
+    if "parentId" not in line or line.get("type") == "session":
+        return Node(Role.OUTSIDE)
+    role = role_of(as_object(line.get("message")) or line)
+    return Node(_ROLES.get(role, Role.BESIDE), as_text(line.get("id")), line["parentId"])
+
+
+def _is_bookkeeping(value: Any) -> bool:
+    """Return whether `value` is a line of Gemini CLI about its session: it starts, is changed or is taken back."""
+    line = as_object(value)
+    return _REWIND in line or "$set" in line or ("projectHash" in line and not _key_of_messages(line))
 
 
 def _strays(value: Any) -> Iterator[str]:
@@ -134,7 +175,8 @@ def is_line(value: Any) -> bool:
     if not isinstance(value, dict) or any(isinstance(value.get(key), list) for key in WRAPPERS):
         return False
     wrapped = value.get("type") == "message" and isinstance(value.get("message"), dict)
-    return wrapped or "role" in value or as_text(value.get("type")) in {"session", "compaction"}
+    gemini = value.get("type") in _GEMINI and is_message(value)
+    return wrapped or gemini or "role" in value or as_text(value.get("type")) in {"session", "compaction"}
 
 
 def conversations(value: Any) -> Iterator[ChatConversation]:
@@ -332,16 +374,19 @@ def _result(head: Record, message: JsonObject, before: _Before) -> Record:
 
 
 def _user(head: Record, message: JsonObject) -> list[Record]:
-    found = []
-    for _, part in parts(message.get("content")):
+    others: list[Record] = []
+    texts: list[tuple[int, Part]] = []
+    for position, part in parts(message.get("content")):
         inner = as_arguments(part.text) if part.text.startswith("{") else {}
-        if "type" in inner and "time" in inner:  # an event of Letta, wrapped in a user message
+        if part.kind != "text":
+            others.append(reply(with_part(head, part, "user")))
+        elif "type" in inner and "time" in inner:  # an event of Letta, wrapped in a user message
             text = as_text(inner.get("message")) if inner["type"] == "user_message" else ""
-            part = part._replace(text=text or part.text)  # noqa: PLW2901 - the same part, unwrapped
-            found.append(with_part(head, part, "user" if text else "system"))
+            event = part._replace(text=text or part.text)
+            others += asked(head, [(position, event)], person=bool(text))
         else:
-            found.append(with_part(head, part, "user"))
-    return found
+            texts.append((position, part))
+    return others + asked(head, texts, TYPED["chat"], person=is_person(message))
 
 
 def _assistant(head: Record, message: JsonObject) -> tuple[list[Record], _Before]:
@@ -447,13 +492,28 @@ def item_records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_ba
 
 
 def is_item(value: Any) -> bool:
-    """Return whether `value` is meant as an item.
+    """Return whether `value` is meant as an item: it has a type that items have, or a field that only they have.
 
-    >>> is_item({"content": "Use SQLite.", "type": "decision"}), is_item({"role": "user", "content": "hi"})
+    >>> is_item({"content": "Use SQLite.", "type": "decision"}), is_item({"content": "ls", "type": "VIEW_FILE"})
     (True, False)
     """
+    return is_typed_log(value) and (value["type"] in RELEVANCE_OF_TYPE or not _ITEM_FIELDS.isdisjoint(value))
+
+
+def is_typed_log(value: Any) -> bool:
+    """Return whether `value` has a content and a type, as items have and the lines of many logs."""
     keys = set(value) if isinstance(value, dict) else set()
-    return {"content", "type"} <= keys and not {"role", "uuid"} & keys
+    return {"content", "type"} <= keys and not {"role", "uuid"} & keys and isinstance(value["type"], str)
+
+
+def holds(value: Any) -> bool:
+    """Return whether `value` has a conversation, or is a line of one."""
+    return is_line(value) or _is_bookkeeping(value) or next(conversations(value), None) is not None
+
+
+def holds_items(value: Any) -> bool:
+    """Return whether `value` is an item or a list with one."""
+    return is_item(value) or (isinstance(value, list) and any(map(is_item, value)))
 
 
 def item_fault(item: Any) -> str:

@@ -17,24 +17,32 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 
 from aether.hints import Any
+from aether.messages.branches import Node, Role, withdrawn
 from aether.messages.model import as_object, as_text, content_text
-from aether.messages.records import Record, parts, put_bounded, with_part
+from aether.messages.records import Part, Record, asked, parts, put_bounded, with_part
+from aether.messages.replies import answers, reply
+from aether.messages.speakers import is_agent, is_person, own_words
+from aether.messages.tool_calls import ASKING_TOOL
 from aether.regular import sha256
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
+TYPE_CHECKING = False  # that of typing costs a hook milliseconds
+if TYPE_CHECKING:
+    from pathlib import Path
+
 # Lines are rewritten soon after they were first written; sub-agents end within one stretch of work.
 _REMEMBERED_LINES = 65_536
 _REMEMBERED_AGENTS = 4_096
 _SPEAKERS = {"user", "assistant"}
+_TYPES = _SPEAKERS | {"system", "progress", "attachment"}
 _HARNESS = "<synthetic>"
-# Sources of prompts that no person wrote: timers, and the program itself.
-AUTOMATIC_SOURCES = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})
 # In the output of a sub-agent that was only started and has no result yet.
 _LAUNCHED = '"async_launched"'
 _AGENTS = frozenset({"Task", "Agent"})
 _HEAD_CHARS = 400
+_SESSION = lazy(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.jsonl")
 
 
 class Queue:
@@ -78,13 +86,20 @@ class Queue:
 
 
 def is_typed(text: str) -> bool:
-    """Return whether a queued `text` is a person's: no notification of the program, and no command to it.
+    """Return whether a queued `text` is a person's: no message or data of a program, and no command to it.
 
-    >>> is_typed("No mocks please."), is_typed("<task-notification>…"), is_typed("/skills")
+    >>> is_typed("No mocks please."), is_typed('{"task_id": "b1"}'), is_typed("/skills")
     (True, False, False)
     """
-    bare = text.strip()
-    return bool(bare) and not bare.startswith("<") and not _COMMAND.fullmatch(bare)
+    bare = own_words(text)
+    return bool(bare) and not _COMMAND.fullmatch(bare) and not _is_data(bare)
+
+
+def _is_data(text: str) -> bool:
+    try:
+        return text[0] in "{[" and isinstance(json.loads(text), (dict, list))
+    except (ValueError, RecursionError):
+        return False
 
 
 # A command to the program, with its arguments; a path has a second slash.
@@ -99,15 +114,58 @@ class _Seen(NamedTuple):
     """Sub-agent types by the id and by the prompt of the call that started them."""
     chains: OrderedDict[str, tuple[str, str]]
     """Agent and caste by the uuid of a sidechain line without an agent id."""
+    questions: OrderedDict[str, Any]
+    """What was asked, by the id of the call."""
     queue: Queue
 
 
+def is_line(value: Any) -> bool:
+    """Return whether `value` is a line of a transcript, or one exported whole."""
+    if not isinstance(value, dict):
+        return False
+    kind = as_text(value.get("type"))
+    return (
+        isinstance(value.get("loglines"), list)
+        or "leafUuid" in value
+        or (kind in _TYPES and not {"message", "uuid", "sessionId"}.isdisjoint(value))
+        or ("sessionId" in value and bool(kind) and "role" not in value)
+    )
+
+
+def is_beside_session(path: Path) -> bool:
+    """Return whether Claude Code keeps a file beside its sessions: a tool's output, its own memory, what an agent is.
+
+    Nobody said what is in them, or it is in a session.
+    """
+    agent = path.name.removesuffix(".meta.json")
+    if path.name != agent:
+        return path.with_name(f"{agent}.jsonl").exists()
+    for directory in path.parents:
+        above = directory.parent
+        if directory.name == "tool-results":
+            session = above.with_name(f"{above.name}.jsonl")
+            if _SESSION.fullmatch(session.name) or session.exists():
+                return True
+        elif directory.name == "memory" and (
+            above.parent.parts[-2:] == (".claude", "projects")
+            or any(_SESSION.fullmatch(file.name) for file in above.glob("*.jsonl"))
+        ):
+            return True
+    return False
+
+
 def records(values: Iterable[tuple[int, Any]], *, caste: str = "") -> Iterator[Record]:
-    """Yield the records of a transcript; `caste` names the sub-agent whose own file this is."""
-    seen = _Seen(OrderedDict(), OrderedDict(), OrderedDict(), Queue())
+    """Yield the records of the active branch of a transcript; `caste` names the sub-agent whose own file this is.
+
+    `values` are iterated twice; an iterator is held in memory for it.
+    """
+    values = list(values) if isinstance(values, Iterator) else values
+    seen = _Seen(OrderedDict(), OrderedDict(), OrderedDict(), OrderedDict(), Queue())
     spoken = announced = False
-    for number, line in entries(values):
-        for record in _line(number, line, caste, seen):
+    gone = withdrawn_lines(line for _, line in entries(values))
+    for at, (number, line) in enumerate(entries(values)):
+        queued = seen.queue.taken(line)
+        for record in _line(number, line, queued, caste, seen) if at not in gone else ():
             if record.kind == "summary":
                 if spoken and not announced:  # older files have no line for the compaction
                     yield record._replace(kind="boundary", text="", part=-1)
@@ -115,6 +173,44 @@ def records(values: Iterable[tuple[int, Any]], *, caste: str = "") -> Iterator[R
                 spoken = spoken or record.kind in _SPEAKERS
             announced = record.kind == "boundary" or (announced and record.kind not in _SPEAKERS)
             yield record
+
+
+def withdrawn_lines(lines: Iterable[JsonObject]) -> frozenset[int]:
+    """Return the positions of the lines that are not on the active branch."""
+    return withdrawn(map(_node, lines))
+
+
+def _node(line: JsonObject) -> Node:
+    uuid = as_text(line.get("uuid"))
+    if not uuid or is_agent(line):
+        return Node(Role.OUTSIDE)
+    message = as_object(line.get("message"))
+    parent = line.get("parentUuid", "")
+    parent = line.get("logicalParentUuid") if parent is None else parent
+    return Node(
+        _role(line, message), uuid, parent, as_text(message.get("id")), as_text(line.get("sessionId"))
+    )
+
+
+def _role(line: JsonObject, message: JsonObject) -> Role:
+    kind = line.get("type")
+    if kind not in _SPEAKERS or line.get("isCompactSummary"):
+        return Role.BESIDE
+    content = [*parts(message.get("content"))]
+    kinds = {part.kind for _, part in content}
+    if "result" in kinds:
+        return Role.RESULT
+    if kind == "user":
+        prompts = asked(Record("system"), content, person=is_person(line))
+        return Role.PROMPT if prompts and prompts[0].kind == "user" else Role.BESIDE
+    if _is_of_harness(line, message):
+        return Role.BESIDE
+    return Role.CALLS if "call" in kinds else Role.RESPONSE
+
+
+def _is_of_harness(line: JsonObject, message: JsonObject) -> bool:
+    """Return whether the harness speaks for the model ("No response requested.")."""
+    return bool(line.get("isMeta") or line.get("isApiErrorMessage") or message.get("model") == _HARNESS)
 
 
 def entries(values: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, JsonObject]]:
@@ -131,7 +227,9 @@ def entries(values: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, JsonObject
             yield number, value
 
 
-def _line(number: int, line: JsonObject, caste: str, seen: _Seen) -> Iterator[Record]:
+def _line(
+    number: int, line: JsonObject, queued: tuple[str, str], caste: str, seen: _Seen
+) -> Iterator[Record]:
     uuid = as_text(line.get("uuid"))
     if uuid:
         if uuid in seen.lines:
@@ -145,10 +243,10 @@ def _line(number: int, line: JsonObject, caste: str, seen: _Seen) -> Iterator[Re
         session=as_text(line.get("sessionId")),
         directory=as_text(line.get("cwd")),
     )
-    queued_text, queued_id = seen.queue.taken(line)
+    queued_text, queued_id = queued
     if queued_text:
         place = head.directory or seen.queue.directory
-        yield head._replace(kind="user", text=queued_text, uuid=queued_id, directory=place)
+        yield head._replace(kind="user", text=own_words(queued_text), uuid=queued_id, directory=place)
     match line.get("type"):
         case "user" | "assistant":
             agent, kind = _agent(line, caste, seen)
@@ -157,14 +255,19 @@ def _line(number: int, line: JsonObject, caste: str, seen: _Seen) -> Iterator[Re
             if line.get("subtype") == "compact_boundary":
                 yield head._replace(kind="boundary", text=as_text(line.get("content")))
         case "attachment":
-            queued = as_object(line.get("attachment"))
-            # A prompt that was typed while the assistant was busy is here, or only in the lines about the queue.
-            prompt = queued.get("prompt") if queued.get("type") == "queued_command" else None
-            said = ((position, part) for position, part in parts(prompt) if part.kind == "text")
-            typed = (each for each in said if not seen.queue.repeats(each[1].text))
-            yield from (head._replace(kind="user", text=part.text, part=position) for position, part in typed)
+            yield from _attached(head, line, seen)
         case "progress":
             yield from _progress(head, line, seen)
+
+
+def _attached(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
+    """Yield a prompt that was typed while the assistant was busy: it is here, or only in the lines about the queue."""
+    about = as_object(line.get("attachment"))
+    if about.get("type") != "queued_command":
+        return
+    typed = [part for part in parts(about.get("prompt")) if part[1].kind == "text"]
+    typed = [part for part in typed if not seen.queue.repeats(part[1].text)]
+    yield from asked(head, typed, person=is_person(about) and is_person(line))
 
 
 def _message(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
@@ -174,18 +277,39 @@ def _message(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
     if line.get("isCompactSummary"):
         yield head._replace(kind="summary", text=content_text(content))
         return
-    speaker: Any = line["type"]
-    # The harness speaks for the model, too ("No response requested.").
-    if line.get("isMeta") or line.get("isApiErrorMessage") or message.get("model") == _HARNESS:
-        speaker = "system"
+    speaker = "system" if _is_of_harness(line, message) else line["type"]
+    texts: list[tuple[int, Part]] = []
     for position, part in parts(content):
         record = with_part(head, part, speaker)._replace(part=position)
-        prompt = as_text(record.arguments.get("prompt"))
-        if record.kind == "call" and record.tool in _AGENTS and prompt:
-            caste = as_text(record.arguments.get("subagent_type")) or "agent"
-            put_bounded(seen.castes, record.call_id, caste, most=_REMEMBERED_AGENTS)
-            put_bounded(seen.castes, prompt, caste, most=_REMEMBERED_AGENTS)
-        yield record
+        if record.kind == "call":
+            _remember_call(record, seen)
+        if record.kind == "result":
+            yield from _replies(record, line, seen)
+        elif part.kind == "text" and speaker == "user":
+            texts.append((position, part))
+        else:
+            yield record
+    yield from asked(head, texts, person=is_person(line, by_agent=bool(head.caste)))
+
+
+def _remember_call(record: Record, seen: _Seen) -> None:
+    if record.tool == ASKING_TOOL:
+        questions = record.arguments.get("questions")
+        put_bounded(seen.questions, record.call_id, questions, most=_REMEMBERED_AGENTS)
+    prompt = as_text(record.arguments.get("prompt"))
+    if record.tool in _AGENTS and prompt:
+        caste = as_text(record.arguments.get("subagent_type")) or "agent"
+        put_bounded(seen.castes, record.call_id, caste, most=_REMEMBERED_AGENTS)
+        put_bounded(seen.castes, prompt, caste, most=_REMEMBERED_AGENTS)
+
+
+def _replies(result: Record, line: JsonObject, seen: _Seen) -> list[Record]:
+    """Return a `result`, or what a person said in its place; the line has the answers to questions apart."""
+    mirror = as_object(line.get("toolUseResult"))
+    questions = seen.questions.pop(result.call_id, mirror.get("questions"))
+    if questions is None:
+        return [reply(result)]
+    return answers(result, questions, mirror.get("answers"), mirror.get("annotations")) or [reply(result)]
 
 
 def _progress(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
@@ -205,7 +329,7 @@ def _progress(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
 
 def _agent(line: JsonObject, caste: str, seen: _Seen) -> tuple[str, str]:
     """Return the agent and the caste that wrote a line, both empty for the main conversation."""
-    if not line.get("isSidechain"):
+    if not (is_agent(line) or caste):
         return "", ""
     parent, uuid = as_text(line.get("parentUuid")), as_text(line.get("uuid"))
     if parent in seen.chains:
@@ -239,8 +363,10 @@ def hook_records(entry: JsonObject) -> list[Record]:
 
 def record_identity(record: Record) -> str:
     """Return the identity of a record within its session, the same when it is delivered twice."""
-    if record.kind in {"call", "result"}:
+    if record.kind in {"call", "result", "refusal"}:
         return _digest(record.kind, record.call_id)
+    if record.kind == "answer":
+        return _digest(record.kind, record.call_id, record.arguments.get("question"))
     return _digest(record.kind, record.agent, record.uuid, record.text)
 
 
@@ -251,9 +377,10 @@ def has_source_id(record: Record) -> bool:
 
 def _prompt(head: Record, entry: JsonObject) -> list[Record]:
     text = as_text(entry.get("prompt"))
-    if not text.strip() or as_text(entry.get("source")) in AUTOMATIC_SOURCES:
+    if not text.strip():
         return []
-    return [head._replace(kind="user", text=text, uuid=f"prompt/{as_text(entry.get('prompt_id'))}")]
+    head = head._replace(uuid=f"prompt/{as_text(entry.get('prompt_id'))}")
+    return asked(head, [(0, Part("text", text))], person=is_person(entry, by_agent=bool(head.agent)))
 
 
 def _last_text(head: Record, uuid: str, entry: JsonObject) -> list[Record]:
@@ -263,19 +390,21 @@ def _last_text(head: Record, uuid: str, entry: JsonObject) -> list[Record]:
 
 def _earlier_texts(head: Record, entry: JsonObject) -> list[Record]:
     """Return the texts before the last message, under the ids that the transcript has for them."""
-    found = entry.get("said")
-    return [
-        head._replace(
-            kind="user" if one.get("by") == "user" else "assistant",
-            text=as_text(one.get("text")),
-            uuid=as_text(one.get("uuid")),
-            part=part if isinstance(part := one.get("part"), int) else 0,
-            message_id=as_text(one.get("id")),
-            time=as_text(one.get("at")) or head.time,
-        )
-        for one in map(as_object, found if isinstance(found, list) else [])
-        if as_text(one.get("text")).strip() and as_text(one.get("uuid"))
-    ]
+    listed = entry.get("said")
+    earlier: list[Record] = []
+    for about in map(as_object, listed if isinstance(listed, list) else []):
+        text, uuid = as_text(about.get("text")), as_text(about.get("uuid"))
+        if not (text.strip() and uuid):
+            continue
+        time, part = as_text(about.get("at")) or head.time, about.get("part")
+        record = head._replace(
+            kind="assistant", text=text, uuid=uuid, message_id=as_text(about.get("id")), time=time,
+            part=part if isinstance(part, int) else 0,
+        )  # fmt: skip
+        by_user = about.get("by") == "user"
+        typed = asked(record, [(record.part, Part("text", text))], person=not head.agent) if by_user else []
+        earlier += typed or [record]
+    return earlier
 
 
 def _batch(head: Record, entry: JsonObject) -> list[Record]:
@@ -309,7 +438,8 @@ def _answered(head: Record, call: JsonObject) -> list[Record]:
     called = head._replace(kind="call", arguments=given, part=0)
     broken = bool(call.get("failed"))
     result = called._replace(kind="result", text=output, arguments={}, is_error=broken, part=1)
-    return [called, result]
+    replied = answers(result, given.get("questions")) if tool == ASKING_TOOL else []
+    return [called, *(replied or [reply(result)])]
 
 
 def _subagent(head: Record, entry: JsonObject) -> list[Record]:
@@ -318,7 +448,7 @@ def _subagent(head: Record, entry: JsonObject) -> list[Record]:
         return []
     uuid = f"agent/{head.agent}"
     task = as_text(entry.get("task_text"))
-    opening = [head._replace(kind="user", text=task, uuid=uuid)] if task.strip() else []
+    opening = [head._replace(kind="system", text=task, uuid=uuid)] if task.strip() else []
     return [*opening, *_earlier_texts(head, entry), *_last_text(head, uuid, entry)]
 
 

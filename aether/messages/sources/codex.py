@@ -7,6 +7,7 @@ was said before starts with a copy of it: those records are the session's that s
 
 from __future__ import annotations
 
+import json
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
@@ -15,8 +16,10 @@ from typing import Any, NamedTuple
 
 from aether import clock
 from aether.errors import InvalidInput
+from aether.messages.branches import taken_back
 from aether.messages.model import as_arguments, as_object, as_text, content_text, is_failure_text
-from aether.messages.records import Record, parts, put_bounded, with_part
+from aether.messages.records import Record, asked, parts, put_bounded, with_part
+from aether.messages.replies import answers, reply
 from aether.messages.shell import printed
 from aether.text.regex import lazy
 from aether.types import JsonObject
@@ -37,7 +40,14 @@ _TOOLS = lazy(r"""\btools\.(\w+)\((?:(?<=write_stdin\()\s*\{[^{}]*?\bsession_id[
 HEADER = lazy(
     r"\A(?:(?:Script (?:completed|failed)|Chunk ID|Wall time|Process |Exit code|Original token count|Total output lines).*\n)+Output:\n"
 )
+# How the person answers questions: in the place of a result, or of questions that wait, in a message of its own.
+_ASKING_TOOL, _REPLY = "request_user_input", "<send_user_message_question_reply>"
+_ROLLBACKS = frozenset({"thread_rolled_back", "thread_rollback", "rollback"})
+_TURNS_BACK = ("num_turns", "numTurns", "turns")
 _FAILED_CODE = lazy(r'^\{"chunk_id":.*?"exit_code":\s*[1-9]', re.MULTILINE)
+
+
+_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 
 
 class _Call(NamedTuple):
@@ -59,26 +69,43 @@ class _Running(NamedTuple):
     commands: OrderedDict[str, _Call]
     scripts: OrderedDict[str, _Call]
     calls: OrderedDict[str, _Call]
+    questions: OrderedDict[str, Any]
+    """What was asked and waits for an answer, by the id of the call."""
+
+
+def is_line(value: Any) -> bool:
+    """Return whether `value` is a line of a rollout."""
+    return isinstance(value, dict) and as_text(value.get("type")) in _TYPES and "payload" in value
+
+
+def _nothing_running() -> _Running:
+    return _Running(OrderedDict(), OrderedDict(), OrderedDict(), OrderedDict())
 
 
 def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
-    """Yield the records of a rollout."""
+    """Yield the records of a rollout, without the turns that were rolled back.
+
+    `values` are iterated twice; an iterator is held in memory for it.
+    """
+    values = list(values) if isinstance(values, Iterator) else values
+    gone = withdrawn_lines(line for _, line in values)
     # What every record of a session says: of the rollout's own, then of those whose copy is being read, one in the other.
     heads = [Record("system")]
     parent = copied = ""
-    running = _Running(OrderedDict(), OrderedDict(), OrderedDict())
-    for number, line in values:
-        if not isinstance(line, dict):
+    running, is_typed = _nothing_running(), True
+    for at, (number, line) in enumerate(values):
+        if at in gone or not isinstance(line, dict):
             continue
         payload = as_object(line.get("payload"))
         kind, time = as_text(line.get("type")), as_text(line.get("timestamp"))
         ends = len(heads) > 1 and content_text(payload.get("output")).startswith(_SPAWNED)
         if ends or (len(heads) > 1 and _is_later(time, copied)):
             del heads[-1 if ends else 1 :]
-            running = _Running(OrderedDict(), OrderedDict(), OrderedDict())
+            running = _nothing_running()
         if kind == "session_meta" and (not heads[0].session or (parent and payload.get("id") == parent)):
             head, parent = _head(payload)
             copied = time
+            is_typed = as_text(payload.get("thread_source")) in {"", "user"}
             heads = [*heads, head._replace(copied=True)] if heads[0].session else [head]
         if kind in {"session_meta", "turn_context"}:
             heads[-1] = heads[-1]._replace(directory=as_text(payload.get("cwd")) or heads[-1].directory)
@@ -88,7 +115,24 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
         elif kind == "response_item" and not ends:
             if payload.get("role") == "user":
                 yield from _partly_ended(head, running)
-            yield from _item(head, payload, running)
+            yield from _item(head, payload, running, person=is_typed and not head.agent)
+
+
+def withdrawn_lines(lines: Iterable[Any]) -> frozenset[int]:
+    """Return the positions of the lines of turns that were rolled back."""
+    return taken_back(map(_mark, lines))
+
+
+def _mark(line: Any) -> tuple[str, Any]:
+    line = as_object(line)
+    payload = as_object(line.get("payload"))
+    if line.get("type") == "response_item":
+        is_turn = payload.get("role") == "user" and _message(Record("system"), payload)[0].kind != "system"
+        return ("turn", "") if is_turn else ("", "")
+    if _ROLLBACKS.isdisjoint((as_text(payload.get("type")), as_text(line.get("type")))):
+        return "", ""
+    turns = next((payload[key] for key in _TURNS_BACK if isinstance(payload.get(key), int)), 1)
+    return "turns", turns
 
 
 def _is_later(time: str, copied: str) -> bool:
@@ -109,19 +153,45 @@ def _head(meta: JsonObject) -> tuple[Record, str]:
     return head._replace(agent=head.session, caste=role), as_text(meta.get("forked_from_id"))
 
 
-def _item(head: Record, payload: JsonObject, running: _Running) -> Iterator[Record]:
+def _message(
+    head: Record, payload: JsonObject, questions: JsonObject | None = None, *, person: bool = True
+) -> list[Record]:
+    """Return the records of a message: what a person asked is one, whatever its parts."""
+    role, content = as_text(payload.get("role")), [*parts(payload.get("content"))]
+    head = head._replace(message_id=as_text(payload.get("id")))
+    if role != "user":
+        speaker = role if role == "assistant" else "system"
+        return [with_part(head, part, speaker)._replace(part=position) for position, part in content]
+    text = "\n".join(part.text for _, part in content)
+    if person and text.lstrip().startswith(_REPLY) and (replies := _replies(head, text, questions or {})):
+        return replies
+    return asked(head, content, person=person) or [head]
+
+
+def _replies(head: Record, text: str, questions: JsonObject) -> list[Record]:
+    """Return the answers to questions that waited; a reply names its question, and mostly the call that asked it."""
+    try:
+        listed, _ = json.JSONDecoder().raw_decode(text.partition(_REPLY)[2].strip())
+    except (ValueError, RecursionError):
+        return []
+    entries = [as_object(entry) for entry in (listed if isinstance(listed, list) else [listed])]
+    waiting = [question for asked_at_once in questions.values() for question in asked_at_once]
+    choices = {as_text(entry.get("question")): entry.get("answer") for entry in entries}
+    return answers(head, waiting, choices)
+
+
+def _item(head: Record, payload: JsonObject, running: _Running, *, person: bool) -> Iterator[Record]:
     call_id = as_text(payload.get("call_id"))
     match payload.get("type"):
         case "message":
-            role = as_text(payload.get("role"))
-            speaker = role if role in {"user", "assistant"} else "system"
-            for position, part in parts(payload.get("content")):
-                record = with_part(head, part, speaker)
-                yield record._replace(part=position, message_id=as_text(payload.get("id")))
+            records = _message(head, payload, running.questions, person=person)
+            yield from (record for record in records if record.text)
         case "function_call" | "custom_tool_call" | "local_shell_call":
             arguments = as_arguments(payload.get("arguments", payload.get("input", payload.get("action"))))
             name = as_text(payload.get("name")) or "shell"
             record = head._replace(kind="call", tool=name, arguments=arguments, call_id=call_id)
+            if isinstance(arguments.get("questions"), list):
+                put_bounded(running.questions, call_id, arguments["questions"], most=_REMEMBERED_COMMANDS)
             script = running.scripts.get(str(arguments.get("cell_id", "")))
             call = script or _called(record, running)
             put_bounded(running.calls, call_id, call, most=_REMEMBERED_COMMANDS)
@@ -129,7 +199,13 @@ def _item(head: Record, payload: JsonObject, running: _Running) -> Iterator[Reco
                 yield record
         case "function_call_output" | "custom_tool_call_output" | "local_shell_call_output":
             call = running.calls.pop(call_id, _called(head._replace(call_id=call_id), running))
-            yield from _results(head, call, content_text(payload.get("output")), running)
+            output = content_text(payload.get("output"))
+            if call.record.tool == _ASKING_TOOL:
+                result = head._replace(kind="result", call_id=call_id, text=output)
+                questions = running.questions.pop(call_id, [])
+                yield from answers(result, questions, as_arguments(output).get("answers")) or [result]
+                return
+            yield from map(reply, _results(head, call, output, running))
 
 
 def _called(record: Record, running: _Running) -> _Call:
@@ -168,8 +244,8 @@ def _results(head: Record, call: _Call, output: str, running: _Running) -> Itera
             put_bounded(running.commands, session, call, most=_REMEMBERED_COMMANDS)
     call.answers.append(_answer("".join(said)))
     ended = {one.record.call_id: one.answers for one in touched if not one.running}
-    for part, (call_id, answers) in enumerate(ended.items()):
-        yield _result(head, part, call_id, answers)
+    for part, (call_id, outputs) in enumerate(ended.items()):
+        yield _result(head, part, call_id, outputs)
 
 
 def _partly_ended(head: Record, running: _Running) -> Iterator[Record]:

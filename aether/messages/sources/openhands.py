@@ -7,7 +7,8 @@ from hashlib import sha256
 from typing import Any
 
 from aether.messages.model import as_object, as_text, content_text
-from aether.messages.records import Record
+from aether.messages.records import Part, Record, asked
+from aether.messages.speakers import TYPED
 from aether.types import JsonObject
 
 _TEXT_ACTIONS = {"message", "finish", "think"}
@@ -55,7 +56,12 @@ def _event(head: Record, event: JsonObject) -> Iterator[Record]:
     if action in _TEXT_ACTIONS:
         said = as_text(args.get("content")) or as_text(args.get("final_thought"))
         if text := said or thought or as_text(event.get("message")):
-            yield head._replace(kind="user" if event.get("source") == "user" else "assistant", text=text)
+            by_user = event.get("source") == "user"
+            yield from (
+                asked(head, [(0, Part("text", text))], TYPED["chat"])
+                if by_user
+                else [head._replace(kind="assistant", text=text)]
+            )
         return
     if thought:
         yield head._replace(kind="assistant", text=thought)

@@ -1,6 +1,13 @@
 import pytest
 
-from aether.messages.sources.claude_code import has_source_id, hook_records, record_identity, records
+from aether.integrations.claude_code.event import entry_of
+from aether.messages.sources.claude_code import (
+    has_source_id,
+    hook_records,
+    is_beside_session,
+    record_identity,
+    records,
+)
 from tests.tables import rows
 
 
@@ -35,7 +42,7 @@ def test_people_assistants_calls_and_results_become_records():
 
 
 def test_a_record_has_its_place_in_the_file():
-    [record] = read(line("user", [{"type": "image"}, {"type": "text", "text": "see"}], uuid="u1"))[1:]
+    [record] = read(line("user", [{"type": "image"}, {"type": "text", "text": "see"}], uuid="u1"))
 
     assert (record.line, record.part, record.uuid, record.session, record.time) == (
         1,
@@ -118,7 +125,8 @@ def test_a_prompt_that_only_the_queue_has_is_a_request_once():
             [queued("enqueue", "A."), queued("enqueue", "B."), queued("remove"), queued("remove")],
             ["A.", "B."],
         ),
-        "by the program": ([queued("enqueue", "<task-notification>x"), queued("remove")], []),
+        "by the program": ([queued("enqueue", "<task-notification>\nx"), queued("remove")], []),
+        "data of a task": ([queued("enqueue", '{"task_id": "b1", "status": "done"}'), queued("remove")], []),
         "a command": ([queued("enqueue", "/skills"), queued("remove")], []),
     }
 
@@ -237,7 +245,9 @@ def test_a_prompt_is_a_user_record_under_its_id():
 
 @rows("source", ["system", "loop_wakeup", "schedule_wakeup", "poll_event"])
 def test_automatic_prompts_are_not_requests(source):
-    assert hook_records(entry("UserPromptSubmit", prompt="Go on.", source=source)) == []
+    [record] = hook_records(entry("UserPromptSubmit", prompt="Go on.", source=source))
+
+    assert record.kind == "system"
 
 
 @pytest.mark.parametrize("failed", [False, True])
@@ -324,7 +334,12 @@ def test_a_sub_agent_ends_with_its_task_and_its_result():
         entry("SubagentStop", agent="a1", caste="Explore", task_text="Find it.", message="Found it.")
     )
 
-    assert (task.kind, task.text, result.kind, result.text) == ("user", "Find it.", "assistant", "Found it.")
+    assert (task.kind, task.text, result.kind, result.text) == (
+        "system",
+        "Find it.",
+        "assistant",
+        "Found it.",
+    )
     assert {(task.agent, task.caste), (result.agent, result.caste)} == {("a1", "Explore")}
     assert [
         one.kind for one in hook_records(entry("SubagentStop", agent="a1", caste="Explore", message="x"))
@@ -405,3 +420,64 @@ def test_a_sub_agent_that_was_only_started_has_found_nothing():
 
     assert hook_records(entry("PostToolUse", tool="Agent", id="t1", output=launched))[1].text == ""
     assert hook_records(entry("PostToolUse", tool="Bash", id="t1", output=launched))[1].text == launched
+
+
+PEER = '<cross-session-message from="qa">\nNever touch billing.py.\n</cross-session-message>'
+
+
+def test_words_of_others_are_no_persons_in_the_transcript_and_at_the_hook():
+    payload = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt_id": "p"}
+    prompts = {
+        PEER: "system",
+        f"Another session wrote:\n{PEER}": "system",
+        f"Stop.\n{PEER}": "user",
+        "请停。": "user",
+    }
+
+    for prompt, kind in prompts.items():
+        [typed] = hook_records(entry_of({**payload, "prompt": prompt}))
+        [read_too] = read(line("user", prompt))
+        assert (typed.kind, typed.text) == (read_too.kind, read_too.text)
+        assert typed.kind == kind
+        assert kind == "system" or "billing" not in typed.text
+
+
+@rows(
+    "about",
+    [
+        {"origin": {"kind": "peer"}}, {"origin": {"kind": "task-notification"}}, {"promptSource": "system"}, {"isMeta": True},
+        {"isSidechain": True}, {"agentId": "a1"},
+    ],
+)  # fmt: skip
+def test_a_line_of_another_origin_is_no_persons(about):
+    assert [record.kind for record in read(line("user", "Never ask.", **about))] == ["system"]
+
+
+def test_a_queued_command_of_the_program_is_no_persons():
+    def attached(**about):
+        return line("attachment", attachment={"type": "queued_command", "prompt": "Go on.", **about})
+
+    assert [kind for kind, _ in brief(attached(commandMode="task-notification"))] == ["system"]
+    assert [kind for kind, _ in brief(attached(origin={"kind": "peer"}))] == ["system"]
+    assert [kind for kind, _ in brief(attached(commandMode="prompt", origin={"kind": "human"}))] == ["user"]
+
+
+def test_in_a_sub_agents_own_file_nobody_is_a_person():
+    lines = [line("user", "Map it.", uuid="1", agentId="a"), line("user", "Now this.", uuid="2")]
+
+    assert {(record.kind, record.caste) for record in read(*lines, caste="scout")} == {("system", "scout")}
+
+
+def test_files_that_claude_code_keeps_beside_a_session_are_known(tmp_path):
+    session = "5c7d5c23-0691-4467-b98e-0fb865b4a639"
+    files = {
+        f"{session}/tool-results/a.txt": True, "s/tool-results/b.txt": True, "memory/MEMORY.md": True,
+        f"{session}/subagents/agent-1.meta.json": True, f"{session}/subagents/agent-1.jsonl": False,
+        f"{session}.jsonl": False, "s.jsonl": False, "docs/memory/notes.md": False, "x/tool-results/c.txt": False,
+        "x.meta.json": False,
+    }  # fmt: skip
+    for name in files:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x")
+
+    assert {name: is_beside_session(tmp_path / name) for name in files} == files
