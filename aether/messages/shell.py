@@ -87,7 +87,6 @@ _MATTERS = lazy(
 )
 _SHELL_NAMES = frozenset("sh bash zsh dash".split())
 _SCRIPTED = frozenset("python node ruby perl bash zsh sh jq".split())
-_EDITORS = frozenset({"sed", "gsed", "perl"})
 # Every operand of an install counts, as of an unknown program.
 _INSTALLS = frozenset("install add i ci get sync upgrade update remove uninstall use".split())
 # A run that only says what would be run.
@@ -96,7 +95,7 @@ _REHEARSES = frozenset(
 )
 _LOOKS = frozenset(
     "ls cat head tail less grep egrep rg ag find fd wc pwd which whereis type echo printf tree stat file du df env sort uniq "
-    "cut awk jq test [ true cd sleep ps lsof date diff xargs tr nl strings xxd od man".split()
+    "cut awk jq test [ true cd sleep ps lsof date diff tr nl strings xxd od man".split()
 )
 _LOOKING = lazy(
     r"(?:sed\s+-n|command\s+-v|"
@@ -111,7 +110,7 @@ _SUMMARY = lazy(
 )
 # A count of a test runner or checker.
 _FAILED_COUNT = lazy(
-    r"(?<![\w.])[1-9]\d* (?:failed|failing|failures?|errors?)\b(?! \(\d+ fixed)", re.IGNORECASE
+    r"(?:^|[,:;] |\bFound )[1-9]\d* (?:failed|failing|failures?|errors?)\b(?! \(\d+ fixed)", re.IGNORECASE
 )
 _ERROR = lazy(
     r"\b(?:error|failed|failure|fatal|panic|exception|undefined|cannot|can't|could not|unable|denied|refused|not found|no such|"
@@ -147,18 +146,7 @@ def only_reads(command: str) -> bool:
 
 def _looks(part: str) -> bool:
     """Return whether one command only looks at what is there."""
-    words = part.split()
-    return not _rewrites(words) and bool(_LOOKS.intersection(words[:1]) or _LOOKING.match(part))
-
-
-def _rewrites(words: list[str]) -> bool:
-    """Return whether a command edits in place the files that another one finds."""
-    for at, word in enumerate(words[:-1]):
-        if word in ("-exec", "-execdir", "xargs"):
-            return bool(_EDITORS.intersection(words[at:])) and any(
-                one.startswith("-") and not one.startswith("--") and "i" in one for one in words[at + 2 :]
-            )
-    return False
+    return bool(_LOOKS.intersection(part.split(None, 1)[:1]) or _LOOKING.match(part))
 
 
 class Part(NamedTuple):
@@ -279,10 +267,8 @@ def command_signature(command: str) -> str:
     """
     programs = _programs(chosen := _chosen(command))
     # `make` does something else with each goal.
-    goals = (
-        [target for target in _targets(chosen, programs) if "/" not in target] if programs == ["make"] else []
-    )
-    return " ".join([*programs, *goals[:1]])
+    goals = _targets(chosen, programs)[:1] if programs == ["make"] else []
+    return " ".join([*programs, *goals])
 
 
 def command_target(command: str) -> str:
@@ -300,9 +286,10 @@ def command_target(command: str) -> str:
 
 
 def _target_of(chosen: str) -> str:
-    words = chosen.split()[:_READ_WORDS]
-    script = words[0].rpartition("/")[2].rstrip("0123456789.") in _SCRIPTED if words else False
-    if script and (len(words) == 1 or words[1] == "-" or (words[1][:1] == "-" and words[1][-1] in "ce")):
+    words = chosen.split()[:_READ_WORDS] or [""]
+    if words[0].rpartition("/")[2].rstrip("0123456789.") in _SCRIPTED and (
+        len(words) == 1 or words[1] == "-" or (words[1][:1] == "-" and words[1][-1] in "ce")
+    ):
         return words[0] + ANY_SCRIPT
     if not _is_known(chosen):
         return " ".join([*words[:1], *sorted({word.strip(_QUOTES).lstrip("-") for word in words[1:]} - {""})])
@@ -314,25 +301,34 @@ def _targets(chosen: str, programs: list[str]) -> list[str]:
     """Return the paths and goals that a command names, and after them the tests that it picks."""
     words = iter(chosen.split()[:_READ_WORDS])
     targets: set[str] = set()
-    before = ""
+    has_goals = not _ALONE.isdisjoint(programs[:1])
     for word in words:
         flag, _, value = word.partition("=")
+        bare = word.strip(_QUOTES)
         if flag in _PICKING or (flag in _PICKING_TESTS and programs[-1:] == ["pytest"]):
             picked = (value or next(words, "")).strip(_QUOTES)
             targets.add("" if picked in programs else f"{flag}={picked}")
-        elif not word.startswith("-") and word not in programs:
-            valued = before.startswith("-") and "=" not in before and not before[-1].isdigit()
-            is_value = valued and before not in _PLAIN_FLAGS
-            targets.add(_target(word, is_value=is_value, alone=programs[:1]))
-        before = word
+        elif flag in _PLACES or (has_goals and flag in _VALUED):
+            next(words if not value else iter(()), "")
+        elif (
+            word[:1] != "-"
+            and word not in programs
+            and (_is_path(bare) or (has_goals and bare[:1].isalpha()))
+        ):
+            targets.add(bare.removesuffix("...").rstrip("/").removeprefix("./").removeprefix("."))
     return sorted(targets - {""}, key=lambda target: (target.startswith("-"), target))
+
+
+def _is_path(word: str) -> bool:
+    suffix = word.rpartition(".")[2] if "." in word else ""
+    return "/" in word or "::" in word or word == "." or (suffix.isalnum() and len(suffix) <= _SUFFIX_CHARS)
 
 
 def covers(later: str, earlier: str, *, whole: bool = False) -> bool:
     """Return whether a run with the target `later` does all that a run with the target `earlier` did.
 
-    The last part of a chain runs after all others succeeded: it counts for the chain, and one of several picked tests for
-    all, unless the `whole` is wanted. A script that is part of the command is then another one each time.
+    The last part of a chain runs after all others succeeded: it counts for the chain, unless the `whole` is wanted. A script
+    that is part of the command is then another one each time.
 
     >>> covers("pytest", "pytest tests/a.py"), covers("pytest tests", "pytest tests/a.py::test_b")
     (True, True)
@@ -342,21 +338,32 @@ def covers(later: str, earlier: str, *, whole: bool = False) -> bool:
     (True, False)
     """
     done, wanted = later.split(_AND), earlier.split(_AND)
-    if whole and any(each.endswith(ANY_SCRIPT) for each in wanted):
+    if whole and any(part.endswith(ANY_SCRIPT) for part in wanted):
         return False
-    return all(any(_covers(one, each, whole) for one in done) for each in (wanted if whole else wanted[-1:]))
+    return all(any(_covers(part, earlier) for part in done) for earlier in (wanted if whole else wanted[-1:]))
 
 
-def _covers(later: str, earlier: str, whole: bool) -> bool:
+def _covers(later: str, earlier: str) -> bool:
     if not _is_known(earlier):
         return later == earlier
-    name, targets, picks = _aim(later)
-    other, wanted, picked = _aim(earlier)
-    if name != other or (picks and not (picked <= picks if picked and whole else picked & picks)):
+    programs = _programs(earlier)
+    done, wanted = ({*target.split()} - {*programs} for target in (later, earlier))
+    if _programs(later) != programs or (programs == ["make"] and not done and wanted):
         return False
-    if not targets:
-        return not wanted or name not in _NAMED_TARGETS
-    return bool(wanted) and all(any(_holds(target, inner) for target in targets) for inner in wanted)
+    targets, picks = {word for word in done if word[0] != "-"}, {word for word in done if word[0] == "-"}
+    return picks <= wanted and (
+        not targets
+        or (
+            bool(wanted - picks)
+            and all(any(_holds(target, inner) for target in targets) for inner in wanted if inner[0] != "-")
+        )
+    )
+
+
+def _holds(outer: str, inner: str) -> bool:
+    """Return whether the target `outer` is `inner`, or a directory, file or class that holds it."""
+    holder, held = (f"/{target.replace('::', '/')}/" for target in (outer, inner))
+    return holder in held or holder.endswith(held)
 
 
 def _is_known(part: str) -> bool:
@@ -376,42 +383,13 @@ def _chosen(command: str) -> str:
 
 def _matters(part: str) -> bool:
     # The name of the program decides most, and compiles nothing.
-    words = part.split(None, _READ_WORDS)
-    return bool(words) and (words[0] in _PROGRAMS or _rewrites(words) or _MATTERS.match(part) is not None)
+    return not _PROGRAMS.isdisjoint(part.split(None, 1)[:1]) or _MATTERS.match(part) is not None
 
 
 def _programs(chosen: str) -> list[str]:
     words = [word for word in chosen.split()[:6] if not word.startswith("-")]
-    kept = 3 if words[:1] == ["gh"] or words[:2] in _WITH_VERB else 2
-    return words[:1] if words and words[0] in _ALONE else words[:kept]
-
-
-def _target(word: str, *, is_value: bool, alone: list[str]) -> str:
-    """Return `word` as the path, test or goal that it names; empty if it names none."""
-    bare = word.strip(_QUOTES)
-    suffix = bare.rpartition(".")[2] if "." in bare else ""
-    is_path = (
-        "/" in bare or "::" in bare or bare == "." or (suffix.isalnum() and len(suffix) <= _SUFFIX_CHARS)
-    )
-    is_goal = bare[:1].isalpha() and bare.replace("-", "").replace("_", "").replace(".", "").isalnum()
-    if not is_path and (is_value or not _ALONE.issuperset(alone) or not is_goal):
-        return ""
-    return bare.removesuffix("...").rstrip("/").removeprefix("./").removeprefix(".")
-
-
-def _aim(target: str) -> tuple[str, list[str], set[str]]:
-    """Return the program of a target, its paths and goals, and each of the tests that it picks."""
-    name = " ".join(_programs(target))
-    words = target[len(name) :].split()
-    flags = (word.partition("=") for word in words if word.startswith("-"))
-    picks = {f"{flag}={pick}" for flag, _, picked in flags for pick in picked.split("|")}
-    return name, [word for word in words if not word.startswith("-")], picks
-
-
-def _holds(outer: str, inner: str) -> bool:
-    """Return whether the target `outer` is `inner`, or a directory, file or class that holds it."""
-    holder, held = (f"/{target.replace('::', '/')}/" for target in (outer, inner))
-    return holder in held or holder.endswith(held)
+    most = 3 if words[:1] == ["gh"] or words[:2] in _WITH_VERB else 2
+    return words[:1] if words and words[0] in _ALONE else words[:most]
 
 
 _ALONE = frozenset("pytest make tox nox mypy eslint tsc jest vitest gofmt black prettier".split())
@@ -421,15 +399,11 @@ _WITH_VERB = [names.split() for names in (
 # How the target of a program ends that is part of the command: another one may do anything else.
 ANY_SCRIPT = " -"
 _AND = " && "
-# Programs that do not run everything without a target.
-_NAMED_TARGETS = frozenset({"make"})
 # Flags that select some of the tests of a target.
 _PICKING = frozenset("-run -t -g --grep --testNamePattern --tests --filter".split())
 _PICKING_TESTS = frozenset("-k -m".split())
-# Flags without a value.
-_PLAIN_FLAGS = frozenset(
-    "-k -x -q -qq -v -vv -s -l -B -i -w --lf --quiet --verbose --fix --check --watch --exitfirst".split()
-)
+# Flags with a value, of programs that take goals.
+_VALUED = frozenset("-p -n -o -c -f -I -W".split())
 # Options that name the directory of a run.
 _PLACES = frozenset({"-C", "--directory", "--prefix", "--cwd"})
 _SUFFIX_CHARS = 5
@@ -441,31 +415,13 @@ _READ_WORDS = 64
 def short_command(command: str) -> str:
     """Return `command` as a note shows it: its first line, without directory changes and output filters.
 
-    Of one that is too long, the first parts are left out: how it came out is mostly said of the last.
-
     >>> short_command("cd /srv/app && make test 2>&1 | tail -20")
     'make test'
-    >>> short_command(f"go vet ./{'a' * 200} && go test ./a && ls -la")
-    'go test ./a && ls -la'
     """
     bare = _LEADING.sub("", command[:_READ_CHARS]).strip() or command.strip()
     line = bare.split("<<", 1)[0].split("\n", 1)[0]
     line = _DOCUMENT.sub("", _TRAILING.sub("", line)).strip() or line.strip()
-    if len(line) > COMMAND_CHARS:
-        line = _last_parts(line)
     return line if len(line) <= COMMAND_CHARS else line[: COMMAND_CHARS - 1].rstrip() + "…"
-
-
-def _last_parts(line: str) -> str:
-    """Return `line` from the first part on from which it is short enough, if one matters of those that are left."""
-    parts = parts_of(line)
-    begins = 0
-    for at, part in enumerate(parts[1:], 1):
-        begins = max(0, line.find(parts[at - 1].text, begins)) + len(parts[at - 1].text)
-        found = line.find(part.text, begins) if parts[at - 1].then in ("&&", ";") else -1
-        if found > 0 and len(line) - found <= COMMAND_CHARS:
-            return line[found:] if any(_matters(one.text) for one in parts[at:]) else line
-    return line
 
 
 # How the object starts in which a script of Codex shows what a command printed.
@@ -641,23 +597,12 @@ def _without_documents(command: str) -> tuple[str, list[str]]:
         if head is None or line < 0:
             break
         at = head.end()
-        if end := _end_of_document(command, head[2], line):
+        if end := re.compile(rf"\n[ \t]*{head[2]}\b").search(command, line):
             mark = f"{_MARK}{len(texts)}\0"
-            texts.append(command[line + 1 : end[0]])
-            command = command[: head.start()] + mark + command[at:line] + command[end[1] :]
+            texts.append(command[line + 1 : end.start()])
+            command = command[: head.start()] + mark + command[at:line] + command[end.end() :]
             at = head.start() + len(mark)
     return command, texts
-
-
-def _end_of_document(command: str, tag: str, line: int) -> tuple[int, int] | None:
-    """Return start and end of the line end and `tag` that close a here-document, at or after the line end `line`."""
-    while line >= 0:
-        after = command.find("\n", line + 1)
-        closing = command[line + 1 : after if after >= 0 else len(command)]
-        if closing.lstrip(" \t").startswith(tag) and not closing.lstrip(" \t")[len(tag) :][:1].isalnum():
-            return line, line + 1 + closing.index(tag) + len(tag)
-        line = after
-    return None
 
 
 def _lines(output: str) -> list[str]:

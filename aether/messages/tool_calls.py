@@ -32,7 +32,7 @@ from aether.messages.shell import (
     segments,
     short_command,
 )
-from aether.redact.redact import redact, without_blocks
+from aether.redact.redact import without_blocks
 from aether.regular import sha256
 from aether.text.cleaning import clean, without_injected
 from aether.text.regex import lazy
@@ -55,7 +55,6 @@ _VIEWING = {"view", "read", "undo_edit"}
 # Enough to recognise a change by; the file itself is the record of it.
 _NAMES = 8
 _TEXT_CHARS = 20_000
-LINE_CHARS = 100
 
 _PATCH_ACTIONS: dict[str, Action] = {"Add": "created", "Update": "changed", "Delete": "deleted"}
 # Of Claude Code: a person answers its questions.
@@ -219,8 +218,6 @@ class FileChange(NamedTuple):
     lines: int = 0
     names: tuple[str, ...] = ()
     """Functions and classes that the new text defines."""
-    first: str = ""
-    """The first new line, if the text defines nothing."""
 
 
 def file_changes(arguments: JsonObject, command: str = "") -> Iterator[FileChange]:
@@ -314,16 +311,9 @@ def _named(given: Iterable[str]) -> list[str]:
 
 
 def _described(path: str, action: Action, new: str, old: str) -> FileChange:
-    new, old = without_blocks(new)[:_TEXT_CHARS], old[:_TEXT_CHARS]
-    known = set(_DEFINED.findall(old))
-    names = tuple(dict.fromkeys(name for name in _DEFINED.findall(new) if name not in known))[:_NAMES]
-    lines = new.count("\n") + 1 if new else 0
-    before = {line.strip() for line in old.split("\n")}
-    bares = [] if names else map(str.strip, new.split("\n"))
-    first = redact(next((bare for bare in bares if len(bare) > 3 and bare not in before), ""))
-    # Cut after it is redacted: half a secret does not look like one.
-    first = first if len(first) <= LINE_CHARS else first[: LINE_CHARS - 1] + "…"
-    return FileChange(path, action, lines, names, first)
+    new, before = without_blocks(new)[:_TEXT_CHARS], {*_DEFINED.findall(old[:_TEXT_CHARS])}
+    names = tuple(dict.fromkeys(name for name in _DEFINED.findall(new) if name not in before))[:_NAMES]
+    return FileChange(path, action, new.count("\n") + 1 if new else 0, names)
 
 
 class FileFact(NamedTuple):

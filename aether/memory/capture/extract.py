@@ -254,9 +254,8 @@ def _statement(state: State, record: Record, at: Origin) -> list[Draft]:
     turn["answer"] = Answer(text=text, message_id=record.message_id, at=at)
     if not before or before.get("noted"):
         return []
-    # The message before did not end the turn: it is the reason of an edit that followed, or long enough to say something.
-    edited = turn["work"].pop("edited", False)
-    if not edited and len(before["text"]) <= SAID_CHARS:
+    # The message before did not end the turn: a short one only says what is done next.
+    if len(before["text"]) <= SAID_CHARS:
         return []
     said = shorten(before["text"], STATEMENT_CHARS)
     return _new_items(state, [Note(before["at"], said, "observation", "stated", role="said")])
@@ -267,7 +266,6 @@ def _end_of_turn(state: State, agent: str, *, cut: bool = False) -> list[Draft]:
     if turn is None:
         return []
     answer, turn["answer"] = turn["answer"], None
-    turn["work"].pop("edited", None)
     return _new_items(state, close_stretch(turn["work"]) + _last_message(answer, cut=cut))
 
 

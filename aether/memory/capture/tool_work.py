@@ -137,8 +137,6 @@ class Work(TypedDict):
     failures: dict[str, Failure]
     files: dict[str, Entry]
     commands: dict[str, Entry]
-    edited: NotRequired[bool]
-    """Whether a file changed since the last message."""
     plan: NotRequired[dict[str, Step]]
     """Each task by its number, in order."""
     planned: NotRequired[Origin]
@@ -415,7 +413,6 @@ def _solved(work: Work, call: Call, text: str) -> list[Note]:
 
 def _changed(work: Work, change: FileChange, at: Origin) -> Iterator[Note]:
     """Record a change of a file."""
-    work["edited"] = True
     for failure in work["failures"].values():
         # The last change is the most likely fix.
         others = [path for path in failure["changed"] if path != change.path]
@@ -429,9 +426,13 @@ def _changed(work: Work, change: FileChange, at: Origin) -> Iterator[Note]:
         if "deleted" in (change.action, fact["action"]):
             fact["action"] = "deleted" if change.action == "deleted" else "changed"
         return
-    names = [*change.names] or [*filter(None, [change.first])]
     fact = Fact(
-        kind="change", path=change.path, action=change.action, names=names, times=1, lines=change.lines
+        kind="change",
+        path=change.path,
+        action=change.action,
+        names=[*change.names],
+        times=1,
+        lines=change.lines,
     )
     work["files"][change.path] = Entry(fact=fact, at=at)
     if len(work["files"]) > FILES:
