@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 
 from aether.tuples import NamedTuple
+from aether.types import Fact
 
 # A hook waits for the answer: two calls take 10 ms in a usual repository.
 TIMEOUT_SECONDS = 0.2
@@ -19,6 +20,8 @@ TRACKED_SECONDS = 2.0
 MOST_BYTES = 256 * 1024
 MOST_COMMITS = 5
 MOST_PATHS = 50
+# Of a fact: enough to see where the work is.
+SHOWN_PATHS = 12
 _FIELDS = "\x1f"
 # A hook of git sets variables that name another repository or index.
 _QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
@@ -70,8 +73,25 @@ def ask(directory: str) -> GitState | None:
     )
 
 
-def tracked(directory: str, below: str = "") -> frozenset[str]:
-    """Return the paths below `directory`, or below its directory `below`, that the index holds, without that prefix.
+def branch_fact(state: GitState) -> Fact:
+    """Return the branch with its upstream, the last commit, and the files that are not committed, as a fact.
+
+    >>> branch_fact(GitState("main", "origin/main", 1, 0, ("a.py",), 1, ()))["outcome"]
+    'ahead 1'
+    """
+    ways = (("ahead", state.ahead), ("behind", state.behind))
+    fact = Fact(
+        kind="branch", branch=state.branch, remote=state.upstream,
+        outcome=", ".join(f"{way} {count}" for way, count in ways if count),
+        names=[*state.changed[:SHOWN_PATHS]], times=state.changes,
+    )  # fmt: skip
+    for commit in state.commits[:1]:
+        fact |= Fact(kind="branch", id=commit.id, subject=commit.subject)
+    return fact
+
+
+def tracked(directory: str, below: str = "") -> frozenset[str] | None:
+    """Return the paths below `directory`, or below its directory `below`, that the index holds, without that prefix; None if git does not say.
 
     Nothing of the repository is run for it, so one that belongs to another user is read as well.
     """
@@ -79,7 +99,9 @@ def tracked(directory: str, below: str = "") -> frozenset[str]:
     until = time.monotonic() + TRACKED_SECONDS
     # The owner of the files does not matter here: listing them runs nothing.
     command = ("-c", "safe.directory=*", "ls-files", "-z", "--", named)
-    listed = _run(directory, command, until=until, most=-1) or ""
+    listed = _run(directory, command, until=until, most=-1)
+    if listed is None:
+        return None
     prefix = f"{below}/" if below else ""
     return frozenset(path.removeprefix(prefix) for path in listed.split("\0") if path)
 
