@@ -34,16 +34,21 @@ def _change(fact: Fact) -> str:
 def _run(fact: Fact) -> str:
     command, times, outcome = fact.get("command", ""), fact.get("times", 1), fact.get("outcome", "")
     end = f": {outcome}" if outcome else ""
+    failed = f"`{command}` failed" + (f" {times} times" if times > 1 else "")
     if "after" in fact:
-        way = f"after {', '.join(fact['after'])}" if fact["after"] else "when run again"
-        return f"`{command}` failed{_complaint(fact)}\nWorked {way}{end or '.'}"
+        complaint = f": {fact['body']}" if fact.get("body") else ""
+        return f"{failed}{complaint}\nWorked {_way(fact['after'])}{end or '.'}"
     if fact.get("failed"):
-        return f"`{command}` failed" + (f" {times} times" if times > 1 else "") + end
+        return failed + end
     return f"Ran `{command}`" + (f" ({times} runs)" if times > 1 else "") + end
 
 
-def _complaint(fact: Fact) -> str:
-    return f": {fact['body']}" if fact.get("body") else ""
+def _way(after: list[str]) -> str:
+    """Return what came between a failure and its success: commands stand between backticks, files do not."""
+    files = [name for name in after if not name.startswith("`")]
+    ran = [name for name in after if name.startswith("`")]
+    since = [*([f"changes to {', '.join(files)}"] if files else []), *ran]
+    return f"after {' and '.join(since)}" if since else "when run again"
 
 
 def _commit(fact: Fact) -> str:
@@ -85,8 +90,9 @@ def _question(fact: Fact) -> str:
 def _answer(fact: Fact) -> str:
     """Return an answer with its question, or the reason of a refusal with the call that was refused."""
     choice = fact.get("choice", "")
-    if "question" not in fact and (refused := fact.get("command") or fact.get("path")):
-        return f"Refused `{refused}`" + (f": {choice}" if choice else "")
+    if "question" not in fact:
+        refused = fact.get("command") or fact.get("path")
+        return f"Refused `{refused}`: {choice}" if refused else choice
     return f"{_question(fact)}\nAnswered: {choice}"
 
 

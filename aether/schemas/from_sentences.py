@@ -24,7 +24,7 @@ _PATTERNS = {
     "error": re.compile(rf"{_SPAN} failed(?: (?P<times>\d+) times)?: (?P<outcome>.*)", re.DOTALL),
     "solution": re.compile(
         rf"{_SPAN} failed(?: (?P<times>\d+) times)?: (?P<body>.*)\n(?:Worked|Part of it worked)(?: as `[^`]+`)?(?: when run again)?"
-        r"(?: after (?P<after>[^:]+))?(?:: (?P<outcome>.+)|\.)",
+        r"(?: after (?:changes to )?(?P<after>[^:]+))?(?:: (?P<outcome>.+)|\.)",
         re.DOTALL,
     ),
     "commit": re.compile(

@@ -52,7 +52,7 @@ def memory(*items):
         ("error", "", "`make` failed 2 times: no rule\nstop", {"kind": "run", "command": "make", "times": 2, "failed": True, "outcome": "no rule\nstop"}),
         (
             "solution", "", "`make` failed: no rule\nWorked after changes to Makefile, a.c and `apt install gcc`: built",
-            {"kind": "run", "command": "make", "times": 1, "failed": False, "body": "no rule", "after": ["changes to Makefile", "a.c", "`apt install gcc`"], "outcome": "built"},
+            {"kind": "run", "command": "make", "times": 1, "failed": False, "body": "no rule", "after": ["Makefile", "a.c", "`apt install gcc`"], "outcome": "built"},
         ),
         ("solution", "", "`make` failed: no rule\nWorked when run again.", {"kind": "run", "command": "make", "times": 1, "failed": False, "body": "no rule", "after": []}),
         ("outcome", "commit", "[main 1a2b3c4] Add a page\n\nAdd a page\n\nIt is small.", {"kind": "commit", "id": "1a2b3c4", "branch": "main", "subject": "Add a page", "body": "It is small."}),

@@ -405,10 +405,17 @@ def _solved(work: Work, call: Call, text: str) -> list[Note]:
         return []
     done = _failure_key(call)
     again = [
-        name for name in work["failures"]
+        name for name, failure in work["failures"].items()
         if resolves(done, name) and not name.partition("\n")[0].endswith(ANY_SCRIPT)
+        and not (_commits(shown := failure["fact"].get("command", "")) and shown != short_command(call["command"]))
     ]  # fmt: skip
     return [_solution_note(work["failures"].pop(name), call, text) for name in again]
+
+
+def _commits(command: str) -> bool:
+    """Return whether `command` commits: another commit says nothing of one that failed."""
+    steps = map(git_step, parts_of(command) if "git" in command else ())
+    return any(step is not None and step[0] == "commit" for step in steps)
 
 
 def _changed(work: Work, change: FileChange, at: Origin) -> Iterator[Note]:
