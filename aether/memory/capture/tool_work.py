@@ -15,36 +15,9 @@ from collections.abc import Iterator, Sequence
 
 from aether.hints import Any, NotRequired
 from aether.memory.capture.notes import Note, Origin, fact_note, shorten
+from aether.messages import shell, tool_calls
 from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
-from aether.messages.shell import (
-    ANY_SCRIPT,
-    command_signature,
-    error_excerpt,
-    exit_code,
-    git_step,
-    is_notable,
-    is_undecided,
-    outcome_line,
-    outcome_of,
-    parts_of,
-    reports_failure,
-    short_command,
-)
-from aether.messages.tool_calls import (
-    CAMEL,
-    SHELL,
-    FileChange,
-    as_answered,
-    commit_messages,
-    failure_key,
-    file_changes,
-    is_harmless,
-    message_of,
-    resolves,
-    shell_command,
-    tool_words,
-)
 from aether.redact.redact import redact, redacted, without_blocks
 from aether.text.cleaning import clean, without_escapes
 from aether.text.regex import lazy
@@ -151,10 +124,10 @@ def new_work() -> Work:
 def record_call(work: Work, record: Record, at: Origin) -> None:
     """Record the call of a tool, until it is answered."""
     arguments = record.arguments
-    ran = shell_command(arguments) or as_text(arguments.get("code"))
+    ran = tool_calls.shell_command(arguments) or as_text(arguments.get("code"))
     if _is_own(record.tool, arguments, ran):
         return
-    changes = [list(change) for change in file_changes(arguments, ran)]
+    changes = [list(change) for change in tool_calls.file_changes(arguments, ran)]
     if record.tool in _AGENTS:
         at = at | {"caste": str(arguments.get("subagent_type") or "agent")}
     work["calls"].pop(record.call_id, None)
@@ -174,13 +147,13 @@ def _is_own(tool: str, arguments: JsonObject, ran: str) -> bool:
         return str(arguments.get("path") or arguments.get("old_path") or "").startswith(_MEMORY_FILES)
     if tool.startswith("mcp__") and "aether" in tool.split("__")[1].lower():
         return True
-    programs = (part.text.split() for part in (parts_of(ran) if "aether" in ran else ()))
+    programs = (part.text.split() for part in (shell.parts_of(ran) if "aether" in ran else ()))
     return any(words[0].rpartition("/")[2] in _AETHER or words[1:3] == ["-m", "aether"] for words in programs)
 
 
 def keeps_tasks(tool: str) -> bool:
     """Return whether a tool keeps the list of tasks: a call of it may follow the last message of a turn."""
-    return CAMEL.sub("_", tool).lower() in _PLANS
+    return tool_calls.CAMEL.sub("_", tool).lower() in _PLANS
 
 
 def refused_call(work: Work, call_id: str) -> Fact:
@@ -189,7 +162,7 @@ def refused_call(work: Work, call_id: str) -> Fact:
     if call is None:
         return Fact(kind="answer")
     if call["command"]:
-        return Fact(kind="answer", command=short_command(call["command"]))
+        return Fact(kind="answer", command=shell.short_command(call["command"]))
     if call["changes"]:
         return Fact(kind="answer", path=_target(call))
     return Fact(kind="answer", command=call["tool"])
@@ -201,7 +174,7 @@ def record_result(work: Work, record: Record) -> list[Note]:
     if call is None:
         return []
     text = without_blocks(record.text)
-    if record.is_error or (call["command"] and reports_failure(call["command"], text)):
+    if record.is_error or (call["command"] and shell.reports_failure(call["command"], text)):
         return _failed(work, call, text)
     if call["tool"] in _AGENTS:
         return _report(call, text)
@@ -211,16 +184,16 @@ def record_result(work: Work, record: Record) -> list[Note]:
     early = [
         note
         for change in call["changes"]
-        for note in _changed(work, as_answered(FileChange(*change), text), call["at"])
+        for note in _changed(work, tool_calls.as_answered(tool_calls.FileChange(*change), text), call["at"])
     ]
     notes = [*published, *solved, *early]
     if call["acts"]:
         return [*notes, _acted(call, text)]
-    if not solved and call["command"] and is_notable(call["command"]):
+    if not solved and call["command"] and shell.is_notable(call["command"]):
         if not published or not _is_version_control(call["command"]):
             notes += _ran(work, call["command"], text, call["at"])
         for failure in work["failures"].values():
-            shown = f"`{short_command(call['command'])}`"
+            shown = f"`{shell.short_command(call['command'])}`"
             failure["ran"] = [*(name for name in failure["ran"] if name != shown), shown][-RUN_SINCE:]
     return notes
 
@@ -254,7 +227,7 @@ def _act(tool: str, arguments: JsonObject) -> str:
     """Return the call of a tool that does something, as text; "" if it only looks, or is bookkeeping of its host."""
     if tool == _APPROVED_PLAN:
         return shorten(redact(clean(as_text(arguments.get("plan")))), PLAN_CHARS)
-    words = tool_words(tool)
+    words = tool_calls.tool_words(tool)
     if tool in _AGENTS or "_".join(words) in _BOOKKEEPING or not _LOOKS.isdisjoint(words):
         return ""
     given = json.dumps(redacted(arguments), ensure_ascii=False, default=str) if arguments else ""
@@ -315,15 +288,17 @@ def _task_text(given: JsonObject) -> str:
 
 def _published(call: Call, output: str) -> list[Note]:
     """Return the commits, pushes, pull requests and issues that `call` made, as its output names them."""
-    parts, at = parts_of(call["command"]), call["at"]
-    verbs = {step[0] for part in parts if (step := git_step(part))}
+    parts, at = shell.parts_of(call["command"]), call["at"]
+    verbs = {step[0] for part in parts if (step := shell.git_step(part))}
     notes: list[Note] = []
     if not _MAKE_COMMITS.isdisjoint(verbs):
-        bodies = dict(reversed([_subject_and_body(message) for message in commit_messages(call["command"])]))
+        bodies = dict(
+            reversed([_subject_and_body(message) for message in tool_calls.commit_messages(call["command"])])
+        )
         for branch, name, subject in _COMMITTED.findall(output):
             commit = {"id": name, "subject": subject, "body": bodies.get(subject, ""), "branch": branch}
             notes.append(_publication(at, commit, len(notes)))
-    opened = [message_of(part) for part in parts if _opens(part.text)]
+    opened = [tool_calls.message_of(part) for part in parts if _opens(part.text)]
     addresses = _PUBLISHED_AT.findall(output) if opened else []
     if len(addresses) == len(opened):
         for address, message in zip(addresses, opened, strict=True):
@@ -362,19 +337,23 @@ def _opens(command: str) -> bool:
 
 
 def _is_version_control(command: str) -> bool:
-    return all(part.text.startswith(_VERSION_CONTROL) for part in parts_of(command) if is_notable(part.text))
+    return all(
+        part.text.startswith(_VERSION_CONTROL)
+        for part in shell.parts_of(command)
+        if shell.is_notable(part.text)
+    )
 
 
 def _failed(work: Work, call: Call, text: str) -> list[Note]:
     command = call["command"]
-    if is_harmless(command, text) or not (command or call["changes"] or call["acts"]):
+    if tool_calls.is_harmless(command, text) or not (command or call["changes"] or call["acts"]):
         return []
     key = _failure_key(call)
     # The same check may be named with its directory and without.
     same = (
         name
         for name in work["failures"]
-        if resolves(key, name, whole=True) and resolves(name, key, whole=True)
+        if tool_calls.resolves(key, name, whole=True) and tool_calls.resolves(name, key, whole=True)
     )
     before = work["failures"].pop(key if key in work["failures"] else next(same, key), None)
     fact = (
@@ -386,7 +365,7 @@ def _failed(work: Work, call: Call, text: str) -> list[Note]:
         kind="run",
         failed=True,
         times=1 + (before["fact"]["times"] if before else 0),
-        outcome=error_excerpt(text),
+        outcome=shell.error_excerpt(text),
     )
     work["failures"][key] = Failure(
         fact=fact, at=_again_at(before["at"], call["at"]) if before else call["at"],
@@ -401,24 +380,24 @@ def _failed(work: Work, call: Call, text: str) -> list[Note]:
 
 def _solved(work: Work, call: Call, text: str) -> list[Note]:
     """Return the notes of the failures that `call` is the second try of, and forget them."""
-    if not work["failures"] or is_undecided(call["command"], text):
+    if not work["failures"] or shell.is_undecided(call["command"], text):
         return []
     done = _failure_key(call)
     again = [
         name for name, failure in work["failures"].items()
-        if resolves(done, name) and not name.partition("\n")[0].endswith(ANY_SCRIPT)
-        and not (_commits(shown := failure["fact"].get("command", "")) and shown != short_command(call["command"]))
+        if tool_calls.resolves(done, name) and not name.partition("\n")[0].endswith(shell.ANY_SCRIPT)
+        and not (_commits(shown := failure["fact"].get("command", "")) and shown != shell.short_command(call["command"]))
     ]  # fmt: skip
     return [_solution_note(work["failures"].pop(name), call, text) for name in again]
 
 
 def _commits(command: str) -> bool:
     """Return whether `command` commits: another commit says nothing of one that failed."""
-    steps = map(git_step, parts_of(command) if "git" in command else ())
+    steps = map(shell.git_step, shell.parts_of(command) if "git" in command else ())
     return any(step is not None and step[0] == "commit" for step in steps)
 
 
-def _changed(work: Work, change: FileChange, at: Origin) -> Iterator[Note]:
+def _changed(work: Work, change: tool_calls.FileChange, at: Origin) -> Iterator[Note]:
     """Record a change of a file."""
     for failure in work["failures"].values():
         # The last change is the most likely fix.
@@ -451,7 +430,7 @@ def _ran(work: Work, command: str, output: str, at: Origin) -> list[Note]:
     before = work["commands"].pop(key, None)
     fact = _run_fact(command, output)
     fact["times"] = 1 + (before["fact"]["times"] if before else 0)
-    if outcome := outcome_of(command, output):
+    if outcome := shell.outcome_of(command, output):
         fact["outcome"] = outcome
     work["commands"][key] = Entry(fact=fact, at=_again_at(before["at"], at) if before else at)
     if len(work["commands"]) > COMMANDS:
@@ -461,9 +440,9 @@ def _ran(work: Work, command: str, output: str, at: Origin) -> list[Note]:
 
 def _run_fact(command: str, output: str) -> Fact:
     """Return the fields of a run that its command and its host's frame around the output have."""
-    shown = short_command(command)
+    shown = shell.short_command(command)
     fact = Fact(kind="run", command=shown, argv=_words(shown))
-    code = exit_code(output)
+    code = shell.exit_code(output)
     return fact if code is None else fact | Fact(kind="run", exit=code)
 
 
@@ -476,12 +455,14 @@ def _words(command: str) -> list[str]:
 
 def _run_key(command: str) -> str:
     # Every commit and push is an event of its own; the tenth run of the tests replaces the ninth.
-    name = command_signature(command)
-    return short_command(command) if name.startswith(_VERSION_CONTROL) else name
+    name = shell.command_signature(command)
+    return shell.short_command(command) if name.startswith(_VERSION_CONTROL) else name
 
 
 def _failure_key(call: Call) -> str:
-    return failure_key(f"{SHELL}{call['command']}") if call["command"] else _target(call)
+    return (
+        tool_calls.failure_key(f"{tool_calls.SHELL}{call['command']}") if call["command"] else _target(call)
+    )
 
 
 def _again_at(first: Origin, last: Origin) -> Origin:
@@ -506,7 +487,7 @@ def _failure_note(failure: Failure) -> Note:
 
 
 def _solution_note(failure: Failure, call: Call, output: str) -> Note:
-    outcome = outcome_of(call["command"], output) if call["command"] else outcome_line(output)
+    outcome = shell.outcome_of(call["command"], output) if call["command"] else shell.outcome_line(output)
     since: Sequence[str] = [*failure["changed"], *failure["ran"]]
     fields = {name: value for name, value in failure["fact"].items() if name not in ("exit", "outcome")}
     complaint = failure["fact"].get("outcome", "")
