@@ -88,10 +88,10 @@ def test_a_slow_git_is_not_waited_for(place, tmp_path_factory, monkeypatch):
     (slow / "git").write_text("#!/bin/sh\nexec sleep 5\n")
     (slow / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow}{os.pathsep}{os.environ['PATH']}")
-    begun = time.monotonic()
+    started = time.monotonic()
 
     assert git.ask(str(place)) is None
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - started < 2
 
 
 def test_programs_that_a_repository_names_are_not_run(place):

@@ -94,7 +94,7 @@ _REHEARSES = frozenset(
     "--collect-only --co --help -h --version --dry-run --just-print --list --list-tests --setup-plan --fixtures --no-run".split()
 )
 _LOOKS = frozenset(
-    "ls cat head tail less grep egrep rg ag find fd wc pwd which whereis type echo printf tree stat file du df env sort uniq "
+    "ls cat head tail less grep egrep fgrep rg ag find fd wc pwd which whereis type echo printf tree stat file du df env sort uniq "
     "cut awk jq test [ true cd sleep ps lsof date diff tr nl strings xxd od man".split()
 )
 _LOOKING = lazy(
@@ -543,20 +543,6 @@ def _hides_code(command: str) -> bool:
     parts = parts_of(command)
     last = max((at for at, part in enumerate(parts) if _matters(part.text)), default=len(parts))
     return any(part.then != "&&" for part in parts[last:-1])
-
-
-def is_empty_search(command: str, output: str) -> bool:
-    """Return whether `command` searched and printed nothing, although its exit code is that of a failure.
-
-    >>> is_empty_search("cd app && rg 'a|b' src", "Exit code 1"), is_empty_search("rg x", "rg: x: No such file")
-    (True, False)
-    """
-    words = _LEADING.sub("", command).split(None, 2)
-    searches = words[:1] and (words[0] in _SEARCHES or words[:2] == ["git", "grep"])
-    return bool(searches) and not _lines(output[:_TAIL_CHARS])
-
-
-_SEARCHES = frozenset("rg grep egrep fgrep ag".split())
 
 
 def error_excerpt(output: str) -> str:

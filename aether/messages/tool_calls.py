@@ -22,7 +22,6 @@ from aether.messages.shell import (
     covers,
     error_excerpt,
     git_step,
-    is_empty_search,
     is_undecided,
     moved_to,
     only_reads,
@@ -612,7 +611,7 @@ def resolves(done: str, failed: str, *, whole: bool = False) -> bool:
 
 def is_harmless(command: str, output: str) -> bool:
     """Return whether a failed call needs no note: a slip of the tool's protocol, or a search without results."""
-    searched = bool(command) and (only_reads(command) or is_empty_search(command, output))
+    searched = bool(command) and only_reads(command)
     first, _, below = output.lstrip().partition("\n")
     return searched or (below if first.startswith("Exit code") else first).lstrip().startswith(_SLIPS)
 

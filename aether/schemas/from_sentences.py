@@ -7,10 +7,10 @@ gets `metadata.fact` once, when its document is loaded; its text stays. What no 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from aether.hints import Any
-from aether.schemas.migrations import lacks_fact
-from aether.types import Fact, Item
+from aether.types import Fact, Item, JsonObject
 
 _SPAN = r"`(?P<command>.+?)`"
 _TIMES = r"(?: \((?P<times>\d+) (?:edits|runs)\))?"
@@ -39,10 +39,10 @@ _NUMBERS = frozenset({"times", "lines"})
 _BETWEEN = re.compile(r", | and ")
 
 
-def with_facts(memory: Any) -> Any:
-    """Return a memory document whose items of machine work have facts; the very same object if none lacks one."""
+def with_facts(memory: JsonObject, places: Sequence[int]) -> JsonObject:
+    """Return a memory document whose items at `places` have the facts of their sentences; the very same object if none is one."""
     items = memory["working_memory"]["items"]
-    facts = {place: fact for place, item in enumerate(items) if lacks_fact(item) and (fact := fact_of(item))}
+    facts = {place: fact for place in places if (fact := fact_of(items[place]))}
     if not facts:
         return memory
     changed = [

@@ -28,10 +28,10 @@ def current(name: str, value: Any) -> Any:
         InvalidDocument: a newer aether wrote it.
     """
     if is_current(name, value):
-        if name == "memory" and _lacks_facts(value):
+        if name == "memory" and (places := _without_facts(value)):
             from aether.schemas.from_sentences import with_facts
 
-            return with_facts(value)
+            return with_facts(value, places)
         return value
     # Loaded only here: nearly every document is of today's version.
     from aether.schemas.from_v2 import Notes, convert
@@ -46,16 +46,15 @@ def current(name: str, value: Any) -> Any:
     return document
 
 
-def _lacks_facts(memory: JsonObject) -> bool:
-    """Return whether a memory document has items of machine work without a fact, as earlier releases wrote them."""
+def _without_facts(memory: JsonObject) -> list[int]:
+    """Return the positions of the items of machine work without a fact, as earlier releases wrote them."""
     try:
-        return any(map(lacks_fact, memory["working_memory"]["items"]))
+        return [place for place, item in enumerate(memory["working_memory"]["items"]) if _lacks_fact(item)]
     except (KeyError, TypeError, AttributeError):  # a document of another shape
-        return False
+        return []
 
 
-def lacks_fact(item: Any) -> bool:
-    """Return whether an item was captured from machine work and has no fact."""
+def _lacks_fact(item: Any) -> bool:
     metadata = item["metadata"]
     is_work = item["type"] in _WORK_TYPES or metadata.get("role") in _WORK_ROLES
     return is_work and "fact" not in metadata and "pointer" in metadata

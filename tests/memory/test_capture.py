@@ -225,6 +225,8 @@ def test_commits_pushes_and_pull_requests_are_facts():
     ]
     rejected = "To github.com:me/it.git\n ! [rejected]  main -> main (fetch first)"
     assert [kind for kind, _ in brief(*run("git push; true", rejected))] == ["command"]
+    half = run("git commit -m 'Add a page' && git push", f"[main 1a2b3c4] Add a page\n{rejected}")
+    assert [kind for kind, _ in brief(half[0], half[1]._replace(is_error=True))] == ["outcome", "error"]
 
 
 def test_a_run_has_its_words_and_the_exit_code_that_its_host_reports():

@@ -4,7 +4,6 @@ from aether.messages.shell import (
     command_target,
     covers,
     error_excerpt,
-    is_empty_search,
     is_notable,
     is_undecided,
     only_reads,
@@ -296,7 +295,6 @@ def test_what_is_quoted_separates_no_commands():
 
 def test_the_lines_of_codex_above_an_output_are_no_error():
     frame = "Process exited with code 1\nOriginal token count: 0\nOutput:\n"
-    assert is_empty_search("fgrep x a.py", frame)
     assert error_excerpt(frame + "a.py:3: boom") == "a.py:3: boom"
 
 

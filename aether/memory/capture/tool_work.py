@@ -174,12 +174,13 @@ def record_result(work: Work, record: Record) -> list[Note]:
     if call is None:
         return []
     text = without_blocks(record.text)
+    # Of a chain that failed, the first parts may have committed.
+    published = _published(call, text) if call["command"] else []
     if record.is_error or (call["command"] and shell.reports_failure(call["command"], text)):
-        return _failed(work, call, text)
+        return published + _failed(work, call, text)
     if call["tool"] in _AGENTS:
         return _report(call, text)
     _record_plan(work, call, text)
-    published = _published(call, text) if call["command"].find("g") >= 0 else []
     solved = _solved(work, call, text)
     early = [
         note
