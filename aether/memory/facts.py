@@ -44,7 +44,7 @@ def _run(fact: Fact) -> str:
 
 
 def _way(after: list[str]) -> str:
-    """Return what came between a failure and its success: commands stand between backticks, files do not."""
+    """Return what came between a failure and its success: commands have backticks, files have none."""
     files = [name for name in after if not name.startswith("`")]
     ran = [name for name in after if name.startswith("`")]
     since = [*([f"changes to {', '.join(files)}"] if files else []), *ran]

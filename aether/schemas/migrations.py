@@ -3,7 +3,7 @@
 Version 2 is the original colony, whose documents have no `schema_version`. A migration never raises on an odd shape
 and loses nothing: a value without a place is kept under `unplaced`. The same document always becomes the same one,
 because it may be read many times before a commit. Items that an earlier release of this version captured get their facts,
-wherever they come from: a file, the journal, or another member of the colony. A document of a newer aether is refused.
+from any source: a file, the journal, or another member of the colony. A document of a newer aether is refused.
 """
 
 from __future__ import annotations
