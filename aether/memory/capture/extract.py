@@ -196,6 +196,7 @@ def _request(state: State, record: Record, at: Origin) -> list[Draft]:
     if not text:
         return _notice(state, record)
     notes = _end_of_agents(state) + _end_of_turn(state, "")
+    _turn(state, "")  # which answers it
     state["title"] = state.get("title") or title_of(text)
     command = text.split(maxsplit=1)[0]
     if command == _AETHER_PROMPT or command.startswith(f"{_AETHER_PROMPT}:"):
