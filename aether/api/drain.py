@@ -28,10 +28,13 @@ from aether.clock import new_id
 from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed, UnsafePath
 from aether.hints import TYPE_CHECKING, Any, cast
 from aether.memory import phases
-from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN
-from aether.memory.items import add_items, token_usage
+from aether.memory.capture.notes import SOURCE_MAIN
+from aether.memory.facts import fact_text
+from aether.memory.items import add_items, items_of, token_usage, update
 from aether.memory.phases import apply_marker
 from aether.messages.model import as_text
+from aether.redact.redact import redact
+from aether.regular import sha256
 from aether.store import config, record_files, spool
 from aether.store.authors import HOOK, Author
 from aether.store.commit import commit, fold_home
@@ -41,7 +44,7 @@ from aether.store.snapshot import Snapshot, load, require_home
 from aether.text.words import pluralize
 from aether.tokens.counters import counter_of
 from aether.tuples import NamedTuple
-from aether.types import Change, JsonObject
+from aether.types import RELEVANCE_OF_TYPE, Change, Fact, JsonObject
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -64,7 +67,7 @@ class Drained(NamedTuple):
     left: str
     """Why entries stay in the spool; empty if none does."""
     rules: tuple[tuple[str, str], ...] = ()
-    """Id and text of each rule of a person that was stored."""
+    """Always empty: nothing is learned without a person's confirmation."""
 
 
 class _Batch(NamedTuple):
@@ -86,6 +89,8 @@ class _Batch(NamedTuple):
     """The entry of the compaction that ends the batch, if any."""
     started: str
     """The session that starts at this moment, if one does."""
+    entries: list[JsonObject]
+    """Those at which git is asked, with their directories."""
 
 
 class _Stored(NamedTuple):
@@ -99,8 +104,6 @@ class _Stored(NamedTuple):
     """The record of the hand-off that the full memory needs."""
     refused: str
     """Why the summary of the compaction was rejected; empty if it was not."""
-    rules: tuple[tuple[str, str], ...] = ()
-    """Id and text of each new rule of a person."""
 
 
 def drain(home: Path, *, patience: float = PATIENCE_SECONDS, started: str = "") -> Drained:
@@ -111,7 +114,6 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS, started: str = "") 
     """
     if not spool.waiting(str(home)):
         return Drained("")
-    rules: tuple[tuple[str, str], ...] = ()
     left = ""
     patience = min(patience, lock_patience(home))
     try:
@@ -125,7 +127,7 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS, started: str = "") 
             while waiting:
                 batch = _next_batch(home, waiting, started)
                 waiting = waiting[len(batch.met) :]
-                rules += _store(batch, settings).rules
+                _store(batch, settings)
                 if len(batch.names) < len(batch.met):
                     left = "some entries belong to another user, who has to drain them."
             with suppress(OSError):  # a file that cannot be removed expires in a minute
@@ -135,7 +137,7 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS, started: str = "") 
         if isinstance(reason, LockTimeout) and patience >= PATIENCE_SECONDS:
             with suppress(OSError, UnsafePath):  # without this file the next hook waits as long
                 regular.touch(_marker(home))
-    return Drained(left, rules)
+    return Drained(left)
 
 
 def lock_patience(home: Path) -> float:
@@ -155,7 +157,7 @@ def _next_batch(home: Path, waiting: list[str], started: str) -> _Batch:
     """Return the first entries of `waiting`, read until the batch is full, a line changes the phase, or a compaction."""
     snapshot = load(home)
     capacity = snapshot.documents["memory"]["working_memory"]["max_capacity_tokens"]
-    batch = _Batch(home, snapshot, dedupe.batch_chars(capacity), [], [], {}, set(), [], [], [], started)
+    batch = _Batch(home, snapshot, dedupe.batch_chars(capacity), [], [], {}, set(), [], [], [], started, [])
     chars = 0
     for name in waiting[:BATCH_ENTRIES]:
         entry = spool.get(str(home), name)
@@ -190,6 +192,9 @@ def _read(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> li
     batch.changed.add(key)
     archived = record_files.end_of_head(batch.home) if key and key == batch.started else -1
     hook_sessions.meet(session, name, entry, waiting, archived=archived)
+    if event in hook_sessions.ASKING_EVENTS:
+        place = as_text(entry.get("directory")) or as_text(session["state"].get("directory"))
+        batch.entries.append({"event": event, "session": key, "directory": place})
     if event == "SessionStart" or (event == "SessionEnd" and hook_sessions.is_idle(session)):
         return []
     phase = phases.current_phase(batch.snapshot.documents["COLONY_STATE"])
@@ -226,23 +231,29 @@ def _commit(batch: _Batch, settings: config.Config) -> tuple[_Stored, int]:
         StorageFailed: the disk refused.
     """
     parts = list(dedupe.batches(_storable(batch), batch.most_chars))
-    if not (parts or batch.markers or batch.summarised):
+    trees = hook_sessions.asked_trees(batch.entries)
+    trees = {
+        place: fact for place, fact in trees.items() if fact != hook_sessions.noted_tree(batch.home, place)
+    }
+    if not (parts or batch.markers or batch.summarised or trees):
         return _Stored(-1, False, None, ""), batch.snapshot.revision
     at = clock.now()
     events: list[JsonObject] = []
 
     def plan(snapshot: Snapshot) -> Change:
-        change = _batch_change(batch, parts, snapshot, at)
+        change = _batch_change(batch, parts, trees, snapshot, at)
         events[:] = change.appends.get("events", [])
         return change
 
     reasons = [pluralize(sum(map(len, parts)), "notes of Claude Code")] if parts else []
     reasons += [f"{marker.action} phase {marker.phase}" for marker in batch.markers]
     reasons += ["summary of a compaction"] * len(batch.summarised)
-    operation = "capture" if parts else f"{batch.markers[0].action} phase" if batch.markers else ""
+    reasons += ["state of git"] * bool(trees)
+    operation = "capture" if parts or trees else f"{batch.markers[0].action} phase" if batch.markers else ""
     author = Author("compress" if batch.summarised else operation, by=HOOK, reason=", ".join(reasons))
     done = commit(batch.home, plan, author, now=at, settings=settings)
     stored: _Stored = done.result
+    hook_sessions.note_trees(batch.home, trees)
     telemetry.export(batch.home, events)
     if stored.refused:
         session = as_text(batch.summarised[0].get("session"))
@@ -259,7 +270,9 @@ def _commit(batch: _Batch, settings: config.Config) -> tuple[_Stored, int]:
     return stored, done.revision
 
 
-def _batch_change(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapshot, at: datetime) -> Change:
+def _batch_change(
+    batch: _Batch, parts: list[list[JsonObject]], trees: Mapping[str, Fact], snapshot: Snapshot, at: datetime
+) -> Change:
     """Return the change of `batch`; its result is a `_Stored`."""
     files = {note["metadata"]["pointer"]["file"] for note in batch.notes}
     after = min((batch.sessions[key]["archive_read"] for key in batch.changed), default=-1)
@@ -275,27 +288,47 @@ def _batch_change(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapsh
         for nth, part in enumerate(fresh)
         if part
     ]
+    adding += [
+        partial(_tree_change, batch=batch, place=place, fact=fact, at=at) for place, fact in trees.items()
+    ]
     marking = [partial(apply_marker, marker=marker, now=at, new_id=new_id) for marker in batch.markers]
     summing = [_summary_step(entry, snapshot, at) for entry in batch.summarised]
     opening = [_handoff_step(batch.home, at)] if adding else []
     change = chain_changes(snapshot.documents, *adding, *marking, *summing, *opening)
     results = iter(change.result)
-    added = [next(results) for _ in adding]
+    for _ in adding:
+        next(results)
     completed = [next(results) for _ in marking]
     folds, refused = any(completed), ""
     for _ in summing:
         done, refused = next(results)
         folds |= bool(done and done.stored)
-    learned = (
-        (one, note["content"])
-        for (new, _), part in zip(added, filter(None, fresh), strict=True)
-        for one, note in zip(new.ids, part, strict=True)
-        if note["type"] in RULE_TYPES and note["source"] == SOURCE_MAIN
-    )
-    stored = _Stored(
-        record_files.head(snapshot) if parts else -1, folds, next(results, None), refused, tuple(learned),
-    )  # fmt: skip
+    stored = _Stored(record_files.head(snapshot) if parts else -1, folds, next(results, None), refused)
     return change._replace(result=stored)
+
+
+def _tree_change(
+    state: Mapping[str, Any], *, batch: _Batch, place: str, fact: Fact, at: datetime
+) -> Change:  # fmt: skip
+    """Return the change that stores what git says of the work tree of `place`, instead of what it said before."""
+    memory, count = state["memory"], counter_of(state["memory"])
+    session = next(entry["session"] for entry in reversed(batch.entries) if entry["directory"] == place)
+    metadata = {
+        "timestamp": clock.stamp(at), "phase": phases.current_phase(state["COLONY_STATE"]), "role": "tree",
+        "evidence": "machine", "fact": fact, "project": place, "conversation": session,
+        "pointer": {"via": hook_sessions.HOOKS, "key": sha256(f"tree/{place}".encode()).hexdigest()[:32]},
+    }  # fmt: skip
+    item = {"content": redact(fact_text(fact)), "metadata": metadata}
+    for before in items_of(memory):
+        if before["metadata"].get("role") == "tree" and before["metadata"].get("project") == place:
+            return update(memory, before["id"], item, now=at, count=count)
+    more = {
+        "type": "observation",
+        "relevance_score": RELEVANCE_OF_TYPE["observation"],
+        "source": SOURCE_MAIN,
+        "caste": None,
+    }
+    return add_items(state, entries=[item | more], now=at, new_id=new_id, count=count)
 
 
 def _summary_step(entry: JsonObject, snapshot: Snapshot, at: datetime) -> Step:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from aether.store.files import files_ending, locked, make_directory, storage_err
 from aether.store.snapshot import DocumentIds, Snapshot, document_ids
 from aether.store.spool import is_real, require_real
 from aether.tuples import TypedDict
-from aether.types import JsonObject
+from aether.types import Fact, JsonObject
 
 if TYPE_CHECKING:
     from aether.memory.capture.extract import State
@@ -35,6 +35,9 @@ SESSIONS_DIRECTORY = "sessions"
 INJECTED_DIRECTORY = "injected"
 # Where the documents that a prompt has compared with their checksums are recorded.
 COMPARED = ("compared", "documents")
+# The directory of what git said last of each work tree, and the events at which it is asked.
+TREES_DIRECTORY = "trees"
+ASKING_EVENTS = frozenset({"SessionStart", "Stop", "PreCompact"})
 # A file that is changed again within one tick of its clock keeps its id.
 SETTLED_NS = 10**9
 # The directory of earlier releases: sessions that were open during the update are read there once.
@@ -153,6 +156,10 @@ def store_starts(home: Path, started: str = "") -> bool:
             entries = {name: spool.get(str(home), name) or {} for name in waiting}
             if any(entry.get("event") != "SessionStart" for entry in entries.values()):
                 return False
+            if any(
+                fact != noted_tree(home, place) for place, fact in asked_trees([*entries.values()]).items()
+            ):
+                return False
             for name, entry in entries.items():
                 key = entry.get("session")
                 session = open_session(home, key if isinstance(key, str) else "")
@@ -164,6 +171,35 @@ def store_starts(home: Path, started: str = "") -> bool:
     except (OSError, AetherError):
         return False  # the drain says why
     return True
+
+
+def asked_trees(entries: Sequence[JsonObject]) -> dict[str, Fact]:
+    """Return what git says now of the directories in which these events happened, by directory; nothing without git."""
+    places = {
+        entry["directory"]
+        for entry in entries
+        if entry.get("event") in ASKING_EVENTS and entry.get("directory")
+    }
+    if not places:
+        return {}
+    from aether import git
+    from aether.redact.redact import redacted
+
+    states = {place: git.ask(place) for place in sorted(places) if isinstance(place, str)}
+    return {place: redacted(git.branch_fact(state)) for place, state in states.items() if state}
+
+
+def noted_tree(home: Path, directory: str) -> object:
+    """Return what was stored last of the work tree of `directory`, None if nothing was."""
+    facts = _read_list(home, TREES_DIRECTORY, directory)
+    return facts[0] if isinstance(facts, list) and facts else None
+
+
+def note_trees(home: Path, trees: Mapping[str, Fact]) -> None:
+    """Record what was stored of work trees; at worst it is stored again."""
+    for directory, fact in trees.items():
+        with suppress(AetherError):
+            _write_list(home, TREES_DIRECTORY, directory, [fact])
 
 
 def is_answering(home: Path, session: str) -> bool:
@@ -349,7 +385,8 @@ def _ready_notes(session: Session, entry: JsonObject, phase: int, injected: Coll
     state = cast("State", session["state"]) if session["state"] else extract.new_state()
     state["fixed_phase"] = phase
     state["file"] = as_text(entry.get("transcript")) or state["file"]
-    state["directory"] = as_text(entry.get("directory")) or state.get("directory", "")
+    if entry.get("event") == "UserPromptSubmit" or not state.get("directory"):
+        state["directory"] = as_text(entry.get("directory")) or state.get("directory", "")
     seen = session["seen"]
     fresh = [record for record in hook_records(entry) if not is_repeated(record)]
     found: list[Draft] = []

@@ -25,17 +25,10 @@ from aether.messages.shell import (
 from aether.messages.tool_calls import (
     Call,
     file_changes,
-    file_names,
     is_refusal,
-    new_work_tree,
-    place_given,
     publishes,
-    record_in_work_tree,
-    record_refusal,
     shell_command,
-    swaps_of,
     words_of_refusal,
-    work_tree_lines,
 )
 from aether.text.accounts import (
     HEADING,
@@ -159,7 +152,6 @@ def progress_of(
             # The others are next.
             *[f"{status}: {text}" for text, status in plan if status in _OVER][-PLAN_ENTRIES:],
             *_checks(calls),
-            *_version_control(calls, whole=not any(map(is_summary, messages))),
         ),
         next=tuple(
             dict.fromkeys(
@@ -428,25 +420,3 @@ def _checks(calls: Iterable[Call]) -> list[str]:
         end = outcome_of(call.command, without_injected(call.result.text)) if call.result else ""
         shown.append(f"Ran `{short_command(call.command)}`" + (f": {end}" if end else ""))
     return shown
-
-
-def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:
-    """Yield what the calls show of refused edits, commits, pushes and later checks; `whole`: no call is missing."""
-    tree = new_work_tree()
-    for call in calls:
-        if call.result is None:
-            continue
-        changes = [*file_changes(call.arguments, call.command)]
-        edits = {change.path: change.action for change in changes}
-        if is_refusal(call.result.text):
-            record_refusal(tree, edits, call.command)
-        else:
-            output, failed = call.result.text, call.result.is_error
-            place = place_given(call.arguments)
-            swaps = swaps_of(changes)
-            record_in_work_tree(tree, edits, call.command, output, swaps=swaps, failed=failed, place=place)
-    if refused := tree.pop("refused", []):
-        yield f"Edits that the person refused: {', '.join(file_names(refused))}."
-        if whole and tree.get("untouched"):
-            yield "No file was changed by a call of this conversation."
-    yield from work_tree_lines(tree, whole=whole)

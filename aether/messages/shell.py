@@ -1,8 +1,9 @@
 """Shell commands: which of them are worth a note, how they are named, and how they ended.
 
 Tests, builds, checks, commits, installs and changes of the world outside are notable; commands that only read are not.
-Commands are judged by their first words, segment by segment. Excerpts of an output are redacted before they are cut:
-half a secret does not look like one.
+Commands are judged by their first words, segment by segment; how they ended by the exit code that the host reports, else by
+the counts that a runner prints last. Excerpts of an output are redacted before they are cut: half a secret does not
+look like one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import posixpath
 import re
-from collections.abc import Iterator
+import shlex
 from functools import lru_cache
 
 from aether.redact.redact import redact
@@ -28,14 +29,13 @@ _WHOLE_CHARS = 20_000
 _TAIL_CHARS = 4_000
 ERROR_CHARS = 600
 _ERROR_LINES = 6
+# The host's frame above an output.
+_FRAME_CHARS = 400
 
 # One that is cut off, or never ends, goes on to the end: to look for its end again and again takes minutes.
 _QUOTATION = r"""'[^']*(?:'|\Z)|"(?:\\.|[^"\\])*+\\?(?:"|\Z)"""
 # An escaped character outside of quotes opens none, nor does a comment.
 _MASKED = lazy(rf"\\.|(?<!\S)#[^\n]*|{_QUOTATION}", re.DOTALL)
-_REDIRECTS = r"\d?[<>]+&?\s*\S+"
-_WORD = lazy(rf"""(?:{_QUOTATION}|[^\s'"])+""", re.DOTALL)
-_QUOTE = lazy(r"""['"]""")
 # What runs a program of a project's environment.
 _RUNS_PROGRAM = (
     r"(?:(?:uv|poetry|pdm|rye|pipenv)\s+run|uvx|pipx\s+run|bundle\s+exec)\s+"
@@ -48,10 +48,9 @@ _PREFIX = lazy(
 _OPENING = lazy(r"\A(?:(?:if|then|else|elif|while|until|do|!|\{)\s+|\(\s*)+")
 _BETWEEN = lazy(r"&&|\|\|?|;|\n|(?<![<>&])&(?![&>])")
 _CONTINUED = "\\\n"
-_SHELL_TEXT = lazy(rf"(?:\S*/)?(?:ba|z|da)?sh\s+-\w*c ({_QUOTATION})\Z", re.DOTALL, needs=("c '", 'c "'))
 # A here-document; where it was read its mark has its number.
 _OPENS_DOCUMENT = lazy(r"(?<!<)<<-?[ \t]*(['\"]?)(\w+)\1", needs=("<<",))
-_DOCUMENT_MARK = lazy(r"<<\0(\d+)\0", needs=("\0",))
+_MARK = "<<\0"
 _MOST_DOCUMENTS = 32
 _LEADING = lazy(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+", needs=("cd",))
 _TRAILING = lazy(
@@ -62,11 +61,7 @@ _DOCUMENT = lazy(
     r"""\s*(?:-m|-F|--message|--body|--body-file)?[\s=]*["']?\$\(cat\s*\Z|\s*-F\s+-\s*\Z""",
     needs=("$(cat", "-F"),
 )
-
-_GIT = lazy(
-    r"(?:\S*/)?git(?: (?:-[Cc] \S+|--(?:git-dir|work-tree|namespace)[= ]\S+|-\S+)){0,8} ([a-z-]+)(.*)",
-    re.DOTALL,
-)
+_REDIRECTED = lazy(r"\d?[<>]+&?\s*\S+")
 
 # Programs that matter whatever they are given.
 _RUNNERS = "pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright"
@@ -90,27 +85,17 @@ _MATTERS = lazy(
     )""",
     re.VERBOSE,
 )
-# Files that another command finds are edited in place.
-_REWRITES = lazy(
-    r"(?:\s-exec(?:dir)?|\bxargs\b.*)\s(?:g?sed|perl)\s+(?:-\w+\s+)*-\w*i", needs=("sed", "perl")
-)
-# Tools of a language with checks among their verbs, and those verbs: as names of scripts they are checks, too.
-_TOOLS = frozenset(
-    "mix composer deno flutter dart sbt lein mage stack cabal dune meson zig nx ng vite next turbo hatch".split()
-)
-_CHECK_VERBS = frozenset("test tests build check lint compile verify format analyze ci".split())
 _SHELL_NAMES = frozenset("sh bash zsh dash".split())
-_READ_ONLY = lazy(
-    r"gh\s+(?:pr|issue|release|workflow|repo|run)\s+(?:view|list|diff|checks|status)\b|gh\s+(?:pr|issue|repo)\s*\Z|git\s+stash\s+list",
-    needs=("gh", "git"),
-)
-_PREPARES = lazy(
-    r"(?:python[\d.]*\s+-m\s+)?(?:pip[\d.]*|uv(?:\s+pip)?|poetry|pipx|conda|gem|composer|brew|apt|apt-get|apk|dnf|yum|npm|pnpm|yarn|bun|cargo|bundle|mise)\s+(?:install|i|add|ci|sync|upgrade|update|use)\b|"
-    r"go\s+(?:get|install|mod)\b|yarn\s*\Z|(?:docker\s+compose|docker-compose)\s+up\b|docker\s+(?:run|start)\b|brew\s+services\b|systemctl\b|chmod\b|git\s+config\s+(?:-\S+\s+)*\S+\s+\S"
+_SCRIPTED = frozenset("python node ruby perl bash zsh sh jq".split())
+# Every operand of an install counts, as of an unknown program.
+_INSTALLS = frozenset("install add i ci get sync upgrade update remove uninstall use".split())
+# A run that only says what would be run.
+_REHEARSES = frozenset(
+    "--collect-only --co --help -h --version --dry-run --just-print --list --list-tests --setup-plan --fixtures --no-run".split()
 )
 _LOOKS = frozenset(
-    "ls cat head tail less grep egrep rg ag find fd wc pwd which whereis type echo printf tree stat file du df env sort uniq "
-    "cut awk jq test [ true cd sleep ps lsof date diff xargs tr nl strings xxd od man".split()
+    "ls cat head tail less grep egrep fgrep rg ag find fd wc pwd which whereis type echo printf tree stat file du df env sort uniq "
+    "cut awk jq test [ true cd sleep ps lsof date diff tr nl strings xxd od man".split()
 )
 _LOOKING = lazy(
     r"(?:sed\s+-n|command\s+-v|"
@@ -123,48 +108,17 @@ _SUMMARY = lazy(
     r"\b(?:all checks passed|no issues|test result|tests?:|successfully|up to date|error:|fatal:)|^\[[^\]]+ [0-9a-f]{7,}\]|->|^https?://",
     re.IGNORECASE,
 )
-_COMMITTED = lazy(r"\[[^\]]+ [0-9a-f]{7,}\] ", needs=("[",))
-# As `go test` says it of each package.
-_PACKAGE_OK = lazy(r"^ok\s+(\S*[./]\S*)\s+(?:[\d.]+s|\(cached\))", re.MULTILINE)
+# A count of a test runner or checker.
+_FAILED_COUNT = lazy(
+    r"(?:^|[,:;] |\bFound )[1-9]\d* (?:failed|failing|failures?|errors?)\b(?! \(\d+ fixed)", re.IGNORECASE
+)
 _ERROR = lazy(
     r"\b(?:error|failed|failure|fatal|panic|exception|undefined|cannot|can't|could not|unable|denied|refused|not found|no such|"
     r"missing|invalid|expected|unexpected|conflict|timed out|segmentation fault|abort(?:ed)?)\b|\b\w+(?:Error|Exception)\b|^(?:E\s|FAIL|---\s*FAIL|✗|✕|×)|^(?:\[[\w:.-]+\] )?[\w./-]+\.\w+:\d+(?::\d+)?: \S",
     re.IGNORECASE,
 )
-# Lines of test runners, builds and shells that report a failure, for outputs without an exit code.
-_FAILURE = lazy(
-    r"^(?:=+ )?(?:\d+ \w+, )*[1-9]\d* (?:failed|failing|failures?|errors?)\b(?:, \d+ \w+)*(?: in \d|\s*=*$)|^Found [1-9]\d* (?:errors?|problems?)\b(?! \(\d+ fixed, 0 )|^FAILED(?: \S+::| \((?:failures|errors)=)|^ERROR \S+::|"
-    r"^(?:--- FAIL: |FAIL(?:\t|$))|^test result: FAILED|^Test(?:s:?| Files)\s+[1-9]\d* failed|^npm (?:ERR!|error) |^\S*make(?:\[\d+\])?: \*\*\* |"
-    r"^(?:\[[\w:.-]+\] )?(?:[1-9]\d* issues?:|ERROR task failed)$|"
-    r"^(?:\S+: )?(?:line \d+: )?\S+: (?:command )?not found$|^\S+: command not found: |^(?:error(?:\[\w+\])?|fatal): |^Traceback \(most recent|^[\w.]*(?:Error|Exception): ",
-    re.MULTILINE,
-)
-# No test ran at all.
-_RAN_NOTHING = lazy(
-    r"^=* ?no tests ran\b|^=* ?\d+ deselected in\b|\btest result: ok\. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out.*\s*\Z|\A(?:\?\s+\S+\s+\[no test files\]\s*)+\Z",
-    re.MULTILINE,
-    needs=("no tests ran", "deselected", "0 passed", "no test files"),
-)
-# A warning of a compiler, and the package that it names above it.
-_WARNS = lazy(r":\d+:? warning\b: ?|^# \S+\Z", re.IGNORECASE, needs=("warning", "# "))
-# A run that goes on, or that only says what would be run.
-_IN_BACKGROUND = lazy(
-    r'^Command\b[^\n]{0,60}\bbackground|^Process running with session ID|^\{"chunk_id":[^\n]{0,80}"session_id":',
-    re.MULTILINE,
-    needs=("background", "running", "session_id"),
-)
-_REHEARSES = lazy(
-    r" (?:--(?:collect-only|co|help|version|dry-run|just-print|list|list-?tests|setup-(?:plan|only)|fixtures|markers|no-run)|-h)(?=\s|\Z)"
-    r"|\Amake\b.* -n\b",
-    re.IGNORECASE,
-    needs=(" --", " -h", " -n"),
-)
-_INTO_FILE = lazy(r"(?<![<>=-])(?:\d|&)?>{1,2}\s*(?!&|/dev/)[^\s&]", needs=(">",))
-# How a command says which code another one had: "exit=1".
-_ASKS_CODE = lazy(r"\$\?|\bPIPESTATUS\b|\bpipestatus\b", needs=("$?", "PIPESTATUS", "pipestatus"))
-_CODE_LABEL = lazy(r"(?:echo\s+)?([A-Za-z][\w ]*[=:]?\s*)?\$\{?(?:\?|PIPESTATUS|pipestatus)")
-_ELSEWHERE = lazy(r" (?:-C|--directory|--prefix|--cwd)[ =](\S+)", needs=(" -C", " --"))
-_SEARCHES = lazy(r"(?:rg|grep|egrep|fgrep|ag|git grep)\s")
+_EXIT_CODE = lazy(r"^(?:Exit code:?|Process exited with code) (-?\d+)|\"exit_code\":\s*(-?\d+)", re.MULTILINE)
+_IN_BACKGROUND = ("Command running in background", "Process running with session ID", '"session_id":')
 _NOISE = lazy(
     # Codex says above an output how the command ran.
     r"^(?:Exit code:? \d+|Process exited with code \d+|Original token count: \d+|Script (?:completed|failed)|Wall time:? [\d.]+ seconds|Chunk ID: \w+|Command: /\S*sh -l?c .*|Output:|</?(?:output|returncode)[^>]*>|\s*\^+|[-=_*~\s]+|npm (?:warn|notice).*|\[[\w:-]+\] \$ .*|\(Bash completed with no output\))$",
@@ -178,16 +132,7 @@ def is_notable(command: str) -> bool:
     >>> is_notable("cd app && go test ./... 2>&1 | tail -5"), is_notable("git status && ls -la")
     (True, False)
     """
-    return any(_matters(part) and not _READ_ONLY.match(part) for part in segments(command))
-
-
-def prepares(command: str) -> bool:
-    """Return whether `command` installs something or sets up what other commands need.
-
-    >>> prepares("pip install -q weasyprint"), prepares("pytest -q")
-    (True, False)
-    """
-    return any(_program(part) not in _PROGRAMS and _PREPARES.match(part) for part in segments(command))
+    return any(_matters(part) and not _looks(part) for part in segments(command))
 
 
 def only_reads(command: str) -> bool:
@@ -201,10 +146,7 @@ def only_reads(command: str) -> bool:
 
 def _looks(part: str) -> bool:
     """Return whether one command only looks at what is there."""
-    first = next(iter(part.split(None, 1)), "")
-    if _REWRITES.search(part):
-        return False
-    return (first in _LOOKS and part.startswith(first)) or _LOOKING.match(part) is not None
+    return bool(_LOOKS.intersection(part.split(None, 1)[:1]) or _LOOKING.match(part))
 
 
 class Part(NamedTuple):
@@ -229,19 +171,27 @@ def parts_of(command: str) -> tuple[Part, ...]:
     """
     bare, documents = _without_documents(command[:_WHOLE_CHARS])
     bare = bare.replace(_CONTINUED, "  ").strip()
-    masked = _masked(bare)
-    between = [*_BETWEEN.finditer(masked)]
-    starts, ends = [0, *(each.end() for each in between)], [*(each.start() for each in between), len(bare)]
-    found: list[Part] = []
-    for start, end, then in zip(starts, ends, [*(each[0] for each in between), ""], strict=True):
+    between = [*_BETWEEN.finditer(_masked(bare))]
+    starts, ends = [0, *(sign.end() for sign in between)], [*(sign.start() for sign in between), len(bare)]
+    parts: list[Part] = []
+    for start, end, then in zip(starts, ends, [*(sign[0] for sign in between), ""], strict=True):
         text = _PREFIX.sub("", _OPENING.sub("", bare[start:end].strip()))
-        inner = _SHELL_TEXT.match(text)
-        if inner and (called := parts_of(inner[1][1:-1])):
-            found += [*called[:-1], called[-1]._replace(then=then)]
+        if called := parts_of(_called(text)) if _called(text) else ():
+            parts += [*called[:-1], called[-1]._replace(then=then)]
         elif text and not text.startswith("#"):
-            numbers = map(int, _DOCUMENT_MARK.findall(text))
-            found.append(Part(text, then, tuple(documents[at] for at in numbers if at < len(documents))))
-    return tuple(found)
+            marks = (mark.partition("\0")[0] for mark in text.split(_MARK)[1:])
+            numbers = [int(mark) for mark in marks if mark.isdecimal()]
+            parts.append(Part(text, then, tuple(documents[at] for at in numbers if at < len(documents))))
+    return tuple(parts)
+
+
+def _called(text: str) -> str:
+    """Return the command that a shell is called with, as in `sh -c 'make test'`."""
+    program, _, rest = text.partition(" ")
+    option, _, script = rest.lstrip().partition(" ")
+    is_shell = program.rpartition("/")[2] in _SHELL_NAMES and option[:1] == "-" and option[-1:] == "c"
+    script = script.strip() if is_shell else ""
+    return script[1:-1] if len(script) > 1 and script[0] == script[-1] and script[0] in "'\"" else ""
 
 
 def segments(command: str) -> list[str]:
@@ -250,32 +200,24 @@ def segments(command: str) -> list[str]:
     return [part.text for part in parts_of(read.replace(_CONTINUED, "\n"))]
 
 
-def unquoted(command: str) -> str:
-    """Return `command` without its here-documents, and with an "x" for each character that is quoted.
-
-    >>> unquoted("grep 'git push' docs | wc -l")
-    'grep xxxxxxxxxx docs | wc -l'
-    """
-    return _masked(_without_documents(command[:_WHOLE_CHARS])[0])
-
-
 def git_step(part: Part) -> tuple[str, list[str]] | None:
-    """Return the verb and the arguments of a command of git; None if it is another one."""
-    found = _GIT.match(part.text) if "git " in part.text else None
-    if found is None:
-        return None
-    bare = _QUOTED_OR_REDIRECTED.sub(lambda one: one[1] or " ", found[2])
-    return found[1], [_QUOTE.sub("", word) for word in _WORD.findall(bare)]
+    """Return the verb and the arguments of a command of git; None if it is another one.
 
-
-def git_commands(command: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield the verb and the arguments of each command of git in `command`.
-
-    >>> [*git_commands("cd app && git -C lib add a.py && git commit -qm 'Add -> test' >log")]
-    [('add', ['a.py']), ('commit', ['-qm', 'Add -> test'])]
+    >>> git_step(Part("git -C lib commit -qm 'Add -> test' >log", "", ()))
+    ('commit', ['-qm', 'Add -> test'])
     """
-    if "git" in command:
-        yield from filter(None, map(git_step, parts_of(command)))
+    if "git " not in part.text:
+        return None
+    try:
+        words = shlex.split(part.text)
+    except ValueError:  # a quotation without an end
+        words = part.text.split()
+    if words[:1] != ["git"] and not words[0].endswith("/git"):
+        return None
+    words = [word for word in words[1:] if word[:1] not in "<>" and word[1:2] != ">"]
+    while words and words[0].startswith("-"):
+        words = words[2 if words[0] in ("-C", "-c", "--git-dir", "--work-tree") else 1 :]
+    return (words[0], words[1:]) if words else None
 
 
 def moved_to(place: str | None, part: Part) -> str | None:
@@ -304,17 +246,15 @@ def place_of(command: str) -> str:
     ('api', 'lib', '')
     """
     place: str | None = ""
-    found: str | None = ""
-    for part in parts_of(command) if "cd " in command or _ELSEWHERE.search(command) else ():
+    last: str | None = ""
+    for part in parts_of(command):
         place = moved_to(place, part)
         if _matters(part.text):
-            named = _ELSEWHERE.search(part.text)
-            found = moved_to(place, Part(f"cd {named[1]}", "", ())) if named else place
-    return found or ""
-
-
-_MAKE_PLACE = lazy(r"\s-[CfI]\s*\S+")
-_MAKE_GOAL = lazy(r"(?<=\s)[a-zA-Z][\w-]*(?=\s|\Z)")
+            words = part.text.replace("=", " ").split()
+            options = (at for at, word in enumerate(words[:-1]) if word in _PLACES)
+            at = next(options, -1)
+            last = place if at < 0 else moved_to(place, Part(f"cd {words[at + 1]}", "", ()))
+    return last or ""
 
 
 def command_signature(command: str) -> str:
@@ -325,10 +265,10 @@ def command_signature(command: str) -> str:
     >>> command_signature("make -k lint")
     'make lint'
     """
-    named = _programs(chosen := _chosen(command))
+    programs = _programs(chosen := _chosen(command))
     # `make` does something else with each goal.
-    goal = _MAKE_GOAL.search(_MAKE_PLACE.sub("", chosen)) if named == ["make"] else None
-    return " ".join([*named, goal[0]] if goal else named)
+    goals = _targets(chosen, programs)[:1] if programs == ["make"] else []
+    return " ".join([*programs, *goals])
 
 
 def command_target(command: str) -> str:
@@ -346,35 +286,49 @@ def command_target(command: str) -> str:
 
 
 def _target_of(chosen: str) -> str:
-    if script := _SCRIPT.match(chosen):
-        return script[1] + ANY_SCRIPT
+    words = chosen.split()[:_READ_WORDS] or [""]
+    if words[0].rpartition("/")[2].rstrip("0123456789.") in _SCRIPTED and (
+        len(words) == 1 or words[1] == "-" or (words[1][:1] == "-" and words[1][-1] in "ce")
+    ):
+        return words[0] + ANY_SCRIPT
     if not _is_known(chosen):
-        program, *rest = chosen.split()[:_READ_WORDS] or [""]
-        return " ".join([program, *sorted({word.strip(_QUOTES).lstrip("-") for word in rest} - {""})])
+        return " ".join([*words[:1], *sorted({word.strip(_QUOTES).lstrip("-") for word in words[1:]} - {""})])
     programs = _programs(chosen)
-    name = " ".join(programs)
+    return " ".join([*programs, *_targets(chosen, programs)])
+
+
+def _targets(chosen: str, programs: list[str]) -> list[str]:
+    """Return the paths and goals that a command names, and after them the tests that it picks."""
     words = iter(chosen.split()[:_READ_WORDS])
-    found: set[str] = set()
-    before = ""
+    targets: set[str] = set()
+    has_goals = not _ALONE.isdisjoint(programs[:1])
     for word in words:
         flag, _, value = word.partition("=")
-        if flag in _PICKING or (flag in _PICKING_TESTS and name.endswith("pytest")):
+        bare = word.strip(_QUOTES)
+        if flag in _PICKING or (flag in _PICKING_TESTS and programs[-1:] == ["pytest"]):
             picked = (value or next(words, "")).strip(_QUOTES)
-            found.add("" if picked in programs else f"{flag}={picked}")
-        elif not word.startswith("-") and word not in programs:
-            valued = before.startswith("-") and "=" not in before and not before[-1].isdigit()
-            is_value = valued and before not in _PLAIN_FLAGS
-            found.add(_target(word, is_value=is_value, alone=programs[:1]))
-        before = word
-    targets = sorted(found - {""}, key=lambda each: (each.startswith("-"), each))
-    return " ".join([name, *targets])
+            targets.add("" if picked in programs else f"{flag}={picked}")
+        elif flag in _PLACES or (has_goals and flag in _VALUED):
+            next(words if not value else iter(()), "")
+        elif (
+            word[:1] != "-"
+            and word not in programs
+            and (_is_path(bare) or (has_goals and bare[:1].isalpha()))
+        ):
+            targets.add(bare.removesuffix("...").rstrip("/").removeprefix("./").removeprefix("."))
+    return sorted(targets - {""}, key=lambda target: (target.startswith("-"), target))
+
+
+def _is_path(word: str) -> bool:
+    suffix = word.rpartition(".")[2] if "." in word else ""
+    return "/" in word or "::" in word or word == "." or (suffix.isalnum() and len(suffix) <= _SUFFIX_CHARS)
 
 
 def covers(later: str, earlier: str, *, whole: bool = False) -> bool:
     """Return whether a run with the target `later` does all that a run with the target `earlier` did.
 
-    The last part of a chain runs after all others succeeded: it counts for the chain, and one of several picked tests for
-    all, unless the `whole` is wanted. A script that is part of the command is then another one each time.
+    The last part of a chain runs after all others succeeded: it counts for the chain, unless the `whole` is wanted. A script
+    that is part of the command is then another one each time.
 
     >>> covers("pytest", "pytest tests/a.py"), covers("pytest tests", "pytest tests/a.py::test_b")
     (True, True)
@@ -384,27 +338,40 @@ def covers(later: str, earlier: str, *, whole: bool = False) -> bool:
     (True, False)
     """
     done, wanted = later.split(_AND), earlier.split(_AND)
-    if whole and any(each.endswith(ANY_SCRIPT) for each in wanted):
+    if whole and any(part.endswith(ANY_SCRIPT) for part in wanted):
         return False
-    return all(any(_covers(one, each, whole) for one in done) for each in (wanted if whole else wanted[-1:]))
+    return all(any(_covers(part, earlier) for part in done) for earlier in (wanted if whole else wanted[-1:]))
 
 
-def _covers(later: str, earlier: str, whole: bool) -> bool:
+def _covers(later: str, earlier: str) -> bool:
     if not _is_known(earlier):
         return later == earlier
-    name, targets, picks = _parts(later)
-    other, wanted, picked = _parts(earlier)
-    if name != other or (picks and not (picked <= picks if picked and whole else picked & picks)):
+    programs = _programs(earlier)
+    done, wanted = ({*target.split()} - {*programs} for target in (later, earlier))
+    if _programs(later) != programs or (programs == ["make"] and not done and wanted):
         return False
-    if not targets:
-        return not wanted or name not in _NAMED_TARGETS
-    return bool(wanted) and all(any(_holds(one, each) for one in targets) for each in wanted)
+    targets, picks = {word for word in done if word[0] != "-"}, {word for word in done if word[0] == "-"}
+    return picks <= wanted and (
+        not targets
+        or (
+            bool(wanted - picks)
+            and all(any(_holds(target, inner) for target in targets) for inner in wanted if inner[0] != "-")
+        )
+    )
+
+
+def _holds(outer: str, inner: str) -> bool:
+    """Return whether the target `outer` is `inner`, or a directory, file or class that holds it."""
+    holder, held = (f"/{target.replace('::', '/')}/" for target in (outer, inner))
+    return holder in held or holder.endswith(held)
 
 
 def _is_known(part: str) -> bool:
     """Return whether some words of a command name its targets: those of an install and of an unknown program all count."""
-    # None of the programs that are known by their name prepares.
-    return _program(part) in _PROGRAMS or (_matters(part) and not _PREPARES.match(part))
+    words = part.split(None, 4)
+    return words[:1] != [] and (
+        words[0] in _PROGRAMS or (_matters(part) and _INSTALLS.isdisjoint(words[1:4]))
+    )
 
 
 def _chosen(command: str) -> str:
@@ -416,116 +383,45 @@ def _chosen(command: str) -> str:
 
 def _matters(part: str) -> bool:
     # The name of the program decides most, and compiles nothing.
-    if _program(part) in _PROGRAMS or _checks(part) or _REWRITES.search(part):
-        return True
-    return _MATTERS.match(part) is not None
-
-
-def _checks(part: str) -> bool:
-    """Return whether a command is a check of a tool that does more than that, or a script that is named like one."""
-    words = [word for word in part.split(None, 4)[:4] if not word.startswith("-") and word != "run"]
-    name, *given = (words[1:] if words and words[0] in _SHELL_NAMES else words) or [""]
-    directory, _, name = name.rpartition("/")
-    if name in _TOOLS:
-        return bool(given) and given[0].rpartition(":")[2] in _CHECK_VERBS
-    said = name.removesuffix(".sh").replace("-", "_").split("_")
-    return (name.endswith(".sh") and not _CHECK_VERBS.isdisjoint(said)) or (
-        bool(directory) and name in _CHECK_VERBS
-    )
-
-
-def _program(part: str) -> str:
-    return part.partition(" ")[0]
+    return not _PROGRAMS.isdisjoint(part.split(None, 1)[:1]) or _MATTERS.match(part) is not None
 
 
 def _programs(chosen: str) -> list[str]:
     words = [word for word in chosen.split()[:6] if not word.startswith("-")]
-    kept = 3 if words[:1] == ["gh"] or words[:2] in _WITH_VERB else 2
-    return words[:1] if words and words[0] in _ALONE else words[:kept]
-
-
-def _target(word: str, *, is_value: bool, alone: list[str]) -> str:
-    """Return `word` as the path, test or goal that it names; empty if it names none."""
-    bare = word.strip(_QUOTES)
-    if not _PATH.search(bare) and (is_value or not _ALONE.issuperset(alone) or not _GOAL.fullmatch(bare)):
-        return ""
-    return bare.removesuffix("...").rstrip("/").removeprefix("./").removeprefix(".")
-
-
-def _parts(aim: str) -> tuple[str, list[str], set[str]]:
-    """Return the program of a target, its paths and goals, and each of the tests that it picks."""
-    name = " ".join(_programs(aim))
-    rest = aim[len(name) :].split()
-    picks = {
-        f"{flag}={one}"
-        for flag, _, picked in (word.partition("=") for word in rest if word.startswith("-"))
-        for one in picked.split("|")
-    }
-    return name, [word for word in rest if not word.startswith("-")], picks
-
-
-def _holds(outer: str, inner: str) -> bool:
-    """Return whether the target `outer` is `inner`, or a directory, file or class that holds it."""
-    holder, held = (f"/{each.replace('::', '/')}/" for each in (outer, inner))
-    return holder in held or holder.endswith(held)
+    most = 3 if words[:1] == ["gh"] or words[:2] in _WITH_VERB else 2
+    return words[:1] if words and words[0] in _ALONE else words[:most]
 
 
 _ALONE = frozenset("pytest make tox nox mypy eslint tsc jest vitest gofmt black prettier".split())
-_WITH_VERB = [each.split() for each in (
+_WITH_VERB = [names.split() for names in (
     "mise run", "npm run", "pnpm run", "yarn run", "bun run", "docker compose", "git stash", "git worktree",
 )]  # fmt: skip
-# A program that is part of the command: another one may do anything else.
-_SCRIPT = lazy(
-    r"(\S*(?:python[\d.]*|node|ruby|perl|bash|zsh|sh|jq))(?:\s+-(?:\w*[ce]\b.*)?|\s*)\Z", re.DOTALL
-)
+# How the target of a program ends that is part of the command: another one may do anything else.
 ANY_SCRIPT = " -"
 _AND = " && "
-# Programs that do not run everything without a target.
-_NAMED_TARGETS = frozenset({"make"})
 # Flags that select some of the tests of a target.
 _PICKING = frozenset("-run -t -g --grep --testNamePattern --tests --filter".split())
 _PICKING_TESTS = frozenset("-k -m".split())
-# Flags without a value.
-_PLAIN_FLAGS = frozenset(
-    "-k -x -q -qq -v -vv -s -l -B -i -w --lf --quiet --verbose --fix --check --watch --exitfirst".split()
-)
-_PATH = lazy(r"/|::|\.\w{1,5}\Z|\A\.\Z")
-_GOAL = lazy(r"[A-Za-z][\w.-]*")
+# Flags with a value, of programs that take goals.
+_VALUED = frozenset("-p -n -o -c -f -I -W".split())
+# Options that name the directory of a run.
+_PLACES = frozenset({"-C", "--directory", "--prefix", "--cwd"})
+_SUFFIX_CHARS = 5
 _QUOTES = "'\"`"
 # More words of a command are data.
 _READ_WORDS = 64
-_REDIRECTED = lazy(_REDIRECTS)
-_QUOTED_OR_REDIRECTED = lazy(f"({_QUOTATION})|{_REDIRECTS}", re.DOTALL)
 
 
 def short_command(command: str) -> str:
     """Return `command` as a note shows it: its first line, without directory changes and output filters.
 
-    Of one that is too long, the first parts are left out: how it came out is mostly said of the last.
-
     >>> short_command("cd /srv/app && make test 2>&1 | tail -20")
     'make test'
-    >>> short_command(f"go vet ./{'a' * 200} && go test ./a && ls -la")
-    'go test ./a && ls -la'
     """
     bare = _LEADING.sub("", command[:_READ_CHARS]).strip() or command.strip()
     line = bare.split("<<", 1)[0].split("\n", 1)[0]
     line = _DOCUMENT.sub("", _TRAILING.sub("", line)).strip() or line.strip()
-    if len(line) > COMMAND_CHARS:
-        line = _last_parts(line)
     return line if len(line) <= COMMAND_CHARS else line[: COMMAND_CHARS - 1].rstrip() + "…"
-
-
-def _last_parts(line: str) -> str:
-    """Return `line` from the first part on from which it is short enough, if one matters of those that are left."""
-    parts = parts_of(line)
-    begins = 0
-    for at, part in enumerate(parts[1:], 1):
-        begins = max(0, line.find(parts[at - 1].text, begins)) + len(parts[at - 1].text)
-        found = line.find(part.text, begins) if parts[at - 1].then in ("&&", ";") else -1
-        if found > 0 and len(line) - found <= COMMAND_CHARS:
-            return line[found:] if any(_matters(one.text) for one in parts[at:]) else line
-    return line
 
 
 # How the object starts in which a script of Codex shows what a command printed.
@@ -550,17 +446,29 @@ def printed(output: str) -> str:
     return "\n".join(lines)
 
 
+def exit_code(output: str) -> int | None:
+    r"""Return the exit code that a host names in the frame of an output; None without one.
+
+    >>> exit_code("Exit code 2\nno rule"), exit_code("3 passed")
+    (2, None)
+    """
+    code = _EXIT_CODE.search(output[:_FRAME_CHARS])
+    return int(code[1] or code[2]) if code else None
+
+
 def outcome_line(output: str) -> str:
     r"""Return the line of `output` with the outcome: a summary if there is one, else the last line that is no compiler's warning.
 
     >>> outcome_line("collecting…\n12 passed in 0.4s\nbye"), outcome_line("# a/lua\na.c:25:18: warning: null character [-Wnull]")
     ('12 passed in 0.4s', '')
     """
-    lines = [line for line in _lines(printed(output)[-_TAIL_CHARS:]) if not _WARNS.search(line)]
-    summaries = [line for line in lines if _COMMITTED.match(line)][:1] or [
-        line for line in lines if _SUMMARY.search(line)
+    lines = [
+        line
+        for line in _lines(printed(output)[-_TAIL_CHARS:])
+        if not ("warning:" in line or line.startswith("# "))
     ]
-    chosen = redact(summaries[-1] if summaries else (lines[-1] if lines else ""))
+    summaries = [line for line in lines if _SUMMARY.search(line)]
+    chosen = redact((summaries or lines or [""])[-1])
     return chosen if len(chosen) <= RESULT_CHARS else chosen[: RESULT_CHARS - 1] + "…"
 
 
@@ -569,20 +477,16 @@ def outcome_of(command: str, output: str) -> str:
 
     >>> outcome_of("make build && ls -la out", "-rwxr-xr-x 1 me 12 out"), outcome_of("make build\n./run a", "a: 3"), outcome_of("make build", "built")
     ('', '', 'built')
-    >>> outcome_of("make app\nfor q in a b; do ./app $q; done", "5 13.6 test/a.py"), outcome_of("make test; cat log", "12 passed in 0.4s\nthe log")
-    ('', '12 passed in 0.4s')
-    >>> tested = "ok app/api 0.1s\nok app/web (cached)"
-    >>> outcome_of("go test ./...", tested)
-    'ok'
+    >>> outcome_of("make test; cat log", "12 passed in 0.4s\nthe log"), outcome_of("go test ./...", "ok app/api 0.1s\nok app/web (cached)")
+    ('12 passed in 0.4s', 'ok')
     """
-    if _IN_BACKGROUND.search(output[:_READ_CHARS]):
+    if _is_in_background(output):
         return ""
     line, parts = outcome_line(output), parts_of(command)
-    # The last of several packages is no outcome of all, nor is their number: behind a filter or a poll there may be more.
-    packages = {*_PACKAGE_OK.findall(output)} if _PACKAGE_OK.match(line) else set()
-    if len(packages) > 1 and not reports_failure("", output):
-        return "ok, as far as shown" if any(part.then == "|" for part in parts) else "ok"
-    if _SUMMARY.search(line) or _COMMITTED.match(line):
+    # The last of several packages is no outcome of all.
+    if line.startswith("ok ") and not reports_failure(command, output):
+        return "ok" if len([one for one in _lines(output) if one.startswith("ok ")]) > 1 else line
+    if _SUMMARY.search(line):
         return line
     heads = [part.text for at, part in enumerate(parts) if not at or parts[at - 1].then != "|"]
     last = heads[-1] if heads else command
@@ -590,85 +494,55 @@ def outcome_of(command: str, output: str) -> str:
 
 
 def reports_failure(command: str, output: str) -> bool:
-    r"""Return whether the end of the output of `command` reports a failure; a command that only reads never fails.
+    r"""Return whether the output of `command` reports a failure: by its exit code, else by the count of a runner.
+
+    A command that only reads never fails.
 
     >>> reports_failure("pytest -q", "F..\n1 failed, 2 passed in 0.4s"), reports_failure("cat log", "1 failed in 0.3s")
     (True, False)
-    >>> reports_failure("foo", "bash: foo: command not found"), reports_failure("pytest", "0 failed, 3 passed")
+    >>> reports_failure("make", "Exit code 2\nno rule"), reports_failure("pytest", "0 failed, 3 passed")
     (True, False)
     """
     if only_reads(command):
         return False
-    return bool(_FAILURE.search("\n".join(_lines(printed(output)[-_TAIL_CHARS:]))))
-
-
-def hides_failure(command: str, output: str) -> bool:
-    r"""Return whether a check failed although the exit code is that of something behind it.
-
-    >>> hides_failure("pytest -q | tail -3", "1 failed in 0.4s"), hides_failure("cat run.log | tail", "1 failed in 0.4s")
-    (True, False)
-    >>> hides_failure("mypy src || true", "Found 1 error in 1 file"), hides_failure("make; echo rc=$?", "rc=2")
-    (True, True)
-    """
-    return is_notable(command) and _hides_code(command) and _says_failure(command, output)
+    code = exit_code(output)
+    if code or (code == 0 and not _hides_code(command)):
+        return bool(code)
+    return bool(_FAILED_COUNT.search(outcome_line(output)))
 
 
 def is_undecided(command: str, output: str) -> bool:
     r"""Return whether the answer to `command`, which did not fail, shows no outcome of its checks.
 
-    One may go on in the background, only list what it would do, or write into a file with another command behind it.
+    One may go on in the background, only list what it would do, or leave its exit code to another command and print nothing.
 
     >>> is_undecided("make test", "Command running in background with ID: b1"), is_undecided("pytest", "3 passed")
     (True, False)
     >>> is_undecided("pytest --co", "3 tests collected"), is_undecided("make >log; wc -l log", "3 log")
     (True, True)
     """
-    if _IN_BACKGROUND.search(output[:_READ_CHARS]) or _RAN_NOTHING.search(output[-_TAIL_CHARS:]):
+    if _is_in_background(output):
         return True
     checks = [part for part in parts_of(command) if _matters(part.text)]
     if not checks:
         return False
-    if checks[-1].then == "&" or all(_REHEARSES.search(_masked(part.text)) for part in checks):
+    if checks[-1].then == "&" or all(
+        not _REHEARSES.isdisjoint(_masked(part.text).split()) for part in checks
+    ):
         return True
-    unseen = _INTO_FILE.search(_masked(checks[-1].text)) and checks[-1].then not in ("", "&&")
-    return bool(unseen) and not any(map(_SUMMARY.search, _lines(printed(output)[-_TAIL_CHARS:])))
+    lines = _lines(printed(output)[-_TAIL_CHARS:])
+    return _hides_code(command) and not any(map(_SUMMARY.search, lines))
+
+
+def _is_in_background(output: str) -> bool:
+    return any(sign in output[:_FRAME_CHARS] for sign in _IN_BACKGROUND)
 
 
 def _hides_code(command: str) -> bool:
-    """Return whether a command runs after a check whatever its exit code is, or filters any command that matters."""
+    """Return whether the exit code of `command` may be that of something behind its last check."""
     parts = parts_of(command)
-    for at, part in enumerate(parts[:-1]):
-        if _matters(part.text):
-            after = {each.then for each in parts[at:-1]}
-            if "|" in after or (after - {"&&"} and _is_check(part.text)):
-                return True
-    return False
-
-
-def _is_check(part: str) -> bool:
-    return _program(part) not in ("git", "gh", "rm", "curl") and not _PREPARES.match(part)
-
-
-def _says_failure(command: str, output: str) -> bool:
-    """Return whether an output reports a failure, or the exit code of the only command that was asked for its code."""
-    if reports_failure(command, output):
-        return True
-    asked = _CODE_LABEL.search(command) if len(_ASKS_CODE.findall(command)) == 1 else None
-    if asked is None:
-        return False
-    lines = [line.strip() for line in output[-_READ_CHARS:].strip().split("\n")]
-    label = re.escape((asked[1] or "").strip())
-    # Without a label only the last line can be the code.
-    return any(re.fullmatch(rf"{label}\s*[1-9]\d{{0,2}}", line) for line in (lines if label else lines[-1:]))
-
-
-def is_empty_search(command: str, output: str) -> bool:
-    """Return whether `command` searched and printed nothing, although its exit code is that of a failure.
-
-    >>> is_empty_search("cd app && rg 'a|b' src", "Exit code 1"), is_empty_search("rg x", "rg: x: No such file")
-    (True, False)
-    """
-    return bool(_SEARCHES.match(_LEADING.sub("", command).lstrip())) and not _lines(output[:_TAIL_CHARS])
+    last = max((at for at, part in enumerate(parts) if _matters(part.text)), default=len(parts))
+    return any(part.then != "&&" for part in parts[last:-1])
 
 
 def error_excerpt(output: str) -> str:
@@ -694,9 +568,9 @@ def _masked(bare: str) -> str:
     return _MASKED.sub(_mask, bare) if "'" in bare or '"' in bare else bare
 
 
-def _mask(found: re.Match[str]) -> str:
-    first = found[0][0]
-    return found[0] if first == "\\" else (" " if first == "#" else "x") * len(found[0])
+def _mask(match: re.Match[str]) -> str:
+    first = match[0][0]
+    return match[0] if first == "\\" else (" " if first == "#" else "x") * len(match[0])
 
 
 def _without_documents(command: str) -> tuple[str, list[str]]:
@@ -710,7 +584,7 @@ def _without_documents(command: str) -> tuple[str, list[str]]:
             break
         at = head.end()
         if end := re.compile(rf"\n[ \t]*{head[2]}\b").search(command, line):
-            mark = f"<<\0{len(texts)}\0"
+            mark = f"{_MARK}{len(texts)}\0"
             texts.append(command[line + 1 : end.start()])
             command = command[: head.start()] + mark + command[at:line] + command[end.end() :]
             at = head.start() + len(mark)

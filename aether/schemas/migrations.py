@@ -2,7 +2,8 @@
 
 Version 2 is the original colony, whose documents have no `schema_version`. A migration never raises on an odd shape
 and loses nothing: a value without a place is kept under `unplaced`. The same document always becomes the same one,
-because it may be read many times before a commit. A document of a newer aether is refused.
+because it may be read many times before a commit. Items that an earlier release of this version captured get their facts,
+from any source: a file, the journal, or another member of the colony. A document of a newer aether is refused.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from aether.paths import resource
 from aether.types import JsonObject
 
 VERSION = 3
+# Items of machine work, by their type and by their role.
+_WORK_TYPES = frozenset({"code_change", "command", "error", "solution"})
+_WORK_ROLES = frozenset({"plan", "commit"})
 
 
 def current(name: str, value: Any) -> Any:
@@ -24,6 +28,10 @@ def current(name: str, value: Any) -> Any:
         InvalidDocument: a newer aether wrote it.
     """
     if is_current(name, value):
+        if name == "memory" and (places := _without_facts(value)):
+            from aether.schemas.from_sentences import with_facts
+
+            return with_facts(value, places)
         return value
     # Loaded only here: nearly every document is of today's version.
     from aether.schemas.from_v2 import Notes, convert
@@ -36,6 +44,20 @@ def current(name: str, value: Any) -> Any:
     if notes.unplaced:
         document["unplaced"] = [*(before if isinstance(before, list) else []), *notes.unplaced]
     return document
+
+
+def _without_facts(memory: JsonObject) -> list[int]:
+    """Return the positions of the items of machine work without a fact, as earlier releases wrote them."""
+    try:
+        return [place for place, item in enumerate(memory["working_memory"]["items"]) if _lacks_fact(item)]
+    except (KeyError, TypeError, AttributeError):  # a document of another shape
+        return []
+
+
+def _lacks_fact(item: Any) -> bool:
+    metadata = item["metadata"]
+    is_work = item["type"] in _WORK_TYPES or metadata.get("role") in _WORK_ROLES
+    return is_work and "fact" not in metadata and "pointer" in metadata
 
 
 def is_current(name: str, value: Any) -> bool:

@@ -24,8 +24,6 @@ from aether.project import index_of
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from aether.types import JsonObject
 
 SUFFIX = ".json"
@@ -35,8 +33,6 @@ MOST_ENTRY_BYTES = 8 * 1024 * 1024
 TEMP_SUFFIX = ".aether-tmp"
 # A hook's deadline is seconds: a temp file of this age belongs to a process that was killed.
 STALE_TEMP_NS = 3_600 * 10**9
-# A smaller index is read faster than what is remembered of it is written.
-LARGE_INDEX_BYTES = 64 * 1024
 INDEX_NAME = "git-index.json"
 # What a home stores or sends without being asked; that of a repository counts for nothing.
 SENT = ("hooks/spool/", "share/queue/", "share/waiting/", "data/share.json")
@@ -94,49 +90,37 @@ def tracked(home: str, start: str = "hooks/spool/") -> frozenset[str]:
 
 
 def _tracked(home: str) -> frozenset[str]:
-    """Return the paths below `SENT` that the index of git holds.
-
-    What a large index holds is remembered in `hooks/` until its files change: a hook has no time to read it each time.
-    """
+    """Return the paths below `SENT` that the index of git holds, as remembered in `hooks/` until the index changes."""
     index, place = index_of(home)
     if not index:
         return frozenset()
     try:
-        paths = _index_files(index)
-        now = [f"{place}/", *SENT, *map(_identity, paths)]
-        known = _remembered(home)
-        if known.get("index") == now:
-            return frozenset(known["names"])
+        now = [f"{place}/", *SENT, *_identity(index)]
     except OSError:
         return frozenset()  # no index yet
-    names = sorted(path for path in in_index(home) if path.startswith(SENT))
-    if os.stat(index).st_size >= LARGE_INDEX_BYTES:
+    known = _remembered(home)
+    if known.get("index") == now:
+        return frozenset(known["names"])
+    from aether import git  # an event of a tool asks nothing
+
+    paths = git.tracked(home)
+    names = sorted(path for path in paths or () if path.startswith(SENT))
+    if paths is not None:
         try:
             data = json.dumps({"index": now, "names": names}).encode("ascii")
             _write(os.path.join(home, "hooks"), INDEX_NAME, data)
         except OSError:
-            pass  # it is read again
+            pass  # git is asked again
     return frozenset(names)
 
 
 def in_index(home: str, below: str = "") -> frozenset[str]:
     """Return the paths below the home, or its directory `below`, that the index of git holds, without it."""
-    index, place = index_of(home)
-    found: set[bytes] = set()
-    prefix = f"{place}/{below}/".replace("//", "/").encode("utf-8", "surrogateescape")
-    try:
-        for path in _index_files(index) if index else ():
-            found |= _paths_below(prefix, regular.read(path, regular.LOG_BYTES))
-    except (OSError, AetherError):
-        pass  # no index yet
-    return frozenset(map(os.fsdecode, found))
+    if not index_of(home)[0]:
+        return frozenset()
+    from aether import git
 
-
-def _index_files(index: str) -> list[str]:
-    """Return the files of an index of git, which may be split in two."""
-    directory = os.path.dirname(index)
-    shared = sorted(name for name in os.listdir(directory) if name.startswith("sharedindex."))
-    return [index, *(os.path.join(directory, name) for name in shared)]
+    return git.tracked(home, below) or frozenset()
 
 
 def _identity(path: str) -> list[int]:
@@ -154,37 +138,6 @@ def _remembered(home: str) -> JsonObject:
     names = found.get("names") if isinstance(found, dict) else None
     is_whole = isinstance(names, list) and all(isinstance(name, str) for name in names)
     return found if is_whole else {}
-
-
-def _paths_below(prefix: bytes, data: bytes) -> set[bytes]:
-    """Return the paths in an index of git that start with `prefix`, without it."""
-    if data[:8] != b"DIRC\0\0\0\4":
-        found, at = set[bytes](), data.find(prefix)
-        while at > 0:
-            path = data[at : data.find(b"\0", at)]
-            # Its length is before it, or before two more bytes: else this is the middle of the path of another home.
-            if min(len(path), 0xFFF) in {int.from_bytes(data[at - n : at - n + 2]) & 0xFFF for n in (2, 4)}:
-                found.add(path.removeprefix(prefix))
-            at = data.find(prefix, at + 1)
-        return found
-    # The length of a hash is not in the file.
-    paths = (*_compressed(data, 20), *_compressed(data, 32))
-    return {path.removeprefix(prefix) for path in paths if path.startswith(prefix)}
-
-
-def _compressed(data: bytes, hash_bytes: int) -> Iterator[bytes]:
-    """Yield the paths in an index of version 4: each is the start of the one before it, and more."""
-    at, path = 12, b""
-    while 0 < at < len(data):
-        at += 40 + hash_bytes
-        at += 4 if at < len(data) and data[at] & 0x40 else 2
-        less, more = 0, True
-        while more and at < len(data):
-            more = bool(data[at] & 0x80)
-            less, at = (less << 7) + (data[at] & 0x7F) + more, at + 1
-        end = data.find(b"\0", at)
-        path, at = path[: max(0, len(path) - less)] + data[at:end], end + 1
-        yield path
 
 
 def is_real(home: str, name: str = "spool") -> bool:

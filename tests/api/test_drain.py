@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import subprocess
 import threading
 from collections import Counter
 from pathlib import Path
@@ -19,6 +20,7 @@ from aether.integrations.claude_code import hook
 from aether.integrations.claude_code.event import entry_of
 from aether.integrations.claude_code.transcript import interim_texts as said_in
 from aether.memory import phases
+from aether.memory.facts import fact_text
 from aether.messages.sources import claude_code
 from aether.store import doctor, files, record_files, spool
 from aether.store.files import locked
@@ -97,8 +99,8 @@ def spoken(home, *said):
     return path, said_in(str(path), message=texts[-1]), texts
 
 
-CHOSE = "We chose SQLite over Postgres because there is one writer."
-FOUND = "The build failed because the compiler in CI is too old."
+CHOSE = "We chose SQLite over Postgres because there is one writer. It is one process on one machine and will stay so, as the plan of the year says in its second part, on page three."
+FOUND = "The build failed because the compiler in CI is too old. The image of the runners is two years old, and nobody may change it before the end of the month, says the team that owns them."
 
 
 def test_a_statement_is_noted_once_from_either_source(home):
@@ -121,7 +123,7 @@ def test_a_statement_before_a_compaction_is_noted_once_by_the_continued_turn(hom
 
     found = taken(home, entry("PreCompact", trigger="auto", said=said[:2]), entry("PostCompact"), stop)
 
-    assert found == [CHOSE, FOUND, texts[-1]]
+    assert found == [CHOSE, "Let me look at the rest.", FOUND, texts[-1]]
 
 
 def test_a_prompt_typed_during_a_turn_is_a_request(home):
@@ -208,14 +210,6 @@ def test_a_failure_that_nothing_fixed_is_noted_when_the_session_ends(home):
     assert taken(home, entry("SessionEnd", reason="other")) == ["`make test` failed: main.c:3: error: x"]
 
 
-def test_an_answer_is_noted_with_its_question(home):
-    taken(home, entry("Stop", message="Shall we use SQLite or keep the JSON files?", prompt_id="p1"))
-
-    assert taken(home, entry("UserPromptSubmit", prompt="SQLite", prompt_id="p2")) == [
-        "Asked: Shall we use SQLite or keep the JSON files?\nAnswered: SQLite"
-    ]
-
-
 def test_a_sub_agents_work_is_its_castes(home):
     worker = {"agent": "a1", "caste": "Explore"}
     found = taken(
@@ -228,6 +222,7 @@ def test_a_sub_agents_work_is_its_castes(home):
     )  # fmt: skip
 
     assert sorted(found) == [
+        "Build the docs.",
         "Decision: the docs are built with make because it is on every machine.",
         "Ran `make docs`: built 3 files",
     ]
@@ -236,6 +231,41 @@ def test_a_sub_agents_work_is_its_castes(home):
     }
     state = find_session(home, "s1")["state"]
     assert "a1" not in state["turns"]
+
+
+def test_what_git_says_at_the_end_of_a_turn_is_one_item_that_holds_the_newest(home, tmp_path):
+    git("init -q -b trunk", tmp_path)
+    (tmp_path / "a b.py").write_text("x = 1\n")
+    place = {"directory": str(tmp_path)}
+
+    def trees():
+        return [item for item in held(home) if item["metadata"].get("role") == "tree"]
+
+    taken(home, entry("Stop", message="Wrote it.", prompt_id="p1", **place))
+    [first] = trees()
+    git("add .", tmp_path)
+    git("-c user.name=a -c user.email=a@b.c commit -qm first", tmp_path)
+    taken(home, entry("Stop", message="Committed it.", prompt_id="p2", **place))
+    [second] = trees()
+    revision = aether.get_memory_status(home=home)
+    taken(home, entry("SessionStart", source="startup", **place))
+
+    assert "a b.py" in first["metadata"]["fact"]["names"]
+    assert (first["type"], first["metadata"]["evidence"], first["metadata"]["project"]) == (
+        "observation", "machine", str(tmp_path),
+    )  # fmt: skip
+    assert first["id"] == second["id"]
+    fact = second["metadata"]["fact"]
+    assert (fact["kind"], fact["branch"], fact["subject"], fact["names"]) == ("branch", "trunk", "first", [])
+    assert second["content"] == fact_text(fact)
+    assert trees() == [second]
+    assert aether.get_memory_status(home=home) == revision
+
+
+def git(words, place):
+    ignored = place / ".gitignore"
+    ignored.write_text("*\n!*.py\n")
+    subprocess.run(["git", *words.split()], cwd=place, check=True, capture_output=True)
 
 
 def test_a_completed_task_is_noted(home):

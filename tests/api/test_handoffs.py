@@ -240,8 +240,8 @@ def test_secrets_do_not_come_with_the_prose():
 
 
 def test_of_a_long_summary_code_goes_first_and_the_rest_is_shortened():
-    code = "```go\n" + "x := 1\n" * 2_000 + "```\n"
+    code = "```go\n" + "x := 1\n" * 3_000 + "```\n"
 
     assert prose_of(f"Before.\n{code}After.") == "Before.\n\nAfter."
     assert prose_of(f"Short.\n{code[:40]}```") != "Short."
-    assert 6_000 <= len(prose_of("word " * 5_000)) < 6_100
+    assert 16_000 <= len(prose_of("word " * 5_000)) < 16_100

@@ -544,23 +544,6 @@ def conversation(nth, *said):
     return records
 
 
-def test_of_imported_conversations_only_what_lasts_becomes_a_pattern(home, tmp_path):
-    for nth, subject in enumerate(("parser", "cache", "worker"), start=1):
-        talk = conversation(
-            nth,
-            f"Please make the {subject} faster. Never commit to main.",
-            f"The {subject} is faster now. All tests pass. Thanks for waiting!",
-            "thanks, great!",
-            "You're welcome.",
-        )
-        load(home, transcript(tmp_path, *talk, name=f"c{nth}.jsonl"), phase=nth)
-        aether.compress(nth, home=home)
-
-    found = [(each["type"], each["pattern"]) for each in memory(home)["long_term_memory"]["patterns"]]
-
-    assert found == [("constraint", "Never commit to main.")]
-
-
 @pytest.mark.real_data
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -980,15 +963,11 @@ def test_the_later_of_the_same_words_of_a_conversation_count(home, tmp_path):
     whole(home)
 
 
-def test_the_same_words_of_three_conversations_stay_in_each_and_are_promoted(home, tmp_path):
+def test_the_same_words_of_three_conversations_stay_in_each(home, tmp_path):
     for session in ("a", "b", "c"):
         load(home, said_in_turns(tmp_path, RULE, PASS, RULE, name=f"{session}.jsonl", session=session))
 
     assert contents(home).count(RULE) == 3
-    for phase in (1, 2, 3):
-        aether.compress(phase, architect="extractive", home=home)
-    (pattern,) = memory(home)["long_term_memory"]["patterns"]
-    assert (pattern["occurrences"], pattern["pattern"]) == (3, RULE)
 
 
 def rollout(tmp_path, name, *entries):
@@ -1065,7 +1044,7 @@ def test_without_the_rollout_of_its_session_a_copy_is_imported_as_that_session(h
     done = load(home, forked(tmp_path))
 
     found = kept(home)
-    assert ("main", None, "constraint", SAID[0]) in found
+    assert ("main", None, "user_input", SAID[0]) in found
     assert {what[:2] for what in found} == {("main", None), ("child", "explorer")}
     assert not any(what[0] == "child" and "Never" in what[3] for what in found)
     assert done.skipped_copies == []
@@ -1089,5 +1068,5 @@ def test_what_an_undone_import_of_a_copy_brought_is_not_known(home, tmp_path):
     load(home, rollout(tmp_path, "parent", rollout_of("main", *SAID, *LATER)))
 
     said = [each["item"]["content"] for each in archived(home) if each["item"]["metadata"]["pointer"]["file"] == "parent.jsonl"]  # fmt: skip
-    assert ("main", None, "constraint", SAID[0]) in kept(home)
+    assert ("main", None, "user_input", SAID[0]) in kept(home)
     assert said.count(SAID[0]) == 1

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from aether.errors import InvalidInput
 from aether.memory.capture.extract import capture
+from aether.memory.facts import fact_text
 from aether.messages.read import read_records
-from aether.messages.records import FORMATS, read_json_values
-from aether.text.cleaning import without_injected
+from aether.messages.records import FORMATS, Record, read_json_values
+from aether.redact.redact import redact
+from aether.text.cleaning import clean, without_echoes, without_injected
 from tests.effort import examples
 
 SECRET = "zebra-quartz-secret"
@@ -214,3 +216,121 @@ def hidden():
 def test_injected_text_is_never_captured(lines):
     """No word from inside a marked block appears in any note."""
     assert SECRET not in json.dumps(captured(lines))
+
+
+TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+COMMANDS = [
+    "pytest -q",
+    "git commit -m 'Add a page'",
+    "git push",
+    "make test | tail -3",
+    "cat a.py",
+    "rm a.py",
+]
+OUTPUTS = [
+    "3 passed in 0.1s",
+    "1 failed, 2 passed",
+    "Exit code 2\nerror: no rule",
+    "[main 1a2b3c4] Add a page",
+    "To github.com:me/it.git\n   0a0a0a0..1a2b3c4  main -> main",
+]
+
+
+def said_by_anybody():
+    """Texts in several scripts, outputs of machines, secrets in and out of assignments, and any text at all."""
+    known = [
+        *OUTPUTS,
+        "好的",
+        "はい、SQLiteにしてください。",
+        "Да",
+        "no mocks please",
+        TOKEN,
+        f"password={TOKEN}",
+        "Bearer",
+        "x",
+    ]
+    return st.sampled_from(known) | st.text(max_size=40)
+
+
+def records():
+    """Stories: things that are said, and calls of a shell, an editor, a plan and an unknown tool with their results."""
+    text = said_by_anybody()
+    speech = st.builds(
+        lambda kind, text, agent, given: [Record(kind, text, arguments=given, agent=agent)],
+        st.sampled_from(
+            ["user", "assistant", "assistant", "answer", "boundary", "summary", "system", "text"]
+        ),
+        text | st.just("We use SQLite because one process writes. " * 5),
+        st.sampled_from(["", "", "a1"]),
+        st.builds(lambda text: {"question": text, "options": [text, {"label": text}], "choice": text}, text),
+    )
+    calls = st.one_of(
+        st.builds(lambda command: ("Bash", {"command": command}), st.sampled_from(COMMANDS)),
+        st.builds(
+            lambda text: ("Bash", {"command": f"make test && git commit -m '{text}' && git push"}), text
+        ),
+        st.builds(lambda text: ("Write", {"file_path": f"{text}.py", "content": text}), text),
+        st.builds(lambda text: ("TodoWrite", {"todos": [{"content": text, "status": "pending"}]}), text),
+        st.builds(lambda text: ("cancel_order", {"password": text, "id": text}), text),
+        st.builds(lambda text: ("ExitPlanMode", {"plan": text}), text),
+    )
+    outputs = text | st.sampled_from(
+        ["\n".join([OUTPUTS[3], OUTPUTS[3].replace("1a2b", "3c4d"), OUTPUTS[4]]), "Updated."]
+    )
+    answered = st.builds(
+        lambda call, kind, text, failed: [
+            Record("call", tool=call[0], arguments=call[1], call_id="c"),
+            Record(kind, text, call_id="c", is_error=failed),
+        ],
+        calls, st.sampled_from(["result", "result", "result", "refusal"]), outputs, st.booleans(),
+    )  # fmt: skip
+    stories = st.lists(speech | answered, max_size=10)
+    return stories.map(
+        lambda events: [
+            record._replace(line=line, session="s")
+            for line, record in enumerate((one for event in events for one in event), 1)
+        ]
+    )
+
+
+BY_PERSONS = {"user", "answer", "refusal"}
+
+
+@given(records())
+@examples(300)
+def test_only_what_a_person_typed_or_answered_is_a_persons(story):
+    """An item whose evidence is a person comes from a record of a person in the main conversation or of an answer."""
+    for note in capture(story):
+        if note["metadata"]["evidence"] == "person":
+            record = story[note["metadata"]["pointer"]["line"] - 1]
+            assert record.kind in BY_PERSONS
+            assert record.kind != "user" or not record.agent
+
+
+@given(records())
+def test_every_message_of_a_person_is_noted(story):
+    """What a person typed is stored in the person's words, in any script, unless nothing is left of it."""
+    texts = {note["content"] for note in capture(story) if note["metadata"]["evidence"] == "person"}
+    for record in story:
+        words = redact(without_echoes(clean(record.text)).strip())
+        if record.kind == "user" and not record.agent and words and not words.startswith("/aether"):
+            assert words in texts
+
+
+@given(records())
+@examples(300)
+def test_the_text_of_a_fact_is_made_of_its_fields_and_neither_has_a_secret(story):
+    """`content == fact_text(fact)`, and both are redacted."""
+    for note in capture(story):
+        if fact := note["metadata"].get("fact"):
+            assert note["content"] == fact_text(fact)
+        assert TOKEN not in json.dumps(note)
+
+
+@given(records())
+def test_capturing_again_gives_the_same_notes_with_distinct_keys(story):
+    """The second import of a transcript adds nothing, and the first loses nothing to an equal key."""
+    first, second = list(capture(story)), list(capture(story))
+
+    assert first == second
+    assert len({note["metadata"]["pointer"]["key"] for note in first}) == len(first)

@@ -10,16 +10,15 @@ import pytest
 from aether.memory.capture import extract as module
 from aether.memory.capture import tool_work
 from aether.memory.capture.extract import capture, end_agent, end_turn, finish, new_state, observe
-from aether.memory.capture.notes import Note, draft, note_key, origin, relevance_of, shorten
+from aether.memory.capture.notes import Note, draft, note_key, origin, shorten
 from aether.memory.capture.tool_work import (
     close_failures,
     close_stretch,
-    close_tree,
-    new_tree,
     new_work,
     record_call,
     record_result,
 )
+from aether.memory.facts import EMPTY_PLAN
 from aether.messages.read import read_records
 from aether.messages.records import Record
 from tests.tables import rows
@@ -89,123 +88,163 @@ def test_a_report_of_the_host_to_an_agent_that_waits_ends_its_turn():
         ("outcome", waits.text),
         ("outcome", goes_on.text),
     ]
-    assert [kind for kind, _ in brief(asked, waits, user("<system-reminder>Be brief.</system-reminder>"), goes_on)] == [
-        "user_input", "observation", "outcome",
-    ]  # fmt: skip
+    assert brief(asked, waits, report._replace(kind="system"), goes_on) == brief(
+        asked, waits, report, goes_on
+    )
+    reminder = user("<system-reminder>Be brief.</system-reminder>")
+    assert [kind for kind, _ in brief(asked, waits, reminder, goes_on)] == ["user_input", "outcome"]
 
 
-def test_what_a_person_stopped_is_no_final_report():
-    asked = user("Make the tests of the gateway pass.")
-    stopped = said("There are two failing tests in `gateway_test.go`. Let me look at the hooks more closely.")
-
-    found = notes(asked, *run("make test", "3 passed"), stopped, user("Could the hooks be generated?"))
-
-    assert [note["metadata"].get("fate") for note in found if note["type"] == "outcome"] == ["cut"]
-
-
-def test_work_in_progress_at_the_end_of_a_turn_is_no_outcome():
-    assert brief(
-        user("Let a helper look at the date formats."),
-        said("A helper is on its way."),
-        user("Go on."),
-        said("Which date formats do the invoices use?", agent="a", caste="explorer"),
-        said("Finding: the invoices use ISO dates only.", agent="a", caste="explorer"),
-        said("Waiting for the helper."),
-    ) == [
-        ("user_input", "Let a helper look at the date formats."),
-        ("outcome", "Finding: the invoices use ISO dates only."),
-    ]
-
-
-def test_what_is_said_on_the_way_is_noted_for_search_and_the_answer_is_kept_whole():
-    found = brief(
-        user("Choose a store."),
-        said("Let me look. We decided to use SQLite because one process writes."),
-        said("Let me now write it."),
-        said("Built it. It is small."),
+def test_what_is_said_on_the_way_is_noted_if_it_is_longer_than_a_sentence_or_two():
+    long = "We use SQLite because one process writes. " * 5
+    found = notes(
+        user("Choose a store."), said(long), said("Let me now write it."), said("Built it. It is small.")
     )
 
-    assert found[1:] == [
-        ("observation", "Let me look. We decided to use SQLite because one process writes."),
-        ("outcome", "Built it. It is small."),
+    assert [(note["type"], note["content"], note["metadata"]["role"]) for note in found[1:]] == [
+        ("observation", long.strip(), "said"),
+        ("outcome", "Built it. It is small.", "answer"),
     ]
+
+
+@rows(
+    "text",
+    [
+        "yes",
+        "好的",
+        "はい、お願いします。",
+        "thanks, looks good",
+        "Да",
+        "?",
+        "Build a service.\n\nNever use floats for money. I prefer plain functions.",
+    ],
+)
+def test_what_a_person_wrote_is_noted_as_it_was(text):
+    [_, note] = notes(said("Built it. Shall I use SQLite?"), user(text))
+
+    assert (note["type"], note["content"]) == ("user_input", text)
+    assert (note["metadata"]["role"], note["metadata"]["evidence"]) == ("request", "person")
+
+
+def test_only_machinery_and_empty_text_are_not_noted():
+    assert notes(user("<system-reminder>x</system-reminder>"), user(" \n"), said("")) == []
+
+
+def answered(choice, question="Which store?", options=("SQLite", "files"), **more):
+    given = {"question": question, "options": [*options], "choice": choice}
+    return Record("answer", choice, arguments=given, call_id="q", **more)
+
+
+def test_an_answer_keeps_its_question_and_options():
+    [first, second] = notes(
+        answered("SQLite"), answered("10", "How often?", [{"label": "5"}, {"label": "10"}])
+    )
+
+    assert (first["type"], first["metadata"]["role"], first["metadata"]["evidence"]) == (
+        "decision", "request", "person",
+    )  # fmt: skip
+    assert first["metadata"]["fact"] == {
+        "kind": "answer", "question": "Which store?", "options": ["SQLite", "files"], "choice": "SQLite",
+    }  # fmt: skip
+    assert first["content"] == "Asked: Which store?\nOptions: SQLite | files\nAnswered: SQLite"
+    assert second["metadata"]["fact"]["options"] == ["5", "10"]
+    assert len({*keys([first, second])}) == 2
+
+
+def test_a_refusal_with_a_reason_is_a_request_with_the_call_that_was_refused():
+    call, _ = run("cd app && git push")
+    refusal = Record("refusal", "not on a Friday", call_id=call.call_id)
+
+    found = notes(user("Ship it."), said("I am about to push."), call, refusal)
+
+    assert [(note["type"], note["content"]) for note in found] == [
+        ("user_input", "Ship it."),
+        ("outcome", "I am about to push."),
+        ("user_input", "Refused `git push`: not on a Friday"),
+    ]
+    assert found[2]["metadata"]["fact"] == {
+        "kind": "answer",
+        "choice": "not on a Friday",
+        "command": "git push",
+    }
+    assert [note["metadata"]["evidence"] for note in found] == ["person", "agent", "person"]
+    edit = Record("call", tool="Edit", arguments={"file_path": "a.py", "new_string": "x"}, call_id="e")
+    assert brief(edit, Record("refusal", "no", call_id="e")) == [("user_input", "Refused `a.py`: no")]
+    assert brief(call, refusal._replace(text="")) == []
+    assert brief(refusal._replace(call_id="unknown")) == [("user_input", "not on a Friday")]
+
+
+def test_a_summary_of_the_host_is_noted_whole():
+    text = "1. Intent: a page.\n\n2. Pending Tasks:\n- push"
+    summary = Record("summary", f"<analysis>hm</analysis><summary>{text}\n</summary>")
+
+    [_, note] = notes(user("Build the page."), summary)
+
+    assert (note["content"], note["metadata"]["role"]) == (text, "summary")
+    assert brief(Record("summary", "")) == []
+
+
+def test_paragraphs_of_a_text_are_observations():
+    texts = ["We decided to use SQLite.", "空は青い。", "Thanks!", "<system-reminder>x</system-reminder>"]
+
+    assert brief(*(Record("text", text) for text in texts)) == [("observation", text) for text in texts[:3]]
+
+
+def test_secrets_are_redacted_inside_facts():
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
+    found = notes(
+        *run(f"make test TOKEN={token}", f"3 passed {token}"),
+        *run(f"git commit -m 'Add {token}'", f"[main 1a2b3c4] Add {token}"),
+        answered(f"use {token}", f"May I use {token}?", [token]),
+        Record("call", tool="TodoWrite", arguments={"todos": [{"content": f"rotate {token}"}]}, call_id="t"),
+        Record("result", "ok", call_id="t"),
+    )
+
+    assert {note["metadata"]["fact"]["kind"] for note in found} == {"run", "commit", "answer", "plan"}
+    assert token not in json.dumps(found)
+
+
+def test_commits_pushes_and_pull_requests_are_facts():
+    commit = (
+        "git add -A && git commit -m 'Add a page' -m 'It is small.\n\nCo-Authored-By: X <x@y.z>' && git push"
+    )
+    output = "[main 1a2b3c4] Add a page\n 1 file changed\nTo github.com:me/it.git\n   0a0a0a0..1a2b3c4  main -> main\n"
+    opened = "gh pr create --title 'Add a page' --body 'See #1.'"
+
+    found = notes(*run(commit, output), *run(opened, "https://github.com/me/it/pull/7"))
+
+    assert [(note["type"], note["metadata"].get("role"), note["metadata"]["fact"]) for note in found] == [
+        ("outcome", "commit", {"kind": "commit", "id": "1a2b3c4", "subject": "Add a page", "body": "It is small.", "branch": "main"}),
+        ("command", None, {"kind": "push", "branch": "main", "remote": "github.com:me/it.git"}),
+        ("outcome", "commit", {"kind": "commit", "id": "https://github.com/me/it/pull/7", "subject": "Add a page", "body": "See #1."}),
+    ]  # fmt: skip
+    assert [note["content"] for note in found] == [
+        "[main 1a2b3c4] Add a page\n\nIt is small.",
+        "Pushed main to github.com:me/it.git",
+        "https://github.com/me/it/pull/7 Add a page\n\nSee #1.",
+    ]
+    rejected = "To github.com:me/it.git\n ! [rejected]  main -> main (fetch first)"
+    assert [kind for kind, _ in brief(*run("git push; true", rejected))] == ["command"]
+    half = run("git commit -m 'Add a page' && git push", f"[main 1a2b3c4] Add a page\n{rejected}")
+    assert [kind for kind, _ in brief(half[0], half[1]._replace(is_error=True))] == ["outcome", "error"]
+
+
+def test_a_run_has_its_words_and_the_exit_code_that_its_host_reports():
+    [note] = notes(
+        *run("cd app && pytest -q 'tests/a b.py'", "Process exited with code 1\n1 failed, 2 passed")
+    )
+
+    assert note["type"] == "error"
+    assert note["metadata"]["fact"] == {
+        "kind": "run", "command": "pytest -q 'tests/a b.py'", "argv": ["pytest", "-q", "tests/a b.py"], "exit": 1,
+        "failed": True, "times": 1, "outcome": "1 failed, 2 passed",
+    }  # fmt: skip
 
 
 def test_the_parts_of_one_message_are_one_answer():
     assert brief(said("Added a page.", message_id="m"), said("Added a test.", message_id="m")) == [
         ("outcome", "Added a page.\n\nAdded a test.")
     ]
-
-
-def test_the_choice_of_an_agent_is_no_decision_until_a_person_takes_it_up():
-    chose = "I'd recommend to key it by customer rather than IP, because offices share an address."
-    asked = f"I've added the limiter. {chose} Okay?"
-
-    alone = brief(user("Add a limiter."), said(asked))
-    taken_up = notes(user("Add a limiter."), said(asked), user("yes, do that"))
-
-    assert alone == [("user_input", "Add a limiter."), ("outcome", asked)]
-    decision = next(note for note in taken_up if note["type"] == "decision")
-    assert (decision["content"], decision["metadata"]["reply"]) == (chose, "yes, do that")
-    assert decision["metadata"]["evidence"] == "person"
-
-
-@rows(
-    ("before", "reply", "settles"),
-    [
-        ("1. Keep the file.\n2. Drop the file for good.\n\nWhich one?", "2", "Drop the file for good."),
-        (
-            "## Option A — one file\n\n## Option B — a file for each month",
-            "let's do b then",
-            "a file for each month",
-        ),
-        (
-            "Two lists.\n\n1. old\n2. list of old\n\nAgain:\n\n1. keep the log\n2. drop the log",
-            "do 2",
-            "drop the log",
-        ),
-        (
-            "All tests pass. Want me to push?",
-            "nah let's keep one log per worktree",
-            "nah let's keep one log per worktree",
-        ),
-    ],
-)
-def test_a_short_reply_settles_what_it_answers(before, reply, settles):
-    found = brief(said(before), user(reply))
-
-    assert [text for kind, text in found if kind == "decision"] == [settles]
-
-
-@rows(
-    ("before", "reply"),
-    [
-        ("All tests pass. Want me to push?", "yes"),
-        ("I looked at it.", "let's look at the tests"),
-        ("I'd recommend SQLite. Okay?", "no"),
-        ("I'd recommend SQLite. Okay?", "what about Postgres?"),
-        ("Shall I fix it or leave it?", "yes"),
-        ("", "Shall we go with SQLite?"),
-        ("", "I'd like to go with the blue one."),
-        ("", "I need some time to decide."),
-        ("", "```\nlet's keep it in a file\n```"),
-    ],
-)
-def test_orders_refusals_and_questions_settle_nothing(before, reply):
-    assert [kind for kind, _ in brief(said(before), user(reply)) if kind == "decision"] == []
-
-
-def test_thanks_are_neither_a_request_nor_an_answer():
-    assert brief(said("Added the page. Anything else?"), user("thanks, looks good")) == [
-        ("outcome", "Added the page. Anything else?")
-    ]
-    assert brief(user("looks good, thanks"), said("You're welcome! How can I help you today?")) == []
-
-
-def test_an_order_of_two_words_is_a_request():
-    assert brief(said("Added the page."), user("ship it")) == [
-        ("outcome", "Added the page."), ("user_input", "ship it"),
-    ]  # fmt: skip
 
 
 def test_the_last_message_before_a_cut_says_that_the_work_went_on():
@@ -220,43 +259,15 @@ def test_the_last_message_before_a_cut_says_that_the_work_went_on():
 
     assert fate_of(user("Add a lock."), under_way, run("pytest")[0]) == ["cut"]
     assert fate_of(user("Add a lock."), under_way) == [None]
-    assert fate_of(user("Add a lock."), said("The lock is in. **Step 2**, the callers:")) == ["cut"]
     # After a call without a report, what the person writes interrupts the work.
     assert fate_of(user("Add a lock."), under_way, *run("pytest"), user("Stop.")) == ["interrupted"]
     assert fate_of(user("Add a lock."), *run("pytest"), under_way, user("Thanks. Push it.")) == [None]
 
 
-def test_machinery_and_encouragement_are_not_noted():
-    assert (
-        brief(user("<system-reminder>x</system-reminder>"), user("ok, thanks!"), said("Great!"), said(""))
-        == []
-    )
-
-
-def test_a_short_reply_is_noted_with_its_question():
-    [_, decision] = brief(said("Built it. Shall I use SQLite?"), user("yes"))[:2]
-    reported = brief(said("Could you share your id?"), user("It is seven."))
-
-    assert decision == ("decision", "Asked: Shall I use SQLite?\nAnswered: yes")
-    assert reported[-1][0] == "user_input"
-
-
-def test_demands_inside_a_long_request_are_noted_on_their_own():
-    request = "Build a service. It sends mail. It keeps books. Never use floats for money. I prefer plain functions."
-
-    found = notes(user(request))
-
-    assert [(note["type"], note["relevance_score"]) for note in found] == [
-        ("user_input", 0.7),
-        ("constraint", 0.9),
-        ("preference", 0.85),
-    ]
-
-
 def test_a_long_text_says_how_much_of_it_is_missing():
     [note] = notes(user("word " * 5_000), file="a.jsonl")
 
-    assert len(note["content"]) < 2_600
+    assert len(note["content"]) < 4_100
     assert "characters left out" in note["content"]
     assert note["metadata"]["pointer"]["file"] == "a.jsonl"
 
@@ -282,17 +293,6 @@ def test_an_open_failure_belongs_to_the_phase_it_happened_in():
     )
 
     assert [(note["type"], note["metadata"]["phase"]) for note in found] == [("error", 1), ("user_input", 2)]
-
-
-def test_a_summary_is_noted_only_at_the_start_of_a_transcript():
-    summary = Record("summary", "Earlier we built the page.")
-
-    assert brief(summary, user("Build the page.")) == [
-        ("observation", "Earlier we built the page."),
-        ("user_input", "Build the page."),
-    ]
-    assert brief(user("Build the page."), summary) == [("user_input", "Build the page.")]
-    assert brief(Record("summary", "")) == []
 
 
 def test_a_sub_agents_work_carries_its_caste_and_its_answer_is_noted_once():
@@ -334,20 +334,6 @@ def test_only_so_many_agents_are_watched_at_once(monkeypatch):
 
     assert len(found) == 9
     assert state["turns"] == {}
-
-
-def test_paragraphs_of_text_are_noted_by_their_kind():
-    texts = [
-        "We decided to use SQLite.",
-        "The sky is blue.",
-        "Thanks!",
-        "<system-reminder>x</system-reminder>",
-    ]
-
-    assert [kind for kind, _ in brief(*(Record("text", text) for text in texts))] == [
-        "decision",
-        "observation",
-    ]
 
 
 def item(**more):
@@ -449,7 +435,7 @@ def test_two_conversations_of_one_file_do_not_mix():
         Record("summary", "Earlier we built it.", session="c"),
     )
 
-    assert [kind for kind, _ in found] == ["user_input", "outcome", "observation"]
+    assert [kind for kind, _ in found] == ["user_input", "outcome", "user_input", "observation"]
 
 
 def test_a_repeated_text_is_noted_once():
@@ -471,22 +457,10 @@ def test_the_sample_is_a_story_in_four_phases():
     found = list(capture(read_records(SAMPLE), file=SAMPLE.name))
 
     assert {note["metadata"]["phase"] for note in found} == {1, 2, 3, 4}
-    assert {note["type"] for note in found} >= {
-        "constraint",
-        "preference",
-        "decision",
-        "solution",
-        "code_change",
-        "error",
-    }
+    assert {note["type"] for note in found} >= {"user_input", "outcome", "solution", "code_change", "error"}
     assert {note["caste"] for note in found} == {None, "scout"}
-    for phase in (1, 2, 3, 4):
-        demands = [
-            note["content"]
-            for note in found
-            if note["type"] == "constraint" and note["metadata"]["phase"] == phase
-        ]
-        assert any("cents" in demand for demand in demands)
+    requests = [note["content"] for note in found if note["metadata"].get("role") == "request"]
+    assert any("cents" in request for request in requests)
 
 
 def reported(state, *records):
@@ -527,17 +501,6 @@ def test_a_failure_outlives_the_end_of_its_turn():
     assert reported(state, *run("make test", "3 passed")) == [
         "`make test` failed: main.c:3: error: x\nWorked when run again: 3 passed"
     ]
-
-
-def test_a_question_outlives_the_end_of_its_turn():
-    state = new_state()
-    reported(state, said("Shall we use SQLite or keep the JSON files?"))
-    asked = ended(end_turn(state))
-
-    found = reported(state, user("SQLite"))
-
-    assert found == ["Asked: Shall we use SQLite or keep the JSON files?\nAnswered: SQLite"]
-    assert asked == [] or asked[0] not in found
 
 
 def test_nothing_is_noted_at_the_end_of_a_turn_without_work():
@@ -677,79 +640,6 @@ def edited(work, tree, old, new, path="a.py"):
     record_result(work, Record("result", "ok", call_id="c"), tree)
 
 
-def test_an_edit_that_undoes_the_last_one_leaves_nothing_of_both():
-    work, tree = new_work(), new_tree()
-    edited(work, tree, "a", "b")
-    edited(work, tree, "b", "a")
-    edited(work, tree, "a", "b", "kept.py")
-    edited(work, tree, "b", "c", "kept.py")
-
-    assert close(work) == [("code_change", "Changed kept.py (2 edits)")]
-    assert [note.content.split(".")[0] for note in close_tree(tree)] == [
-        "Uncommitted, as of the last call: kept"
-    ]
-
-    edited(work, tree, "c", "b", "kept.py")
-    assert close(work) == [("code_change", "Reverted kept.py")]
-    edited(work, tree, "b", "a", "kept.py")
-    assert close_tree(tree)[0].content == ("No build or test is known to have passed since the last edit.")
-
-
-def test_a_commit_without_an_answer_is_said_to_be_without_one():
-    work, tree = new_work(), new_tree()
-    edited(work, tree, "a", "b")
-    call = Record("call", tool="Bash", arguments={"command": "git commit -m x && git push"}, call_id="c2")
-    record_call(work, call, origin(call, "s"))
-
-    [note] = close_tree(tree, work["calls"].values())
-    assert note.content.startswith(
-        "How the newest `git push` came out is not known. Uncommitted, as of the last call: a.py."
-    )
-    record_result(work, Record("result", "[main 1a2b3c4] x", call_id="c2"), tree)
-    assert "not known" not in close_tree(tree, work["calls"].values())[0].content
-
-
-def test_what_follows_an_edit_that_was_undone_is_kept():
-    work, tree = new_work(), new_tree()
-    edited(work, tree, "a", "b")
-    edited(work, tree, "b", "c")
-    close(work)
-    edited(work, tree, "c", "b")
-    edited(work, tree, "b", "a")
-    assert close(work) == [("code_change", "Reverted a.py (2 edits)")]
-
-    edited(work, tree, "a", "b")
-    close(work)
-    edited(work, tree, "b", "a")
-    edited(work, tree, "a", "def better(): ...")
-    assert close(work) == [("code_change", "Changed a.py: better")]
-
-
-def test_an_edit_of_a_file_that_came_back_by_itself_undoes_nothing():
-    work, tree = new_work(), new_tree()
-    edited(work, tree, "a", "b")
-    edited(work, tree, "b", "a")
-    call = Record("call", tool="Bash", arguments={"command": "black . && git status --short"}, call_id="c")
-    record_call(work, call, origin(call, "s"))
-    record_result(work, Record("result", " M a.py", call_id="c"), tree)
-    edited(work, tree, "b", "a")
-
-    assert "Uncommitted, as of the last call: a.py." in close_tree(tree)[0].content
-
-
-def test_an_edit_before_a_commit_is_not_undone_by_one_behind_it():
-    tree = new_tree()
-    edited(new_work(), tree, "a", "b")
-    work = new_work()
-    call = Record("call", tool="Bash", arguments={"command": "git commit -am x"}, call_id="c")
-    record_call(work, call, origin(call, "s"))
-    record_result(work, Record("result", "[main 1a2b3c4] x", call_id="c"), tree)
-    edited(work, tree, "b", "a")
-
-    assert "Uncommitted, as of the last call: a.py." in close_tree(tree)[0].content
-    assert ("code_change", "Changed a.py") in close(work)
-
-
 def test_a_file_is_noted_once_however_often_it_was_edited():
     work = new_work()
     do(work, "Write", {"file_path": "a.py", "content": "def f(): ...\n"})
@@ -796,8 +686,6 @@ def test_commands_that_mattered_are_noted_as_they_ended_last():
 
     assert close(work) == [
         ("command", "Ran `pytest -x` (2 runs): 4 passed in 1s"),
-        ("command", "Ran `git commit -m one`: [main abc1234] one"),
-        ("command", "Ran `git commit -m two`: [main abc1235] two"),
         ("command", "Ran `make`"),
     ]
 
@@ -816,14 +704,14 @@ def test_a_failure_is_noted_together_with_its_fix():
         == "`make check` failed 2 times: E  ValueError: still no\nWorked after changes to a.py: 3 passed"
     )
     assert close_failures(work) == []
-    assert close(work) == [("code_change", "Changed a.py: yes()")]
+    assert close(work) == [("code_change", "Changed a.py")]
 
 
 @pytest.mark.parametrize(
     ("second", "way"),
     [
         ("git push origin", "Worked when run again."),
-        ("git push -f origin", "Worked as `git push -f origin`."),
+        ("git push -f origin", "Worked when run again."),
     ],
 )
 def test_a_failure_may_pass_without_a_change(second, way):
@@ -850,51 +738,6 @@ def test_looking_that_fails_is_no_error():
     do(work, "Read", {"file_path": "gone"}, "File does not exist", failed=True)
 
     assert close_failures(work) == []
-
-
-def test_a_refusal_gives_the_words_of_its_reason_and_the_account_before_it():
-    refused = "The user doesn't want to proceed with this tool use. "
-    call = Record("call", tool="Bash", arguments={"command": "make deploy"}, call_id="c")
-
-    def after(reason: str) -> list[tuple[str, str]]:
-        result = Record("result", refused + reason, call_id="c", is_error=True)
-        return brief(user("Deploy it."), said("The page is built."), call, result)[1:]
-
-    assert after("the user said:\nnever deploy from here") == [
-        ("outcome", "The page is built."),
-        ("constraint", "never deploy from here"),
-    ]
-    assert after("STOP what you are doing.") == [("outcome", "The page is built.")]
-
-
-def test_the_edit_that_a_person_refused_is_part_of_the_work_tree():
-    refused = "The user doesn't want to proceed with this tool use. STOP what you are doing."
-    edit = {"file_path": "/p/a.py", "old_string": "a", "new_string": "b"}
-    call = Record("call", tool="Edit", arguments=edit, call_id="c")
-    result = Record("result", refused, call_id="c", is_error=True)
-
-    noted = [text for _, text in brief(user("Fix it."), call, result, said("I wait."))]
-    assert "The person refused the edit of a.py, and no other edit was made in this conversation." in noted
-
-    call = Record("call", tool="Bash", arguments={"command": "git push"}, call_id="d")
-    result = Record("result", refused, call_id="d", is_error=True)
-    noted = [text for _, text in brief(user("Ship it."), call, result, said("I wait."))]
-    assert "The person refused the newest `git push`." in noted
-
-
-def test_a_check_that_failed_was_a_check_of_the_last_edit():
-    edit = {"file_path": "/p/a.rs", "old_string": "a", "new_string": "b"}
-    noted = brief(
-        user("Fix it."),
-        Record("call", tool="Edit", arguments=edit, call_id="c"),
-        Record("result", "ok", call_id="c"),
-        Record("call", tool="Bash", arguments={"command": "cargo test"}, call_id="d"),
-        Record("result", "test result: FAILED. 1 failed", call_id="d", is_error=True),
-        said("One test fails."),
-    )
-
-    tree = "Uncommitted, as of the last call: a.rs. Nothing was committed in this conversation."
-    assert ("observation", tree) in noted
 
 
 @rows(
@@ -925,51 +768,14 @@ def test_a_chain_is_solved_by_its_last_part():
     assert shell(work, "go build && go test ./...", "ok") == [
         (
             "solution",
-            "`go vet ./... && go test ./...` failed: FAIL\nPart of it worked as `go build && go test ./...`: ok",
+            "`go vet ./... && go test ./...` failed: FAIL\nWorked after `go vet ./...`: ok",
         )
     ]
 
 
-def test_one_of_several_picked_tests_is_a_part_of_them():
-    work = new_work()
-    shell(work, "go test ./a -run 'TestA|TestB'", "--- FAIL: TestA", failed=True)
-
-    assert shell(work, "go test ./a -run TestC", "ok") == []
-    [(kind, text)] = shell(work, "go test ./a -run TestA", "ok")
-    assert (kind, text.partition("\n")[2]) == (
-        "solution",
-        "Part of it worked as `go test ./a -run TestA`: ok",
-    )
-
-
-def test_a_solution_names_what_was_installed_since():
-    work = new_work()
-    shell(work, "pytest -q", "ModuleNotFoundError: weasyprint", failed=True)
-    shell(work, "pip install weasyprint", "Successfully installed weasyprint")
-    [(kind, text)] = shell(work, "pytest -q", "3 passed")
-
-    assert kind == "solution"
-    assert text.endswith("\nWorked after `pip install weasyprint`: 3 passed")
-
-
-def test_the_last_message_of_a_turn_that_says_what_comes_next_is_noted():
-    assert ("outcome", "Jitter is in. Next I will run the load test.") in brief(
-        user("Use jitter."), said("Jitter is in. Next I will run the load test.")
-    )
-
-
-def test_a_quiet_commit_is_noted_by_the_name_shown_behind_it():
-    work = new_work()
-    noted = shell(work, "git commit -q -m 'Add retries' && git log --oneline -1", "617fc5e Add retries")
-
-    assert noted == [("outcome", "617fc5e Add retries\n\nAdd retries")]
-    unnamed = shell(work, "git commit -qm 'Add a pause\n\nCalls came too fast.'", "")
-    assert unnamed == [("outcome", "Committed\n\nAdd a pause\n\nCalls came too fast.")]
-
-
 def test_a_check_whose_filter_hides_its_failure_is_an_error():
     work = new_work()
-    shell(work, "make lint 2>&1 | tail -5", "[lint] a.go:3:1: unused x\n[lint] 1 issues:")
+    shell(work, "make lint 2>&1 | tail -5", "a.go:3:1: unused x\nFound 1 error in 1 file")
 
     assert [note.kind for note in close_failures(work)] == ["error"]
 
@@ -1025,59 +831,6 @@ def test_a_check_that_fails_with_and_without_its_directory_is_one_failure():
     assert [note.content for note in close_failures(work)] == ["`pytest` failed 2 times: 1 failed"]
 
 
-def test_each_commit_and_pull_request_of_a_command_has_its_own_message():
-    work = new_work()
-    two = shell(
-        work,
-        "git add a && git commit -m 'Add a' -m 'It was asked for.' && git commit -am 'Remove the old cache'",
-        "[main 1111111] Add a\n 1 file changed\n[main 2222222] Remove the old cache\n 1 file changed",
-    )
-    opened = shell(
-        work,
-        "git commit -am 'Add b' && git push && gh pr create --title 'Retry' --body 'Three times.'",
-        "[fix 3333333] Add b\nhttps://github.com/o/r/pull/7",
-    )
-    written = shell(
-        work,
-        "git commit -am 'Add c' && cat > notes.md <<'EOF'\nTODO: drop c\nEOF",
-        "[fix 4444444] Add c",
-    )
-    from_document = shell(
-        work,
-        'git commit -m "$(cat <<\'EOF\'\nAdd d\n\nIt\'s "quoted"; git push\nEOF\n)" && git log --oneline -1',
-        "[fix 5555555] Add d\n5555555 Add d",
-    )
-    one_failed = shell(
-        work,
-        "git commit -am 'Add e'; git commit --allow-empty -m 'Add f'",
-        "nothing to commit\n[fix 6666666] Add f",
-    )
-    unsure = shell(work, 'git commit -am "$A"; git commit -am "$B"', "[fix 7777777] Add g")
-    shifted = shell(
-        work, "git commit -am 'Fix operator<< of Matrix'", "[fix 8888888] Fix operator<< of Matrix"
-    )
-    assert shifted == [("outcome", "[fix 8888888] Fix operator<< of Matrix\n\nFix operator<< of Matrix")]
-    amended = shell(
-        work,
-        "git commit -m 'Add h' && git commit --amend -m 'Add h and i'",
-        "[fix 9999998] Add h\n[fix 9999999] Add h and i",
-    )
-    assert amended == [("outcome", "[fix 9999999] Add h and i\n\nAdd h and i")]
-
-    assert two == [
-        ("outcome", "[main 1111111] Add a\n\nAdd a\n\nIt was asked for."),
-        ("outcome", "[main 2222222] Remove the old cache\n\nRemove the old cache"),
-    ]
-    assert opened == [
-        ("outcome", "[fix 3333333] Add b\n\nAdd b"),
-        ("outcome", "https://github.com/o/r/pull/7\n\nRetry\n\nThree times."),
-    ]
-    assert written == [("outcome", "[fix 4444444] Add c\n\nAdd c")]
-    assert from_document == [("outcome", '[fix 5555555] Add d\n\nAdd d\n\nIt\'s "quoted"; git push')]
-    assert one_failed == [("outcome", "[fix 6666666] Add f\n\nAdd f")]
-    assert unsure == []
-
-
 def test_a_file_that_was_written_after_it_was_deleted_is_there():
     work = new_work()
     shell(work, "rm parser.py")
@@ -1089,9 +842,9 @@ def test_a_file_that_was_written_after_it_was_deleted_is_there():
 @rows(
     ("answer", "noted"),
     [
-        ("File created successfully at: /p/a.md", "Created /p/a.md (1 lines): hello"),
-        ("The file /p/a.md has been updated successfully.", "Changed /p/a.md: hello"),
-        ("The file /p/a.md has been updated.", "Changed /p/a.md: hello"),
+        ("File created successfully at: /p/a.md", "Created /p/a.md (1 lines)"),
+        ("The file /p/a.md has been updated successfully.", "Changed /p/a.md"),
+        ("The file /p/a.md has been updated.", "Changed /p/a.md"),
     ],
 )
 def test_a_file_that_was_overwritten_was_not_created(answer, noted):
@@ -1099,16 +852,6 @@ def test_a_file_that_was_overwritten_was_not_created(answer, noted):
     do(work, "Write", {"file_path": "/p/a.md", "content": "hello"}, answer)
 
     assert close(work) == [("code_change", noted)]
-
-
-def test_temporary_files_are_uncommitted_only_in_a_temporary_directory():
-    def tree(directory):
-        removed = run("cd /tmp/build && rm config.json", "", directory=directory)
-        found = notes(user("Clean up.", directory=directory), *removed)
-        return [each["content"] for each in found if each["metadata"].get("role") == "tree"]
-
-    assert tree("/home/x/p") == []
-    assert tree("/tmp/build")[0].startswith("Uncommitted, as of the last call: config.json.")
 
 
 def test_the_finding_of_a_sub_agent_is_its_own():
@@ -1135,30 +878,6 @@ def test_the_report_of_a_sub_agent_is_noted_verbatim():
     ]
 
 
-def test_answers_to_questions_are_decisions_one_each():
-    work = new_work()
-
-    assert do(
-        work,
-        "AskUserQuestion",
-        {},
-        'Your questions have been answered: "DB?"="SQLite", "Log?"="no". You can now go on.',
-    ) == [("decision", '"DB?"="SQLite"'), ("decision", '"Log?"="no"')]
-    assert do(work, "ExitPlanMode", {"plan": "Use SQLite."}, "User has approved your plan.") == [
-        ("outcome", "Use SQLite.")
-    ]
-
-
-def test_a_question_that_a_person_asks_back_is_no_decision():
-    asked = Record("call", tool="AskUserQuestion", arguments={}, call_id="c")
-    free = 'The user answered: "DB?"="none: DuckDB, never a server", "Log?"="what is it for?". Read the answers carefully.'
-
-    assert brief(user("Set it up."), asked, Record("result", free, call_id="c"))[1:] == [
-        ("decision", '"DB?"="none: DuckDB, never a server"'),
-        ("user_input", '"Log?"="what is it for?"'),
-    ]
-
-
 def test_an_approved_plan_is_the_agents_and_confirmed_by_the_person():
     plan = Record("call", tool="ExitPlanMode", arguments={"plan": "Use SQLite."}, call_id="c")
     approved = Record("result", "User has approved your plan.", call_id="c")
@@ -1171,9 +890,9 @@ def test_tools_that_act_are_noted_and_tools_that_read_are_not():
     work = new_work()
 
     assert do(work, "cancel_order", {"id": 7}, '{"status":\n "cancelled"}') == [
-        ("command", 'cancel_order {"id": 7} → {"status": "cancelled"}')
+        ("command", 'Ran `cancel_order {"id": 7}`: {"status": "cancelled"}')
     ]
-    assert do(work, "mcp__tracker__create_issue", {}, "") == [("command", "mcp__tracker__create_issue")]
+    assert do(work, "mcp__tracker__create_issue", {}, "") == [("command", "Ran `mcp__tracker__create_issue`")]
     assert do(work, "get_order", {"id": 7}) == do(work, "TodoWrite", {"todos": []}) == []
 
 
@@ -1258,7 +977,7 @@ def test_a_broader_run_solves_the_failures_it_includes(broader):
     "command",
     [
         "aether add 'Use tabs.'", "cd app && aether status", "AETHER_HOME=x /usr/bin/aether recall tabs", "uvx aether memory",
-        "python3 -m aether status", "echo x | aether-hook Stop", "ls\naether show memory", "x=$(aether status)", "aether",
+        "python3 -m aether status", "echo x | aether-hook Stop", "ls\naether show memory", "aether",
     ],
 )  # fmt: skip
 def test_commands_of_aether_itself_are_passed_over_also_where_they_fail(command):
@@ -1330,29 +1049,6 @@ def test_a_note_becomes_an_item_with_relevance_and_pointer():
     assert (made["metadata"]["phase"], made["metadata"]["timestamp"]) == (2, "t")
 
 
-@rows(
-    ("more", "less"),
-    [
-        (("Never push to main.", "constraint", "person"), ("Don't do a reply.", "constraint", "person")),
-        (
-            ("No classes in this repo.", "constraint", "person"),
-            ("No classes in this one.", "constraint", "person"),
-        ),
-        (("Use it.", "decision", "person"), ("Use it.", "decision", "agent")),
-        (("Ran `make test` (3 runs)", "command", "machine"), ("Ran `make test`", "command", "machine")),
-        (("Fix the loader in src/load.py", "user_input", "person"), ("Fix it", "outcome", "agent")),
-        (("`make` failed 3 times: x", "error", "machine"), ("It failed.", "error", "machine")),
-    ],
-)
-def test_relevance_is_graded_within_a_type(more, less):
-    found = [
-        relevance_of(Note(at(), text, kind, "s", by_person=by == "person", machine=by == "machine"))
-        for text, kind, by in (more, less)
-    ]
-
-    assert found[0] > found[1]
-
-
 def test_the_notes_of_a_worker_have_its_caste():
     made = draft(Note(at(caste="scout"), "x", "outcome", "said"), file="", phase=1, relevance=0.1)
 
@@ -1401,35 +1097,6 @@ def test_long_text_without_blanks_is_cut_all_the_same():
     assert len(shorten("x" * 10_000, 100)) < 140
 
 
-def test_a_turn_that_edited_and_committed_says_what_is_uncommitted_and_unpushed():
-    edit = Record(
-        "call",
-        tool="Edit",
-        call_id="e",
-        arguments={"file_path": "/p/a.py", "old_string": "a", "new_string": "b"},
-    )
-    done = Record("result", "ok", call_id="e")
-    committed = run("git commit -am x", "[main 1a2b3c4] x")
-
-    def trees(*records):
-        return [each["content"] for each in notes(*records) if each["metadata"].get("role") == "tree"]
-
-    assert trees(user("Go on."), edit, done) == [
-        (
-            "Uncommitted, as of the last call: a.py. Nothing was committed in this conversation."
-            " No build or test is known to have passed since the last edit."
-        )
-    ]
-    assert trees(user("Go on."), *committed, *run("git push")) == [
-        "The last commit, 1a2b3c4, was pushed. The branch is main. Commits, the newest first: 1a2b3c4 x."
-    ]
-    assert trees(user("Look at it."), *run("cat a.py")) == []
-    many = [run(f"git commit -am step{n}", f"[main 1a2b3c{n}] step{n}") for n in range(9)]
-    assert [text.count("; ") for text in trees(user("Go on."), *(one for pair in many for one in pair))] == [
-        8
-    ]
-
-
 def test_a_list_of_tasks_that_was_emptied_has_no_tasks():
     def todos(number, *steps):
         given = {"todos": [{"content": step, "status": "pending"} for step in steps]}
@@ -1441,50 +1108,7 @@ def test_a_list_of_tasks_that_was_emptied_has_no_tasks():
     )  # fmt: skip
 
     plans = [each["content"] for each in found if each["metadata"].get("role") == "plan"]
-    assert plans == ["[pending] Rewrite the installer", tool_work.EMPTY_PLAN]
-
-
-def test_a_list_of_steps_is_over_when_the_next_request_was_reported_on_too():
-    def plan(number, **given):
-        return (
-            Record("call", tool="update_plan", call_id=f"p{number}", arguments=given),
-            Record("result", "Plan updated", call_id=f"p{number}"),
-        )
-
-    def plans(*records):
-        return [each["content"] for each in notes(*records) if each["metadata"].get("role") == "plan"]
-
-    steps = plan(0, plan=[{"step": "Review the store", "status": "pending"}])
-    first, second = said("`store.py` has two faults: no lock, no limit."), said("Wrote `faults.md`.")
-
-    start = (user("Review it."), *steps, first, user("Write that down."))
-    assert plans(*start, second) == ["[pending] Review the store"]
-    assert plans(*start, second, user("Push it.")) == ["[pending] Review the store", tool_work.LEFT_PLAN]
-    # Without a report nobody knows that the steps were left, nor by a question; and a new list begins anew.
-    asks = said("There are two locks in `store.py`. Which one do you mean?")
-    assert plans(*start, asks, user("The first."), asks, user("Both.")) == ["[pending] Review the store"]
-    assert plans(*start, *run("ls"), user("Go on.")) == ["[pending] Review the store"]
-    renewed = plan(1, plan=[{"step": "Fix the lock", "status": "pending"}])
-    assert plans(*start, *renewed, second, user("Push it."))[-1] == "[pending] Fix the lock"
-
-
-def test_the_steps_of_a_list_end_after_a_compaction_too():
-    call = Record(
-        "call",
-        tool="TodoWrite",
-        call_id="t",
-        arguments={"todos": [{"content": "Fix it", "status": "pending"}]},
-    )
-    report = said("Fixed the lock in `store.py`.")
-
-    found = notes(
-        user("Go on."), call, Record("result", "ok", call_id="t"), report, user("And the docs?"),
-        Record("boundary"), said("Wrote `docs.md`."), user("Push it."),
-    )  # fmt: skip
-
-    assert [each["content"] for each in found if each["metadata"].get("role") == "plan"][
-        -1
-    ] == tool_work.LEFT_PLAN
+    assert plans == ["[pending] Rewrite the installer", EMPTY_PLAN]
 
 
 def test_a_list_of_tasks_that_is_ticked_off_after_the_report_interrupts_nothing():
@@ -1496,19 +1120,6 @@ def test_a_list_of_tasks_that_is_ticked_off_after_the_report_interrupts_nothing(
     assert [each["metadata"].get("fate") for each in found if each["metadata"].get("role") == "answer"] == [
         None
     ]
-
-
-def test_tasks_of_their_own_last_longer_than_steps():
-    made = Record("call", tool="TaskCreate", call_id="t", arguments={"subject": "Fix the log"})
-    done = Record("result", "Task #1 created", call_id="t")
-    answered = [
-        one for number in range(4) for one in (said(f"Fixed part {number} in `a.py`."), user("Go on."))
-    ]
-
-    found = notes(user("Fix it."), made, done, *answered)
-
-    plans = [each["content"] for each in found if each["metadata"].get("role") == "plan"]
-    assert plans == ["[pending] Fix the log"]
 
 
 def test_a_task_that_was_not_seen_before_has_the_state_that_its_update_gives():

@@ -94,17 +94,13 @@ def test_the_words_of_one_line_are_known_by_their_number():
 
 
 def test_what_a_person_answers_to_questions_and_says_in_a_refusal_are_passages():
-    answer = (
-        'The user answered: "How often?"="neither: never more than five tries". Read the answers carefully.'
-    )
-    refusal = "The user doesn't want to proceed with this tool use. So the user said:\nuse the replica"
-    asked = said("call", "", 7, tool="AskUserQuestion", call_id="c1")
+    answered = said("answer", "never more than five tries", 7, call_id="c1")
+    refused = said("refusal", "use the replica", 8)
     other = said("result", "The user responded: blue", 8, call_id="c2")  # words of a file that was read
-    answered = said("result", answer, 7, call_id="c1")
-    found = collected([*RECORDS, asked, answered, said("result", refusal, 8), other])
+    passages = collected([*RECORDS, answered, refused, other])
 
-    assert [(one["content"], one["metadata"]["speaker"]) for one in found[3:]] == [
-        ('"How often?"="neither: never more than five tries"', "person"),
+    assert [(passage["content"], passage["metadata"]["speaker"]) for passage in passages[3:]] == [
+        ("never more than five tries", "person"),
         ("use the replica", "person"),
     ]
 
@@ -174,7 +170,7 @@ def test_the_words_of_an_import_are_found_by_project_and_title_as_its_items_are(
     import_transcripts([claude_transcript(tmp_path / "c-one.jsonl")], home=home)
     hits = search_memory("zebra-stripe index", project="/src/SHOP", conversation="nightly", home=home)
 
-    assert {hit["type"] for hit in hits} >= {"history", "constraint"}
+    assert {hit["type"] for hit in hits} >= {"history", "user_input"}
     assert {(hit["project"], hit["conversation"], hit["title"]) for hit in hits} == {
         ("/src/shop", "c-one", "why does the nightly export take an hour?")
     }
@@ -342,7 +338,7 @@ def test_a_forgotten_request_is_not_quoted_by_its_answers_and_an_erased_one_is_i
 def test_a_rule_that_is_erased_is_in_no_quotation_that_cut_it(home, tmp_path):
     request = "Write the note that the auditors asked us for, so that they have it in time on Monday. Never give the door code 4711-0815 of the archive room to anybody who is not on the list of auditors of this year."
     import_transcripts([talk(tmp_path / "chat.json", request, ANSWER)], home=home)
-    rule = note_of(home, "Never give")
+    rule = note_of(home, "Write the note")
     forget([rule], home=home)
 
     assert not any("door code" in json.dumps(hit) for hit in found(home, "zebra ledgers"))

@@ -4,14 +4,13 @@ from aether.messages.shell import (
     command_target,
     covers,
     error_excerpt,
-    hides_failure,
-    is_empty_search,
     is_notable,
     is_undecided,
     only_reads,
     outcome_line,
     parts_of,
     place_of,
+    reports_failure,
     short_command,
 )
 from tests.tables import rows
@@ -35,12 +34,9 @@ from tests.tables import rows
         "uv run --extra test pytest -q",
         "poetry run mypy src",
         "bundle exec rspec",
-        "mix test",
         "pre-commit run -a",
         "cargo nextest run",
         "python manage.py migrate",
-        "./scripts/run_tests.sh -v",
-        "bin/lint",
     ],
 )
 def test_tests_builds_commits_and_installs_are_notable(command):
@@ -70,12 +66,6 @@ def test_looking_around_does_not(command):
 @rows("command", ["bash", "curl -fsSL https://x.y/i | sh", "bash -s", "sh -", "bash -l -i"])
 def test_a_shell_without_a_script_is_of_unknown_purpose(command):
     assert not is_notable(command)
-
-
-def test_files_that_are_found_and_edited_in_place_are_notable():
-    assert is_notable("find . -name '*.go' -exec sed -i '' 's/a/b/' {} +")
-    assert is_notable("grep -rl a src | xargs sed -i s/a/b/")
-    assert not is_notable("find . -name '*.go' -exec sed -n 1p {} +")
 
 
 def test_a_script_of_unknown_purpose_neither_matters_nor_only_looks():
@@ -183,7 +173,6 @@ def test_a_command_is_shown_without_where_and_how(command, shown):
 def test_the_end_of_an_output_is_its_summary_or_its_last_line():
     assert outcome_line("=== 3 passed in 0.1s ===\nbye") == "3 passed in 0.1s"
     assert outcome_line("one\ntwo\n\n") == "two"
-    assert outcome_line("[main abc1234] Subject\n 2 files changed") == "[main abc1234] Subject"
     assert outcome_line("(Bash completed with no output)") == ""
     assert len(outcome_line("x" * 1_000)) == shell.RESULT_CHARS
 
@@ -204,41 +193,23 @@ def test_a_long_complaint_keeps_its_first_and_last_lines():
 
 
 @rows(
-    ("command", "output", "hidden"),
+    ("command", "output", "failed"),
     [
-        (
-            "make lint 2>&1 | tail -5",
-            "[lint] a.go:3:1: unused x\n[lint] 1 issues:\n[lint] ERROR task failed",
-            True,
-        ),
-        ("golangci-lint run | tail -5", "a.go:3:1: unused x\n2 issues:", True),
-        ("make lint | tail -5", "0 issues.", False),
-        ("make lint", "1 issues:", False),
-        ("cat lint.log | tail -5", "1 issues:", False),
-        ("pytest -q | tail -1", "1 failed in 0.2s", True),
-    ],
-)
-def test_a_filter_behind_a_check_hides_its_failure(command, output, hidden):
-    assert hides_failure(command, output) is hidden
-
-
-@rows(
-    ("command", "output", "hidden"),
-    [
-        ("pytest -q; echo done", "1 failed, 2 passed in 0.4s\ndone", True),
+        ("make test", "Exit code 2\nno rule", True),
+        ("make test", "Process exited with code 1\nOutput:\nno rule", True),
+        ("make test", "Process exited with code 0\nOutput:\n1 errors were expected", False),
+        ("pytest -q | tail -1", "1 failed, 3 passed in 0.2s", True),
+        ("pytest -q; echo done", "Process exited with code 0\n1 failed, 2 passed in 0.4s\ndone", True),
         ("mypy src || true", "Found 1 error in 1 file (checked 2 source files)", True),
-        ("make test > out.log 2>&1; tail -3 out.log", "make: *** [test] Error 1", True),
-        ('./check.sh; make lint; echo "exit=$?"', "exit=2", True),
-        ('make lint; echo "exit=$?"', "exit=0", False),
-        ("cd api; pytest -q", "1 failed in 0.4s", False),
-        ("pytest -q && echo ok", "1 failed in 0.4s", False),
-        ("ruff check --fix; git status", "Found 2 errors (2 fixed, 0 remaining).", False),
-        ("git stash; python3 repro.py; git stash pop", "ValueError: no", False),
         ("rspec; true", "3 examples, 1 failure", True),
+        ("ruff check --fix; git status", "Found 2 errors (2 fixed, 0 remaining).", False),
+        ("pytest -q", "0 failed, 3 passed", False),
+        ("cat lint.log | tail -5", "1 failed in 0.2s", False),
+        ("git stash; python3 repro.py; git stash pop", "ValueError: no", False),
     ],
 )
-def test_a_command_behind_a_check_hides_its_failure(command, output, hidden):
-    assert hides_failure(command, output) is hidden
+def test_a_run_failed_if_its_exit_code_or_the_count_of_its_runner_says_so(command, output, failed):
+    assert reports_failure(command, output) is failed
 
 
 @rows(
@@ -248,7 +219,6 @@ def test_a_command_behind_a_check_hides_its_failure(command, output, hidden):
         ("cargo test", "Chunk ID: a\nProcess running with session ID 42", True),
         ("make test > out.log 2>&1 &", "", True),
         ("pytest --collect-only -q", "3 tests collected in 0.1s", True),
-        ("make -n test", "pytest -q", True),
         ("make test > out.log 2>&1; echo started", "started", True),
         ("make test > out.log 2>&1; tail -1 out.log", "3 passed", False),
         ("make test > out.log 2>&1", "", False),
@@ -325,36 +295,16 @@ def test_what_is_quoted_separates_no_commands():
 
 def test_the_lines_of_codex_above_an_output_are_no_error():
     frame = "Process exited with code 1\nOriginal token count: 0\nOutput:\n"
-    assert is_empty_search("fgrep x a.py", frame)
     assert error_excerpt(frame + "a.py:3: boom") == "a.py:3: boom"
 
 
 def test_a_program_that_is_known_by_its_name_compiles_no_list_of_programs(monkeypatch):
     for program in shell._PROGRAMS:
         assert shell._MATTERS.match(program), program
-        assert not shell._PREPARES.match(f"{program} install"), program
     monkeypatch.setattr(shell, "_MATTERS", None)
-    monkeypatch.setattr(shell, "_PREPARES", None)
 
     assert command_target("pytest -q tests/api && make test") == "pytest tests/api && make test"
     assert covers("pytest", "pytest tests/a.py")
-    assert not shell.prepares("pytest -q")
-
-
-@rows(
-    ("command", "output", "failed"),
-    [
-        ('pytest -q; echo "exit=$?"', "....... [100%]\n22 passed in 0.1s\nexit=0", False),
-        ('make build; echo "rc=$?"', "[100%]\nrc=0", False),
-        ("npm test; echo exit=$?; ls | wc -l", "exit=0\n12", False),
-        ('pytest -q; echo "exit=$?"', "..\nexit=1", True),
-        ("make; echo exit $?", "exit 3", True),
-        ("make; echo $?", "12\n2", True),
-        ("make; echo $?", "12\n0", False),
-    ],
-)
-def test_the_code_of_a_check_is_what_follows_its_label(command, output, failed):
-    assert hides_failure(command, output) is failed
 
 
 def test_a_quotation_that_is_cut_off_ends_with_the_command():

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from aether.backends.extractive.clauses import Clause, is_machine_text, unbulleted
 from aether.backends.extractive.score import ordered, weigh_clauses
 from aether.messages.shell import is_notable, outcome_of, reports_failure, short_command
-from aether.messages.tool_calls import COMMITS_LEAD, file_changes, publishes, shell_command
+from aether.messages.tool_calls import file_changes, shell_command
 from aether.text.accounts import HEADING, is_narration, reason_of, says_why
 from aether.text.classify import (
     asks_for_decision,
@@ -105,7 +105,6 @@ def write_summary(task: JsonObject, *, count: Counter) -> str:
     facts: JsonObject = {} if form.repeats else task["facts"]
     known = _known(facts)
     ran = {one.partition("`: ")[0] for one in facts.get("state", ()) if one.startswith(RAN)}
-    commits = any(one.startswith(COMMITS_LEAD) for one in facts.get("state", ()))
     made = form.made(candidate_lines(task))
     lines = [
         line
@@ -113,7 +112,6 @@ def write_summary(task: JsonObject, *, count: Counter) -> str:
         if line.sort in form.takes
         and not known.issuperset(sentences(line.text))
         and line.text.partition("`: ")[0] not in ran  # the state has its last run
-        and not (commits and line.sort == "ran" and publishes(line.text.removeprefix(RAN)))
     ]
     lines = [line for line in lines[:-MOST_LINES] if line.at == BEFORE] + lines[-MOST_LINES:]
     clauses = [

@@ -55,6 +55,7 @@ _TEXT_FIELDS = {
     "prompt": "prompt", "message": "last_assistant_message", "subject": "task_subject", "description": "task_description",
     "task_text": "task_text",
 }  # fmt: skip
+_PLACED = frozenset({"UserPromptSubmit", "SessionStart", "Stop", "PreCompact"})
 _TOOLS = frozenset({"PostToolUse", "PostToolUseFailure"})
 KEPT_EVENTS = _TOOLS | frozenset(
     "SessionStart UserPromptSubmit PostToolBatch SubagentStart SubagentStop TaskCompleted PreCompact PostCompact Stop "
@@ -84,7 +85,7 @@ def entry_of(payload: JsonObject, *, private: str = "") -> JsonObject | None:
         return None  # the sub-agent without a type is the one that writes the summary of a compaction
     about: JsonObject = {name: _name(payload, field) for name, field in _NAME_FIELDS.items()}
     about["transcript"] = _transcript(_text(payload, "transcript_path")[:PATH_CHARS])
-    if event == "UserPromptSubmit":
+    if event in _PLACED:
         # The other events of the turn are of the same project, and wait for no pattern.
         about["directory"] = _name(payload, "cwd", PATH_CHARS)
     about |= {"agent": agent, "caste": caste if agent or event == "SubagentStart" else ""}

@@ -35,7 +35,6 @@ from aether.memory.briefing.standing import (
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
-from aether.messages.tool_calls import UNCHECKED, is_prose
 from aether.text.accounts import announces, asks_back, refuses, whole
 from aether.text.cleaning import SUMMARY_HEAD
 from aether.text.endings import Ending, endings
@@ -680,7 +679,7 @@ def _edited(items: Iterable[Item]) -> str:
     times = (
         item["metadata"]["timestamp"]
         for item, change in made
-        if change and not is_scratch(change[2]) and not is_prose(change[2])
+        if change and not is_scratch(change[2]) and not change[2].lower().endswith(".md")
     )
     return next(times, "")
 
@@ -701,7 +700,7 @@ def _when(check: Item, edited: str, trees: Sequence[Item]) -> str:
     if at < edited:
         return BEFORE_EDIT
     # A command may edit as well.
-    return PERHAPS_BEFORE_EDIT if trees and UNCHECKED in trees[0]["content"] else ""
+    return ""
 
 
 def _call(content: str) -> str:

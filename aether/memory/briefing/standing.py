@@ -14,7 +14,6 @@ from itertools import dropwhile, islice, takewhile
 
 from aether.memory.briefing.block import Line
 from aether.memory.capture.notes import CUT, INTERRUPTED, RULE_TYPES
-from aether.messages.tool_calls import amends_earlier, is_prose
 from aether.text.accounts import (
     HEADING,
     LINE_CHARS,
@@ -166,7 +165,7 @@ def accounts(items: Sequence[Item]) -> list[Account]:
         elif item["type"] == "code_change":
             steps += 1
             changed = _CHANGED_FILE.match(item["content"])
-            if changed and not is_prose(changed[1]):
+            if changed and not changed[1].lower().endswith(".md"):
                 touched.add(changed[1])
         elif role == "commit":
             if not turned_down and item["id"] not in undone:
@@ -194,9 +193,7 @@ def _amended(items: Iterable[Item]) -> set[str]:
     amends: list[str] = []  # the times of those whose commit is not found yet
     for item in items:
         at = item["metadata"]["timestamp"]
-        if item["type"] == "command" and "--amend" in item["content"]:
-            amends += [at for ran in _SPAN.findall(item["content"])[:1] if amends_earlier(ran)]
-        elif item["metadata"].get("role") == "commit":
+        if item["metadata"].get("role") == "commit":
             # One of the same time is that which the amend made. Several without a message of their own have one commit.
             found |= {item["id"]} if any(at < time for time in amends) else set()
             amends = [time for time in amends if time <= at]

@@ -10,12 +10,13 @@ from __future__ import annotations
 import json
 import re
 
-from aether.hints import TYPE_CHECKING, Literal, NotRequired
-from aether.redact.redact import redact
+from aether.hints import TYPE_CHECKING, Any, Literal, NotRequired
+from aether.memory.facts import fact_text
+from aether.redact.redact import redact, redacted
 from aether.regular import sha256
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple, TypedDict
-from aether.types import RELEVANCE_OF_TYPE, Item, JsonObject
+from aether.types import RELEVANCE_OF_TYPE, Evidence, Fact, Item, JsonObject
 
 if TYPE_CHECKING:
     from aether.messages.records import Record
@@ -23,28 +24,17 @@ if TYPE_CHECKING:
 SOURCE_MAIN = "queen"
 SOURCE_WORKER = "worker_ant"
 
-# What a person demands of the agent is worth more than another note of the same type, unless it is about the work at hand.
-RULE_RELEVANCE = {"constraint": 0.9, "preference": 0.85}
-TASK_RULE_RELEVANCE = 0.75
-_BINDING = 0.7
-# What is added to the relevance of a type: small enough that types keep their order where it matters.
-_BY_ROLE = {"commit": 0.1, "pending": 0.1, "next": 0.1, "current": 0.1, "said": -0.15}
-# Only said by an agent, and by nobody and nothing confirmed.
+# What the part in the conversation adds to the relevance of a type: small enough that types keep their order.
+_BY_ROLE = {"commit": 0.1, "plan": 0.1, "said": -0.1}
+# What only an agent wrote, and nobody and nothing confirmed.
 UNCONFIRMED = -0.1
-# It names a file, a command, a number or code.
-NAMES_SOMETHING = 0.05
-# It came again.
-REPEATED = 0.05
-# A character of its own first: what may match is found six times as fast.
-_NAMED = lazy(r"[`\d/_.A-Z](?:(?<=`)|(?<=\d)\d|(?<=\w[/_.])\w|(?<=[a-z][A-Z]))")
-_AGAIN = lazy(r"\(\d+ (?:runs|edits)\)|failed \d+ times", needs=(" runs)", " edits)", "failed "))
+# Above 0.8 one sighting is enough for long-term memory, which is for what a person says on purpose.
+MOST_RELEVANCE = 0.8
 RULE_TYPES = frozenset({"constraint", "preference"})
-# Characters, at about four to a token: a request of a page, a statement of a paragraph.
-REQUEST_CHARS = 2_400
+# A longer text keeps its head and its tail: a message of a page, what an agent says on the way of a paragraph.
+REQUEST_CHARS = 4_000
 STATEMENT_CHARS = 900
 TITLE_CHARS = 80
-# More rules in one message are a pasted document.
-MOST_RULES = 12
 # Three quarters of a shortened text are its head, where people state their request.
 HEAD_SHARE = 0.75
 # Made once: a third of the time of a short text goes into making an encoder.
@@ -81,51 +71,40 @@ class Origin(TypedDict):
     """Whether the source names its session; else `session` is made of the first text."""
 
 
-Evidence = Literal["person", "machine", "agent"]
 # The fates of an answer after which the work went on: the conversation was cut off before the next one, or the person
 # stopped the work or wrote meanwhile. Neither is a report on it.
 CUT = "cut"
 INTERRUPTED = "interrupted"
-Role = Literal[
-    "",
-    "request",
-    "answer",
-    "said",
-    "change",
-    "plan",
-    "commit",
-    "tree",
-    "summary",
-    "pending",
-    "current",
-    "next",
-]
+Role = Literal["", "request", "answer", "said", "plan", "commit", "tree", "summary"]
 
 
 class Note(NamedTuple):
-    """A fact worth noting about the record at `at`; `slot` distinguishes the notes of one record."""
+    """Something worth noting about the record at `at`; `slot` distinguishes the notes of one record."""
 
     at: Origin
     content: str
     kind: str
     slot: str
-    by_person: bool = False
+    evidence: Evidence = "agent"
     role: Role = ""
-    """Its part in the conversation: a person's request, the last message of a turn, what was said on the way, the reason
-    of an edit that followed, the list of tasks, a commit, the files under version control, the host's own summary and its parts."""
-    machine: bool = False
-    """Whether a machine showed it: a result, a changed file, a list of tasks."""
-    reply: str = ""
-    """Of a proposal, the words with which a person took it up."""
+    """Its part in the conversation: a person's words, the last message of a turn, what was said on the way, the list of
+    tasks, a commit, the files under version control, the host's own summary."""
+    fact: Fact | None = None
+    """The fields that `content` is made of."""
     confirmed: bool = False
     """Whether a person approved it, in the words of an agent."""
     fate: str = ""
     """Of the last message of a turn after which the work went on: `CUT` or `INTERRUPTED`."""
 
-    @property
-    def evidence(self) -> Evidence:
-        """Return who vouches for it."""
-        return "person" if self.by_person else "machine" if self.machine else "agent"
+
+def fact_note(
+    at: Origin, fact: Fact, kind: str, slot: str, *, evidence: Evidence = "machine", role: Role = ""
+) -> Note:
+    """Return the note of a fact, without secrets: neither its fields nor their joined text shows one."""
+    fields: Any = redacted(fact)
+    while redact(text := fact_text(fields)) != text:
+        fields.popitem()  # the last of those that together look like a secret
+    return Note(at, text, kind, slot, evidence, role, fields)
 
 
 def noting_agent(item: Item) -> str:
@@ -135,25 +114,6 @@ def noting_agent(item: Item) -> str:
     """
     metadata = item["metadata"]
     return metadata["caste"] or ("" if metadata["source"] == SOURCE_MAIN else metadata["source"])
-
-
-def person_notes(at: Origin, parts: list[tuple[str, str]]) -> list[Note]:
-    """Return the notes of a person's message and of its rules, which outlive it; `parts` are kinds and texts."""
-    notes = []
-    for number, (kind, text) in enumerate(parts[: MOST_RULES + 1]):
-        rule = kind in RULE_TYPES
-        slot = f"demand {number}" if rule else "said"
-        notes.append(
-            Note(
-                at,
-                shorten(text, STATEMENT_CHARS if rule else REQUEST_CHARS),
-                kind,
-                slot,
-                by_person=True,
-                role="" if rule else "request",
-            )
-        )
-    return notes
 
 
 def origin(record: Record, session: str) -> Origin:
@@ -209,14 +169,12 @@ def draft(note: Note, *, file: str, phase: int, relevance: float | None = None, 
     if at["part"]:
         pointer["part"] = at["part"]
     metadata: JsonObject = {"phase": phase, "pointer": pointer, "evidence": note.evidence}
-    named = {
-        "role": note.role, "reply": redact(note.reply), "conversation": at["session"] if at.get("named") else "",
+    fields: JsonObject = {
+        "role": note.role, "fact": note.fact, "conversation": at["session"] if at.get("named") else "",
         "title": title, "project": at.get("directory", ""), "confirmed_by": "person" if note.confirmed else "",
-        "fate": note.fate,
+        "fate": note.fate, "timestamp": at["time"],
     }  # fmt: skip
-    metadata |= {name: text for name, text in named.items() if text}
-    if at["time"]:
-        metadata["timestamp"] = at["time"]
+    metadata |= {name: value for name, value in fields.items() if value}
     return Draft(
         content=redact(note.content), type=note.kind,
         relevance_score=relevance_of(note) if relevance is None else relevance,
@@ -226,32 +184,28 @@ def draft(note: Note, *, file: str, phase: int, relevance: float | None = None, 
 
 
 def relevance_of(note: Note) -> float:
-    """Return how much a note matters, 0 to 1, by its type, who vouches for it, its part in the conversation and what it names.
+    """Return how much a note matters, 0 to 1, by its type, who vouches for it, and its part in the conversation.
 
     >>> here = Origin(line=1, part=0, uuid="", time="", session="s", digest="d", caste="")
-    >>> [relevance_of(Note(here, text, "constraint", "demand", by_person=True)) for text in ("Never push to main.", "let's do this as a separate PR")]
-    [0.9, 0.75]
-    >>> [relevance_of(Note(here, "It passes.", "outcome", "x", role=role)) for role in ("answer", "said")]
-    [0.6, 0.45]
+    >>> [relevance_of(Note(here, "It passes.", "outcome", "x", role=role)) for role in ("answer", "commit", "said")]
+    [0.6, 0.7, 0.5]
     """
-    worth = RELEVANCE_OF_TYPE.get(note.kind, 0.5)
-    # Above 0.8 a statement is promoted at once, which is for rules; above 0.7 an architect takes it to bind later work.
-    most = 0.8 if worth > _BINDING else _BINDING
-    if note.by_person and note.kind in RULE_RELEVANCE:
-        from aether.text.classify import is_of_task  # costs a hook, which only reads what is kept, its time
-
-        return TASK_RULE_RELEVANCE if is_of_task(note.content) else RULE_RELEVANCE[note.kind]
-    worth += _BY_ROLE.get(note.role, 0.0)
-    worth += UNCONFIRMED if note.evidence == "agent" else 0.0
-    worth += NAMES_SOMETHING if "`" in note.content or _NAMED.search(note.content) else 0.0
-    worth += REPEATED if _AGAIN.search(note.content) else 0.0
-    return round(min(worth, most), 2)
+    worth = RELEVANCE_OF_TYPE.get(note.kind, 0.5) + _BY_ROLE.get(note.role, 0.0)
+    worth += UNCONFIRMED if note.evidence == "agent" and not note.confirmed else 0.0
+    return round(min(worth, MOST_RELEVANCE), 2)
 
 
 def title_of(text: str) -> str:
-    """Return the start of a first request as the name of its conversation."""
+    """Return the start of a first request as the name of its conversation.
+
+    >>> title_of("修" * 100) == "修" * 80 + "…"
+    True
+    """
     line = " ".join(text.split())
-    return line if len(line) <= TITLE_CHARS else line[: line.rfind(" ", 1, TITLE_CHARS)].rstrip(" ,;:.") + "…"
+    if len(line) <= TITLE_CHARS:
+        return line
+    blank = line.rfind(" ", TITLE_CHARS // 2, TITLE_CHARS)
+    return line[: blank if blank > 0 else TITLE_CHARS].rstrip(" ,;:.") + "…"
 
 
 def shorten(text: str, most: int) -> str:

@@ -19,7 +19,6 @@ from aether.errors import InvalidInput
 from aether.memory.capture.notes import is_unique, title_of
 from aether.memory.items import COPY_PREFIX, HISTORY, PASSAGE_PREFIX, PERSON, Place, passage_place
 from aether.messages.records import Record
-from aether.messages.tool_calls import ASKING_TOOL, answers_in, words_of_refusal
 from aether.redact.redact import redact
 from aether.regular import sha256
 from aether.text.cleaning import clean, without_echoes
@@ -39,7 +38,7 @@ CONVERSATION_CHARS = 4_000_000
 ASKED = "Asked: "
 RELEVANCE = 0.5
 AGENT, HOST = "agent", "host"
-_SPEAKERS = {"user": PERSON, "result": PERSON, "assistant": AGENT, "summary": HOST}
+_SPEAKERS = {"user": PERSON, "answer": PERSON, "refusal": PERSON, "assistant": AGENT, "summary": HOST}
 
 
 class _Piece(NamedTuple):
@@ -87,7 +86,6 @@ class Collector:
         self._title = ""
         self._request = ""
         self._said: list[_Piece] = []
-        self._asked: set[str] = set()
         self._is_read = False
         self._chars = 0
         self._made = 0
@@ -133,9 +131,8 @@ class Collector:
         return sorted((self._entry or {}).get("phases") or of_file)
 
     def _observe(self, record: Record) -> None:
-        if record.kind == "call" and record.tool == ASKING_TOOL:
-            self._asked.add(record.call_id)
-        words = _words(record, answers=record.call_id in self._asked)
+        is_task = record.agent and record.kind == "user"
+        words = "" if is_task or record.kind not in _SPEAKERS else record.text
         text = words and redact(without_echoes(clean(words)).strip())[:MESSAGE_CHARS]
         if not text:
             return
@@ -223,14 +220,6 @@ class Collector:
             "associative_links": [],
         }
         self._ready.append(_Passage(said[-1], self._made, item))
-
-
-def _words(record: Record, *, answers: bool) -> str:
-    """Return what a person, an agent or a host says in `record`: `answers` to an agent's questions are a person's words."""
-    if record.kind == "result":
-        return "\n".join(answers_in(record.text) if answers else ()) or words_of_refusal(record.text)
-    is_task = record.agent and record.kind == "user"
-    return "" if is_task or record.kind not in _SPEAKERS else record.text
 
 
 def _has(entry: Mapping[str, Any], place: Place, number: int) -> bool:

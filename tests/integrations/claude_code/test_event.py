@@ -44,17 +44,17 @@ def test_an_entry_holds_the_payload_under_its_own_names():
     )
 
     assert found == {
-        "event": "Stop", "session": "s", "prompt_id": "p", "transcript": "s.jsonl", "message": "Done.", "stop_hook_active": True,
+        "event": "Stop", "session": "s", "prompt_id": "p", "transcript": "s.jsonl", "message": "Done.", "stop_hook_active": True, "directory": "/p",
     }  # fmt: skip
 
 
 @rows(
     ("payload", "kept"),
     [
-        (event("SessionStart", source="resume"), {"source": "resume"}),
+        (event("SessionStart", source="resume"), {"source": "resume", "directory": "/p"}),
         (event("SessionEnd", reason="clear"), {"reason": "clear"}),
         (event("UserPromptSubmit", prompt="Go."), {"prompt": "Go.", "directory": "/p"}),
-        (event("PreCompact", trigger="auto", custom_instructions=None), {"trigger": "auto"}),
+        (event("PreCompact", trigger="auto", custom_instructions=None), {"trigger": "auto", "directory": "/p"}),
         (event("PostCompact", trigger="manual", compact_summary="All."), {"trigger": "manual", "summary": "All."}),
         (event("SubagentStart", agent_id="a1", agent_type="scout"), {"agent": "a1", "caste": "scout"}),
         (
@@ -319,9 +319,9 @@ def test_the_names_that_the_host_gives_an_event_compile_no_pattern(monkeypatch):
     named = "1fe81785-dead-41c2-8cf9-06e30e1e4d66"
     monkeypatch.setattr(claude_code_event, "redact", lambda text: text and pytest.fail(text))
 
-    entry = entry_of(event("Stop", session_id=named, transcript_path=f"C:\\p\\{named}.jsonl"))
+    entry = entry_of(event("SessionEnd", session_id=named, transcript_path=f"C:\\p\\{named}.jsonl"))
 
-    assert entry == {"event": "Stop", "session": named, "transcript": f"{named}.jsonl"}
+    assert entry == {"event": "SessionEnd", "session": named, "transcript": f"{named}.jsonl"}
 
 
 @rows("field", ["session_id", "agent_id", "agent_type", "prompt_id", "transcript_path"])

@@ -88,6 +88,7 @@ def test_a_home_that_is_not_shared_starts_nothing(tmp_path, started, monkeypatch
     monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
     home = homes.fresh(tmp_path / "app")
     (home.parent / ".git").mkdir()
+    monkeypatch.setattr("aether.git.ask", lambda directory: None)
 
     said(home)
     reported(home, "Stop")

@@ -385,7 +385,6 @@ def test_an_edit_of_swe_agent_is_of_the_file_that_is_open():
         ("created", "check.py"), ("changed", "check.py"), ("changed", "src/port.py"), ("deleted", "check.py"),
         ("created", "/etc/port"), ("changed", "/etc/port"), ("changed", "/etc/port"),
     ]  # fmt: skip
-    assert [change.first for change in changes[1:3]] == ["import port", "PORT = 8080"]
 
 
 @rows(
