@@ -173,7 +173,8 @@ def _proven(fields: JsonObject, given: Handoff, memory: Mapping[str, Any], *, qu
     context = [text for entry in given.get("earlier", []) for text in entry.values()]
     context += [signal["metadata"].get("context", "") for signal in given["signals"]]
     proven = proof.prove(fields, given["items"], statements.explicit_notes(memory), context=context)
-    if reason := proof.rejection(proven):
+    # Items that left meanwhile prove nothing, and that is nobody's fault.
+    if given["items"] and (reason := proof.rejection(proven)):
         raise InvalidInput(reason, fix=proof.HOW_TO_QUOTE)
     return proven
 

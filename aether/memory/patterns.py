@@ -29,7 +29,7 @@ from aether.errors import InvalidInput, NotFound, shown
 from aether.memory.sessions import ended_in, last_heard
 from aether.text.cleaning import without_injected
 from aether.text.similarity import Index, fingerprint, implied_by, index, opposites, supporting
-from aether.text.words import sentences, words
+from aether.text.words import sentences, stem, words
 from aether.types import Change, JsonObject, Link, Patch, Pattern
 
 MakeId = Callable[[str], str]
@@ -54,12 +54,14 @@ _TYPE_OF: Mapping[str, PatternType] = {
     "solution": "success_pattern", "lesson": "success_pattern", "success_pattern": "success_pattern",
     "error": "failure_pattern", "blocker": "failure_pattern", "failure_pattern": "failure_pattern",
 }  # fmt: skip
-# Of other types: the first rule of the original with a word that starts so, else a preference.
-_CUES: dict[PatternType, tuple[str, ...]] = {
-    "failure_pattern": ("error", "fail", "bug"),
-    "success_pattern": ("success", "worked", "achieved"),
-    "constraint": ("must", "should", "constraint", "avoid"),
+# Of other types: the first rule of the original with such a word or stem, else a preference.
+_CUES: dict[PatternType, frozenset[str]] = {
+    "failure_pattern": frozenset({"error", "fail", "failur", "bug"}),
+    "success_pattern": frozenset({"success", "worked", "achiev"}),
+    "constraint": frozenset({"must", "should", "constraint", "avoid"}),
 }
+# What such an entry says is the output of a run: a line of it says nothing alone.
+_RUNS = frozenset({"solution", "error"})
 # A longer entry is data.
 MAX_SENTENCES = 40
 # The first three are of the code of the original, the next four of its schema, the last two are ours.
@@ -127,9 +129,8 @@ def pattern_type(text: str) -> PatternType:
     >>> pattern_type("Two tests failed"), pattern_type("Debug logs go to stderr")
     ('failure_pattern', 'preference')
     """
-    used = [*words(text)]
-    kinds = (kind for kind, cues in _CUES.items() if any(word.startswith(cues) for word in used))
-    return next(kinds, "preference")
+    used = {form for word in words(text) for form in (word, stem(word))}
+    return next((kind for kind, cues in _CUES.items() if used & cues), "preference")
 
 
 def extract_pattern(
@@ -453,9 +454,12 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
     """Yield the statements of the sessions, oldest session first, without injected text."""
     sessions = memory["short_term_memory"]["sessions"]
     by_time = sorted(enumerate(sessions), key=lambda numbered: (last_heard(numbered[1]), numbered[0]))
+    high = memory["pattern_extraction"]["high_relevance"]
     order = 0
     for at, session in by_time:
-        for entry, text, relevance, kind in _texts_of(session):
+        for entry, text, relevance, entry_type in _texts_of(session):
+            # A result makes a pattern only by its relevance.
+            kind = "" if entry_type == "outcome" and relevance > high else entry_type
             own = without_injected(text).strip()
             if kind not in WORK_TYPES and fingerprint(own).weights and not ended_in(session, own):
                 yield Statement(
@@ -473,7 +477,7 @@ def _texts_of(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], s
             content = str(entry.get("content") or "")
             yield entry, content, float(entry.get("relevance_score") or 0.0), kind
             # Each sentence of an entry is evidence too, but the relevance is that of the whole entry.
-            parts = sentences(content)
+            parts = [] if kind in _RUNS else sentences(content)
             yield from ((entry, part, 0.0, kind) for part in parts[:MAX_SENTENCES] if len(parts) > 1)
     for field, name, kind in (("key_decisions", "decision", "decision"), ("rules", "text", "rule")):
         for entry in session.get(field) or []:
@@ -489,7 +493,7 @@ def _order(statement: Statement) -> int:
 
 def _lasting_type(statement: Statement) -> PatternType | None:
     """Return the type of the pattern that a statement makes, None if it makes none: a result is only evidence."""
-    if statement.type == "outcome" and not statement.relevance:
+    if statement.type == "outcome":
         return None
     return _TYPE_OF.get(statement.type) or pattern_type(statement.text)
 

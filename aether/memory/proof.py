@@ -197,6 +197,7 @@ def _decisions(entries: Sequence[JsonObject], sources: _Sources, proven: Proven)
             continue
         text, rationale = kept.pop("text"), redact(entry.get("rationale", ""))
         supersedes = redact(_text(entry.get("supersedes")))
+        supersedes = item_id(supersedes, sources.numbered) or supersedes
         if missing_name(_names(rationale), sources.names):
             rationale = ""
         if supersedes:
@@ -226,7 +227,9 @@ def _checked(field: str, entry: JsonObject, sources: _Sources, proven: Proven) -
         why = NO_QUOTE
     elif name := missing_name(_names(text), sources.names):
         why = f"{name} stands in no item"
-    elif contradicts(text, quote):
+    elif field != "resolved" and contradicts(
+        text, quote
+    ):  # a resolved one may repeat the words of the problem
         why = OPPOSITE
     elif against := opposites(text, [note["content"] for note in sources.notes]):
         why, note = AGAINST_NOTE, sources.notes[against[0]]

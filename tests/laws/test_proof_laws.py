@@ -1,0 +1,79 @@
+"""Laws of proof: nothing is stored that no item bears out, and nobody but a person makes a person's rule."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aether.memory.proof import prove
+from aether.text.quotes import find_quote
+
+WORDS = (
+    "never always push delete the a tests branch файлы 提交 to not main src/a.py 14 fetch_user ignore".split()
+)
+
+
+def texts():
+    """Return a strategy of short texts of few words, so that some of them contain others."""
+    return st.lists(st.sampled_from(WORDS), min_size=1, max_size=8).map(" ".join)
+
+
+@st.composite
+def items(draw):
+    """Return a strategy of items of persons, machines and agents, some of them injected."""
+    return [
+        {
+            "id": f"i{number}",
+            "type": "observation",
+            "content": draw(texts()),
+            "metadata": {
+                "evidence": draw(st.sampled_from(["person", "machine", "agent"])),
+                "pointer": {"line": number},
+                "injected": draw(st.booleans()),
+            },
+        }
+        for number in range(draw(st.integers(0, 5)))
+    ]
+
+
+def statements():
+    """Return a strategy of statements with and without quotes, in the forms that models write."""
+    refs = st.lists(st.sampled_from(["i0", "1", "[2]", "#9", "nobody"]), max_size=2)
+    return st.lists(
+        st.fixed_dictionaries({"text": texts(), "quote": st.just("") | texts(), "items": refs}), max_size=4
+    )
+
+
+@given(items(), statements(), statements(), statements())
+def test_a_stored_quote_stands_in_its_item_with_its_evidence(items, rules, opened, decisions):
+    done = prove({"rules": rules, "open": opened, "key_decisions": decisions}, items)
+
+    by_id = {item["id"]: item for item in items}
+    for field in ("rules", "open", "key_decisions"):
+        for entry in done.fields[field]:
+            [item] = [by_id[name] for name in entry["items"]]
+            assert find_quote(entry["quote"], [item["content"]]) == 0
+            assert entry["evidence"] == item["metadata"]["evidence"]
+            assert not item["metadata"]["injected"]
+    assert all(entry["evidence"] == "person" for entry in done.fields["rules"])
+
+
+@given(items(), statements(), statements())
+def test_each_statement_is_stored_or_dropped_with_a_reason(items, rules, opened):
+    done = prove({"rules": rules, "open": opened}, items)
+
+    stored = len(done.fields["rules"]) + len(done.fields["open"])
+    assert stored + len(done.dropped) == len(rules) + len(opened)
+    assert all(entry["why"] for entry in done.dropped)
+
+
+@given(items(), statements())
+def test_without_items_of_persons_there_is_no_rule(items, rules):
+    others = [item for item in items if item["metadata"]["evidence"] != "person"]
+
+    assert prove({"rules": rules}, others).fields["rules"] == []
+
+
+@given(items(), statements())
+def test_an_invented_name_is_never_stored(items, opened):
+    lies = [{**entry, "text": f"{entry['text']} in ghost/written.py"} for entry in opened]
+
+    assert prove({"open": lies}, items).fields["open"] == []
