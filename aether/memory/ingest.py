@@ -219,10 +219,6 @@ def _notes(
     checked: answers.CheckedAnswer, proven: proof.Proven, memory: Mapping[str, Any], record: JsonObject
 ) -> list[str]:
     notes = [f"{note.where}: {note.message}" for note in checked.findings]
-    notes += [
-        f"{field}: dropped without proof: {number}"
-        for field, number in proof.dropped_counts(proven.dropped).items()
-    ]
     if record not in memory["compression"]["open"]:
         notes.append(f"nothing was prepared: the session covers all items up to phase {record['phase']}")
     return notes
