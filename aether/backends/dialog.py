@@ -142,7 +142,7 @@ def _session(request: Request, most: int, dialog: _Dialog) -> str | None:
         return None if answer.outcome == "too long" else answer.text
     sessions: list[JsonObject] = []
     for nth, handoff in enumerate(handoffs, start=1):
-        # A later part resolves and supersedes what the parts before it say.
+        # A later part resolves and supersedes statements of the parts before it.
         earlier = [*handoff.get("earlier", []), *_stated(sessions)]
         part = session_request({**handoff, "earlier": earlier}, feedback=request.feedback)
         answer = _ask(whole_prompt(part), dialog)
@@ -215,7 +215,7 @@ def _read(found: model_server.Reply, dialog: _Dialog) -> Answer:
 
 # A blank within this share of a cut is preferred to a cut inside a word.
 _LOOK_BACK_SHARE = 0.2
-# The lists of a session that parts add to, and where the text of an entry stands; the last part says the state and what is next.
+# The lists of a session that parts add to, and the text of an entry; the last part says the state and what is next.
 _LISTS = {
     "rules": "text", "key_decisions": "decision", "open": "text", "resolved": "text", "outcomes": "result",
     "high_value_items": "content",

@@ -31,7 +31,7 @@ SUMMARIES = {
 _ASKED = SUMMARIES | {"archive": "archive/summary"}
 # The prompt for each level of a checkpoint.
 CHECKPOINTS = {1: "checkpoints/compact", 2: "checkpoints/moderate", 3: "checkpoints/detailed"}
-# What is worth telling of a stretch of work fits in so many tokens, however long it was.
+# An answer of so many tokens is enough for a stretch of work of any length.
 MOST_ANSWER_TOKENS = 900
 # A longer fact is a log.
 FACT_CHARS = 300

@@ -16,7 +16,7 @@ from aether.memory.sessions import STATEMENT_FIELDS
 from aether.memory.statements import evidence_of, is_noted
 from aether.text.cleaning import without_injected
 from aether.text.identifiers import identifiers
-from aether.text.quotes import missing_name, normalized, stands_in
+from aether.text.quotes import missing_name, normalized, is_quoted
 from aether.types import Counter, Handoff, Item, JsonObject
 
 Why = Literal["protected", "constraint", "decision", "blocker"]
@@ -161,7 +161,7 @@ def _proven_items(session: Mapping[str, Any]) -> set[str]:
 def _survives(entry: Required, texts: list[str], plain: str, proven: set[str]) -> bool:
     if entry.why == "protected":
         return any(entry.content in text for text in texts)
-    return entry.item_id in proven or stands_in(entry.content, plain)
+    return entry.item_id in proven or is_quoted(entry.content, plain)
 
 
 def _names(entries: list[Required]) -> list[str]:

@@ -1,7 +1,7 @@
 """Proof: which statements of an architect's answer the items of its hand-off bear out.
 
-A statement is proven if its quote (or its text, without a quote) stands in an item, and its names, numbers and paths stand in
-the hand-off. Its evidence is that of the words in which the quote stands: a person's, a machine's or an agent's. A rule needs a
+A statement is proven if its quote (or its text, without a quote) is in an item, and its names, numbers and paths be in
+the hand-off. Its evidence is that of the words in which the quote is: a person's, a machine's or an agent's. A rule needs a
 person's words; other rules become proposals. A text that says the opposite of its quote, or of what a person noted, is no
 statement. Injected items prove nothing. `ingest` stores what is proven; which earlier statements end is in `statements`.
 """
@@ -15,7 +15,7 @@ from aether.memory.statements import STATED_FIELDS, evidence_of
 from aether.redact.redact import redact
 from aether.text.cleaning import without_injected
 from aether.text.identifiers import identifiers
-from aether.text.quotes import missing_name, normalized, stands_in
+from aether.text.quotes import missing_name, normalized, is_quoted
 from aether.text.similarity import contradicts, opposites
 from aether.text.words import stems
 from aether.types import Evidence, Item, JsonObject
@@ -29,7 +29,7 @@ BINDING_TYPES = RULE_TYPES | {"decision", "blocker"}
 # "e.g" and "U.S" have the form of names.
 LEAST_NAME_CHARS = 4
 
-NO_QUOTE = "its quote stands in no item: copy a few words of one item exactly"
+NO_QUOTE = "its quote is in no item: copy a few words of one item exactly"
 NO_PERSON = "a rule needs the words of a person, and its quote is not of one"
 OPPOSITE = "it says the opposite of its quote"
 AGAINST_NOTE = "it contradicts what a person noted on purpose"
@@ -77,7 +77,7 @@ class _Words(NamedTuple):
 class _Sources(NamedTuple):
     words: list[_Words]
     names: str
-    """All texts of the hand-off, normalized: names and numbers have to stand in it."""
+    """All texts of the hand-off, normalized: names and numbers have to be in it."""
     numbered: list[str]
     """The ids of the items, in their order in the hand-off."""
     notes: Sequence[Mapping[str, Any]]
@@ -226,7 +226,7 @@ def _checked(field: str, entry: JsonObject, sources: _Sources, proven: Proven) -
     if source is None:
         why = NO_QUOTE
     elif name := missing_name(_names(text), sources.names):
-        why = f"{name} stands in no item"
+        why = f"{name} is in no item"
     elif field != "resolved" and contradicts(
         text, quote
     ):  # a resolved one may repeat the words of the problem
@@ -249,9 +249,9 @@ def _checked(field: str, entry: JsonObject, sources: _Sources, proven: Proven) -
 
 
 def _source(entry: JsonObject, quote: str, sources: _Sources, *, of_person: bool) -> _Words | None:
-    """Return the words in which `quote` stands: of the items that the entry names before others, for a rule a person's first."""
+    """Return the words that contain `quote`: of the items that the entry names before others, for a rule a person's first."""
     refs = {item for ref in entry["items"] if (item := item_id(ref, sources.numbered))}
-    holding = [words for words in sources.words if stands_in(quote, words.text)]
+    holding = [words for words in sources.words if is_quoted(quote, words.text)]
     return min(
         holding,
         key=lambda words: (of_person and words.evidence != "person", words.item not in refs),
@@ -285,13 +285,13 @@ def _names(text: str) -> Iterator[str]:
 
 
 def _is_of_others(text: str, sources: _Sources) -> bool:
-    """Return whether `text` stands word for word in items, but in no person's words."""
-    speakers = {words.evidence for words in sources.words if stands_in(text, words.text)}
+    """Return whether `text` is word for word in items, but in no person's words."""
+    speakers = {words.evidence for words in sources.words if is_quoted(text, words.text)}
     return bool(speakers) and "person" not in speakers
 
 
 def _shares_words(text: str, quote: str) -> bool:
-    """Return whether a rule is about its quote as far as words can tell: in another script they cannot."""
+    """Return whether a rule shares words with its quote; of another script that is unknown, and assumed."""
     if text.isascii() != quote.isascii():
         return True
     return not {*stems(text)}.isdisjoint(stems(quote))

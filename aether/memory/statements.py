@@ -95,7 +95,7 @@ def _end_statement(memory: Mapping[str, Any], id: str, ended: Ended) -> Patch:
 
 
 def _end_entries(memory: Mapping[str, Any], id: str, how: EndState, at: str, by: str) -> Patch:
-    """Return the patch that ends an item or pattern wherever it is: an item may also be kept by a session."""
+    """Return the patch that ends an item or pattern in each of its places: a session may keep an item, too."""
     places: list[tuple[str, Mapping[str, Any]]] = [
         *((f"/working_memory/items/{position}", item) for position, item in enumerate(items_of(memory))),
         *(
@@ -198,7 +198,7 @@ def find_earlier(references: Iterable[str], earlier: Sequence[Earlier]) -> Earli
         among = among or [
             place for place, text in enumerate(texts) if find_quote(text, [reference]) is not None
         ]
-        # Words that stand in several say nothing about which is meant.
+        # Words that be in several say nothing about which is meant.
         among = among if len(among) == 1 else [near.at for near in nearest(reference, texts)]
         if among:
             return earlier[among[0]]

@@ -1,11 +1,11 @@
-"""Quotes: whether words stand in a text, whatever its white space, quotation marks and Unicode form."""
+"""Quotes: whether words be in a text, whatever its white space, quotation marks and Unicode form."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
 
-# A quote of fewer characters stands in almost any text by chance.
+# A quote of fewer characters is in almost any text by chance.
 LEAST_CHARS = 4
 _AROUND = " .,;:!?…\"'"
 # Typographic signs that models replace when they copy.
@@ -25,18 +25,18 @@ def normalized(text: str) -> str:
 
 
 def find_quote(quote: str, texts: Sequence[str]) -> int | None:
-    r"""Return the position of the first of `texts` in which `quote` stands; None if it stands in none or is too short to tell.
+    r"""Return the position of the first of `texts` that contain `quote`; None if it is in none or too short.
 
     A short quote counts only if it is a whole text.
 
     >>> find_quote("never push", ["Hello.", "Never\npush to main."]), find_quote("a", ["a b"]), find_quote("Yes!", ["yes"])
     (1, None, 0)
     """
-    return next((place for place, text in enumerate(texts) if stands_in(quote, normalized(text))), None)
+    return next((place for place, text in enumerate(texts) if is_quoted(quote, normalized(text))), None)
 
 
-def stands_in(quote: str, text: str) -> bool:
-    """Return whether `quote` stands in `text`, which is `normalized` already: many quotes are sought in one text."""
+def is_quoted(quote: str, text: str) -> bool:
+    """Return whether `quote` is in `text`, which is `normalized` already: many quotes are sought in one text."""
     wanted = normalized(quote).strip(_AROUND)
     if len(wanted) < LEAST_CHARS and not (len(wanted) >= 2 and not wanted.isascii()):
         return bool(wanted) and wanted == text.strip(_AROUND)
@@ -44,15 +44,15 @@ def stands_in(quote: str, text: str) -> bool:
 
 
 def missing_name(names: Iterable[str], text: str) -> str:
-    """Return the first of `names` that does not stand in `text`, which is `normalized` already, as a whole; "" if all do.
+    """Return the first of `names` that does not be in `text`, which is `normalized` already, as a whole; "" if all do.
 
     >>> missing_name(["30", "src/a.py"], "wait 300 s, see src/a.py")
     '30'
     """
-    return next((name for name in names if not _stands_whole(normalized(name), text)), "")
+    return next((name for name in names if not _is_whole_in(normalized(name), text)), "")
 
 
-def _stands_whole(name: str, text: str) -> bool:
+def _is_whole_in(name: str, text: str) -> bool:
     start = text.find(name)
     while name and start >= 0:
         before, after = text[start - 1 : start], text[start + len(name) : start + len(name) + 1]

@@ -554,7 +554,9 @@ def program(tmp_path, body):
 
 
 def session_of(given, fields):
-    return json.dumps(answer(given["compression_id"], compressed_at=given["prepared_at"], key_decisions=[]) | fields)
+    return json.dumps(
+        answer(given["compression_id"], compressed_at=given["prepared_at"], key_decisions=[]) | fields
+    )
 
 
 @pytest.fixture

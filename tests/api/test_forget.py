@@ -29,7 +29,9 @@ def add(place, text=TEXT, **metadata):
 
 def compressed(place, **changes):
     aether.prepare_compression_data(1, home=place, manual=True)
-    aether.trigger_phase_boundary_compression(1, {**stage.session(), "key_decisions": [], **changes}, home=place)
+    aether.trigger_phase_boundary_compression(
+        1, {**stage.session(), "key_decisions": [], **changes}, home=place
+    )
 
 
 def documents(place):

@@ -84,7 +84,7 @@ def test_a_part_that_stays_no_session_is_a_failure():
         talk(session_request(fakes.handoff(*NOTES)), "Sorry, what?", answer_tokens=220)
 
 
-def test_later_parts_are_told_what_the_parts_before_say():
+def test_later_parts_get_what_the_parts_before_say():
     first = fakes.session("A.", open=[{"text": "The lamp is broken.", "items": ["1"], "quote": "Note 0"}])
 
     completion, heard = talk(

@@ -43,7 +43,7 @@ def statements():
 
 
 @given(items(), statements(), statements(), statements())
-def test_a_stored_quote_stands_in_its_item_with_its_evidence(items, rules, opened, decisions):
+def test_a_stored_quote_is_in_its_item_with_its_evidence(items, rules, opened, decisions):
     done = prove({"rules": rules, "open": opened, "key_decisions": decisions}, items)
 
     by_id = {item["id"]: item for item in items}

@@ -522,13 +522,13 @@ def test_decisions_and_rules_of_an_evicted_session_hold_on_until_a_person_ends_t
     assert len(names(documents)) == 2
     assert {*said} <= {*standing}
 
-    [gone] = [
+    [argo] = [
         item["id"]
         for session in sessions.sessions_of(documents["memory"])
         for item in session["metadata"]["items"]
         if "Argo" in item["content"]
     ]
-    documents = after(documents, statements.end(documents["memory"], gone, "revoked", at=stamp(later(60))))
+    documents = after(documents, statements.end(documents["memory"], argo, "revoked", at=stamp(later(60))))
     done = after(documents, ingest.promote_and_evict(documents, names(documents)[0], now=NOW, new_id=new_id))
     [kept] = sessions.sessions_of(done["memory"])
     assert [item["content"] for item in kept["metadata"]["items"]] == [

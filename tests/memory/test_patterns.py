@@ -457,12 +457,12 @@ def test_rules_in_force_of_several_sessions_are_evidence_and_ended_ones_are_not(
     rule = {"text": "Never mail a draft", "items": ["i"], "quote": "never mail a draft", "evidence": "person"}
     over = {**rule, "ended": {"how": "revoked", "at": "2026-03-01T00:00:00Z", "by": ""}}
 
-    def told(*rules):
+    def stating(*rules):
         return memory(*(session(f"s{at}", day=at + 1) | {"rules": [one]} for at, one in enumerate(rules)))
 
-    [pattern] = patterns_of(run(told(rule, rule, rule))[0])
+    [pattern] = patterns_of(run(stating(rule, rule, rule))[0])
     assert (pattern["type"], pattern["occurrences"]) == ("constraint", 3)
-    assert patterns_of(run(told(rule, rule, over))[0]) == []
+    assert patterns_of(run(stating(rule, rule, over))[0]) == []
 
 
 def test_a_failure_is_no_evidence_for_a_rule_or_a_success():

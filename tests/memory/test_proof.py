@@ -78,9 +78,9 @@ def test_a_statement_with_its_quote_is_stored_with_the_evidence_of_its_item():
         ("The invoices are sorted.", "sorted 15 invoices", NO_QUOTE),
         ("The invoices are sorted.", "", NO_QUOTE),
         ("The invoices are sorted.", "so", NO_QUOTE),
-        ("15 invoices are sorted.", "sorted 14 invoices", "15 stands in no item"),
-        ("ledger/2025.csv is sorted.", "sorted 14 invoices", "ledger/2025.csv stands in no item"),
-        ("Call sort_ledger first.", "sorted 14 invoices", "sort_ledger stands in no item"),
+        ("15 invoices are sorted.", "sorted 14 invoices", "15 is in no item"),
+        ("ledger/2025.csv is sorted.", "sorted 14 invoices", "ledger/2025.csv is in no item"),
+        ("Call sort_ledger first.", "sorted 14 invoices", "sort_ledger is in no item"),
         ("Do not sort the invoices by date.", "sort the invoices by date", "it says the opposite of its quote"),
     ],
 )  # fmt: skip
