@@ -114,7 +114,7 @@ def ingest(
     done = IngestResult(
         session, True, len(held), gated.carried, gated.left_out, gated.missing_identifiers, gated.score, promoted.created,
         [pair._asdict() for pair in promoted.contradictions], evicted, new_id("receipt", now, 0),
-        _notes(checked, proven, memory, record), dropped=proof.dropped_counts(proven.dropped),
+        _notes(checked, memory, record), dropped=proof.dropped_counts(proven.dropped),
     )  # fmt: skip
     at = clock.stamp(now)
     event = {"event": "memory.compressed", "at": at, "receipt_id": done.receipt_id, "phase": phase}
@@ -215,9 +215,7 @@ def _end_step(end: _Ending, at: str) -> Step:
     return lambda state: statements.end(state["memory"], end.id, end.how, at=at, by=end.by)
 
 
-def _notes(
-    checked: answers.CheckedAnswer, proven: proof.Proven, memory: Mapping[str, Any], record: JsonObject
-) -> list[str]:
+def _notes(checked: answers.CheckedAnswer, memory: Mapping[str, Any], record: JsonObject) -> list[str]:
     notes = [f"{note.where}: {note.message}" for note in checked.findings]
     if record not in memory["compression"]["open"]:
         notes.append(f"nothing was prepared: the session covers all items up to phase {record['phase']}")
@@ -355,6 +353,7 @@ def _evict(documents: Mapping[str, Any], session_id: str, now: datetime) -> Chan
     change = chain_changes(
         documents,
         lambda state: _hand_on(state["memory"], session_id),
+        lambda state: _hand_on_statements(state["memory"], session_id),
         lambda state: sessions.evict_session(state["memory"], session_id, now=now),
     )
     return change._replace(result=change.result[-1])
@@ -375,20 +374,31 @@ def _hand_on(memory: Mapping[str, Any], session_id: str) -> Change:
         if outlasts(item) and not item["metadata"].get("ended_at") and item["content"] not in known
     ]
     heir = min(staying, key=lambda at: sessions.last_instant(every[at]))
-    path = f"/short_term_memory/sessions/{heir}"
-    patch: Patch = [
-        {"op": "add", "path": f"{path}/metadata/items/{nth}", "value": item} for nth, item in enumerate(held)
-    ]
+    path = f"/short_term_memory/sessions/{heir}/metadata/items"
+    patch: Patch = [{"op": "add", "path": f"{path}/{nth}", "value": item} for nth, item in enumerate(held)]
+    return Change({"memory": patch} if patch else {})
+
+
+def _hand_on_statements(memory: Mapping[str, Any], session_id: str) -> Change:
+    """Return the change that gives a person's rules and decisions in force in a session to the oldest one that stays."""
+    every = cast(Sequence[Mapping[str, Any]], sessions.sessions_of(memory))
+    leaving = sessions.find_session(memory, session_id)
+    staying = [place for place, session in enumerate(every) if session is not leaving]
+    if leaving is None or not staying:
+        return Change({})
+    heir = min(staying, key=lambda place: sessions.last_instant(every[place]))
+    patch: Patch = []
     for field in ("rules", "key_decisions"):
         lasting = [
             entry
-            for entry in leaving.get(field, [])
-            if entry.get("evidence") == "person" and not entry.get("ended")
+            for entry in cast(Mapping[str, Any], leaving).get(field) or []
+            if entry.get("evidence") == "person"
+            and not entry.get("ended")
+            and not any(entry in (every[place].get(field) or []) for place in staying)
         ]
         if lasting:
-            there = every[heir].get(field, [])
-            value = [*there, *(entry for entry in lasting if entry not in there)]
-            patch.append({"op": "add", "path": f"{path}/{field}", "value": value})
+            path = f"/short_term_memory/sessions/{heir}/{field}"
+            patch.append({"op": "add", "path": path, "value": [*(every[heir].get(field) or []), *lasting]})
     return Change({"memory": patch} if patch else {})
 
 

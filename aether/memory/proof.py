@@ -15,7 +15,7 @@ from aether.memory.statements import STATED_FIELDS, evidence_of
 from aether.redact.redact import redact
 from aether.text.cleaning import without_injected
 from aether.text.identifiers import identifiers
-from aether.text.quotes import missing_name, normalized, is_quoted
+from aether.text.quotes import is_quoted, missing_name, normalized
 from aether.text.similarity import contradicts, opposites
 from aether.text.words import stems
 from aether.types import Evidence, Item, JsonObject

@@ -34,20 +34,27 @@ def items(draw):
     ]
 
 
-def statements():
-    """Return a strategy of statements with and without quotes, in the forms that models write."""
+@st.composite
+def answers(draw, *fields):
+    """Return a strategy of items and of an answer about them; half of its quotes are words of an item."""
+    found = draw(items())
     refs = st.lists(st.sampled_from(["i0", "1", "[2]", "#9", "nobody"]), max_size=2)
-    return st.lists(
-        st.fixed_dictionaries({"text": texts(), "quote": st.just("") | texts(), "items": refs}), max_size=4
+    quotes = st.just("") | texts() | st.sampled_from([item["content"] for item in found] or [""])
+    entries = st.lists(
+        st.fixed_dictionaries({"text": texts() | quotes.filter(bool), "quote": quotes, "items": refs}),
+        max_size=4,
     )
+    return found, {field: draw(entries) for field in fields}
 
 
-@given(items(), statements(), statements(), statements())
-def test_a_stored_quote_is_in_its_item_with_its_evidence(items, rules, opened, decisions):
-    done = prove({"rules": rules, "open": opened, "key_decisions": decisions}, items)
+@given(answers("rules", "open", "key_decisions"))
+def test_a_stored_quote_is_in_its_item_with_its_evidence(case):
+    items, answer = case
+
+    done = prove(answer, items)
 
     by_id = {item["id"]: item for item in items}
-    for field in ("rules", "open", "key_decisions"):
+    for field in answer:
         for entry in done.fields[field]:
             [item] = [by_id[name] for name in entry["items"]]
             assert find_quote(entry["quote"], [item["content"]]) == 0
@@ -56,24 +63,28 @@ def test_a_stored_quote_is_in_its_item_with_its_evidence(items, rules, opened, d
     assert all(entry["evidence"] == "person" for entry in done.fields["rules"])
 
 
-@given(items(), statements(), statements())
-def test_each_statement_is_stored_or_dropped_with_a_reason(items, rules, opened):
-    done = prove({"rules": rules, "open": opened}, items)
+@given(answers("rules", "open"))
+def test_each_statement_is_stored_or_dropped_with_a_reason(case):
+    items, answer = case
+
+    done = prove(answer, items)
 
     stored = len(done.fields["rules"]) + len(done.fields["open"])
-    assert stored + len(done.dropped) == len(rules) + len(opened)
+    assert stored + len(done.dropped) == sum(map(len, answer.values()))
     assert all(entry["why"] for entry in done.dropped)
 
 
-@given(items(), statements())
-def test_without_items_of_persons_there_is_no_rule(items, rules):
+@given(answers("rules"))
+def test_without_items_of_persons_there_is_no_rule(case):
+    items, answer = case
     others = [item for item in items if item["metadata"]["evidence"] != "person"]
 
-    assert prove({"rules": rules}, others).fields["rules"] == []
+    assert prove(answer, others).fields["rules"] == []
 
 
-@given(items(), statements())
-def test_an_invented_name_is_never_stored(items, opened):
-    lies = [{**entry, "text": f"{entry['text']} in ghost/written.py"} for entry in opened]
+@given(answers("open"))
+def test_an_invented_name_is_never_stored(case):
+    items, answer = case
+    lies = [{**entry, "text": f"{entry['text']} in ghost/written.py"} for entry in answer["open"]]
 
     assert prove({"open": lies}, items).fields["open"] == []

@@ -125,9 +125,12 @@ def test_a_statement_may_be_in_another_language_than_its_quote(text):
     }
 
 
-@rows("quote", ["Always mail the totals", "I sorted 14 invoices"])
-def test_a_rule_of_a_machine_or_an_agent_becomes_a_proposal(quote):
-    done = proven(rules=[said(quote, quote)])
+@rows(
+    ("text", "quote"),
+    [("Always mail the totals", "Always mail the totals"), ("Sort all invoices.", "I sorted 14 invoices")],
+)
+def test_a_rule_of_a_machine_or_an_agent_becomes_a_proposal(text, quote):
+    done = proven(rules=[said(text, quote)])
 
     assert done.fields["rules"] == []
     assert [entry["why"] for entry in done.dropped] == [NO_PERSON]
