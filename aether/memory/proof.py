@@ -28,8 +28,11 @@ RULE_TYPES = frozenset({"constraint", "preference", "rule"})
 BINDING_TYPES = RULE_TYPES | {"decision", "blocker"}
 # "e.g" and "U.S" have the form of names.
 LEAST_NAME_CHARS = 4
+# A statement is a sentence or two.
+MOST_CHARS = 600
 
 NO_QUOTE = "its quote is in no item: copy a few words of one item exactly"
+TOO_LONG = f"it has more than {MOST_CHARS} characters: write one sentence"
 NO_PERSON = "a rule needs the words of a person, and its quote is not of one"
 OPPOSITE = "it says the opposite of its quote"
 AGAINST_NOTE = "it contradicts what a person noted on purpose"
@@ -164,7 +167,12 @@ def _sources(items: Sequence[Item], notes: Sequence[Mapping[str, Any]], context:
         for text, evidence in _words_of(item)
     ]
     # Rendered facts may be shortened: their fields hold all names.
-    shown = [text for item in items for text in (item["content"], *_strings(item["metadata"].get("fact")))]
+    shown = [
+        text
+        for item in items
+        for times in [str(item["metadata"].get("timestamp", ""))]
+        for text in (item["content"], f"{times[:10]} {times[11:16]}", *_strings(item["metadata"].get("fact")))
+    ]
     return _Sources(words, normalized("\n".join([*shown, *context])), [item["id"] for item in items], notes)
 
 
@@ -222,30 +230,39 @@ def _checked(field: str, entry: JsonObject, sources: _Sources, proven: Proven) -
     """Return `entry` as a statement with its proof; None, with the reason added to `proven`, if it has none."""
     text, quote = redact(entry["text"]), redact(entry["quote"] or entry["text"])
     source = _source(entry, quote, sources, of_person=field == "rules")
-    why, note = "", None
-    if source is None:
-        why = NO_QUOTE
-    elif name := missing_name(_names(text), sources.names):
-        why = f"{name} is in no item"
-    elif field != "resolved" and contradicts(
-        text, quote
-    ):  # a resolved one may repeat the words of the problem
-        why = OPPOSITE
-    elif against := opposites(text, [note["content"] for note in sources.notes]):
-        why, note = AGAINST_NOTE, sources.notes[against[0]]
-    elif field == "rules" and (source.evidence != "person" or _is_of_others(text, sources)):
+    why = _fault(field, text, quote, sources) if source else NO_QUOTE
+    against = opposites(text, [note["content"] for note in sources.notes])
+    if source and not why and against:
+        why = AGAINST_NOTE
+    elif (
+        source
+        and not why
+        and field == "rules"
+        and (source.evidence != "person" or _is_of_others(text, sources))
+    ):
         why = NO_PERSON
+    if source and not why:
+        # Where the words of a rule are others than those of its quote, the person's own hold.
+        text = quote if field == "rules" and not _shares_words(text, quote) else text
+        return {"text": text, "items": [source.item], "quote": quote, "evidence": source.evidence}
+    proven.dropped.append({"field": field, "text": text, "why": why})
     proposed = {"text": text, "quote": quote, "items": [source.item] if source else []}
     if why == NO_PERSON:
         proven.proposals.append({"kind": "rule", **proposed, "target": ""})
-    elif note and source and source.evidence == "person":
-        proven.proposals.append({"kind": "supersede", **proposed, "target": note["id"]})
-    if why or source is None:
-        proven.dropped.append({"field": field, "text": text, "why": why})
-        return None
-    if field == "rules" and not _shares_words(text, quote):
-        text = quote
-    return {"text": text, "items": [source.item], "quote": quote, "evidence": source.evidence}
+    elif why == AGAINST_NOTE and source and source.evidence == "person":
+        target = sources.notes[against[0]]["id"]
+        proven.proposals.append({"kind": "supersede", **proposed, "target": target})
+    return None
+
+
+def _fault(field: str, text: str, quote: str, sources: _Sources) -> str:
+    """Return why `text` says what its quote and the hand-off do not; "" if nothing is wrong with it."""
+    if len(text) > MOST_CHARS:
+        return TOO_LONG
+    if name := missing_name(_names(text), sources.names):
+        return f"{name} is in no item"
+    # What is resolved may be named by the words of the problem, the opposite of its end.
+    return OPPOSITE if field != "resolved" and contradicts(text, quote) else ""
 
 
 def _source(entry: JsonObject, quote: str, sources: _Sources, *, of_person: bool) -> _Words | None:

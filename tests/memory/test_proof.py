@@ -1,6 +1,6 @@
 import pytest
 
-from aether.memory.proof import NO_PERSON, NO_QUOTE, prove, read_statements, rejection
+from aether.memory.proof import NO_PERSON, NO_QUOTE, TOO_LONG, prove, read_statements, rejection
 from tests.tables import rows
 
 
@@ -81,6 +81,7 @@ def test_a_statement_with_its_quote_is_stored_with_the_evidence_of_its_item():
         ("15 invoices are sorted.", "sorted 14 invoices", "15 is in no item"),
         ("ledger/2025.csv is sorted.", "sorted 14 invoices", "ledger/2025.csv is in no item"),
         ("Call sort_ledger first.", "sorted 14 invoices", "sort_ledger is in no item"),
+        ("so " * 201 + "the invoices are sorted", "sorted 14 invoices", TOO_LONG),
         ("Do not sort the invoices by date.", "sort the invoices by date", "it says the opposite of its quote"),
     ],
 )  # fmt: skip
