@@ -112,7 +112,7 @@ class Ended(TypedDict):
 
 
 class Statement(TypedDict):
-    """One statement of an architect with its proof: the items that it rests on, and words that stand in one of them."""
+    """One statement of an architect with its proof: the items that it rests on, and words of one of them."""
 
     text: str
     items: list[str]

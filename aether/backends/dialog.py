@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from aether.backends import model_server
 from aether.backends.base import Completion, Request, Settings
-from aether.backends.request import item_line, numbered, session_request, summary_request, whole_prompt
+from aether.backends.request import MOST_ANSWER_TOKENS, item_line, numbered, session_request, summary_request, whole_prompt
 from aether.errors import BackendFailed
 from aether.types import Counter, JsonObject
 
@@ -100,7 +100,8 @@ def converse(request: Request, model: Model, *, settings: Settings, count: Count
         attempt = _session
         size = sum(count(item["content"]) for item in request.data["items"])
         empty = session_request({**request.data, "items": []}, feedback=request.feedback)
-        ratio = max(1.0, request.data["total_tokens"] / max(1, request.target_tokens))
+        target = min(request.target_tokens, MOST_ANSWER_TOKENS)
+        ratio = max(1.0, request.data["total_tokens"] / max(1, target))
         most = min(model.input_tokens - count(whole_prompt(empty)), int(model.answer_tokens * ratio))
     most, spent = max(SMALLEST_PART_TOKENS, most), dialog.spent
     for _ in range(MOST_HALVINGS + 1):
