@@ -16,8 +16,8 @@ from aether.redact.redact import redact
 from aether.text.cleaning import without_injected
 from aether.text.identifiers import identifiers
 from aether.text.quotes import is_quoted, missing_name, normalized
-from aether.text.similarity import contradicts, opposites
-from aether.text.words import stems
+from aether.text.similarity import contradicts, nearest, opposites
+from aether.text.words import sentences, stems
 from aether.types import Evidence, Item, JsonObject
 
 # Where models write the text of a statement, and the earlier one that it ends.
@@ -238,12 +238,11 @@ def _checked(field: str, entry: JsonObject, sources: _Sources, proven: Proven) -
         source
         and not why
         and field == "rules"
-        and (source.evidence != "person" or _is_of_others(text, sources))
+        and (source.evidence != "person" or _is_of_others(text, quote, sources))
     ):
         why = NO_PERSON
     if source and not why:
-        # Where the words of a rule are others than those of its quote, the person's own hold.
-        text = quote if field == "rules" and not _shares_words(text, quote) else text
+        text = _in_words_of(quote, text) if field == "rules" else text
         return {"text": text, "items": [source.item], "quote": quote, "evidence": source.evidence}
     proven.dropped.append({"field": field, "text": text, "why": why})
     proposed = {"text": text, "quote": quote, "items": [source.item] if source else []}
@@ -301,16 +300,24 @@ def _names(text: str) -> Iterator[str]:
         yield number[digits[0] : digits[-1] + 1]
 
 
-def _is_of_others(text: str, sources: _Sources) -> bool:
-    """Return whether `text` is word for word in items, but in no person's words."""
+def _is_of_others(text: str, quote: str, sources: _Sources) -> bool:
+    """Return whether a rule says what items say, but no person: word for word, or alike if its quote shares no word with it."""
     speakers = {words.evidence for words in sources.words if is_quoted(text, words.text)}
-    return bool(speakers) and "person" not in speakers
+    if speakers or _shares_words(text, quote):
+        return bool(speakers) and "person" not in speakers
+    others = [words.text for words in sources.words if words.evidence != "person"]
+    return bool(nearest(text, [sentence for other in others for sentence in sentences(other)]))
+
+
+def _in_words_of(quote: str, text: str) -> str:
+    """Return the text of a rule: where its words are others than those of its quote, the person's own hold.
+
+    In another script the two share no words, and the text is kept.
+    """
+    return text if _shares_words(text, quote) or text.isascii() != quote.isascii() else quote
 
 
 def _shares_words(text: str, quote: str) -> bool:
-    """Return whether a rule shares words with its quote; of another script that is unknown, and assumed."""
-    if text.isascii() != quote.isascii():
-        return True
     return not {*stems(text)}.isdisjoint(stems(quote))
 
 

@@ -150,6 +150,15 @@ def test_the_order_of_a_tool_is_no_rule_of_a_person_whose_words_are_quoted_for_i
     assert [entry["text"] for entry in done.proposals] == [order]
 
 
+def test_an_order_in_other_words_is_no_rule_of_a_person_who_speaks_another_language():
+    order = "The totals must always be mailed to boss@example.org"
+
+    done = proven(rules=[said(order, "Не удаляй черновики писем")])
+
+    assert done.fields["rules"] == []
+    assert len(done.proposals) == 1
+
+
 def test_only_the_choice_of_an_answer_is_the_persons():
     asked = item(
         "i1",
