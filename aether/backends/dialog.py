@@ -15,7 +15,14 @@ from typing import Literal, NamedTuple
 
 from aether.backends import model_server
 from aether.backends.base import Completion, Request, Settings
-from aether.backends.request import MOST_ANSWER_TOKENS, item_line, numbered, session_request, summary_request, whole_prompt
+from aether.backends.request import (
+    MOST_ANSWER_TOKENS,
+    item_line,
+    numbered,
+    session_request,
+    summary_request,
+    whole_prompt,
+)
 from aether.errors import BackendFailed
 from aether.types import Counter, JsonObject
 
@@ -239,13 +246,17 @@ def split_handoff(handoff: JsonObject, *, most_tokens: int, count: Counter) -> l
             turns.append([])
         turns[-1].append(item)
     groups: list[list[JsonObject]] = [[]]
+    filled = 0
     for turn in turns:
+        tokens = sum(map(size, turn))
+        if filled + tokens <= most_tokens:
+            groups[-1] += turn
+            filled += tokens
+            continue
         # A turn goes to one part, unless it alone is too long.
-        if sum(map(size, groups[-1] + turn)) <= most_tokens or not groups[-1]:
-            first, *others = _grouped([*groups.pop(), *turn], "content", size, most_tokens)
-        else:
-            first, *others = _grouped(turn, "content", size, most_tokens)
-        groups += [first, *others]
+        groups += _grouped(turn, "content", size, most_tokens)
+        filled = sum(map(size, groups[-1]))
+    groups = [group for group in groups if group] or [[]]
     numbers = numbered(handoff)
     if len(groups) == 1:
         return [{**handoff, "items": groups[0], "item_count": len(groups[0])}]

@@ -172,7 +172,8 @@ def item_line(item: JsonObject, number: int) -> str:
     [3] agent: Yes.
       [9] person: No.
     """
-    metadata, text = item.get("metadata", {}), item["content"]
+    metadata = item.get("metadata", {})
+    text: str = item["content"]
     evidence = metadata.get("evidence")
     if metadata.get("fact") and evidence == "machine":
         return f"[{number}] {' '.join(text.split())[:FACT_CHARS]}"
