@@ -68,7 +68,7 @@ FUNCTIONS = {
     "stems": lambda text: list(words.stems(text)), "parts": words.parts, "term": words.term,
     "fingerprint": similarity.fingerprint, "similarity": lambda text: similarity.similarity(text, text[1:]),
     "contradicts": lambda text: similarity.contradicts(text, "not " + text),
-    "quote": lambda text: quotes.find_quote(text[1:], [text]), "normalized": quotes.normalized,
+    "quote": lambda text: quotes.find_quote(text[1:], [text]),
     **{name: getattr(classify, name) for name in (
         "states_choice", "without_lead_in", "rule", "statements_by_kind", "asserts", "message_by_kind", "is_account",
         "binding_kind", "kind_of_paragraph", "is_reply", "asks_for_decision", "is_empty_reply",
