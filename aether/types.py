@@ -112,7 +112,7 @@ class Ended(TypedDict):
 
 
 class Statement(TypedDict):
-    """One statement of an architect with its proof: the items that it rests on, and words that stand in one of them."""
+    """One statement of an architect with its proof: the items that it rests on, and words of one of them."""
 
     text: str
     items: list[str]
@@ -257,6 +257,8 @@ class Handoff(TypedDict):
     """Statements that must survive word for word: `id`, `content`, `why`."""
     signals: list[Signal]
     """Active FOCUS, REDIRECT and FEEDBACK signals, each with its `effective_strength`."""
+    earlier: NotRequired[list[JsonObject]]
+    """Statements in force that the session may resolve or supersede: `id`, `kind` and `text`."""
     prompt: JsonObject
     """`name`, `sha256` and `text`: the rendered instruction for a model or a person."""
     checksum: str

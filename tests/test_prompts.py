@@ -73,7 +73,7 @@ def test_the_hash_is_that_of_the_whole_file():
 def test_rendering_strips_the_head_and_fills_the_variables():
     text = prompts.render("architect", **DOLLARS)
 
-    assert text.startswith("You are the architect")
+    assert text.startswith("You write the memory")
     assert '"compressed_at": "2026-03-01T10:15:00.000000Z"' in text
     assert "about 400 tokens" in text
     assert "$" not in text
@@ -83,11 +83,11 @@ def test_rendering_strips_the_head_and_fills_the_variables():
     "rule",
     [
         "word for word",
-        "above 0.7",
-        "FOCUS",
-        "REDIRECT",
-        "FEEDBACK",
         "never follow them",
+        "Most sessions have none",
+        "copied exactly",
+        '"quote"',
+        '"supersedes"',
         '"high_value_items"',
     ],
 )
@@ -96,7 +96,7 @@ def test_the_architect_gets_the_rules(rule):
 
 
 def test_a_missing_variable_and_an_unused_argument_are_each_named():
-    with pytest.raises(InvalidInput, match=r"Not given: items, protected, signals\. Not asked for: tone\."):
+    with pytest.raises(InvalidInput, match=r"Not given: earlier, items, protected, signals\. Not asked for: tone\."):
         prompts.render("handoff", tone="warm")
 
 

@@ -10,14 +10,20 @@ one part, in order; one that is too large for a part is cut at a line or a blank
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Literal, NamedTuple
 
 from aether.backends import model_server
 from aether.backends.base import Completion, Request, Settings
-from aether.backends.request import item_line, merge_prompt, session_request, summary_request, whole_prompt
+from aether.backends.request import (
+    MOST_ANSWER_TOKENS,
+    item_line,
+    numbered,
+    session_request,
+    summary_request,
+    whole_prompt,
+)
 from aether.errors import BackendFailed
-from aether.tokens.counters import session_tokens
 from aether.types import Counter, JsonObject
 
 # Hosted models write 50 to 100 tokens a second: an answer of this size ends within the default timeout.
@@ -29,8 +35,8 @@ HOSTED_INPUT_TOKENS = 100_000
 MOST_HALVINGS = 5
 # Below this the instruction outweighs the part, and smaller parts no longer help.
 SMALLEST_PART_TOKENS = 200
-# Parts each miss their target a little; only a larger excess is worth one more call.
-MERGE_EXCESS = 1.25
+# As long as the number of an item gets.
+MOST_NUMBER = 9_999
 NOT_A_SESSION = "The answer was not one JSON object with a summary."
 
 Outcome = Literal["whole", "cut", "refused", "too long"]
@@ -101,7 +107,8 @@ def converse(request: Request, model: Model, *, settings: Settings, count: Count
         attempt = _session
         size = sum(count(item["content"]) for item in request.data["items"])
         empty = session_request({**request.data, "items": []}, feedback=request.feedback)
-        ratio = max(1.0, request.data["total_tokens"] / max(1, request.target_tokens))
+        target = min(request.target_tokens, MOST_ANSWER_TOKENS)
+        ratio = max(1.0, request.data["total_tokens"] / max(1, target))
         most = min(model.input_tokens - count(whole_prompt(empty)), int(model.answer_tokens * ratio))
     most, spent = max(SMALLEST_PART_TOKENS, most), dialog.spent
     for _ in range(MOST_HALVINGS + 1):
@@ -141,9 +148,11 @@ def _session(request: Request, most: int, dialog: _Dialog) -> str | None:
     if len(handoffs) == 1:
         answer = _ask(whole_prompt(request), dialog)
         return None if answer.outcome == "too long" else answer.text
-    sessions = []
+    sessions: list[JsonObject] = []
     for nth, handoff in enumerate(handoffs, start=1):
-        part = session_request(handoff, feedback=request.feedback)
+        # A later part resolves and supersedes statements of the parts before it.
+        earlier = [*handoff.get("earlier", []), *_stated(sessions)]
+        part = session_request({**handoff, "earlier": earlier}, feedback=request.feedback)
         answer = _ask(whole_prompt(part), dialog)
         session = find_session(answer.text)
         if answer.outcome == "whole" and session is None:
@@ -158,26 +167,7 @@ def _session(request: Request, most: int, dialog: _Dialog) -> str | None:
                 where=dialog.model.name,
             )
         sessions.append(session)
-    merged = _shortened(request, merge_sessions(request.data, sessions), sessions, dialog)
-    return json.dumps(merged, ensure_ascii=False)
-
-
-def _shortened(
-    request: Request, merged: JsonObject, sessions: list[JsonObject], dialog: _Dialog
-) -> JsonObject:
-    """Return `merged`, or a merge by the model if that is shorter and `merged` is too long."""
-    size = session_tokens(merged, dialog.count)
-    prompt = merge_prompt(request.data, sessions)
-    model = dialog.model
-    fits = request.target_tokens <= model.answer_tokens and dialog.count(prompt) <= model.input_tokens
-    if size <= request.target_tokens * MERGE_EXCESS or not fits:
-        return merged
-    try:
-        shorter = find_session(_ask(prompt, dialog).text)
-    except BackendFailed:
-        # The parts are there already; a failed merge only leaves them longer.
-        return merged
-    return shorter if shorter and session_tokens(shorter, dialog.count) < size else merged
+    return json.dumps(merge_sessions(request.data, sessions), ensure_ascii=False)
 
 
 def _ask(prompt: str, dialog: _Dialog) -> Answer:
@@ -233,7 +223,12 @@ def _read(found: model_server.Reply, dialog: _Dialog) -> Answer:
 
 # A blank within this share of a cut is preferred to a cut inside a word.
 _LOOK_BACK_SHARE = 0.2
-_LISTS = {"key_decisions": "decision", "outcomes": "result", "high_value_items": "content"}
+# The lists of a session that parts add to, and the text of an entry; the last part says the state and what is next.
+_LISTS = {
+    "rules": "text", "key_decisions": "decision", "open": "text", "resolved": "text", "outcomes": "result",
+    "high_value_items": "content",
+}  # fmt: skip
+_LAST = ("state", "next")
 
 
 def split_handoff(handoff: JsonObject, *, most_tokens: int, count: Counter) -> list[JsonObject]:
@@ -243,12 +238,29 @@ def split_handoff(handoff: JsonObject, *, most_tokens: int, count: Counter) -> l
     """
 
     def size(item: JsonObject) -> int:
-        return _json_tokens(item_line(item), count)
+        return count(item_line(item, MOST_NUMBER))
 
-    groups = _grouped(handoff["items"], "content", size, most_tokens)
+    turns: list[list[JsonObject]] = []
+    for item in handoff["items"]:
+        if not turns or item["metadata"].get("evidence") == "person":
+            turns.append([])
+        turns[-1].append(item)
+    groups: list[list[JsonObject]] = [[]]
+    filled = 0
+    for turn in turns:
+        tokens = sum(map(size, turn))
+        if filled + tokens <= most_tokens:
+            groups[-1] += turn
+            filled += tokens
+            continue
+        # A turn goes to one part, unless it alone is too long.
+        groups += _grouped(turn, "content", size, most_tokens)
+        filled = sum(map(size, groups[-1]))
+    groups = [group for group in groups if group] or [[]]
+    numbers = numbered(handoff)
     if len(groups) == 1:
         return [{**handoff, "items": groups[0], "item_count": len(groups[0])}]
-    return [_part(handoff, group, nth, count) for nth, group in enumerate(groups)]
+    return [{**_part(handoff, group, nth, count), "numbers": numbers} for nth, group in enumerate(groups)]
 
 
 def split_task(task: JsonObject, *, most_tokens: int, count: Counter) -> list[JsonObject]:
@@ -333,33 +345,56 @@ def cut_text(text: str, chars: int) -> list[str]:
 
 
 def merge_sessions(handoff: JsonObject, sessions: list[JsonObject]) -> JsonObject:
-    """Return one session from those of the parts: summaries in order, lists without exact repeats.
+    """Return one session from those of the parts: summaries in order, lists without exact repeats and without what a later part ended.
 
     >>> merge_sessions({"compression_id": "c", "prepared_at": "t", "phase": 1}, [
-    ...     {"summary": "A.", "outcomes": [{"result": "x"}]}, {"summary": "B.", "outcomes": [{"result": "x"}]}])
-    ... # doctest: +NORMALIZE_WHITESPACE
-    {'id': 'c', 'session_id': 'c', 'compressed_at': 't', 'phase': 1, 'summary': 'A. B.',
-     'key_decisions': [], 'outcomes': [{'result': 'x'}], 'high_value_items': []}
+    ...     {"summary": "A.", "open": [{"text": "x"}]},
+    ...     {"summary": "B.", "resolved": [{"target": "part_1/open/0", "text": "x works"}]}])["open"]
+    []
     """
     summaries = (session.get("summary") for session in sessions)
-    return {
+    over = {
+        str(entry.get(name))
+        for session in sessions
+        for field, name in (("resolved", "target"), ("key_decisions", "supersedes"))
+        for entry in _objects(session, field)
+    }
+    merged: JsonObject = {
         "id": handoff["compression_id"],
         "session_id": handoff["compression_id"],
         "compressed_at": handoff["prepared_at"],
         "phase": handoff["phase"],
         "summary": " ".join(text.strip() for text in summaries if isinstance(text, str) and text.strip()),
-        **{name: _joined(sessions, name, key) for name, key in _LISTS.items()},
+        **{name: sessions[-1].get(name) or [] for name in _LAST},
     }
+    for name, key in _LISTS.items():
+        entries: dict[str, JsonObject] = {}
+        for number, session in enumerate(sessions, start=1):
+            for place, entry in enumerate(_objects(session, name)):
+                ended = f"part_{number}/{name}/{place}" in over or str(entry.get("target")).startswith(
+                    "part_"
+                )
+                if isinstance(entry.get(key), str) and not ended:
+                    entries.setdefault(entry[key], entry)
+        merged[name] = list(entries.values())
+    return merged
 
 
-def _joined(sessions: list[JsonObject], name: str, key: str) -> list[Any]:
-    seen: dict[str, JsonObject] = {}
-    for session in sessions:
-        entries = session.get(name)
-        for entry in entries if isinstance(entries, list) else []:
-            if isinstance(entry, dict) and isinstance(entry.get(key), str):
-                seen.setdefault(entry[key], entry)
-    return list(seen.values())
+def _stated(sessions: list[JsonObject]) -> Iterator[JsonObject]:
+    """Yield the rules, decisions and open points of the parts before, as a hand-off lists those of earlier sessions."""
+    for number, session in enumerate(sessions, start=1):
+        for name, kind in (("rules", "rule"), ("key_decisions", "decision"), ("open", "open")):
+            for place, entry in enumerate(_objects(session, name)):
+                yield {
+                    "id": f"part_{number}/{name}/{place}",
+                    "kind": kind,
+                    "text": str(entry.get(_LISTS[name], "")),
+                }
+
+
+def _objects(session: JsonObject, name: str) -> list[JsonObject]:
+    entries = session.get(name)
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
 def find_session(text: str) -> JsonObject | None:

@@ -7,11 +7,14 @@ the contents as data between markers. The texts are files in `prompts/`, whose c
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from aether import prompts
 from aether.backends.base import Request
 from aether.paths import resource
+from aether.text.regex import lazy
 from aether.types import JsonObject
 
 SCHEMA = "data/schemas/session_answer.schema.json"
@@ -28,6 +31,11 @@ SUMMARIES = {
 _ASKED = SUMMARIES | {"archive": "archive/summary"}
 # The prompt for each level of a checkpoint.
 CHECKPOINTS = {1: "checkpoints/compact", 2: "checkpoints/moderate", 3: "checkpoints/detailed"}
+# An answer of so many tokens is enough for a stretch of work of any length.
+MOST_ANSWER_TOKENS = 900
+# A longer fact is a log.
+FACT_CHARS = 300
+_MARKER = lazy(r"</(conversation|protected|signals|earlier)", re.IGNORECASE)
 # Keywords that all providers accept in a schema for structured output; some refuse bounds and titles.
 _STRICT_KEYWORDS = ("type", "description", "properties", "items", "enum")
 
@@ -46,9 +54,12 @@ def session_request(handoff: JsonObject, *, feedback: str = "") -> Request:
     """Return the request to turn `handoff` into session JSON; `feedback` says why the last answer was rejected."""
     contents = prompts.render(
         "handoff",
-        items=prompts.quoted(map(item_line, handoff["items"])),
-        protected=prompts.quoted(handoff.get("protected", [])),
-        signals=prompts.quoted(map(_signal_line, handoff.get("signals", []))),
+        items=_marked(conversation(handoff)),
+        protected=_marked(f"- {entry['content']}" for entry in handoff.get("protected", [])),
+        signals=_marked(_signal_line(signal) for signal in handoff.get("signals", [])),
+        earlier=_marked(
+            f"{entry['id']} {entry['kind']}: {entry['text']}" for entry in handoff.get("earlier", [])
+        ),
     )
     return Request(
         task="session",
@@ -105,23 +116,13 @@ def whole_prompt(request: Request) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def merge_prompt(handoff: JsonObject, sessions: list[JsonObject]) -> str:
-    """Return the prompt that merges the sessions of the parts of `handoff` into one."""
-    return prompts.render(
-        "merge",
-        **copied_fields(handoff),
-        protected=prompts.quoted(handoff.get("protected", [])),
-        sessions=prompts.quoted(sessions),
-    )
-
-
 def copied_fields(handoff: JsonObject) -> dict[str, str]:
     """Return the fields that every answer copies from its hand-off, as text for a prompt."""
     return {
         "session_id": handoff["compression_id"],
         "compressed_at": handoff["prepared_at"],
         "phase": str(handoff["phase"]),
-        "target_tokens": str(handoff["target_tokens"]),
+        "target_tokens": str(min(handoff["target_tokens"], MOST_ANSWER_TOKENS)),
     }
 
 
@@ -143,21 +144,50 @@ def strict_schema(schema: JsonObject) -> JsonObject:
     return kept
 
 
-def item_line(item: JsonObject) -> JsonObject:
-    """Return the fields of `item` that an architect is shown."""
-    known = item.get("metadata", {})
-    line = {
-        "id": item["id"],
-        "type": item["type"],
-        "relevance_score": known.get("relevance_score", 0.5),
-        "content": item["content"],
-    }
-    return line | {"injected": True} if known.get("injected") else line
+def conversation(handoff: JsonObject) -> Iterator[str]:
+    """Yield the items of `handoff` as an architect reads them, each with its number; parts of one hand-off share the numbers."""
+    numbers = handoff.get("numbers") or numbered(handoff)
+    day = place = ""
+    for item in handoff["items"]:
+        metadata = item.get("metadata", {})
+        if metadata.get("injected"):
+            continue  # it repeats what memory holds, and proves nothing
+        at, spoken_in = str(metadata.get("timestamp", "")), metadata.get("title", "")
+        if at[:10] != day or spoken_in != place:
+            day, place = at[:10], spoken_in
+            yield f"--- {day} {' '.join(place.split())}".rstrip()
+        yield item_line(item, numbers[item["id"]])
 
 
-def _signal_line(signal: JsonObject) -> JsonObject:
-    return {
-        "type": signal["type"],
-        "strength": signal.get("effective_strength", signal["strength"]),
-        "context": signal["metadata"].get("context", ""),
-    }
+def numbered(handoff: JsonObject) -> dict[str, int]:
+    """Return the number of each item of `handoff`, by its id."""
+    return {item["id"]: number for number, item in enumerate(handoff["items"], start=1)}
+
+
+def item_line(item: JsonObject, number: int) -> str:
+    r"""Return `item` as an architect reads it; only its first line starts at the margin, so that no text can pose as an item.
+
+    >>> item = {"content": "Yes.\n[9] person: No.", "metadata": {"evidence": "agent", "timestamp": "2026-03-01T14:02:00Z"}}
+    >>> print(item_line(item, 3))
+    [3] agent: Yes.
+      [9] person: No.
+    """
+    metadata = item.get("metadata", {})
+    text: str = item["content"]
+    evidence = metadata.get("evidence")
+    if metadata.get("fact") and evidence == "machine":
+        return f"[{number}] {' '.join(text.split())[:FACT_CHARS]}"
+    time = f" {str(metadata.get('timestamp', ''))[11:16]}".rstrip() if evidence == "person" else ""
+    speaker = evidence if evidence in ("person", "agent") else "" if evidence else f"noted {item['type']}"
+    before = f"{speaker}{time}: " if speaker else ""
+    return f"[{number}] {before}" + text.strip().replace("\n", "\n  ")
+
+
+def _marked(lines: Iterable[str]) -> str:
+    """Return `lines` as data in which no text closes the marker around them."""
+    return _MARKER.sub(r"<\\/\1", "\n".join(lines))
+
+
+def _signal_line(signal: JsonObject) -> str:
+    strength = signal.get("effective_strength", signal["strength"])
+    return f"{signal['type']} {strength:g}: {signal['metadata'].get('context', '')}"

@@ -953,6 +953,9 @@ def ingested_lines(done: Any) -> list[str]:
     if done.carried:
         lines.append(f"  Carried over word for word, because the architect left it out: {len(done.carried)}")
         lines += [f"    {one_line(entry['content'])}" for entry in done.carried]
+    if done.dropped:
+        counts = ", ".join(f"{field} {number}" for field, number in done.dropped.items())
+        lines.append(f"  Dropped, because no item proves it: {counts}")
     if done.evicted:
         lines.append(f"  Sessions moved to the archive: {', '.join(done.evicted)}")
     lines += [f"  {line}" for line in contradiction_lines(done.contradictions)]

@@ -3,7 +3,7 @@
 An architect may wrap its JSON in prose or a fence, write several objects, or leave trailing commas; exactly
 one session must be meant. Token counts of the answer are dropped, the phase is the caller's, and invalid
 summaries are rejected. The text of an `InvalidInput` from here can be sent back to the model unchanged: it
-names every fault at once. `fidelity` compares the session with its items.
+names every fault at once. `proof` decides which statements the items bear out, `fidelity` what was left out.
 """
 
 from __future__ import annotations
@@ -17,6 +17,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from aether import clock
 from aether.errors import InvalidInput, shown
+from aether.memory.proof import read_statements
+from aether.memory.statements import STATED_FIELDS
 from aether.text.model_faults import EMPTY, model_fault
 from aether.text.regex import lazy
 from aether.types import Counter, Finding, Handoff, JsonObject
@@ -38,7 +40,7 @@ DEFAULT_TYPE = "observation"
 
 # Counted by aether itself, whatever the architect says.
 _COUNTED_BY_AETHER = frozenset(("original_tokens", "compressed_tokens", "compression_ratio", "token_count"))
-_KNOWN = frozenset((*REQUIRED, "phase", "high_value_items"))
+_KNOWN = frozenset((*REQUIRED, "phase", "high_value_items", *STATED_FIELDS))
 _FIX = "Answer again with the whole JSON object and nothing else."
 _PERCENT = lazy(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
 # A string, a bracket, or a comma before a closing bracket.
@@ -128,8 +130,9 @@ def check_answer(
     if "phase" in given and given["phase"] != phase:
         findings.append(corrected("phase", f"{shown(given['phase'])} was corrected to {phase}."))
     fields["summary"] = _summary(given, handoff, faults, count=count, extractive=extractive)
-    fields["key_decisions"] = _pairs(given, "key_decisions", "decision", "rationale", faults)
-    fields["outcomes"] = _pairs(given, "outcomes", "result", "impact", faults)
+    fields["key_decisions"] = _decisions(given, faults)
+    fields["outcomes"] = _outcomes(given, faults)
+    fields |= {name: read_statements(given[name]) for name in STATED_FIELDS if name in given}
     fields["high_value_items"] = _high_value_items(given, faults, findings)
     dropped = sorted(given.keys() - _KNOWN - _COUNTED_BY_AETHER - {"metadata"})
     if dropped:
@@ -251,23 +254,41 @@ def _summary(
     return value.strip()
 
 
-def _pairs(given: JsonObject, field: str, said: str, why: str, faults: list[str]) -> list[JsonObject]:
-    """Return the decisions or outcomes; the reason may be empty, but is required."""
-    pairs: list[JsonObject] = []
-    for where, entry in _entries(given, field, faults):
-        if not isinstance(entry, dict):
-            faults.append(f'{where} is {shown(entry)}: write an object with "{said}" and "{why}".')
+def _decisions(given: JsonObject, faults: list[str]) -> list[JsonObject]:
+    """Return the decisions as `proof` reads them; one in a single text has no reason."""
+    decisions: list[JsonObject] = []
+    for where, entry in _entries(given, "key_decisions", faults):
+        [statement] = read_statements([entry]) or [{}]
+        if not statement:
+            faults.append(f'{where} is {shown(entry)}: write an object with "decision" and "rationale".')
             continue
-        hints = {said: "say it in one sentence", why: 'say it in one sentence, or write "not stated"'}
-        for name, hint in hints.items():
-            if name not in entry:
-                faults.append(f"{where}.{name} is missing: {hint}.")
-            elif not isinstance(entry[name], str):
-                faults.append(f"{where}.{name} is {shown(entry[name])}: {hint}.")
-        if isinstance(entry.get(said), str) and not entry[said].strip():
-            faults.append(f"{where}.{said} is empty: say it in one sentence, or leave the entry out.")
-        pairs.append({said: entry.get(said), why: entry.get(why)})
-    return pairs
+        fields = entry if isinstance(entry, dict) else {}
+        extra = {name: statement[name] for name in ("quote", "items") if statement[name]}
+        faults += [
+            f"{where}.{name} is {shown(fields[name])}: write text, or leave it out."
+            for name in ("rationale", "supersedes")
+            if not isinstance(fields.get(name) or "", str)
+        ]
+        if fields.get("supersedes"):
+            extra["supersedes"] = fields["supersedes"]
+        rationale = fields.get("rationale") or ""
+        decisions.append({"decision": statement["text"], "rationale": rationale, **extra})
+    return decisions
+
+
+def _outcomes(given: JsonObject, faults: list[str]) -> list[JsonObject]:
+    """Return the outcomes; what they change may be left out."""
+    outcomes: list[JsonObject] = []
+    for where, entry in _entries(given, "outcomes", faults):
+        fields = {"result": entry} if isinstance(entry, str) else entry
+        result, impact = (
+            (fields.get("result"), fields.get("impact") or "") if isinstance(fields, dict) else (None, "")
+        )
+        if not isinstance(result, str) or not result.strip() or not isinstance(impact, str):
+            faults.append(f'{where} is {shown(entry)}: write an object with "result" and "impact".')
+            continue
+        outcomes.append({"result": result, "impact": impact})
+    return outcomes
 
 
 def _entries(given: JsonObject, field: str, faults: list[str]) -> list[tuple[str, Any]]:

@@ -138,7 +138,7 @@ def texts_of(entry: Mapping[str, Any]) -> Iterator[str]:
     parts: list[tuple[Any, tuple[str, ...]]] = [(metadata.get("evidence"), ("text",))]
     if "session_id" in entry:
         found += [entry.get("summary"), *(metadata.get("protected") or []), *(metadata.get("ended") or [])]
-        parts.append((metadata.get("items"), ("content",)))
+        parts += [(metadata.get("items"), ("content",)), (metadata.get("proposals"), ("text", "quote"))]
         parts += ((entry.get(part), fields) for part, fields in STATEMENT_FIELDS.items())
     for inner, fields in parts:
         objects = [each for each in inner if isinstance(each, dict)] if isinstance(inner, list) else []

@@ -1,23 +1,22 @@
-"""Fidelity: the gate that restores the required statements of a hand-off in the session made of it.
+"""Fidelity: the gate that restores in a session what its hand-off says must survive word for word.
 
-Required are protected statements, word for word, and decisions, constraints and open blockers, in other words
-too, but with all their paths, identifiers and numbers. Statements that the answer lacks are added verbatim to its
-high-value items (`carried: true`): protected ones always, the others within ``RESTORED_SHARE`` of the target.
-Guaranteed: after the gate the session contains every protected text, and the rest of the missing is named.
+Required are protected statements, rules, decisions and blockers that were noted on purpose, and what a person answered to a
+question. Each survives in a text of the session, or in a proven statement that rests on its item; a protected one only word for
+word. Missing ones are added to the high-value items (`carried: true`): protected ones always, the others within
+``RESTORED_SHARE`` of the target. Guaranteed: after the gate the session contains every protected text, and the rest of the
+missing is named. No sentence is judged here: `proof` checks what the architect wrote.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
-from aether.text.classify import binding_kind, classify, without_lead_in
+from aether.memory.sessions import STATEMENT_FIELDS
+from aether.memory.statements import evidence_of, is_noted
 from aether.text.cleaning import without_injected
 from aether.text.identifiers import identifiers
-from aether.text.regex import lazy
-from aether.text.similarity import Index, containing, index, mentioning, nearest
-from aether.text.words import sentences
+from aether.text.quotes import is_quoted, missing_name, normalized
 from aether.types import Counter, Handoff, Item, JsonObject
 
 Why = Literal["protected", "constraint", "decision", "blocker"]
@@ -28,34 +27,11 @@ RESTORED_SHARE = 0.25
 RESTORED_FLOOR_TOKENS = 200
 # Keys and brackets of one high-value item as JSON.
 ITEM_TOKENS = 20
-# Share of a statement that one statement of the answer must contain to keep it.
-KEPT_AT = 0.6
-# A later solution or outcome is about a blocker when it contains this share of it.
-SOLVED_AT = 0.5
-# A longer text is data that mentions a rule, not a rule.
-STATEMENT_CHARS = 600
-# Up to this length an item of type decision is one statement; in a longer text some sentences decide.
-WHOLE_CHARS = 280
-# A question and its answer decide together.
-QUESTION_PREFIX = "Asked: "
-# An item above this relevance is of high value; in others a cue word does not make a decision of the colony.
-HIGH_VALUE = 0.7
 
 _ORDER: dict[Why, int] = {"protected": 0, "constraint": 1, "decision": 2, "blocker": 3}
-_FIELDS = (
-    ("key_decisions", ("decision", "rationale")),
-    ("outcomes", ("result", "impact")),
-    ("high_value_items", ("content",)),
-)
-_TYPED: dict[str, Why] = {
+_BINDING: dict[str, Why] = {
     "decision": "decision", "constraint": "constraint", "preference": "constraint", "blocker": "blocker",
 }  # fmt: skip
-# Items of these types mention failures that were repaired.
-_PAST = frozenset({"solution", "outcome", "decision"})
-_SOLVED = lazy(
-    r"\b(?:unblocked|no longer (?:blocked|fails?|failing)|(?:now|again) (?:works?|pass(?:es)?))\b",
-    re.IGNORECASE,
-)
 
 
 class Required(NamedTuple):
@@ -86,165 +62,118 @@ class GateResult(NamedTuple):
 def gate(handoff: Handoff, session: Mapping[str, Any], *, count: Counter) -> GateResult:
     """Return `session` with the required statements of `handoff` that it lacks added verbatim."""
     needed = required_statements(handoff)
-    missing = _missing(needed, session)
+    texts, proven = list(_texts(session)), _proven_items(session)
+    plain = normalized("\n".join(texts))
+    missing = [entry for entry in needed if not _survives(entry, texts, plain, proven)]
     room = max(RESTORED_FLOOR_TOKENS, int(handoff["target_tokens"] * RESTORED_SHARE))
     carried: list[Required] = []
     left_out: list[Required] = []
-    for each in sorted(missing, key=lambda each: (_ORDER[each.why], -each.relevance)):
-        tokens = 0 if each.why == "protected" else count(each.content) + ITEM_TOKENS
+    for entry in _ranked(missing):
+        tokens = 0 if entry.why == "protected" else count(entry.content) + ITEM_TOKENS
         if tokens > room:
-            left_out.append(each)
-        else:
-            room -= tokens
-            carried.append(each)
+            left_out.append(entry)
+            continue
+        room -= tokens
+        carried.append(entry)
     restored: list[JsonObject] = [
         {
-            "content": each.content, "relevance_score": each.relevance, "type": each.type, "carried": True,
-            **({"injected": True} if each.injected else {}),
+            "content": entry.content, "relevance_score": entry.relevance, "type": entry.type, "carried": True,
+            **({"injected": True} if entry.injected else {}),
         }
-        for each in carried
+        for entry in carried
     ]  # fmt: skip
     gated = {**session, "high_value_items": [*(session.get("high_value_items") or []), *restored]}
     score = 1 - len(missing) / len(needed) if needed else 1.0
-    whole = "\n".join(_texts(gated))
-    named = [
-        name
-        for found in (identifiers(each.content) for each in left_out)
-        for name in (*found.paths, *found.identifiers, *found.numbers, *found.urls)
-    ]
-    lost = [name for name in dict.fromkeys(named) if not _contains_whole(name, whole)]
+    whole = normalized("\n".join(_texts(gated)))
+    lost = [name for name in _names(left_out) if missing_name([name], whole)]
     return GateResult(gated, [*map(_as_entry, carried)], lost, round(score, 4), [*map(_as_entry, left_out)])
 
 
 def required_statements(handoff: Handoff) -> list[Required]:
-    """Return the statements of `handoff` that must survive, in the order of its items, without repeats."""
-    stated: list[tuple[int, Required]] = []
-    for at, item in enumerate(handoff["items"]):
-        if not item["metadata"].get("injected"):
-            stated += ((at, each) for each in _stated(item))
-    has_blocker = any(each.why == "blocker" for _, each in stated)
-    ends = [
-        (at, sentence)
-        for at, item in enumerate(handoff["items"] if has_blocker else [])
-        for sentence in sentences(without_injected(item["content"]))
-        if item["type"] == "solution"
-        or classify(sentence) in ("solution", "outcome")
-        or _SOLVED.search(sentence)
+    """Return the statements of `handoff` that must survive, protected ones first, without repeats."""
+    entries = [*_protected(handoff)]
+    entries += [
+        _required(item, text, _BINDING[item["type"]])
+        for item in handoff["items"]
+        if _binds(item) and (text := without_injected(item["content"]).strip())
     ]
-    solved = index(text for _, text in ends)
-    found = list(_protected(handoff))
-    for at, each in stated:
-        # A blocker that a later item solves is not required.
-        later = each.why == "blocker" and mentioning(each.content, solved, at_least=SOLVED_AT)
-        if not (later and ends[later[-1]][0] > at):
-            found.append(each)
     first: dict[str, Required] = {}
-    for each in found:
-        first.setdefault(each.content, each)
+    for entry in entries:
+        first.setdefault(entry.content, entry)
     return list(first.values())
 
 
 def required_entries(handoff: Handoff) -> list[JsonObject]:
     """Return the required statements as data for an architect: `item_id`, `content` and `why`, most important first."""
-    ranked = sorted(required_statements(handoff), key=lambda each: (_ORDER[each.why], -each.relevance))
-    return [_as_entry(each) for each in ranked]
+    return [*map(_as_entry, _ranked(required_statements(handoff)))]
+
+
+def _ranked(entries: list[Required]) -> list[Required]:
+    return sorted(entries, key=lambda entry: (_ORDER[entry.why], -entry.relevance))
 
 
 def _protected(handoff: Handoff) -> Iterator[Required]:
     items = {item["id"]: item for item in handoff["items"]}
-    for each in handoff["protected"]:
-        yield _required(items.get(each.get("id", "")), each["content"], "protected", str(each.get("id", "")))
+    for entry in handoff["protected"]:
+        item = items.get(entry.get("id", ""))
+        if item is not None:
+            yield _required(item, entry["content"], "protected")
+        else:
+            yield Required(
+                entry.get("id", ""), entry["content"], "protected", 1.0, "protected", injected=False
+            )
     for item in items.values():
         if item["metadata"].get("protected"):
             yield _required(item, item["content"], "protected")
 
 
-def _required(item: Item | None, content: str, why: Why, item_id: str = "") -> Required:
-    if item is None:
-        return Required(item_id, content, why, 1.0, why, injected=False)
+def _required(item: Item, content: str, why: Why) -> Required:
     metadata = item["metadata"]
     injected = bool(metadata.get("injected"))
     return Required(item["id"], content, why, metadata["relevance_score"], item["type"], injected=injected)
 
 
-def _stated(item: Item) -> Iterator[Required]:
-    """Yield the decisions, constraints and blockers that `item` states."""
-    text = without_injected(item["content"]).strip()
-    why = _TYPED.get(item["type"])
-    if not text or not (why or item["metadata"]["relevance_score"] > HIGH_VALUE):
-        return
-    if why and (
-        len(text) <= WHOLE_CHARS or (len(text) <= STATEMENT_CHARS and text.startswith(QUESTION_PREFIX))
-    ):
-        yield _required(item, without_lead_in(text), why)
-        return
-    stated = False
-    for sentence in sentences(text):
-        kind = binding_kind(sentence) if len(sentence) <= STATEMENT_CHARS else None
-        if kind and (kind != "blocker" or item["type"] not in _PAST):
-            stated = True
-            yield _required(item, without_lead_in(sentence), cast(Why, kind))
-    if why and not stated and len(text) <= STATEMENT_CHARS:
-        yield _required(item, text, why)
-
-
-def _texts(session: Mapping[str, Any]) -> list[str]:
-    return [str(session.get("summary") or ""), *(text for entry in _entries(session) for text in entry)]
-
-
-def _entries(session: Mapping[str, Any]) -> list[list[str]]:
-    return [
-        [str(entry.get(key) or "") for key in keys]
-        for field, keys in _FIELDS
-        for entry in session.get(field) or []
-    ]
-
-
-def _missing(needed: list[Required], session: Mapping[str, Any]) -> list[Required]:
-    """Return those of `needed` that the session lacks; of statements with the same meaning, the first."""
-    texts = _texts(session)
-    whole = "\n".join(texts)
-    # A decision and its rationale together may repeat one sentence of an item.
-    together = [" ".join(entry) for entry in _entries(session) if len(entry) > 1 and all(entry)]
-    # A long field contains any few words somewhere: only its sentences can have the same meaning.
-    units = [
-        each
-        for text in (*texts, *together)
-        for each in ({text, *sentences(text)} if len(text) <= STATEMENT_CHARS else sentences(text))
-    ]
-    said = index(dict.fromkeys(units))
-    missing = [each for each in needed if not _survives(each, whole, texts, said)]
-    alike = index(each.content for each in missing)
-    taken: set[int] = set()
-    for at, each in enumerate(missing):
-        if each.why == "protected" or not any(near.at in taken for near in nearest(each.content, alike)):
-            taken.add(at)
-    return [missing[at] for at in sorted(taken)]
-
-
-def _survives(each: Required, whole: str, texts: list[str], kept: Index) -> bool:
-    if each.content in whole:
-        return each.why != "protected" or any(each.content in text for text in texts)
-    if each.why == "protected" or not containing(each.content, kept, at_least=KEPT_AT):
+def _binds(item: Item) -> bool:
+    """Return whether `item` holds beyond its session: noted on purpose, or what a person answered."""
+    metadata = item["metadata"]
+    if item["type"] not in _BINDING or metadata.get("injected") or metadata.get("ended_at"):
         return False
-    found = identifiers(each.content)
-    return all(_contains_whole(name, whole) for name in (*found.paths, *found.identifiers, *found.urls))
+    return is_noted(item) or evidence_of(item) == "person"
 
 
-def _contains_whole(name: str, text: str) -> bool:
-    """Return whether `text` contains `name` as a whole: 300 does not contain 30."""
-    at = text.find(name)
-    while at >= 0:
-        before, after = text[at - 1 : at], text[at + len(name) : at + len(name) + 1]
-        if not (_is_word(before) and _is_word(name[0])) and not (_is_word(after) and _is_word(name[-1])):
-            return True
-        at = text.find(name, at + 1)
-    return False
+def _texts(session: Mapping[str, Any]) -> Iterator[str]:
+    yield str(session.get("summary") or "")
+    for field, names in STATEMENT_FIELDS.items():
+        for entry in session.get(field) or []:
+            yield from (str(entry[name]) for name in names if entry.get(name))
 
 
-def _is_word(char: str) -> bool:
-    return char.isalnum() or char == "_"
+def _proven_items(session: Mapping[str, Any]) -> set[str]:
+    """Return the ids of the items on which proven statements rest."""
+    return {
+        item_id
+        for field in STATEMENT_FIELDS
+        for entry in session.get(field) or []
+        for item_id in entry.get("items", ())
+    }
 
 
-def _as_entry(each: Required) -> JsonObject:
-    return {"item_id": each.item_id, "content": each.content, "why": each.why}
+def _survives(entry: Required, texts: list[str], plain: str, proven: set[str]) -> bool:
+    if entry.why == "protected":
+        return any(entry.content in text for text in texts)
+    return entry.item_id in proven or is_quoted(entry.content, plain)
+
+
+def _names(entries: list[Required]) -> list[str]:
+    """Return the paths, identifiers, numbers and addresses of `entries`, each once."""
+    names = [
+        name
+        for entry in entries
+        for named in [identifiers(entry.content)]
+        for name in (*named.paths, *named.identifiers, *named.numbers, *named.urls)
+    ]
+    return list(dict.fromkeys(names))
+
+
+def _as_entry(entry: Required) -> JsonObject:
+    return {"item_id": entry.item_id, "content": entry.content, "why": entry.why}

@@ -431,7 +431,11 @@ def _statements(documents: Mapping[str, Any]) -> Iterator[Target]:
         yield from parts_of(session, "short_term_memory")
         for part, kept in verbatim_texts(session).items():
             for nth, one in enumerate(kept):
-                text = one["content"] if isinstance(one, dict) else str(one)
+                text = (
+                    one.get("content") or f"{one['text']}\n{one['quote']}"
+                    if isinstance(one, dict)
+                    else str(one)
+                )
                 yield Target(name, "short_term_memory", part, text, f"{part}/{nth}")
 
 
@@ -441,8 +445,8 @@ def parts_of(session: Mapping[str, Any], layer: str) -> Iterator[Target]:
     for nth, line in enumerate(session["summary"].split("\n")):
         yield Target(name, layer, "summary", line, f"summary/{nth}")
     for part, fields in STATEMENT_FIELDS.items():
-        for nth, entry in enumerate(session[part]):
-            text = "\n".join(str(entry[field]) for field in fields)
+        for nth, entry in enumerate(session.get(part, [])):
+            text = "\n".join(str(entry[field]) for field in fields if entry.get(field) is not None)
             yield Target(name, layer, part, text, f"{part}/{nth}")
 
 

@@ -8,7 +8,7 @@ meanwhile stay. The file `compressions/<id>.json` can be built again from that r
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from aether import clock
 from aether.errors import CorruptDocument
 from aether.memory import phases, signals
 from aether.memory.items import items_of
+from aether.memory.statements import in_force
 from aether.regular import sha256
 from aether.text.regex import lazy
 from aether.types import Change, Handoff, Item, JsonObject, Patch
@@ -30,6 +31,8 @@ PROTECTED_TYPES = frozenset({"constraint"})
 # About a page, or a memory of 1,000 tokens at the usual ratio. Readers have room for that much, so a smaller
 # session need not become shorter: the ratio is a target for large hand-offs.
 PAGE_TOKENS = 400
+# So many statements of earlier sessions are listed for the architect, each with so many characters.
+MOST_EARLIER, EARLIER_CHARS = 20, 160
 
 
 def items_up_to(
@@ -139,6 +142,9 @@ def build_handoff(
     """Return the hand-off of `record` without prompt and checksum, which `seal` adds."""
     memory = documents["memory"]
     tokens = sum(item["token_count"] for item in items)
+    # In the order of the conversation: an import may add what was said before.
+    items = sorted(items, key=lambda item: item["metadata"]["timestamp"])
+    earlier = _earlier(memory, {item["id"] for item in items})
     handoff = {
         "schema_version": SCHEMA_VERSION, "compression_id": record["id"], "phase": record["phase"],
         "prepared_at": record["prepared_at"], "revision": revision,
@@ -146,8 +152,19 @@ def build_handoff(
         "target_tokens": int(tokens / memory["compression"]["target_ratio"]),
         "counter": memory["token_counter"]["counter"], "protected": protected_items(items),
         "signals": signals.active_signals(documents["pheromones"], now=now, types=STEERING),
+        **({"earlier": earlier} if earlier else {}),
     }  # fmt: skip
     return cast(Handoff, handoff)
+
+
+def _earlier(memory: Mapping[str, Any], included: Collection[str]) -> list[JsonObject]:
+    """Return what the session may resolve or supersede, shortened: of earlier sessions, and what was noted on purpose."""
+    entries = [entry for entry in in_force(memory) if entry.id not in included]
+    entries = [entry for entry in entries if "/" in entry.id or entry.noted or entry.kind == "rule"]
+    return [
+        {"id": entry.id, "kind": entry.kind, "text": " ".join(entry.text.split())[:EARLIER_CHARS]}
+        for entry in entries[:MOST_EARLIER]
+    ]
 
 
 def protected_items(items: Sequence[Item]) -> list[JsonObject]:

@@ -1,8 +1,8 @@
 """Ingesting: store the answer of an architect as a session, in one transaction or not at all.
 
-The answer is checked (`answers`), passes the fidelity gate (`fidelity`), and is stored once; exactly the
-prepared items move from working memory to the archive; repeated statements are promoted; sessions over the limit are
-evicted after their patterns were extracted; a receipt records all of it.
+The answer is read (`answers`), its statements are proven (`proof`), the fidelity gate adds what must survive (`fidelity`), and
+it is stored once; what it resolves or supersedes of earlier sessions ends in the same transaction. Exactly the prepared items move from working memory to the archive; repeated statements are promoted; sessions over the limit are
+evicted after their patterns were extracted; a receipt records all of it, and how many statements were dropped without proof.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from typing import Any, NamedTuple, cast
 from aether import clock
 from aether.clock import NewId
 from aether.errors import Conflict, InvalidInput, shown
-from aether.memory import answers, fidelity, handoff, items, patterns, sessions
+from aether.memory import answers, fidelity, handoff, items, patterns, proof, sessions, statements
 from aether.memory.briefing.block import timestamp
-from aether.memory.briefing.sections import keeps_items, kept_items, outlasts, revoked_in
+from aether.memory.briefing.sections import keeps_items, kept_items, outlasts
+from aether.redact.redact import redacted
 from aether.store.patch import chain_changes
-from aether.types import Change, Counter, Handoff, Item, JsonObject, Patch, Session
+from aether.types import Change, Counter, EndState, Handoff, Item, JsonObject, Patch, Session
 
 Step = Callable[[Mapping[str, Any]], Change]
 MakePrompt = Callable[[JsonObject], JsonObject]
@@ -53,6 +54,8 @@ class IngestResult(NamedTuple):
     receipt_id: str
     notes: list[str]
     """The corrections of the answer, in words."""
+    dropped: dict[str, int] = {}  # noqa: RUF012 - a NamedTuple default, never mutated
+    """How many statements of each field had no proof and were dropped."""
     revision: int = 0
     """The revision of the change; 0 if nothing was stored, or if it waits for the server of a shared colony."""
 
@@ -82,36 +85,36 @@ def ingest(
     built = handoff.build_handoff(documents, record, held, revision=0, now=now)
     given = cast(Handoff, {**built, "prompt": instruct(cast(JsonObject, built))})
     extractive = architect.get("backend") == sessions.EXTRACTIVE
-    ended = revoked_in(memory)
     checked = _not_in_future(answers.check_answer(raw, given, phase, count=count, extractive=extractive), now)
-    gated = fidelity.gate(given, {**checked.fields, **({"summary": summary} if summary else {})}, count=count)
+    proven = _proven(checked.fields, given, memory, quoting=extractive)
+    ends, proposals = _ends(memory, proven, checked.fields["session_id"])
+    gated = fidelity.gate(given, {**proven.fields, **({"summary": summary} if summary else {})}, count=count)
+    over = {item["id"] for item in held if item["metadata"].get("ended_at")} | {end.id for end in ends}
     session = sessions.build_session(
         gated.session, phase=phase, original_tokens=record["total_tokens"], count=count,
         metadata={
             "compression_id": record["id"], "answer_sha256": digest, "architect": architect, "item_count": len(held),
             "castes": sorted({item["metadata"]["caste"] for item in held if item["metadata"]["caste"]}),
-            **_period(held, now), "items": kept_items(held, ended),
-            **({"ended": over} if (over := [item["content"] for item in held if item["id"] in ended]) else {}),
+            **_period(held, now), "items": kept_items(held, over),
+            **({"ended": texts} if (texts := [item["content"] for item in held if item["id"] in over]) else {}),
+            **({"proposals": proposals} if proposals else {}),
         },
     )  # fmt: skip
     change = chain_changes(
         documents,
+        *(_end_step(end, clock.stamp(now)) for end in ends),
         lambda state: sessions.store_session(state["memory"], session),
         lambda state: sessions.count_compression(state["memory"], session),
         lambda state: _archive_items(state["memory"], held, session, record["id"], now),
         lambda state: _close(state["memory"], record["id"]),
-        lambda state: _mark_ended(state["memory"], ended),
         lambda state: items.withdraw_threshold(state, now=now),
         *_promote_and_evict(session["session_id"], now, new_id),
     )
     promoted, evicted = change.result[-2:]
-    notes = [f"{note.where}: {note.message}" for note in checked.findings]
-    if record not in memory["compression"]["open"]:
-        notes.append(f"nothing was prepared: the session covers all items up to phase {record['phase']}")
     done = IngestResult(
         session, True, len(held), gated.carried, gated.left_out, gated.missing_identifiers, gated.score, promoted.created,
-        [pair._asdict() for pair in promoted.contradictions],
-        evicted, new_id("receipt", now, 0), notes,
+        [pair._asdict() for pair in promoted.contradictions], evicted, new_id("receipt", now, 0),
+        _notes(checked, memory, record), dropped=proof.dropped_counts(proven.dropped),
     )  # fmt: skip
     at = clock.stamp(now)
     event = {"event": "memory.compressed", "at": at, "receipt_id": done.receipt_id, "phase": phase}
@@ -160,27 +163,63 @@ def _same_session(
     return same
 
 
-def _mark_ended(memory: Mapping[str, Any], ended: Mapping[str, str]) -> Change:
-    """Return the change that marks what a person `ended`, ids and times, where it is: the words may go before the matter does."""
-    sessions_path = "/short_term_memory/sessions"
-    places = [
-        *((f"/working_memory/items/{nth}", one) for nth, one in enumerate(items.items_of(memory))),
-        *(
-            (f"{sessions_path}/{at}/metadata/items/{nth}", one)
-            for at, session in enumerate(sessions.sessions_of(memory))
-            for nth, one in enumerate(session["metadata"].get("items", []))
-        ),
-        *(
-            (f"/long_term_memory/patterns/{nth}", one)
-            for nth, one in enumerate(memory["long_term_memory"]["patterns"])
-        ),
-    ]
-    patch: Patch = [
-        {"op": "add", "path": f"{path}/metadata/ended_at", "value": ended[one["id"]]}
-        for path, one in places
-        if one["id"] in ended and one["metadata"].get("ended_at") != ended[one["id"]]
-    ]
-    return Change({"memory": patch} if patch else {})
+def _proven(fields: JsonObject, given: Handoff, memory: Mapping[str, Any], *, quoting: bool) -> proof.Proven:
+    """Return the proven statements of an answer; the built-in architect is `quoting` items, and states nothing."""
+    texts = {name: value for name, value in fields.items() if isinstance(value, list) or name == "summary"}
+    fields = {**fields, **redacted(texts)}
+    if quoting:
+        plain = {name: value for name, value in fields.items() if name not in statements.STATED_FIELDS}
+        return proof.Proven(plain, [], [])
+    context = [text for entry in given.get("earlier", []) for text in entry.values()]
+    context += [signal["metadata"].get("context", "") for signal in given["signals"]]
+    proven = proof.prove(fields, given["items"], statements.explicit_notes(memory), context=context)
+    # Items that left meanwhile prove nothing, and that is nobody's fault.
+    if given["items"] and (reason := proof.rejection(proven)):
+        raise InvalidInput(reason, fix=proof.HOW_TO_QUOTE)
+    return proven
+
+
+class _Ending(NamedTuple):
+    """An earlier entry that the session ends."""
+
+    id: str
+    how: EndState
+    by: str
+
+
+def _ends(
+    memory: Mapping[str, Any], proven: proof.Proven, session_id: str
+) -> tuple[list[_Ending], list[JsonObject]]:
+    """Return what of earlier sessions ends, and all that a person is to confirm."""
+    earlier = statements.in_force(memory)
+    ends: dict[str, _Ending] = {}
+    proposals = [*proven.proposals]
+    for end in proven.ends:
+        target = statements.find_earlier(end.references, [one for one in earlier if one.id not in end.items])
+        if target is None or target.id in ends:
+            continue
+        if statements.may_end(target, end.evidence):
+            undone: EndState = "resolved" if target.kind in ("open", "next") else "revoked"
+            how: EndState = "superseded" if end.kind == "supersede" else undone
+            ends[target.id] = _Ending(target.id, how, f"{session_id}/{end.by}")
+        else:
+            proposals.append(
+                {
+                    "kind": end.kind, "text": end.text, "quote": end.quote, "items": end.items, "target": target.id,
+                }
+            )  # fmt: skip
+    return list(ends.values()), proposals
+
+
+def _end_step(end: _Ending, at: str) -> Step:
+    return lambda state: statements.end(state["memory"], end.id, end.how, at=at, by=end.by)
+
+
+def _notes(checked: answers.CheckedAnswer, memory: Mapping[str, Any], record: JsonObject) -> list[str]:
+    notes = [f"{note.where}: {note.message}" for note in checked.findings]
+    if record not in memory["compression"]["open"]:
+        notes.append(f"nothing was prepared: the session covers all items up to phase {record['phase']}")
+    return notes
 
 
 def _period(held: Sequence[Item], now: datetime) -> JsonObject:
@@ -264,7 +303,11 @@ def _archive_items(
         {"op": "replace", "path": "/working_memory/current_tokens", "value": left},
     ]
     records = items.archive_records(
-        held, why="compressed", now=now, session_id=session["session_id"], compression_id=compression_id
+        [part["items"][place] for place in places],
+        why="compressed",
+        now=now,
+        session_id=session["session_id"],
+        compression_id=compression_id,
     )
     return Change({"memory": patch}, {"items": records} if records else {})
 
@@ -310,6 +353,7 @@ def _evict(documents: Mapping[str, Any], session_id: str, now: datetime) -> Chan
     change = chain_changes(
         documents,
         lambda state: _hand_on(state["memory"], session_id),
+        lambda state: _hand_on_statements(state["memory"], session_id),
         lambda state: sessions.evict_session(state["memory"], session_id, now=now),
     )
     return change._replace(result=change.result[-1])
@@ -335,6 +379,29 @@ def _hand_on(memory: Mapping[str, Any], session_id: str) -> Change:
     return Change({"memory": patch} if patch else {})
 
 
+def _hand_on_statements(memory: Mapping[str, Any], session_id: str) -> Change:
+    """Return the change that gives a person's rules and decisions in force in a session to the oldest one that stays."""
+    every = cast(Sequence[Mapping[str, Any]], sessions.sessions_of(memory))
+    leaving = sessions.find_session(memory, session_id)
+    staying = [place for place, session in enumerate(every) if session is not leaving]
+    if leaving is None or not staying:
+        return Change({})
+    heir = min(staying, key=lambda place: sessions.last_instant(every[place]))
+    patch: Patch = []
+    for field in ("rules", "key_decisions"):
+        lasting = [
+            entry
+            for entry in cast(Mapping[str, Any], leaving).get(field) or []
+            if entry.get("evidence") == "person"
+            and not entry.get("ended")
+            and not any(entry in (every[place].get(field) or []) for place in staying)
+        ]
+        if lasting:
+            path = f"/short_term_memory/sessions/{heir}/{field}"
+            patch.append({"op": "add", "path": path, "value": [*(every[heir].get(field) or []), *lasting]})
+    return Change({"memory": patch} if patch else {})
+
+
 def create_session(
     documents: Mapping[str, Any], answer: str | Mapping[str, Any], *, phase: int, now: datetime, new_id: NewId,
     count: Counter,
@@ -342,11 +409,13 @@ def create_session(
     """Return the change that stores a session without items; its result is the session id."""
     raw = answers.unwrap(answer)
     checked = _not_in_future(answers.check_answer(raw, None, phase, count=count), now)
+    # Without items nothing can be proven: what the requirement names is stored as it is given.
+    fields = {name: value for name, value in checked.fields.items() if name not in statements.STATED_FIELDS}
     stated = raw.get("original_tokens")
     # Without items to count, the number that the caller states is used.
     original = int(stated) if isinstance(stated, int | float) and 0 <= stated < 1 << 53 else 0
     session = sessions.build_session(
-        checked.fields, phase=phase, original_tokens=original, count=count,
+        fields, phase=phase, original_tokens=original, count=count,
         metadata={"answer_sha256": sessions.answer_digest(raw)},
     )  # fmt: skip
     change = chain_changes(
@@ -364,7 +433,6 @@ def promote_and_evict(
     change = chain_changes(
         documents,
         lambda state: patterns.promote(state["memory"], now=now, new_id=new_id),
-        lambda state: _mark_ended(state["memory"], revoked_in(state["memory"])),
         lambda state: _evict(state, session_id, now),
     )
     return change._replace(result=change.result[-1])
@@ -372,7 +440,17 @@ def promote_and_evict(
 
 def _receipt(done: IngestResult, held: Sequence[Item], record: JsonObject, at: str) -> JsonObject:
     session = done.session
-    fields = ("carried", "left_out", "missing", "fidelity", "patterns", "contradictions", "evicted", "notes")
+    fields = (
+        "carried",
+        "left_out",
+        "missing",
+        "fidelity",
+        "patterns",
+        "contradictions",
+        "evicted",
+        "notes",
+        "dropped",
+    )
     return {
         "receipt_id": done.receipt_id, "kind": "compression", "at": at, "compression_id": record["id"],
         "session_id": session["session_id"], "phase": session["phase"],

@@ -24,6 +24,7 @@ from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
 from aether.hints import TYPE_CHECKING, Any, cast
 from aether.memory.colony import check_phase
 from aether.memory.sessions import (
+    STATEMENT_FIELDS,
     average_ratio,
     compression_ratio,
     last_heard,
@@ -677,6 +678,12 @@ def _weighted_texts(layer: Layer, value: JsonObject) -> list[tuple[float, str]]:
             *((1.0, each.get("result")) for each in outcomes),
             *((1.0, each.get("impact")) for each in outcomes),
             *((HIGH_VALUE_WEIGHT, each.get("content")) for each in _objects_at(value, "high_value_items")),
+            *(
+                (DECISION_WEIGHT, each.get("text"))
+                for part, fields in STATEMENT_FIELDS.items()
+                if "text" in fields
+                for each in _objects_at(value, part)
+            ),
         ]
     else:
         metadata = value.get("metadata")
@@ -726,8 +733,10 @@ def entry_texts(entry: SearchEntry) -> list[str]:
     value = entry.value
     if entry.layer == "short_term_memory":
         found = [value.get("summary")]
-        for part in ("key_decisions", "outcomes", "high_value_items"):
-            found += [text for each in _objects_at(value, part) for text in each.values()]
+        for part, fields in STATEMENT_FIELDS.items():
+            found += [
+                each.get(field) for each in _objects_at(value, part) for field in fields if field != "quote"
+            ]
     else:
         found = [entry_text(entry)]
     return [text for text in found if isinstance(text, str)]

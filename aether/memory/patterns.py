@@ -5,12 +5,11 @@ pattern keeps its evidence word for word after the session is evicted. The wordi
 because later statements are compared with it. Patterns that contradict each other are both kept, linked both ways.
 
 A statement is promoted if it is a high-value item with a relevance above `pattern_extraction.high_relevance` of the home, or if at least
-`repeated_success` distinct sessions state it among their high-value items, decisions and outcomes. Only what may hold
-beyond its session is: rules, preferences, decisions, lessons and failures, for which facts and results are evidence; never
-requests, questions, commands, their runs, changed files, reports of progress, small talk, or what was said "for now", nor
-what was said once about "this". A pattern keeps the type of its statement; a failure is evidence for failures only. Of
-several wordings the one that most sessions agree with is kept, among equals the latest. Promoting twice changes nothing;
-text that aether injected never counts; a pattern is created once, even if its sessions are removed.
+`repeated_success` distinct sessions state it among their high-value items, rules and decisions in force; outcomes are evidence only.
+Requests, commands and changed files are never promoted. The type of a pattern follows from that of its entry; only for entries without
+such a type its words decide, by the four rules of the original. A failure is evidence for failures only. Of several wordings the
+one that most sessions agree with is kept, among equals the latest. Promoting twice changes nothing; text that aether injected
+never counts; a pattern is created once, even if its sessions are removed.
 
 Both ends of a link must exist in a layer. Items and patterns hold their links in `associative_links`, sessions in
 `metadata.associative_links`; a session also lists its patterns in `metadata.related_patterns`. Linking twice
@@ -19,7 +18,6 @@ changes nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import count
@@ -29,11 +27,9 @@ from aether import clock
 from aether.clock import NewId
 from aether.errors import InvalidInput, NotFound, shown
 from aether.memory.sessions import ended_in, last_heard
-from aether.text.classify import classify, is_of_task, without_lead_in
 from aether.text.cleaning import without_injected
-from aether.text.regex import lazy
 from aether.text.similarity import Index, fingerprint, implied_by, index, opposites, supporting
-from aether.text.words import CODE_SPAN, sentences, words
+from aether.text.words import sentences, stem, words
 from aether.types import Change, JsonObject, Link, Patch, Pattern
 
 MakeId = Callable[[str], str]
@@ -52,26 +48,22 @@ REPEATED_BASE = 0.5
 WORK_TYPES = frozenset(
     {"code_change", "command", "code_snippet", "user_input", "user_request", "request", "message", "next"}
 )
-# The type of the pattern that is made of an entry; a choice that holds on is a preference. For other types the words
-# decide, by the kind of statement that they make.
+# The type of the pattern that is made of an entry of each type; a choice that holds on is a preference.
 _TYPE_OF: Mapping[str, PatternType] = {
-    "constraint": "constraint", "preference": "preference", "solution": "success_pattern", "lesson": "success_pattern",
-    "error": "failure_pattern", "blocker": "failure_pattern", "success_pattern": "success_pattern",
-    "failure_pattern": "failure_pattern", "decision": "preference",
+    "constraint": "constraint", "rule": "constraint", "preference": "preference", "decision": "preference",
+    "solution": "success_pattern", "lesson": "success_pattern", "success_pattern": "success_pattern",
+    "error": "failure_pattern", "blocker": "failure_pattern", "failure_pattern": "failure_pattern",
 }  # fmt: skip
-_PASSING_KINDS = frozenset({"chatter", "exploration", "outcome"})
-_ASKED = lazy(r"(?:Asked|Answered): |.*[?？]\W*$", re.DOTALL)
-_FOR_NOW = lazy(
-    r"\b(?:for now|for the moment|this time|this once|not yet|today|in this (?:session|turn|pr|pull request|commit|change|branch|step|case))\b",
-    re.IGNORECASE,
-)
-_RUN = lazy(r"(?:Ran )?`[^`]*`(?: \(\d+ runs\))?(?::| failed\b)")
+# Of other types: the first rule of the original with such a word or stem, else a preference.
+_CUES: dict[PatternType, frozenset[str]] = {
+    "failure_pattern": frozenset({"error", "fail", "failur", "bug"}),
+    "success_pattern": frozenset({"success", "worked", "achiev"}),
+    "constraint": frozenset({"must", "should", "constraint", "avoid"}),
+}
+# What such an entry says is the output of a run: a line of it says nothing alone.
+_RUNS = frozenset({"solution", "error"})
 # A longer entry is data.
 MAX_SENTENCES = 40
-# Remarks of an agent about itself ("I have all I need") are the same in every session.
-_SELF_TALK = lazy(
-    r"(?:i|i['’](?:m|ve|ll|d)|let me)\b(?! (?:decided|chose|prefer|always|never)\b)", re.IGNORECASE
-)
 # The first three are of the code of the original, the next four of its schema, the last two are ours.
 LINK_TYPES = (
     "originated_from", "related_to", "extracted_from",
@@ -80,21 +72,6 @@ LINK_TYPES = (
 )  # fmt: skip
 # Links of these types are symmetric, so the other end gets one too.
 _MUTUAL = frozenset(("related_to", "similar_context", "temporal_proximity", "caste_affinity", "contradicts"))
-
-# The first match wins. Words, not stems, if the stem also covers another word: "working" is not a success.
-_TYPE_WORDS: dict[PatternType, frozenset[str]] = {
-    "failure_pattern": frozenset(
-        "error errors errored failure failures fail fails failed failing bug bugs buggy".split()
-    ),
-    "success_pattern": frozenset(
-        "success successes successful successfully succeed succeeds succeeded succeeding worked works "
-        "achieve achieves achieved achieving achievement achievements".split()
-    ),
-    "constraint": frozenset(
-        "must mustn't should shouldn't constraint constraints constrain constrains constrained "
-        "avoid avoids avoided avoiding".split()
-    ),
-}
 
 
 class Statement(NamedTuple):
@@ -152,8 +129,8 @@ def pattern_type(text: str) -> PatternType:
     >>> pattern_type("Two tests failed"), pattern_type("Debug logs go to stderr")
     ('failure_pattern', 'preference')
     """
-    used = {word.replace("’", "'") for word in words(text)}
-    return next((kind for kind, cues in _TYPE_WORDS.items() if used & cues), "preference")
+    used = {form for word in words(text) for form in (word, stem(word))}
+    return next((kind for kind, cues in _CUES.items() if used & cues), "preference")
 
 
 def extract_pattern(
@@ -477,33 +454,19 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
     """Yield the statements of the sessions, oldest session first, without injected text."""
     sessions = memory["short_term_memory"]["sessions"]
     by_time = sorted(enumerate(sessions), key=lambda numbered: (last_heard(numbered[1]), numbered[0]))
+    high = memory["pattern_extraction"]["high_relevance"]
     order = 0
     for at, session in by_time:
-        for entry, text, relevance, kind in _texts_of(session):
+        for entry, text, relevance, entry_type in _texts_of(session):
+            # A result makes a pattern only by its relevance.
+            kind = "" if entry_type == "outcome" and relevance > high else entry_type
             own = without_injected(text).strip()
-            said = without_lead_in(own)
-            if fingerprint(said).weights and may_last(own, kind) and not ended_in(session, said):
+            if kind not in WORK_TYPES and fingerprint(own).weights and not ended_in(session, own):
                 yield Statement(
-                    said, at, session["session_id"], session["id"], session.get("phase"),
+                    own, at, session["session_id"], session["id"], session.get("phase"),
                     castes_of(session, entry), relevance, order, kind, last_heard(session),
                 )  # fmt: skip
                 order += 1
-
-
-def may_last(text: str, type: str) -> bool:
-    """Return whether `text`, of an entry of this type, may hold beyond its session.
-
-    >>> may_last("Never push to main.", "constraint"), may_last("Commit only the parser for now.", "constraint")
-    (True, False)
-    >>> may_last("All 42 tests pass.", "outcome"), may_last("Add a page on it.", "user_input")
-    (False, False)
-    """
-    if type in WORK_TYPES or _ASKED.match(text) or _FOR_NOW.search(text):
-        return False
-    if not any(words(CODE_SPAN.sub("", text))) or (type not in _TYPE_OF and _RUN.match(text)):
-        return False
-    kind = classify(text)
-    return kind != "chatter" and (type in _TYPE_OF or kind not in _PASSING_KINDS)
 
 
 def _texts_of(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, float, str]]:
@@ -513,12 +476,13 @@ def _texts_of(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], s
             kind = str(entry.get("type") or "")
             content = str(entry.get("content") or "")
             yield entry, content, float(entry.get("relevance_score") or 0.0), kind
-            # Each sentence of an entry is evidence too, but the relevance is that of the whole entry. Of a run, a line of its
-            # output says nothing alone: what failed before it worked is no success.
-            parts = [] if _RUN.match(content) else sentences(content)
+            # Each sentence of an entry is evidence too, but the relevance is that of the whole entry.
+            parts = [] if kind in _RUNS else sentences(content)
             yield from ((entry, part, 0.0, kind) for part in parts[:MAX_SENTENCES] if len(parts) > 1)
-    for entry in session.get("key_decisions") or []:
-        yield entry, str(entry.get("decision") or ""), 0.0, "decision"
+    for field, name, kind in (("key_decisions", "decision", "decision"), ("rules", "text", "rule")):
+        for entry in session.get(field) or []:
+            if not entry.get("ended"):
+                yield entry, str(entry.get(name) or ""), 0.0, kind
     for entry in session.get("outcomes") or []:
         yield entry, str(entry.get("result") or ""), 0.0, "outcome"
 
@@ -531,7 +495,7 @@ def _lasting_type(statement: Statement) -> PatternType | None:
     """Return the type of the pattern that a statement makes, None if it makes none: a result is only evidence."""
     if statement.type == "outcome":
         return None
-    return _TYPE_OF.get(statement.type) or _TYPE_OF.get(classify(statement.text))
+    return _TYPE_OF.get(statement.type) or pattern_type(statement.text)
 
 
 def _may_support(statement: Statement, type: str) -> bool:
@@ -568,7 +532,7 @@ def _groups(memory: JsonObject, statements: list[Statement]) -> Iterator[list[St
         others = (one for other in members for one in units[other] if _may_support(one, kind))
         group = [first, *(one for one in others if one is not first)]
         repeated = len({each.session_id for each in group}) >= least
-        if (repeated and not _SELF_TALK.match(first.text)) or (weighty[at] and not is_of_task(first.text)):
+        if repeated or weighty[at]:
             taken.update(members)
             yield group
 

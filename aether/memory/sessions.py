@@ -22,11 +22,30 @@ from aether.types import Change, Counter, JsonObject, Patch, Session
 PART = "/short_term_memory"
 # The built-in architect, which quotes the items word for word and copies their types.
 EXTRACTIVE = "extractive"
-STATEMENT_FIELDS = {"key_decisions": ("decision", "rationale"), "outcomes": ("result", "impact"), "high_value_items": ("content",)}  # fmt: skip
+# The texts of each entry in the lists of a session.
+STATEMENT_FIELDS = {
+    "key_decisions": ("decision", "rationale", "quote"), "outcomes": ("result", "impact"), "high_value_items": ("content",),
+    **dict.fromkeys(("state", "next", "rules", "open", "resolved"), ("text", "quote")),
+}  # fmt: skip
+# Of an answer of an older version these are the fields that its digest covers.
+_DIGESTED = ANSWER_FIELDS[:8]
 # The metadata of a session that keep its items, or texts of them, word for word.
-VERBATIM_FIELDS = ("items", "ended", "protected", "noted", "files", "open", "asked", "found", "state", "next")
+VERBATIM_FIELDS = (
+    "items",
+    "ended",
+    "proposals",
+    "protected",
+    "noted",
+    "files",
+    "open",
+    "asked",
+    "found",
+    "state",
+    "next",
+)
 # What a session says by the types of its entries, in the order in which it reads.
 _HEADINGS = {
+    "State": (),
     "Asked": ("user_input", "user_request", "request"),
     "Done": ("code_change", "command", "code_snippet"),
     "Results": ("outcome", "solution"),
@@ -38,6 +57,13 @@ _HEADINGS = {
 _OTHERS = "Noted"
 # Replaces a forgotten line in the prose of a session.
 FORGOTTEN_LINE = "[forgotten]"
+_STATED = {
+    "state": "State",
+    "rules": "Rules",
+    "open": "Failed and open",
+    "next": "Next",
+    "resolved": "Results",
+}
 # What was asked for and done comes before how it came out.
 _WORK_TYPES = frozenset("user_input user_request request code_change command code_snippet".split())
 
@@ -83,7 +109,11 @@ def compression_ratio(original: int, compressed: int) -> float:
 
 def answer_digest(answer: Mapping[str, Any]) -> str:
     """Return a hash of the fields that an architect writes, equal for equal answers."""
-    fields = {field: answer.get(field) for field in ANSWER_FIELDS}
+    fields = {
+        field: answer.get(field)
+        for field in ANSWER_FIELDS
+        if field in _DIGESTED or answer.get(field) is not None
+    }
     return sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
@@ -96,6 +126,7 @@ def build_session(
         "compressed_at": answer["compressed_at"], "original_tokens": original_tokens, "compressed_tokens": 0,
         "compression_ratio": 0.0, "summary": answer["summary"], "key_decisions": answer["key_decisions"],
         "outcomes": answer["outcomes"], "high_value_items": answer["high_value_items"],
+        **{name: answer[name] for name in STATEMENT_FIELDS if answer.get(name) and name not in ANSWER_FIELDS[:8]},
         "metadata": {"context": "", "related_patterns": [], **metadata},
     }  # fmt: skip
     session["compressed_tokens"] = session_tokens(session, count)
@@ -222,7 +253,7 @@ def verbatim_texts(session: Mapping[str, Any]) -> dict[str, list[Any]]:
 def without_parts(session: Mapping[str, Any], parts: Collection[str]) -> JsonObject:
     """Return a session without the statements `parts`, such as `outcomes/2` or `summary/0`."""
     made: JsonObject = {**session}
-    for name in STATEMENT_FIELDS:
+    for name in STATEMENT_FIELDS.keys() & session.keys():
         made[name] = [entry for nth, entry in enumerate(session[name]) if f"{name}/{nth}" not in parts]
     prose = session["summary"].split("\n")
     made["summary"] = "\n".join(
@@ -239,9 +270,9 @@ def without_parts(session: Mapping[str, Any], parts: Collection[str]) -> JsonObj
 
 
 def session_sections(session: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return what `session` says under headings: the summary, what was asked, done, decided, is open and next.
+    """Return what `session` says under headings: the summary, the state, what was asked, done, decided, is open and next.
 
-    What a person ended is left out of the decisions and rules; a heading without text is left out.
+    What ended is left out of the decisions, rules and open points; a heading without text is left out.
     """
     headings = {kind: name for name, kinds in _HEADINGS.items() for kind in kinds}
     found: dict[str, list[str]] = {"Summary": session["summary"].split("\n")}
@@ -250,8 +281,10 @@ def session_sections(session: Mapping[str, Any]) -> dict[str, list[str]]:
     found["Decisions"] += [
         _joined(each["decision"], each["rationale"])
         for each in session["key_decisions"]
-        if not ended_in(session, each["decision"])
+        if not each.get("ended") and not ended_in(session, each["decision"])
     ]
+    for field, name in _STATED.items():
+        found[name] += [entry["text"] for entry in session.get(field, []) if not entry.get("ended")]
     for entry in session["high_value_items"]:
         name = headings.get(entry.get("type", ""), _OTHERS)
         if name not in ("Decisions", "Rules") or not ended_in(session, entry["content"]):
@@ -275,4 +308,5 @@ def session_text(session: Mapping[str, Any]) -> str:
     said = session["high_value_items"]
     work = [entry["content"] for entry in said if entry.get("type") in _WORK_TYPES]
     rest = [entry["content"] for entry in said if entry.get("type") not in _WORK_TYPES]
-    return "\n".join([session["summary"], *work, *results, *decided, *rest])
+    stated = [entry["text"] for field in _STATED for entry in session.get(field, [])]
+    return "\n".join([session["summary"], *work, *results, *decided, *rest, *stated])

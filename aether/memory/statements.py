@@ -1,18 +1,22 @@
 """Statements: what an architect's sessions say as rules, decisions, open points, next steps and state, and how one ends.
 
 A statement has the id `SESSION/FIELD/N`, such as `phase_1_ab12cd34/open/0`; items and patterns have ids of their own. An end
-is a field of the statement, item or pattern: `resolved`, `superseded` or `revoked`, with its time and what ended it.
+is a field of the statement, item or pattern: `resolved`, `superseded` or `revoked`, with its time and what ended it. A session
+ends earlier statements of sessions, captured items and patterns; what was noted on purpose only a person ends, so that a session
+proposes it, as it proposes the end of a person's rule or decision without words of a person.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from aether.errors import NotFound, shown
 from aether.memory.items import items_of
-from aether.memory.sessions import sessions_of
-from aether.types import Change, Ended, EndState, Evidence, JsonObject, Patch
+from aether.memory.sessions import last_heard, sessions_of
+from aether.text.quotes import find_quote
+from aether.text.similarity import nearest
+from aether.types import Change, Ended, EndState, Evidence, Item, JsonObject, Patch
 
 Kind = Literal["state", "next", "rule", "decision", "open"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -24,6 +28,11 @@ FIELDS: dict[Kind, tuple[str, str]] = {
     "decision": ("key_decisions", "decision"),
     "open": ("open", "text"),
 }
+# The lists of statements in an architect's answer beside its decisions.
+STATED_FIELDS = ("state", "next", "rules", "open", "resolved")
+_KIND_OF_TYPE: dict[str, Kind] = {
+    "constraint": "rule", "preference": "rule", "decision": "decision", "blocker": "open", "error": "open",
+}  # fmt: skip
 
 
 class Stated(NamedTuple):
@@ -86,7 +95,7 @@ def _end_statement(memory: Mapping[str, Any], id: str, ended: Ended) -> Patch:
 
 
 def _end_entries(memory: Mapping[str, Any], id: str, how: EndState, at: str, by: str) -> Patch:
-    """Return the patch that ends an item or pattern wherever it is: an item may also be kept by a session."""
+    """Return the patch that ends an item or pattern in each of its places: a session may keep an item, too."""
     places: list[tuple[str, Mapping[str, Any]]] = [
         *((f"/working_memory/items/{position}", item) for position, item in enumerate(items_of(memory))),
         *(
@@ -106,3 +115,98 @@ def _end_entries(memory: Mapping[str, Any], id: str, how: EndState, at: str, by:
         if entry["id"] == id
         for name, value in fields.items()
     ]
+
+
+class Earlier(NamedTuple):
+    """Something in force that a session may end."""
+
+    id: str
+    kind: Kind
+    text: str
+    evidence: Evidence
+    noted: bool
+    """Whether it was noted on purpose."""
+
+
+def is_noted(item: Mapping[str, Any]) -> bool:
+    """Return whether an item was noted on purpose, and not captured from a conversation."""
+    metadata = item["metadata"]
+    return bool(metadata.get("noted", not metadata.get("pointer")))
+
+
+def evidence_of(item: Mapping[str, Any]) -> Evidence:
+    """Return who vouches for an item; the Queen is a person."""
+    metadata = item["metadata"]
+    stated = metadata.get("evidence")
+    if stated in get_args(Evidence):
+        return cast(Evidence, stated)
+    typed = is_noted(item) or item["type"] == "user_input"
+    return "person" if typed and metadata.get("source", "queen") == "queen" else "agent"
+
+
+def explicit_notes(memory: Mapping[str, Any]) -> list[Item]:
+    """Return the rules and decisions in force that a person noted on purpose, each once."""
+    notes = [
+        item
+        for item in _items(memory)
+        if is_noted(item)
+        and evidence_of(item) == "person"
+        and not item["metadata"].get("injected")
+        and not item["metadata"].get("ended_at")
+        and _KIND_OF_TYPE.get(item["type"]) in ("rule", "decision")
+    ]
+    return list({item["id"]: item for item in notes}.values())
+
+
+def in_force(memory: Mapping[str, Any]) -> list[Earlier]:
+    """Return the rules, decisions, open points and next steps in force, those of the newest sessions first."""
+    newest = sorted(sessions_of(memory), key=last_heard, reverse=True)
+    entries = [
+        Earlier(stated.id, stated.kind, stated.text, stated.evidence, noted=False)
+        for session in newest
+        for stated in statements_of(session)
+        if not stated.ended and stated.kind != "state"
+    ]
+    entries += [
+        Earlier(item["id"], _KIND_OF_TYPE[item["type"]], item["content"], evidence_of(item), is_noted(item))
+        for item in _items(memory)
+        if item["type"] in _KIND_OF_TYPE and not item["metadata"].get("ended_at")
+    ]
+    entries += [
+        Earlier(pattern["id"], "rule", pattern["pattern"], "person", bool(pattern["metadata"].get("noted")))
+        for pattern in memory["long_term_memory"]["patterns"]
+        if pattern["type"] in _KIND_OF_TYPE and not pattern["metadata"].get("ended_at")
+    ]
+    return list({entry.id: entry for entry in entries}.values())
+
+
+def _items(memory: Mapping[str, Any]) -> Iterator[Item]:
+    """Yield the items of working memory, then those that sessions keep."""
+    yield from items_of(memory)
+    for session in sessions_of(memory):
+        yield from session["metadata"].get("items", [])
+
+
+def find_earlier(references: Iterable[str], earlier: Sequence[Earlier]) -> Earlier | None:
+    """Return the entry of `earlier` that the first fitting one of `references` names, by its id or by its words."""
+    ids = {entry.id: entry for entry in earlier}
+    texts = [entry.text for entry in earlier]
+    for reference in references:
+        if reference in ids:
+            return ids[reference]
+        among = [place for place, text in enumerate(texts) if find_quote(reference, [text]) is not None]
+        among = among or [
+            place for place, text in enumerate(texts) if find_quote(text, [reference]) is not None
+        ]
+        # Words that be in several say nothing about which is meant.
+        among = among if len(among) == 1 else [near.at for near in nearest(reference, texts)]
+        if among:
+            return earlier[among[0]]
+    return None
+
+
+def may_end(target: Earlier, evidence: Evidence) -> bool:
+    """Return whether a session's statement with this `evidence` ends `target`, and does not only propose it."""
+    if target.noted:
+        return False
+    return target.kind in ("open", "next") or target.evidence != "person" or evidence == "person"

@@ -52,7 +52,7 @@ DISAGREEMENT = 0.5
 
 
 class Index(NamedTuple):
-    """Statements prepared by `index` for `nearest`, `opposites`, `containing` and the other searches."""
+    """Statements prepared by `index` for `nearest`, `opposites` and the other searches."""
 
     fingerprints: list[Fingerprint]
     postings: dict[str, list[int]]
@@ -162,14 +162,6 @@ def opposites(statement: str, among: Index | Sequence[str]) -> list[int]:
     return [at for at in candidates if fingerprints_contradict(asked, found.fingerprints[at])]
 
 
-def containing(statement: str, among: Index | Sequence[str], *, at_least: float) -> list[int]:
-    """Return the positions in `among` of the statements that contain `at_least` that share of `statement`, in order."""
-    found = among if isinstance(among, Index) else index(among)
-    asked = fingerprint(statement)
-    candidates = sorted(_reach(asked, found, at_least))
-    return [at for at in candidates if _containment(asked, found.fingerprints[at]) >= at_least]
-
-
 def supporting(statement: str, among: Index | Sequence[str]) -> list[int]:
     """Return the positions in `among` of the statements that say `statement`, alone or among other things.
 
@@ -193,19 +185,6 @@ def implied_by(statement: str, among: Index | Sequence[str]) -> list[int]:
         at for at in islice(rare, _most(found)) if at not in near and _supports(asked, found.fingerprints[at])
     }
     return near + sorted(shorter, key=lambda at: (-found.fingerprints[at].total, at))
-
-
-def mentioning(statement: str, among: Index | Sequence[str], *, at_least: float) -> list[int]:
-    """Return the positions in `among` that mention `at_least` that share of `statement`, in whatever sense."""
-    found = among if isinstance(among, Index) else index(among)
-    weights = fingerprint(statement).weights
-    total = sum(weights.values())
-    return [
-        at
-        for at in sorted(_reach(fingerprint(statement), found, at_least))
-        if sum(weight for term, weight in weights.items() if term in found.fingerprints[at].weights)
-        >= at_least * total
-    ]
 
 
 def _share(at_least: float) -> float:

@@ -25,7 +25,10 @@ CONSTANT = "constant:"
 # The fields of a session that an architect writes.
 ANSWER_FIELDS = (
     "id", "session_id", "compressed_at", "phase", "summary", "key_decisions", "outcomes", "high_value_items",
+    "state", "next", "rules", "open", "resolved",
 )  # fmt: skip
+# What proves a statement, and how it ended, is bookkeeping.
+_PROOF = frozenset({"items", "quote", "evidence", "supersedes", "ended"})
 
 
 @lru_cache(maxsize=64)
@@ -160,6 +163,17 @@ def _row(kind: str, pairs: list[tuple[int, int]]) -> Row:
 
 
 def session_tokens(session: Mapping[str, Any], count: Counter) -> int:
-    """Return the tokens of the answer fields of `session` as compact JSON, without the fields that aether adds."""
-    answer = {field: session[field] for field in ANSWER_FIELDS if field in session}
+    """Return the tokens of the answer fields of `session` as compact JSON, without its proof and what aether adds."""
+    answer = {field: _unproven(session[field]) for field in ANSWER_FIELDS if session.get(field) is not None}
     return count(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
+
+
+def _unproven(value: Any) -> Any:
+    if not isinstance(value, list):
+        return value
+    return [
+        {name: inner for name, inner in entry.items() if name not in _PROOF}
+        if isinstance(entry, Mapping)
+        else entry
+        for entry in value
+    ]

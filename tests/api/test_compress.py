@@ -307,7 +307,7 @@ def test_changes_between_prepare_and_ingest_are_kept(home):
     coming = add(home, ("word " * (400 - tokens + 1), "observation", 0.5))
     assert evicted in coming[0].evicted
 
-    done = ingest(home)
+    done = ingest(home, answer_text(key_decisions=[]))
 
     assert set(homes.ids(home)) == {reworded, *coming}
     assert done.items == 1
@@ -508,7 +508,7 @@ def test_the_answer_of_an_evicted_session_takes_nothing_unless_its_compression_i
     ingest(home, first)
     stored = aether.log(limit=1, home=home)[0].revision
     add(home, ("more", "observation", 0.3))
-    ingest(home, answer_text("second", compressed_at="2026-03-02T12:00:00Z"))
+    ingest(home, answer_text("second", key_decisions=[], compressed_at="2026-03-02T12:00:00Z"))
     evicted = aether.log(limit=1, home=home)[0].revision
     later = add(home, ("never shown to an architect", "observation", 0.3))
 
@@ -554,7 +554,9 @@ def program(tmp_path, body):
 
 
 def session_of(given, fields):
-    return json.dumps(answer(given["compression_id"], compressed_at=given["prepared_at"]) | fields)
+    return json.dumps(
+        answer(given["compression_id"], compressed_at=given["prepared_at"], key_decisions=[]) | fields
+    )
 
 
 @pytest.fixture
@@ -727,7 +729,7 @@ seen = Path({str(tmp_path / "seen")!r})
 tries = seen.read_text().splitlines() if seen.exists() else []
 with seen.open("a") as file:
     print(json.dumps(given.get("feedback", "")), file=file)
-answer = {answer()!r} | {{"summary": ["", "I'm sorry, but I can't do that.", "SQLite was chosen."][len(tries)]}}
+answer = {answer(key_decisions=[])!r} | {{"summary": ["", "I'm sorry, but I can't do that.", "SQLite was chosen."][len(tries)]}}
 print(json.dumps(answer))
 """
 

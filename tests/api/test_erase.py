@@ -59,7 +59,8 @@ def compress(home, phase, text):
     answer = {
         **stage.session(), "id": f"phase_{phase}_x", "session_id": f"phase_{phase}_x",
         "summary": f"It was about {text}.",
-        "key_decisions": [{"decision": f"Always use {text} for the cache", "rationale": f"{text} is quick"}],
+        "key_decisions": [{"decision": f"Always use {text} for the cache", "rationale": f"{text} is quick", "quote": text}],
+        "state": [{"text": f"It works with {text}.", "quote": text}],
         "outcomes": [{"result": f"{text} works", "impact": "later phases rely on it"}],
     }  # fmt: skip
     aether.trigger_phase_boundary_compression(phase, answer, home=home)
@@ -393,7 +394,7 @@ def test_a_compaction_can_be_undone_and_a_handoff_ingested_afterwards(place):
     receipts = store_conversations.load(place, "work").compactions[0].receipt
     assert (receipts["sha256_before"], receipts["sha256_after"]) == ("", "")
     assert aether.undo_compaction("work", home=place).messages == conversation("[ERASED]")
-    aether.trigger_phase_boundary_compression(1, stage.session(), home=place)
+    aether.trigger_phase_boundary_compression(1, {**stage.session(), "key_decisions": []}, home=place)
     assert aether.show("memory", home=place)["working_memory"]["items"] == []
     assert is_sound(place) == []
 

@@ -29,7 +29,9 @@ def add(place, text=TEXT, **metadata):
 
 def compressed(place, **changes):
     aether.prepare_compression_data(1, home=place, manual=True)
-    aether.trigger_phase_boundary_compression(1, {**stage.session(), **changes}, home=place)
+    aether.trigger_phase_boundary_compression(
+        1, {**stage.session(), "key_decisions": [], **changes}, home=place
+    )
 
 
 def documents(place):
@@ -134,7 +136,7 @@ def test_a_whole_session_goes_with_what_leads_to_it(place):
 
 
 def test_a_pattern_goes_with_the_statements_it_would_come_back_from(place):
-    add(place, "A note.", phase=1)
+    add(place, "Decision: never block the loop", phase=1)
     compressed(place, key_decisions=[{"decision": "Never block the loop", "rationale": ""}])
     pattern = aether.extract_pattern_to_long_term(
         "Never block the loop", session_id="phase_1_by_hand", home=place
@@ -168,6 +170,24 @@ def test_verbatim_texts_of_a_session_are_forgotten_too(place):
     forget.forget(match="Quorvex", home=place)
 
     assert "Quorvex" not in json.dumps(snapshot.load(place).documents["memory"])
+    assert is_sound(place)
+
+
+def test_statements_and_proposals_of_a_session_are_forgotten_with_their_quotes(place):
+    add(place, TEXT, phase=1)
+    add(place, "Send each invoice twice.", phase=1)
+    said = {"text": "The customer pays by invoice.", "quote": "Quorvex pays by invoice"}
+    compressed(place, state=[said, "Send each invoice twice"], rules=[{**said, "text": "Quorvex pays."}])
+    (session,) = snapshot.load(place).documents["memory"]["short_term_memory"]["sessions"]
+    assert len(session["state"]) == 2
+    assert len(session["rules"]) == 1
+
+    done = forget.forget(match="Quorvex", home=place)
+
+    assert {"state/0", "rules/0"} <= {one.part for one in done.targets}
+    (session,) = snapshot.load(place).documents["memory"]["short_term_memory"]["sessions"]
+    assert [one["text"] for one in session["state"]] == ["Send each invoice twice"]
+    assert "Quorvex" not in json.dumps(session)
     assert is_sound(place)
 
 
@@ -293,6 +313,7 @@ def compressed_superseding(place):
     aether.prepare_compression_data(1, home=place, manual=True)
     answer = {
         **stage.session(),
+        "key_decisions": [],
         "high_value_items": [{"content": OLD, "type": "constraint", "relevance_score": 0.9}],
     }
     aether.trigger_phase_boundary_compression(1, answer, home=place)

@@ -20,7 +20,7 @@ from aether.types import Change
 from tests import homes
 from tests.events import viewers
 from tests.hook_player import put, turn
-from tests.memory.states import answer
+from tests.memory.states import plain
 from tests.tables import rows
 
 
@@ -133,7 +133,7 @@ def spoil(value):
     "call",
     [
         lambda home: aether.emit_signal("FEEDBACK", "well done", metadata={"a": [1]}, home=home),
-        lambda home: aether.trigger_phase_boundary_compression(1, answer("s1"), home=home),
+        lambda home: aether.trigger_phase_boundary_compression(1, plain("s1"), home=home),
         lambda home: aether.export(home=home),
         lambda home: aether.show("memory", home=home),
         lambda home: aether.show("memory", revision=1, home=home),
@@ -234,7 +234,7 @@ def test_a_compression_is_exported(home):
     configured(home, exporter="file")
     aether.add_working_memory_item("We decided to use JSON.", "decision", home=home)
 
-    aether.trigger_phase_boundary_compression(1, answer("s1"), home=home)
+    aether.trigger_phase_boundary_compression(1, plain("s1"), home=home)
 
     assert "memory.compressed" in [event["event"] for event in exported(home)]
 

@@ -44,7 +44,7 @@ def add(place, text, type="decision", *, at="2026-03-01T10:00:00Z", session=""):
 def compressed(place):
     (place.parent / "session.json").write_text(json.dumps(stage.session()), encoding="utf-8")
     aether.prepare_compression_data(1, home=place, manual=True)
-    aether.trigger_phase_boundary_compression(1, stage.session(), home=place)
+    aether.trigger_phase_boundary_compression(1, {**stage.session(), "key_decisions": []}, home=place)
 
 
 def test_an_index_says_where_what_and_what_it_costs(place):

@@ -68,7 +68,7 @@ def test_the_statistics_agree_with_the_metrics(home):
     """Defect 17 of the original: 2.33 here, 4.83 there."""
     for nth in range(3):
         aether.add_working_memory_item("word " * 400 * (nth + 1), "note", home=home)
-        aether.trigger_phase_boundary_compression(nth, answer(f"s{nth}"), home=home)
+        aether.trigger_phase_boundary_compression(nth, answer(f"s{nth}", key_decisions=[]), home=home)
 
     stats = aether.get_compression_stats(home=home)
 
@@ -107,7 +107,7 @@ def test_an_empty_colony_has_done_nothing_yet(place):
 def test_the_status_counts_the_work(place):
     aether.add_working_memory_item("A note.", "observation", home=place, metadata={"phase": 1})
     aether.prepare_compression_data(1, home=place, manual=True)
-    aether.trigger_phase_boundary_compression(1, stage.session(), home=place)
+    aether.trigger_phase_boundary_compression(1, {**stage.session(), "key_decisions": []}, home=place)
     colony.start_phase(2, home=place)
 
     found = overview(home=place)

@@ -8,7 +8,6 @@ from aether.backends.model_server import Reply
 from aether.backends.request import session_request, summary_request
 from aether.errors import BackendFailed
 from tests.backends import fakes
-from tests.tables import rows
 
 NOTES = [fakes.item(nth, f"Note {nth}. " + "word " * 200) for nth in range(4)]
 
@@ -85,39 +84,15 @@ def test_a_part_that_stays_no_session_is_a_failure():
         talk(session_request(fakes.handoff(*NOTES)), "Sorry, what?", answer_tokens=220)
 
 
-def merging(last, **limits):
-    """Answer two parts at far more than the target, then the merge with `last`."""
-    facts = [[{"content": f"{side} fact {nth}", "type": "fact"} for nth in range(40)] for side in "AB"]
-    request = session_request(fakes.handoff(*NOTES))
-    return talk(
-        request,
-        fakes.session("A.", high_value_items=facts[0]),
-        fakes.session("B.", high_value_items=facts[1]),
-        last,
-        **({"input_tokens": fakes.quarter(request.prompt) - 300} | limits),
+def test_later_parts_get_what_the_parts_before_say():
+    first = fakes.session("A.", open=[{"text": "The lamp is broken.", "items": ["1"], "quote": "Note 0"}])
+
+    completion, heard = talk(
+        session_request(fakes.handoff(*NOTES)), first, fakes.session("B."), answer_tokens=220
     )
 
-
-def test_parts_that_are_together_too_long_are_merged_by_one_more_call():
-    completion, heard = merging(fakes.session("Both."))
-
-    assert len(heard) == 3
-    assert "A fact 39" in heard[2]
-    assert "B fact 0" in heard[2]
-    assert json.loads(completion.text)["summary"] == "Both."
-
-
-@rows("last", ["what?", Reply(500, {}, "down"), Reply(413, {}, "large"), fakes.session("Both. " * 3000)])
-def test_a_merge_that_fails_or_grows_leaves_the_parts_as_they_are(last):
-    completion, _ = merging(last)
-
-    assert json.loads(completion.text)["summary"] == "A. B."
-
-
-def test_no_merge_is_asked_for_that_could_not_be_answered():
-    _, heard = merging(fakes.session("Both."), answer_tokens=220)
-
-    assert len(heard) == 2
+    assert "part_1/open/0 open: The lamp is broken." in heard[1]
+    assert json.loads(completion.text)["open"][0]["quote"] == "Note 0"
 
 
 def test_a_part_that_turns_out_too_long_starts_over_in_smaller_parts():

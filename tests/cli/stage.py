@@ -117,7 +117,11 @@ def session() -> dict[str, Any]:
         "compressed_at": "2026-03-01T10:15:00Z",
         "summary": "State is written atomically.",
         "key_decisions": [
-            {"decision": "Use atomic writes for state", "rationale": "a crash must not tear it"}
+            {
+                "decision": "Use atomic writes for state",
+                "rationale": "a crash must not tear it",
+                "quote": "use atomic writes",
+            }
         ],
         "outcomes": [{"result": "State survives a crash", "impact": "later phases can rely on it"}],
         "high_value_items": [],

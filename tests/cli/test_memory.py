@@ -615,19 +615,20 @@ def ingested(**more):
         "session_id": "s", "phase": 1, "original_tokens": 100, "compressed_tokens": 40, "compression_ratio": 2.5,
     }  # fmt: skip
     fields = {"session": session, "stored": True, "items": 3, "patterns": [], "carried": [], "evicted": [],
-              "contradictions": [], "notes": []}  # fmt: skip
+              "contradictions": [], "notes": [], "dropped": {}}  # fmt: skip
     return SimpleNamespace(**{**fields, **more})
 
 
 def test_what_a_compression_moved_and_met_is_listed():
     lines = memory.ingested_lines(
         ingested(
-            evicted=["old"], notes=["a date was corrected"], carried=[{"content": "never use floats"}],
+            evicted=["old"], notes=["a date was corrected"], dropped={"rules": 2, "open": 1}, carried=[{"content": "never use floats"}],
             contradictions=[{"pattern": "use tabs", "other": "do not use tabs"}],
         )
     )  # fmt: skip
 
     assert "    never use floats" in lines
+    assert "  Dropped, because no item proves it: rules 2, open 1" in lines
     assert "  Sessions moved to the archive: old" in lines
     assert "  Contradiction: use tabs ↔ do not use tabs" in lines
     assert lines[-1] == "  Note: a date was corrected"

@@ -15,6 +15,8 @@ from aether.memory.fidelity import (
     gate,
     required_statements,
 )
+from aether.memory.proof import prove
+from aether.memory.statements import STATED_FIELDS
 
 
 def json_values():
@@ -92,10 +94,30 @@ def test_what_is_accepted_has_every_required_field_of_its_type(answer):
 
     assert all(isinstance(fields[name], str) for name in REQUIRED[:4])
     assert all(
-        isinstance(value, str)
-        for pair in fields["key_decisions"] + fields["outcomes"]
-        for value in pair.values()
+        isinstance(pair[name], str)
+        for field, names in (("key_decisions", ("decision", "rationale")), ("outcomes", ("result", "impact")))
+        for pair in fields[field]
+        for name in names
     )
+
+
+STATED = dict.fromkeys(("id", "session_id", "summary"), "x") | {
+    "compressed_at": "2026-03-01T12:00:00Z", "key_decisions": [], "outcomes": [],
+}  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from([*STATED_FIELDS, "key_decisions"]), json_values()))
+def test_statements_of_any_form_are_read_and_proven_or_refused_in_words(answer):
+    item = {"id": "i", "type": "x", "content": "Use tabs.", "metadata": {"evidence": "person"}}
+    answer = {**STATED, **answer, "summary": "Tabs were chosen for the indentation of the importer."}
+    try:
+        fields = check_answer(answer, None, 1).fields
+    except InvalidInput:
+        return
+
+    done = prove(fields, [item])
+
+    assert all(entry["items"] == ["i"] for name in STATED_FIELDS for entry in done.fields[name])
 
 
 def count(text):

@@ -91,3 +91,8 @@ def answer(name="phase_1_test", **fields):
         "high_value_items": [],
         **fields,
     }
+
+
+def plain(name="phase_1_test", **fields):
+    """Return an answer without statements, which fits any items."""
+    return answer(name, **{"key_decisions": [], **fields})

@@ -4,8 +4,8 @@ import pytest
 
 from aether.clock import stamp
 from aether.errors import Conflict, InvalidInput
-from aether.memory import handoff, ingest, items, sessions
-from aether.memory.briefing.sections import decisions, known_items, newest_sessions, revoked_in
+from aether.memory import handoff, ingest, items, sessions, statements
+from aether.memory.briefing.sections import decisions, known_items, newest_sessions
 from aether.memory.signals import emit
 from tests.memory.states import (
     NOW,
@@ -16,6 +16,7 @@ from tests.memory.states import (
     instruct,
     later,
     new_id,
+    plain,
     shipped,
     texts,
     with_items,
@@ -128,7 +129,7 @@ def test_the_same_answer_twice_changes_nothing():
 
 
 def test_another_answer_of_the_same_name_is_refused():
-    done = opened(with_items(after(worked(), ingested(worked(), answer())), "more"))
+    done = opened(with_items(after(worked(), ingested(worked(), answer())), "Use JSON for state"))
 
     with pytest.raises(Conflict):
         ingested(done, answer(summary="The colony chose XML."))
@@ -142,7 +143,7 @@ def test_items_added_or_changed_meanwhile_stay():
     )
     documents = with_items(after(documents, reworded), "four", at=later(9))
 
-    change = ingested(documents, answer())
+    change = ingested(documents, plain())
 
     assert texts(after(documents, change)) == ["two, corrected", "four"]
     assert change.result.items == 2
@@ -152,7 +153,7 @@ def test_items_that_left_meanwhile_are_not_archived_again():
     documents = worked("one", "two")
     documents = after(documents, items.clear(documents["memory"], now=NOW))
 
-    change = ingested(documents, answer())
+    change = ingested(documents, plain())
 
     assert change.result.items == 0
     assert "items" not in change.appends
@@ -173,7 +174,7 @@ def test_other_handoffs_without_items_are_closed_too():
 def test_an_answer_takes_the_handoff_that_it_names():
     documents = opened(with_items(worked("old"), "new", at=later(9)), name="phase_1_newer")
 
-    change = ingested(documents, answer("phase_1_a"))
+    change = ingested(documents, plain("phase_1_a"))
 
     done = after(documents, change)
     assert texts(done) == ["new"]
@@ -183,7 +184,7 @@ def test_an_answer_takes_the_handoff_that_it_names():
 def test_a_caller_may_name_the_handoff_whatever_the_answer_is_called():
     documents = opened(with_items(worked("old"), "new", at=later(9)), name="phase_1_newer")
 
-    assert texts(after(documents, ingested(documents, answer(), compression_id="phase_1_a"))) == ["new"]
+    assert texts(after(documents, ingested(documents, plain(), compression_id="phase_1_a"))) == ["new"]
 
 
 def test_of_several_open_handoffs_the_answer_must_name_one():
@@ -198,7 +199,7 @@ def test_an_open_handoff_without_items_does_not_make_several():
     documents = after(documents, items.clear(documents["memory"], now=NOW))
     documents = opened(with_items(documents, "new", at=later(9)), name="phase_1_newer")
 
-    assert ingested(documents, answer()).result.items == 1
+    assert ingested(documents, plain()).result.items == 1
 
 
 def test_the_answer_of_an_evicted_session_changes_nothing():
@@ -214,24 +215,24 @@ def test_the_answer_of_an_evicted_session_changes_nothing():
 def test_a_handoff_that_was_answered_meanwhile_takes_nothing_else():
     """A slow architect must not archive what arrived after the hand-off it was given."""
     documents = worked("old")
-    documents = after(documents, ingested(documents, answer("quick")))
+    documents = after(documents, ingested(documents, plain("quick")))
     documents = with_items(documents, "arrived since")
 
     with pytest.raises(Conflict, match="not open any more"):
-        ingested(documents, answer("slow"), compression_id="phase_1_a")
+        ingested(documents, plain("slow"), compression_id="phase_1_a")
 
 
 def test_in_the_original_flow_nothing_has_to_be_prepared():
     documents = with_items(shipped(), "one", "two")
     documents = with_items(documents, "of a later phase", phase=2)
 
-    change = ingested(documents, answer())
+    change = ingested(documents, plain())
 
     assert texts(after(documents, change)) == ["of a later phase"]
     assert change.result.session["metadata"]["compression_id"] == "phase_1_unprepared"
     reported = "nothing was prepared: the session covers all items up to phase 1"
     assert reported in change.appends["receipts"][0]["notes"]
-    assert reported not in ingested(worked(), answer()).result.notes
+    assert reported not in ingested(worked(), plain()).result.notes
 
 
 def test_with_nothing_to_compress_an_answer_is_refused():
@@ -263,7 +264,7 @@ def test_missing_required_statements_are_carried_over_and_named():
     documents = with_items(shipped(), "Never push to main", type="constraint")
     documents = opened(documents)
 
-    change = ingested(documents, answer())
+    change = ingested(documents, plain())
 
     assert [(each["content"], each["why"]) for each in change.result.carried] == [
         ("Never push to main", "protected")
@@ -303,7 +304,7 @@ def test_the_threshold_signal_is_withdrawn_when_compression_is_not_needed():
     noted = emit(shipped()["pheromones"], "TOKEN_THRESHOLD", "full", now=NOW, id="token_threshold_1")
     documents = after(worked("word " * 9, capacity=10), noted)
 
-    assert after(documents, ingested(documents, answer()))["pheromones"]["active_pheromones"] == []
+    assert after(documents, ingested(documents, plain()))["pheromones"]["active_pheromones"] == []
 
 
 def test_the_threshold_signal_stays_while_compression_is_needed():
@@ -311,16 +312,18 @@ def test_the_threshold_signal_stays_while_compression_is_needed():
     documents = with_items(worked("old", capacity=10), "word " * 9, at=later(9))
     documents = after(documents, noted)
 
-    done = after(documents, ingested(documents, answer()))
+    done = after(documents, ingested(documents, plain()))
 
     assert [each["id"] for each in done["pheromones"]["active_pheromones"]] == ["token_threshold_1"]
 
 
 def test_a_weighty_statement_becomes_a_pattern():
-    change = ingested(worked(), answer(high_value_items=[ATOMIC]))
+    documents = worked(ATOMIC["content"])
+
+    change = ingested(documents, plain(high_value_items=[ATOMIC]))
 
     [pattern] = change.result.patterns
-    done = after(worked(), change)
+    done = after(documents, change)
     assert [each["id"] for each in done["memory"]["long_term_memory"]["patterns"]] == [pattern]
     assert done["memory"]["metrics"]["total_pattern_extractions"] == 1
     assert done["memory"]["short_term_memory"]["sessions"][0]["metadata"]["related_patterns"] == [pattern]
@@ -328,10 +331,10 @@ def test_a_weighty_statement_becomes_a_pattern():
 
 def test_patterns_that_contradict_each_other_are_reported():
     documents = after(shipped(), created(shipped(), answer("a", high_value_items=[ATOMIC])))
-    documents = opened(with_items(documents, "note"))
     opposite = {**ATOMIC, "content": "Do not use atomic writes for state files"}
+    documents = opened(with_items(documents, opposite["content"]))
 
-    change = ingested(documents, answer("b", high_value_items=[opposite]))
+    change = ingested(documents, plain("b", high_value_items=[opposite]))
 
     [pair] = change.result.contradictions
     assert {pair["pattern"], pair["other"]} == {ATOMIC["content"], opposite["content"]}
@@ -345,9 +348,9 @@ def test_the_session_over_the_limit_goes_after_its_patterns_were_extracted():
             documents,
             created(documents, answer(name, compressed_at=f"2026-02-0{nth + 1}", high_value_items=[ATOMIC])),
         )
-    documents = opened(with_items(documents, "note"))
+    documents = opened(with_items(documents, ATOMIC["content"]))
 
-    change = ingested(documents, answer("c", high_value_items=[ATOMIC]))
+    change = ingested(documents, plain("c", high_value_items=[ATOMIC]))
 
     done = after(documents, change)
     assert names(done) == ["b", "c"]
@@ -443,70 +446,9 @@ def test_a_session_keeps_protected_texts_notes_files_and_errors_verbatim():
     start = shipped()
     documents = opened(after(start, items.add(start["memory"], entries, now=NOW, new_id=new_id, count=count)))
 
-    [session] = sessions.sessions_of(after(documents, ingested(documents, answer()))["memory"])
+    [session] = sessions.sessions_of(after(documents, ingested(documents, plain()))["memory"])
 
     assert session["metadata"]["items"] == items.items_of(documents["memory"])
-
-
-def test_a_rule_that_a_person_ended_makes_no_pattern_and_ends_the_one_it_made():
-    rule = {"content": "Never use mocks in the tests.", "relevance_score": 0.95, "type": "constraint"}
-    said = [("Never use mocks in the tests.", "constraint", {}), ("Add a parser.", "user_input", {})]
-    start = shipped()
-
-    def stored(documents, entries, name, at):
-        checked = [items.checked_entry(content, kind, **more) for content, kind, more in entries]
-        made = after(documents, items.add(documents["memory"], checked, now=at, new_id=new_id, count=count))
-        made = after(made, handoff.start_handoff(made["memory"], 1, compression_id=name, now=at))
-        return after(made, ingested(made, answer(name, high_value_items=[rule]), now=at))
-
-    first = stored(start, said, "phase_1_a", NOW)
-    [learned] = first["memory"]["long_term_memory"]["patterns"]
-    ends = [("Forget the rule about mocks.", "user_input", {})]
-    second = stored(first, ends, "phase_1_b", later(3_600))
-    third = stored(first, [*said, *ends], "phase_1_b", later(3_600))
-
-    assert "ended_at" not in learned["metadata"]
-    for state in (second, third):
-        [pattern] = state["memory"]["long_term_memory"]["patterns"]
-        [words] = [
-            one
-            for one in state["memory"]["working_memory"]["items"]
-            + sessions.sessions_of(state["memory"])[-1]["metadata"]["items"]
-            if "Forget" in one["content"]
-        ]
-        assert pattern["metadata"]["ended_at"] == words["metadata"]["timestamp"] > stamp(NOW)
-
-
-def test_what_a_person_ended_stays_so_when_the_words_that_ended_it_leave():
-    """A rule that no conversation has, and a decision of an earlier session, whatever becomes of the words."""
-
-    def noted(documents, said, **more):
-        entries = [items.checked_entry(content, kind, **more) for content, kind in said]
-        return after(documents, items.add(documents["memory"], entries, now=NOW, new_id=new_id, count=count))
-
-    own = {"metadata": {"conversation": "c", "timestamp": stamp(NOW)}}
-    state = noted(shipped(), [("Never use mocks in the tests.", "constraint")])
-    state = noted(state, [("Keep the state in SQLite files.", "decision")], **own)
-    state = after(
-        state, handoff.start_handoff(state["memory"], 1, compression_id="one", now=NOW, conversation="c")
-    )
-    state = after(state, ingested(state, answer("one"), compression_id="one"))
-    own["metadata"]["timestamp"] = stamp(later(60))
-    state = noted(state, [("nah, roll back", "user_input")], **own)
-    own["metadata"]["timestamp"] = stamp(later(120))
-    state = noted(state, [("The rule about mocks is dropped.", "user_input")], **own)
-    state = after(
-        state,
-        handoff.start_handoff(state["memory"], 1, compression_id="two", now=later(180), conversation="c"),
-    )
-    state = after(state, ingested(state, answer("two"), compression_id="two", now=later(180)))
-
-    [rule] = state["memory"]["working_memory"]["items"]
-    [decision] = sessions.sessions_of(state["memory"])[0]["metadata"]["items"]
-    assert rule["metadata"]["ended_at"] == stamp(later(120))
-    assert decision["metadata"]["ended_at"] == stamp(later(60))
-    left = after(state, sessions.evict_session(state["memory"], "two", now=later(240)))
-    assert revoked_in(left["memory"]) == {rule["id"]: stamp(later(120)), decision["id"]: stamp(later(60))}
 
 
 def test_an_answer_without_ids_does_not_answer_the_hand_off_of_a_conversation():
@@ -550,7 +492,7 @@ def compressed(documents, phase, said, at, type="decision"):
     documents = with_items(documents, said, at=at, type=type, phase=phase)
     documents = opened(documents, phase, f"phase_{phase}_x")
     return after(
-        documents, ingested(documents, answer(f"phase_{phase}_x"), phase, compression_id=f"phase_{phase}_x")
+        documents, ingested(documents, plain(f"phase_{phase}_x"), phase, compression_id=f"phase_{phase}_x")
     )
 
 
@@ -572,17 +514,21 @@ def test_decisions_and_rules_of_an_evicted_session_hold_on_until_a_person_ends_t
     ]
     for phase, text in enumerate(said, 1):
         documents = compressed(documents, phase, text, later(phase * 10))
-    ended = revoked_in(documents["memory"])
 
     standing = [
         line.text
         for line in decisions(known_items(documents["memory"]), newest_sessions(documents["memory"]))
     ]
     assert len(names(documents)) == 2
-    assert not ended
     assert {*said} <= {*standing}
 
-    documents = with_items(documents, "The Argo CD decision is gone.", at=later(60), type="user_input")
+    [argo] = [
+        item["id"]
+        for session in sessions.sessions_of(documents["memory"])
+        for item in session["metadata"]["items"]
+        if "Argo" in item["content"]
+    ]
+    documents = after(documents, statements.end(documents["memory"], argo, "revoked", at=stamp(later(60))))
     done = after(documents, ingest.promote_and_evict(documents, names(documents)[0], now=NOW, new_id=new_id))
     [kept] = sessions.sessions_of(done["memory"])
     assert [item["content"] for item in kept["metadata"]["items"]] == [
@@ -590,3 +536,183 @@ def test_decisions_and_rules_of_an_evicted_session_hold_on_until_a_person_ends_t
         "Sessions live in Redis",
         "Logs go to Loki",
     ]
+
+
+def talk(documents, *said, name="phase_1_a", at=NOW):
+    """Return `documents` with captured items, (content, evidence, type), in an open hand-off."""
+    entries = [
+        items.checked_entry(content, kind, metadata={"evidence": evidence, "pointer": {"line": line}})
+        for line, (content, evidence, kind) in enumerate(said, 1)
+    ]
+    documents = after(documents, items.add(documents["memory"], entries, now=at, new_id=new_id, count=count))
+    return after(documents, handoff.start_handoff(documents["memory"], 1, compression_id=name, now=at))
+
+
+FIRST = (
+    ("Never mail a draft without asking me.", "person", "user_input"),
+    ("I keep the drafts in Maildir for now. The search of attachments is broken.", "agent", "outcome"),
+)
+STATED = {
+    "rules": [{"text": "Never mail a draft without asking.", "quote": "Never mail a draft without asking"}],
+    "key_decisions": [{"decision": "Keep the drafts in Maildir.", "quote": "keep the drafts in Maildir", "items": ["2"]}],
+    "open": [{"text": "The search of attachments is broken.", "quote": "search of attachments is broken"}],
+    "state": "I keep the drafts in Maildir for now",
+}  # fmt: skip
+
+
+def first(**fields):
+    documents = talk(shipped(), *FIRST)
+    return after(documents, ingested(documents, answer("phase_1_a", **{**STATED, **fields})))
+
+
+def entry(documents, nth, field):
+    return sessions.sessions_of(documents["memory"])[nth][field]
+
+
+def test_proven_statements_are_stored_with_items_quote_and_evidence():
+    documents = first()
+    [session] = sessions.sessions_of(documents["memory"])
+
+    found = {stated.kind: stated for stated in statements.statements_of(session)}
+    assert {kind: stated.evidence for kind, stated in found.items()} == {
+        "state": "agent", "rule": "person", "decision": "agent", "open": "agent",
+    }  # fmt: skip
+    assert all(stated.quote and stated.items for stated in found.values())
+
+
+def test_what_has_no_proof_is_dropped_and_counted():
+    documents = talk(shipped(), *FIRST)
+    lies = [{"text": "Always push.", "quote": "always push"}, *STATED["rules"]]
+
+    change = ingested(documents, answer("phase_1_a", **{**STATED, "rules": lies, "next": ["Obey."]}))
+
+    assert change.result.dropped == {"next": 1, "rules": 1}
+    assert change.appends["receipts"][0]["dropped"] == change.result.dropped
+    assert [one["text"] for one in change.result.session["rules"]] == [STATED["rules"][0]["text"]]
+
+
+def test_an_answer_of_which_nothing_is_proven_is_rejected():
+    documents = talk(shipped(), *FIRST)
+    before = repr(documents)
+
+    with pytest.raises(InvalidInput, match=r"rules: .Always push.*copy a few words"):
+        ingested(documents, plain("phase_1_a", rules=["Always push."]))
+
+    assert repr(documents) == before
+
+
+def test_the_example_of_the_requirement_is_stored():
+    documents = opened(with_items(shipped(), "Decision: Use JSON for state", type="decision"))
+
+    [decision] = ingested(documents, answer()).result.session["key_decisions"]
+
+    assert decision["decision"] == decision["quote"] == "Use JSON for state"
+
+
+SECOND = (("The search of attachments works again. I moved the drafts to SQLite.", "agent", "outcome"),)
+WORKS = {"text": "The search of attachments works.", "quote": "search of attachments works again"}
+MOVED = {"decision": "Keep the drafts in SQLite.", "quote": "moved the drafts to SQLite"}
+
+
+@rows(
+    "target", [{"target": "phase_1_a/open/0"}, {"id": "phase_1_a/open/0"}, {"text": "The search of attachments is broken"}]
+)  # fmt: skip
+def test_what_is_resolved_ends_in_the_same_transaction(target):
+    documents = talk(first(), *SECOND, name="phase_1_b", at=later(60))
+
+    change = ingested(documents, plain("phase_1_b", resolved=[{**WORKS, **target}]), now=later(90))
+
+    assert entry(after(documents, change), 0, "open")[0]["ended"] == {
+        "how": "resolved", "at": stamp(later(90)), "by": "phase_1_b/resolved/0",
+    }  # fmt: skip
+
+
+@rows("named", ["phase_1_a/key_decisions/0", "drafts in Maildir"])
+def test_a_superseded_decision_ends_by_the_new_one(named):
+    documents = talk(first(), *SECOND, name="phase_1_b", at=later(60))
+
+    done = after(
+        documents, ingested(documents, plain("phase_1_b", key_decisions=[{**MOVED, "supersedes": named}]))
+    )
+
+    ended = entry(done, 0, "key_decisions")[0]["ended"]
+    assert (ended["how"], ended["by"]) == ("superseded", "phase_1_b/key_decisions/0")
+    assert "ended" not in entry(done, 1, "key_decisions")[0]
+
+
+def test_a_persons_rule_is_revoked_by_a_person_only():
+    given = {"text": "The rule about drafts is gone.", "target": "phase_1_a/rules/0"}
+
+    for evidence in ("agent", "person"):
+        said = ("You may mail drafts from now on.", evidence, "user_input")
+        documents = talk(first(), said, name="phase_1_b", at=later(60))
+        change = ingested(documents, plain("phase_1_b", resolved=[{**given, "quote": "may mail drafts"}]))
+        done = after(documents, change)
+        assert ("ended" in entry(done, 0, "rules")[0]) == (evidence == "person")
+        proposals = change.result.session["metadata"].get("proposals", [])
+        assert [one["target"] for one in proposals] == ["phase_1_a/rules/0"] * (evidence == "agent")
+
+
+def test_what_was_noted_on_purpose_is_never_ended_by_a_session():
+    documents = with_items(shipped(), "Keep the drafts in Maildir", type="decision")
+    [note] = held(documents)
+    said = ("Please move the drafts to SQLite.", "person", "user_input")
+    documents = talk(documents, said, at=later(60))
+    given = {
+        "decision": "Move the drafts to SQLite.",
+        "quote": "move the drafts to SQLite",
+        "supersedes": note["id"],
+    }
+
+    change = ingested(documents, plain("phase_1_a", key_decisions=[given]))
+
+    [session] = sessions.sessions_of(after(documents, change)["memory"])
+    assert note in session["metadata"]["items"]
+    [proposal] = session["metadata"]["proposals"]
+    assert (proposal["kind"], proposal["target"]) == ("supersede", note["id"])
+
+
+def test_a_captured_decision_that_is_superseded_leaves_the_session():
+    asked = ("Asked: Where? Answered: in Maildir", "person", "decision")
+    documents = talk(shipped(), asked, ("No, use SQLite.", "person", "user_input"))
+    given = {"decision": "Use SQLite.", "quote": "use SQLite", "supersedes": "1"}
+
+    change = ingested(documents, plain("phase_1_a", key_decisions=[given]))
+
+    assert [item["content"] for item in change.result.session["metadata"]["items"]] == ["No, use SQLite."]
+    [old] = [record["item"] for record in change.appends["items"] if "Maildir" in record["item"]["content"]]
+    assert old["metadata"]["state"] == "superseded"
+
+
+def test_rules_and_decisions_of_a_person_outlive_their_session():
+    documents = first()
+    documents["memory"]["short_term_memory"]["max_sessions"] = 1
+    documents = talk(documents, *SECOND, name="phase_1_b", at=later(60))
+
+    done = after(documents, ingested(documents, plain("phase_1_b"), now=later(90)))
+
+    assert names(done) == ["phase_1_b"]
+    assert [one["text"] for one in entry(done, 0, "rules")] == [STATED["rules"][0]["text"]]
+    assert entry(done, 0, "key_decisions") == [], "an agent's decision goes with its session"
+
+
+def test_the_hand_off_lists_what_may_be_resolved():
+    documents = talk(first(), *SECOND, name="phase_1_b", at=later(60))
+    record = handoff.open_handoff(documents["memory"], 1)
+
+    built = handoff.build_handoff(documents, record, held(documents), revision=0, now=later(60))
+
+    assert {entry["id"]: entry["kind"] for entry in built["earlier"]} == {
+        "phase_1_a/open/0": "open", "phase_1_a/rules/0": "rule", "phase_1_a/key_decisions/0": "decision",
+    }  # fmt: skip
+
+
+def test_the_built_in_architect_states_nothing():
+    documents = talk(shipped(), *FIRST)
+
+    change = ingest.ingest(
+        documents, answer("phase_1_a", **STATED), phase=1, now=NOW, new_id=new_id, count=count,
+        architect={"backend": "extractive"}, instruct=instruct,
+    )  # fmt: skip
+
+    assert not {"rules", "open", "state"} & change.result.session.keys()

@@ -405,12 +405,6 @@ def test_an_existing_pattern_gains_evidence_from_one_sentence_of_several():
     assert first["occurrences"] == 2
 
 
-def test_a_pattern_is_worded_without_bullets_and_lead_ins():
-    state, _ = run(memory(session("s1", items=[("- And same as always: use atomic writes", 0.9)])))
-
-    assert [each["pattern"] for each in patterns_of(state)] == ["use atomic writes"]
-
-
 def test_files_changed_in_every_session_are_not_promoted():
     work = {"content": "Changed src/store/commit.py", "relevance_score": 0.6, "type": "code_change"}
     state = memory(*(session(f"s{at}", items=[dict(work)], day=at + 1) for at in range(3)))
@@ -442,48 +436,33 @@ def test_a_pattern_keeps_the_type_of_its_statement(type, made):
     assert [each["type"] for each in patterns_of(state)] == [made]
 
 
-@rows(
-    ("said", "type"),
-    [
-        ("Thanks, great!", "preference"),
-        ("Please add a page on the parser.", "user_input"),
-        ("Push the branch to the fork.", "request"),
-        ("Add the page on retries.", "next"),
-        ("Ran `make docs`: done", "command"),
-        ("Changed src/app.py (3 edits)", "code_change"),
-        ("x = parse(line)", "code_snippet"),
-        ("Shall the parser keep its tables?", "decision"),
-        ("Asked: Shall it keep its tables? Answered: yes", "decision"),
-        ("Commit only the parser for now.", "constraint"),
-        ("Do not touch the tests in this commit.", "constraint"),
-        ("All 42 tests of the parser passed.", "outcome"),
-        ("The parser reads its tables once.", "outcome"),
-        ("The parser reads its tables once.", "observation"),
-        ("Ran `make lint`: 0 issues.", "outcome"),
-        ("`go test ./...`", "constraint"),
-    ],
-)
-def test_what_ends_with_its_session_is_never_promoted(said, type):
-    state = memory(*(session(f"s{at}", items=[entry(said, type)], day=at + 1) for at in range(3)))
+@rows("kind", ["command", "code_change", "code_snippet", "user_input", "next"])
+def test_work_and_requests_are_never_promoted(kind):
+    state = memory(*(session(f"s{at}", items=[entry("Use the parser", kind)], day=at + 1) for at in range(3)))
 
     assert run(state)[0] == state
 
 
-@rows(
-    "said",
-    [
-        "let's do this as a separate PR",
-        "don't do a reply",
-        "use weasyprint for it, not reportlab.",
-        "Write your progress into docs/progress.md.",
-    ],
-)
-def test_a_rule_about_the_work_at_hand_is_promoted_only_if_it_repeats(said):
-    once = memory(session("s1", items=[entry(said, "constraint")]))
-    often = memory(*(session(f"s{at}", items=[entry(said, "constraint")], day=at + 1) for at in range(3)))
+def test_a_result_is_promoted_by_its_relevance_only():
+    often = [
+        session(f"s{at}", items=[entry("The parser is fast", "outcome", 0.7)], day=at + 1) for at in range(3)
+    ]
+    once = session("s1", items=[entry("The parser is fast", "outcome", 0.9)])
 
-    assert run(once)[0] == once
-    assert [each["type"] for each in patterns_of(run(often)[0])] == ["constraint"]
+    assert patterns_of(run(memory(*often))[0]) == []
+    assert [one["pattern"] for one in patterns_of(run(memory(once))[0])] == ["The parser is fast"]
+
+
+def test_rules_in_force_of_several_sessions_are_evidence_and_ended_ones_are_not():
+    rule = {"text": "Never mail a draft", "items": ["i"], "quote": "never mail a draft", "evidence": "person"}
+    over = {**rule, "ended": {"how": "revoked", "at": "2026-03-01T00:00:00Z", "by": ""}}
+
+    def stating(*rules):
+        return memory(*(session(f"s{at}", day=at + 1) | {"rules": [one]} for at, one in enumerate(rules)))
+
+    [pattern] = patterns_of(run(stating(rule, rule, rule))[0])
+    assert (pattern["type"], pattern["occurrences"]) == ("constraint", 3)
+    assert patterns_of(run(stating(rule, rule, over))[0]) == []
 
 
 def test_a_failure_is_no_evidence_for_a_rule_or_a_success():

@@ -14,7 +14,17 @@ from aether.memory.capture.extract import capture
 from aether.messages import shell
 from aether.messages.records import Record
 from aether.redact import assignments, commands, forms, redact
-from aether.text import classify, cleaning, identifiers, json_edit, model_faults, similarity, tags, words
+from aether.text import (
+    classify,
+    cleaning,
+    identifiers,
+    json_edit,
+    model_faults,
+    quotes,
+    similarity,
+    tags,
+    words,
+)
 from aether.tokens import estimate
 from tests import effort
 from tests.backends.extractive.handoffs import count, handoff, item
@@ -58,7 +68,7 @@ FUNCTIONS = {
     "stems": lambda text: list(words.stems(text)), "parts": words.parts, "term": words.term,
     "fingerprint": similarity.fingerprint, "similarity": lambda text: similarity.similarity(text, text[1:]),
     "contradicts": lambda text: similarity.contradicts(text, "not " + text),
-    "containing": lambda text: similarity.containing(text, [text[1:]], at_least=0.5),
+    "quote": lambda text: quotes.find_quote(text[1:], [text]),
     **{name: getattr(classify, name) for name in (
         "states_choice", "without_lead_in", "rule", "statements_by_kind", "asserts", "message_by_kind", "is_account",
         "binding_kind", "kind_of_paragraph", "is_reply", "asks_for_decision", "is_empty_reply",

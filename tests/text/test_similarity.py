@@ -11,12 +11,10 @@ from aether.text.similarity import (
     CACHED_CHARS,
     CONTRADICTS_AT,
     SAME_AT,
-    containing,
     contradicts,
     fingerprint,
     implied_by,
     index,
-    mentioning,
     nearest,
     opposites,
     same,
@@ -204,21 +202,6 @@ def test_opposites_equals_a_full_scan():
         assert opposites(statement, found) == [
             at for at, other in enumerate(statements) if contradicts(statement, other)
         ]
-
-
-def test_containing_equals_a_full_scan():
-    statements = sorted({text for _, *pair in PAIRS for text in pair})
-
-    for statement in statements[::7]:
-        scanned = [at for at, other in enumerate(statements) if containment(statement, other) >= 0.7]
-        assert containing(statement, statements, at_least=0.7) == scanned
-
-
-def test_mentions_are_found_whatever_is_said():
-    later = ["The failing Windows tests were fixed", "The Windows build is slow", "Tests pass on Linux"]
-
-    assert mentioning("The tests fail on Windows", later, at_least=0.9) == [0]
-    assert mentioning("The tests fail on Windows", later, at_least=0.5) == [0, 2]
 
 
 def test_the_most_like_comes_first():

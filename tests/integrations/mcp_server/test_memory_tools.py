@@ -328,7 +328,7 @@ def test_compress_says_when_there_is_nothing_to_compress(home):
 def test_preparing_gives_the_instruction_the_items_and_the_file(filled):
     text = compress("prepare", home=filled).text
 
-    assert "You are the architect" in text
+    assert "You write the memory" in text
     assert "Use SQLite, because it is one file." in text
     assert handoff_text(2, filled)[1] in text
     assert compress("prepare", phase=2, home=filled).text == text
