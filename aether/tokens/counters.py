@@ -7,7 +7,6 @@ kinds of text.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
@@ -26,6 +25,8 @@ CONSTANT = "constant:"
 ANSWER_FIELDS = (
     "id", "session_id", "compressed_at", "phase", "summary", "key_decisions", "outcomes", "high_value_items",
 )  # fmt: skip
+# The fields of their entries that say something; the others are bookkeeping.
+_SAID = ("decision", "rationale", "result", "impact", "content", "text", "quote")
 
 
 @lru_cache(maxsize=64)
@@ -160,6 +161,14 @@ def _row(kind: str, pairs: list[tuple[int, int]]) -> Row:
 
 
 def session_tokens(session: Mapping[str, Any], count: Counter) -> int:
-    """Return the tokens of the answer fields of `session` as compact JSON, without the fields that aether adds."""
-    answer = {field: session[field] for field in ANSWER_FIELDS if field in session}
-    return count(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
+    """Return the tokens of what `session` says, each text once, as the tokens of an item are those of its content.
+
+    >>> session_tokens({"summary": "All done.", "high_value_items": [{"content": "All done.", "type": "outcome"}]}, len)
+    9
+    """
+    texts = [str(session.get("summary") or "")]
+    for field in ANSWER_FIELDS:
+        entries = session.get(field)
+        listed = entries if isinstance(entries, list) else []
+        texts += [str(entry[name]) for entry in listed for name in _SAID if entry.get(name)]
+    return sum(map(count, dict.fromkeys(texts)))
