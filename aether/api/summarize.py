@@ -13,7 +13,7 @@ from threading import TIMEOUT_MAX, Thread
 from time import monotonic
 from typing import Any, NamedTuple, cast
 
-from aether.archive.forms import ARCHIVE, writing_task, written_fault
+from aether.archive.forms import ARCHIVE, proven, writing_task, written_fault
 from aether.backends import backend as backend_of
 from aether.backends.base import Completion, Settings
 from aether.backends.request import prompt_sha256, summary_request
@@ -144,16 +144,16 @@ def write_checkpoint(
                 break
             continue
         spent.append(answer)
-        proven = proven_lines(answer.text, [*(each.text for each in said), previous, goal])
-        prose = cut_prose(proven.kept, most=most, count=count)
+        checked = proven_lines(answer.text, [*(each.text for each in said), previous, goal])
+        prose = cut_prose(checked.kept, most=most, count=count)
         fault = model_fault(
             without_quotes(answer.text), given=[each.text for each in said], before=previous, most_tokens=most, count=count,
             about=[goal] if goal else None,
-        ) or proven.fault or summaries.fault(prose, source, count=count)  # fmt: skip
+        ) or checked.fault or summaries.fault(prose, source, count=count)  # fmt: skip
         if prose and not fault:
             whole = summaries.with_facts(prose, source, most=most_tokens, count=count)
             written = _checkpoint(whole, spent, failures, level=asked, mode=mode)
-            return written._replace(answer=prose, record=written.record | {"unproven": len(proven.dropped)})
+            return written._replace(answer=prose, record=written.record | {"unproven": len(checked.dropped)})
         failures.append(_failure(name, "Rejected", f"It {fault or EMPTY}.", final=False))
     text = summaries.extract(source, level=level, most=most_tokens, count=count)
     return _checkpoint(text, [*spent, Completion(text, FALLBACK)], failures, level=level, mode=mode)
@@ -183,9 +183,9 @@ def write_archived(
             break
         spent.append(answer)
         if not (fault := written_fault(answer.text, task, conversation, count=count)):
-            return WrittenSummary(
-                answer.text.strip(), _record(spent, ARCHIVE, failures), _failures_for_receipt(failures)
-            )
+            checked = proven(answer.text, conversation)
+            record = _record(spent, ARCHIVE, failures) | {"unproven": len(checked.dropped)}
+            return WrittenSummary(checked.kept, record, _failures_for_receipt(failures))
         failures.append(_failure(name, "Rejected", f"It {fault}.", final=False))
     return WrittenSummary(None, _record(spent, ARCHIVE, failures), _failures_for_receipt(failures))
 

@@ -2,7 +2,7 @@
 
 A text is cut into units (a sentence of prose, a line of a list, a block of code). Each carries stems, numbers and names;
 long words and rare ones weigh more than short and frequent ones, in any language. Units are chosen greedily by what they
-add for their tokens to those chosen before, so that a repetition adds nothing. The same input gives the same choice.
+add for their tokens to those chosen before, so that a repetition adds next to nothing. The same input gives the same choice.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ NUMBER = 1.4
 IDENTIFIER_PER_CHAR, IDENTIFIER_CHARS = 0.15, 80
 # Scripts without spaces are cut into overlapping pairs of characters.
 PAIR = 0.6
+# Of the weight of what a chosen unit says already: repetitions come last.
+AGAIN = 0.05
 # A unit costs a reader more than its tokens: scraps must not win against sentences.
 OVERHEAD_TOKENS = 8
 
@@ -83,11 +85,11 @@ def _parts(text: str) -> Iterator[str]:
         yield "\n".join(fenced)
 
 
-def choose(units: Sequence[Unit], *, most: int, count: Counter) -> list[int]:
+def choose(units: Sequence[Unit], *, most: int, count: Counter, overhead: int = OVERHEAD_TOKENS) -> list[int]:
     """Return the positions of the chosen units, ascending; as lines they have at most `most` tokens by `count`.
 
-    Required units come first. A unit that says nothing which a chosen one does not say is left out, and so is a repetition;
-    if all units fit, only repetitions are. The cost is n log n.
+    Required units come first, what chosen ones say already comes last, and no text is chosen twice. `overhead` is in the unit of
+    `count`. The cost is n log n.
     """
     costs = [max(1, count(f"{unit.text}\n")) for unit in units]
     keys = ["".join(unit.text.split()).casefold() for unit in units]
@@ -103,11 +105,10 @@ def choose(units: Sequence[Unit], *, most: int, count: Counter) -> list[int]:
 
     def rank(place: int) -> tuple[bool, float, int]:
         new = sum(
-            weight * (1 + math.log(len(carried) / spread[term]))
+            weight * (1 + math.log(len(carried) / spread[term])) * (AGAIN if term in said else 1.0)
             for term, weight in carried[place].items()
-            if term not in said
         )
-        return not units[place].required, -units[place].weight * new / (costs[place] + OVERHEAD_TOKENS), place
+        return not units[place].required, -units[place].weight * new / (costs[place] + overhead), place
 
     # What a unit adds only falls while others are chosen, so only the first of the heap is weighed again.
     heap = [rank(place) for place in carried]
@@ -120,8 +121,6 @@ def choose(units: Sequence[Unit], *, most: int, count: Counter) -> list[int]:
         ranked = rank(place)
         if heap and ranked > heap[0]:
             heappush(heap, ranked)
-            continue
-        if ranked[1] == 0 and not units[place].required:
             continue
         chosen.append(place)
         most -= costs[place]
