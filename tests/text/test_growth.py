@@ -8,13 +8,24 @@ from time import process_time
 import pytest
 
 from aether.backends.base import Request, Settings
-from aether.backends.extractive import clauses, complete
+from aether.backends.extractive import complete
 from aether.memory.capture import notes
 from aether.memory.capture.extract import capture
 from aether.messages import shell
 from aether.messages.records import Record
 from aether.redact import assignments, commands, forms, redact
-from aether.text import classify, cleaning, identifiers, json_edit, model_faults, similarity, tags, words
+from aether.text import (
+    classify,
+    cleaning,
+    identifiers,
+    json_edit,
+    model_faults,
+    selection,
+    similarity,
+    support,
+    tags,
+    words,
+)
 from aether.tokens import estimate
 from tests import effort
 from tests.backends.extractive.handoffs import count, handoff, item
@@ -66,8 +77,9 @@ FUNCTIONS = {
     )},
     "rules": lambda text: classify.rules([], text), "clean": cleaning.clean, "injected": cleaning.without_injected,
     "terminal": cleaning.without_escapes, "echoes": cleaning.without_echoes, "identifiers": identifiers.identifiers,
-    "shell": identifiers.commands, "faults": model_faults.model_fault, "trim": clauses.trim,
-    "bullets": clauses.unbulleted, "machine": clauses.is_machine_text, "clauses": clauses.split_clauses,
+    "shell": identifiers.commands, "faults": model_faults.model_fault, "units": selection.units_of,
+    "choose": lambda text: selection.choose(selection.units_of(text), most=100, count=len),
+    "support": lambda text: support.proven_lines(text, [text[1:]]),
     "shorten": lambda text: notes.shorten(text, 500), "notable": shell.is_notable, "reads": shell.only_reads,
     "signature": shell.command_signature, "target": shell.command_target, "short": shell.short_command,
     "outcome": shell.outcome_line, "excerpt": shell.error_excerpt, "tags": tags.neutralize, "terms": words.terms,

@@ -27,10 +27,6 @@ WEIGHTS: Mapping[Sort, float] = {"asked": 2.0, "decided": 3.0, "said": 1.0, "cha
 PREVIOUS_WEIGHT = 1.5
 # The newest message weighs so much more than the oldest: it shows how things are.
 RECENCY = 0.5
-# Newest lines that are weighed: more would not fit into any summary.
-MOST_LINES = 2_000
-# A longer text was pasted; the words about it are before and after it.
-HEAD_CHARS, TAIL_CHARS = 6_000, 2_000
 LINE_CHARS = 400
 NAMES = 12
 # Position of the lines of the previous summary, before all messages.
@@ -74,9 +70,14 @@ def write_summary(task: JsonObject, *, count: Counter) -> str:
         if (line.sort in form.takes or (line.at == BEFORE and PARTS in line.text))
         and not (beside and normalized(line.text.partition("`: ")[0]) in beside)
     ]
-    lines = [line for line in lines[:-MOST_LINES] if line.at == BEFORE] + lines[-MOST_LINES:]
     newest = max((line.at for line in lines), default=0) or 1
-    units = [Unit(line.text, _weight(line, newest)) for line in lines]
+    units = [
+        Unit(
+            line.text,
+            WEIGHTS[line.sort] * (PREVIOUS_WEIGHT if line.at == BEFORE else 1 + RECENCY * line.at / newest),
+        )
+        for line in lines
+    ]
     most = room = task["max_tokens"]
     while True:
         text = form.write([lines[place] for place in choose(units, most=room, count=count)])
@@ -85,12 +86,6 @@ def write_summary(task: JsonObject, *, count: Counter) -> str:
         if over <= 0 or not room:
             return text if over <= 0 else ""
         room = max(0, room - max(over, most // STEPS))
-
-
-def _weight(line: Line, newest: int) -> float:
-    if line.at == BEFORE:
-        return WEIGHTS[line.sort] * PREVIOUS_WEIGHT
-    return WEIGHTS[line.sort] * (1 + RECENCY * line.at / newest)
 
 
 def candidate_lines(task: JsonObject) -> list[Line]:
@@ -127,9 +122,9 @@ def _lines(said: Sequence[JsonObject]) -> Iterator[Line]:
     """Yield the lines of messages; a result of a tool belongs to its oldest open call."""
     waiting: dict[str, list[str]] = {}
     for entry in said:
-        at, role, tool, text = entry["at"], entry["role"], entry["tool"], _ends(entry["text"])
+        at, role, tool, text = entry["at"], entry["role"], entry["tool"], entry["text"]
         if tool and role != "tool":
-            waiting.setdefault(tool, []).append(shell_command(_arguments(entry["text"])))
+            waiting.setdefault(tool, []).append(shell_command(_arguments(text)))
         elif tool or role == "tool":
             command = waiting[tool].pop(0) if waiting.get(tool) else ""
             answers = answers_in(text)
@@ -154,10 +149,6 @@ def _lines(said: Sequence[JsonObject]) -> Iterator[Line]:
 def _line(at: int, sort: Sort, text: str) -> Line:
     plain = _MARK.sub("", " ".join(text.split()))
     return Line(at, sort, plain if len(plain) <= LINE_CHARS else plain[: LINE_CHARS - 1] + "…")
-
-
-def _ends(text: str) -> str:
-    return text if len(text) <= HEAD_CHARS + TAIL_CHARS else f"{text[:HEAD_CHARS]}\n\n{text[-TAIL_CHARS:]}"
 
 
 def _changes(before: Mapping[str, Any], said: Sequence[JsonObject]) -> list[Line]:
@@ -205,10 +196,6 @@ def _numbered(lines: Sequence[Line]) -> str:
     return "\n".join(f"{place}. {text}" for place, text in enumerate(texts, start=1))
 
 
-def _as_written(lines: Sequence[Line]) -> str:
-    return "\n".join(line.text for line in lines)
-
-
 def _logged(lines: Sequence[Line]) -> str:
     """Return each answer of a person as a line of the log: its position and the decision; nobody judged its reason."""
     return "\n".join(
@@ -229,7 +216,9 @@ _FORMS: Mapping[str, _Form] = {
     "task_state": _Form(_EVERY, _by_sort),
     "brief": _Form(_EVERY - {"ran", "changed"}, _bullets),
     "decision_log": _Form(frozenset({"decided"}), _logged, repeats=True),
-    "code_delta": _Form(frozenset({"changed", "ran"}), _as_written, repeats=True),
+    "code_delta": _Form(
+        frozenset({"changed", "ran"}), lambda lines: "\n".join(line.text for line in lines), repeats=True
+    ),
     "step_ledger": _Form(_EVERY, _numbered),
     "requirements_ledger": _Form(frozenset({"asked"}), _requirements, repeats=True),
 }

@@ -59,29 +59,26 @@ class _Part(NamedTuple):
     """Empty for an item that is kept whole."""
 
 
-Chosen = Collection[tuple[int, int]]
-"""Places of parts, each with the place of one of its units."""
+_Place = tuple[int, int]
+"""The place of a part, and that of a unit in it."""
+_Entry = tuple[Mapping[str, Any], str]
+"""An item, and the words of it that the session holds."""
 
 
 def write_session(handoff: Mapping[str, Any], *, most: int, count: Counter) -> JsonObject:
     """Return the session of `handoff` in at most `most` tokens, and never in more than its items and protected texts have."""
     parts = _parts(handoff)
-    everything = {(at, place) for at, part in enumerate(parts) for place in range(len(part.units))}
     if sum(count(part.text) for part in parts) <= most:
-        return _session(handoff, parts, everything, whole=True)
-    places = sorted(everything)
-    lead = _chosen_of(parts, _lead_places(parts), most=int(SUMMARY_SHARE * most), count=count)
-    said = [(at, place) for at, place in places if parts[at].item["metadata"].get("evidence") == "person"]
-    first = lead | _chosen_of(parts, said, most=int(PERSON_SHARE * most), count=count)
-    units = [parts[at].units[place] for at, place in places]
-    units = [
-        unit._replace(required=unit.required or where in first)
-        for unit, where in zip(units, places, strict=True)
-    ]
+        return _session(handoff, parts, [(part.item, part.text) for part in parts], [])
+    places = [(at, place) for at, part in enumerate(parts) for place in range(len(part.units))]
+    lead = _chosen(parts, _lead(parts), most=int(SUMMARY_SHARE * most), count=count)
+    said = [place for place in places if parts[place[0]].item["metadata"].get("evidence") == "person"]
+    first = lead | _chosen(parts, said, most=int(PERSON_SHARE * most), count=count)
     room = max(0, most - sum(count(part.text) for part in parts if not part.units))
     while True:
-        chosen = {places[at] for at in choose(units, most=room, count=count)}
-        session = _session(handoff, parts, chosen, lead=lead)
+        chosen = _chosen(parts, places, most=room, count=count, first=first)
+        summary = [parts[at].units[place].text for at, place in sorted(chosen & lead)]
+        session = _session(handoff, parts, _entries(parts, chosen - lead), summary)
         # The names of speakers cost something, too.
         over = session_tokens(session, count) - most
         if over <= 0 or not room:
@@ -91,44 +88,41 @@ def write_session(handoff: Mapping[str, Any], *, most: int, count: Counter) -> J
 
 def _parts(handoff: Mapping[str, Any]) -> list[_Part]:
     """Return the items that are in force, without injected text, each text once; protected texts without an item, too."""
-    items = list(handoff["items"])
     protected = {entry.get("id", ""): entry["content"] for entry in handoff["protected"]}
-    for name in protected.keys() - {item["id"] for item in items}:
-        metadata = {"relevance_score": 1.0, "protected": True}
-        items.append({"id": name, "type": "constraint", "content": protected[name], "metadata": metadata})
+    ids = {item["id"] for item in handoff["items"]}
+    added = [
+        {"id": name, "type": "constraint", "content": text, "metadata": {"relevance_score": 1.0}}
+        for name, text in protected.items()
+        if name not in ids
+    ]
+    items = [*handoff["items"], *added]
     newest = {_state(item): at for at, item in enumerate(items)}
-    names = _speakers(items)
+    heads = Tally(item["content"].partition(": ")[0] for item in items if ": " in item["content"])
     signals = [signal for signal in handoff.get("signals", ()) if signal["metadata"].get("context")]
-    parts: list[_Part] = []
-    known = set[str]()
+    parts: dict[str, _Part] = {}
+    before = _Part({}, "", "", [])
     for at, item in enumerate(items):
         metadata = item["metadata"]
-        guarded = item["id"] in protected or metadata.get("protected")
+        guarded = item["id"] in protected
         stale = metadata.get("ended_at") or metadata.get("injected") or newest[_state(item)] != at
-        text = item["content"] if guarded else _own_text(item["content"])
-        if (stale and not guarded) or not text.strip() or text in known:
+        # The neighbours of an injected text stay apart.
+        text = without_injected(item["content"].replace(f"<{INJECTED}", f"\n\n<{INJECTED}")).strip()
+        text = item["content"] if guarded else text
+        if (stale and not guarded) or not text.strip() or text in parts:
             continue
-        known.add(text)
         head, _, said = text.partition(": ")
-        speaker = head if head in names and said.strip() else ""
+        speaker = head if heads[head] > 1 and _names(head) and said.strip() else ""
         whole = guarded or (item["type"] in BINDING_TYPES and len(text) <= WHOLE_CHARS)
-        before = parts[-1] if parts else None
-        answers = before and before.speaker != speaker and any(asks(unit.text) for unit in before.units)
+        weight = RELEVANCE_AT_ZERO + float(metadata.get("relevance_score", 0.5))
+        weight *= WEIGHTS.get(metadata.get("evidence", ""), 1.0)
+        if before.speaker != speaker and any(asks(unit.text) for unit in before.units):
+            weight *= ANSWER_WEIGHT
         units = [] if whole else _units(item, said.strip() if speaker else text)
-        factor = (ANSWER_WEIGHT if answers else 1.0) * (
-            RELEVANCE_AT_ZERO + float(metadata.get("relevance_score", 0.5))
-        )
-        factor *= WEIGHTS.get(metadata.get("evidence", ""), 1.0)
         steered = [
-            unit._replace(weight=unit.weight * factor * _steering(unit.text, signals)) for unit in units
+            unit._replace(weight=unit.weight * weight * _steering(unit.text, signals)) for unit in units
         ]
-        parts.append(_Part(item, text, speaker, steered))
-    return parts
-
-
-def _own_text(content: str) -> str:
-    """Return `content` without what aether injected; its neighbours stay apart."""
-    return without_injected(content.replace(f"<{INJECTED}", f"\n\n<{INJECTED}")).strip()
+        before = parts[text] = _Part(item, text, speaker, steered)
+    return list(parts.values())
 
 
 def _state(item: Mapping[str, Any]) -> str:
@@ -137,21 +131,19 @@ def _state(item: Mapping[str, Any]) -> str:
     return role if item["type"] == "observation" and role in STATES else f"item {item['id']}"
 
 
-def _speakers(items: Sequence[Mapping[str, Any]]) -> set[str]:
-    heads = Tally(item["content"].partition(": ")[0] for item in items if ": " in item["content"])
-    return {
-        head for head, times in heads.items() if times > 1 and len(head) <= SPEAKER_CHARS and "\n" not in head
-    }
+def _names(head: str) -> bool:
+    return len(head) <= SPEAKER_CHARS and "\n" not in head
 
 
 def _units(item: Mapping[str, Any], text: str) -> list[Unit]:
     """Return the units of an item; of a changed file the first line, which names it, is required."""
-    if item["metadata"].get("evidence") != "machine" and item["type"] != "code_change":
+    changed = item["type"] == "code_change"
+    if item["metadata"].get("evidence") != "machine" and not changed:
         return units_of(text)
     lines = [line for line in text.splitlines() if line.strip()]
-    if item["type"] == "code_change":
-        return [Unit(line, required=place == 0) for place, line in enumerate(lines)]
-    return [Unit(text)] if len(text) <= SHOWN_CHARS else [Unit(line) for line in lines]
+    if len(text) <= SHOWN_CHARS and not changed:
+        return [Unit(text)]
+    return [Unit(line, required=changed and place == 0) for place, line in enumerate(lines)]
 
 
 def _steering(text: str, signals: Sequence[Mapping[str, Any]]) -> float:
@@ -165,7 +157,7 @@ def _steering(text: str, signals: Sequence[Mapping[str, Any]]) -> float:
     return raised
 
 
-def _lead_places(parts: Sequence[_Part]) -> list[tuple[int, int]]:
+def _lead(parts: Sequence[_Part]) -> list[_Place]:
     """Return the places of the units that a summary is made of: the newest request, and the ends of the last message."""
     requests = [at for at, part in enumerate(parts) if part.item["type"] in REQUEST_TYPES and part.units]
     results = [at for at, part in enumerate(parts) if _is_account(part.item) and part.units]
@@ -177,89 +169,83 @@ def _lead_places(parts: Sequence[_Part]) -> list[tuple[int, int]]:
     return places
 
 
-def _chosen_of(
-    parts: Sequence[_Part], places: Sequence[tuple[int, int]], *, most: int, count: Counter
-) -> set[tuple[int, int]]:
-    return {
-        places[at] for at in choose([parts[at].units[place] for at, place in places], most=most, count=count)
-    }
+def _chosen(
+    parts: Sequence[_Part], places: Sequence[_Place], *, most: int, count: Counter, first: Collection[_Place] = ()
+) -> set[_Place]:  # fmt: skip
+    """Return the places of the units chosen among those at `places`, those at `first` before the others."""
+    units = [parts[at].units[place] for at, place in places]
+    units = [
+        unit._replace(required=unit.required or where in first)
+        for unit, where in zip(units, places, strict=True)
+    ]
+    return {places[at] for at in choose(units, most=most, count=count)}
 
 
-def _is_account(item: Mapping[str, Any]) -> bool:
-    return item["type"] in RESULT_TYPES and item["metadata"].get("evidence") != "machine"
+def _entries(parts: Sequence[_Part], chosen: Collection[_Place]) -> list[_Entry]:
+    """Return what the session holds of each item; turns of a talk share entries, each change of the speaker named."""
+    entries: list[_Entry] = []
+    before = ""
+    for at, part in enumerate(parts):
+        said = "\n".join(unit.text for place, unit in enumerate(part.units) if (at, place) in chosen)
+        named = f"{part.speaker}: {said}" if part.speaker else said
+        if part.units and not said:
+            continue
+        if (
+            part.speaker
+            and before
+            and entries[-1][0]["type"] == part.item["type"]
+            and len(entries[-1][1]) < SHARED_CHARS
+        ):
+            entries[-1] = part.item, f"{entries[-1][1]}\n{said if before == part.speaker else named}"
+        else:
+            entries.append((part.item, named if part.units else part.text))
+        before = part.speaker if part.units else ""
+    return entries
 
 
 def _session(
-    handoff: Mapping[str, Any],
-    parts: Sequence[_Part],
-    chosen: Chosen,
-    *,
-    lead: Chosen = (),
-    whole: bool = False,
+    handoff: Mapping[str, Any], parts: Sequence[_Part], entries: Sequence[_Entry], summary: Sequence[str]
 ) -> JsonObject:
-    """Return the session of the parts that are whole and of the `chosen` units; the units of `lead` are its summary."""
-    summary: list[str] = []
-    entries: list[tuple[_Part, str]] = []
-    for at, part in enumerate(parts):
-        if whole or not part.units:
-            entries.append((part, part.text))
-            continue
-        places = [place for place in range(len(part.units)) if (at, place) in chosen]
-        summary += [part.units[place].text for place in places if (at, place) in lead]
-        said = "\n".join(part.units[place].text for place in places if (at, place) not in lead)
-        before = entries[-1] if entries else None
-        if said and part.speaker and before and before[0].speaker and len(before[1]) < SHARED_CHARS:
-            # Turns of a talk share entries, each change of the speaker named.
-            entries[-1] = (
-                part,
-                f"{before[1]}\n{'' if before[0].speaker == part.speaker else part.speaker + ': '}{said}",
-            )
-        elif said:
-            entries.append((part, f"{part.speaker}: {said}" if part.speaker else said))
+    """Return the session of `entries`; without a `summary`, the entry that says most about the work becomes it."""
+    protected = {entry.get("id") for entry in handoff["protected"]}
+    fields: dict[str, list[_Entry]] = {"decision": [], "result": [], "content": []}
+    for entry in entries:
+        fields[_field(entry[0], protected)].append(entry)
     if not summary and not handoff.get("summarised"):
-        entries, summary = _without_summary(entries)
-    decisions = [text for part, text in entries if part.item["type"] == "decision"]
-    outcomes = [text for part, text in entries if _is_outcome(part)]
+        free = [entry for entry in entries if not _binds(entry[0], protected)]
+        requests = [entry for entry in free if entry[0]["type"] in REQUEST_TYPES]
+        results = [entry for entry in free if _is_account(entry[0])]
+        longest = sorted(free, key=lambda entry: len(entry[1]))
+        for best in [*requests[-1:], *results[-1:], *longest[-1:]][:1]:
+            of_field = fields[_field(best[0], protected)]
+            of_field[:] = [entry for entry in of_field if entry is not best]
+            summary = [best[1]]
+    # If nothing is left for it, the summary repeats a whole text.
+    texts = [text for _, text in entries] or [part.text for part in parts]
+    fields["content"].sort(key=lambda entry: not _binds(entry[0], protected))
     name = handoff["compression_id"]
     return {
         "id": name, "session_id": name, "compressed_at": handoff["prepared_at"], "phase": handoff["phase"],
-        "summary": "\n".join(summary) or _shortest([text for _, text in entries] or [part.text for part in parts]),
-        "key_decisions": [{"decision": text, "rationale": ""} for text in decisions],
-        "outcomes": [{"result": text, "impact": ""} for text in outcomes],
+        "summary": "\n".join(summary) or min(texts, key=len, default=NOTHING),
+        "key_decisions": [{"decision": text, "rationale": ""} for _, text in fields["decision"]],
+        "outcomes": [{"result": text, "impact": ""} for _, text in fields["result"]],
         "high_value_items": [
-            _entry(part, text)
-            for part, text in sorted(entries, key=lambda entry: bool(entry[0].units))
-            if part.item["type"] != "decision" and not _is_outcome(part)
+            {"content": text, "relevance_score": item["metadata"].get("relevance_score", 0.5), "type": item["type"]}
+            | ({"injected": True} if item["metadata"].get("injected") else {})
+            for item, text in fields["content"]
         ],
     }  # fmt: skip
 
 
-def _without_summary(entries: list[tuple[_Part, str]]) -> tuple[list[tuple[_Part, str]], list[str]]:
-    """Return `entries` without one that becomes the summary: the newest request, result or, in a talk, the longest text."""
-    free = [entry for entry in entries if entry[0].units]
-    requests = [entry for entry in free if entry[0].item["type"] in REQUEST_TYPES]
-    results = [entry for entry in free if _is_account(entry[0].item)]
-    longest = sorted(free, key=lambda entry: len(entry[1]))
-    for entry in [*requests[-1:], *results[-1:], *longest[-1:]][:1]:
-        return [other for other in entries if other is not entry], [entry[1]]
-    return entries, []
+def _field(item: Mapping[str, Any], protected: Collection[str]) -> str:
+    if item["type"] in ("decision", *OUTCOME_TYPES) and item["id"] not in protected:
+        return "decision" if item["type"] == "decision" else "result"
+    return "content"
 
 
-def _shortest(texts: Sequence[str]) -> str:
-    """Return the text that a summary repeats if nothing else is left for it."""
-    return min(texts, key=len, default=NOTHING)
+def _binds(item: Mapping[str, Any], protected: Collection[str]) -> bool:
+    return item["type"] in BINDING_TYPES or item["id"] in protected
 
 
-def _is_outcome(part: _Part) -> bool:
-    item = part.item
-    return item["type"] in OUTCOME_TYPES and not item["metadata"].get("protected")
-
-
-def _entry(part: _Part, text: str) -> JsonObject:
-    metadata = part.item["metadata"]
-    entry = {
-        "content": text,
-        "relevance_score": metadata.get("relevance_score", 0.5),
-        "type": part.item["type"],
-    }
-    return entry | ({"injected": True} if metadata.get("injected") else {})
+def _is_account(item: Mapping[str, Any]) -> bool:
+    return item["type"] in RESULT_TYPES and item["metadata"].get("evidence") != "machine"
