@@ -1,7 +1,7 @@
-"""Support: which lines of a model's summary its sources bear out.
+"""Support: the lines of a model's summary that its sources bear out.
 
-A model is asked to end each line with words of its source, verbatim, between « and ». A line is proven if its quotes stand in
-the sources, its names and numbers do, too, and it does not contradict what it quotes. In a summary without any quotes each
+A model is asked to end each line with words of its source, verbatim, between « and ». A line is proven if its quotes are in
+the sources, its names and numbers are, too, and it does not contradict what it quotes. In a summary without any quotes each
 sentence has to share most of its words with one source. What is not proven is dropped, never corrected.
 """
 
@@ -22,11 +22,11 @@ from aether.text.words import runs, sentences, words
 SUPPORTED = 0.6
 # So much of a line has to be in the message that it quotes: a true quote does not prove another statement.
 RELATED = 0.3
-# Where more words than this begin with a capital, as nouns do in German, a capital does not show a name.
+# Where more words than this start with a capital, as nouns do in German, a capital does not show a name.
 CAPITALS = 0.2
 SAMPLE_TEXTS, SAMPLE_CHARS = 200, 1_000
 _QUOTE = lazy(r"\s*«([^«»]*)»")
-# What stands around a statement: the mark of a list, and a marker about the goal with its status (prompts/goal.md).
+# What is around a statement: the mark of a list, and a marker about the goal with its status (prompts/goal.md).
 _AROUND = lazy(r"^\s*(?:[-*•+]|\d{1,3}[.)]|#+)?\s*(?:\[[A-Z]+\]\s*)?|\s+[-–—]\s+[A-Z-]+$")
 
 
@@ -153,7 +153,7 @@ def _is_latin(text: str) -> bool:
 
 
 def _names(sentence: str) -> Iterator[str]:
-    """Yield the words that begin with a capital within a sentence; English "I" is none."""
+    """Yield the words that start with a capital within a sentence, without the English "I"."""
     for word in sentence.split()[1:]:
         bare = word.strip("\"'“”‘’()[]*_`.,;:!?")
         if len(bare) > 1 and bare[0].isupper() and bare[1] not in "'’":

@@ -188,6 +188,17 @@ def test_an_invented_summary_with_the_right_names_replaces_nothing():
     assert "We decided to move the search index to host-77123" in found.prose
 
 
+def test_an_answer_of_which_less_than_half_is_proven_is_rejected():
+    found = ask(
+        lambda said, most, level: (
+            "OPS-31337 «job is OPS-31337»\nIt was sold. «sold it»\nIt was moved. «moved it»"
+        )
+    )
+
+    assert found.record["backend"] == "extractive"
+    assert "says 2 of 3 things" in found.failures[0]["message"]
+
+
 def test_a_long_winded_model_does_not_displace_the_facts():
     found = ask(
         lambda said, most, level: " ".join(

@@ -77,12 +77,21 @@ def test_what_carries_more_is_chosen_in_any_script(rare, common):
 
 def test_of_two_that_say_the_same_the_second_makes_room_for_something_new():
     listed = [
-        Unit("The cache of the parser is stale."),
-        Unit("Stale is the cache of the parser."),
+        Unit("The cache of the parser is stale.", 6.0),
+        Unit("Stale is the cache of the parser.", 6.0),
         Unit("A queue overflows at night."),
     ]
 
     assert choose(listed, most=18, count=count) == [0, 2]
+
+
+def test_of_little_room_what_is_required_takes_it():
+    listed = [
+        Unit("The parser of `src/load.py` reads 8080 lines of Lisbon."),
+        Unit("So it is and so be it.", required=True),
+    ]
+
+    assert choose(listed, most=14, count=count) == [1]
 
 
 def test_a_block_of_code_is_one_unit_and_a_list_is_lines():

@@ -83,17 +83,15 @@ def test_the_summary_is_the_newest_request_and_the_ends_of_the_last_message():
 
 
 def test_a_persons_words_come_before_an_agents():
-    asked = item(
-        "Please keep the green door of the house. Leave the fence alone.", "user_input", evidence="person"
-    )
-    data = handoff(
-        *filler(20), asked, *filler(60), item("Start with the roof.", "user_input", evidence="person")
-    )
+    said = [item(f"So do it as we did it the last time, and so on, {word}.", "user_input", evidence="person") for word in ("one", "two", "three")]  # fmt: skip
+    rich = [
+        item(f"The loader{n} of `src/part{n}/load{n}.py` reads {n * 7919} rows of Lisbon{n}.")
+        for n in range(60)
+    ]
 
-    kept = "\n".join(texts(session(data)))
+    kept = "\n".join(texts(session(handoff(*rich[:30], *said, *rich[30:]))))
 
-    assert "Please keep the green door of the house." in kept
-    assert "Leave the fence alone." in kept
+    assert all(one["content"] in kept for one in said)
 
 
 def test_every_changed_file_is_named():
@@ -157,18 +155,19 @@ def test_in_a_talk_each_change_of_the_speaker_is_named():
     assert any(line.startswith("Ann: ") for line in lines)
 
 
-def test_an_answer_outweighs_its_question():
+def test_an_answer_outweighs_its_question_and_what_nobody_asked():
     talk = [
         turn
         for n in range(20)
         for turn in (
-            f"Ann: Which of the two towns has more of number {n}?",
-            f"Bob: The town of Lisbon{n} has it.",
+            f"Ann: Which of the two towns has more of number {n}?", f"Bob: The town of Lisbon{n} has it.",
+            f"Ann: Fine, take that for number {n}.", f"Bob: The town of Madrid{n} has it.",
         )
-    ]
-    kept = "\n".join(texts(session(handoff(*talk))))
+    ]  # fmt: skip
+    kept = "\n".join(texts(session(handoff(*talk, target=200))))
 
     assert kept.count("Lisbon") > 2 * kept.count("Which")
+    assert kept.count("Lisbon") > kept.count("Madrid")
 
 
 def test_a_signal_decides_between_equals():
