@@ -46,8 +46,6 @@ CHOICE_WEIGHT, ANSWER_WEIGHT, LAST_SENTENCES = 8.0, 4.0, 6
 END_WEIGHT, LEAD_WEIGHT = 1.3, 1.2
 # So much of the words of a sentence on the matter come up in others.
 MATTER_SHARE = 1 / 3
-# The factor of the weight of another one, such as a greeting.
-OFF_MATTER = 0.5
 # Of the weight of a sentence: code and tables.
 MACHINE_SHARE = 0.5
 # A sentence costs its length and this, so that very short ones do not win by being short.
@@ -321,7 +319,7 @@ def candidates(conversation: Conversation) -> list[Sentence]:
     # A greeting at the end is no conclusion: its words are nowhere else, and it names nothing.
     number = Counter(concept for one in found for concept in one.concepts)
     return [
-        one._replace(weight=one.weight * (factor if _is_on_the_matter(one, number) else OFF_MATTER))
+        one._replace(weight=one.weight * (factor if _is_on_the_matter(one, number) else 1.0))
         for one, factor in zip(found, placed, strict=True)
     ]
 
