@@ -2,11 +2,11 @@
 
 Conversations: LoCoMo, each session compressed alone; the share of the stems of a gold answer present in its evidence
 that are still present afterwards (question categories 1 and 4). Beside it, in the same run, selections of whole
-sentences by simpler rules at the same budget; each is a session of the same form, counted as whole JSON. The weights
+sentences by simpler rules at the same budget; sessions are counted by what they say, as items are by their content. The weights
 were chosen on three conversations (`developed`); the other three (`held_out`) were looked at only for the report.
 
 Transcripts: real agent sessions as captured notes; the share of the files edited, commands, error messages,
-identifiers and user constraints in the notes that are still there, word for word.
+identifiers, rules and sentences of a person in the notes that are still there, word for word.
 
 The data lies beside the checkout; without it there is nothing to measure.
 
@@ -27,12 +27,10 @@ import report
 
 from aether.backends.base import Request, Settings
 from aether.backends.extractive import complete
-from aether.backends.extractive.clauses import unbulleted
 from aether.memory import fidelity as gate
 from aether.memory.capture.extract import capture
 from aether.memory.handoff import protected_items
 from aether.messages.read import read_records
-from aether.text.classify import classify
 from aether.text.identifiers import identifiers
 from aether.text.words import sentences, stems
 from aether.tokens.counters import session_tokens
@@ -260,7 +258,15 @@ def named(data: dict) -> dict[str, set[str]]:
     """Return what the notes name, by kind."""
     found: dict[str, set[str]] = {
         kind: set()
-        for kind in ("files_edited", "user_constraints", "paths", "commands", "errors", "identifiers")
+        for kind in (
+            "files_edited",
+            "rules",
+            "person_sentences",
+            "paths",
+            "commands",
+            "errors",
+            "identifiers",
+        )
     }
     for item in data["items"]:
         text = item["content"]
@@ -272,10 +278,9 @@ def named(data: dict) -> dict[str, set[str]]:
         if item["type"] == "code_change" and (edited := re.match(r"\w+ (\S+?)(?=:? |:?$)", text)):
             found["files_edited"].add(edited[1])
         if item["type"] in ("constraint", "preference"):
-            found["user_constraints"].add(text)
-        if item["type"] == "user_input" and not text.startswith(gate.QUESTION_PREFIX):
-            told = [unbulleted(line) for line in sentences(text) if classify(line) == "constraint"]
-            found["user_constraints"] |= {line for line in told if not line.endswith("?")}
+            found["rules"].add(text)
+        if item["type"] == "user_input":
+            found["person_sentences"] |= set(sentences(text))
     return found
 
 

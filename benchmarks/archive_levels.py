@@ -180,7 +180,7 @@ def run(only: str = "") -> dict:
             continue
         texts = [one.text for one in said(conversation)]
         whole = "\n".join(texts)
-        facts = facts_of([one.text for one in spoken(conversation)])
+        facts = facts_of(spoken(conversation))
         sizes[f"{kind}.conversations"] += 1
         sizes[f"{kind}.chars"] += sum(map(len, texts))
         sizes[f"{kind}.speech"] += sum(len(one.text) for one in spoken(conversation))

@@ -103,10 +103,18 @@ def _quality() -> list[tuple[str, str, str]]:
             "architect_fidelity",
         ),
         (
-            "in real coding transcripts: files edited, user constraints, paths, commands, identifiers, errors",
+            "in real coding transcripts: files edited, rules, sentences of a person, paths, commands, identifiers, errors",
             ", ".join(
                 f"{traces[name]:.2f}"
-                for name in ("files_edited", "user_constraints", "paths", "commands", "identifiers", "errors")
+                for name in (
+                    "files_edited",
+                    "rules",
+                    "person_sentences",
+                    "paths",
+                    "commands",
+                    "identifiers",
+                    "errors",
+                )
             ),
             "architect_fidelity",
         ),

@@ -8,7 +8,7 @@ import aether
 home = aether.init(tempfile.mkdtemp())
 start = datetime.fromisoformat("2026-01-05T10:00:00Z")
 texts = [f"Module {n} reads conf/part{n}.toml. It was written by a former colleague." for n in range(6)]
-texts[3] = "We decided to keep the state as JSON, because people read it."
+texts[2] = "We decided to keep the state as JSON, because people read it."
 said = [{"role": ("user", "assistant")[n % 2], "content": text} for n, text in enumerate(texts)]
 talk = {"id": "talk", "title": "Modules", "created_at": start.isoformat(), "messages": said}
 aether.archive_conversations([talk], home=home)

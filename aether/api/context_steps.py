@@ -494,7 +494,8 @@ def _written(case: Case, work: Work, author: _Author) -> Written | None:
     size = message_tokens(convert.message(raw, case.provider), case.count)
     if old and not messages and size >= case.view.tokens(work.checkpoints):
         return None
-    return Written(work, checkpoint._replace(tokens=size), raw, size, done.answer)
+    unproven = done.record.get("unproven", 0)
+    return Written(work, checkpoint._replace(tokens=size), raw, size, done.answer, unproven)
 
 
 def _heads(messages: Sequence[Message]) -> str:
@@ -537,7 +538,8 @@ def _record(
         "kind": "context",
         "works": [
             {"kind": one.work.kind, "id": one.checkpoint.id, "level": one.checkpoint.level, "tokens": one.tokens,
-             "tokens_before": one.work.tokens_before, "from": list(_checkpoint_ids(case, one.work)), "range": list(one.checkpoint.message_range)}
+             "tokens_before": one.work.tokens_before, "from": list(_checkpoint_ids(case, one.work)), "range": list(one.checkpoint.message_range),
+             "unproven": one.unproven}
             for one in written
         ],
     }  # fmt: skip

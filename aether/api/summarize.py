@@ -13,7 +13,7 @@ from threading import TIMEOUT_MAX, Thread
 from time import monotonic
 from typing import Any, NamedTuple, cast
 
-from aether.archive.forms import ARCHIVE, writing_task, written_fault
+from aether.archive.forms import ARCHIVE, proven, writing_task, written_fault
 from aether.backends import backend as backend_of
 from aether.backends.base import Completion, Settings
 from aether.backends.request import prompt_sha256, summary_request
@@ -26,6 +26,7 @@ from aether.errors import AetherError, BackendFailed
 from aether.messages.model import Message
 from aether.redact.redact import DEFAULT, Rules, redacted
 from aether.text.model_faults import EMPTY, model_fault
+from aether.text.support import proven_lines, without_quotes
 from aether.types import Counter, JsonObject
 
 FALLBACK = "extractive"
@@ -116,7 +117,8 @@ def write_checkpoint(
     """Return the text of a checkpoint for `messages`, for earlier ones (`previous`), or for both, at a level.
 
     A model is asked within the seconds of `settings`; a rejected answer is followed by up to two tries at the level below, in half the
-    room. What it leaves out of names, numbers, rules and decisions is added word for word. After that, or with the
+    room. Lines that the messages do not bear out are dropped (`text.support`); if they are more than half, the answer is
+    rejected. What it leaves out of names, numbers and what the mode never compresses is added word for word. After that, or with the
     extractive backend, the text is selected from the input, which never fails. It has at most `most_tokens` tokens, and without
     messages at most those of `previous`.
     """
@@ -142,14 +144,16 @@ def write_checkpoint(
                 break
             continue
         spent.append(answer)
-        prose = cut_prose(answer.text.strip(), most=most, count=count)
+        checked = proven_lines(answer.text, [*(each.text for each in said), previous, goal])
+        prose = cut_prose(checked.kept, most=most, count=count)
         fault = model_fault(
-            answer.text, given=[each.text for each in said], before=previous, most_tokens=most, count=count,
+            without_quotes(answer.text), given=[each.text for each in said], before=previous, most_tokens=most, count=count,
             about=[goal] if goal else None,
-        ) or summaries.fault(prose, source, count=count)  # fmt: skip
+        ) or checked.fault or summaries.fault(prose, source, count=count)  # fmt: skip
         if prose and not fault:
             whole = summaries.with_facts(prose, source, most=most_tokens, count=count)
-            return _checkpoint(whole, spent, failures, level=asked, mode=mode)._replace(answer=prose)
+            written = _checkpoint(whole, spent, failures, level=asked, mode=mode)
+            return written._replace(answer=prose, record=written.record | {"unproven": len(checked.dropped)})
         failures.append(_failure(name, "Rejected", f"It {fault or EMPTY}.", final=False))
     text = summaries.extract(source, level=level, most=most_tokens, count=count)
     return _checkpoint(text, [*spent, Completion(text, FALLBACK)], failures, level=level, mode=mode)
@@ -179,9 +183,9 @@ def write_archived(
             break
         spent.append(answer)
         if not (fault := written_fault(answer.text, task, conversation, count=count)):
-            return WrittenSummary(
-                answer.text.strip(), _record(spent, ARCHIVE, failures), _failures_for_receipt(failures)
-            )
+            checked = proven(answer.text, conversation)
+            record = _record(spent, ARCHIVE, failures) | {"unproven": len(checked.dropped)}
+            return WrittenSummary(checked.kept, record, _failures_for_receipt(failures))
         failures.append(_failure(name, "Rejected", f"It {fault}.", final=False))
     return WrittenSummary(None, _record(spent, ARCHIVE, failures), _failures_for_receipt(failures))
 

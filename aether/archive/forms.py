@@ -1,8 +1,9 @@
 """Forms: the content of a conversation at each level, and how much of it that keeps.
 
-Key points and summaries are whole sentences of the conversation, in their order. Each sentence is worth what it says that
-no chosen one says yet: names, numbers and words, the more if it decides, concludes, rules or quotes. What must be kept is
-in every level: protected messages, goals and locked decisions. Deterministic; the numbers are measured, never assumed.
+Key points and summaries are whole sentences of the conversation, in their order, chosen by what they carry
+(`text.selection`): names, numbers, rare words; more of a person, at both ends, and in a question with its answer. What must
+be kept is in every level: protected messages, goals and locked decisions. Deterministic; the numbers are measured, never
+assumed.
 """
 
 from __future__ import annotations
@@ -10,9 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
-from heapq import heapify, heappop, heappush
 from itertools import groupby, pairwise
-from math import log
 from typing import NamedTuple
 
 from aether import clock
@@ -25,10 +24,11 @@ from aether.messages.convert import META
 from aether.messages.model import as_arguments
 from aether.messages.shell import is_notable, outcome_line, short_command
 from aether.messages.tool_calls import file_changes, shell_command
-from aether.text.classify import Kind, binding_kind, classify, is_reply, prose, states_choice
 from aether.text.identifiers import identifiers
 from aether.text.model_faults import model_fault
 from aether.text.regex import lazy
+from aether.text.selection import Unit, asks, choose, contents, units_of
+from aether.text.support import Proven, proven_lines, without_quotes
 from aether.text.words import sentences, stems, words
 from aether.types import Counter as TokenCounter
 from aether.types import JsonObject
@@ -38,25 +38,24 @@ SHARES: dict[Level, float] = {"key_points": 0.70, "summary": 0.40}
 TOOL_SHARES: dict[Level, float] = {"key_points": 0.10, "summary": 0.03}
 TOOLS_OF_SPEECH: dict[Level, float] = {"key_points": 0.50, "summary": 0.25}
 PAGE_CHARS = 2_000
-# Worth of a sentence by its kind, beside the words that it adds.
-WORTH: dict[Kind, float] = {
-    "decision": 6.0, "constraint": 5.0, "preference": 4.0, "solution": 4.0, "blocker": 3.0, "outcome": 3.0, "fact": 1.0,
-    "exploration": -1.0, "chatter": -3.0,
-}  # fmt: skip
-NAME_WORTH, QUOTE_WORTH, USER_WORTH, QUESTION_WORTH = 2.0, 2.0, 2.0, 3.0
-# Of a decision or a rule that holds by itself.
-BINDING_WORTH = 8.0
+# Factors of the weight of a sentence: of a person, with a quotation, that asks.
+USER_WEIGHT, QUOTE_WEIGHT, QUESTION_WEIGHT = 2.0, 1.3, 1.3
+# What a person answered through a tool holds by itself; a question and its answer say nothing without each other.
+CHOICE_WEIGHT, ANSWER_WEIGHT, LAST_SENTENCES = 8.0, 4.0, 6
 # The messages that open and end it say what it was for and what came of it; the first sentence of one what it is about.
-END_WORTH, LEAD_WORTH = 4.0, 1.0
+END_WEIGHT, LEAD_WEIGHT = 1.3, 1.2
 # So much of the words of a sentence on the matter come up in others.
 MATTER_SHARE = 1 / 3
-# A question and the answer to it say nothing without each other.
-ANSWER_WORTH, LAST_SENTENCES = 4.0, 6
-# Of the worth of a sentence: code and tables.
+# Of the weight of a sentence: code and tables.
 MACHINE_SHARE = 0.5
+# A sentence costs its length and this, so that very short ones do not win by being short.
+OVERHEAD_CHARS = 100
+# The share of the room that a person's words may take before all others.
+PERSON_SHARE = 0.4
+# In at most so many steps room is made for the names of speakers.
+STEPS = 50
 # Arguments of tools that look something up.
 READ_KEYS = frozenset({"file_path", "path", "pattern", "glob", "notebook_path"})
-RULES = frozenset[Kind]({"constraint", "decision", "preference"})
 _TOOLS = ("tool_call", "tool_result")
 LABELS = {
     "user": "User: ",
@@ -70,8 +69,6 @@ WHOLE_SENTENCES = 3
 LONG_NAME = 6
 # So much of the words of a statement in one sentence repeat it.
 SAME_WORDS = 0.75
-# A sentence costs its length and this, so that very short ones do not win by being short.
-OVERHEAD = 150
 # Bounds of the description: so many topics and entities, and characters of an entity.
 MOST_TOPICS, MOST_ENTITIES, ENTITY_CHARS = 6, 20, 120
 LINE_CHARS = 300
@@ -80,8 +77,6 @@ _EMAIL = lazy(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 # The strategy of a request for a model (prompts/archive/summary.md); a longer answer is no summary to be read.
 ARCHIVE = "archive"
 MOST_WRITTEN = 1_500
-# Shorter numbers count what the text itself lists.
-LONG_NUMBER = 3
 
 
 class Sentence(NamedTuple):
@@ -91,22 +86,19 @@ class Sentence(NamedTuple):
     at: int
     speaker: str
     text: str
-    kind: Kind
     must: bool
     concepts: frozenset[str]
     """Its words and names."""
-    worth: float
-    """Its worth beside the concepts that no chosen sentence has."""
-    prose: bool
-    """Whether it is not code, a log or a table."""
+    weight: float
 
 
 class Facts(NamedTuple):
-    """The facts of a text, to be looked for in another."""
+    """The facts of a conversation, to be looked for in a text."""
 
     identifiers: frozenset[str]
     numbers: frozenset[str]
     decisions: tuple[str, ...]
+    """What a person chose where the agent asked through a tool."""
     questions: tuple[str, ...]
 
 
@@ -193,7 +185,7 @@ def measure(conversation: Conversation, content: JsonObject) -> JsonObject:
     has lost detail, all are of what it was when it was whole.
     """
     known = conversation.get("known", {})
-    facts = facts_of([one.text for one in spoken(conversation)])
+    facts = facts_of(spoken(conversation))
     present = (
         facts_in(facts, text_of(content))
         if content.keys() != {"messages", "given"}
@@ -216,21 +208,15 @@ def measure(conversation: Conversation, content: JsonObject) -> JsonObject:
     }
 
 
-def facts_of(texts: Sequence[str]) -> Facts:
-    """Return the identifiers, numbers, decisions, among them rules, and questions of texts."""
-    found = identifiers("\n".join(texts))
-    said_in = [sentence for text in texts for sentence in sentences(text)]
+def facts_of(texts: Sequence[Said]) -> Facts:
+    """Return the identifiers, numbers, choices of a person, and questions of texts."""
+    found = identifiers("\n".join(one.text for one in texts))
     return Facts(
         frozenset((*found.paths, *found.commands, *found.errors, *found.identifiers, *found.urls)),
         frozenset(found.numbers),
-        tuple(dict.fromkeys(filter(_binds, said_in))),
-        tuple(dict.fromkeys(one for one in said_in if one.endswith("?"))),
+        tuple(dict.fromkeys(line for one in texts if one.is_choice for line in one.text.split("\n"))),
+        tuple(dict.fromkeys(line for one in texts for line in sentences(one.text) if asks(line))),
     )
-
-
-def _binds(sentence: str) -> bool:
-    """Return whether a sentence states a decision or a rule that holds by itself."""
-    return binding_kind(sentence) in ("decision", "constraint") or states_choice(sentence)
 
 
 def facts_in(facts: Facts, text: str) -> Counter[str]:
@@ -269,14 +255,14 @@ def chosen(conversation: Conversation, level: Level, share: float | None = None)
     by_people = [one for one in every if one.speaker not in _TOOLS]
     by_tools = [one for one in every if one.speaker in _TOOLS]
     of_speech, of_tools = _room(conversation, every, level, share)
-    covered, labels = set[str](), level == "summary"
+    labels = level == "summary"
     if level == "key_points" and len(by_people) <= WHOLE_SENTENCES:
         picked = by_people
     else:
-        picked = _picked(by_people, of_speech, covered, labels=labels)
+        picked = _picked(by_people, of_speech, labels=labels)
         if not picked and by_people:
-            picked = [max(by_people, key=lambda one: (one.worth, -one.order))]
-    return sorted([*picked, *_picked(by_tools, of_tools, covered, labels=labels)])
+            picked = [max(by_people, key=lambda one: (one.weight, -one.order))]
+    return sorted([*picked, *_picked(by_tools, of_tools, labels=labels)])
 
 
 def _sizes(conversation: Conversation) -> tuple[int, int]:
@@ -311,41 +297,48 @@ def candidates(conversation: Conversation) -> list[Sentence]:
     found: list[Sentence] = []
     placed: list[float] = []
     for one, lines in _lines(texts):
-        plain = frozenset(prose(one.text)) if one.speaker in ("user", "assistant") else frozenset(lines)
+        code = {
+            line
+            for unit in units_of(one.text)
+            if unit.text.startswith("```")
+            for line in sentences(unit.text)
+        }
         for nth, text in enumerate(lines):
-            must = one.protected or text in conversation["kept"]
-            bonus = (
-                END_WORTH * (one.at in ends) + USER_WORTH * (one.speaker == "user") + LEAD_WORTH * (nth == 0)
+            weight = (
+                (USER_WEIGHT if one.speaker == "user" else 1.0)
+                * (QUOTE_WEIGHT if _QUOTE.search(text) else 1.0)
+                * (QUESTION_WEIGHT if asks(text) else 1.0)
+                * (CHOICE_WEIGHT if one.is_choice else ANSWER_WEIGHT if (one.at, text) in answered else 1.0)
+                * (MACHINE_SHARE if text in code else 1.0)
             )
-            answer = ANSWER_WORTH * ((one.at, text) in answered)
-            if one.is_choice:  # it holds by itself
-                answer = BINDING_WORTH
-            sentence = _sentence(len(found), one, text, must=must, bonus=answer, plain=text in plain)
-            found.append(sentence)
-            placed.append(bonus)
+            must = one.protected or text in conversation["kept"]
+            found.append(
+                Sentence(len(found), one.at, one.speaker, text, must, frozenset(contents(text)), weight)
+            )
+            placed.append((END_WEIGHT if one.at in ends else 1.0) * (LEAD_WEIGHT if nth == 0 else 1.0))
     # A greeting at the end is no conclusion: its words are nowhere else, and it names nothing.
-    number = Counter(concept for one in found if one.kind != "chatter" for concept in one.concepts)
+    number = Counter(concept for one in found for concept in one.concepts)
     return [
-        one._replace(worth=one.worth + bonus * _is_on_the_matter(one, number))
-        for one, bonus in zip(found, placed, strict=True)
+        one._replace(weight=one.weight * (factor if _is_on_the_matter(one, number) else 1.0))
+        for one, factor in zip(found, placed, strict=True)
     ]
 
 
 def _is_on_the_matter(one: Sentence, number: Mapping[str, int]) -> bool:
     """Return whether a sentence has a name or a number, or enough of its words come up in others."""
-    if one.kind == "chatter":
-        return False
     again = sum(number[concept] > 1 for concept in one.concepts)
-    return again >= MATTER_SHARE * len(one.concepts) or any(name.startswith("=") for name in one.concepts)
+    return again >= MATTER_SHARE * len(one.concepts) or any(
+        concept.startswith("=") or any(map(str.isdigit, concept)) for concept in one.concepts
+    )
 
 
 def _answered(speech: Sequence[Said]) -> set[tuple[int, str]]:
     """Return the questions that a person answered, and the first sentences of the answers, with their messages."""
     found: set[tuple[int, str]] = set()
     for asked, reply in pairwise(speech):
-        if (asked.speaker, reply.speaker) != ("assistant", "user") or not is_reply(reply.text):
+        if (asked.speaker, reply.speaker) != ("assistant", "user"):
             continue
-        questions = [one for one in prose(asked.text)[-LAST_SENTENCES:] if one.rstrip("*_ ").endswith("?")]
+        questions = [one for one in sentences(asked.text)[-LAST_SENTENCES:] if asks(one.rstrip("*_ "))]
         if questions:
             found.update((asked.at, one) for one in questions)
             found.update((reply.at, one) for one in sentences(reply.text)[:1])
@@ -402,67 +395,33 @@ def _changes(one: Said) -> list[str]:
     return [change.path for change in file_changes(arguments, shell_command(arguments))]
 
 
-def _sentence(order: int, one: Said, text: str, *, must: bool, bonus: float, plain: bool) -> Sentence:
-    kind = classify(text)
-    names = identifiers(text)
-    worth = (
-        WORTH[kind] + bonus + QUOTE_WORTH * bool(_QUOTE.search(text)) + QUESTION_WORTH * text.endswith("?")
-    )
-    worth += BINDING_WORTH * (plain and _binds(text))
-    concepts = frozenset((*stems(text), *(f"={name}" for field in names for name in field)))
-    return Sentence(order, one.at, one.speaker, text, kind, must, concepts, worth, plain)
-
-
-def _picked(every: Sequence[Sentence], most: int, covered: set[str], *, labels: bool) -> list[Sentence]:
-    """Return the sentences that say most in `most` characters, and all that must stay; `covered` grows by what they say.
+def _picked(every: Sequence[Sentence], most: int, *, labels: bool) -> list[Sentence]:
+    """Return the sentences that carry most in `most` characters, and all that must stay.
 
     With `labels`, the first one of each message costs the name of its speaker, too.
     """
-    picked = [one for one in every if one.must]
-    covered.update(concept for one in picked for concept in (*one.concepts, _key(one.text)))
-    named: set[int] = set()
-    weights = _weights(every)
-    left = most - sum(len(one.text) + 1 for one in picked)
-    heap = [(-_gain(one, covered, weights), one.order, one) for one in every if not one.must]
-    heapify(heap)
-    while heap:
-        _, _, one = heappop(heap)
-        cost = len(one.text) + 1 + (len(LABELS[one.speaker]) if labels and one.at not in named else 0)
-        if cost > left:
-            continue
-        # Others may have said it since it was weighed.
-        gain = _gain(one, covered, weights)
-        if heap and -gain > heap[0][0]:
-            heappush(heap, (-gain, one.order, one))
-            continue
-        if gain <= 0:
-            break  # it, and all after it, say nothing
-        picked.append(one)
-        named.add(one.at)
-        covered |= {*one.concepts, _key(one.text)}
-        left -= cost
-    return picked
+    must = [one for one in every if one.must]
+    others = [one for one in every if not one.must]
+    most -= sum(len(one.text) + 1 for one in must)
+    said = [at for at, one in enumerate(others) if one.speaker == "user"]
+    first = choose(
+        [_unit(others[at]) for at in said], most=int(PERSON_SHARE * most), count=len, overhead=OVERHEAD_CHARS
+    )
+    by_person = {said[at] for at in first}
+    units = [_unit(one)._replace(required=at in by_person) for at, one in enumerate(others)]
+    room = max(0, most)
+    while True:
+        picked = sorted(
+            [*must, *(others[at] for at in choose(units, most=room, count=len, overhead=OVERHEAD_CHARS))]
+        )
+        over = len(_prose(picked)) - most if labels else 0
+        if over <= 0 or not room:
+            return picked
+        room = max(0, room - max(over, most // STEPS))
 
 
-def _weights(every: Sequence[Sentence]) -> dict[str, float]:
-    """Return the weight of each concept: names and numbers, and words that come up again, weigh more."""
-    number = Counter(concept for one in every for concept in one.concepts)
-    return {
-        concept: (NAME_WORTH if concept.startswith("=") else 1.0) * (1 + log(times))
-        for concept, times in number.items()
-    }
-
-
-def _gain(one: Sentence, covered: set[str], weights: Mapping[str, float]) -> float:
-    if _key(one.text) in covered:
-        return 0.0  # it was chosen already, as an earlier message has it
-    new = sum(weights[concept] for concept in one.concepts if concept not in covered)
-    return (one.worth + new) * (1.0 if one.prose else MACHINE_SHARE) / (len(one.text) + OVERHEAD)
-
-
-def _key(text: str) -> str:
-    # No stem and no name has a line break.
-    return "\n" + text.casefold()
+def _unit(one: Sentence) -> Unit:
+    return Unit(one.text, one.weight)
 
 
 def _messages(picked: Sequence[Sentence], conversation: Conversation) -> list[JsonObject]:
@@ -529,32 +488,34 @@ def writing_task(conversation: Conversation, *, count: TokenCounter) -> JsonObje
 def written_fault(written: str, task: JsonObject, conversation: Conversation, *, count: TokenCounter) -> str:
     """Return why `written` cannot be the summary that `task` asks for, in words that follow "It"; "" if it can.
 
-    Beside the faults that every summary can have, it is refused for a path, a name or a number that is not in the conversation.
+    Beside the faults that every summary can have, it is refused if the conversation does not bear out half of it.
     """
     fault = model_fault(
-        written, given=[one["text"] for one in task["said"]], most_tokens=task["max_tokens"], count=count,
+        without_quotes(written), given=[one["text"] for one in task["said"]], most_tokens=task["max_tokens"], count=count,
         about=[conversation["title"], *conversation["kept"]],
     )  # fmt: skip
-    if fault:
-        return fault
-    source = "\n".join(
-        [conversation["title"], *conversation["kept"], *(one.text for one in said(conversation))]
-    ).casefold()
-    found = identifiers(written)
-    numbers = [one.replace(",", "") for one in found.numbers if sum(map(str.isdigit, one)) >= LONG_NUMBER]
-    plain = source.replace(",", "")
-    strange = [one for one in (*found.paths, *found.identifiers, *found.urls) if one.casefold() not in source]
-    strange += [one for one in numbers if one.casefold() not in plain]
-    return f"names {', '.join(strange[:3])}, which the conversation does not have" if strange else ""
+    return fault or proven(written, conversation).fault
+
+
+def proven(written: str, conversation: Conversation) -> Proven:
+    """Return what a model wrote as far as the conversation bears it out, without its quotes."""
+    texts = [one.text for one in said(conversation)]
+    return proven_lines(written, [conversation["title"], *conversation["kept"], *texts])
 
 
 def _with_facts(written: str, conversation: Conversation) -> str:
-    """Return a model's summary with the decisions and rules that it lacks, as far as the size of a summary allows."""
+    """Return a model's summary with what a person said, and names, that it lacks, as far as its size allows."""
     most = int(SHARES["summary"] * _sizes(conversation)[0])
     text = written.strip()
     lines = [frozenset(stems(one)) for one in sentences(text)]
-    lacking = [one for one in candidates(conversation) if one.kind in RULES and not _is_said(one.text, lines)]
-    left = [one for one in lacking if one.speaker in ("user", "assistant") and not one.text.endswith("?")]
-    return "\n".join(
-        filter(None, (text, _prose(sorted(_picked(left, most - len(text), set(), labels=True)))))
-    )
+    lacking = [
+        one
+        for one in candidates(conversation)
+        if (
+            one.speaker == "user"
+            or (one.speaker == "assistant" and any(name.startswith("=") for name in one.concepts))
+        )
+        and not asks(one.text)
+        and not _is_said(one.text, lines)
+    ]
+    return "\n".join(filter(None, (text, _prose(_picked(lacking, most - len(text) - 1, labels=True)))))

@@ -296,6 +296,8 @@ class Written(NamedTuple):
     tokens: int
     answer: str = ""
     """The words of a model in it; empty if none was asked. What was selected may quote anybody."""
+    unproven: int = 0
+    """How many lines of the model were dropped, because the messages do not bear them out."""
 
 
 def rebuilt(found: View, written: Sequence[Written]) -> list[tuple[int | None, JsonObject]]:

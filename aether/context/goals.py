@@ -28,7 +28,7 @@ from aether.errors import InvalidInput, NotFound, shown
 from aether.store.patch import diff
 from aether.text.regex import lazy
 from aether.text.tags import neutralize
-from aether.text.words import pluralize
+from aether.text.words import parts, pluralize, runs
 from aether.types import (
     Artifact,
     Blocker,
@@ -49,7 +49,6 @@ MOST_GOAL_CHARS = 2_000
 MOST_CHARS = 400
 MOST_ENDED = 10
 MOST_CHECKPOINTS = 20
-_ADDED = lazy(r"/goals/(?:\d+|-)")
 MOST_OPEN = 100
 MOST_STEPS = 100
 MOST_DECISIONS = 100
@@ -77,11 +76,11 @@ _STATUS_WORDS: Mapping[str, SubtaskStatus] = {
     "pending": "pending", "todo": "pending", "to do": "pending", "not started": "pending",
     "blocked": "blocked",
 }  # fmt: skip
-_STATUS = lazy(
-    _SUFFIX.replace("{words}", "|".join(word.replace(" ", r"[\s_-]") for word in _STATUS_WORDS)),
+_LOCKS = ("locked", "unlocked")
+_ENDED = lazy(
+    _SUFFIX.replace("{words}", "|".join(word.replace(" ", r"[\s_-]") for word in (*_STATUS_WORDS, *_LOCKS))),
     re.IGNORECASE | re.DOTALL,
 )
-_LOCK = lazy(_SUFFIX.replace("{words}", "locked|unlocked"), re.IGNORECASE | re.DOTALL)
 _ACTIONS: Mapping[str, str] = {
     "created": "created", "added": "created", "modified": "modified", "changed": "modified", "updated": "modified",
     "deleted": "deleted", "removed": "deleted",
@@ -91,11 +90,11 @@ _ARTIFACT = lazy(
     r"(?:\s+[-–—]+\s+(?P<about>.*))?",
     re.IGNORECASE | re.DOTALL,
 )
-# The grammar itself, quoted: no report.
-_PLACEHOLDER = lazy(r"<[^<>]*>|\[[^\[\]]*\]|\{[^{}]*\}|…|\.\.\.")
-_TEST_PATH = lazy(r"(?:^|[/_.\-])(?:tests?|specs?)(?:[/_.\-]|$)|[a-z0-9](?:Test|Spec)s?(?:\.|[A-Z_]|$)")
-_DOCUMENT_PATH = lazy(r"\.(?:md|rst|txt|adoc)$|(?:^|/)(?:docs?|readme)(?:[/.]|$)", re.IGNORECASE)
-_SETTINGS_PATH = lazy(r"\.(?:json|ya?ml|toml|ini|cfg|conf|env)$|(?:^|[/_.\-])config", re.IGNORECASE)
+# The words in the path of a file by which its type is known, and the ends of its name.
+_TEST_WORDS = frozenset({"test", "tests", "spec", "specs"})
+_DOCUMENT_WORDS, _DOCUMENT_ENDS = frozenset({"doc", "docs", "readme"}), (".md", ".rst", ".txt", ".adoc")
+_SETTINGS_WORDS = frozenset({"config", "configs", "configuration"})
+_SETTINGS_ENDS = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env")
 
 
 class Marker(NamedTuple):
@@ -278,7 +277,7 @@ def added_again(document: Mapping[str, Any], patch: Patch, *, now: datetime) -> 
     It waits beside a current goal that was started later. None if it is there, or its parent or the room for it is not.
     """
     coming: list[Goal] = [
-        step["value"] for step in patch if step["op"] == "add" and _ADDED.fullmatch(step["path"])
+        step["value"] for step in patch if step["op"] == "add" and step["path"].rpartition("/")[0] == "/goals"
     ]
     held = {goal["id"] for goal in document["goals"]}
     is_full = sum(not goal.get("outcome") for goal in document["goals"]) >= MOST_OPEN
@@ -541,7 +540,7 @@ def parse_markers(text: str) -> list[Marker]:
             rest = tag["rest"].strip().strip("*").strip()
             rest = rest.removesuffix("`") if tag["tick"] and not tag["shut"] else rest
             marker = _marker(tag["kind"].lower(), " ".join(neutralize(rest).split()))
-            if marker and not _PLACEHOLDER.fullmatch(marker.text):
+            if marker and not _is_placeholder(marker.text):
                 found.append(marker._replace(text=marker.text[:MOST_CHARS].rstrip()))
     return found
 
@@ -635,11 +634,17 @@ def artifact_type(path: str) -> str:
     >>> [artifact_type(path) for path in ("tests/test_a.py", "latest.py", "README.md", "config/app.yaml")]
     ['test', 'file', 'documentation', 'configuration']
     """
-    if _TEST_PATH.search(path):
+    words = {word for run in runs(path) for word in (run.casefold(), *parts(run))}
+    if words & _TEST_WORDS:
         return "test"
-    if _DOCUMENT_PATH.search(path):
+    if words & _DOCUMENT_WORDS or path.lower().endswith(_DOCUMENT_ENDS):
         return "documentation"
-    return "configuration" if _SETTINGS_PATH.search(path) else "file"
+    return "configuration" if words & _SETTINGS_WORDS or path.lower().endswith(_SETTINGS_ENDS) else "file"
+
+
+def _is_placeholder(text: str) -> bool:
+    """Return whether `text` is the grammar itself, quoted, and so reports nothing."""
+    return text in ("…", "...") or (text[0], text[-1]) in (("<", ">"), ("[", "]"), ("{", "}"))
 
 
 def _marker(kind: str, rest: str) -> Marker | None:
@@ -647,13 +652,17 @@ def _marker(kind: str, rest: str) -> Marker | None:
     if not rest:
         return None
     if kind == "checkpoint":
-        found = _STATUS.fullmatch(rest)
-        word = " ".join(re.split(r"[\s_-]+", found["word"].lower())) if found else ""
-        return Marker("checkpoint", found["text"], _STATUS_WORDS[word]) if found else None
+        found = _ENDED.fullmatch(rest)
+        word = " ".join(found["word"].lower().replace("_", " ").replace("-", " ").split()) if found else ""
+        return (
+            Marker("checkpoint", found["text"], _STATUS_WORDS[word])
+            if found and word in _STATUS_WORDS
+            else None
+        )
     if kind == "decision":
         text, word = rest, ""
         # "A - B - LOCKED - UNLOCKED": the last word counts, and none stays in the text.
-        while found := _LOCK.fullmatch(text):
+        while (found := _ENDED.fullmatch(text)) and found["word"].lower() in _LOCKS:
             text, word = found["text"], word or found["word"].lower()
         return Marker("decision", text, word)
     if kind == "artifact":

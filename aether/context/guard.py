@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
 from aether.backends.model_server import NOT_ABOUT_LENGTH, says_too_long
@@ -35,7 +35,6 @@ from aether.types import Counter, Finding, JsonObject
 STORED_KEYS = frozenset(
     "snapshot snapshotId snapshot_id conversationState sessionHistory checkpointRecords restore".split()
 )
-_MENTIONS = lazy(r"\[SNAPSHOT\]|\bsnapshot_|\[HISTORY\]|\bsession_history_")
 _MENTIONED = ("[SNAPSHOT]", "snapshot_", "[HISTORY]", "session_history_")
 # Formats with the system prompt beside the messages.
 SYSTEM_BESIDE = ("anthropic", "gemini", "responses")
@@ -221,19 +220,23 @@ def _findings(
 
 def mentions_stored(message: Message) -> bool:
     """Return whether a text names a snapshot or a history, as the words of its author."""
-    text = message.text
-    return any(word in text for word in _MENTIONED) and bool(_MENTIONS.search(text))
+    return any(word in message.text for word in _MENTIONED)
 
 
-# Classes of errors, by words in their names; libraries name them alike.
-_CONNECTION = lazy(r"connect|timeout|network|unavailable|refused|reset", re.IGNORECASE)
-_OTHER_CLASS = lazy(r"ratelimit|authentication|permission|quota", re.IGNORECASE)
-_OVERFLOW_CLASS = lazy(r"contextwindow|contextlength|contextoverflow|requesttoolarge", re.IGNORECASE)
-_NETWORK = lazy(
-    r"econnrefused|econnreset|etimedout|connection|network|timed? ?out|unreachable|name resolution|getaddrinfo|502|503|504",
-    re.IGNORECASE,
-)
-_OTHER = lazy(r"rate[ _-]?limit|quota|api[ _-]?key|unauthori[sz]ed|expired|invalid[ _]token", re.IGNORECASE)
+# What errors of providers say, by the words in the names of their classes, and in their texts. Blanks, "-" and "_" are left out.
+_CLASSES: Mapping[str, tuple[str, ...]] = {
+    "connection": ("connect", "timeout", "network", "unavailable", "refused", "reset"),
+    "other": ("ratelimit", "authentication", "permission", "quota"),
+    "overflow": ("contextwindow", "contextlength", "contextoverflow", "requesttoolarge"),
+}
+_TEXTS: Mapping[str, tuple[str, ...]] = {
+    "connection": (
+        "econnrefused", "econnreset", "etimedout", "connection", "network", "timedout", "timeout", "unreachable",
+        "nameresolution", "getaddrinfo", "502", "503", "504",
+    ),
+    "other": ("ratelimit", "quota", "apikey", "unauthorized", "unauthorised", "expired", "invalidtoken"),
+}  # fmt: skip
+_SEPARATORS = dict.fromkeys(map(ord, " -_"))
 _LIMIT = lazy(
     r"(?:maximum context length (?:is|of)|context (?:size|window|length)(?: is| of|:)?|n_ctx\W{1,4}|>)\s*\(?(\d[\d,]{2,9})(?: tokens)?(?: maximum)?",
     re.IGNORECASE,
@@ -254,15 +257,20 @@ def classified(error: BaseException | str) -> ProviderError:
     """
     name = "" if isinstance(error, str) else type(error).__name__
     text = f"{getattr(error, 'code', '') or ''} {error}"
-    if isinstance(error, ConnectionError | TimeoutError) or _CONNECTION.search(name):
+    if isinstance(error, ConnectionError | TimeoutError) or _has(name, _CLASSES["connection"]):
         return ProviderError("connection")
     status = getattr(error, "status_code", 0)
-    if _OTHER_CLASS.search(name) or _OTHER.search(text) or status in NOT_ABOUT_LENGTH:
+    if _has(name, _CLASSES["other"]) or _has(text, _TEXTS["other"]) or status in NOT_ABOUT_LENGTH:
         return ProviderError("unknown")
-    if status == 413 or _OVERFLOW_CLASS.search(name) or says_too_long(text):
+    if status == 413 or _has(name, _CLASSES["overflow"]) or says_too_long(text):
         limit, asked = _LIMIT.search(text), _REQUESTED.search(text)
         return ProviderError("overflow", _number(limit), _number(asked))
-    return ProviderError("connection" if _NETWORK.search(text) else "unknown")
+    return ProviderError("connection" if _has(text, _TEXTS["connection"]) else "unknown")
+
+
+def _has(text: str, words: Iterable[str]) -> bool:
+    plain = text.lower().translate(_SEPARATORS)
+    return any(word in plain for word in words)
 
 
 def _number(found: re.Match[str] | None) -> int:

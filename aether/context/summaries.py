@@ -1,8 +1,8 @@
 """Summaries of checkpoints: what a summariser is asked at each level, and the same without a model.
 
 The built-in text consists of stretches of the input, word for word: sentences, or of a sentence the words around its
-names and numbers. First as many statements as possible get a place in their shortest form, rules and decisions first;
-the room that is left goes into whole sentences. So an older checkpoint loses words before it loses facts. What a model
+names and numbers. First as many statements as possible get a place in their shortest form, those first that the mode never
+compresses; the room that is left goes into whole sentences. So an older checkpoint loses words before it loses facts. What a model
 writes gets a part of the room; the rest holds the facts that its text lacks. Deterministic; never more than `most`
 tokens, and a checkpoint that is written again never has more than before.
 """
@@ -15,7 +15,6 @@ from itertools import pairwise
 from math import sqrt
 from typing import NamedTuple
 
-from aether.backends.extractive.clauses import is_machine_text, unbulleted
 from aether.backends.extractive.digest import candidate_lines
 from aether.compaction.facts import names_in, names_of
 from aether.compaction.partition import cut_prose
@@ -23,10 +22,10 @@ from aether.compaction.shapes import RemovedText
 from aether.context.modes import mode_rules, never_compressed
 from aether.context.shapes import COMPACT, DETAILED
 from aether.messages.model import Message
-from aether.text.classify import Kind, classify, is_empty_reply
 from aether.text.cleaning import clean, without_injected
 from aether.text.picking import longest_front
 from aether.text.regex import lazy
+from aether.text.selection import asks, contents, units_of
 from aether.text.words import STOPWORDS, sentences, stems
 from aether.types import Counter, JsonObject
 
@@ -34,13 +33,9 @@ from aether.types import Counter, JsonObject
 MODEL_SHARE = 0.6
 # Of the room: what the prose keeps if there are more facts than fit beside it.
 PROSE_SHARE = 0.25
-# Worth of a statement by its kind; every name in it, and whose statement it is, add to that.
-WORTH: dict[Kind, float] = {
-    "constraint": 3.0, "decision": 3.0, "preference": 3.0, "blocker": 2.0, "solution": 2.0, "outcome": 1.0,
-    "fact": 0.4, "exploration": 0.1, "chatter": 0.0,
-}  # fmt: skip
-RULES = frozenset[Kind]({"constraint", "decision", "preference"})
-NAME_WORTH, PROPER_WORTH, USER_WORTH, KEPT_WORTH, GOAL_WORTH = 1.0, 0.5, 0.5, 3.0, 0.5
+# Worth of a statement by what it carries, at most 1; every name in it, and whose statement it is, add to that.
+FULL_CONTENTS = 8.0
+NAME_WORTH, PROPER_WORTH, USER_WORTH, KEPT_WORTH, GOAL_WORTH = 1.0, 0.5, 1.0, 3.0, 0.5
 MOST_NAMES_COUNTED = 3
 # Without a name a statement of less worth is left out at a level.
 LEAST_WORTH = {DETAILED: 0.5, 2: 1.5, COMPACT: 2.5}
@@ -48,7 +43,7 @@ LEAST_WORTH = {DETAILED: 0.5, 2: 1.5, COMPACT: 2.5}
 MOST_STATEMENTS = 1_500
 MOST_CHARS = 400
 HEAD_CHARS, TAIL_CHARS = 12_000, 4_000
-# Of the room: what rules and decisions may take before other facts have a place.
+# Of the room: what the mode never compresses may take before other facts have a place.
 RULES_SHARE = 0.6
 # Of the room: names that only tools wrote, and that no chosen statement has.
 NAMES_SHARE = 0.15
@@ -64,6 +59,7 @@ SHORTER_SHARE = 0.8
 _WORD = lazy(r"\S+")
 _PROPER = lazy(r"(?<=[a-z0-9,;:] )[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*|[\"“'‘][^\"”'’\n]{2,60}[\"”'’]")
 _SEGMENT = lazy(r"^\[Segment \d+\]\s*")
+_BULLET = lazy(r"^(?:[-*•+] +|\d{1,2}[.)] +|#{1,6} +)+")
 _UNIT = lazy(r"^(?:[%°]|[A-Za-zµ]{1,12})(?:/\w+)?[.,;]?$")
 
 
@@ -88,7 +84,9 @@ class Statement(NamedTuple):
     """From the shortest to the whole; each a part of the statement, word for word."""
     names: frozenset[str]
     binds: bool
-    """Whether it is a rule, a decision, or of a category that the mode never compresses."""
+    """Whether it is of a category that the mode never compresses."""
+    carries: frozenset[str] = frozenset()
+    """Its stems, numbers and names."""
 
 
 def extract(source: Source, *, level: int, most: int, count: Counter, besides: str = "") -> str:
@@ -180,20 +178,17 @@ def _said(said: Sequence[RemovedText]) -> Iterator[tuple[str, bool]]:
     by_place: dict[int, list[str]] = {}
     task = {"said": [each._asdict() for each in said], "previous": ""}
     for line in candidate_lines(task):
-        if line.sort in ("ran", "changed") or line.text.startswith("Asked: "):
+        if line.sort in ("ran", "changed", "decided"):
             by_place.setdefault(line.at, []).append(line.text)
-    for one in said:
-        for text in by_place.pop(one.at, ()):
+    for entry in said:
+        for text in by_place.pop(entry.at, ()):
             yield text, False
-        if one.tool or one.role not in ("user", "assistant"):
+        if entry.tool or entry.role not in ("user", "assistant"):
             continue
-        whole = clean(without_injected(_ends(one.text)))
-        if is_empty_reply(whole):
-            continue
-        for sentence in sentences(whole):
-            text = _bare(sentence)
-            if text and not is_machine_text(text):
-                yield text, one.role == "user"
+        for unit in units_of(clean(without_injected(_ends(entry.text)))):
+            text = _bare(unit.text)
+            if text and not text.startswith("```"):
+                yield text, entry.role == "user"
 
 
 def _ends(text: str) -> str:
@@ -201,27 +196,28 @@ def _ends(text: str) -> str:
 
 
 def _bare(text: str) -> str:
-    return unbulleted(" ".join(text.split())).replace("**", "")
+    return _BULLET.sub("", " ".join(text.split())).replace("**", "")
 
 
 def _statement(order: int, text: str, *, person: bool, mode: str, wanted: frozenset[str]) -> Statement:
-    kind, names, proper, never = _known(text, mode)
-    # A question states no fact.
-    worth = WORTH[kind] if not text.endswith("?") else 0.1
+    names, proper, never = _known(text, mode)
+    worth = min(1.0, sum(contents(text).values()) / FULL_CONTENTS) + USER_WORTH * person
     worth += NAME_WORTH * min(len(names), MOST_NAMES_COUNTED) + PROPER_WORTH * min(len(proper), 2)
-    worth += KEPT_WORTH * never + USER_WORTH * person
+    # A question states no fact.
+    worth = worth + KEPT_WORTH * never if not asks(text) else 0.1
     if wanted and not wanted.isdisjoint(stems(text)):
         worth += GOAL_WORTH
-    binds = (kind in RULES or never) and not text.endswith("?")
-    return Statement(order, worth, _forms(text, (*names, *proper)), frozenset((*names, *proper)), binds)
+    binds = never and not asks(text)
+    forms, named = _forms(text, (*names, *proper)), frozenset((*names, *proper))
+    return Statement(order, worth, forms, named, binds, frozenset(contents(text)))
 
 
 @lru_cache(maxsize=8_192)
-def _known(text: str, mode: str) -> tuple[Kind, tuple[str, ...], tuple[str, ...], bool]:
-    """Return the kind of a statement, its names, its proper names, and whether the mode never compresses it."""
+def _known(text: str, mode: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    """Return the names of a statement, its proper names, and whether the mode never compresses it."""
     names = tuple(names_in(text))
-    proper = tuple(found for found in dict.fromkeys(_PROPER.findall(text)) if found not in names)
-    return classify(text), names, proper, bool(never_compressed([text], mode))
+    proper = tuple(name for name in dict.fromkeys(_PROPER.findall(text)) if name not in names)
+    return names, proper, bool(never_compressed([text], mode))
 
 
 def _forms(text: str, names: Iterable[str]) -> tuple[str, ...]:
@@ -284,7 +280,7 @@ def _subject(said: Sequence[str], before: int) -> list[tuple[int, int]]:
 def _chosen(found: Sequence[Statement], room: int, count: Counter) -> list[tuple[int, str]]:
     """Return the chosen statements by their order: as many as possible first, then as whole as possible."""
     costs = {one.order: [count(f"{form}\n") for form in one.forms] for one in found}
-    # A name that was stated again says less the second time: the newest statement of it counts.
+    # What was stated again says nothing the second time: the newest statement of it counts.
     ranked = sorted(found, key=lambda one: (-one.worth / sqrt(costs[one.order][0] + 4), -one.order))
     covered: set[str] = set()
     taken: dict[int, int] = {}
@@ -293,10 +289,10 @@ def _chosen(found: Sequence[Statement], room: int, count: Counter) -> list[tuple
     def take(some: Iterable[Statement], reserved: float = 0) -> None:
         nonlocal left
         for one in some:
-            known = bool(one.names) and one.names <= covered and not one.binds
+            known = one.carries <= covered and not one.binds
             if one.order not in taken and not known and costs[one.order][0] <= left - reserved:
                 taken[one.order] = 0
-                covered.update(one.names)
+                covered.update(one.carries)
                 left -= costs[one.order][0]
 
     take((one for one in ranked if one.binds), reserved=(1 - RULES_SHARE) * room)

@@ -1,8 +1,8 @@
 """Selection: the parts of a text that carry most, chosen without judging what they mean.
 
-A text is cut into units (a sentence of prose, a line of a list, a block of code); each carries the rare words, names and
-numbers in it. Units are chosen greedily by what they add to those already chosen, for their tokens, so that a repetition adds
-nothing. The same input gives the same choice, in any language.
+A text is cut into units (a sentence of prose, a line of a list, a block of code). Each carries stems, numbers and names;
+long words and rare ones weigh more than short and frequent ones, in any language. Units are chosen greedily by what they
+add for their tokens to those chosen before, so that a repetition adds next to nothing. The same input gives the same choice.
 """
 
 from __future__ import annotations
@@ -10,15 +10,30 @@ from __future__ import annotations
 import math
 from collections import Counter as Tally
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
-from aether.text.words import STOPWORDS, sentences, stems
+from aether.text.identifiers import identifiers
+from aether.text.words import STOPWORDS, sentences, stem, words
 from aether.types import Counter
 
-# Share of the weight of a stem that a second unit with it still adds.
-AGAIN = 0.1
 # The first and the last unit of a text say what it is about and how it ends.
-ENDS_WEIGHT = 1.3
+ENDS_WEIGHT = 1.15
+# A question says less than its answer.
+QUESTION_WEIGHT = 0.5
+QUESTION_MARKS = ("?", "？", "؟")
+# Weight of a word: its length over that of a plain word, at most that of a name.
+PLAIN_CHARS, NAME = 6, 1.6
+NUMBER = 1.4
+# Weight of a path, command or error, by its length, because it is useless in part.
+IDENTIFIER_PER_CHAR, IDENTIFIER_CHARS = 0.15, 80
+# Scripts without spaces are cut into overlapping pairs of characters.
+PAIR = 0.6
+# Of the weight of what a chosen unit says already: repetitions come last.
+AGAIN = 0.05
+# A unit costs a reader more than its tokens: scraps must not win against sentences.
+OVERHEAD_TOKENS = 8
 
 
 class Unit(NamedTuple):
@@ -32,53 +47,107 @@ class Unit(NamedTuple):
 
 
 def units_of(text: str, *, weight: float = 1.0) -> list[Unit]:
-    """Return the units of `text`: sentences of prose, lines of lists and tables, whole blocks of code."""
+    r"""Return the units of `text`: sentences of prose, lines of lists and tables, whole blocks of code.
+
+    >>> [unit.text for unit in units_of("It works. Really!\n- one\n```\nx = 1\n```")]
+    ['It works.', 'Really!', '- one', '```\nx = 1\n```']
+    """
     parts = [part for part in _parts(text) if part.strip()]
+    last = len(parts) - 1
     return [
-        Unit(part, weight * (ENDS_WEIGHT if place in (0, len(parts) - 1) else 1.0))
+        Unit(part, weight * (ENDS_WEIGHT if place in (0, last) else 1.0) * (QUESTION_WEIGHT if asks(part) else 1))
         for place, part in enumerate(parts)
-    ]
+    ]  # fmt: skip
+
+
+def asks(text: str) -> bool:
+    """Return whether `text` ends with a question mark of any script."""
+    return text.rstrip().endswith(QUESTION_MARKS)
 
 
 def _parts(text: str) -> Iterator[str]:
+    prose: list[str] = []
     fenced: list[str] = []
     for line in text.split("\n"):
         fence = line.lstrip().startswith("```")
-        if fenced or fence:
-            fenced.append(line)
-            if fence and len(fenced) > 1:
-                yield "\n".join(fenced)
-                fenced = []
-        elif line.lstrip()[:1] in {"-", "*", "|", "•", "+", ">", "#"}:
-            yield line
-        else:
-            yield from sentences(line)
+        if fence and not fenced:
+            yield from sentences("\n".join(prose))
+            prose = []
+        if not (fenced or fence):
+            prose.append(line)
+            continue
+        fenced.append(line)
+        if fence and len(fenced) > 1:
+            yield "\n".join(fenced)
+            fenced = []
+    yield from sentences("\n".join(prose))
     if fenced:
         yield "\n".join(fenced)
 
 
-def choose(units: Sequence[Unit], *, most: int, count: Counter) -> list[int]:
-    """Return the positions of the chosen units, ascending; together they have at most `most` tokens by `count`."""
-    costs = [max(1, count(unit.text)) for unit in units]
-    carried = [{*stems(unit.text)} - STOPWORDS for unit in units]
-    spread = Tally(stem for each in carried for stem in each)
-    rarity = {stem: 1 + math.log(len(units) / times) for stem, times in spread.items()}
-    seen: set[str] = set()
+def choose(units: Sequence[Unit], *, most: int, count: Counter, overhead: int = OVERHEAD_TOKENS) -> list[int]:
+    """Return the positions of the chosen units, ascending; as lines they have at most `most` tokens by `count`.
+
+    Required units come first, what chosen ones say already comes last, and no text is chosen twice. `overhead` is in the unit of
+    `count`. The cost is n log n.
+    """
+    costs = [max(1, count(f"{unit.text}\n")) for unit in units]
+    keys = ["".join(unit.text.split()).casefold() for unit in units]
+    distinct: dict[str, int] = {}
+    for place, key in enumerate(keys):
+        if key and (key not in distinct or (units[place].required and not units[distinct[key]].required)):
+            distinct[key] = place
+    if sum(costs[place] for place in distinct.values()) <= most:
+        return sorted(distinct.values())
+    carried = {place: contents(units[place].text) for place in distinct.values()}
+    spread = Tally(term for terms in carried.values() for term in terms)
+    said: set[str] = set()
+
+    def rank(place: int) -> tuple[bool, float, int]:
+        new = sum(
+            weight * (1 + math.log(len(carried) / spread[term])) * (AGAIN if term in said else 1.0)
+            for term, weight in carried[place].items()
+        )
+        return not units[place].required, -units[place].weight * new / (costs[place] + overhead), place
+
+    # What a unit adds only falls while others are chosen, so only the first of the heap is weighed again.
+    heap = [rank(place) for place in carried]
+    heapify(heap)
     chosen: list[int] = []
-    room = most
-    candidates = set(range(len(units)))
-
-    def gain(place: int) -> tuple[bool, float, int]:
-        worth = sum(rarity[stem] * (AGAIN if stem in seen else 1.0) for stem in carried[place])
-        return units[place].required, units[place].weight * worth / math.sqrt(costs[place]), -place
-
-    while candidates:
-        candidates = {place for place in candidates if costs[place] <= room}
-        best = max(candidates, key=gain, default=None)
-        if best is None:
-            break
-        candidates.remove(best)
-        chosen.append(best)
-        room -= costs[best]
-        seen |= carried[best]
+    while heap:
+        place = heappop(heap)[-1]
+        if costs[place] > most:
+            continue
+        ranked = rank(place)
+        if heap and ranked > heap[0]:
+            heappush(heap, ranked)
+            continue
+        chosen.append(place)
+        most -= costs[place]
+        said.update(carried[place])
     return sorted(chosen)
+
+
+@lru_cache(maxsize=8_192)
+def contents(text: str) -> dict[str, float]:
+    """Return what `text` carries, each with its weight: stems, numbers and pairs of characters, names, identifiers.
+
+    >>> contents("We moved to Lisbon.")
+    {'move': 0.6666666666666666, 'lisbon': 1.6}
+    """
+    carried: dict[str, float] = {}
+    for word in words(text):
+        if word not in STOPWORDS:
+            root = stem(word)
+            carried[root] = (
+                NUMBER if any(map(str.isdigit, word)) else PAIR if word >= "\u0e00" else min(NAME, len(root) / PLAIN_CHARS)
+            )  # fmt: skip
+    for spaced in text.split()[1:]:
+        if spaced[0].isupper():
+            carried.update(
+                (root, NAME) for word in words(spaced) if len(word) > 1 and (root := stem(word)) in carried
+            )
+    found = identifiers(text)
+    for name in (*found.paths, *found.commands, *found.errors, *found.identifiers, *found.urls):
+        carried[f"={name}"] = IDENTIFIER_PER_CHAR * min(len(name), IDENTIFIER_CHARS)
+    return carried

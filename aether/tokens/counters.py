@@ -7,7 +7,6 @@ kinds of text.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
@@ -27,8 +26,8 @@ ANSWER_FIELDS = (
     "id", "session_id", "compressed_at", "phase", "summary", "key_decisions", "outcomes", "high_value_items",
     "state", "next", "rules", "open", "resolved",
 )  # fmt: skip
-# What proves a statement, and how it ended, is bookkeeping.
-_PROOF = frozenset({"items", "quote", "evidence", "supersedes", "ended"})
+# The fields of their entries that say something; the others are bookkeeping.
+_SAID = ("decision", "rationale", "result", "impact", "content", "text")
 
 
 @lru_cache(maxsize=64)
@@ -163,17 +162,14 @@ def _row(kind: str, pairs: list[tuple[int, int]]) -> Row:
 
 
 def session_tokens(session: Mapping[str, Any], count: Counter) -> int:
-    """Return the tokens of the answer fields of `session` as compact JSON, without its proof and what aether adds."""
-    answer = {field: _unproven(session[field]) for field in ANSWER_FIELDS if session.get(field) is not None}
-    return count(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
+    """Return the tokens of what `session` says, each text once, as the tokens of an item are those of its content.
 
-
-def _unproven(value: Any) -> Any:
-    if not isinstance(value, list):
-        return value
-    return [
-        {name: inner for name, inner in entry.items() if name not in _PROOF}
-        if isinstance(entry, Mapping)
-        else entry
-        for entry in value
-    ]
+    >>> session_tokens({"summary": "All done.", "high_value_items": [{"content": "All done.", "type": "outcome"}]}, len)
+    9
+    """
+    texts = [str(session.get("summary") or "")]
+    for field in ANSWER_FIELDS:
+        entries = session.get(field)
+        listed = entries if isinstance(entries, list) else []
+        texts += [str(entry[name]) for entry in listed for name in _SAID if entry.get(name)]
+    return sum(map(count, dict.fromkeys(texts)))

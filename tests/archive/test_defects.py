@@ -101,7 +101,7 @@ def test_defect_06_the_numbers_are_measured_and_differ_between_conversations():
 
     assert measured[0]["retention"]["numbers"] == pytest.approx(len(_numbers(chat)) / 12, abs=0.01)
     assert measured[0]["ratio"] != measured[1]["ratio"]
-    assert measured[1]["facts"] == {"identifiers": 2, "numbers": 3, "decisions": 3, "questions": 2}
+    assert measured[1]["facts"] == {"identifiers": 2, "numbers": 3, "decisions": 0, "questions": 2}
     assert all(value <= 1 for one in measured for value in one["retention"].values())
     # More full stops make nothing better.
     dotted = conversation([("user", "That. Is. Nice. " * 12)])

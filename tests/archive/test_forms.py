@@ -19,30 +19,12 @@ from tests.laws.histories import history
 from tests.tables import rows
 
 
-def test_decisions_rules_numbers_and_results_come_before_talk():
+def test_names_and_numbers_come_before_talk():
     summary = forms.form(conversation(), "summary")["summary"]
 
-    assert "Never write to the live table." in summary
-    assert "We decided to run it on Sundays at 03:00" in summary
-    assert "rainy" not in summary
-    assert "Thanks" not in summary
-
-
-def test_a_greeting_at_the_end_takes_no_room_from_a_fact():
-    talk = [
-        ("user", "Hello there, hope you had a good weekend!"),
-        ("assistant", "Mail goes over the relay mx1.example.net. Its certificate expires on 14 March 2027."),
-        (
-            "assistant",
-            "The mailboxes are saved at 02:00 and kept for 30 days. The relay was idle last night.",
-        ),
-        ("user", "Lovely, that was really helpful!"),
-        ("assistant", "Enjoy your evening and write again whenever anything else turns up."),
-    ]
-    points = forms.text_of(forms.form(conversation(talk), "key_points"))
-
-    assert "Its certificate expires on 14 March 2027." in points
-    assert "weekend" not in points
+    assert "48,213 accounts" in summary
+    assert "One can add the index" not in summary
+    assert "Let me" not in summary
 
 
 def test_a_refused_call_was_not_made_and_the_words_of_the_refusal_are_the_users():
@@ -204,9 +186,11 @@ def test_an_age_counts_from_the_same_time_at_every_level():
     raw["messages"] = [{**one, "timestamp": "2026-01-01"} for one in raw["messages"][:-1]] + raw["messages"][
         -1:
     ]
+    # It repeats an earlier one, so it is in no lesser form.
+    raw["messages"][-1]["content"] = "Can you find out why?"
     found, _ = read_conversation(raw | {"created_at": "2026-01-01"})
     decided = retention.decide(found, now=NOW)
-    assert "Thanks, that is great!" not in str(forms.form(found, "key_points"))
+    assert "2026-11" not in str(forms.form(found, "key_points"))
     for name in ("full", "key_points", "summary", "metadata"):
         step = retention.decide(conversation_of(archived(found, name)), now=NOW)
         assert (step.days, step.level) == (decided.days, decided.level) == (40, "key_points")
@@ -263,10 +247,13 @@ def test_levels_have_an_order_and_names():
         forms.form(conversation(), "key_points", written="x")
 
 
-WRITTEN = (
-    "The nightly export of the ledger took four hours because migrations lacked an index on ledger_rows.account_id. "
-    "The index of migrations/0042_ledger.sql is added on Sundays at 03:00; the export takes 11 minutes now."
+LINES = (
+    ("The nightly export of the ledger took four hours.", "nightly export of the ledger takes four hours"),
+    ("It lacked an index on ledger_rows.account_id.", "a missing index on ledger_rows.account_id"),
+    ("That of migrations/0042_ledger.sql is added on Sundays at 03:00.", "run it on Sundays at 03:00"),
 )
+WRITTEN = "\n".join(line for line, _ in LINES)
+QUOTED = "\n".join(f"{line} «{quote}»" for line, quote in LINES)
 
 
 def test_what_a_model_writes_is_completed_by_the_rules_it_lacks():
@@ -282,13 +269,13 @@ def test_what_a_model_writes_is_completed_by_the_rules_it_lacks():
 @rows(
     "written, fault",
     [
-        (WRITTEN, ""),
+        (QUOTED, ""),
         ("I'm sorry, I can't help with that.", "is a refusal"),
         ("", "is empty"),
         ("We discussed several things and everything went well.", "says nothing specific"),
-        (WRITTEN.replace("0042_ledger", "0043_other"), "names migrations/0043_other.sql"),
-        (WRITTEN + " It saves 31,250 dollars.", "names 31250"),
-        (WRITTEN * 9, "tokens"),
+        (QUOTED.replace("03:00.", "04:00.").replace("ledger_rows.account_id.", "x.y."), "says 2 of 3 things"),
+        ("The export of the ledger was sold to the customer for 31,250 dollars.", "says 1 of 1 things"),
+        ((QUOTED + "\n") * 9, "tokens"),
     ],
 )
 def test_what_a_model_writes_is_judged(written, fault):
@@ -313,7 +300,7 @@ def test_a_model_is_asked_twice_and_then_the_sentences_are_chosen():
 
         return write_archived(found, backend=summarizer, settings=Settings(), count=estimate)
 
-    good = answers("", WRITTEN)
+    good = answers("", QUOTED)
     assert (good.prose, [one["error_type"] for one in good.failures]) == (WRITTEN, ["Rejected"])
     assert asked[0][2] == "archive"
     assert asked[1][1] == asked[0][1] // 2

@@ -155,7 +155,8 @@ def test_no_line_is_left_out():
     assert lines | stories == SHOWN_BY.keys()
 
 
-def test_what_is_about_the_goal_comes_first():
+@rows("thing", ["payment gateway", "garden shed"])
+def test_what_is_about_the_goal_comes_first(thing):
     said = [
         f"The {one} keeps its papers in one drawer of the cellar."
         for one in ("payment gateway", "garden shed")
@@ -163,13 +164,9 @@ def test_what_is_about_the_goal_comes_first():
     read = convert.read([{"role": "assistant", "content": one} for one in said])
     texts = [RemovedText(nth, "assistant", "", one) for nth, one in enumerate(said)]
 
-    found = {
-        goal: summaries.extract(Source(read, texts, "", "assistant", goal), level=3, most=14, count=estimate)
-        for goal in ("", "Goal: make the payment gateway reliable")
-    }
+    source = Source(read, texts, "", "assistant", f"Goal: make the {thing} reliable")
 
-    assert "payment gateway" not in found[""]
-    assert "payment gateway" in found["Goal: make the payment gateway reliable"]
+    assert thing in summaries.extract(source, level=3, most=14, count=estimate)
 
 
 @rows(

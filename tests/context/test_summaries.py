@@ -155,11 +155,17 @@ def test_a_model_is_asked_with_level_mode_and_goal_and_everything_else_as_data(l
 
 
 def test_a_good_answer_is_taken_with_the_facts_that_it_lacks():
-    prose = "The user has set limits on the billing service; a ticket for the export job exists (OPS-31337)."
+    prose = "There is a ticket for the export job, OPS-31337."
 
-    found = ask(lambda said, most, level: prose)
+    found = ask(
+        lambda said, most, level: (
+            f"{prose} «The ticket for the export job is OPS-31337»\nIt was sold. «sold it»"
+        )
+    )
 
     assert found.prose.startswith(prose)
+    assert "sold" not in found.prose
+    assert found.record["unproven"] == 1
     assert [value for value in VALUES if value not in found.prose] == []
     assert found.prose.count("OPS-31337") == 1
     assert estimate(found.prose) <= 200
@@ -168,6 +174,29 @@ def test_a_good_answer_is_taken_with_the_facts_that_it_lacks():
         3,
         "assistant",
     )
+
+
+def test_an_invented_summary_with_the_right_names_replaces_nothing():
+    """The gate of names alone let it through, and it took the place of a true decision."""
+    lie = "We decided to keep the search index on host-77123 because it is fast, and to delete oslo117 from the image cache."
+
+    found = ask(lambda said, most, level: lie)
+
+    assert found.record["backend"] == "extractive"
+    assert {one["error_type"] for one in found.failures} == {"Rejected"}
+    assert lie not in found.prose
+    assert "We decided to move the search index to host-77123" in found.prose
+
+
+def test_an_answer_of_which_less_than_half_is_proven_is_rejected():
+    found = ask(
+        lambda said, most, level: (
+            "OPS-31337 «job is OPS-31337»\nIt was sold. «sold it»\nIt was moved. «moved it»"
+        )
+    )
+
+    assert found.record["backend"] == "extractive"
+    assert "says 2 of 3 things" in found.failures[0]["message"]
 
 
 def test_a_long_winded_model_does_not_displace_the_facts():
@@ -197,7 +226,7 @@ def test_rejected_answers_are_followed_by_lower_levels_and_then_by_the_built_in_
 
 def test_no_answer_is_rejected_for_the_word_summarize():
     """Defect 18 of the original: whatever was short and said "summarize" was taken for an echo."""
-    answer = "You asked me to summarize OPS-31337 and the billing limit of 48213 ms."
+    answer = "You asked me to summarize OPS-31337. «ticket for the export job is OPS-31337»"
 
     assert ask(lambda said, most, level: answer).failures == []
     again = ask(

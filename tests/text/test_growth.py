@@ -8,7 +8,7 @@ from time import process_time
 import pytest
 
 from aether.backends.base import Request, Settings
-from aether.backends.extractive import clauses, complete
+from aether.backends.extractive import complete
 from aether.memory.capture import notes
 from aether.memory.capture.extract import capture
 from aether.messages import shell
@@ -21,7 +21,9 @@ from aether.text import (
     json_edit,
     model_faults,
     quotes,
+    selection,
     similarity,
+    support,
     tags,
     words,
 )
@@ -76,8 +78,9 @@ FUNCTIONS = {
     )},
     "rules": lambda text: classify.rules([], text), "clean": cleaning.clean, "injected": cleaning.without_injected,
     "terminal": cleaning.without_escapes, "echoes": cleaning.without_echoes, "identifiers": identifiers.identifiers,
-    "shell": identifiers.commands, "faults": model_faults.model_fault, "trim": clauses.trim,
-    "bullets": clauses.unbulleted, "machine": clauses.is_machine_text, "clauses": clauses.split_clauses,
+    "shell": identifiers.commands, "faults": model_faults.model_fault, "units": selection.units_of,
+    "choose": lambda text: selection.choose(selection.units_of(text), most=100, count=len),
+    "support": lambda text: support.proven_lines(text, [text[1:]]),
     "shorten": lambda text: notes.shorten(text, 500), "notable": shell.is_notable, "reads": shell.only_reads,
     "signature": shell.command_signature, "target": shell.command_target, "short": shell.short_command,
     "outcome": shell.outcome_line, "excerpt": shell.error_excerpt, "tags": tags.neutralize, "terms": words.terms,

@@ -407,11 +407,14 @@ def test_the_provider_format_stays_known_after_a_summary():
     assert tally([SAID, {"role": "assistant", "content": "A summary."}], provider=None, count=len, before=before).provider == "openai"  # fmt: skip
 
 
-def test_the_answer_is_counted_as_compact_json_and_nothing_else_is():
-    answer = {"id": "s", "session_id": "s", "summary": "Ja, genau.", "key_decisions": []}
-    stored = {**answer, "original_tokens": 9000, "metadata": {"architect": {"backend": "extractive"}}}
+def test_a_session_is_counted_by_what_it_says_each_text_once():
+    answer = {
+        "id": "s", "session_id": "s", "summary": "Ja, genau.", "original_tokens": 9000, "metadata": {"note": "x" * 99},
+        "key_decisions": [{"decision": "SQLite", "rationale": "Ja, genau."}],
+        "high_value_items": [{"content": "SQLite", "relevance_score": 0.5, "type": "decision"}],
+    }  # fmt: skip
 
-    assert session_tokens(stored, len) == len(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))
+    assert session_tokens(answer, len) == len("Ja, genau.") + len("SQLite")
 
 
 def test_the_order_of_members_does_not_matter():

@@ -1,378 +1,251 @@
-"""Session: the kept clauses as session JSON that reads in order.
+"""Session: the items of a hand-off as session JSON, each line word for word.
 
-The summary says what was asked for, what was done and how it came out. Decisions have an entry each with their reasons,
-and so have results, first those that a machine showed. The high-value items are what was asked and done, then the rules,
-what is open, and what is next; an entry holds statements of one item. Only the files changed are one list, the commands
-another, and in a talk, whose turns are short, turns share entries, each speaker named once per entry; a turn that may
-become a pattern, or that someone will look up by itself, gets an entry of its own.
-
-Guaranteed: each line of a text is one contiguous stretch of one item (or of a signal), apart from the name of a speaker
-before it. Which clauses are kept is decided in `score`.
+The summary is the newest request and the ends of the agent's last message. Decisions are items of that type, outcomes are
+results and runs, and everything else is a high-value item of its own type. Rules, decisions and protected items are whole;
+of the others the session holds the units that carry most. If there is room for everything, everything is kept as it is.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import groupby
+from collections import Counter as Tally
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from aether.backends.extractive.clauses import (
-    BINDING_TYPES,
-    HIGH_RELEVANCE,
-    REQUEST_TYPES,
-    RESULT_TYPES,
-    WORK_TYPES,
-    Clause,
-    is_machine_text,
-    is_within,
-    spans_kept_whole,
-    split_clauses,
-)
-from aether.backends.extractive.score import (
-    MOST_CHECKS,
-    is_ahead,
-    is_check,
-    is_question,
-    is_result,
-    may_ask,
-    may_frame,
-    names_goal,
-)
-from aether.text.accounts import LEAST_CHANGE, rate, rate_change
-from aether.text.classify import is_reply
-from aether.text.regex import lazy
-from aether.text.words import sentences
-from aether.types import JsonObject
+from aether.redact.redact import INJECTED
+from aether.text.cleaning import without_injected
+from aether.text.selection import Unit, asks, choose, units_of
+from aether.text.words import stems
+from aether.tokens.counters import session_tokens
+from aether.types import Counter, JsonObject
 
-# The share of the target that entries of their own may cost, and the tokens of structure that one costs.
-STRUCTURE_SHARE = 0.12
-ENTRY_TOKENS = 14
-# A summary is two or three sentences.
-SUMMARY_STATEMENTS = 3
-SUMMARY_CHARS = 400
-# An entry of several statements is about a paragraph long.
-SHARED_CHARS = 1_600
+BINDING_TYPES = frozenset({"constraint", "decision", "preference", "blocker"})
+REQUEST_TYPES = frozenset({"user_input", "user_request", "request"})
+RESULT_TYPES = frozenset({"outcome", "task_result"})
+OUTCOME_TYPES = RESULT_TYPES | {"solution", "command"}
+# Of these roles only the newest item shows how things are.
+STATES = frozenset({"plan", "tree"})
+# A longer item of a binding type is a document, of which units are chosen.
+WHOLE_CHARS = 600
+# A longer text of a machine is output, of which lines are chosen.
+SHOWN_CHARS = 300
+# A speaker is named before a colon, at the head of more than one item.
+SPEAKER_CHARS = 40
+# An entry for several turns of a talk is about a paragraph long.
+SHARED_CHARS = 800
+# The share of the room that the summary may take.
+SUMMARY_SHARE = 0.2
+# The share of the room that a person's words may take before all others.
+PERSON_SHARE = 0.4
+# Weight of a unit by who vouches for it.
+WEIGHTS = {"person": 2.0, "machine": 1.2}
+# What somebody says after the question of somebody else.
+ANSWER_WEIGHT = 1.4
+# Weight of an item of relevance 0; one of relevance 1 weighs this and one more.
+RELEVANCE_AT_ZERO = 0.5
+# A signal of full strength makes a unit with all of its words weigh this much more.
+STEERED = 2.0
+# In at most so many steps the words around the units are made room for.
+STEPS = 50
 NOTHING = "Nothing was said that is worth keeping."
-ENTRIES_ONLY = "What was said is in the entries, word for word."
-# Items above this relevance may be promoted at one sighting (requirements/004).
-PROMOTED = 0.8
-# A session of fewer entries says too little, however short it is.
-LEAST_ALONE = 4
-LEAST_WORDS = 5
-# A shorter head is no statement without its tail.
-LEAST_HEAD_CHARS = 20
-NEXT = "next"
-# Notes of one line each: in a list.
-LISTED_TYPES = frozenset({"code_change", "command"})
-
-_ASKED = lazy(r"Asked: (.+?)\s+Answered: (.+)", re.DOTALL)
-_REASON = lazy(r",? (?:because|since|so that|in order to|due to|as it|otherwise)\b")
-_IMPACT = lazy(r", (?:so|which|reducing|making|allowing|meaning|thus|therefore)\b")
-# The order of the high-value items, by type; other types follow the records of work.
-_ORDER = {
-    **dict.fromkeys(REQUEST_TYPES, 0), "code_change": 1, "command": 2, "code_snippet": 2, "decision": 4,
-    "constraint": 5, "preference": 5, "error": 6, "blocker": 6, NEXT: 7,
-}  # fmt: skip
-_OTHER_TYPES = 3
-_END_MARK = lazy(r"(?<=[\w)\"'”’])[.!]$")
-_STOPS = tuple(".!…。！")
 
 
-class Statement(NamedTuple):
-    """The kept clauses of one sentence."""
+class _Part(NamedTuple):
+    """One item as far as a session may hold it."""
 
-    place: int
-    last: int
-    """Place of its last clause."""
-    joint: str
-    """The text between it and the clause before it, if the item has nothing else between them."""
-    item: int
-    speaker: str
+    item: Mapping[str, Any]
     text: str
-    kind: str
-    type: str
-    relevance: float
-    leads: bool
-    required: str
-    whole: bool
-    """Whether it is a sentence, not a part of one."""
-    is_shown: bool
-    """Whether a machine showed it."""
+    speaker: str
+    units: list[Unit]
+    """Empty for an item that is kept whole."""
 
 
-def compose_session(
-    handoff: Mapping[str, Any], clauses: Sequence[Clause], kept: Sequence[int], *, target_tokens: int
+_Place = tuple[int, int]
+"""The place of a part, and that of a unit in it."""
+_Entry = tuple[Mapping[str, Any], str]
+"""An item, and the words of it that the session holds."""
+
+
+def write_session(handoff: Mapping[str, Any], *, most: int, count: Counter) -> JsonObject:
+    """Return the session of `handoff` in at most `most` tokens, and never in more than its items and protected texts have."""
+    parts = _parts(handoff)
+    if sum(count(part.text) for part in parts) <= most:
+        return _session(handoff, parts, [(part.item, part.text) for part in parts], [])
+    places = [(at, place) for at, part in enumerate(parts) for place in range(len(part.units))]
+    lead = _chosen(parts, _lead(parts), most=int(SUMMARY_SHARE * most), count=count)
+    said = [place for place in places if parts[place[0]].item["metadata"].get("evidence") == "person"]
+    first = lead | _chosen(parts, said, most=int(PERSON_SHARE * most), count=count)
+    room = max(0, most - sum(count(part.text) for part in parts if not part.units))
+    while True:
+        chosen = _chosen(parts, places, most=room, count=count, first=first)
+        summary = [parts[at].units[place].text for at, place in sorted(chosen & lead)]
+        session = _session(handoff, parts, _entries(parts, chosen - lead), summary)
+        # The names of speakers cost something, too.
+        over = session_tokens(session, count) - most
+        if over <= 0 or not room:
+            return session
+        room = max(0, room - max(over, most // STEPS))
+
+
+def _parts(handoff: Mapping[str, Any]) -> list[_Part]:
+    """Return the items that are in force, without injected text, each text once; protected texts without an item, too."""
+    protected = {entry.get("id", ""): entry["content"] for entry in handoff["protected"]}
+    ids = {item["id"] for item in handoff["items"]}
+    added = [
+        {"id": name, "type": "constraint", "content": text, "metadata": {"relevance_score": 1.0}}
+        for name, text in protected.items()
+        if name not in ids
+    ]
+    items = [*handoff["items"], *added]
+    newest = {_state(item): at for at, item in enumerate(items)}
+    heads = Tally(item["content"].partition(": ")[0] for item in items if ": " in item["content"])
+    signals = [signal for signal in handoff.get("signals", ()) if signal["metadata"].get("context")]
+    parts: dict[str, _Part] = {}
+    before = _Part({}, "", "", [])
+    for at, item in enumerate(items):
+        metadata = item["metadata"]
+        guarded = item["id"] in protected
+        stale = metadata.get("ended_at") or metadata.get("injected") or newest[_state(item)] != at
+        # The neighbours of an injected text stay apart.
+        text = without_injected(item["content"].replace(f"<{INJECTED}", f"\n\n<{INJECTED}")).strip()
+        text = item["content"] if guarded else text
+        if (stale and not guarded) or not text.strip() or text in parts:
+            continue
+        head, _, said = text.partition(": ")
+        speaker = head if heads[head] > 1 and _names(head) and said.strip() else ""
+        whole = guarded or (item["type"] in BINDING_TYPES and len(text) <= WHOLE_CHARS)
+        weight = RELEVANCE_AT_ZERO + float(metadata.get("relevance_score", 0.5))
+        weight *= WEIGHTS.get(metadata.get("evidence", ""), 1.0)
+        if before.speaker != speaker and any(asks(unit.text) for unit in before.units):
+            weight *= ANSWER_WEIGHT
+        units = [] if whole else _units(item, said.strip() if speaker else text)
+        steered = [
+            unit._replace(weight=unit.weight * weight * _steering(unit.text, signals)) for unit in units
+        ]
+        before = parts[text] = _Part(item, text, speaker, steered)
+    return list(parts.values())
+
+
+def _state(item: Mapping[str, Any]) -> str:
+    """Return which state of the work an item shows; an item that shows none has a name of its own."""
+    role = item["metadata"].get("role", "")
+    return role if item["type"] == "observation" and role in STATES else f"item {item['id']}"
+
+
+def _names(head: str) -> bool:
+    return len(head) <= SPEAKER_CHARS and "\n" not in head
+
+
+def _units(item: Mapping[str, Any], text: str) -> list[Unit]:
+    """Return the units of an item; of a changed file the first line, which names it, is required."""
+    changed = item["type"] == "code_change"
+    if item["metadata"].get("evidence") != "machine" and not changed:
+        return units_of(text)
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(text) <= SHOWN_CHARS and not changed:
+        return [Unit(text)]
+    return [Unit(line, required=changed and place == 0) for place, line in enumerate(lines)]
+
+
+def _steering(text: str, signals: Sequence[Mapping[str, Any]]) -> float:
+    """Return how much the active signals raise a unit: by the share of their words that it has."""
+    raised = 1.0
+    own = set(stems(text)) if signals else set()
+    for signal in signals:
+        wanted = set(stems(str(signal["metadata"]["context"])))
+        strength = float(signal.get("effective_strength", signal["strength"]))
+        raised += STEERED * strength * len(own & wanted) / max(1, len(wanted))
+    return raised
+
+
+def _lead(parts: Sequence[_Part]) -> list[_Place]:
+    """Return the places of the units that a summary is made of: the newest request, and the ends of the last message."""
+    requests = [at for at, part in enumerate(parts) if part.item["type"] in REQUEST_TYPES and part.units]
+    results = [at for at, part in enumerate(parts) if _is_account(part.item) and part.units]
+    places = [(at, place) for at in requests[-1:] for place in range(len(parts[at].units))]
+    for at in results[-1:]:
+        paragraphs = [paragraph for paragraph in parts[at].text.split("\n\n") if paragraph.strip()]
+        ends = {unit.text for paragraph in (paragraphs[0], paragraphs[-1]) for unit in units_of(paragraph)}
+        places += [(at, place) for place, unit in enumerate(parts[at].units) if unit.text in ends]
+    return places
+
+
+def _chosen(
+    parts: Sequence[_Part], places: Sequence[_Place], *, most: int, count: Counter, first: Collection[_Place] = ()
+) -> set[_Place]:  # fmt: skip
+    """Return the places of the units chosen among those at `places`, those at `first` before the others."""
+    units = [parts[at].units[place] for at, place in places]
+    units = [
+        unit._replace(required=unit.required or where in first)
+        for unit, where in zip(units, places, strict=True)
+    ]
+    return {places[at] for at in choose(units, most=most, count=count)}
+
+
+def _entries(parts: Sequence[_Part], chosen: Collection[_Place]) -> list[_Entry]:
+    """Return what the session holds of each item; turns of a talk share entries, each change of the speaker named."""
+    entries: list[_Entry] = []
+    before = ""
+    for at, part in enumerate(parts):
+        said = "\n".join(unit.text for place, unit in enumerate(part.units) if (at, place) in chosen)
+        named = f"{part.speaker}: {said}" if part.speaker else said
+        if part.units and not said:
+            continue
+        if (
+            part.speaker
+            and before
+            and entries[-1][0]["type"] == part.item["type"]
+            and len(entries[-1][1]) < SHARED_CHARS
+        ):
+            entries[-1] = part.item, f"{entries[-1][1]}\n{said if before == part.speaker else named}"
+        else:
+            entries.append((part.item, named if part.units else part.text))
+        before = part.speaker if part.units else ""
+    return entries
+
+
+def _session(
+    handoff: Mapping[str, Any], parts: Sequence[_Part], entries: Sequence[_Entry], summary: Sequence[str]
 ) -> JsonObject:
-    """Return the session that holds the clauses `kept` and everything protected.
-
-    If somebody else `summarised` the hand-off, the summary only repeats a statement of another field.
-    """
-    statements = _statements(handoff, clauses, sorted(kept))
-    summary = [] if handoff.get("summarised") else _summary(statements)
-    rest = _without(statements, summary)
-    # The most informative turns of a talk get entries of their own, as structure may cost. One that may become a
-    # pattern always does: in one entry with its neighbours it would become one with them.
-    must = {one.place for one in rest if one.relevance > PROMOTED or not _may_share(one)}
-    worthy = [one for one in rest if one.place not in must and _rank(one) > 0]
-    worthy.sort(key=lambda one: (-_rank(one), -one.relevance, one.place))
-    most = max(LEAST_ALONE, int(target_tokens * STRUCTURE_SHARE / ENTRY_TOKENS))
-    places = must | {one.place for one in worthy[:most]}
-    alone = [one for one in rest if one.place in places]
-    decisions = [one for one in alone if _decides(one, named="required" in handoff)]
-    others = _without(alone, decisions)
-    checks = [one for one in rest if one.type == "command" and is_check(one.text)][-MOST_CHECKS:]
-    outcomes = [one for one in others if _is_outcome(one) and one not in checks]
-    # What a machine showed comes before what somebody said.
-    shown = [one for one in outcomes if one.is_shown]
-    outcomes = [*checks, *shown, *_without(outcomes, shown)]
+    """Return the session of `entries`; without a `summary`, the entry that says most about the work becomes it."""
+    protected = {entry.get("id") for entry in handoff["protected"]}
+    fields: dict[str, list[_Entry]] = {"decision": [], "result": [], "content": []}
+    for entry in entries:
+        fields[_field(entry[0], protected)].append(entry)
+    if not summary and not handoff.get("summarised"):
+        free = [entry for entry in entries if not _binds(entry[0], protected)]
+        requests = [entry for entry in free if entry[0]["type"] in REQUEST_TYPES]
+        results = [entry for entry in free if _is_account(entry[0])]
+        longest = sorted(free, key=lambda entry: len(entry[1]))
+        for best in [*requests[-1:], *results[-1:], *longest[-1:]][:1]:
+            of_field = fields[_field(best[0], protected)]
+            of_field[:] = [entry for entry in of_field if entry is not best]
+            summary = [best[1]]
+    # If nothing is left for it, the summary repeats a whole text.
+    texts = [text for _, text in entries] or [part.text for part in parts]
+    fields["content"].sort(key=lambda entry: not _binds(entry[0], protected))
     name = handoff["compression_id"]
     return {
-        "id": name,
-        "session_id": name,
-        "compressed_at": handoff["prepared_at"],
-        "phase": handoff["phase"],
-        "summary": _running_text(summary) or _opening(handoff, statements),
-        "key_decisions": [_decision(entry) for entry in decisions],
-        "outcomes": [_split(entry, _IMPACT, "result", "impact") for entry in outcomes],
+        "id": name, "session_id": name, "compressed_at": handoff["prepared_at"], "phase": handoff["phase"],
+        "summary": "\n".join(summary) or min(texts, key=len, default=NOTHING),
+        "key_decisions": [{"decision": text, "rationale": ""} for _, text in fields["decision"]],
+        "outcomes": [{"result": text, "impact": ""} for _, text in fields["result"]],
         "high_value_items": [
-            entry
-            for _, _, entry in sorted(
-                [
-                    *_protected(handoff),
-                    *_entries(_without(others, outcomes), _without(rest, [*alone, *checks])),
-                ],
-                key=lambda ranked: ranked[:2],
-            )
+            {"content": text, "relevance_score": item["metadata"].get("relevance_score", 0.5), "type": item["type"]}
+            | ({"injected": True} if item["metadata"].get("injected") else {})
+            for item, text in fields["content"]
         ],
-    }
+    }  # fmt: skip
 
 
-def _may_share(statement: Statement) -> bool:
-    """Return whether a statement is a turn of a talk, or a line in the list of files or of commands."""
-    return bool(statement.speaker) or statement.type in LISTED_TYPES
+def _field(item: Mapping[str, Any], protected: Collection[str]) -> str:
+    if item["type"] in ("decision", *OUTCOME_TYPES) and item["id"] not in protected:
+        return "decision" if item["type"] == "decision" else "result"
+    return "content"
 
 
-def _decides(statement: Statement, *, named: bool) -> bool:
-    """Return whether a statement is a decision; if the hand-off names the required ones, only those of it are."""
-    decides = statement.required == "decision" if named else "decision" in (statement.type, statement.kind)
-    return decides and not is_question(statement.text)
+def _binds(item: Mapping[str, Any], protected: Collection[str]) -> bool:
+    return item["type"] in BINDING_TYPES or item["id"] in protected
 
 
-def _statements(
-    handoff: Mapping[str, Any], clauses: Sequence[Clause], kept: Iterable[int]
-) -> list[Statement]:
-    statements: list[Statement] = []
-    asked = [at for at, item in enumerate(handoff["items"]) if item["type"] in REQUEST_TYPES]
-    done = [at for at, item in enumerate(handoff["items"]) if is_result(item)]
-    for place in kept:
-        clause = clauses[place]
-        before = statements[-1] if statements else None
-        if (
-            before
-            and before.last == place - 1
-            and clause.joint
-            and (clause.leans_on >= 0 or not clause.begins)
-        ):
-            text = before.text + clause.joint + clause.text
-            statements[-1] = before._replace(text=text, last=place)
-            continue
-        item = handoff["items"][clause.item]
-        relevance = item["metadata"].get("relevance_score", 0.5)
-        cut = place + 1 < len(clauses) and not clauses[place + 1].begins and not clause.required
-        ahead = (
-            clause.item in done[-1:]
-            and not clause.required
-            and (is_ahead(clause.text) or is_question(clause.text))
-        )
-        # A request that nothing answers is next.
-        ahead = (
-            ahead
-            or clause.is_ahead
-            or (clause.item in asked[-1:] and clause.item > max(done, default=clause.item))
-        )
-        # A question is no decision.
-        kept_as = "user_input" if item["type"] == "decision" and is_question(clause.text) else item["type"]
-        statements.append(
-            Statement(
-                place, place, clause.joint, clause.item, clause.speaker, clause.text, clause.kind,
-                NEXT if ahead else kept_as, relevance, clause.leads, clause.required,
-                whole=clause.begins and not cut, is_shown=item["metadata"].get("evidence") == "machine",
-            )
-        )  # fmt: skip
-    return statements
-
-
-def _without(statements: Sequence[Statement], others: Sequence[Statement]) -> list[Statement]:
-    places = {statement.place for statement in others}
-    return [statement for statement in statements if statement.place not in places]
-
-
-def _rank(statement: Statement) -> int:
-    """Return how much a statement that may share an entry deserves one of its own."""
-    high = statement.relevance > HIGH_RELEVANCE and statement.type not in LISTED_TYPES
-    if statement.required:
-        return 5 + bool(_ASKED.fullmatch(statement.text))
-    return 3 + high if statement.type in {"decision", "constraint", "preference"} else int(high)
-
-
-def _is_sentence(statement: Statement) -> bool:
-    """Return whether a statement is a sentence of someone, not a heading, output, or half a sentence."""
-    text = statement.text
-    ended = text.rstrip("*_`\"')”’").endswith(_STOPS)
-    return statement.whole and ended and len(text.split()) >= LEAST_WORDS and not is_machine_text(text)
-
-
-def _is_outcome(statement: Statement) -> bool:
-    others = WORK_TYPES | REQUEST_TYPES | {NEXT}
-    if statement.required or is_question(statement.text) or statement.type in others:
-        return False
-    if statement.is_shown:
-        return statement.type != "solution"  # what failed, and what fixed it, is an entry
-    return statement.type in RESULT_TYPES or statement.kind in {"outcome", "solution"}
-
-
-def _summary(statements: Sequence[Statement]) -> list[Statement]:
-    """Return the statements of the summary in order: what was asked for, what was done, and how it came out."""
-    spoken = all(entry.speaker for entry in statements)
-    if spoken and sum(len(entry.text) for entry in statements) <= SHARED_CHARS:
-        return sorted(statements, key=_by_speaker)  # a short talk is one paragraph
-    fit = [entry for entry in statements if not entry.required and entry.relevance <= PROMOTED]
-    opening = [entry for entry in fit if entry.leads and entry.whole]
-    requests = [entry for entry in opening if entry.type in REQUEST_TYPES and may_ask(entry.text)]
-    asked = sorted(requests, key=lambda entry: not names_goal(entry.text))[:1]
-    said = (entry for entry in opening if entry.type in RESULT_TYPES and not entry.is_shown)
-    results = [entry for entry in said if not is_question(entry.text)]
-    done = [entry for entry in results if may_frame(entry.text)]
-    # What changed most was done; the last result is how it came out.
-    changed = [entry for entry in done if rate_change(entry.text) > LEAST_CHANGE]
-    best = sorted(changed, key=lambda entry: (-rate_change(entry.text), -entry.place))[:1]
-    chosen = [*asked, *{entry.place: entry for entry in (*done[-1:], *best)}.values()]
-    plain = [entry for entry in fit if entry.type not in BINDING_TYPES]
-    ended = [entry for entry in plain if entry.type != NEXT and _is_sentence(entry)]
-    of_last = [entry for entry in ended if done and entry.item == done[-1].item]
-    found = [entry for entry in ended if _is_outcome(entry) and entry.type not in RESULT_TYPES]
-    of_last.sort(key=lambda entry: -rate(entry.text))
-    for entry in (*of_last, *reversed(found), *(entry for entry in fit if entry.speaker)):
-        room = SUMMARY_CHARS - sum(len(taken.text) for taken in chosen if taken not in asked)
-        if len(chosen) < SUMMARY_STATEMENTS and entry not in chosen and len(entry.text) <= room:
-            chosen.append(entry)
-    chosen = chosen or (plain or fit)[:1]
-    return sorted(chosen, key=lambda entry: (entry.speaker, entry not in asked, entry.is_shown, entry.place))
-
-
-def _opening(handoff: Mapping[str, Any], statements: Sequence[Statement]) -> str:
-    """Return a summary if every statement is in another field: the first of them once more, or its first clause."""
-    texts = (
-        *(str(entry["content"]) for entry in handoff["protected"]),
-        *(entry.text for entry in statements),
-        # With room for nothing: the decisions, else the first item.
-        *(item["content"] for item in handoff["items"] if item["type"] == "decision"),
-        *(item["content"] for item in handoff["items"]),
-    )
-    said = [sentence for text in texts for sentence in sentences(text)]
-    pieces = (
-        sentence if len(sentence) <= SUMMARY_CHARS else split_clauses(sentence)[0].text for sentence in said
-    )
-    kept = ENTRIES_ONLY if handoff["protected"] or statements else NOTHING
-    return next((piece for piece in pieces if len(piece) <= SUMMARY_CHARS), kept)
-
-
-def _by_speaker(statement: Statement) -> tuple[str, int]:
-    return statement.speaker, statement.place
-
-
-def _running_text(statements: Sequence[Statement]) -> str:
-    """Return statements in lines, each speaker named at a change of speaker.
-
-    Neighbours without anything between them in their item share a line. In a talk, the line ends the sentence.
-    """
-    lines: list[str] = []
-    for speaker, run in groupby(statements, key=lambda statement: statement.speaker):
-        said: list[str] = []
-        last = -1
-        for statement in run:
-            if said and statement.joint and statement.place == last + 1:
-                said[-1] += statement.joint + statement.text
-            else:
-                said.append(statement.text)
-            last = statement.last
-        if speaker:
-            said = [_END_MARK.sub("", line) for line in said]
-            said[0] = f"{speaker}: {said[0]}"
-        lines += said
-    return "\n".join(lines)
-
-
-def _entries(single: Iterable[Statement], shared: Sequence[Statement]) -> list[tuple[int, int, JsonObject]]:
-    """Return entries with their rank and place: one for what an item says of `single`, and one for each group of `shared`."""
-    own: dict[tuple[int, str, int], list[Statement]] = {}
-    for one in single:
-        alone = one.place if one.speaker or one.relevance > PROMOTED else -1
-        own.setdefault((one.item, one.type, alone), []).append(one)
-    groups = [*own.values(), *(sorted(group, key=_by_speaker) for group in _groups(shared))]
-    return [
-        (_ORDER.get(group[0].type, _OTHER_TYPES), min(one.place for one in group), _entry(group))
-        for group in groups
-    ]
-
-
-def _groups(statements: Sequence[Statement]) -> list[list[Statement]]:
-    """Return neighbours of one type, up to the length of a paragraph."""
-    groups: list[list[Statement]] = []
-    open_groups: dict[str, tuple[int, list[Statement]]] = {}
-    for statement in statements:
-        chars, group = open_groups.get(statement.type, (SHARED_CHARS, []))
-        if chars + len(statement.text) > SHARED_CHARS:
-            chars, group = 0, []
-            groups.append(group)
-        group.append(statement)
-        open_groups[statement.type] = (chars + len(statement.text), group)
-    return groups
-
-
-def _entry(statements: Sequence[Statement]) -> JsonObject:
-    relevance = max(statement.relevance for statement in statements)
-    return {"content": _running_text(statements), "relevance_score": relevance, "type": statements[0].type}
-
-
-def _protected(handoff: Mapping[str, Any]) -> list[tuple[int, int, JsonObject]]:
-    """Return the entries of protected statements and of what was ruled out, with their rank and place."""
-    items = {item["id"]: item for item in handoff["items"]}
-    entries: list[JsonObject] = []
-    for protected in handoff["protected"]:
-        entry = {"content": protected["content"], "relevance_score": 1.0, "type": "constraint"}
-        if (item := items.get(protected.get("id"))) is not None:
-            entry.update(relevance_score=item["metadata"].get("relevance_score", 0.5), type=item["type"])
-            if item["metadata"].get("injected"):
-                entry["injected"] = True
-        entries.append(entry)
-    entries.extend(
-        {"content": context, "relevance_score": 1.0, "type": "constraint"}
-        for signal in handoff["signals"]
-        if signal["type"] == "REDIRECT" and (context := str(signal["metadata"].get("context", "")))
-    )
-    said = (entry for entry in entries if entry["content"].strip())  # of a blank there is nothing to keep
-    return [(_ORDER.get(entry["type"], _OTHER_TYPES), -1, entry) for entry in said]
-
-
-def _decision(statement: Statement) -> JsonObject:
-    """Return a decision with its reason; the reason of an answer is its question, without which a "yes" says nothing."""
-    asked = _ASKED.fullmatch(statement.text)
-    if asked and is_reply(asked[2]):
-        return {"decision": statement.text, "rationale": ""}
-    if asked:
-        return {"decision": asked[2], "rationale": f"Asked: {asked[1]}"}
-    return _split(statement, _REASON, "decision", "rationale")
-
-
-def _split(statement: Statement, joint: re.Pattern[str], head: str, tail: str) -> JsonObject:
-    text = f"{statement.speaker}: {statement.text}" if statement.speaker else statement.text
-    if statement.type == "command":
-        return {head: text, tail: ""}
-    kept = spans_kept_whole(text)
-    cuts = (found.start() for found in joint.finditer(text) if not is_within(found.start(), kept))
-    cut = next((at for at in cuts if at >= LEAST_HEAD_CHARS), None)
-    if cut is None:
-        return {head: text, tail: ""}
-    return {head: text[:cut], tail: text[cut:].strip(" ,")}
+def _is_account(item: Mapping[str, Any]) -> bool:
+    return item["type"] in RESULT_TYPES and item["metadata"].get("evidence") != "machine"

@@ -1,7 +1,6 @@
 """Hand-offs for the tests of the extractive architect."""
 
 import json
-import re
 
 from aether.backends.base import Request, Settings
 from aether.backends.extractive import complete
@@ -46,9 +45,9 @@ def signal(type, context, strength=1.0):
     return {"id": "s", "type": type, "strength": strength, "metadata": {"context": context}}
 
 
-def session(data, **changes):
+def session(data, *, counter=count, **changes):
     request = Request("session", {**data, **changes}, "", {}, data["target_tokens"])
-    return json.loads(complete(request, settings=Settings(), count=count).text)
+    return json.loads(complete(request, settings=Settings(), count=counter).text)
 
 
 def texts(session):
@@ -61,18 +60,10 @@ def texts(session):
     ]
 
 
-# The words that a session adds: the speaker before a line, and the two sides of a dialogue.
-_BEFORE = re.compile(r"(?:Asked|Answered|[A-Z][\w.'-]{0,24}(?: [A-Z][\w.'-]{0,24}){0,2}): ")
-
-
 def unfounded(session, contents):
-    """Return the lines of a session that are in none of `contents`, but for marks of emphasis and the speaker before a line."""
-    given = [" ".join(text.replace("**", "").split()) for text in contents]
-    lines = [
-        " ".join(line.replace("**", "").split()) for text in texts(session) for line in text.splitlines()
-    ]
+    """Return the lines of a session that are in none of `contents`, neither whole nor after the name of a speaker."""
+    given = [" ".join(text.split()) for text in contents]
+    lines = [" ".join(line.split()) for text in texts(session) for line in text.splitlines()]
     return [
-        line
-        for line in lines
-        if not any(line in text or _BEFORE.sub("", line, count=1) in text for text in given)
+        line for line in lines if not any(line in text or line.partition(": ")[2] in text for text in given)
     ]

@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.backends.extractive.digest import (
-    ANSWER_SENTENCES,
-    BEFORE,
-    HEAD_CHARS,
-    LINE_CHARS,
-    MOST_LINES,
-    candidate_lines,
-    write_summary,
-)
+from aether.backends.extractive.digest import BEFORE, LINE_CHARS, candidate_lines, write_summary
 from aether.backends.request import SUMMARIES
 from tests.backends.fakes import said, summary_task
 from tests.effort import examples
@@ -49,21 +41,19 @@ def summary(strategy, *messages, max_tokens=400, **rest):
     return write_summary(task, count=words).split("\n")
 
 
-def test_the_state_of_a_task_has_plain_headings():
+def test_the_state_of_a_task_has_plain_headings_and_judges_nothing():
     assert summary("task_state") == [
         "Asked:",
         "- Make the importer fast. Never load whole files.",
         "- Also handle gzip.",
-        "Decided:",
+        "Said:",
         "- We decided to stream because whole files took 1.2 GB.",
-        "Found:",
         "- The import of big.jsonl takes 4 s with flat memory now.",
-        "Changed:",
-        "- load.py: changed (stream)",
-        "Done:",
-        "- Ran `pytest -q`: 12 passed in 0.4s",
-        "Problems:",
         "- Gzip fails because zlib is missing on the build machine.",
+        "Changed:",
+        "- src/load.py: changed (stream)",
+        "Ran:",
+        "- Ran `pytest -q`: 12 passed in 0.4s",
     ]
 
 
@@ -74,21 +64,24 @@ def test_a_brief_is_a_list_without_commands_and_files():
     assert not any("pytest" in line or "stream)" in line for line in found)
 
 
-def test_a_decision_log_says_where_what_and_why():
-    assert summary("decision_log") == ["[1] We decided to stream :: whole files took 1.2 GB. :: - :: -"]
+def test_a_decision_log_has_what_a_person_chose_and_nothing_else():
+    chose = said(
+        3,
+        'Your questions have been answered: "Which store?"="SQLite". You can now continue.',
+        "tool",
+        "AskUserQuestion",
+    )
+
+    assert summary("decision_log") == [""]
+    assert summary("decision_log", *SESSION, chose) == ['[3] "Which store?"="SQLite" :: - :: - :: -']
+    assert (
+        summary("decision_log", previous="[0] Use tabs :: wide :: - :: -")[0]
+        == "[0] Use tabs :: wide :: - :: -"
+    )
 
 
-def test_a_decision_without_a_reason_has_none():
-    assert summary(
-        "decision_log", said(3, "We decided to keep the old lexer for this release.", "assistant")
-    ) == ["[3] We decided to keep the old lexer for this release. :: - :: - :: -"]
-
-
-def test_a_code_delta_lists_files_and_what_is_broken():
-    assert summary("code_delta") == [
-        "src/load.py: changed (stream)",
-        "Gzip fails because zlib is missing on the build machine.",
-    ]
+def test_a_code_delta_lists_files_and_runs():
+    assert summary("code_delta") == ["src/load.py: changed (stream)", "Ran `pytest -q`: 12 passed in 0.4s"]
 
 
 def test_a_step_ledger_is_numbered_in_order():
@@ -104,13 +97,12 @@ def test_a_step_ledger_is_numbered_in_order():
 
 def test_a_requirements_ledger_claims_nothing_that_was_not_shown():
     assert summary("requirements_ledger") == [
-        "Make the importer fast. Never load whole files. :: partly :: Ran `pytest -q`: 12 passed in 0.4s",
-        "Also handle gzip. :: open :: -",
-    ]
+        "Make the importer fast. Never load whole files. :: open :: -", "Also handle gzip. :: open :: -",
+    ]  # fmt: skip
 
 
 def test_requirements_of_the_summary_before_stay_as_they_are():
-    found = summary("requirements_ledger", previous="Ship it. :: met :: tag v1\nSell it.")
+    found = summary("requirements_ledger", previous="Ship it. :: met :: tag v1\nSell it. :: open :: -")
 
     assert found[:2] == ["Ship it. :: met :: tag v1", "Sell it. :: open :: -"]
 
@@ -125,30 +117,18 @@ def test_what_the_facts_say_already_is_left_out_where_it_would_only_repeat_them(
     assert any("gzip." in line for line in summary("requirements_ledger", **facts))
 
 
-def test_a_run_that_the_state_has_is_not_listed_nor_is_what_the_model_looks_at():
-    said_so = (
-        said(9, "### Findings of the parser run", "assistant"),
-        said(10, "Now I see the cause of the failure in `load.py`.", "assistant"),
-    )
+def test_a_run_that_the_state_has_is_not_listed():
+    found = "\n".join(summary("task_state", state=["Ran `pytest -q`: 9 passed in 0.3s"]))
 
-    committed = (
-        call(11, "Bash", command="git commit -m Stream"),
-        said(12, "[main 617fc5e] Stream", "tool", "Bash"),
-    )
-    state = ["Ran `pytest -q`: 9 passed in 0.3s", "Commits, the newest first: 617fc5e Stream."]
-
-    found = "\n".join(summary("task_state", *SESSION, *said_so, *committed, state=state))
-
-    assert not any(words in found for words in ("pytest", "Findings", "I see", "git commit"))
-    found = found.split("\n")
-    assert any("flat memory" in line for line in found)
+    assert "pytest" not in found
+    assert "flat memory" in found
 
 
 def test_names_of_one_file_over_two_summaries_become_one_line():
-    found = summary("task_state", previous="Changed:\n- load.py: changed (old)\n- src/gone.py: deleted")
+    found = summary("task_state", previous="Changed:\n- src/load.py: changed (old)\n- src/gone.py: deleted")
 
-    assert "- load.py: changed (old, stream)" in found
-    assert not any("gone" in line for line in found)
+    assert "- src/load.py: changed (old, stream)" in found
+    assert "- src/gone.py: deleted" in found
 
 
 @rows("strategy", SUMMARIES)
@@ -160,7 +140,7 @@ def test_the_summary_before_is_read_again_and_outlives_what_is_new(strategy):
     again = "\n".join(summary(strategy, *noise, previous=first, max_tokens=words(first) + 8))
 
     kept = [n for n in range(6) if f"T-{n}4711" in first and f"T-{n}4711" in again]
-    assert len(kept) == (6 if strategy not in {"code_delta", "requirements_ledger"} else 0)
+    assert len(kept) == (6 if strategy in {"task_state", "brief", "step_ledger"} else 0)
 
 
 @rows("strategy", SUMMARIES)
@@ -192,55 +172,14 @@ def test_of_a_command_that_ran_again_only_the_last_run_counts():
     again = (call(9, "Bash", command="pytest -q"), said(10, "13 passed in 0.5s", "tool", "Bash"))
 
     found = summary(
-        "task_state", *SESSION, *again, previous="Done:\n- Ran `pytest -q`: 1 failed\n- Ran `make`: built"
+        "task_state", *SESSION, *again, previous="Ran:\n- Ran `pytest -q`: 1 failed\n- Ran `make`: built"
     )
 
-    assert [line for line in found if "Ran" in line] == [
+    assert [line for line in found if "Ran `" in line] == [
         "- Ran `make`: built",
         "- Ran `pytest -q`: 13 passed in 0.5s",
     ]
-    assert found.index("- Ran `make`: built") > found.index("Done:")
-
-
-def test_of_thousands_of_lines_the_newest_and_the_previous_ones_are_weighed():
-    many = (
-        said(n, f"We decided to keep way{n} for queue q{n}.", "assistant") for n in range(MOST_LINES + 50)
-    )
-
-    found = "\n".join(summary("brief", *many, previous="We chose way-old.", max_tokens=10**6))
-
-    assert "way-old" in found
-    assert "way49 " not in found
-    assert "way50 " in found
-
-
-def test_the_outcome_of_a_run_is_not_that_of_a_listing_behind_it():
-    found = summary(
-        "task_state", call(0, "Bash", command="make site; ls out"), said(1, "index.html", "tool", "Bash")
-    )
-
-    assert found == ["Done:", "- Ran `make site; ls out`"]
-
-
-def test_a_run_that_failed_is_a_problem_and_not_done():
-    found = summary(
-        "task_state",
-        call(0, "Bash", command="pytest -q"),
-        said(1, "1 failed, 3 passed in 0.4s", "tool", "Bash"),
-    )
-
-    assert found == ["Problems:", "- Ran `pytest -q`: 1 failed, 3 passed in 0.4s"]
-
-
-def test_the_newest_progress_outlives_that_of_the_previous_summary():
-    previous = "Done:\n" + "\n".join(f"- Ran `make part{at}`: part {at} built" for at in range(30))
-    found = summary(
-        "task_state", call(0, "Bash", command="make last"), said(1, "last part built", "tool", "Bash"),
-        previous=previous, max_tokens=40,
-    )  # fmt: skip
-
-    assert found[-1] == "- Ran `make last`: last part built"
-    assert not any("part0`" in line for line in found)
+    assert found.index("- Ran `make`: built") > found.index("Ran:")
 
 
 def lines(*messages, previous=""):
@@ -248,39 +187,14 @@ def lines(*messages, previous=""):
     return [(line.at, line.sort, line.text) for line in candidate_lines(task)]
 
 
-def test_requests_keep_their_opening():
-    assert lines(said(0, "Fix it. Test it. Ship it. Then rest a while."), said(1, "ok, thanks")) == [
-        (0, "asked", "Fix it. Test it. Ship it.")
-    ]
+def test_a_request_is_one_line_with_what_carries_most():
+    long = " ".join(f"Entry {n} of the table holds a colour." for n in range(40))
 
+    ((at, sort, text),) = lines(said(0, f"Fix the lexer of `lex.py`. {long} Never push."))
 
-def test_a_request_of_nothing_but_code_is_kept_whole():
-    assert lines(said(0, "```\nx = {1}\n```")) == [(0, "asked", "``` x = {1} ```")]
-
-
-def test_statements_on_the_way_are_sorted_and_plans_left_out():
-    found = lines(
-        said(0, "Let me look. We decided to keep the table because it is small.", "assistant"),
-        said(1, "The build failed because the Go version in CI is 1.19.", "assistant"),
-        said(2, "- **All tests of the parser pass with the new lexer now.**", "assistant"),
-        said(3, "Anything else that I can do?", "assistant"),
-        said(4, "I'm moving the lexer into `lex.py`, so that both parsers share it.", "assistant"),
-    )
-
-    assert found == [
-        (0, "decided", "We decided to keep the table because it is small."),
-        (1, "blocked", "The build failed because the Go version in CI is 1.19."),
-        (2, "done", "All tests of the parser pass with the new lexer now."),
-        (4, "decided", "I'm moving the lexer into `lex.py`, so that both parsers share it."),
-    ]
-
-
-def test_the_answer_that_ends_a_turn_is_read_whole_up_to_a_bound():
-    text = "Sounds good, thanks! " + " ".join(f"Entry {n} of the table holds a colour." for n in range(20))
-
-    found = lines(said(0, text, "assistant"), said(1, "And the next table?"), said(2, "Thanks!", "assistant"))
-
-    assert [line[1] for line in found] == ["noted"] * (ANSWER_SENTENCES - 1) + ["asked"]
+    assert (at, sort) == (0, "asked")
+    assert "Fix the lexer of `lex.py`." in text
+    assert len(text) <= LINE_CHARS
 
 
 def test_commands_that_matter_are_listed_with_their_outcome():
@@ -305,23 +219,17 @@ def test_changed_files_are_one_line_each_with_what_is_new_in_them():
     )
 
     assert found == [
-        (BEFORE, "previous", "Old line."),
+        (BEFORE, "said", "Old line."),
         (1, "changed", "b.py: created (zero)"),
         (2, "changed", "a.py: created (one, two)"),
     ]
 
 
-def test_an_answer_is_listed_with_its_question():
-    found = lines(
-        said(0, "Shall I use gzip or keep it plain?", "assistant"), said(1, "keep it plain"),
-        said(2, "Could you tell me the user id?", "assistant"), said(3, "mia_4711"),
-        said(4, "Want me to proceed?", "assistant"), said(5, "yes"), said(6, "Add docs."),
-    )  # fmt: skip
+def test_the_words_of_a_refusal_are_asked_for():
+    refusal = "The user doesn't want to proceed with this tool use. So the user said:\nno mocks please"
 
-    assert [line for line in found if line[1] != "noted"] == [
-        (1, "decided", "Asked: Shall I use gzip or keep it plain? Answered: keep it plain"),
-        (3, "asked", "Asked: Could you tell me the user id? Answered: mia_4711"),
-        (6, "asked", "Add docs."),
+    assert lines(call(0, "Bash", command="make mocks"), said(1, refusal, "tool", "Bash")) == [
+        (1, "asked", "no mocks please")
     ]
 
 
@@ -332,15 +240,15 @@ def test_files_that_are_not_touched_again_keep_their_place():
     )
 
     assert found == [
-        (BEFORE, "changed", "a.py: changed (one)"), (BEFORE, "previous", "Two."), (BEFORE, "previous", "Three."),
+        (BEFORE, "changed", "a.py: changed (one)"), (BEFORE, "said", "Two."), (BEFORE, "said", "Three."),
         (0, "changed", "b.py: created"),
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("previous", ["Done:\n- one\n\n## Head\n2. two", "1. one\ntwo\ntwo"])
+@pytest.mark.parametrize("previous", ["Said:\n- one\n\n## Head\n2. two", "1. one\ntwo\ntwo"])
 def test_lines_of_the_summary_before_come_first_without_their_marks(previous):
     assert lines(said(0, "Go on with three."), previous=previous) == [
-        (BEFORE, "previous", "one"), (BEFORE, "previous", "two"), (0, "asked", "Go on with three."),
+        (BEFORE, "said", "one"), (BEFORE, "said", "two"), (0, "asked", "Go on with three."),
     ]  # fmt: skip
 
 
@@ -354,28 +262,8 @@ def test_what_aether_or_a_program_put_there_is_not_material():
     )
 
 
-def test_of_a_long_text_both_ends_are_read_and_a_long_line_is_shortened():
-    text = f"First the head. {'x' * 9_000} {'word ' * HEAD_CHARS} It is all about the tail."
+def test_a_long_line_is_shortened():
+    ((_, _, text),) = lines(said(1, "y" * 900, "assistant"))
 
-    found = lines(said(0, text), said(1, "y" * 900))
-
-    assert found[0][2].startswith("First the head.")
-    assert len(found[1][2]) == LINE_CHARS
-    assert found[1][2].endswith("…")
-
-
-def test_headings_politeness_and_the_words_of_the_harness_say_nothing():
-    found = lines(
-        call(0, "Bash", command="go test ./..."),
-        said(1, "Output:\nok  app 0.2s\nOutput:", "tool", "Bash"),
-        said(
-            2,
-            "Repo Shape\n\nI found it!\n\nGood context.\n\nStep 12.\n\nThe parser holds 3 tables.",
-            "assistant",
-        ),
-    )
-
-    assert [text for _, _, text in found] == [
-        "Ran `go test ./...`: ok  app 0.2s".replace("  ", " "),
-        "The parser holds 3 tables.",
-    ]
+    assert len(text) == LINE_CHARS
+    assert text.endswith("…")
