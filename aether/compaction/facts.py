@@ -1,9 +1,9 @@
 """Facts: the parts of removed messages that must not depend on prose, taken from them word for word.
 
-Goals, requests, constraints and decisions come from texts, files and errors from tool calls, names from both. Blocks
-that aether injected are left out. Earlier summaries are never read as conversation: their facts and prose are handed on
-unchanged. If there are more facts than the summary has room for, the easiest to find again are dropped first.
-The form of a summary is in `summary`, the readers of failed commands and changed files in `messages.tool_calls`.
+Requests are the words of a person, decisions a person's answers to questions; files, errors and runs come from the calls
+of tools, names from texts and calls. Blocks that aether injected are left out. Earlier summaries are never read as
+conversation: their facts and prose are handed on unchanged. If there are more facts than the summary has room for, the
+easiest to find again are dropped first. The form of a summary is in `summary`, what was said in `progress`.
 """
 
 from __future__ import annotations
@@ -14,72 +14,32 @@ from functools import lru_cache, reduce
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
-from aether.compaction.progress import done_in, is_continuation, progress_of, with_speaker, words_of_person
+from aether.compaction.progress import (
+    PAGE_CHARS,
+    REQUEST_CHARS,
+    Conversation,
+    call_label,
+    conversation_of,
+    merged_ran,
+    middle_cut,
+    progress_of,
+)
 from aether.compaction.shapes import Facts, RemovedText, Summary
-from aether.compaction.summary import is_summary, parsed, rendered
+from aether.compaction.summary import parsed, rendered
 from aether.messages.convert import new_message, reread
 from aether.messages.model import Message, ProviderFormat, Role
-from aether.messages.shell import short_command
 from aether.messages.sources.codex import HEADER
-from aether.messages.tool_calls import (
-    Call,
-    FileFact,
-    calls_of,
-    failures_of,
-    files_of,
-    merged_failures,
-    merged_files,
-)
+from aether.messages.tool_calls import FileFact, failures_of, files_of, merged_failures, merged_files
 from aether.redact.redact import DEFAULT, Rules, redacted
-from aether.text.accounts import leans
-from aether.text.choices import settled
-from aether.text.classify import (
-    asks_for_decision,
-    closing_question,
-    is_approval,
-    is_empty_reply,
-    is_reply,
-    message_by_kind,
-    statements_by_kind,
-    states_choice,
-)
 from aether.text.cleaning import clean, without_escapes, without_injected
-from aether.text.endings import endings
 from aether.text.identifiers import identifiers
 from aether.text.picking import longest_front
-from aether.text.similarity import index, nearest
-from aether.text.words import pluralize, sentences, stems
+from aether.text.words import pluralize
 from aether.tokens.count import message_tokens
 from aether.types import Counter
 
-# A page: the rest of a longer opening request is material, which the archive keeps.
-GOAL_CHARS = 4_000
-REQUEST_CHARS = 2_000
-# Without room for all, the heads of requests: what is wanted comes first, pasted material after it.
+# Without room for all, requests with their middle cut out: what is wanted comes first, a rule may come last.
 SHORT_REQUEST_CHARS = 240
-STATEMENT_CHARS = 400
-ARGUMENT_CHARS = 120
-# With more statements, comparing all pairs takes longer than reading them; equal ones are still merged.
-MOST_COMPARED = 300
-# A reply of as many words, none of them from the question, is a remark about something else.
-REMARK_WORDS = 6
-# A question is right before its answer; after more messages it was answered by something else.
-_LOOK_BACK = 3
-_RULES = frozenset({"constraint", "preference"})
-# A request that changes the direction starts like this; the rest of it may be long.
-_REVISES = re.compile(
-    r"\W*(?:(?:ok(?:ay)?|no|hm+|wait|sorry|but|well)[,.!]? )*"
-    r"(?:actually|instead(?! of)|change of plans?|new (?:goal|plan|direction)|on second thought|scrap (?:that|this|the)|"
-    r"forget (?:about |that|the)|never ?mind|(?:the|our) goal is(?: now)?|we no longer (?:need|want)|let's rather|stop working on)\b",
-    re.IGNORECASE,
-)
-# The lines of a state that are no account: the plan, the runs and the work tree.
-_STATUS = re.compile(
-    r"(?P<plan>[a-z_]+: )|(?P<runs>Ran `)|(?P<tree>Uncommitted|The branch is |The last commit|Nothing was |Commits, |Edits that |No file was )"
-)
-# What is tried, or comes before the rest, is no new goal.
-_TRIES = re.compile(r"\b(?:maybe|perhaps|first|for now|quickly)\b", re.IGNORECASE)
-
 # Share of a summary that the facts may use if prose is wanted beside them: selected sentences say less than a model's.
 FACTS_SHARE, FACTS_SHARE_SELECTED = 0.85, 0.95
 # Tokens: prose of fewer is not worth a call of a model.
@@ -95,9 +55,9 @@ NEWEST_DECISIONS = 10
 NEWEST_FILES = 12
 # Files read last are about to be used; a path costs as much as three names, so more would displace ids that people gave.
 NEWEST_READ = 3
-# Paragraphs of the state: about the newest answer and what the calls show.
+# Paragraphs of the state: about the newest answer.
 NEWEST_STATE = 24
-# Those about the last checks, commits and pushes: in a small summary the words of a person are worth more than the others.
+# In a small summary the words of a person are worth more than the others.
 LEAST_STATE = 8
 NEWEST_DONE = 18
 # Of the room, for the newest words of a person: about 5 % of the window.
@@ -129,38 +89,19 @@ _BY_PERSON, _BY_MODEL, _BY_CALL, _BY_TOOL = 8, 4, 2, 1
 # Each compaction of a conversation reads the texts of the one before again.
 CACHED_TEXTS = 4_096
 _BY_TOOLS = frozenset({"call", "result"})
-# Small bare numbers count things; they identify nothing.
-_SPECIFIC_NUMBER = re.compile(r".*\d{3}|.*[%$€£¥°]|\D*\d+[.,:]\d+|.*\d[A-Za-zµ]", re.DOTALL)
-# A round number is an amount, such as a limit of time.
-_LINE_NUMBER = re.compile(r"\d{1,4}|\d{1,3}0{3,}")
-# A time of day, a range of lines, a place in a file, a duration, a mode and an estimate name nothing; nor do the sizes in a
-# listing, a label of a list, a class of answers ("2xx"), a small number and the type of one.
-_CLOCK = re.compile(
-    r"~.*|\./|\d{1,3}(?:,\d{3})*-[a-z]+|(?:[A-Za-z\d]-[A-Za-z\d]_?)+|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?|\d+(?:-\d+)+(?<!\d{4}-\d\d-\d\d)|\d{1,2}x"
-    r"|[-+]\d+(?:,\d+)?|\d+,\d+p?|\d+p|\d+:(?://.*|[A-Za-z_]\w*)|\d[A-Ha-h]|\dxx|\d{1,3}(?:/\d{1,3})*|#\d|(?:u?int|float)\d+|0o?[0-7]{3,6}|100(?:644|755)|[\d.]+(?:ms|µs|s)|(?:\d+m)?\d+s|e\.g|i\.e|0\.0+"
-)
-_LISTED = re.compile(r"^[-dlbcps][rwxsStT-]{9}[.+@]?\s.*$|^total \d+$", re.MULTILINE)
-_LISTED_NAME = re.compile(r"\S+(?: -> \S+)?$")
-_ID = re.compile(r"(?=.*\d)(?!--?[A-Za-z]).{5,}", re.DOTALL)
-# Words and numbers on a string ("run-4711", "eu-west-1a", "q21330"): letters and digits in one token, and all of it:
-# not the start of a time or a version ("2026-01-23T19:04", "ubuntu-24.04"), nor what follows a "%" in a URL.
+# Fewer digits count something, or tell the time; with a currency or a percentage they are an amount.
+LEAST_DIGITS = 4
+_AMOUNT = frozenset("%$€£¥°")
+# Letters and digits in one token, with hyphens between ("run-4711", "q21330"), and all of it: not the start of a time or a
+# version ("2026-01-23T19:04", "ubuntu-24.04"), nor what follows a "%" in a URL.
 _COINED = re.compile(
     r"(?<![\w./@:%+-])(?=[\w-]{4})(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[A-Za-z])\w+(?:-\w+)*(?![\w/@%+-]|\.\w|:\d)"
 )
-# A token that a cut may have torn.
-_TORN_END, _TORN_START = re.compile(r"[\w./:@%+-]+\Z"), re.compile(r"\A[\w./:@%+-]+")
-_OPTION = re.compile(r"--?[A-Za-z][\w-]*$")
-# Of names in a numbered series so many are kept, as examples.
+# A line of `ls -l` before the name.
+_LISTED = re.compile(r"^(?:[-dlbcps][rwxsStT-]{9}\S*(?:\s+\S+){7}|total \d+$)", re.MULTILINE)
+# Of names in a numbered series that nobody but tools wrote so many are kept, as examples.
 SERIES = 3
-_NUMBERED = re.compile(r"[a-z_]+(?:_?\d+)+(?:_[a-z]+)?")
 _DIGITS = re.compile(r"\d+")
-
-
-class _Extract(NamedTuple):
-    """One text of a message, with the field of `Facts` that it belongs to."""
-
-    field: str
-    text: str
 
 
 def redacted_message(given: Message, rules: Rules | None = DEFAULT) -> Message:
@@ -171,58 +112,69 @@ def redacted_message(given: Message, rules: Rules | None = DEFAULT) -> Message:
 
 def facts_of(messages: Sequence[Message], positions: Iterable[int]) -> Facts:
     """Return the facts of the removed messages at `positions`; the others show how the work went on."""
-    summaries = [at for at, message in enumerate(messages) if is_summary(message)]
-    removed = sorted({at for at in positions if 0 <= at < len(messages)}.difference(summaries))
-    extracts = _in_force(_extracts(messages, removed, summaries))
-    made = calls_of(messages)
-    is_removed = set(removed).__contains__
-    mine = [call for call in made if is_removed(call.at)]
+    return facts_in(conversation_of(messages), positions)
+
+
+def facts_in(conversation: Conversation, positions: Iterable[int]) -> Facts:
+    """Return the facts of the removed messages at `positions` of a `conversation`, as `facts_of`."""
+    messages, summaries = conversation.messages, conversation.summaries
+    removed = {at for at in positions if 0 <= at < len(messages)}.difference(summaries)
+    opening = conversation.opening
+    present = progress_of(conversation, stays=lambda at: at not in removed)
+    by_person = [
+        one for one in conversation.said if one.by == "person" and one.at in removed and one != opening
+    ]
+    calls = [call for call in conversation.calls if call.at in removed]
     earlier = (parsed(messages[at].text) for at in summaries)
-    kept = set(range(len(messages))).difference(removed)
-    present = progress_of(messages, made, stays=kept.__contains__)
-    stays = not summaries and _opening(messages, summaries) not in removed
+    first = (middle_cut(opening.shown, PAGE_CHARS),) if opening else ()
+    requests = _newest_once(middle_cut(one.shown, REQUEST_CHARS) for one in by_person if not one.asked)
+    current = {middle_cut(text, REQUEST_CHARS) for text in present.current}
     facts = Facts(
-        opening=present.opening if stays and present.opening != present.current else (),
+        goals=first if opening and opening.at in removed else (),
+        opening=first if opening and opening.at not in removed and first[0] not in present.current else (),
         current=present.current,
-        earlier=present.earlier,
         state=present.state,
         next=present.next,
-        **{
-            field: tuple(dict.fromkeys(one.text for one in extracts if one.field == field))
-            for field in ("goals", "requests", "constraints", "decisions")
-        },
-        open_calls=tuple(dict.fromkeys(_open_call(call) for call in mine if call.result is None)),
-        files=files_of(mine),
+        earlier=present.earlier,
+        ran=present.ran,
+        requests=tuple(text for text in requests if text not in current),
+        decisions=_newest_once(middle_cut(one.shown, REQUEST_CHARS) for one in by_person if one.asked),
+        open_calls=tuple(dict.fromkeys(call_label(call) for call in calls if call.result is None)),
+        files=files_of(calls),
         errors=failures_of(
-            made,
-            removed=is_removed,
+            conversation.calls,
+            removed=removed.__contains__,
             before=chain.from_iterable(summary.facts.errors for summary in earlier if summary),
         ),
     )
-    names = names_of(messages, removed, besides=_text_beside_names(facts))
+    names = names_of(messages, sorted(removed), besides=_text_beside_names(facts))
     return facts._replace(names=_beside_files(names, facts.files))
 
 
 def merged_facts(older: Facts, newer: Facts) -> Facts:
     """Return the facts of two stretches, the older first: nothing twice, nothing lost, the newest at the end.
 
-    The opening request stays first; an error that was open and is closed by now is listed as closed.
+    The opening request stays first; a state that is replaced is what was done before; an error that was open and is closed
+    by now is listed as closed.
     """
     goals = tuple(dict.fromkeys((*older.goals, *newer.goals)))
-    requests = _newest_once((*older.requests, *newer.requests))
-    replaced = older.state if newer.state else ()
+    current = newer.current or older.current
+    replaced = older.current if newer.current else ()
+    shown = {*goals, *(middle_cut(text, REQUEST_CHARS) for text in current)}
+    requests = (*older.requests, *(middle_cut(text, REQUEST_CHARS) for text in replaced), *newer.requests)
+    state = newer.state or older.state
+    before = (*older.earlier, *(older.state if newer.state else ()), *newer.earlier)
     found = Facts(
         goals=goals,
         opening=() if goals else older.opening or newer.opening,
-        earlier=_newest_once((*older.earlier, *_accounts_in(replaced, newer.state), *newer.earlier)),
-        current=newer.current or older.current,
-        state=(*newer.state, *_still_so(older.state, newer)) or older.state,
-        next=(*newer.next, *_still_so(older.next, newer, "plan"))
-        if newer.state or newer.next
-        else older.next,
-        requests=tuple(text for text in requests if text not in goals),
-        constraints=_distinct((*_still_in_force(older, newer), *newer.constraints)),
-        decisions=_distinct(_newest_once((*older.decisions, *newer.decisions))),
+        current=current,
+        state=state,
+        next=newer.next or older.next,
+        ran=merged_ran(older.ran, newer.ran),
+        earlier=tuple(text for text in _newest_once(before) if text not in state),
+        requests=tuple(text for text in _newest_once(requests) if text not in shown),
+        constraints=tuple(dict.fromkeys((*older.constraints, *newer.constraints))),
+        decisions=_newest_once((*older.decisions, *newer.decisions)),
         open_calls=_newest_once((*older.open_calls, *newer.open_calls)),
         files=merged_files(older.files, newer.files),
         errors=merged_failures(older.errors, newer.errors),
@@ -231,158 +183,6 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
     present = set(names_in(_text_beside_names(found)))
     names = merged_names(older.names, newer.names)
     return found._replace(names=_beside_files((name for name in names if name not in present), found.files))
-
-
-def _still_so(lines: Sequence[str], newer: Facts, *kinds: str) -> Iterator[str]:
-    """Yield those of earlier `lines` of whose kind, the plan, the runs or the work tree, the `newer` facts have none."""
-    known = {found.lastgroup for part in (*newer.state, *newer.next) if (found := _STATUS.match(part))}
-    for part in lines if newer.state else ():
-        kind = found.lastgroup if (found := _STATUS.match(part)) else None
-        if kind and kind not in known and kind in (kinds or _STATUS.groupindex):
-            yield part
-
-
-def _accounts_in(state: Sequence[str], newer: Collection[str]) -> Iterator[str]:
-    """Yield what the state of an earlier summary says that was changed, besides what the newer state says."""
-    for part in state:
-        if part not in newer and not _STATUS.match(part):
-            yield from done_in(part)
-
-
-def _extracts(
-    messages: Sequence[Message], removed: Iterable[int], summaries: Sequence[int]
-) -> Iterator[_Extract]:
-    opening = _opening(messages, summaries)
-    for at in removed:
-        message = messages[at]
-        text = clean(message.text) if message.role in {"user", "assistant"} else ""
-        said = words_of_person(message, text)
-        if not (text or said) or is_continuation(text):
-            continue
-        if not said:
-            for one in statements_by_kind(text).get("decision", ()):
-                if states_choice(one):
-                    yield _Extract("decisions", one.lstrip("-*•+ ") or one)
-        elif at == opening:
-            yield _Extract("goals", with_speaker(message, _head(said, GOAL_CHARS)))
-            yield from (_Extract("constraints", one) for kind, one in message_by_kind(said) if kind in _RULES)
-        else:
-            for found in _request_extracts(said, _text_before(messages, at)):
-                asks = found.field in {"goals", "requests"}
-                yield found._replace(text=with_speaker(message, found.text)) if asks else found
-
-
-def _in_force(extracts: Iterable[_Extract]) -> list[_Extract]:
-    """Return `extracts` without the rules that a person's later words end."""
-    held: list[_Extract] = []
-    for one in extracts:
-        ended = _ended_by(_of_person([one.text]), [each.text for each in held if each.field == "constraints"])
-        held = [each for each in held if each.field != "constraints" or each.text not in ended]
-        held.append(one)
-    return held
-
-
-def _still_in_force(older: Facts, newer: Facts) -> list[str]:
-    """Return the rules of `older` that no words of a person in `newer` end."""
-    said = (*newer.goals, *newer.requests, *newer.decisions, *newer.current)
-    ended = _ended_by(_of_person(said), older.constraints)
-    return [one for one in older.constraints if one not in ended]
-
-
-def _of_person(said: Iterable[str]) -> Iterator[str]:
-    """Yield the texts without those that an agent may have said: of its messages only its choices are noted."""
-    return (text for text in said if "\nAnswered: " in text or not states_choice(text))
-
-
-def _ended_by(said: Iterable[str], rules: Collection[str]) -> set[str]:
-    """Return those of `rules` that the texts `said` end: each the only one that is named."""
-    ended: set[str] = set()
-    for text in said if rules else ():
-        for end in endings(text.rpartition("\nAnswered: ")[2]):
-            named = {one for one in rules if end.words and end.concerns(one)}
-            ended |= named if len(named) == 1 else set()
-    return ended
-
-
-def _opening(messages: Sequence[Message], summaries: Sequence[int]) -> int:
-    """Return the position of the request that opened the conversation; -1 if a summary replaced it."""
-    end = summaries[0] if summaries else len(messages)
-    for at in range(end):
-        text = clean(messages[at].text) if messages[at].role == "user" else ""
-        if text and not is_continuation(text) and not is_empty_reply(text):
-            return at
-    return -1
-
-
-def _text_before(messages: Sequence[Message], at: int) -> str:
-    for before in reversed(messages[max(0, at - _LOOK_BACK) : at]):
-        if is_summary(before):
-            break
-        if before.role == "assistant" and (text := clean(before.text)):
-            return text
-        if before.role == "user" and clean(before.text):
-            break
-    return ""
-
-
-def _request_extracts(text: str, before: str) -> Iterator[_Extract]:
-    """Yield the contents of a person's message: what it settles of the text `before` it, rules, a choice, a request."""
-    choice = settled(text, before) if before else None
-    parts = message_by_kind(text)
-    rules = [_Extract("constraints", one) for kind, one in parts if kind in _RULES]
-    if choice and not choice.own:
-        yield _Extract("decisions", choice.with_answer(text))
-        yield from rules
-        return
-    asked = closing_question(before) if before and is_reply(text) else ""
-    if asked and not (is_empty_reply(text) and not asks_for_decision(asked)):
-        decides = asks_for_decision(asked) and not choice and _takes_up(text, asked)
-        field = "decisions" if decides else "requests"
-        yield _Extract(field, f"Asked: {asked}\nAnswered: {text}")
-        yield from rules
-        return
-    if is_empty_reply(text):
-        return
-    yield from rules
-    for one in [one for kind, one in parts if kind not in _RULES]:
-        if (choice := settled(one, "")) and choice.text == one.strip():
-            yield _Extract("decisions", _head(one, STATEMENT_CHARS))
-        else:
-            yield _Extract("goals" if _revises(one) else "requests", _head(one, REQUEST_CHARS))
-
-
-def _takes_up(reply: str, asked: str) -> bool:
-    """Return whether a `reply` is about what was `asked`: a longer one may speak of something else."""
-    short = len(reply.split()) < REMARK_WORDS or is_approval(reply)
-    return short or not {*stems(reply)}.isdisjoint(stems(asked))
-
-
-def _revises(request: str) -> bool:
-    """Return whether a request changes what the work is for."""
-    return bool(_REVISES.match(request)) and not _TRIES.search(sentences(request)[0])
-
-
-def _head(text: str, most: int) -> str:
-    """Return the opening sentences of `text`, as many as fit, verbatim."""
-    if len(text) <= most:
-        return text
-    end = 0
-    for sentence in sentences(text[:most]):
-        at = text.find(sentence, end, most)
-        if at < 0 or at + len(sentence) >= most:
-            break
-        end = at + len(sentence)
-    return text[:end] or text[:most].rstrip()
-
-
-def _open_call(call: Call) -> str:
-    if call.command:
-        given = short_command(call.command)
-    else:
-        texts = (value for value in call.arguments.values() if isinstance(value, str) and value.strip())
-        given = next(texts, "").strip().partition("\n")[0]
-        given = given if len(given) <= ARGUMENT_CHARS else given[: ARGUMENT_CHARS - 1] + "…"
-    return f"{call.tool}: {given}".strip(": ")
 
 
 def _text_beside_names(facts: Facts) -> str:
@@ -394,22 +194,13 @@ def _text_beside_names(facts: Facts) -> str:
 def _beside_files(names: Iterable[str], files: Iterable[FileFact]) -> tuple[str, ...]:
     """Return those of `names` that are not the end of a listed path."""
     parts = (file.path.split("/") for file in files)
-    listed = {"/".join(one[at:]) for one in parts for at in range(len(one))}
+    listed = {"/".join(steps[at:]) for steps in parts for at in range(len(steps))}
     return tuple(name for name in names if name not in listed)
 
 
 def _newest_once(texts: Iterable[str]) -> tuple[str, ...]:
     """Return each text once, at its last place."""
     return tuple(reversed(dict.fromkeys(reversed(tuple(texts)))))
-
-
-def _distinct(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return `texts` without repeats of an earlier one, in other words, too."""
-    every = tuple(dict.fromkeys(texts))
-    if len(every) > MOST_COMPARED:
-        return every
-    among = index(every)
-    return tuple(text for at, text in enumerate(every) if all(near.at >= at for near in nearest(text, among)))
 
 
 class PreviousSummary(NamedTuple):
@@ -442,13 +233,13 @@ def previous_summary(messages: Sequence[Message], positions: Iterable[int]) -> P
 
 
 def facts_of_removed(
-    messages: Sequence[Message],
+    conversation: Conversation,
     removed: Sequence[int],
     before: PreviousSummary,
     pointer: Callable[[int], str],
 ) -> Facts:
     """Return the facts of earlier summaries and of the removed messages, with a pointer to their full text."""
-    facts = merged_facts(before.facts, facts_of(messages, removed))
+    facts = merged_facts(before.facts, facts_in(conversation, removed))
     first = pointer(removed[0]) if removed else ""
     if not first:
         return facts
@@ -471,13 +262,13 @@ def facts_of_removed(
 
 
 def _line_of(pointer: str) -> int:
-    found = re.search(r"\d+$", pointer)
-    return int(found[0]) if found else 0
+    digits = pointer[len(pointer.rstrip("0123456789")) :]
+    return int(digits or 0)
 
 
-def with_facts_of_cut(facts: Facts, messages: Sequence[Message], at: int) -> Facts:
+def with_facts_of_cut(facts: Facts, conversation: Conversation, at: int) -> Facts:
     """Return `facts` with those of a shortened message, except its goals, which its head still states."""
-    return merged_facts(facts, facts_of(messages, [at])._replace(goals=()))
+    return merged_facts(facts, facts_in(conversation, [at])._replace(goals=()))
 
 
 def fit_summary(
@@ -556,25 +347,24 @@ def _hash_of_read(file: FileFact) -> str:
 
 
 def _is_long(text: str) -> bool:
-    return len(text) > SHORT_REQUEST_CHARS
+    return middle_cut(text, SHORT_REQUEST_CHARS) != text
 
 
 def _shorter(text: str) -> str:
-    return _head(text, SHORT_REQUEST_CHARS)
+    return middle_cut(text, SHORT_REQUEST_CHARS)
 
 
 # The easiest to find again first; goals, constraints and the newest pointer to the full text are never dropped.
 _DROPS = (
-    _Drop("requests that are among the messages", "current", stay=1),
     _Drop("errors that are over", "errors", lambda error: not error.open),
     _Drop("hashes of files that were read", "files", _hash_of_read, left=_without_hash),
     _Drop("files that were read", "files", _is_read, stay=NEWEST_READ),
     _Drop("hashes of files", "files", lambda file: file.sha256, left=_without_hash),
     _Drop("names", "names", stay=NEWEST_NAMES),
     _Drop("open errors", "errors", stay=NEWEST),
-    _Drop("ends of requests", "requests", _is_long, share=WORDS_SHARE, left=_shorter),
-    _Drop("ends of older paragraphs", "state", _is_long, stay=NEWEST_STATE, left=_shorter),
-    _Drop("earlier results", "earlier", leans),
+    _Drop("middles of requests", "requests", _is_long, share=WORDS_SHARE, left=_shorter),
+    _Drop("middles of older paragraphs", "state", _is_long, stay=NEWEST_STATE, left=_shorter),
+    _Drop("middles of opening requests", "opening", _is_long, left=_shorter),
     _Drop("earlier results", "earlier", stay=NEWEST_DONE),
     _Drop("names", "names"),
     _Drop("requests", "requests", share=WORDS_SHARE),
@@ -582,7 +372,7 @@ _DROPS = (
     _Drop("earlier results", "earlier"),
     _Drop("files that were read", "files", _is_read),
     _Drop("paragraphs of the state", "state", stay=LEAST_STATE),
-    _Drop("ends of requests", "requests", _is_long, left=_shorter),
+    _Drop("middles of requests", "requests", _is_long, left=_shorter),
     _Drop("requests", "requests", stay=NEWEST),
     _Drop("opening requests", "opening"),
     _Drop("current requests", "current"),
@@ -597,6 +387,7 @@ _DROPS = (
     _Drop("files", "files", stay=NEWEST_FILES),
     _Drop("decisions", "decisions"),
     _Drop("open calls", "open_calls"),
+    _Drop("runs", "ran"),
     _Drop("files", "files"),
     _Drop("paragraphs of the state", "state"),
     _Drop("next steps", "next"),
@@ -613,26 +404,16 @@ def fit_facts(facts: Facts, *, count: Counter, most: int) -> tuple[Facts, list[s
     for drop in _DROPS:
         if tokens <= most:
             break
-        if drop.field == "earlier" and (apart := _without_repeats(facts)) != facts:
-            # What the state says as well takes no room from what it does not.
-            facts, tokens = apart, _tokens(apart, count)
         facts, number = _without(facts, drop, count=count, most=most)
         if number:
             tokens = _tokens(facts, count)
             dropped[drop.name] = dropped.get(drop.name, 0) + number
-    facts = _without_repeats(facts)
     lost = [pluralize(number, name) for name, number in dropped.items()]
     if tokens > most:
         shorter = _shortened(facts, count=count, most=most)
         lost += ["the ends of goals and constraints"] if shorter != facts else []
         facts = shorter
     return facts, lost
-
-
-def _without_repeats(facts: Facts) -> Facts:
-    """Return `facts` without what was done earlier and the state says as well."""
-    present = "\n".join(facts.state).replace("**", "")
-    return facts._replace(earlier=tuple(one for one in facts.earlier if one not in present))
 
 
 def _tokens(facts: Facts, count: Counter) -> int:
@@ -739,8 +520,7 @@ def merged_names(older: Sequence[str], newer: Sequence[str]) -> tuple[str, ...]:
     >>> merged_names(["a1", "b2"], ["a1"])
     ('b2', 'a1')
     """
-    every = _newest_once((*older, *dict.fromkeys(newer)))
-    return tuple(_few_of_a_series(every, said=every)[-MOST_MERGED_NAMES:])
+    return _newest_once((*older, *dict.fromkeys(newer)))[-MOST_MERGED_NAMES:]
 
 
 def names_in(text: str) -> list[str]:
@@ -752,24 +532,29 @@ def names_in(text: str) -> list[str]:
     ['run-4711', 'eu-west-1a']
     """
     found = identifiers(text)
-    words = [name for name in found.identifiers if not _OPTION.match(name)]
-    words += [number for number in found.numbers if _SPECIFIC_NUMBER.match(number)]
-    every = chain(found.urls, found.commands, words, _COINED.findall(text), found.paths)
+    words = [name for name in found.identifiers if not name.startswith("-")]
+    every = chain(found.urls, found.commands, words, found.numbers, _COINED.findall(text), found.paths)
     return [name for name in dict.fromkeys(every) if _is_name(name)]
 
 
 def _is_name(text: str) -> bool:
-    return 1 < len(text) <= NAME_CHARS and not _CLOCK.fullmatch(text)
+    """Return whether a token may name something: it has letters, many digits, or a unit that makes it an amount."""
+    if not 1 < len(text) <= NAME_CHARS or text.startswith("~"):
+        return False
+    digits = sum(map(str.isdecimal, text))
+    if len(text) - digits > 3 and any(map(str.isalpha, text)):
+        return True
+    return digits >= LEAST_DIGITS and ":" not in text and "-" not in text or not _AMOUNT.isdisjoint(text)
 
 
 def _few_of_a_series(names: Sequence[str], *, said: Collection[str]) -> list[str]:
-    """Return `names` with the newest few of each numbered series: always in code, otherwise if nobody `said` them."""
+    """Return `names` with the newest few of each numbered series of words that nobody `said`."""
     seen: dict[str, int] = {}
     found: list[str] = []
     for name in reversed(names):
-        series = _DIGITS.sub("#", name) if name not in said or _NUMBERED.fullmatch(name) else ""
+        series = "" if name in said or not any(map(str.isalpha, name)) else _DIGITS.sub("#", name)
         seen[series] = seen.get(series, 0) + 1
-        if not re.search(r"[A-Za-z]", series) or seen[series] <= SERIES:
+        if not series or seen[series] <= SERIES:
             found.append(name)
     return found[::-1]
 
@@ -797,19 +582,20 @@ def _names_in_message(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=CACHED_TEXTS)
 def _ids_in(text: str) -> tuple[str, ...]:
-    """Return the ids and URLs in the text of a call or a result; of a line of `ls -l` only the name is read."""
-    listed = _LISTED.sub(
-        lambda line: "" if line[0].startswith("total ") else "".join(_LISTED_NAME.findall(line[0])),
-        without_injected(HEADER.sub("", text)),
-    )
+    """Return the ids and URLs in the text of a call or a result: what has digits and cannot be a word."""
+    listed = _LISTED.sub("", without_injected(HEADER.sub("", text)))
     found = identifiers(listed)
     every = (*found.urls, *found.identifiers, *found.numbers, *_COINED.findall(listed))
-    ids = (name for name in dict.fromkeys(every) if _is_name(name) and _ID.fullmatch(name))
-    return tuple(name for name in ids if not _LINE_NUMBER.fullmatch(name))
+    names = (name for name in dict.fromkeys(every) if len(name) > LEAST_DIGITS and _is_name(name))
+    # A round number is an amount, such as a limit of time.
+    return tuple(
+        name for name in names if _DIGITS.search(name) and name[0] != "-" and not name.endswith("000")
+    )
 
 
 def _ends(text: str, most: int) -> str:
-    """Return `text`, or the whole tokens of its two ends."""
+    """Return `text`, or its two ends without the tokens that the cut has torn."""
     if len(text) <= most + _TAIL_CHARS:
         return text
-    return f"{_TORN_END.sub('', text[:most])}\n{_TORN_START.sub('', text[-_TAIL_CHARS:])}"
+    head, tail = text[:most], text[-_TAIL_CHARS:]
+    return f"{head[: -len(head.split()[-1])] if head.split() else head}\n{tail.partition(' ')[2] or tail}"

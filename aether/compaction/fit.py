@@ -24,7 +24,8 @@ from aether.compaction.facts import (
     removed_texts,
     with_facts_of_cut,
 )  # fmt: skip
-from aether.compaction.partition import LEAST_WEIGHT, Parts, importance, is_request
+from aether.compaction.partition import LEAST_WEIGHT, Parts, importance, is_brief
+from aether.compaction.progress import Conversation, conversation_of
 from aether.compaction.shapes import Cut, Facts, Kept, Policy, Summary, SummaryTask
 from aether.compaction.steps import Draft
 from aether.compaction.summary import rendered
@@ -98,8 +99,8 @@ class _Fit(NamedTuple):
     provider: ProviderFormat
     bare: int
     """Tokens of an empty summary."""
-    public: Callable[[], Sequence[Message]]
-    """The messages as redacted copies, of which the summary is made."""
+    public: Callable[[], Conversation]
+    """The messages as redacted copies, read once, of which the summary is made."""
     beside_prose: float
     """Share of the summary that its facts may use beside prose."""
 
@@ -179,7 +180,7 @@ def fit_conversation(
     provider: ProviderFormat = messages[0].format if messages else "plain"
     everything = [True] * len(parts.groups)
     draft = Draft(messages, parts, count, pointer, overhead, tokens, list(tokens), {}, everything, {}, [])
-    public = cache(lambda: tuple(redacted_message(one, rules) for one in messages))
+    public = cache(lambda: conversation_of([redacted_message(one, rules) for one in messages]))
     summaries = [redacted_message(messages[parts.groups[at].members[0]], rules) for at in parts.summaries]
     before = previous_summary(summaries, range(len(summaries)))
     bare = fit_summary(Facts(), before.version + 1, provider, count=count, most=1).tokens
@@ -407,7 +408,7 @@ def _result(run: _Fit, effective: Policy, summary: _SummaryDraft | None, *, fold
     present = set(kept)
     version, task = run.before.version + 1 if summary else 0, None
     if summary and run.has_prose:
-        said, before = removed_texts(run.public(), summary.removed), run.before.prose
+        said, before = removed_texts(run.public().messages, summary.removed), run.before.prose
         task = SummaryTask(run.policy.strategy, version, said, before, summary.facts, summary.prose)
     stalled = 0 if _fits(run, limits.ceiling, extra) else tokens
     return FitResult(
@@ -498,7 +499,7 @@ def _keep_important(
             (at, 1.0, steps.group_tokens(draft, at))
             for at in available
             if groups[at].kind == "user"
-            and any(is_request(draft.messages[member].text) for member in groups[at].members)
+            and any(not is_brief(draft.messages[member].text) for member in groups[at].members)
         )
         chosen = heaviest_fitting(asked, most=goal - steps.used_tokens(draft) - least)
     taken = sum(steps.group_tokens(draft, at) for at in chosen)

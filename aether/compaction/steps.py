@@ -17,13 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from aether.compaction.partition import Parts
+from aether.compaction.partition import Parts, is_brief
 from aether.compaction.shapes import Cut, Policy, Step
 from aether.messages import shell
 from aether.messages.convert import with_text, without_reasoning
 from aether.messages.model import Block, BlockKind, Group, Message, as_text
 from aether.messages.tool_calls import CAMEL, file_changes, shell_command
-from aether.text.classify import asserts
 from aether.tokens.count import message_tokens
 from aether.types import Counter
 
@@ -61,7 +60,8 @@ _WRITES = re.compile(
 )
 # Several steps of a compaction, and all compactions of a conversation, ask about the same messages.
 _REMEMBERED = 4_096
-_asserts = lru_cache(maxsize=_REMEMBERED)(asserts)
+# More text than an announcement has beside calls is a finding or its cause, which reading again does not bring back.
+FINDING_CHARS = 160
 
 
 class Draft(NamedTuple):
@@ -450,8 +450,7 @@ def only_explores(messages: Sequence[Message], group: Group) -> bool:
                 calls.append(block)
             elif block.kind == "text" and role == "assistant":
                 said.append(block.text)
-    # A finding or its cause cannot be had again by reading again.
-    return bool(calls) and all(map(only_reads, calls)) and not any(map(_asserts, said))
+    return bool(calls) and all(map(only_reads, calls)) and all(is_brief(text, FINDING_CHARS) for text in said)
 
 
 def only_reads(call: Block) -> bool:
