@@ -126,12 +126,13 @@ def facts_in(conversation: Conversation, positions: Iterable[int]) -> Facts:
     ]
     calls = [call for call in conversation.calls if call.at in removed]
     earlier = (parsed(messages[at].text) for at in summaries)
-    first = (middle_cut(opening.shown, PAGE_CHARS),) if opening else ()
+    first = middle_cut(opening.shown, PAGE_CHARS) if opening else ""
+    stays = opening is None or opening.at not in removed
     requests = _newest_once(middle_cut(one.shown, REQUEST_CHARS) for one in by_person if not one.asked)
     current = {middle_cut(text, REQUEST_CHARS) for text in present.current}
     facts = Facts(
-        goals=first if opening and opening.at in removed else (),
-        opening=first if opening and opening.at not in removed and first[0] not in present.current else (),
+        goals=() if stays else (first,),
+        opening=(first,) if first and stays and first not in present.current else (),
         current=present.current,
         state=present.state,
         next=present.next,
@@ -375,7 +376,7 @@ _DROPS = (
     _Drop("middles of requests", "requests", _is_long, left=_shorter),
     _Drop("requests", "requests", stay=NEWEST),
     _Drop("opening requests", "opening"),
-    _Drop("current requests", "current"),
+    _Drop("middles of current requests", "current", _is_long, left=_shorter),
     _Drop("decisions", "decisions", stay=NEWEST_DECISIONS),
     _Drop("lookups", "lookups", stay=1),
     _Drop("requests", "requests"),
@@ -390,6 +391,8 @@ _DROPS = (
     _Drop("runs", "ran"),
     _Drop("files", "files"),
     _Drop("paragraphs of the state", "state"),
+    _Drop("current requests", "current", stay=1),
+    _Drop("current requests", "current"),
     _Drop("next steps", "next"),
 )
 
@@ -544,7 +547,7 @@ def _is_name(text: str) -> bool:
     digits = sum(map(str.isdecimal, text))
     if len(text) - digits > 3 and any(map(str.isalpha, text)):
         return True
-    return digits >= LEAST_DIGITS and ":" not in text and "-" not in text or not _AMOUNT.isdisjoint(text)
+    return (digits >= LEAST_DIGITS and not {":", "-"} & {*text}) or not _AMOUNT.isdisjoint(text)
 
 
 def _few_of_a_series(names: Sequence[str], *, said: Collection[str]) -> list[str]:

@@ -268,14 +268,22 @@ def _remove_oldest(run: _Fit, loose: Sequence[int]) -> FitResult:
                 break
             room = least
         need = max(need, more)
-    if not summary.removed and not draft.parts.summaries:
-        # Nothing was removed, so there is nothing to summarise.
-        summary = summary._replace(tokens=0, prose=0)
     if "reduce" in run.policy.steps:
-        summary = _shorten_kept(run, summary)
+        summary = _shorten_kept(run, _if_needed(run, summary))
+        if steps.drop_newest_calls(draft, most=limits.limit - (run.bare if summary.tokens else 0)):
+            summary = _summary_draft(run, need, known)
+            effective = effective._replace(keep_tool_pairs=0)
+    summary = _if_needed(run, summary)
     if summary.tokens and steps.used_tokens(draft) + summary.tokens > limits.limit:
         summary = _shrink_summary(run, summary)
     return _result(run, effective, summary if summary.tokens else None, folded=False)
+
+
+def _if_needed(run: _Fit, summary: _SummaryDraft) -> _SummaryDraft:
+    """Return `summary`, without tokens if nothing was removed: then there is nothing to summarise."""
+    if summary.removed or run.draft.parts.summaries:
+        return summary
+    return summary._replace(tokens=0, prose=0)
 
 
 def _shorten_kept(run: _Fit, summary: _SummaryDraft) -> _SummaryDraft:

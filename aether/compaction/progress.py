@@ -20,6 +20,7 @@ from aether.messages.tool_calls import (
     answers_in,
     calls_of,
     commits_in,
+    file_changes,
     is_refusal,
     words_of_refusal,
 )
@@ -64,6 +65,8 @@ class Said(NamedTuple):
     """Whether the words are shorter than a line."""
     asked: str = ""
     """The question that a brief reply follows, or that it answers."""
+    acts: bool = False
+    """Whether the next call of the agent changes a file: then it says why."""
 
     @property
     def shown(self) -> str:
@@ -112,8 +115,15 @@ def conversation_of(messages: Sequence[Message]) -> Conversation:
         elif text:
             asked = _question_before(said) if is_brief(text) else ""
             said.append(Said(at, "person", with_speaker(message, text), is_brief(text), asked))
-        said += (one for call in by_message.get(at, ()) for one in _said_to_call(call))
+        made = by_message.get(at, ())
+        if said and said[-1].by == "agent" and any(map(_changes_file, made)):
+            said[-1] = said[-1]._replace(acts=True)
+        said += (words for call in made for words in _said_to_call(call))
     return Conversation(messages, calls, said, summaries)
+
+
+def _changes_file(call: Call) -> bool:
+    return next(file_changes(call.arguments, call.command), None) is not None
 
 
 def with_speaker(message: Message, text: str) -> str:
@@ -160,15 +170,22 @@ def _question_before(said: Sequence[Said]) -> str:
 def progress_of(conversation: Conversation, *, stays: Callable[[int], bool] = lambda _: False) -> Progress:
     """Return the requests, the state and the next steps of a conversation.
 
-    An earlier answer is not repeated of a message of which `stays`, given its position, says that it stays.
+    What was done earlier is the older answers, and what was said before a file was changed; it is not repeated from a
+    message of which `stays`, given its position, says that it stays.
     """
-    answers = list(_answers(conversation.said))
-    state, shown = list[str](), 0
-    while answers and shown < ANSWERS_CHARS:
+    older = list(_answers(conversation.said))
+    state, present = list[str](), set[int]()
+    while older and sum(map(len, state)) < ANSWERS_CHARS:
+        answer = older.pop()
         most = OLDER_ANSWER_CHARS if state else ANSWER_CHARS
-        parts = [part for one in answers.pop() for part in ends_of(paragraphs(one.text), most=most)]
-        shown += sum(map(len, parts))
-        state[:0] = parts
+        state[:0] = [part for text in answer for part in ends_of(paragraphs(text.text), most=most)]
+        present.update(text.at for text in answer)
+    answered = {text.at for answer in older for text in answer}
+    earlier = (
+        text
+        for text in conversation.said
+        if text.by == "agent" and text.at not in present and (text.acts or text.at in answered)
+    )
     plan = _plan(conversation.calls)
     ahead = [f"{status}: {text}" for text, status in plan or () if status not in _OVER]
     return Progress(
@@ -178,7 +195,7 @@ def progress_of(conversation: Conversation, *, stays: Callable[[int], bool] = la
             *[f"{status}: {text}" for text, status in plan or () if status in _OVER][-PLAN_ENTRIES:],
         ),
         next=tuple(ahead[:PLAN_ENTRIES]) if ahead or plan is None else (NOTHING_LEFT,),
-        earlier=_earlier([one for answer in answers for one in answer if not stays(one.at)]),
+        earlier=_earlier([text for text in earlier if not stays(text.at)]),
         ran=merged_ran((), _ran(conversation.calls)),
     )
 
@@ -207,25 +224,25 @@ def _answers(said: Sequence[Said]) -> Iterator[list[Said]]:
             yield answer
 
 
-def _earlier(answers: Sequence[Said]) -> tuple[str, ...]:
-    """Return the first and the last paragraph of earlier answers, the newest as far as there is room, in order."""
-    found: list[str] = []
+def _earlier(texts: Sequence[Said]) -> tuple[str, ...]:
+    """Return the first and the last paragraph of earlier texts, the newest as far as there is room, in order."""
+    newest: list[str] = []
     room = EARLIER_CHARS
-    for one in reversed(answers):
-        parts = paragraphs(one.text)
+    for text in reversed(texts):
+        parts = paragraphs(text.text)
         for part in dict.fromkeys([*parts[-1:], *parts[:1]]):
-            found.append(middle_cut(part, EARLIER_PART_CHARS))
-            room -= len(found[-1])
+            newest.append(middle_cut(part, EARLIER_PART_CHARS))
+            room -= len(newest[-1])
         if room < 0:
             break
-    return tuple(reversed(dict.fromkeys(found)))
+    return tuple(reversed(dict.fromkeys(newest)))
 
 
 def paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of `text`, each below the heading or the line that opens it; code is not parted.
+    r"""Return the paragraphs of `text`, each below the heading or the line that opens it; code is not parted.
 
-    >>> paragraphs("## Fixed\\n\\nThe reader.\\n\\n---\\nOpen:\\n\\n- the writer")
-    ['## Fixed\\nThe reader.', 'Open:\\n- the writer']
+    >>> paragraphs("## Fixed\n\nThe reader.\n\n---\nOpen:\n\n- the writer")
+    ['## Fixed\nThe reader.', 'Open:\n- the writer']
     """
     found: list[str] = []
     lines: list[str] = []

@@ -294,18 +294,34 @@ def _by_rank(draft: Draft, rank: Sequence[int], *, calls: bool) -> dict[int, lis
 
 def drop_remarks(draft: Draft, *, most: int, most_messages: int) -> None:
     """Drop texts between the calls of the newest turn, oldest first, until at most so many tokens and messages are left."""
-    excess = used_tokens(draft) - most
     over = len(kept_positions(draft)) - most_messages if most_messages else 0
-    before = excess
+    saved = _drop_unpinned(draft, most=most, over=over, calls=False)
+    if saved:
+        draft.steps.append(f"reduce: {saved:,} tokens said between calls")
+
+
+def drop_newest_calls(draft: Draft, *, most: int) -> bool:
+    """Drop even the newest calls that nothing pins until at most `most` tokens are left; return whether any was dropped.
+
+    It is the last step: the summary says what they did, and the alternative is that the conversation is refused.
+    """
+    saved = _drop_unpinned(draft, most=most, over=0, calls=True)
+    if saved:
+        draft.steps.append(f"reduce: {saved:,} tokens of the newest calls, as nothing else makes it fit")
+    return saved > 0
+
+
+def _drop_unpinned(draft: Draft, *, most: int, over: int, calls: bool) -> int:
+    """Drop groups that nothing pins, with `calls` those of calls too, oldest first; return the tokens that this saves."""
+    before = excess = used_tokens(draft) - most
     for at, is_held in enumerate(draft.kept):
         if excess <= 0 and over <= 0:
             break
-        if is_held and at not in draft.parts.pinned and draft.parts.pair[at] < 0:
+        if is_held and at not in draft.parts.pinned and (calls or draft.parts.pair[at] < 0):
             draft.kept[at] = False
             excess -= group_tokens(draft, at)
             over -= len(draft.parts.groups[at].members)
-    if excess < before:
-        draft.steps.append(f"reduce: {before - excess:,} tokens said between calls")
+    return before - excess
 
 
 def shorten_harder(draft: Draft, groups: Sequence[int], *, most: int) -> None:
@@ -351,13 +367,14 @@ def shorten_opening(draft: Draft, *, most: int) -> bool:
 def shorten_text(text: str, *, most: int, count: Counter, tokens: int, pointer: str = "") -> str:
     r"""Return `text` with its middle cut out, so that at most `most` of its `tokens` are left.
 
-    With less room than the line about the cut needs, that line alone is returned, which may have more tokens.
+    With less room than the line about the cut needs, that line alone is returned, which may have more tokens; a pointer
+    that would take more than half of the room is left out: the summary has one to all that was cut.
 
     >>> shorten_text("one two three four five six " * 9, most=30, count=lambda text: len(text.split()), tokens=54)
     'one two three four\n[… 48 tokens cut]\nfive six'
     """
     width = int(len(text) / max(1, tokens) * max(0, most - MARKER_TOKENS))
-    where = f"; full text: {pointer}" if pointer else ""
+    where = f"; full text: {pointer}" if pointer and 2 * count(pointer) <= most else ""
     for _ in range(_TRIES):
         # The cut is at line ends if they are near.
         ahead, behind = int(width * HEAD_SHARE), width - int(width * HEAD_SHARE)
