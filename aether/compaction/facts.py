@@ -39,7 +39,7 @@ from aether.tokens.count import message_tokens
 from aether.types import Counter
 
 # Without room for all, requests with their middle cut out: what is wanted comes first, a rule may come last.
-SHORT_REQUEST_CHARS = 240
+SHORT_REQUEST_CHARS, LEAST_REQUEST_CHARS = 240, 100
 # Share of a summary that the facts may use if prose is wanted beside them: selected sentences say less than a model's.
 FACTS_SHARE, FACTS_SHARE_SELECTED = 0.85, 0.95
 # Tokens: prose of fewer is not worth a call of a model.
@@ -133,7 +133,7 @@ def facts_in(conversation: Conversation, positions: Iterable[int]) -> Facts:
     facts = Facts(
         goals=() if stays else (first,),
         opening=(first,) if first and stays and first not in present.current else (),
-        current=present.current,
+        current=tuple(text for text in present.current if stays or text != first),
         state=present.state,
         next=present.next,
         earlier=present.earlier,
@@ -168,7 +168,7 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
     found = Facts(
         goals=goals,
         opening=() if goals else older.opening or newer.opening,
-        current=current,
+        current=tuple(text for text in current if text not in goals),
         state=state,
         next=newer.next or older.next,
         ran=merged_ran(older.ran, newer.ran),
@@ -351,6 +351,14 @@ def _is_long(text: str) -> bool:
     return middle_cut(text, SHORT_REQUEST_CHARS) != text
 
 
+def _is_longest(text: str) -> bool:
+    return middle_cut(text, LEAST_REQUEST_CHARS) != text
+
+
+def _shortest(text: str) -> str:
+    return middle_cut(text, LEAST_REQUEST_CHARS)
+
+
 def _shorter(text: str) -> str:
     return middle_cut(text, SHORT_REQUEST_CHARS)
 
@@ -363,26 +371,27 @@ _DROPS = (
     _Drop("hashes of files", "files", lambda file: file.sha256, left=_without_hash),
     _Drop("names", "names", stay=NEWEST_NAMES),
     _Drop("open errors", "errors", stay=NEWEST),
-    _Drop("middles of requests", "requests", _is_long, share=WORDS_SHARE, left=_shorter),
-    _Drop("middles of older paragraphs", "state", _is_long, stay=NEWEST_STATE, left=_shorter),
-    _Drop("middles of opening requests", "opening", _is_long, left=_shorter),
+    _Drop("parts of requests", "requests", _is_long, share=WORDS_SHARE, left=_shorter),
+    _Drop("parts of older paragraphs", "state", _is_long, stay=NEWEST_STATE, left=_shorter),
+    _Drop("parts of opening requests", "opening", _is_long, left=_shorter),
     _Drop("earlier results", "earlier", stay=NEWEST_DONE),
     _Drop("names", "names"),
-    _Drop("requests", "requests", share=WORDS_SHARE),
+    _Drop("parts of requests", "requests", _is_longest, share=WORDS_SHARE, left=_shortest),
     _Drop("paragraphs of the state", "state", stay=NEWEST_STATE),
     _Drop("earlier results", "earlier"),
     _Drop("files that were read", "files", _is_read),
     _Drop("paragraphs of the state", "state", stay=LEAST_STATE),
-    _Drop("middles of requests", "requests", _is_long, left=_shorter),
-    _Drop("requests", "requests", stay=NEWEST),
+    _Drop("requests", "requests", share=WORDS_SHARE),
+    _Drop("parts of requests", "requests", _is_longest, left=_shortest),
     _Drop("opening requests", "opening"),
-    _Drop("middles of current requests", "current", _is_long, left=_shorter),
+    _Drop("parts of current requests", "current", _is_long, left=_shorter),
+    _Drop("paragraphs of the state", "state", stay=NEWEST),
+    _Drop("requests", "requests", stay=NEWEST),
     _Drop("decisions", "decisions", stay=NEWEST_DECISIONS),
     _Drop("lookups", "lookups", stay=1),
     _Drop("requests", "requests"),
     _Drop("names", "names"),
     _Drop("decisions", "decisions", stay=NEWEST),
-    _Drop("paragraphs of the state", "state", stay=NEWEST),
     _Drop("open errors", "errors", stay=NEWEST),
     _Drop("open errors", "errors"),
     _Drop("files", "files", stay=NEWEST_FILES),

@@ -503,11 +503,15 @@ def _keep_important(
     groups = draft.parts.groups
     chosen: set[int] = set()
     if policy.keep_requests:
+        # Those that are shorter than a line come last.
         asked = (
-            (at, 1.0, steps.group_tokens(draft, at))
+            (
+                at,
+                float(not is_brief(draft.messages[groups[at].members[0]].text)),
+                steps.group_tokens(draft, at),
+            )
             for at in available
             if groups[at].kind == "user"
-            and any(not is_brief(draft.messages[member].text) for member in groups[at].members)
         )
         chosen = heaviest_fitting(asked, most=goal - steps.used_tokens(draft) - least)
     taken = sum(steps.group_tokens(draft, at) for at in chosen)

@@ -60,8 +60,6 @@ _WRITES = re.compile(
 )
 # Several steps of a compaction, and all compactions of a conversation, ask about the same messages.
 _REMEMBERED = 4_096
-# More text than an announcement has beside calls is a finding or its cause, which reading again does not bring back.
-FINDING_CHARS = 160
 
 
 class Draft(NamedTuple):
@@ -453,7 +451,10 @@ def drop_reasoning(message: Message, count: Counter) -> Shortened | None:
 
 
 def only_explores(messages: Sequence[Message], group: Group) -> bool:
-    """Return whether all calls of `group` only read and succeeded, with no finding or remark of a person beside them."""
+    """Return whether all calls of `group` only read and succeeded, with no remark of a person and not a line of text beside.
+
+    More text may be a finding or its cause, which reading again does not bring back.
+    """
     if group.open:
         return False
     calls: list[Block] = []
@@ -467,7 +468,7 @@ def only_explores(messages: Sequence[Message], group: Group) -> bool:
                 calls.append(block)
             elif block.kind == "text" and role == "assistant":
                 said.append(block.text)
-    return bool(calls) and all(map(only_reads, calls)) and all(is_brief(text, FINDING_CHARS) for text in said)
+    return bool(calls) and all(map(only_reads, calls)) and all(map(is_brief, said))
 
 
 def only_reads(call: Block) -> bool:

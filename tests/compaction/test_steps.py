@@ -521,10 +521,11 @@ def test_a_run_has_at_least_three_and_ends_where_something_is_done():
 
 @rows(
     ("said", "folds"),
-    [("Let me look at the loader next.", True), ("Reading it now.", True),
-     ("There it is. `findSessions` returns all sessions that match, not the newest.", False)],
+    [("Let me look at the loader next.", True), ("读一下加载器。", True),
+     ("There it is. `findSessions` returns all sessions that match, not the newest.", False),
+     ("找到了：它返回所有匹配的会话，而不是最新的一个。", False)],
 )  # fmt: skip
-def test_a_read_with_a_finding_is_not_exploration(said, folds):
+def test_a_read_with_more_than_a_line_of_text_is_not_exploration(said, folds):
     call, result = tool("Read", "text", file_path="a.py")
     call["content"].insert(0, {"type": "text", "text": said})
     messages = conversation([call, result])
