@@ -89,13 +89,13 @@ _BY_PERSON, _BY_MODEL, _BY_CALL, _BY_TOOL = 8, 4, 2, 1
 # Each compaction of a conversation reads the texts of the one before again.
 CACHED_TEXTS = 4_096
 _BY_TOOLS = frozenset({"call", "result"})
-# Fewer digits count something, or tell the time; with a currency or a percentage they are an amount.
+# Fewer digits count something.
 LEAST_DIGITS = 4
 _AMOUNT = frozenset("%$€£¥°")
 # Letters and digits in one token, with hyphens between ("run-4711", "q21330"), and all of it: not the start of a time or a
 # version ("2026-01-23T19:04", "ubuntu-24.04"), nor what follows a "%" in a URL.
 _COINED = re.compile(
-    r"(?<![\w./@:%+-])(?=[\w-]{4})(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[A-Za-z])\w+(?:-\w+)*(?![\w/@%+-]|\.\w|:\d)"
+    r"(?<![\w.,/@:%+-])(?=[\w-]{4})(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[A-Za-z])\w+(?:-\w+)*(?![\w/@%+-]|\.\w|:\d)"
 )
 # A line of `ls -l` before the name.
 _LISTED = re.compile(r"^(?:[-dlbcps][rwxsStT-]{9}\S*(?:\s+\S+){7}|total \d+$)", re.MULTILINE)
@@ -544,19 +544,20 @@ def names_in(text: str) -> list[str]:
     ['run-4711', 'eu-west-1a']
     """
     found = identifiers(text)
-    words = [name for name in found.identifiers if not name.startswith("-")]
-    every = chain(found.urls, found.commands, words, found.numbers, _COINED.findall(text), found.paths)
+    amounts = filter(_is_amount, found.numbers)
+    every = chain(found.urls, found.commands, found.identifiers, amounts, _COINED.findall(text), found.paths)
     return [name for name in dict.fromkeys(every) if _is_name(name)]
 
 
 def _is_name(text: str) -> bool:
-    """Return whether a token may name something: it has letters, many digits, or a unit that makes it an amount."""
-    if not 1 < len(text) <= NAME_CHARS or text.startswith("~"):
-        return False
-    digits = sum(map(str.isdecimal, text))
-    if len(text) - digits > 3 and any(map(str.isalpha, text)):
-        return True
-    return (digits >= LEAST_DIGITS and not {":", "-"} & {*text}) or not _AMOUNT.isdisjoint(text)
+    """Return whether a token is no option, no estimate ("~350"), no data, and not as short as "#1" or "i.e"."""
+    return (len(text) > 3 or "_" in text) and len(text) <= NAME_CHARS and text[0] not in "-~"
+
+
+def _is_amount(number: str) -> bool:
+    """Return whether a number says more than how many: it is long and no time or range, or has a currency or percentage."""
+    is_long = sum(map(str.isdecimal, number)) >= LEAST_DIGITS and {*number}.isdisjoint(":-/")
+    return is_long or not _AMOUNT.isdisjoint(number)
 
 
 def _few_of_a_series(names: Sequence[str], *, said: Collection[str]) -> list[str]:
@@ -597,11 +598,13 @@ def _ids_in(text: str) -> tuple[str, ...]:
     """Return the ids and URLs in the text of a call or a result: what has digits and cannot be a word."""
     listed = _LISTED.sub("", without_injected(HEADER.sub("", text)))
     found = identifiers(listed)
-    every = (*found.urls, *found.identifiers, *found.numbers, *_COINED.findall(listed))
-    names = (name for name in dict.fromkeys(every) if len(name) > LEAST_DIGITS and _is_name(name))
+    amounts = filter(_is_amount, found.numbers)
+    names = dict.fromkeys((*found.urls, *found.identifiers, *amounts, *_COINED.findall(listed)))
     # A round number is an amount, such as a limit of time.
     return tuple(
-        name for name in names if _DIGITS.search(name) and name[0] != "-" and not name.endswith("000")
+        name
+        for name in names
+        if _is_name(name) and len(name) > LEAST_DIGITS and _DIGITS.search(name) and not name.endswith("000")
     )
 
 

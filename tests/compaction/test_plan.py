@@ -11,6 +11,7 @@ from aether.compaction.partition import is_earlier_summary
 from aether.compaction.plan import LastCompaction, apply, plan, verified
 from aether.compaction.policy import POLICIES, policy
 from aether.compaction.shapes import Facts, Policy, Summary
+from aether.compaction.summary import rendered
 from aether.errors import AetherError, BudgetExceeded, InvalidInput
 from aether.messages.convert import read
 from aether.tokens.count import message_tokens
@@ -338,17 +339,18 @@ def test_what_is_cut_says_where_the_full_text_is():
 
 def test_each_summary_replaces_the_one_before_and_keeps_its_facts():
     messages = chat(20)
-    messages[3].raw["content"] = "Never touch the vendor directory. " + "word " * 40
+    rules = ("Never touch the vendor directory.",)
+    messages[3].raw["content"] = rendered(Summary(1, Facts(constraints=rules), ""))
     messages = read([message.raw for message in messages], "openai")
     window = window_for(messages, 0.90)
 
-    for at in range(1, 21):
+    for at in range(2, 22):
         result = compacted(messages, window=window, prose=f"Round {at}." if at % 2 else None, force=True)
         messages = [*result.messages, *chat(10)[1:]]
 
         assert sum(map(is_earlier_summary, result.messages)) == 1
         assert result.summary.version == at
-        assert at > 5 or "Never touch the vendor directory." in text_of(result)
+        assert result.summary.facts.constraints == rules
 
 
 def test_the_prose_of_before_is_handed_to_the_summariser():
