@@ -15,6 +15,7 @@ from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 from aether.compaction.progress import (
+    ASKED,
     PAGE_CHARS,
     REQUEST_CHARS,
     Conversation,
@@ -129,17 +130,18 @@ def facts_in(conversation: Conversation, positions: Iterable[int]) -> Facts:
     first = middle_cut(opening.shown, PAGE_CHARS) if opening else ""
     stays = opening is None or opening.at not in removed
     requests = _newest_once(middle_cut(one.shown, REQUEST_CHARS) for one in by_person if not one.asked)
+    answers = _newest_once(middle_cut(one.shown, REQUEST_CHARS) for one in by_person if one.asked)
     current = {middle_cut(text, REQUEST_CHARS) for text in present.current}
     facts = Facts(
         goals=() if stays else (first,),
         opening=(first,) if first and stays and first not in present.current else (),
-        current=tuple(text for text in present.current if stays or text != first),
+        current=present.current,
         state=present.state,
         next=present.next,
         earlier=present.earlier,
         ran=present.ran,
         requests=tuple(text for text in requests if text not in current),
-        decisions=_newest_once(middle_cut(one.shown, REQUEST_CHARS) for one in by_person if one.asked),
+        decisions=tuple(text for text in answers if text not in current),
         open_calls=tuple(dict.fromkeys(call_label(call) for call in calls if call.result is None)),
         files=files_of(calls),
         errors=failures_of(
@@ -160,9 +162,11 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
     """
     goals = tuple(dict.fromkeys((*older.goals, *newer.goals)))
     current = newer.current or older.current
-    replaced = older.current if newer.current else ()
+    replaced = [middle_cut(text, REQUEST_CHARS) for text in (older.current if newer.current else ())]
+    answers = [text for text in replaced if text.startswith(ASKED)]
     shown = {*goals, *(middle_cut(text, REQUEST_CHARS) for text in current)}
-    requests = (*older.requests, *(middle_cut(text, REQUEST_CHARS) for text in replaced), *newer.requests)
+    requests = (*older.requests, *(text for text in replaced if text not in answers), *newer.requests)
+    decisions = (*older.decisions, *answers, *newer.decisions)
     state = newer.state or older.state
     before = (*older.earlier, *(older.state if newer.state else ()), *newer.earlier)
     found = Facts(
@@ -175,7 +179,7 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
         earlier=tuple(text for text in _newest_once(before) if text not in state),
         requests=tuple(text for text in _newest_once(requests) if text not in shown),
         constraints=tuple(dict.fromkeys((*older.constraints, *newer.constraints))),
-        decisions=_newest_once((*older.decisions, *newer.decisions)),
+        decisions=tuple(text for text in _newest_once(decisions) if text not in shown),
         open_calls=_newest_once((*older.open_calls, *newer.open_calls)),
         files=merged_files(older.files, newer.files),
         errors=merged_failures(older.errors, newer.errors),

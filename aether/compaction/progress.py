@@ -46,6 +46,7 @@ NOTHING_LEFT = "Every step of the plan is done."
 # How another program starts the summary that it puts in the place of an earlier conversation.
 _CONTINUED = "This session is being continued from a previous conversation"
 _QUESTION_MARKS = ("?", "？", "؟")
+ASKED = "Asked: "
 _GAP = " […] "
 _PLAN_KEYS = ("todos", "plan", "tasks", "items")
 # A whole plan can be emptied; other tools have empty lists as well.
@@ -71,7 +72,7 @@ class Said(NamedTuple):
     @property
     def shown(self) -> str:
         """Return the text with the question that it answers."""
-        return f"Asked: {self.asked}\nAnswered: {self.text}" if self.asked else self.text
+        return f"{ASKED}{self.asked}\nAnswered: {self.text}" if self.asked else self.text
 
 
 class Conversation(NamedTuple):
@@ -256,7 +257,7 @@ def paragraphs(text: str) -> list[str]:
             found.append("\n".join(lines).strip())
             lines = []
     # What opens nothing is left out, unless it is all that there is.
-    return [*found, "\n".join(lines)] if lines and (fenced or not found) else found
+    return [*found, "\n".join(lines).strip()] if lines and (fenced or not found) else found
 
 
 def _opens(line: str) -> bool:

@@ -47,7 +47,7 @@ def facts(*parts, positions=None):
 def test_the_opening_request_is_the_goal_and_whole():
     found = facts(user(OPENING))
 
-    assert (found.goals, found.opening, found.current, found.constraints) == ((OPENING,), (), (), ())
+    assert (found.goals, found.opening, found.current, found.constraints) == ((OPENING,), (), (OPENING,), ())
 
 
 def test_where_the_opening_stays_the_summary_has_it_and_no_goal():
@@ -105,7 +105,7 @@ def test_a_brief_reply_to_a_question_is_a_decision_with_it():
         model("要用 Postgres 吗？"),
         user("用 SQLite"),
         model("It is done."),
-        user("go on"),
+        user("Add a test for the logout, too, with a fake clock."),
     )
 
     assert found.decisions == (
@@ -132,7 +132,7 @@ def test_answers_to_the_questions_of_a_tool_are_decisions_with_their_questions()
     answer = 'Your questions have been answered: "Which port?"="8080" notes: not 80. You can now continue.'
     found = facts(user(OPENING), tool("AskUserQuestion", answer, questions=[]))
 
-    assert found.decisions == ('Asked: Which port?\nAnswered: "8080" notes: not 80',)
+    assert found.current[1:] == ('Asked: Which port?\nAnswered: "8080" notes: not 80',)
 
 
 def test_a_refused_call_is_there_with_the_reason():
@@ -144,7 +144,7 @@ def test_a_refused_call_is_there_with_the_reason():
         bash("make deploy", bare, failed=True),
     )
 
-    assert found.current == ("Refused Edit: a.py: no mocks please", "Refused Bash: make deploy")
+    assert found.current[1:] == ("Refused Edit: a.py: no mocks please", "Refused Bash: make deploy")
 
 
 def test_rules_of_older_summaries_are_handed_on_and_nobody_judges_new_ones():
@@ -332,7 +332,7 @@ def test_a_shortened_message_gives_its_facts_too():
     messages = conversation(user("Ship it. Never push to main."), model("Fine."))
 
     assert with_facts_of_cut(Facts(goals=("Ship it.",)), conversation_of(messages), 0) == Facts(
-        goals=("Ship it.",), state=("Fine.",)
+        goals=("Ship it.",), current=("Ship it. Never push to main.",), state=("Fine.",)
     )
 
 
