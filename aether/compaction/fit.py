@@ -18,7 +18,6 @@ from aether.compaction.facts import (
     FACTS_SHARE,
     PreviousSummary,
     facts_of_removed,
-    fit_summary,
     previous_summary,
     redacted_message,
     removed_texts,
@@ -26,6 +25,7 @@ from aether.compaction.facts import (
 )  # fmt: skip
 from aether.compaction.partition import LEAST_WEIGHT, Parts, importance, is_brief
 from aether.compaction.progress import Conversation, conversation_of
+from aether.compaction.room import fit_summary
 from aether.compaction.shapes import Cut, Facts, Kept, Policy, Summary, SummaryTask
 from aether.compaction.steps import Draft
 from aether.compaction.summary import rendered

@@ -14,9 +14,10 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from aether.compaction.budget import BY_HAND_SHARE, Bounds, ContextBudget, bounds, fires
-from aether.compaction.facts import FACTS_SHARE, LEAST_PROSE, summary_message
+from aether.compaction.facts import FACTS_SHARE, LEAST_PROSE
 from aether.compaction.fit import FitResult, fit_conversation
 from aether.compaction.partition import cut_prose, is_earlier_summary, partition, select_sentences
+from aether.compaction.room import summary_message
 from aether.compaction.shapes import Compacted, Cut, Facts, Kept, Policy, Summary, SummaryTask
 from aether.compaction.summary import rendered
 from aether.errors import AetherError, InvalidInput

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from aether.backends.extractive.clauses import is_machine_text, unbulleted
 from aether.backends.extractive.digest import candidate_lines
-from aether.compaction.facts import names_in, names_of
+from aether.compaction.names import names_in, names_of
 from aether.compaction.partition import cut_prose
 from aether.compaction.shapes import RemovedText
 from aether.context.modes import mode_rules, never_compressed

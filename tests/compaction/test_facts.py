@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from aether.compaction.facts import (
-    CUT,
-    LEAST_CHARS,
-    MOST_MERGED_NAMES,
-    MOST_NAMES,
-    REQUEST_CHARS,
     PreviousSummary,
     facts_of,
     facts_of_removed,
-    fit_facts,
-    fit_summary,
     merged_facts,
-    merged_names,
-    names_in,
-    names_of,
     previous_summary,
     removed_texts,
+    with_facts_of_cut,
+)
+from aether.compaction.names import MOST_MERGED_NAMES, MOST_NAMES, merged_names, names_in, names_of
+from aether.compaction.partition import is_earlier_summary
+from aether.compaction.progress import REQUEST_CHARS, conversation_of
+from aether.compaction.room import (
+    CUT,
+    LEAST_CHARS,
+    fit_facts,
+    fit_summary,
     summary_message,
     summary_role,
     tokens_around,
-    with_facts_of_cut,
 )
-from aether.compaction.partition import is_earlier_summary
-from aether.compaction.progress import conversation_of
 from aether.compaction.shapes import Facts, RemovedText, Summary
 from aether.compaction.summary import rendered
 from aether.messages.convert import new_message, read

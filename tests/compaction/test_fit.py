@@ -6,11 +6,11 @@ import pytest
 
 from aether.compaction import fit, steps
 from aether.compaction.budget import bounds
-from aether.compaction.facts import summary_message
 from aether.compaction.fit import PROSE_SHARE, drop_misplaced, fit_conversation, keep_older
 from aether.compaction.partition import partition
 from aether.compaction.plan import plan
 from aether.compaction.policy import policy
+from aether.compaction.room import summary_message
 from aether.compaction.shapes import Facts, Policy, Summary
 from aether.compaction.summary import rendered
 from aether.errors import BudgetExceeded

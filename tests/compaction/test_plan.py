@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from aether.compaction.facts import summary_message
 from aether.compaction.partition import is_earlier_summary
 from aether.compaction.plan import LastCompaction, apply, plan, verified
 from aether.compaction.policy import POLICIES, policy
+from aether.compaction.room import summary_message
 from aether.compaction.shapes import Facts, Policy, Summary
 from aether.compaction.summary import rendered
 from aether.errors import AetherError, BudgetExceeded, InvalidInput

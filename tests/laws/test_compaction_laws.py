@@ -10,10 +10,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from aether.compaction.facts import facts_of, fit_facts, merged_facts
+from aether.compaction.facts import facts_of, merged_facts
 from aether.compaction.partition import is_earlier_summary, partition
 from aether.compaction.plan import LastCompaction, apply, plan
 from aether.compaction.policy import POLICIES, policy, validated
+from aether.compaction.room import fit_facts
 from aether.compaction.shapes import Facts, Policy, Summary
 from aether.compaction.summary import END, is_summary, parsed, rendered
 from aether.errors import BudgetExceeded
