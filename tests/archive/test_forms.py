@@ -285,7 +285,7 @@ def test_what_a_model_writes_is_completed_by_the_rules_it_lacks():
         (WRITTEN, ""),
         ("I'm sorry, I can't help with that.", "is a refusal"),
         ("", "is empty"),
-        ("We discussed several things and everything went well.", "says nothing specific"),
+        ("We discussed several things and everything went well.", "has no word of"),
         (WRITTEN.replace("0042_ledger", "0043_other"), "names migrations/0043_other.sql"),
         (WRITTEN + " It saves 31,250 dollars.", "names 31250"),
         (WRITTEN * 9, "tokens"),
