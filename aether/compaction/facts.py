@@ -42,10 +42,10 @@ CALL_CHARS = 4_000
 _POINTER = re.compile(r"(?P<many>\d+) messages in full: (?P<first>.+?)(?: to (?P<last>.+))?", re.DOTALL)
 
 
-def redacted_message(given: Message, rules: Rules | None = DEFAULT) -> Message:
+def redacted_message(message: Message, rules: Rules | None = DEFAULT) -> Message:
     """Return a copy of `given` without secrets; `given` itself if it holds none, or without `rules`."""
-    raw = given.raw if rules is None else redacted(given.raw, rules)
-    return given if raw == given.raw else reread(given, raw)
+    raw = message.raw if rules is None else redacted(message.raw, rules)
+    return message if raw == message.raw else reread(message, raw)
 
 
 def facts_of(messages: Sequence[Message], positions: Iterable[int]) -> Facts:
@@ -60,14 +60,14 @@ def facts_in(conversation: Conversation, positions: Iterable[int]) -> Facts:
     opening = conversation.opening
     present = progress_of(conversation, stays=lambda at: at not in removed)
     by_person = [
-        one for one in conversation.said if one.by == "person" and one.at in removed and one != opening
+        text for text in conversation.said if text.by == "person" and text.at in removed and text != opening
     ]
     calls = [call for call in conversation.calls if call.at in removed]
     earlier = (parsed(messages[at].text) for at in summaries)
     first = middle_cut(opening.shown, PAGE_CHARS) if opening else ""
     stays = opening is None or opening.at not in removed
-    requests = _newest_once(middle_cut(one.shown, REQUEST_CHARS) for one in by_person if not one.asked)
-    answers = _newest_once(middle_cut(one.shown, REQUEST_CHARS) for one in by_person if one.asked)
+    requests = _newest_once(middle_cut(text.shown, REQUEST_CHARS) for text in by_person if not text.asked)
+    answers = _newest_once(middle_cut(text.shown, REQUEST_CHARS) for text in by_person if text.asked)
     current = {middle_cut(text, REQUEST_CHARS) for text in present.current}
     facts = Facts(
         goals=() if stays else (first,),
@@ -106,7 +106,7 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
     decisions = (*older.decisions, *answers, *newer.decisions)
     state = newer.state or older.state
     before = (*older.earlier, *(older.state if newer.state else ()), *newer.earlier)
-    found = Facts(
+    merged = Facts(
         goals=goals,
         opening=() if goals else older.opening or newer.opening,
         current=tuple(text for text in current if text not in goals),
@@ -122,9 +122,9 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
         errors=merged_failures(older.errors, newer.errors),
         lookups=_newest_once((*older.lookups, *newer.lookups)),
     )
-    present = set(names_in(_text_beside_names(found)))
+    present = set(names_in(_text_beside_names(merged)))
     names = merged_names(older.names, newer.names)
-    return found._replace(names=_beside_files((name for name in names if name not in present), found.files))
+    return merged._replace(names=_beside_files((name for name in names if name not in present), merged.files))
 
 
 def _text_beside_names(facts: Facts) -> str:
@@ -170,13 +170,13 @@ class PreviousSummary(NamedTuple):
 
 def previous_summary(messages: Sequence[Message], positions: Iterable[int]) -> PreviousSummary:
     """Return the joined contents of the summaries at these positions, the oldest first."""
-    found = [summary for at in positions if (summary := parsed(messages[at].text))]
-    if not found:
+    summaries = [summary for at in positions if (summary := parsed(messages[at].text))]
+    if not summaries:
         return PreviousSummary(0, Facts(), "")
     return PreviousSummary(
-        max(summary.version for summary in found),
-        reduce(merged_facts, (summary.facts for summary in found)),
-        "\n".join(summary.prose for summary in found if summary.prose),
+        max(summary.version for summary in summaries),
+        reduce(merged_facts, (summary.facts for summary in summaries)),
+        "\n".join(summary.prose for summary in summaries if summary.prose),
     )
 
 
@@ -224,14 +224,14 @@ def removed_texts(messages: Sequence[Message], removed: Iterable[int]) -> tuple[
     tools = {
         block.call_id: block.tool for message in messages for block in message.blocks if block.kind == "call"
     }
-    found: list[RemovedText] = []
+    texts: list[RemovedText] = []
     for at in removed:
         role = messages[at].role
         for block in messages[at].blocks:
             if block.kind == "result":
-                found.append(RemovedText(at, "tool", tools.get(block.call_id, block.tool), block.text))
+                texts.append(RemovedText(at, "tool", tools.get(block.call_id, block.tool), block.text))
             elif block.kind == "call":
-                found.append(RemovedText(at, role, block.tool, block.text[:CALL_CHARS]))
+                texts.append(RemovedText(at, role, block.tool, block.text[:CALL_CHARS]))
             elif block.kind == "text" and block.text.strip():
-                found.append(RemovedText(at, role, "", block.text))
-    return tuple(found)
+                texts.append(RemovedText(at, role, "", block.text))
+    return tuple(texts)

@@ -53,19 +53,19 @@ def names_of(messages: Sequence[Message], positions: Iterable[int], *, besides: 
     weights: dict[str, int] = {}
     last: dict[str, int] = {}
     said: set[str] = set()
-    for order, (weight, found) in enumerate(_uses(messages, positions)):
-        for name in found:
+    for order, (weight, names) in enumerate(_uses(messages, positions)):
+        for name in names:
             weights[name] = weights.get(name, 0) + weight
             last[name] = order
         if weight >= _BY_MODEL:
-            said.update(found)
+            said.update(names)
     ranked = sorted(weights, key=lambda name: -weights[name])
     # As a set: looking for each name in the whole text would be quadratic in a long stretch.
-    known = set(names_in(besides))
-    newest = sorted((name for name in ranked if name not in known), key=lambda name: last[name])
+    listed = set(names_in(besides))
+    newest = sorted((name for name in ranked if name not in listed), key=lambda name: last[name])
     few = set(_few_of_a_series(newest, said=said))
-    kept = [name for name in ranked if name in few][:MOST_NAMES]
-    return tuple(sorted(kept, key=lambda name: last[name]))
+    chosen = [name for name in ranked if name in few][:MOST_NAMES]
+    return tuple(sorted(chosen, key=lambda name: last[name]))
 
 
 def merged_names(older: Sequence[str], newer: Sequence[str]) -> tuple[str, ...]:
@@ -85,9 +85,9 @@ def names_in(text: str) -> list[str]:
     >>> names_in("Run run-4711 in eu-west-1a")
     ['run-4711', 'eu-west-1a']
     """
-    found = identifiers(text)
-    amounts = filter(_is_amount, found.numbers)
-    every = chain(found.urls, found.commands, found.identifiers, amounts, _COINED.findall(text), found.paths)
+    hits = identifiers(text)
+    amounts = filter(_is_amount, hits.numbers)
+    every = chain(hits.urls, hits.commands, hits.identifiers, amounts, _COINED.findall(text), hits.paths)
     return [name for name in dict.fromkeys(every) if _is_name(name)]
 
 
@@ -105,13 +105,13 @@ def _is_amount(number: str) -> bool:
 def _few_of_a_series(names: Sequence[str], *, said: Collection[str]) -> list[str]:
     """Return `names` with the newest few of each numbered series of words that nobody `said`."""
     seen: dict[str, int] = {}
-    found: list[str] = []
+    few: list[str] = []
     for name in reversed(names):
         series = "" if name in said or not any(map(str.isalpha, name)) else _DIGITS.sub("#", name)
         seen[series] = seen.get(series, 0) + 1
         if not series or seen[series] <= SERIES:
-            found.append(name)
-    return found[::-1]
+            few.append(name)
+    return few[::-1]
 
 
 def _uses(messages: Sequence[Message], positions: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
@@ -139,9 +139,9 @@ def _names_in_message(text: str) -> tuple[str, ...]:
 def _ids_in(text: str) -> tuple[str, ...]:
     """Return the ids and URLs in the text of a call or a result: what has digits and cannot be a word."""
     listed = _LISTED.sub("", without_injected(HEADER.sub("", text)))
-    found = identifiers(listed)
-    amounts = filter(_is_amount, found.numbers)
-    names = dict.fromkeys((*found.urls, *found.identifiers, *amounts, *_COINED.findall(listed)))
+    hits = identifiers(listed)
+    amounts = filter(_is_amount, hits.numbers)
+    names = dict.fromkeys((*hits.urls, *hits.identifiers, *amounts, *_COINED.findall(listed)))
     # A round number is an amount, such as a limit of time.
     return tuple(
         name

@@ -88,7 +88,7 @@ class Conversation(NamedTuple):
     def opening(self) -> Said | None:
         """Return the request that opened the conversation; None if a summary replaced it."""
         end = self.summaries[0] if self.summaries else len(self.messages)
-        return next((one for one in self.said if one.by == "person" and one.at < end), None)
+        return next((text for text in self.said if text.by == "person" and text.at < end), None)
 
 
 class Progress(NamedTuple):
@@ -105,7 +105,7 @@ def conversation_of(messages: Sequence[Message]) -> Conversation:
     """Return `messages` as read once: their calls, what was said, and the earlier summaries."""
     calls = calls_of(messages)
     summaries = tuple(at for at, message in enumerate(messages) if is_summary(message))
-    by_message = {at: list(made) for at, made in groupby(calls, lambda call: call.at)}
+    by_message = {at: list(some) for at, some in groupby(calls, lambda call: call.at)}
     said: list[Said] = []
     for at, message in enumerate(messages):
         if at in summaries or message.role not in ("user", "assistant"):
@@ -116,10 +116,10 @@ def conversation_of(messages: Sequence[Message]) -> Conversation:
         elif text:
             asked = _question_before(said) if is_brief(text) else ""
             said.append(Said(at, "person", with_speaker(message, text), is_brief(text), asked))
-        made = by_message.get(at, ())
-        if said and said[-1].by == "agent" and any(map(_changes_file, made)):
+        called = by_message.get(at, ())
+        if said and said[-1].by == "agent" and any(map(_changes_file, called)):
             said[-1] = said[-1]._replace(acts=True)
-        said += (words for call in made for words in _said_to_call(call))
+        said += (words for call in called for words in _said_to_call(call))
     return Conversation(messages, calls, said, summaries)
 
 
@@ -204,22 +204,22 @@ def progress_of(conversation: Conversation, *, stays: Callable[[int], bool] = la
 def _current(said: Sequence[Said]) -> tuple[str, ...]:
     """Return the newest message of a person, and those before it as long as all are brief; each once."""
     newest: dict[str, None] = {}
-    for one in reversed([one for one in said if one.by == "person"]):
-        if one.brief and len(newest) >= MOST_BRIEF:
+    for text in reversed([text for text in said if text.by == "person"]):
+        if text.brief and len(newest) >= MOST_BRIEF:
             continue
-        newest[middle_cut(one.shown, PAGE_CHARS)] = None
-        if not one.brief:
+        newest[middle_cut(text.shown, PAGE_CHARS)] = None
+        if not text.brief:
             break
     return tuple(reversed(newest))
 
 
 def _answers(said: Sequence[Said]) -> Iterator[list[Said]]:
     """Yield for each turn its last text, with those before it as long as all are short."""
-    for by, texts in groupby(said, lambda one: one.by):
+    for by, texts in groupby(said, lambda text: text.by):
         answer: list[Said] = []
-        for one in reversed([*texts]) if by == "agent" else ():
-            answer.insert(0, one)
-            if not is_brief(one.text, LEAST_ANSWER) or len(answer) > MOST_BRIEF:
+        for text in reversed([*texts]) if by == "agent" else ():
+            answer.insert(0, text)
+            if not is_brief(text.text, LEAST_ANSWER) or len(answer) > MOST_BRIEF:
                 break
         if answer:
             yield answer
@@ -245,7 +245,7 @@ def paragraphs(text: str) -> list[str]:
     >>> paragraphs("## Fixed\n\nThe reader.\n\n---\nOpen:\n\n- the writer")
     ['## Fixed\nThe reader.', 'Open:\n- the writer']
     """
-    found: list[str] = []
+    parts: list[str] = []
     lines: list[str] = []
     fenced = False
     for line in [*text.split("\n"), ""]:
@@ -254,10 +254,10 @@ def paragraphs(text: str) -> list[str]:
         if fence or fenced or any(map(str.isalnum, line)):
             lines.append(line.rstrip())
         elif lines and not line.strip() and not _opens(lines[-1]):
-            found.append("\n".join(lines).strip())
+            parts.append("\n".join(lines).strip())
             lines = []
     # What opens nothing is left out, unless it is all that there is.
-    return [*found, "\n".join(lines).strip()] if lines and (fenced or not found) else found
+    return [*parts, "\n".join(lines).strip()] if lines and (fenced or not parts) else parts
 
 
 def _opens(line: str) -> bool:

@@ -7,7 +7,6 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from aether.compaction.names import names_in
-from aether.compaction.partition import is_brief
 from aether.compaction.progress import middle_cut
 from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import rendered
@@ -59,9 +58,9 @@ def fit_summary(
 ) -> FittedSummary:
     """Return the facts that fit into a summary of `most` tokens; goals and constraints may exceed it."""
     around = tokens_around(provider, count)
-    kept, lost = fit_facts(facts, count=count, most=max(1, most - around))
+    fitting, lost = fit_facts(facts, count=count, most=max(1, most - around))
     return FittedSummary(
-        kept, lost, message_tokens(summary_message(Summary(version, kept, ""), provider), count)
+        fitting, lost, message_tokens(summary_message(Summary(version, fitting, ""), provider), count)
     )
 
 
@@ -133,10 +132,9 @@ _DROPS = (
     _Drop("hashes of files that were read", "files", _hash_of_read, left=_without_hash),
     _Drop("files that were read", "files", _is_read, stay=NEWEST_READ),
     _Drop("hashes of files", "files", lambda file: file.sha256, left=_without_hash),
-    _Drop("brief requests", "requests", is_brief, stay=NEWEST),
+    _Drop("earlier results", "earlier", stay=NEWEST_DONE),
     _Drop("names", "names", stay=NEWEST_NAMES),
     _Drop("open errors", "errors", stay=NEWEST),
-    _Drop("earlier results", "earlier", stay=NEWEST_DONE),
     _Drop("parts of requests", "requests", _is_long, share=WORDS_SHARE, left=_shorter),
     _Drop("parts of older paragraphs", "state", _is_long, stay=NEWEST_STATE, left=_shorter),
     _Drop("parts of opening requests", "opening", _is_long, left=_shorter),
