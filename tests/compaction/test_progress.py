@@ -130,6 +130,7 @@ def test_earlier_answers_and_the_reasons_of_edits_are_done_before_where_they_do_
         user(TASK),
         model(reason),
         tool("Edit", file_path="a.py", old_string="a", new_string="b"),
+        model("The index is there, and the pages are fast. " * 9),
         *turns,
     )
 
@@ -215,6 +216,14 @@ def test_the_progress_of_the_newer_stretch_replaces_that_of_the_older():
     older = Facts(state=("The lexer works.",), next=("pending: Write",), ran=("`make`: ok",), current=(TASK,))
     newer = Facts(state=("The writer works.",), ran=("`tox`: ok",))
 
+    asked = "Asked: Shall I go on?\nAnswered: yes"
+    answered = Facts(current=(TASK, asked))
+
+    assert (
+        merged_facts(answered, Facts(current=("Stop.",))).requests,
+        merged_facts(answered, newer).decisions,
+    ) == ((TASK,), ())
+    assert merged_facts(answered, Facts(current=("Stop.",))).decisions == (asked,)
     assert merged_facts(older, newer) == Facts(
         state=("The writer works.",), next=("pending: Write",), ran=("`make`: ok", "`tox`: ok"),
         earlier=("The lexer works.",), current=(TASK,),

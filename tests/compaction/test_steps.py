@@ -531,3 +531,15 @@ def test_a_read_with_more_than_a_line_of_text_is_not_exploration(said, folds):
     messages = conversation([call, result])
 
     assert only_explores(messages, groups(messages)[0]) is folds
+
+
+def test_a_pointer_that_takes_more_than_half_of_the_room_is_left_out():
+    text, count = "word " * 200, lambda text: len(text.split())
+
+    short, long = (
+        shorten_text(text, most=64, count=count, tokens=200, pointer="at " * many) for many in (3, 40)
+    )
+
+    assert "full text: at at at" in short
+    assert "full text" not in long
+    assert len(long.split()) > len("[… 200 tokens cut]".split())
