@@ -22,7 +22,8 @@ from aether.api.summarize import task_as_json
 from aether.backends import backend
 from aether.backends.base import Settings
 from aether.backends.request import summary_request
-from aether.compaction.facts import FACTS_SHARE_SELECTED, facts_of, fit_facts, removed_texts
+from aether.compaction.facts import FACTS_SHARE_SELECTED, facts_of, removed_texts
+from aether.compaction.room import fit_facts
 from aether.compaction.shapes import Summary, SummaryTask
 from aether.compaction.summary import parsed, rendered
 from aether.messages.transcripts import load_conversation

@@ -18,13 +18,14 @@ from aether.compaction.facts import (
     FACTS_SHARE,
     PreviousSummary,
     facts_of_removed,
-    fit_summary,
     previous_summary,
     redacted_message,
     removed_texts,
     with_facts_of_cut,
 )  # fmt: skip
-from aether.compaction.partition import LEAST_WEIGHT, Parts, importance, is_request
+from aether.compaction.partition import LEAST_WEIGHT, Parts, importance, is_brief
+from aether.compaction.progress import Conversation, conversation_of
+from aether.compaction.room import fit_summary
 from aether.compaction.shapes import Cut, Facts, Kept, Policy, Summary, SummaryTask
 from aether.compaction.steps import Draft
 from aether.compaction.summary import rendered
@@ -98,8 +99,8 @@ class _Fit(NamedTuple):
     provider: ProviderFormat
     bare: int
     """Tokens of an empty summary."""
-    public: Callable[[], Sequence[Message]]
-    """The messages as redacted copies, of which the summary is made."""
+    public: Callable[[], Conversation]
+    """The messages as redacted copies, read once, of which the summary is made."""
     beside_prose: float
     """Share of the summary that its facts may use beside prose."""
 
@@ -179,7 +180,7 @@ def fit_conversation(
     provider: ProviderFormat = messages[0].format if messages else "plain"
     everything = [True] * len(parts.groups)
     draft = Draft(messages, parts, count, pointer, overhead, tokens, list(tokens), {}, everything, {}, [])
-    public = cache(lambda: tuple(redacted_message(one, rules) for one in messages))
+    public = cache(lambda: conversation_of([redacted_message(one, rules) for one in messages]))
     summaries = [redacted_message(messages[parts.groups[at].members[0]], rules) for at in parts.summaries]
     before = previous_summary(summaries, range(len(summaries)))
     bare = fit_summary(Facts(), before.version + 1, provider, count=count, most=1).tokens
@@ -267,14 +268,22 @@ def _remove_oldest(run: _Fit, loose: Sequence[int]) -> FitResult:
                 break
             room = least
         need = max(need, more)
-    if not summary.removed and not draft.parts.summaries:
-        # Nothing was removed, so there is nothing to summarise.
-        summary = summary._replace(tokens=0, prose=0)
     if "reduce" in run.policy.steps:
-        summary = _shorten_kept(run, summary)
+        summary = _shorten_kept(run, _if_needed(run, summary))
+        if steps.drop_newest_calls(draft, most=limits.limit - (run.bare if summary.tokens else 0)):
+            summary = _summary_draft(run, need, known)
+            effective = effective._replace(keep_tool_pairs=0)
+    summary = _if_needed(run, summary)
     if summary.tokens and steps.used_tokens(draft) + summary.tokens > limits.limit:
         summary = _shrink_summary(run, summary)
     return _result(run, effective, summary if summary.tokens else None, folded=False)
+
+
+def _if_needed(run: _Fit, summary: _SummaryDraft) -> _SummaryDraft:
+    """Return `summary`, without tokens if nothing was removed: then there is nothing to summarise."""
+    if summary.removed or run.draft.parts.summaries:
+        return summary
+    return summary._replace(tokens=0, prose=0)
 
 
 def _shorten_kept(run: _Fit, summary: _SummaryDraft) -> _SummaryDraft:
@@ -407,7 +416,7 @@ def _result(run: _Fit, effective: Policy, summary: _SummaryDraft | None, *, fold
     present = set(kept)
     version, task = run.before.version + 1 if summary else 0, None
     if summary and run.has_prose:
-        said, before = removed_texts(run.public(), summary.removed), run.before.prose
+        said, before = removed_texts(run.public().messages, summary.removed), run.before.prose
         task = SummaryTask(run.policy.strategy, version, said, before, summary.facts, summary.prose)
     stalled = 0 if _fits(run, limits.ceiling, extra) else tokens
     return FitResult(
@@ -494,11 +503,15 @@ def _keep_important(
     groups = draft.parts.groups
     chosen: set[int] = set()
     if policy.keep_requests:
+        # Those that are shorter than a line come last.
         asked = (
-            (at, 1.0, steps.group_tokens(draft, at))
+            (
+                at,
+                float(not is_brief(draft.messages[groups[at].members[0]].text)),
+                steps.group_tokens(draft, at),
+            )
             for at in available
             if groups[at].kind == "user"
-            and any(is_request(draft.messages[member].text) for member in groups[at].members)
         )
         chosen = heaviest_fitting(asked, most=goal - steps.used_tokens(draft) - least)
     taken = sum(steps.group_tokens(draft, at) for at in chosen)

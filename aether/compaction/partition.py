@@ -2,8 +2,8 @@
 
 Membership is by position, never by value: two equal messages are two. Protected messages are named by the policy;
 beside them the opening request, the newest message of the user and calls that wait for their results always stay.
-Importance and selected sentences need no model: requests and instructions of the user come first, then decisions,
-constraints and solutions, and newer text before older. The steps that drop groups are in `steps`.
+Importance and selected sentences need no model and judge no language: the words of a person come first, then changes of
+files, then answers, and newer text before older. The steps that drop groups are in `steps`.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ import re
 from collections.abc import Iterator, Sequence
 from fnmatch import translate
 from typing import Any, NamedTuple
+from unicodedata import east_asian_width
 
 from aether.compaction.shapes import Policy, RemovedText
 from aether.compaction.summary import is_summary
 from aether.messages.convert import META
 from aether.messages.model import Block, Group, Message, as_object, as_text, groups, turns
 from aether.messages.tool_calls import file_changes
-from aether.text.classify import Kind, classify, rule
-from aether.text.picking import heaviest_fitting, longest_front
-from aether.text.words import sentences
+from aether.text.picking import longest_front
+from aether.text.selection import Unit, choose, units_of
 from aether.types import Counter, JsonObject
 
 _YES = frozenset({"true", "yes", "1", "on"})
@@ -29,35 +29,22 @@ _HEAD = "<COMPACT-SUMMARY v"
 _PATH_CHARS = 4_096
 _BETWEEN_PATHS = re.compile(r"[\s\"'`=:;,|&<>()\[\]{}]+")
 
-# What a later reader asks for first; chatter and announcements say nothing.
-WEIGHTS: dict[Kind, float] = {
-    "constraint": 0.9, "decision": 0.9, "solution": 0.8, "preference": 0.7, "blocker": 0.6, "outcome": 0.6,
-    "fact": 0.4, "exploration": 0.1, "chatter": 0.0,
-}  # fmt: skip
-REQUEST_WEIGHT = 1.0
-EDIT_WEIGHT = 0.7
+# What an older group is worth: the words of a person, a change of files, an answer, and anything else.
+REQUEST_WEIGHT, EDIT_WEIGHT, ANSWER_WEIGHT, LEAST_WEIGHT = 1.0, 0.7, 0.5, 0.35
 # The newest of two equals stays; age alone never outweighs a kind.
 NEWNESS_WEIGHT = 0.15
-# Text of a person counts more than text for them.
-USER_WEIGHT = 0.2
-# A sentence of an earlier summary was selected before; an outcome gets nothing, because only the newest ones matter.
-PREVIOUS_WEIGHT = 0.3
+# Sentences of a person, and those of an earlier summary, which were selected before.
+PERSON_WEIGHT, PREVIOUS_WEIGHT = 1.5, 1.2
 # Sentences read in one message and in all, newest first: bounds the time a long conversation takes.
 MESSAGE_SENTENCES = 40
-MOST_SENTENCES = 3_000
+MOST_SENTENCES = 1_000
 # Longer ones hold data.
 SENTENCE_CHARS = 600
-# A sentence below this weight is not worth its tokens.
-LEAST_WEIGHT = 0.35
+# A line. A message of fewer characters says little without the ones before it.
+BRIEF_CHARS = 40
 _HEAD_CHARS = 4_000
 _BULLET = "- "
 _END = re.compile(r"[.!?…](?=\s)|\n|[。！？]")
-_REQUEST = re.compile(
-    r"(?:^|[.!?:;,]\s+|\b(?:please|then|also|now|and|to|could you|can you|would you|you to)\s+)"
-    r"(?:help|create|implement|fix|add|write|make|build|change|update|remove|delete|rename|refactor|test|run|use|"
-    r"move|replace|migrate|deploy|document|explain|review|keep|ensure|never|always|don't|do not)\b|\bplease\b",
-    re.IGNORECASE,
-)
 
 
 class Parts(NamedTuple):
@@ -213,74 +200,67 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(inner)
 
 
-def is_request(text: str) -> bool:
-    """Return whether a person asks for something or sets a rule, recognised by whole words.
+def is_brief(text: str, most: int = BRIEF_CHARS) -> bool:
+    """Return whether `text` is shorter than `most` characters, of which a wide one, as in Chinese, counts as three.
 
-    >>> is_request("Please create the table."), is_request("The helper crashed."), is_request("Never push to main.")
-    (True, False, True)
+    >>> is_brief("go on"), is_brief("把发票解析器移植到别的语言去"), is_brief("Port the parser of invoices to another language.")
+    (True, False, False)
     """
-    head = text[:_HEAD_CHARS]
-    return bool(_REQUEST.search(head)) or any(rule(one) for one in sentences(head)[:MESSAGE_SENTENCES])
+    return len(text) + 2 * sum(east_asian_width(char) in "WF" for char in text[:most]) < most
 
 
 def importance(members: Sequence[Message], *, newness: float) -> float:
     """Return how much a group of messages matters; `newness` is 0 for the oldest and 1 for the newest."""
-    weights = [0.0]
-    for message in members:
-        text = message.text[:_HEAD_CHARS]
-        called = (dict(block.arguments) for block in message.blocks if block.kind == "call")
-        if any(next(file_changes(arguments), None) is not None for arguments in called):
-            weights.append(EDIT_WEIGHT)
-        elif message.role == "user" and text and is_request(text):
-            weights.append(REQUEST_WEIGHT)
-        else:
-            weights += [WEIGHTS[classify(one)] for one in sentences(text)[:MESSAGE_SENTENCES]]
-    return max(weights) + NEWNESS_WEIGHT * newness
+    return max(map(_weight, members), default=0.0) + NEWNESS_WEIGHT * newness
 
 
-class _Line(NamedTuple):
-    """One sentence that may be kept."""
+def _weight(message: Message) -> float:
+    calls = [dict(block.arguments) for block in message.blocks if block.kind == "call"]
+    if any(next(file_changes(arguments), None) is not None for arguments in calls):
+        return EDIT_WEIGHT
+    if is_brief(message.text):
+        return 0.0
+    if message.role == "user":
+        return REQUEST_WEIGHT
+    return LEAST_WEIGHT if calls else ANSWER_WEIGHT
 
-    weight: float
-    order: int
-    text: str
 
+def select_sentences(
+    said: Sequence[RemovedText], previous: str, *, most: int, count: Counter, besides: str = ""
+) -> str:
+    """Return the sentences that say most beside each other, as a list in order, of at most `most` tokens.
 
-def select_sentences(said: Sequence[RemovedText], previous: str, *, most: int, count: Counter) -> str:
-    """Return the sentences that matter most, as a list in order, of at most `most` tokens.
-
-    Answers of tools are left out; `previous`, the prose of the previous summary, competes with the newer texts. The
-    same input gives the same selection.
+    Answers of tools are left out, and so is what the text `besides` has; `previous`, the prose of the previous summary,
+    competes with the newer texts. The same input gives the same selection.
     """
-    worth = [line for line in _lines(said, previous) if line.weight >= LEAST_WEIGHT]
-    worth.sort(key=lambda line: line.order)
-    chosen = heaviest_fitting(
-        ((line.order, line.weight, count(f"{_BULLET}{line.text}\n")) for line in worth), most=most
+    known = " ".join(besides.split())
+    units = [
+        unit
+        for unit in _units(said, previous)
+        if len(unit.text) <= SENTENCE_CHARS and " ".join(unit.text.split()) not in known
+    ]
+    listed = [unit._replace(text=f"{_BULLET}{unit.text.removeprefix(_BULLET)}") for unit in units]
+    return "\n".join(
+        listed[place].text for place in choose(listed, most=most, count=lambda text: count(f"{text}\n"))
     )
-    return "\n".join(_BULLET + line.text for line in worth if line.order in chosen)
 
 
-def _lines(said: Sequence[RemovedText], previous: str) -> list[_Line]:
+def _units(said: Sequence[RemovedText], previous: str) -> list[Unit]:
     """Return the candidate sentences in order, each once, the newest within the bounds."""
-    found: dict[str, _Line] = {}
-    order = 0
-    for bullet in sentences(previous):
-        text = bullet.removeprefix(_BULLET)
-        kind = classify(text)
-        more = 0.0 if kind == "outcome" else PREVIOUS_WEIGHT
-        found[text] = _Line(WEIGHTS[kind] + more, order := order + 1, text)
+    kept: list[list[Unit]] = []
     room = MOST_SENTENCES
-    kept: list[tuple[float, list[str]]] = []
     for removed in reversed(said):
-        if removed.role in ("user", "assistant") and not removed.tool and room:
-            some = sentences(removed.text[:_HEAD_CHARS])[: min(room, MESSAGE_SENTENCES)]
-            room -= len(some)
-            kept.append((USER_WEIGHT if removed.role == "user" else 0.0, some))
-    for more, some in reversed(kept):
-        for text in some:
-            if text not in found and len(text) <= SENTENCE_CHARS:
-                found[text] = _Line(WEIGHTS[classify(text)] + more, order := order + 1, text)
-    return list(found.values())
+        if removed.role in ("user", "assistant") and not removed.tool and room > 0:
+            weight = PERSON_WEIGHT if removed.role == "user" else 1.0
+            kept.append(units_of(removed.text[:_HEAD_CHARS], weight=weight)[: min(room, MESSAGE_SENTENCES)])
+            room -= len(kept[-1])
+    every = [
+        *units_of(previous, weight=PREVIOUS_WEIGHT),
+        *(unit for units in reversed(kept) for unit in units),
+    ]
+    return list(
+        {unit.text.strip(): unit._replace(text=unit.text.strip()) for unit in reversed(every)}.values()
+    )[::-1]
 
 
 # A heading whose lines were cut.

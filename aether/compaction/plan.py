@@ -14,10 +14,12 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from aether.compaction.budget import BY_HAND_SHARE, Bounds, ContextBudget, bounds, fires
-from aether.compaction.facts import FACTS_SHARE, LEAST_PROSE, summary_message
+from aether.compaction.facts import FACTS_SHARE, LEAST_PROSE
 from aether.compaction.fit import FitResult, fit_conversation
 from aether.compaction.partition import cut_prose, is_earlier_summary, partition, select_sentences
+from aether.compaction.room import summary_message
 from aether.compaction.shapes import Compacted, Cut, Facts, Kept, Policy, Summary, SummaryTask
+from aether.compaction.summary import rendered
 from aether.errors import AetherError, InvalidInput
 from aether.messages.model import Message, ProviderFormat
 from aether.redact.redact import DEFAULT, Rules
@@ -199,7 +201,8 @@ def _summary(plan: Plan, prose: str | None) -> tuple[Summary, Message]:
     text = (prose or "").strip()
     if not text and plan.selection:
         said, previous = plan.selection.said, plan.previous
-        text = select_sentences(said, previous, most=plan.prose_tokens, count=plan.count)
+        facts = rendered(Summary(plan.version, plan.facts, ""))
+        text = select_sentences(said, previous, most=plan.prose_tokens, count=plan.count, besides=facts)
     elif not text:
         text = plan.previous
     bare = Summary(plan.version, plan.facts, "")

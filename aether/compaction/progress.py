@@ -1,422 +1,357 @@
-"""Progress: where a conversation is, read from the whole of it: its current request, its state and the next step.
+"""Progress: who said what in a conversation, and where its work is, by structure alone.
 
-The state is what a machine showed, the plan, the last checks and the last commit or push with their outcome, and the
-answers that ended the last turns, verbatim. The next step is what the plan still has, and what the last answer offers
-or asks. Unlike the other facts they describe the present, so each compaction replaces those of the one before.
+A person's words are what the person typed, answered or refused. The newest request is the newest message, with the ones
+before it as long as all are shorter than a line, because "continue" does not say what. The state is the ends of the
+newest answers, the plan, and the last run of each command with its outcome. No sentence is judged, in any language.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
-from typing import Any, NamedTuple
+from itertools import groupby
+from typing import Any, Literal, NamedTuple
 
+from aether.compaction.partition import BRIEF_CHARS, is_brief
 from aether.compaction.summary import is_summary
 from aether.messages.model import Message
-from aether.messages.shell import (
-    command_target,
-    covers,
-    is_notable,
-    is_undecided,
-    outcome_of,
-    short_command,
-)
+from aether.messages.shell import command_target, git_commands, is_notable, outcome_of, short_command
 from aether.messages.tool_calls import (
     Call,
+    answers_in,
+    calls_of,
+    commits_in,
     file_changes,
     is_refusal,
-    publishes,
-    shell_command,
     words_of_refusal,
 )
-from aether.text.accounts import (
-    HEADING,
-    LEAST_REASON,
-    NEXT,
-    TO_DO,
-    change_of,
-    changes,
-    claims,
-    left_open,
-    paragraphs,
-    reason_of,
-    recommended,
-    refers,
-    refuses,
-)
-from aether.text.choices import CHOICE_WORDS, settled
-from aether.text.classify import closing_question, is_empty_reply, is_reply, prose
 from aether.text.cleaning import clean, without_injected
-from aether.text.regex import lazy
+from aether.text.words import sentences
 from aether.types import JsonObject
 
-# A page at most: the newest answer first, older ones from their heads, and what says most of each.
-ANSWER_CHARS = 2_400
-ANSWERS_CHARS = 4_800
-EARLIER_CHARS = 12_000
-ACCOUNT_CHARS = 900
-# Of an answer without work: what it found is looked up, what it decided is not.
-FOUND_CHARS = 300
-ANNOUNCEMENTS = 6
-CACHED_ANSWERS = 4_096
-# A shorter text announces the next call or says that it is done.
-LEAST_ANSWER = 160
-LEAST_NEWEST = 40
-REQUEST_CHARS = 1_000
-# Of a request that stays among the messages: with the others it shows what the work is for.
-STAYING_CHARS = 240
+# Of a message of a person: the request that holds now, and others. A rule may be in the last sentence, so the middle is cut.
+PAGE_CHARS, REQUEST_CHARS = 4_000, 1_000
+# Of the newest answer, of each answer before it, and of all in the state.
+ANSWER_CHARS, OLDER_ANSWER_CHARS, ANSWERS_CHARS = 2_400, 800, 4_800
+PARAGRAPH_CHARS = 900
+# Of the two ends of an earlier answer, and of all of them.
+EARLIER_PART_CHARS, EARLIER_CHARS = 300, 12_000
+# A shorter text of an agent announces the next call, or says that it is done.
+LEAST_ANSWER = 4 * BRIEF_CHARS
+# So many messages shorter than a line are shown beside the one that says what they are about.
+MOST_BRIEF = 3
 PLAN_ENTRIES = 12
-CHECKS = 6
-NEXT_SENTENCES = 6
-# A plan is replaced by its newest version; tasks are added and updated one by one.
+MOST_RAN = 12
+ARGUMENT_CHARS = 120
+NOTHING_LEFT = "Every step of the plan is done."
+# How another program starts the summary that it puts in the place of an earlier conversation.
+_CONTINUED = "This session is being continued from a previous conversation"
+_QUESTION_MARKS = ("?", "？", "؟")
+ASKED = "Asked: "
+_GAP = " […] "
 _PLAN_KEYS = ("todos", "plan", "tasks", "items")
+# A whole plan can be emptied; other tools have empty lists as well.
 _WHOLE_PLANS = _PLAN_KEYS[:2]
 _TEXT_KEYS = ("content", "step", "subject", "title", "description", "text")
-_TASK_ID = ("taskId", "task_id", "id")
+_TASK_KEYS = ("taskId", "task_id", "id")
 _OVER = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped"})
-_BULLET = lazy(r"\A[-*•+]\s+")
-_RULER = lazy(r"[-*_=]{3,}")
-# A longer block of code is looked up in the file.
-_LONG_CODE = lazy(r"^```[^\n]*\n(?:(?!```).){400,}?^```[^\n]*$\n?", re.DOTALL | re.MULTILINE)
-# What only writes the form of files shows nothing.
-_FORMATS = lazy(r"(?:gofmt|goimports|prettier|rustfmt)\b[^&|;]* (?:-\w*w|--write)\b[^&|;]*\Z|(?:ruff|cargo|\w+ run|make) (?:fmt|format)\b[^&|;]*\Z")  # fmt: skip
-_BRANCHES = lazy(r"\bgit (?:checkout -[bB]|switch -c|branch (?!-)|worktree add)\b")
-_CREATED = lazy(r"[Tt]ask #?(\d+)")
-_FORWARD = lazy(
-    rf"\b(?:next (?:\w+ )?steps?\b|{NEXT}(?=\W*(?:[:,—–-]|\Z)| (?:i|we|up|is)\b)|remaining|still (?:needs?|has to|to (?:do|be)|open|missing|pending)|left to do|{TO_DO}|"
-    r"not yet|follow[- ]?ups?|afterwards|before (?:merging|releasing|pushing|shipping)|"
-    r"(?:i|we)(?:'ll| will| can| could)\b|you (?:can|could|may want|might want|should|need)|"
-    r"want me to|shall i|should i|would you like|do you want|let me know)",
-    re.IGNORECASE,
-)
-_NOTHING_LEFT = lazy(
-    r"\b(?:no|nothing|none|without)\b.{0,20}\b(?:remain\w*|left|open|pending|missing|follow[- ]?ups?|todos?)\b",
-    re.IGNORECASE,
-)
+
+
+class Said(NamedTuple):
+    """One text of a person or of the agent, without what programs put around it."""
+
+    at: int
+    by: Literal["person", "agent"]
+    text: str
+    brief: bool = False
+    """Whether the words are shorter than a line."""
+    asked: str = ""
+    """The question that a brief reply follows, or that it answers."""
+    acts: bool = False
+    """Whether the next call of the agent changes a file: then it says why."""
+
+    @property
+    def shown(self) -> str:
+        """Return the text with the question that it answers."""
+        return f"{ASKED}{self.asked}\nAnswered: {self.text}" if self.asked else self.text
+
+
+class Conversation(NamedTuple):
+    """A conversation, read once for all facts that are taken from it."""
+
+    messages: Sequence[Message]
+    calls: list[Call]
+    said: list[Said]
+    summaries: tuple[int, ...]
+    """Positions of the summaries of earlier compactions."""
+
+    @property
+    def opening(self) -> Said | None:
+        """Return the request that opened the conversation; None if a summary replaced it."""
+        end = self.summaries[0] if self.summaries else len(self.messages)
+        return next((text for text in self.said if text.by == "person" and text.at < end), None)
 
 
 class Progress(NamedTuple):
-    """The present of a conversation; every text is verbatim from it but for the words that name a status."""
+    """The present of a conversation; every text is from it but for the words that name a status."""
 
-    opening: tuple[str, ...] = ()
     current: tuple[str, ...] = ()
     state: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
     earlier: tuple[str, ...] = ()
+    ran: tuple[str, ...] = ()
 
 
-class Turn(NamedTuple):
-    """What the model said between two messages of a person."""
-
-    answer: str = ""
-    """Its last message, if it says more than that a call follows."""
-    stays: bool = False
-    """Whether that stays among the messages."""
-    closing: str = ""
-    """A shorter text after it, if no call follows."""
-    reasons: tuple[str, ...] = ()
-    """Why edits were made, one sentence each."""
-    under_way: tuple[str, ...] = ()
-    """The announcements since its last message."""
-    said: tuple[str, ...] = ()
-    """Its last texts that no edit has followed yet."""
-    worked: bool = False
-    """Whether it changed or published something."""
-
-
-def progress_of(
-    messages: Sequence[Message], calls: Sequence[Call], *, stays: Callable[[int], bool] = lambda _: False
-) -> Progress:
-    """Return the requests, the state and the next step of a conversation with these `calls`.
-
-    What was done earlier is not repeated from a message of which `stays`, given its position, says that it stays.
-    """
-    requests, turns = _spoken(messages, stays)
-    plan = _plan(calls)
-    newest = turns[-1] if turns else Turn()
-    answers = [turn.answer for turn in turns if turn.answer]
-    last = newest.answer or (answers[-1] if answers else "")
-    ahead = [f"{status}: {text}" for text, status in plan if status not in _OVER]
-    # What an account announced before more calls was done by the time the turn ended.
-    end = newest.closing or last
-    said = [_BULLET.sub("", one) for one in prose(end) if _looks_ahead(one)][-NEXT_SENTENCES:]
-    question = closing_question(end)
-    return Progress(
-        opening=requests[:1],
-        # "commit" alone does not say of what.
-        current=requests[1:] or requests,
-        state=(
-            *_shown_answers(answers),
-            *newest.under_way,
-            # The others are next.
-            *[f"{status}: {text}" for text, status in plan if status in _OVER][-PLAN_ENTRIES:],
-            *_checks(calls),
-        ),
-        next=tuple(
-            dict.fromkeys(
-                (*ahead[:PLAN_ENTRIES], *said, *([question] if question else []), *newest.under_way[-1:])
-            )
-        ),
-        earlier=_done_before(turns, answers[:-1]),
-    )
-
-
-def _looks_ahead(sentence: str) -> bool:
-    """Return whether a `sentence` says what is left to do, rather than that nothing is."""
-    return bool(_FORWARD.search(sentence)) and not _NOTHING_LEFT.search(sentence)
-
-
-def _spoken(messages: Sequence[Message], stays: Callable[[int], bool]) -> tuple[tuple[str, ...], list[Turn]]:
-    """Return a person's requests, the first, the heads of those that stay, and the newest, and the turns of the model."""
-    # What a person said with what it takes up, that alone, and whether the message stays.
-    requests: list[tuple[str, str, bool]] = []
-    praise: list[tuple[str, str, bool]] = []
-    turns: list[Turn] = []
-    turn, before = Turn(), ""
+def conversation_of(messages: Sequence[Message]) -> Conversation:
+    """Return `messages` as read once: their calls, what was said, and the earlier summaries."""
+    calls = calls_of(messages)
+    summaries = tuple(at for at, message in enumerate(messages) if is_summary(message))
+    by_message = {at: list(some) for at, some in groupby(calls, lambda call: call.at)}
+    said: list[Said] = []
     for at, message in enumerate(messages):
-        text = clean(without_injected(message.text)) if message.role in {"user", "assistant"} else ""
-        said = words_of_person(message, text)
-        if said and not is_summary(message):
-            if refuses(said) and turn.answer:
-                turn = turn._replace(answer="", closing="", reasons=())
-            if turn != Turn():
-                turns.append(_ended(turn)._replace(under_way=()))
-            turn = Turn()
-            said = _head(said, REQUEST_CHARS)
-            whole = with_speaker(message, _with_its_matter(said, before))
-            asked = (whole, with_speaker(message, said), stays(at))
-            praise = [asked] if is_empty_reply(said) and requests else []
-            requests += [] if praise else [asked]
-            before = ""
-        elif message.role == "assistant" and not is_summary(message):
-            if any(block.kind == "call" for block in message.blocks):
-                requests += praise  # "ship it" asks for something if the model sets to work
-                praise, turn = [], _with_call(turn)
-            before = text or before
-            turn = _with_edits(_with_text(turn, text, message, stays=stays(at)) if text else turn, message)
-    turns += [_ended(turn)] if turn != Turn() else []
-    ends = (0, len(requests) - 1)
-    shown = (
-        whole if at in ends or len(whole) <= STAYING_CHARS else _head(said, STAYING_CHARS)
-        for at, (whole, said, stayed) in enumerate(requests)
-        if stayed or at in ends
-    )
-    return tuple(shown), turns
+        if at in summaries or message.role not in ("user", "assistant"):
+            continue
+        text = clean(without_injected(message.text))
+        if text and (message.role == "assistant" or text.startswith(_CONTINUED)):
+            said.append(Said(at, "agent", with_speaker(message, text)))
+        elif text:
+            asked = _question_before(said) if is_brief(text) else ""
+            said.append(Said(at, "person", with_speaker(message, text), is_brief(text), asked))
+        called = by_message.get(at, ())
+        if said and said[-1].by == "agent" and any(map(_changes_file, called)):
+            said[-1] = said[-1]._replace(acts=True)
+        said += (words for call in called for words in _said_to_call(call))
+    return Conversation(messages, calls, said, summaries)
 
 
-def _with_its_matter(said: str, before: str) -> str:
-    """Return a person's words with what they take up of the message `before`: "3" says nothing alone, nor does "fix it"."""
-    choice = settled(said, before) if before else None
-    if choice is None or choice.own:
-        leans = is_reply(said) and (refers(said) or is_empty_reply(said))
-        asked = closing_question(before) if before and leans else ""
-        return f"Asked: {asked}\nAnswered: {said}" if len(asked.split()) >= CHOICE_WORDS else said
-    about = f"{choice.about}\n" if choice.about else ""
-    whole = f"Asked: {about}{choice.text}\nAnswered: {said}"
-    return whole if len(whole) <= REQUEST_CHARS else f"Asked: {choice.text}\nAnswered: {said}"
+def _changes_file(call: Call) -> bool:
+    return next(file_changes(call.arguments, call.command), None) is not None
 
 
 def with_speaker(message: Message, text: str) -> str:
     """Return `text` after the name of its speaker, if the message has one: a chat may have more than two."""
-    given = message.raw.get("name")
-    name = " ".join(given.split()) if isinstance(given, str) else ""
-    named = name and text and not text.startswith((f"{name}:", "Asked: "))
-    return f"{name}: {text}" if named else text
+    name = message.raw.get("name")
+    name = " ".join(name.split()) if isinstance(name, str) else ""
+    return f"{name}: {text}" if name and not text.startswith(f"{name}:") else text
 
 
-def is_continuation(text: str) -> bool:
-    """Return whether another program wrote `text`, a summary, in place of an earlier conversation: it requests nothing."""
-    return text.startswith("This session is being continued from a previous conversation")
+def _said_to_call(call: Call) -> Iterator[Said]:
+    """Yield what a person said in place of a result: a refusal with its reason, or answers to questions."""
+    if call.result is None:
+        return
+    text = call.result.text
+    if is_refusal(text):
+        reason = clean(words_of_refusal(text))
+        refused = f"Refused {call_label(call)}"
+        yield Said(call.at, "person", f"{refused}: {reason}" if reason else refused, is_brief(reason))
+    for answer in answers_in(text):
+        question, parted, choice = answer.partition('"="')
+        asked, choice = (question.strip('"'), f'"{choice}') if parted else (call.tool, answer)
+        yield Said(call.at, "person", choice, brief=True, asked=asked)
 
 
-def words_of_person(message: Message, text: str) -> str:
-    """Return what a person says in `message`: its clean `text`, or the words with which a call was refused."""
-    if message.role == "user" and text:
-        return "" if is_continuation(text) else text
-    refused = (
-        words_of_refusal(block.text) for block in message.blocks if block.kind == "result" and block.is_error
+def call_label(call: Call) -> str:
+    """Return the tool of a call with its command, or its first text."""
+    if call.command:
+        about = short_command(call.command)
+    else:
+        texts = (text for text in call.arguments.values() if isinstance(text, str) and text.strip())
+        about = next(texts, "").strip().partition("\n")[0]
+        about = about if len(about) <= ARGUMENT_CHARS else about[: ARGUMENT_CHARS - 1] + "…"
+    return f"{call.tool}: {about}".strip(": ")
+
+
+def _question_before(said: Sequence[Said]) -> str:
+    """Return the question with which the agent ended its turn, by its question mark; "" without one."""
+    if not said or said[-1].by == "person":
+        return ""
+    last = (sentences(said[-1].text) or [""])[-1]
+    return last if last.rstrip('*_ )）"”').endswith(_QUESTION_MARKS) else ""
+
+
+def progress_of(conversation: Conversation, *, stays: Callable[[int], bool] = lambda _: False) -> Progress:
+    """Return the requests, the state and the next steps of a conversation.
+
+    What was done earlier is the older answers, and what was said before a file was changed; it is not repeated from a
+    message of which `stays`, given its position, says that it stays.
+    """
+    older = list(_answers(conversation.said))
+    state, present = list[str](), set[int]()
+    while older and sum(map(len, state)) < ANSWERS_CHARS:
+        answer = older.pop()
+        most = OLDER_ANSWER_CHARS if state else ANSWER_CHARS
+        state[:0] = [part for text in answer for part in ends_of(paragraphs(text.text), most=most)]
+        present.update(text.at for text in answer)
+    answered = {text.at for answer in older for text in answer}
+    earlier = (
+        text
+        for text in conversation.said
+        if text.by == "agent" and text.at not in present and (text.acts or text.at in answered)
     )
-    return clean(next(filter(None, refused), ""))
-
-
-def _with_text(turn: Turn, text: str, message: Message, *, stays: bool) -> Turn:
-    """Return `turn` with the next text of the model; of a message that `stays`, no reason is noted."""
-    turn = turn._replace(said=turn.said if stays else (*turn.said, text)[-ANNOUNCEMENTS:])
-    calls = any(block.kind == "call" for block in message.blocks)
-    if len(text) >= LEAST_ANSWER or not (calls or len(turn.answer) >= LEAST_ANSWER):
-        return turn._replace(answer=with_speaker(message, text), stays=stays, closing="", under_way=())
-    if not calls:
-        return turn._replace(closing=text)
-    return turn._replace(
-        answer=turn.answer if len(turn.answer) >= LEAST_ANSWER else "",
-        under_way=(*turn.under_way, text)[-ANNOUNCEMENTS:],
+    plan = _plan(conversation.calls)
+    ahead = [f"{status}: {text}" for text, status in plan or () if status not in _OVER]
+    return Progress(
+        current=_current(conversation.said),
+        state=(
+            *dict.fromkeys(state),
+            *[f"{status}: {text}" for text, status in plan or () if status in _OVER][-PLAN_ENTRIES:],
+        ),
+        next=tuple(ahead[:PLAN_ENTRIES]) if ahead or plan is None else (NOTHING_LEFT,),
+        earlier=_earlier([text for text in earlier if not stays(text.at)]),
+        ran=merged_ran((), _ran(conversation.calls)),
     )
 
 
-def _with_call(turn: Turn) -> Turn:
-    """Return `turn` with a call: a short text before it announced that."""
-    if not turn.closing:
-        return turn
-    return turn._replace(closing="", under_way=(*turn.under_way, turn.closing)[-ANNOUNCEMENTS:])
-
-
-def _ended(turn: Turn) -> Turn:
-    """Return `turn` with the short text that ended it below its account."""
-    if len(turn.closing) < LEAST_NEWEST:
-        return turn
-    return turn._replace(answer=f"{turn.answer}\n\n{turn.closing}", under_way=())
-
-
-def _with_edits(turn: Turn, message: Message) -> Turn:
-    """Return `turn` with the reasons for the edits and commits of `message`, which the texts before them give."""
-    calls = [block.arguments for block in message.blocks if block.kind == "call"]
-    if not any(map(_changes_anything, calls)):
-        return turn
-    reasons = (reason_in(one) for one in turn.said if len(one) >= LEAST_REASON)
-    return turn._replace(said=(), reasons=(*turn.reasons, *filter(None, reasons)), worked=True)
-
-
-def _changes_anything(arguments: JsonObject) -> bool:
-    """Return whether a call edits a file, commits, pushes or makes a branch."""
-    command = shell_command(arguments)
-    return any(file_changes(arguments, command)) or publishes(command) or bool(_BRANCHES.search(command))
-
-
-def _shown_answers(answers: Sequence[str]) -> list[str]:
-    """Return the paragraphs of the newest answers in their order, as far as there is room."""
-    chosen, room = list[str](), ANSWERS_CHARS
-    for text in reversed(answers):
-        if len(text) < (LEAST_ANSWER if chosen else LEAST_NEWEST):
+def _current(said: Sequence[Said]) -> tuple[str, ...]:
+    """Return the newest message of a person, and those before it as long as all are brief; each once."""
+    newest: dict[str, None] = {}
+    for text in reversed([text for text in said if text.by == "person"]):
+        if text.brief and len(newest) >= MOST_BRIEF:
             continue
-        if room < LEAST_ANSWER:
+        newest[middle_cut(text.shown, PAGE_CHARS)] = None
+        if not text.brief:
             break
-        chosen.append(_head(_LONG_CODE.sub("", text), min(room, ANSWER_CHARS)))
-        room -= len(chosen[-1])
-    return [part for text in reversed(chosen) for part in _parts(text)]
+    return tuple(reversed(newest))
 
 
-def _parts(text: str) -> Iterator[str]:
-    """Yield the paragraphs of an answer, each below the heading or the line that opens it, but for headings above nothing."""
-    heading = lead = ""
-    for part in _blocks(text):
-        if not part or _RULER.fullmatch(part):
-            continue
-        if HEADING.fullmatch(part):
-            yield from filter(None, [lead])
-            heading, lead = part, ""
-            continue
-        whole = "\n".join(filter(None, [lead or heading, part]))
-        heading, lead = "", whole if part.endswith(":") else ""
-        yield from [] if lead else [whole]
-    yield from filter(None, [lead])
+def _answers(said: Sequence[Said]) -> Iterator[list[Said]]:
+    """Yield for each turn its last text, with those before it as long as all are short."""
+    for by, texts in groupby(said, lambda text: text.by):
+        answer: list[Said] = []
+        for text in reversed([*texts]) if by == "agent" else ():
+            answer.insert(0, text)
+            if not is_brief(text.text, LEAST_ANSWER) or len(answer) > MOST_BRIEF:
+                break
+        if answer:
+            yield answer
 
 
-def _blocks(text: str) -> Iterator[str]:
-    """Yield what is between the empty lines of `text`; those in a block of code part nothing."""
-    code = ""
-    for part in re.split(r"(\n\s*\n)", text):
-        code += part
-        if code.count("```") % 2 == 0:
-            yield code.strip()
-            code = ""
-    yield from map(str.strip, re.split(r"\n\s*\n", code))  # a block that nothing closes
-
-
-def _done_before(turns: Sequence[Turn], older: Sequence[str]) -> tuple[str, ...]:
-    """Return what the `older` answers say that was changed or put off, and what edits were made for, in order."""
-    left, by_words = set(older), not any(turn.worked for turn in turns)
-    found: list[str] = []
-    for turn in turns:
-        if not turn.stays and turn.answer in left and len(turn.answer) >= LEAST_ANSWER:
-            found += done_in(turn.answer, worked=turn.worked or by_words)
-        found += turn.reasons
-    kept, room = list[str](), EARLIER_CHARS
-    for one in reversed(dict.fromkeys(found)):
-        room -= len(one)
+def _earlier(texts: Sequence[Said]) -> tuple[str, ...]:
+    """Return the first and the last paragraph of earlier texts, the newest as far as there is room, in order."""
+    newest: list[str] = []
+    room = EARLIER_CHARS
+    for text in reversed(texts):
+        parts = paragraphs(text.text)
+        for part in dict.fromkeys([*parts[-1:], *parts[:1]]):
+            newest.append(middle_cut(part, EARLIER_PART_CHARS))
+            room -= len(newest[-1])
         if room < 0:
             break
-        kept.append(one)
-    return tuple(reversed(kept))
+    return tuple(reversed(dict.fromkeys(newest)))
 
 
-@lru_cache(maxsize=CACHED_ANSWERS)
-def reason_in(text: str) -> str:
-    """Return the sentence of the text before an edit that says why it is made, else what is changed."""
-    return reason_of(text) or change_of(text)
+def paragraphs(text: str) -> list[str]:
+    r"""Return the paragraphs of `text`, each below the heading or the line that opens it; code is not parted.
+
+    >>> paragraphs("## Fixed\n\nThe reader.\n\n---\nOpen:\n\n- the writer")
+    ['## Fixed\nThe reader.', 'Open:\n- the writer']
+    """
+    parts: list[str] = []
+    lines: list[str] = []
+    fenced = False
+    for line in [*text.split("\n"), ""]:
+        fence = line.lstrip().startswith("```")
+        fenced ^= fence
+        if fence or fenced or any(map(str.isalnum, line)):
+            lines.append(line.rstrip())
+        elif lines and not line.strip() and not _opens(lines[-1]):
+            parts.append("\n".join(lines).strip())
+            lines = []
+    # What opens nothing is left out, unless it is all that there is.
+    return [*parts, "\n".join(lines).strip()] if lines and (fenced or not parts) else parts
 
 
-@lru_cache(maxsize=CACHED_ANSWERS)
-def done_in(answer: str, *, worked: bool = True) -> tuple[str, ...]:
-    """Return what an answer says that its turn changed, or decided and found if it changed nothing, and what it put off."""
-    said = paragraphs(answer)
-    did = (
-        changes(said, ACCOUNT_CHARS, below_changes=True)
-        if worked
-        else (*filter(None, [reason_of(answer)]), *claims(said, FOUND_CHARS))
-    )
-    return tuple(dict.fromkeys((*did, *recommended(said), *left_open(said))))
+def _opens(line: str) -> bool:
+    """Return whether a line stands above something: a heading, a line in bold, or one that ends in a colon."""
+    bare = line.strip()
+    return bare.startswith("#") or bare.endswith((":", "：")) or (bare[:2] == "**" == bare[-2:])
 
 
-def _head(text: str, most: int) -> str:
+def ends_of(parts: Sequence[str], *, most: int) -> list[str]:
+    """Return the first and the last of `parts`, then those between from both ends, as far as `most` characters reach."""
+    chosen: set[int] = set()
+    for nth in range(len(parts)):
+        place = nth // 2 if nth % 2 else len(parts) - 1 - nth // 2
+        most -= min(len(parts[place]), PARAGRAPH_CHARS)
+        if most < 0 and len(chosen) > 1:
+            break
+        chosen.add(place)
+    return [middle_cut(parts[place], PARAGRAPH_CHARS) for place in sorted(chosen)]
+
+
+def middle_cut(text: str, most: int) -> str:
+    """Return `text` with at most about `most` characters; of a longer one the middle is left out.
+
+    >>> middle_cut("Write a parser. Read the examples first. Use no library.", 30)
+    'Write a parser. Read […] library.'
+    """
     if len(text) <= most:
         return text
-    cut = max(text.rfind(end, 0, most) for end in (". ", "\n", ".\n"))
-    return text[: cut + 1].rstrip() if cut > 0 else text[:most]
+    ahead = most * 2 // 3
+    head, tail = text[:ahead].rstrip(), text[len(text) - (most - ahead) :].lstrip()
+    # Scripts without blanks are cut between any two characters.
+    head = head.rpartition(" ")[0] if " " in head[ahead // 2 :] and not text[ahead].isspace() else head
+    tail = tail.partition(" ")[2] if " " in tail[: len(tail) // 2] else tail
+    return f"{head}{_GAP}{tail}"
 
 
-def _plan(calls: Iterable[Call]) -> list[tuple[str, str]]:
-    """Return the entries of the newest plan or task list with their status, in order."""
-    whole: list[tuple[str, str]] = []
+def _plan(calls: Iterable[Call]) -> list[tuple[str, str]] | None:
+    """Return the steps of the newest plan or task list with their status, in order; None without one."""
+    whole: list[tuple[str, str]] | None = None
     tasks: dict[str, tuple[str, str]] = {}
     for call in calls:
         key = next((key for key in _PLAN_KEYS if isinstance(call.arguments.get(key), list)), "")
         listed: list[Any] = call.arguments[key] if key else []
-        entries = [(_text_of(one), one["status"]) for one in listed if _is_entry(one)]
-        # A list of tasks can be emptied; other tools have empty lists as well.
-        if entries or (not listed and key in _WHOLE_PLANS):
-            whole = [(text, status) for text, status in entries if text]
+        steps = [
+            (_text_of(step), step["status"])
+            for step in listed
+            if isinstance(step, dict) and isinstance(step.get("status"), str)
+        ]
+        if steps or (not listed and key in _WHOLE_PLANS):
+            whole = [(text, status) for text, status in steps if text]
         elif call.tool.lower().startswith("task"):
             _count_task(tasks, call)
-    return whole or list(tasks.values())
+    return whole or list(tasks.values()) or whole
 
 
-def _is_entry(one: Any) -> bool:
-    return isinstance(one, dict) and isinstance(one.get("status"), str)
-
-
-def _text_of(one: dict[str, Any]) -> str:
-    return next((" ".join(one[key].split()) for key in _TEXT_KEYS if isinstance(one.get(key), str)), "")
+def _text_of(step: JsonObject) -> str:
+    return next((" ".join(step[key].split()) for key in _TEXT_KEYS if isinstance(step.get(key), str)), "")
 
 
 def _count_task(tasks: dict[str, tuple[str, str]], call: Call) -> None:
-    given = call.arguments
-    known = next((str(given[key]) for key in _TASK_ID if given.get(key)), "")
-    if known and isinstance(given.get("status"), str) and known in tasks:
-        tasks[known] = (tasks[known][0], given["status"])
-    elif not known and isinstance(given.get("subject"), str) and call.result is not None:
-        made = _CREATED.search(call.result.text)
-        tasks[made[1] if made else str(len(tasks) + 1)] = (_text_of(given), "pending")
+    """Add or update the task of one call; one that is made gets the number that its result names, else the next."""
+    task = next((str(call.arguments[key]) for key in _TASK_KEYS if call.arguments.get(key)), "")
+    status = call.arguments.get("status")
+    if task in tasks and isinstance(status, str):
+        tasks[task] = (tasks[task][0], status)
+    elif not task and isinstance(call.arguments.get("subject"), str) and call.result is not None:
+        numbers = [word.strip("#:.,") for word in call.result.text.split() if word.strip("#:.,").isdecimal()]
+        tasks[(numbers or [str(len(tasks) + 1)])[0]] = (_text_of(call.arguments), "pending")
 
 
-def _checks(calls: Iterable[Call]) -> list[str]:
-    """Return the last run of each of the newest checks, commits and pushes, with its outcome.
-
-    A run that a later one covers says nothing of the present.
-    """
-    found: dict[str, Call] = {}
+def _ran(calls: Iterable[Call]) -> Iterator[str]:
+    """Yield the commits that calls made, and the runs of commands that test, build, push or change something."""
     for call in calls:
-        if call.result is None or not is_notable(call.command) or _FORMATS.match(short_command(call.command)):
+        if call.result is None or not call.command or is_refusal(call.result.text):
             continue
-        # The work tree says what was committed and pushed.
-        output = call.result.text
-        if not (publishes(call.command) or is_refusal(output) or is_undecided(call.command, output)):
-            target = command_target(call.command)
-            for earlier in [one for one in found if covers(target, one)]:
-                del found[earlier]
-            found[target] = call
-    shown = []
-    for call in list(found.values())[-CHECKS:]:
-        end = outcome_of(call.command, without_injected(call.result.text)) if call.result else ""
-        shown.append(f"Ran `{short_command(call.command)}`" + (f": {end}" if end else ""))
-    return shown
+        output = without_injected(call.result.text)
+        commits = commits_in(call.command, output)
+        yield from (f"Committed `{name}`: {subject}" for name, subject in commits)
+        pushed = any(verb == "push" for verb, _ in git_commands(call.command))
+        if (pushed or not commits) and is_notable(call.command):
+            outcome = outcome_of(call.command, output)
+            yield f"`{short_command(call.command)}`" + (f": {outcome}" if outcome else "")
+
+
+def merged_ran(older: Iterable[str], newer: Iterable[str]) -> tuple[str, ...]:
+    """Return the last run of each command, the newest at the end, of a bounded number.
+
+    >>> merged_ran(["`make`: failed", "`tox`"], ["`make`: ok"])
+    ('`tox`', '`make`: ok')
+    """
+    last: dict[str, str] = {}
+    for line in (*older, *newer):
+        command = line.rpartition("`: ")[0].strip("`") or line.strip("`")
+        target = line if line.startswith("Committed") else command_target(command)
+        last.pop(target, None)
+        last[target] = line
+    return tuple(last.values())[-MOST_RAN:]

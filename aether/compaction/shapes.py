@@ -68,21 +68,25 @@ class Facts(NamedTuple):
     """The machine fields of a summary, which must not depend on prose. Every text is verbatim from the input."""
 
     goals: tuple[str, ...] = ()
-    """The opening request first, never changed; then each request that revised it, newest last."""
+    """The opening request once it is removed, never changed; further ones are those of older summaries."""
     opening: tuple[str, ...] = ()
     """The head of the opening request while that stays among the messages; removed, it is a goal."""
     current: tuple[str, ...] = ()
-    """The newest request of the person; like `state` and `next` it is replaced by each compaction."""
+    """The newest message of the person, and those before it as far as all are brief; replaced like `state` and `next`."""
     state: tuple[str, ...] = ()
-    """Plan with status, last checks with outcome, the answers that ended the last turns."""
+    """Paragraphs from the ends of the newest answers, and the steps of the plan that are done."""
     next: tuple[str, ...] = ()
-    """What the plan still has, and what the last answer offers or asks."""
+    """The steps of the plan that are not done."""
+    ran: tuple[str, ...] = ()
+    """Commits, and the last run of each command with its outcome, newest last."""
     earlier: tuple[str, ...] = ()
-    """What earlier answers say that their turns changed, and what edits were made for, newest last."""
+    """First and last paragraphs of earlier answers, newest last."""
     requests: tuple[str, ...] = ()
-    """Other requests of the person, newest last."""
+    """Other messages of the person, newest last."""
     constraints: tuple[str, ...] = ()
+    """Only of older summaries: the rules of a person are in the requests."""
     decisions: tuple[str, ...] = ()
+    """Answers of the person to questions, newest last."""
     open_calls: tuple[str, ...] = ()
     files: tuple[FileFact, ...] = ()
     errors: tuple[ErrorFact, ...] = ()

@@ -17,13 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from aether.compaction.partition import Parts
+from aether.compaction.partition import Parts, is_brief
 from aether.compaction.shapes import Cut, Policy, Step
 from aether.messages import shell
 from aether.messages.convert import with_text, without_reasoning
 from aether.messages.model import Block, BlockKind, Group, Message, as_text
 from aether.messages.tool_calls import CAMEL, file_changes, shell_command
-from aether.text.classify import asserts
 from aether.tokens.count import message_tokens
 from aether.types import Counter
 
@@ -61,7 +60,6 @@ _WRITES = re.compile(
 )
 # Several steps of a compaction, and all compactions of a conversation, ask about the same messages.
 _REMEMBERED = 4_096
-_asserts = lru_cache(maxsize=_REMEMBERED)(asserts)
 
 
 class Draft(NamedTuple):
@@ -294,18 +292,34 @@ def _by_rank(draft: Draft, rank: Sequence[int], *, calls: bool) -> dict[int, lis
 
 def drop_remarks(draft: Draft, *, most: int, most_messages: int) -> None:
     """Drop texts between the calls of the newest turn, oldest first, until at most so many tokens and messages are left."""
-    excess = used_tokens(draft) - most
     over = len(kept_positions(draft)) - most_messages if most_messages else 0
-    before = excess
+    saved = _drop_unpinned(draft, most=most, over=over, calls=False)
+    if saved:
+        draft.steps.append(f"reduce: {saved:,} tokens said between calls")
+
+
+def drop_newest_calls(draft: Draft, *, most: int) -> bool:
+    """Drop even the newest calls that nothing pins until at most `most` tokens are left; return whether any was dropped.
+
+    It is the last step: the summary says what they did, and the alternative is that the conversation is refused.
+    """
+    saved = _drop_unpinned(draft, most=most, over=0, calls=True)
+    if saved:
+        draft.steps.append(f"reduce: {saved:,} tokens of the newest calls, as nothing else makes it fit")
+    return saved > 0
+
+
+def _drop_unpinned(draft: Draft, *, most: int, over: int, calls: bool) -> int:
+    """Drop groups that nothing pins, with `calls` those of calls too, oldest first; return the tokens that this saves."""
+    before = excess = used_tokens(draft) - most
     for at, is_held in enumerate(draft.kept):
         if excess <= 0 and over <= 0:
             break
-        if is_held and at not in draft.parts.pinned and draft.parts.pair[at] < 0:
+        if is_held and at not in draft.parts.pinned and (calls or draft.parts.pair[at] < 0):
             draft.kept[at] = False
             excess -= group_tokens(draft, at)
             over -= len(draft.parts.groups[at].members)
-    if excess < before:
-        draft.steps.append(f"reduce: {before - excess:,} tokens said between calls")
+    return before - excess
 
 
 def shorten_harder(draft: Draft, groups: Sequence[int], *, most: int) -> None:
@@ -351,13 +365,14 @@ def shorten_opening(draft: Draft, *, most: int) -> bool:
 def shorten_text(text: str, *, most: int, count: Counter, tokens: int, pointer: str = "") -> str:
     r"""Return `text` with its middle cut out, so that at most `most` of its `tokens` are left.
 
-    With less room than the line about the cut needs, that line alone is returned, which may have more tokens.
+    With less room than the line about the cut needs, that line alone is returned, which may have more tokens; a pointer
+    that would take more than half of the room is left out: the summary has one to all that was cut.
 
     >>> shorten_text("one two three four five six " * 9, most=30, count=lambda text: len(text.split()), tokens=54)
     'one two three four\n[… 48 tokens cut]\nfive six'
     """
     width = int(len(text) / max(1, tokens) * max(0, most - MARKER_TOKENS))
-    where = f"; full text: {pointer}" if pointer else ""
+    where = f"; full text: {pointer}" if pointer and 2 * count(pointer) <= most else ""
     for _ in range(_TRIES):
         # The cut is at line ends if they are near.
         ahead, behind = int(width * HEAD_SHARE), width - int(width * HEAD_SHARE)
@@ -436,7 +451,10 @@ def drop_reasoning(message: Message, count: Counter) -> Shortened | None:
 
 
 def only_explores(messages: Sequence[Message], group: Group) -> bool:
-    """Return whether all calls of `group` only read and succeeded, with no finding or remark of a person beside them."""
+    """Return whether all calls of `group` only read and succeeded, with no remark of a person and not a line of text beside.
+
+    More text may be a finding or its cause, which reading again does not bring back.
+    """
     if group.open:
         return False
     calls: list[Block] = []
@@ -450,8 +468,7 @@ def only_explores(messages: Sequence[Message], group: Group) -> bool:
                 calls.append(block)
             elif block.kind == "text" and role == "assistant":
                 said.append(block.text)
-    # A finding or its cause cannot be had again by reading again.
-    return bool(calls) and all(map(only_reads, calls)) and not any(map(_asserts, said))
+    return bool(calls) and all(map(only_reads, calls)) and all(map(is_brief, said))
 
 
 def only_reads(call: Block) -> bool:

@@ -217,6 +217,7 @@ _BEFORE_PROSE = (
     _Section("Current request", "current"),
     _Section("State", "state"),
     _Section("Next", "next"),
+    _Section("Ran", "ran"),
     _Section("Done before", "earlier"),
     _Section("Constraints", "constraints"),
     _Section("Decisions", "decisions"),

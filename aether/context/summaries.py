@@ -16,7 +16,7 @@ from math import sqrt
 from typing import NamedTuple
 
 from aether.backends.extractive.digest import candidate_lines
-from aether.compaction.facts import names_in, names_of
+from aether.compaction.names import names_in, names_of
 from aether.compaction.partition import cut_prose
 from aether.compaction.shapes import RemovedText
 from aether.context.modes import mode_rules, never_compressed

@@ -37,8 +37,7 @@ PROGRAMS = frozenset(
 
 _TOKEN = lazy(r"(?:[^\s\"'`()<>\[\]{},;|“”‘’«»（）、。]|(?<=\d),(?=\d))+")
 _TRIM = ".:!?*_="
-_PLAIN = lazy(r"[A-Za-z]?[a-z]*")
-_URL = lazy(r"(?:https?|ftp|ssh|git|file)://\S+|www\.\S+")
+_URLS = ("https://", "http://", "ftp://", "ssh://", "git://", "file://", "www.")
 _FILE = lazy(
     r"[\w@+-][\w.@+-]*\.(?:py|pyi|js|jsx|ts|tsx|mjs|json|jsonl|toml|ya?ml|md|rst|txt|html|css|scss|c|h|cc|cpp|hpp|rs|go|java|kt|rb|"
     r"php|cs|swift|sh|bash|sql|csv|xml|ini|cfg|conf|lock|log|env|ipynb|vue|svelte|proto|tf|gradle|diff|patch|pdf|png|jpe?g|svg|zip|gz|tar|db|sqlite)"
@@ -46,22 +45,22 @@ _FILE = lazy(
 )
 _ROOTED = lazy(r"(?:~|\.{1,2})?/[\w.@+~-]+(?:/[\w.@+~-]*)*|[A-Za-z]:\\[^\s]+")
 _INNER = lazy(r"[\w.@+-]+(?:/[\w.@+-]+)+/?|[\w.@+-]+/")
-_LINE_REFERENCE = lazy(r":\d+(?::\d+)?$")
-_ERROR_NAME = lazy(r"(?:[A-Za-z_][\w.]*)?(?:Error|Exception|Warning|Fault)|E[A-Z]{3,}[A-Z0-9]*|SIG[A-Z]{3,5}")
+_ERROR_ENDS = ("Error", "Exception", "Warning", "Fault")
 _IDENTIFIER = lazy(
     r"--?[A-Za-z][\w-]*(?:=\S*)?|[A-Za-z]\w*_\w+|_+\w+|[a-z]+\w*[A-Z]\w*|(?:[A-Z][a-z0-9]+){2,}[A-Z]?|[A-Z]{2,}[a-z]\w+|"
     r"[A-Z][A-Z0-9]*(?:[-_][A-Z0-9]+)+|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[A-Za-z_]\w*(?:::\w+)+|[#@][\w-]+|"
     r"(?=[0-9a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}|[0-9a-fA-F]{8}-[0-9a-fA-F-]{20,40}|[A-Z]+\d[\w-]*|\w+@[\w.-]+"
 )
 _NUMBER = lazy(r"[$€£¥~<>≤≥±+-]*\d[\d.,:/_×x-]*(?:[%°]|[A-Za-zµ]{1,6})?(?:/[A-Za-z]+)?|v\d[\w.-]*")
-_COMMAND_LINE = lazy(r"^[ \t]*(?:\$|❯|>>>) +(\S.{0,299})", re.MULTILINE)
+_PROMPTS = ("$ ", "❯ ", ">>> ")
+# Longer ones are data.
+COMMAND_CHARS = 300
 _TICKED = lazy(r"`([^`\n]{2,300})`")
 _BARE_COMMAND = lazy(
     rf"(?:^|(?<=[:(;&|] )|(?<=\b[Rr]an )|(?<=\b[Rr]un ))((?:{'|'.join(sorted(map(re.escape, PROGRAMS), key=len, reverse=True))})"
     r"(?: +[^\n`]{1,280})?)",
     re.MULTILINE,
 )
-_ARGUMENT = lazy(r" (?:-{1,2}\w|\S*[/.=*]\S)")
 _ERROR_LINE = lazy(
     r"\b(?:[A-Za-z_][\w.]{0,80}(?:Error|Exception)|[Ee]rror(?:\[\w+\])?|ERROR|FATAL|[Ff]atal|panic|FAILED|Traceback)(?!\w) ?(?::|\()[^\n]{0,200}"
     r"|\b[Ee]xit(?:ed)?(?: with)?(?: (?:code|status))? \d+|\bHTTP[ /]?[45]\d\d\b|\b[45]\d\d [A-Z][a-z]+(?: [A-Z][a-z]+)?"
@@ -75,54 +74,71 @@ def identifiers(text: str) -> Identifiers:
     (('tests/api.py',), ('pytest -q tests/api.py',), ("KeyError: 'id' in fetch_user",), ('-q', 'fetch_user'))
     """
     paths: list[str] = []
-    errors = [found.group().rstrip()[:ERROR_CHARS] for found in _ERROR_LINE.finditer(text)]
+    errors = [match.group().rstrip()[:ERROR_CHARS] for match in _ERROR_LINE.finditer(text)]
     identifiers: list[str] = []
     numbers: list[str] = []
     urls: list[str] = []
-    for found in _TOKEN.finditer(text):
-        token = found.group().rstrip(_TRIM)
+    for match in _TOKEN.finditer(text):
+        token = match.group().rstrip(_TRIM)
         if (len(token) < 2 and not token.isdigit()) or len(token) > TOKEN_CHARS or _is_plain(token):
             continue
-        if _URL.match(token):
+        if token.startswith(_URLS):
             urls.append(token)
         elif (path := _path(token)) is not None:
             paths.append(path)
-        elif _ERROR_NAME.fullmatch(token):
+        elif _is_error_name(token):
             if not any(token in error for error in errors):
                 errors.append(token)
         elif _NUMBER.fullmatch(token):
             numbers.append(token)
         elif _IDENTIFIER.fullmatch(token):
             identifiers.append(token)
-    named = (paths, commands(text), errors, identifiers, numbers, urls)
-    return Identifiers(*(tuple(dict.fromkeys(each)) for each in named))
+    fields = (paths, commands(text), errors, identifiers, numbers, urls)
+    return Identifiers(*(tuple(dict.fromkeys(names)) for names in fields))
 
 
 def _is_plain(token: str) -> bool:
-    return _PLAIN.fullmatch(token) is not None and not _FILE.fullmatch(token)
+    letters = token.isascii() and token.isalpha() and (len(token) == 1 or token[1:].islower())
+    return letters and not _FILE.fullmatch(token)
+
+
+def _is_error_name(token: str) -> bool:
+    """Return whether a token names an error: "KeyError", "ENOENT", "SIGTERM"."""
+    if token.endswith(_ERROR_ENDS):
+        return token.replace(".", "").isidentifier()
+    is_code = token.isascii() and token.isalnum() and token.isupper() and token[:4].isalpha()
+    return is_code and ((token[0] == "E" and len(token) > 3) or (token[:3] == "SIG" and 5 < len(token) < 9))
 
 
 def commands(text: str) -> list[str]:
     """Return the shell commands in `text`: after a prompt, in backticks, or at the start of a line."""
-    found = [match.group(1).rstrip() for match in _COMMAND_LINE.finditer(text)]
-    found.extend(match.group(1) for match in _TICKED.finditer(text) if _has_program(match.group(1)))
+    lines = (line.strip() for line in text.splitlines() if line.lstrip().startswith(_PROMPTS))
+    listed = [line.partition(" ")[2].strip()[:COMMAND_CHARS] for line in lines]
+    listed.extend(match.group(1) for match in _TICKED.finditer(text) if _has_program(match.group(1)))
     bare = _TICKED.sub(" ", text) if "`" in text else text
     # Within prose, only an argument that no sentence has marks a command ("make sure", "find out").
-    found.extend(
+    listed.extend(
         match.group(1).rstrip(" .,)")
         for match in _BARE_COMMAND.finditer(bare)
-        if _has_program(match.group(1)) and _ARGUMENT.search(match.group(1))
+        if _has_program(match.group(1)) and any(map(_is_argument, match.group(1).split()[1:]))
     )
-    return found
+    return listed
 
 
 def _has_program(text: str) -> bool:
-    program, _, rest = text.partition(" ")
-    return program in PROGRAMS and bool(rest)
+    program, _, arguments = text.partition(" ")
+    return program in PROGRAMS and bool(arguments)
+
+
+def _is_argument(word: str) -> bool:
+    return word.lstrip("-")[:1].isalnum() if word.startswith("-") else not {*word[:-1]}.isdisjoint("/.=*")
 
 
 def _path(token: str) -> str | None:
-    bare = _LINE_REFERENCE.sub("", token)
+    bare = token
+    for _ in range(2):  # a line, and a column
+        before, _, number = bare.rpartition(":")
+        bare = before if number.isdecimal() else bare
     if "/" not in token and "\\" not in token:
         return bare if _FILE.fullmatch(bare) else None
     if _ROOTED.fullmatch(bare):
@@ -130,5 +146,5 @@ def _path(token: str) -> str | None:
     if not _INNER.fullmatch(bare) or bare[0].isdigit():
         return None
     last = bare.rstrip("/").rpartition("/")[2]
-    named = "." in last.strip(".") or bare.count("/") > 1 or bare.endswith("/") or "_" in bare
-    return bare if named else None
+    is_path = "." in last.strip(".") or bare.count("/") > 1 or bare.endswith("/") or "_" in bare
+    return bare if is_path else None

@@ -272,7 +272,7 @@ def test_what_a_model_writes_is_completed_by_the_rules_it_lacks():
         (QUOTED, ""),
         ("I'm sorry, I can't help with that.", "is a refusal"),
         ("", "is empty"),
-        ("We discussed several things and everything went well.", "says nothing specific"),
+        ("We discussed several things and everything went well.", "has no word of"),
         (QUOTED.replace("03:00.", "04:00.").replace("ledger_rows.account_id.", "x.y."), "says 2 of 3 things"),
         ("The export of the ledger was sold to the customer for 31,250 dollars.", "says 1 of 1 things"),
         ((QUOTED + "\n") * 9, "tokens"),

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from aether.compaction.facts import (
-    CUT,
-    GOAL_CHARS,
-    LEAST_CHARS,
-    MOST_COMPARED,
-    MOST_MERGED_NAMES,
-    MOST_NAMES,
-    NEWEST_DONE,
-    REQUEST_CHARS,
     PreviousSummary,
     facts_of,
     facts_of_removed,
-    fit_facts,
-    fit_summary,
     merged_facts,
-    merged_names,
-    names_in,
-    names_of,
     previous_summary,
     removed_texts,
+    with_facts_of_cut,
+)
+from aether.compaction.names import MOST_MERGED_NAMES, MOST_NAMES, merged_names, names_in, names_of
+from aether.compaction.partition import is_earlier_summary
+from aether.compaction.progress import REQUEST_CHARS, conversation_of
+from aether.compaction.room import (
+    CUT,
+    LEAST_CHARS,
+    fit_facts,
+    fit_summary,
     summary_message,
     summary_role,
     tokens_around,
-    with_facts_of_cut,
 )
-from aether.compaction.partition import is_earlier_summary
 from aether.compaction.shapes import Facts, RemovedText, Summary
 from aether.compaction.summary import rendered
 from aether.messages.convert import new_message, read
@@ -46,41 +41,41 @@ def facts(*parts, positions=None):
     return facts_of(messages, range(len(messages)) if positions is None else positions)
 
 
-def test_the_opening_request_is_the_goal_and_its_rules_are_constraints():
+def test_the_opening_request_is_the_goal_and_whole():
     found = facts(user(OPENING))
 
-    assert found.goals == (OPENING,)
-    assert found.constraints == ("Never touch the migrations.",)
+    assert (found.goals, found.opening, found.current, found.constraints) == ((OPENING,), (), (OPENING,), ())
 
 
-def test_what_changes_the_direction_is_a_goal_and_everything_else_a_request():
-    found = facts(
-        user(OPENING),
-        user("Actually, drop the login and fix the logout."),
-        user("Add a test for it."),
-        user("Is it instead of the old one?"),
-    )
-
-    assert found.goals == (OPENING, "Actually, drop the login and fix the logout.")
-    assert found.requests == ("Add a test for it.", "Is it instead of the old one?")
+def test_where_the_opening_stays_the_summary_has_it_and_no_goal():
+    assert facts(
+        user(OPENING), user("Add a test for the logout, too, with a fake clock."), positions=[1]
+    ) == Facts(opening=(OPENING,), current=("Add a test for the logout, too, with a fake clock.",))
 
 
-def test_where_the_opening_stays_the_summary_has_its_head_and_no_goal():
-    assert facts(user(OPENING), user("Add a test for it."), positions=[1]) == Facts(
-        opening=(OPENING,), current=("Add a test for it.",), requests=("Add a test for it.",)
-    )
+def test_all_messages_of_a_person_are_there_as_they_were_in_any_language():
+    asked = [
+        "Wait, drop the login and fix the logout of the admin page instead.",
+        "不要修改公共接口，并且保持旧的数据库表不变。",
+        "Не трогай миграции, пока тесты не станут зелёными на всех ветках.",
+        "Please port the parser of the invoices to the new reader now.",
+    ]
+
+    found = facts(user(OPENING), *(part for text in asked for part in (user(text), model("Done."))))
+
+    assert (found.requests, found.current) == (tuple(asked[:3]), (asked[3],))
 
 
 def test_after_a_summary_the_next_request_is_not_the_opening():
-    found = facts(user(rendered(Summary(1, Facts(goals=(OPENING,)), "Done."))), user("Add a test for it."))
+    asked = "Add a test for the logout, too, with a fake clock."
+    found = facts(user(rendered(Summary(1, Facts(goals=(OPENING,)), "Done."))), user(asked))
 
-    assert found == Facts(current=("Add a test for it.",), requests=("Add a test for it.",))
+    assert found == Facts(current=(asked,))
 
 
 @rows(
     "text",
     [
-        "ok, thanks",
         "<system-reminder>Never be late.</system-reminder>",
         "<aether-memory>Never be late. Build a ship.</aether-memory>",
         "This session is being continued from a previous conversation that ran out of context. Never be late.",
@@ -90,7 +85,7 @@ def test_after_a_summary_the_next_request_is_not_the_opening():
 def test_what_nobody_asked_for_is_no_request(text):
     found = facts(user(text))
 
-    assert (found.goals, found.requests, found.constraints) == ((), (), ())
+    assert (found.goals, found.requests, found.current, found.constraints) == ((), (), (), ())
 
 
 def test_the_request_behind_machinery_opens_the_conversation():
@@ -99,52 +94,26 @@ def test_the_request_behind_machinery_opens_the_conversation():
     assert found.goals == (OPENING,)
 
 
-def test_decisions_are_what_the_model_decided_and_what_a_person_chose():
+def test_a_brief_reply_to_a_question_is_a_decision_with_it():
     found = facts(
         user(OPENING),
-        model("- We decided to keep the table because tokens expire after 3600 s."),
         model("It works. Shall I use Redis for the sessions?"),
         user("yes"),
-        user("We'll go with Postgres."),
+        model("要用 Postgres 吗？"),
+        user("用 SQLite"),
+        model("It is done."),
+        user("Add a test for the logout, too, with a fake clock."),
     )
 
     assert found.decisions == (
-        "We decided to keep the table because tokens expire after 3600 s.",
         "Asked: Shall I use Redis for the sessions?\nAnswered: yes",
-        "We'll go with Postgres.",
+        "Asked: 要用 Postgres 吗？\nAnswered: 用 SQLite",
     )
-
-
-def test_a_remark_beside_the_question_is_no_decision():
-    asked = "Should I go on with the export now, or clean up the reader first?"
-    remark = "wow, everything works, you are quick today"
-
-    said, chosen = (facts(user(OPENING), model(asked), user(one)) for one in (remark, "clean up"))
-
-    assert (said.decisions, said.requests) == ((), (f"Asked: {asked}\nAnswered: {remark}",))
-    assert len(chosen.decisions) == 1
-
-
-def test_an_answer_that_settles_nothing_is_a_request_unless_it_says_nothing():
-    found = facts(
-        user(OPENING),
-        model("Could you tell me the user id?"),
-        user("mia_4711"),
-        model("Want me to proceed?"),
-        user("yes"),
-    )
-
-    assert found.requests == ("Asked: Could you tell me the user id?\nAnswered: mia_4711",)
-    assert found.decisions == ()
 
 
 def test_a_question_that_someone_else_answered_is_not_asked_again():
-    found = facts(
-        user(OPENING),
-        model("Shall I use Redis?"),
-        user("Look at the readme first and tell me all that it says about the old login and the new one."),
-        user("yes, both"),
-    )
+    longer = "Look at the readme first and tell me all that it says about the old login."
+    found = facts(user(OPENING), model("Shall I use Redis?"), user(longer), user("yes, both"))
 
     assert found.decisions == ()
 
@@ -152,47 +121,36 @@ def test_a_question_that_someone_else_answered_is_not_asked_again():
 def test_a_summary_asks_nothing_nor_do_tools():
     asked = rendered(Summary(1, Facts(), "Shall I use Redis?"))
 
-    assert facts(model(asked), user("keep it local")).requests == ("keep it local",)
-    assert (
-        facts(
-            *[bash("ls", "a?")] * 3, user("Fix a."), bash("ls"), bash("ls"), user("keep it local")
-        ).decisions
-        == ()
+    assert facts(model(asked), user("keep it local")).decisions == ()
+    assert facts(user("Fix a."), bash("ls", "a?"), user("keep it local")).decisions == ()
+
+
+def test_answers_to_the_questions_of_a_tool_are_decisions_with_their_questions():
+    answer = 'Your questions have been answered: "Which port?"="8080" notes: not 80. You can now continue.'
+    found = facts(user(OPENING), tool("AskUserQuestion", answer, questions=[]))
+
+    assert found.current[1:] == ('Asked: Which port?\nAnswered: "8080" notes: not 80',)
+
+
+def test_a_refused_call_is_there_with_the_reason():
+    refusal = "The user doesn't want to proceed with this tool use. So the user said:\nno mocks please"
+    bare = "The user doesn't want to proceed with this tool use."
+    found = facts(
+        user(OPENING),
+        tool("Edit", refusal, failed=True, file_path="a.py"),
+        bash("make deploy", bare, failed=True),
     )
 
-
-def test_only_constraints_of_people_count():
-    assert (
-        facts(user(OPENING), model("You must never use floats for money."), positions=[1]).constraints == ()
-    )
+    assert found.current[1:] == ("Refused Edit: a.py: no mocks please", "Refused Bash: make deploy")
 
 
-def test_an_agent_ends_no_rule_of_a_person():
-    asked = user("Never use mocks in the tests.")
-    chose = model("I decided to drop the rule about mocks since the client is slow.")
-    before, after = facts(user("Add a client."), asked, model("Done.")), facts(user("Go on."), chose)
+def test_rules_of_older_summaries_are_handed_on_and_nobody_judges_new_ones():
+    older = Facts(constraints=("Never use mocks in the tests.",), decisions=("We chose SQLite.",))
+    newer = facts(user("The rule about mocks is gone. Never use floats for money, by the way."))
 
-    assert facts(user("Add a client."), asked, chose).constraints == ("Never use mocks in the tests.",)
-    assert merged_facts(before, after).constraints == ("Never use mocks in the tests.",)
-
-
-def test_a_rule_in_a_reply_that_takes_a_proposal_up_is_a_constraint():
-    proposed = model("I'd recommend SQLite, because it needs no server. Shall I use it?")
-    found = facts(user("Add a store."), proposed, user("yes, and always run the linter before a commit."))
-
-    assert [one for one in found.constraints if "always run the linter before a commit" in one]
-    assert [one for one in found.decisions if "SQLite" in one]
-
-
-def test_a_rule_that_the_person_ended_is_no_constraint_of_the_summary():
-    asked = user("Add retries to the webhook. Never retry more than five times. Never use floats for money.")
-    ended = user("The rule about retries is gone, retry as often as you like.")
-    before, after = facts(asked, model("Added.")), facts(ended, model("Removed the limit."))
-
-    assert facts(asked, model("Added."), ended).constraints == ("Never use floats for money.",)
-    assert len(before.constraints) == 2
-    assert merged_facts(before, after).constraints == ("Never use floats for money.",)
-    assert merged_facts(before, facts(user("Go on."))).constraints == before.constraints
+    assert newer.constraints == ()
+    assert merged_facts(older, newer).constraints == older.constraints
+    assert merged_facts(older, newer).decisions == older.decisions
 
 
 def test_calls_without_results_are_open():
@@ -236,20 +194,14 @@ def test_positions_out_of_range_and_repeated_ones_do_no_harm():
     assert facts(user(OPENING), positions=[0, 0, 7, -3]).goals == (OPENING,)
 
 
-def test_a_long_request_keeps_its_opening_sentences():
-    text = "Import the file. " + "Mind the gap in it. " * 200
+def test_of_a_long_request_the_middle_is_cut_because_a_rule_may_come_last():
+    text = "Import the file. " + "Mind the gap in it. " * 200 + "Never drop a row."
 
-    (request,) = facts(user(OPENING), user(text), positions=[1]).requests
+    request = facts(user(OPENING), user(text), user(OPENING + " Now."), positions=[1]).requests[0]
 
-    assert text.startswith(request)
-    assert REQUEST_CHARS - 40 < len(request) <= REQUEST_CHARS
-    assert request.endswith(".")
-
-
-def test_a_long_text_without_sentences_is_cut_where_the_room_ends():
-    (goal,) = facts(user("x" * (GOAL_CHARS + 9))).goals
-
-    assert goal == "x" * GOAL_CHARS
+    assert request.startswith("Import the file.")
+    assert request.endswith("Never drop a row.")
+    assert REQUEST_CHARS - 40 < len(request) <= REQUEST_CHARS + len(" […] ")
 
 
 def test_facts_are_the_same_in_every_provider_format():
@@ -269,7 +221,7 @@ def test_merging_loses_nothing_and_repeats_nothing():
         errors=(ErrorFact("$ make\nno rule", open=True),), names=("a_b", "c_d"), lookups=("one",),
     )  # fmt: skip
     newer = Facts(
-        goals=("Actually, ship c_d.",), requests=("Add a page.", "Build it."), constraints=("Never use floats for money",),
+        goals=("Actually, ship c_d.",), requests=("Add a page.", "Build it."), constraints=("Never use floats for money.",),
         decisions=("We decided on tabs.",), files=(FileFact("a", "changed", 2),),
         errors=(ErrorFact("$ make\nno rule", open=False),), names=("e_f", "a_b"), lookups=("two",),
     )  # fmt: skip
@@ -287,43 +239,15 @@ def test_merging_loses_nothing_and_repeats_nothing():
     )
 
 
-def test_too_many_statements_to_compare_are_only_merged_if_equal():
-    many = tuple(f"Never use tool {n} in production." for n in range(MOST_COMPARED + 1))
-
-    assert merged_facts(Facts(constraints=many), Facts(constraints=many[:5])).constraints == many
-
-
 def test_an_open_call_of_the_previous_summary_is_not_repeated():
     assert merged_facts(Facts(open_calls=("a", "b")), Facts(open_calls=("a",))).open_calls == ("b", "a")
 
 
-def test_a_rule_in_a_later_request_is_a_constraint_beside_it():
-    found = facts(user(OPENING), user("Add a page for it. Never use floats for money."), positions=[1])
+def test_the_current_request_of_an_older_stretch_is_one_of_the_requests():
+    older, newer = Facts(current=("Port the parser.", "go on")), Facts(current=("Now the writer.",))
 
-    assert found.requests == ("Add a page for it. Never use floats for money.",)
-    assert found.constraints == ("Never use floats for money.",)
-
-
-def test_a_request_whose_room_ends_between_two_sentences_is_cut_there():
-    text = "Abcde fgh. " + "Mind the x " * 180 + "now.   " + "And the rest of it is told here. " * 9
-
-    (request,) = facts(user(OPENING), user(text), positions=[1]).requests
-
-    assert request.endswith("now.")
-
-
-@rows(
-    ("sentence", "decides"),
-    [
-        ("The relay-decision tests are in the tree and green.", False),
-        ("The failure appears intermittent rather than deterministic.", False),
-        ("Commit f9170fc adds direct relay decision coverage to it.", False),
-        ("We decided to keep the decision tests in one file.", True),
-        ("We went with SQLite instead of Postgres.", True),
-    ],
-)
-def test_what_only_describes_is_no_decision(sentence, decides):
-    assert bool(facts(user(OPENING), model(sentence)).decisions) is decides
+    assert merged_facts(older, newer).requests == ("Port the parser.", "go on")
+    assert merged_facts(older, Facts()).current == older.current
 
 
 def count(text):
@@ -378,9 +302,10 @@ def test_earlier_facts_and_new_ones_are_merged_with_a_pointer_to_the_full_text()
         1, Facts(constraints=("Always test the parser.",), lookups=("2 messages in full: line 9",)), ""
     )
 
-    found = facts_of_removed(messages, [1, 2], before, where)
+    found = facts_of_removed(conversation_of(messages), [1, 2], before, where)
 
-    assert found.constraints == ("Always test the parser.", "Never push to main.")
+    assert found.constraints == ("Always test the parser.",)
+    assert found.current == ("Ship it.", "Never push to main.")
     assert found.lookups == ("4 messages in full: line 1 to 9",)
 
 
@@ -388,16 +313,23 @@ def test_the_pointer_is_given_once_and_only_if_it_is_known():
     messages = conversation(user("Ship it."), model("Fine."))
     before = PreviousSummary(1, Facts(lookups=("1 messages in full: line 1",)), "")
 
-    assert facts_of_removed(messages, [1], before, where).lookups == ("1 messages in full: line 1",)
-    assert facts_of_removed(messages, [1], PreviousSummary(0, Facts(), ""), nowhere).lookups == ()
-    assert facts_of_removed(messages, [], PreviousSummary(0, Facts(), ""), where).lookups == ()
+    assert facts_of_removed(conversation_of(messages), [1], before, where).lookups == (
+        "1 messages in full: line 1",
+    )
+    assert (
+        facts_of_removed(conversation_of(messages), [1], PreviousSummary(0, Facts(), ""), nowhere).lookups
+        == ()
+    )
+    assert (
+        facts_of_removed(conversation_of(messages), [], PreviousSummary(0, Facts(), ""), where).lookups == ()
+    )
 
 
 def test_a_shortened_message_gives_its_facts_too():
     messages = conversation(user("Ship it. Never push to main."), model("Fine."))
 
-    assert with_facts_of_cut(Facts(goals=("Ship it.",)), messages, 0) == Facts(
-        goals=("Ship it.",), current=("Ship it. Never push to main.",), constraints=("Never push to main.",)
+    assert with_facts_of_cut(Facts(goals=("Ship it.",)), conversation_of(messages), 0) == Facts(
+        goals=("Ship it.",), current=("Ship it. Never push to main.",), state=("Fine.",)
     )
 
 
@@ -447,12 +379,12 @@ def test_the_pointer_stays_one_line_over_many_compactions():
     )
     messages = conversation(*(user(f"Please do part {at} of it.") for at in range(4)))
 
-    assert facts_of_removed(messages, [1, 3], before, where).lookups == (
+    assert facts_of_removed(conversation_of(messages), [1, 3], before, where).lookups == (
         "see notes.txt",
         "23 messages in full: line 1 to 67",
     )
     assert (
-        facts_of_removed(messages, [1, 3], before, lambda at: f"line{at}").lookups[-1]
+        facts_of_removed(conversation_of(messages), [1, 3], before, lambda at: f"line{at}").lookups[-1]
         == "2 messages in full: line1 to line3"
     )
 
@@ -528,27 +460,15 @@ def test_in_a_small_summary_the_words_of_a_person_outlast_the_older_paragraphs_o
     assert 8 <= len(kept.state) < 24
 
 
-def test_ends_of_requests_leave_room_for_what_was_done_where_the_goal_is_long():
-    asked = [f"Task {nth}. " + "These words say it at length. " * 30 for nth in range(3)]
-    done = tuple(f"I'm keeping the old name of part {nth}, because callers use it." for nth in range(12))
-    some = Facts(goals=("The goal is long. " * 60,), requests=tuple(asked), earlier=done)
-
-    kept, lost = fit_facts(some, count=chars, most=3_500)
-
-    assert kept.earlier == done
-    assert [one[:7] for one in kept.requests] == ["Task 0.", "Task 1.", "Task 2."]
-    assert lost == ["2 ends of requests"]
-
-
 def test_what_costs_little_stays_while_there_is_much_to_drop():
     done = tuple(f"Part {nth} was changed, because callers use it in many places." for nth in range(40))
     failed = tuple(ErrorFact(f"$ make {nth}\nError {nth} of the build", open=True) for nth in range(8))
     some = Facts(opening=("Port the parser.",), earlier=done, errors=failed)
 
-    kept, _ = fit_facts(some, count=chars, most=2_000)
+    kept, _ = fit_facts(some, count=chars, most=1_500)
 
     assert kept.opening == some.opening
-    assert kept.errors == failed[-3:]
+    assert kept.errors[-3:] == failed[-3:]
     assert kept.earlier
 
 
@@ -628,25 +548,6 @@ def test_facts_without_goals_can_become_nothing():
     assert fit_facts(Facts(names=("a_b",)), count=chars, most=1) == (Facts(), ["1 name"])
 
 
-def test_what_says_nothing_without_the_sentence_before_it_is_dropped_before_older_results():
-    done = ("Moved the reader into `io.py`.", "That should close the gap.", "Split the writer.")
-    most = len(rendered(Summary(1, Facts(earlier=(done[0], done[2])), "")))
-
-    assert fit_facts(Facts(earlier=done), count=len, most=most)[0].earlier == (done[0], done[2])
-
-
-def test_what_the_state_says_too_takes_no_room_from_what_else_was_done():
-    said = tuple(f"Moved the reader of {_word(n)} into a module of its own." for n in range(NEWEST_DONE))
-    other = tuple(f"Kept the writer of {_word(n)} as it was." for n in range(3))
-    given = Facts(earlier=(*other, *said), state=said)
-
-    kept, lost = fit_facts(
-        given, count=len, most=len(rendered(Summary(1, Facts(earlier=other, state=said), "")))
-    )
-
-    assert (kept.earlier, kept.state, lost) == (other, said, [])
-
-
 def test_thousands_of_entries_cost_no_counting_of_what_has_no_room():
     counted = []
     many = Facts(requests=tuple(f"Look at part {n} of the ledger again." for n in range(5_000)))
@@ -694,8 +595,7 @@ def test_of_what_tools_say_only_what_cannot_be_a_word_counts():
         "Use -x and --verbose.",
         "Well, good and done.",
         "2b then, or #1 with 2xx",
-        "an int64 of 111, 404/405",
-        "a 40-char key of 1,755-line text in [A-Za-z0-9_], 5A and ./",
+        "a list of 111, 404/405",
     ],
 )
 def test_small_counts_options_and_plain_words_are_no_names(text):
@@ -775,12 +675,6 @@ def test_of_what_is_numbered_through_a_few_are_named():
     assert len(names(user("T-10001, T-10002, T-10003 and T-10004"))) == 4
 
 
-def test_merging_keeps_a_few_of_what_is_numbered_through():
-    older = [f"line_{n}" for n in range(9)]
-
-    assert merged_names(older, ["line_9", "T-1"]) == ("line_7", "line_8", "line_9", "T-1")
-
-
 def test_the_times_and_sizes_of_a_listing_are_no_names():
     listing = "total 53248\n-rw-r--r-- 1 me us 53248 Jan  5 15:43 hello_2345\ndrwxr-xr-x 2 me us 40961 Jan  5 11:44 run-4711"
 
@@ -820,9 +714,8 @@ def test_where_a_long_text_is_shortened_no_name_is_torn():
 
 
 @rows(("name", "one"), [
-    ("paragraphs of the state", "1 paragraph of the state"), ("ends of requests", "1 end of a request"),
-    ("requests that are among the messages", "1 request that is among the messages"),
-    ("ends of older paragraphs", "1 end of an older paragraph"), ("earlier results", "1 earlier result"),
+    ("paragraphs of the state", "1 paragraph of the state"), ("parts of requests", "1 part of a request"),
+    ("parts of older paragraphs", "1 part of an older paragraph"), ("earlier results", "1 earlier result"),
 ])  # fmt: skip
 def test_one_dropped_fact_is_named_in_the_singular(name, one):
     assert pluralize(1, name) == one

@@ -6,12 +6,13 @@ import pytest
 
 from aether.compaction import fit, steps
 from aether.compaction.budget import bounds
-from aether.compaction.facts import summary_message
 from aether.compaction.fit import PROSE_SHARE, drop_misplaced, fit_conversation, keep_older
 from aether.compaction.partition import partition
 from aether.compaction.plan import plan
 from aether.compaction.policy import policy
+from aether.compaction.room import summary_message
 from aether.compaction.shapes import Facts, Policy, Summary
+from aether.compaction.summary import rendered
 from aether.errors import BudgetExceeded
 from aether.messages.convert import read
 from aether.tokens.count import message_tokens
@@ -126,7 +127,7 @@ def test_kept_exploration_is_shortened_and_kept_work_stays_whole():
 
 def test_held_results_are_shortened_before_the_summary_loses_facts():
     decided = [
-        model(f"We decided to use variant {at} because it is short. " + "word " * 80) for at in range(60)
+        user(f"Use variant {at} of the parser, because it is short. " + "word " * 80) for at in range(60)
     ]
     messages = conversation(
         user("Please port the parser. Never use floats."),
@@ -138,8 +139,7 @@ def test_held_results_are_shortened_before_the_summary_loses_facts():
 
     found = fit_in(messages, policy("compact"), window=9_000)
 
-    assert len(found.facts.decisions) > 20
-    assert found.facts.constraints == ()
+    assert len(found.facts.requests) > 10
     assert found.effective == policy("compact")
     assert found.changed
     assert len(messages) - 2 not in found.changed
@@ -232,7 +232,6 @@ def test_the_opening_request_is_shortened_before_anything_is_refused():
 
     assert "tokens cut; full text: line 0]" in found.changed[0].text
     assert "opening-shortened" in [finding.code for finding in found.findings]
-    assert found.facts.constraints == ("Never use floats.",)
 
 
 def test_the_opening_request_is_shortened_also_if_nothing_is_removed():
@@ -245,12 +244,12 @@ def test_the_opening_request_is_shortened_also_if_nothing_is_removed():
 
 
 def test_constraints_take_more_than_their_share_before_they_are_cut():
-    rules = [
-        user(f"Never touch the file number {at} of the vendor directory. " + "ok " * 40) for at in range(60)
-    ]
+    rules = [f"Never touch the file number {at} of the vendor directory." for at in range(60)]
+    before = user(rendered(Summary(1, Facts(constraints=tuple(rules)), "")))
     messages = conversation(
         user("Go."),
-        *rules,
+        before,
+        model("Yes. " * 400),
         *(part for at in range(9) for part in (user(f"And {at}? " * 60), model("Done. " * 60))),
     )
 
@@ -262,21 +261,22 @@ def test_constraints_take_more_than_their_share_before_they_are_cut():
 
 
 def test_facts_that_cannot_fit_are_dropped_at_last_with_a_finding():
-    rules = [user(f"Never touch the file number {at} of the vendor directory.") for at in range(400)]
-    messages = conversation(user("Go."), *rules, user("word " * 560), model("Done."))
+    rules = [f"Never touch the file number {at} of the vendor directory." for at in range(400)]
+    before = user(rendered(Summary(1, Facts(constraints=tuple(rules)), "")))
+    messages = conversation(user("Go."), before, user("word " * 560), model("Done."))
 
     found = fit_in(messages, policy("compact"), window=1_000)
 
     assert found.total <= 850
     reported = [finding.message for finding in found.findings if finding.code == "facts-left-out"]
-    assert reported == [
-        f"no room for 1 current request, 1 goal, {400 - len(found.facts.constraints)} constraints."
-    ]
+    assert len(reported) == 1
+    assert reported[0].endswith(f"1 current request, {400 - len(found.facts.constraints)} constraints.")
 
 
 def test_of_constraints_that_cannot_all_fit_the_newest_stay():
-    rules = [user(f"Never touch the file number {at} of the vendor directory.") for at in range(100)]
-    messages = conversation(user("Go."), *rules, user("word " * 480), model("Done."))
+    rules = [f"Never touch the file number {at} of the vendor directory." for at in range(100)]
+    before = user(rendered(Summary(1, Facts(constraints=tuple(rules)), "")))
+    messages = conversation(user("Go."), before, user("word " * 480), model("Done."))
 
     found = fit_in(messages, policy("compact"), window=1_000)
 
@@ -414,8 +414,8 @@ def kept_loose_groups(draft, policy=WINDOW, *, goal, room=0, least=0, most_messa
 TALK = conversation(
     user("Hello there."),
     model("Thanks, sounds good!"),
-    user("Please never use floats for money."),
-    model("We decided to use PostgreSQL because of joins."),
+    user("The sums of an invoice are decimals, so use no floats."),
+    model("The store is PostgreSQL, because of all the joins."),
     tool("Read", "x " * 50, file_path="a.py"),
     user("Hm, the sky is blue."),
     model("Good."),
@@ -432,10 +432,14 @@ def test_requests_stay_before_anything_else():
     assert draft.steps == ["select: 1 older groups kept for what they say"]
 
 
-def test_decisions_stay_before_small_talk():
+def test_what_has_more_than_a_line_stays_before_small_talk():
     draft = draft_of(TALK)
+    goal = sum(steps.group_tokens(draft, at) for at in (0, 2, 3, 7, 8))
 
-    assert kept_loose_groups(draft, WINDOW._replace(keep_requests=False, keep_middle=1.0), goal=72) == [2, 3]
+    assert kept_loose_groups(draft, WINDOW._replace(keep_requests=False, keep_middle=1.0), goal=goal) == [
+        2,
+        3,
+    ]
 
 
 def test_the_newest_stay_as_far_as_there_is_room_and_then_no_older_one():
@@ -645,3 +649,19 @@ def test_a_dropped_decision_is_a_warning(lost, level):
     (finding,) = fit.fit_findings(draft, ["1 hash of a file", lost], stalled=0)
 
     assert finding.level == level
+
+
+def test_even_the_newest_calls_go_before_a_conversation_is_refused():
+    messages = conversation(
+        user("Go."),
+        *(tool("Set", "ok", **{f"key_{at}_{n}": n for n in range(60)}) for at in range(3)),
+        model("Done."),
+    )
+    window = sum(message_tokens(message, count) for message in messages) // 3 - 60
+
+    found = fit_in(messages, policy("compact")._replace(reserve=0), window=window)
+
+    assert found.total <= window
+    assert found.kept == (0, len(messages) - 1)
+    assert found.effective.keep_tool_pairs == 0
+    assert any("of the newest calls, as nothing else makes it fit" in step for step in found.steps)

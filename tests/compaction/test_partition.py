@@ -1,6 +1,6 @@
 """The partition goes by position, counts turns as pairs, and knows what is protected.
 
-What matters most is told by kinds of sentences, whole words and who said it; never by the same input twice differently.
+What matters most is told by who wrote it, its length and what it changed; never by the same input twice differently.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from aether.compaction.partition import (
     MOST_SENTENCES,
     cut_prose,
     importance,
+    is_brief,
     is_earlier_summary,
-    is_request,
     partition,
     paths_in_call,
     select_sentences,
@@ -227,38 +227,33 @@ def count(text):
 
 
 @rows(
-    ("text", "asks"),
+    ("text", "brief"),
     [
-        ("Please look at this.", True),
-        ("Create the table.", True),
-        ("I'd like you to implement a cache.", True),
-        ("Can you fix the login?", True),
-        ("It is late, and add a test.", True),
-        ("Never push to main without a review.", True),
-        ("The helper crashed.", False),
-        ("A prefix for it", False),
-        ("We recreate the db nightly", False),
-        ("helpful stuff?", False),
-        ("", False),
+        ("continue", True),
+        ("继续", True),
+        ("да, продолжай", True),
+        ("", True),
+        ("Port the parser of invoices to Rust, and keep the API.", False),
+        ("把发票解析器移植到另一种语言，不要改公共接口。", False),
+        ("Перенеси разбор счетов на другой язык, не меняй интерфейс.", False),
     ],
 )
-def test_a_request_is_recognised_by_whole_words(text, asks):
-    assert is_request(text) == asks
+def test_a_text_shorter_than_a_line_is_brief_in_any_script(text, brief):
+    assert is_brief(text) is brief
 
 
-def test_requests_and_decisions_matter_more_than_chatter():
-    request, decision, edit, fact, chatter = (
+def test_the_words_of_a_person_matter_more_than_edits_than_answers_than_a_short_remark():
+    request, edit, answer, remark = (
         importance(conversation(part), newness=0.5)
         for part in (
-            user("Please create the table."),
-            model("We decided to use PostgreSQL."),
+            user("The table of invoices is too slow with many rows."),
             tool("Edit", file_path="a.py", old_string="a", new_string="b")[:1],
-            model("The table has four columns."),
+            model("The table has four columns, and an index on one of them."),
             model("Thanks, sounds good!"),
         )
     )
 
-    assert request > decision > edit > fact > chatter
+    assert request > edit > answer > remark
 
 
 def test_of_two_equals_the_newer_matters_more():
@@ -272,13 +267,15 @@ def said(*texts, role="assistant"):
     return [RemovedText(at, role, "", text) for at, text in enumerate(texts)]
 
 
-def test_statements_are_listed_in_the_order_they_were_made():
+def test_sentences_are_listed_in_the_order_they_were_said():
     found = select_sentences(
-        said("Let me look at the file. We decided to use PostgreSQL because of joins.", "Thanks!", "The build fails on Windows."),
-        "", most=100, count=count,
-    )  # fmt: skip
+        said("The store is PostgreSQL because of joins.", "The build fails on Windows."),
+        "",
+        most=100,
+        count=count,
+    )
 
-    assert found == "- We decided to use PostgreSQL because of joins.\n- The build fails on Windows."
+    assert found == "- The store is PostgreSQL because of joins.\n- The build fails on Windows."
 
 
 def test_results_of_tools_are_not_selected():
@@ -290,23 +287,31 @@ def test_results_of_tools_are_not_selected():
     assert select_sentences(heard, "", most=100, count=count) == ""
 
 
-def test_they_fit_and_the_weightiest_stay():
+def test_they_fit_and_what_nothing_else_says_stays():
     texts = [f"The table number {at} has four columns." for at in range(50)]
     found = select_sentences(
-        said(*texts[:25], "We must never use floats for money.", *texts[25:]), "", most=40, count=count
+        said(*texts[:25], "Money needs decimals, since floats lose cents.", *texts[25:]),
+        "",
+        most=40,
+        count=count,
     )
 
     assert count(found) <= 40
-    assert "never use floats" in found
+    assert "floats lose cents" in found
 
 
-def test_sentences_of_the_previous_summary_are_selected_before_new_facts():
-    found = select_sentences(
-        said(*(f"The row number {at} has four columns." for at in range(50))),
-        "- We decided to use SQLite.\n- The table number one has rows.", most=20, count=count,
-    )  # fmt: skip
+def test_what_the_facts_say_is_not_selected_again():
+    texts = said("The store is PostgreSQL because of joins.", "The build fails on Windows.")
 
-    assert found.startswith("- We decided to use SQLite.\n- The table number one has rows.")
+    found = select_sentences(texts, "", most=100, count=count, besides="- The build fails\n  on Windows.")
+
+    assert found == "- The store is PostgreSQL because of joins."
+
+
+def test_the_prose_of_the_previous_summary_is_selected_too():
+    found = select_sentences(said("The row has columns."), "- The store is SQLite.", most=100, count=count)
+
+    assert found == "- The store is SQLite.\n- The row has columns."
 
 
 def test_the_same_sentence_is_selected_once():

@@ -6,11 +6,12 @@ import json
 
 import pytest
 
-from aether.compaction.facts import summary_message
 from aether.compaction.partition import is_earlier_summary
 from aether.compaction.plan import LastCompaction, apply, plan, verified
 from aether.compaction.policy import POLICIES, policy
+from aether.compaction.room import summary_message
 from aether.compaction.shapes import Facts, Policy, Summary
+from aether.compaction.summary import rendered
 from aether.errors import AetherError, BudgetExceeded, InvalidInput
 from aether.messages.convert import read
 from aether.tokens.count import message_tokens
@@ -121,8 +122,9 @@ def test_by_hand_a_summary_says_the_state_even_if_shorter_results_are_enough():
     triggered = compacted(messages, window=window_for(messages, 0.9))
 
     assert len(result.messages) == len(messages) + 1
-    assert result.summary.facts.opening == ("Why does the nightly export stop?",)
+    assert result.summary.facts.opening == ()
     assert result.summary.facts.current == (
+        "Why does the nightly export stop?",
         "Asked: Shall I delete the old dumps?\nAnswered: not yet, tell me how many there are",
     )
     assert "The export stops because the disk of the runner is full." in result.summary.facts.state[0]
@@ -297,7 +299,10 @@ def test_the_window_policy_keeps_requests_of_long_ago():
         part for at in range(40) for part in (user(f"Hm, {at} is nice weather."), model("It is. " * 40))
     ]
     messages = conversation(
-        user("Hello."), *small_talk[:20], user("Please always answer in French."), *small_talk
+        user("Hello."),
+        *small_talk[:20],
+        user("Please answer all questions in French, even those about code."),
+        *small_talk,
     )
 
     result = compacted(messages, "window", window=4_000)
@@ -334,17 +339,18 @@ def test_what_is_cut_says_where_the_full_text_is():
 
 def test_each_summary_replaces_the_one_before_and_keeps_its_facts():
     messages = chat(20)
-    messages[3].raw["content"] = "Never touch the vendor directory. " + "word " * 40
+    rules = ("Never touch the vendor directory.",)
+    messages[3].raw["content"] = rendered(Summary(1, Facts(constraints=rules), ""))
     messages = read([message.raw for message in messages], "openai")
     window = window_for(messages, 0.90)
 
-    for at in range(1, 21):
+    for at in range(2, 22):
         result = compacted(messages, window=window, prose=f"Round {at}." if at % 2 else None, force=True)
         messages = [*result.messages, *chat(10)[1:]]
 
         assert sum(map(is_earlier_summary, result.messages)) == 1
         assert result.summary.version == at
-        assert "Never touch the vendor directory." in result.summary.facts.constraints
+        assert result.summary.facts.constraints == rules
 
 
 def test_the_prose_of_before_is_handed_to_the_summariser():

@@ -521,12 +521,25 @@ def test_a_run_has_at_least_three_and_ends_where_something_is_done():
 
 @rows(
     ("said", "folds"),
-    [("Let me look at the loader next.", True), ("Reading it now.", True),
-     ("There it is. `findSessions` returns all sessions that match, not the newest.", False)],
+    [("Let me look at the loader next.", True), ("读一下加载器。", True),
+     ("There it is. `findSessions` returns all sessions that match, not the newest.", False),
+     ("找到了：它返回所有匹配的会话，而不是最新的一个。", False)],
 )  # fmt: skip
-def test_a_read_with_a_finding_is_not_exploration(said, folds):
+def test_a_read_with_more_than_a_line_of_text_is_not_exploration(said, folds):
     call, result = tool("Read", "text", file_path="a.py")
     call["content"].insert(0, {"type": "text", "text": said})
     messages = conversation([call, result])
 
     assert only_explores(messages, groups(messages)[0]) is folds
+
+
+def test_a_pointer_that_takes_more_than_half_of_the_room_is_left_out():
+    text, count = "word " * 200, lambda text: len(text.split())
+
+    short, long = (
+        shorten_text(text, most=64, count=count, tokens=200, pointer="at " * many) for many in (3, 40)
+    )
+
+    assert "full text: at at at" in short
+    assert "full text" not in long
+    assert len(long.split()) > len("[… 200 tokens cut]".split())

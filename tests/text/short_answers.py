@@ -1,4 +1,4 @@
-"""Short answers of summarisers, good and bad, to judge the judge by: each good one belongs to a span of a conversation."""
+"""Good short answers of summarisers, to judge the judge by: each belongs to a span of a conversation."""
 
 from __future__ import annotations
 
@@ -53,21 +53,3 @@ SPANS = {
     "lunch": ([], ["Where shall we eat on Tuesday? Not Thai.", "There is a ramen bar at the station; it opens at 11:30."],
               ["Tuesday lunch: ramen at the station, 11:30; no Thai.", "Ramen on Tuesday.", "Not Thai.", "The ramen bar opens at 11:30."]),
 }  # fmt: skip
-BAD = [
-    "Please summarize this", "Please summarize this conversation.", "Summarize the above.", "Could you summarize the messages above?", "Too short",
-    "Too short to summarize.", "Too long.", "Text too short", "The conversation is too short.", "LLM service unavailable", "LLM service is currently unavailable.",
-    "The model is unavailable.", "Service unavailable, try again later.", "The backend is down", "AI provider not responding", "discussed some code",
-    "Discussed some code.", "The user and the assistant discussed some code.", "We talked about various things.", "A conversation about several topics.",
-    "The user asked some questions and the assistant answered them.", "Some changes were made.", "Various improvements were made to the code.",
-    "The assistant helped the user with a task.", "Several files were changed.", "Worked on the project.", "They worked on some code and fixed several bugs.",
-    "Summary of the conversation.", "Here is a short summary.", "This is a summary of the previous conversation.", "Conversation summary", "Short summary",
-    "See above.", "See the conversation above for details.", "As discussed.", "Nothing to summarize.", "There was nothing important.", "No relevant information.",
-    "The conversation continues.", "To be continued", "Continue the conversation from here.", "Context provided.", "Content omitted", "The text was given by the user.",
-    "The user wanted help.", "User request handled.", "Technical discussion.", "A technical discussion about software development.",
-    "The assistant used some tools and made some changes.", "Many commands were run.", "Tool calls were made.", "I have summarized the conversation.",
-    "I will now summarize the conversation.", "Let me summarize.", "The task was completed successfully.", "Work is in progress.", "Everything was fine.",
-    "The weather in Lisbon stays sunny until Sunday.", "Mix flour, eggs and milk, then bake for forty minutes.", "Paris is the capital of France.",
-    "Once upon a time a fox lived in a forest.", "ok thanks", "Good question!", "I don't know.", "More details are needed.", "Request failed, please retry later",
-    "Maximum retries reached. Try again later.", "lorem ipsum", "asdf qwer", "?", "The code was reviewed and some issues were resolved.",
-    "It is an ongoing discussion about the codebase.", "Die Unterhaltung wurde zusammengefasst.",
-]  # fmt: skip
