@@ -451,6 +451,40 @@ def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
     emit(ask, done._asdict(), ingested_lines(done))
 
 
+@memory_command.command("close")
+@click.option(
+    "--session",
+    default="",
+    metavar="ID",
+    help="The conversation, or the start of its id  [default: the newest]",
+)
+@click.argument("file")
+@pass_ask
+def close(ask: Ask, session: str, file: str) -> int:
+    """Store what an agent says of its own conversation.
+
+    FILE is one JSON object, - is standard input. Its fields are lists, all optional: state, next, rules, open and resolved,
+    each of {"text", "quote"}; decisions of {"decision", "rationale", "quote", "supersedes"}; and the text summary.
+    The quote is copied from the conversation, in its own words: a statement without one is not stored, and is listed.
+    A rejected answer changes nothing. Exits 1 if there is nothing to close.
+
+    \b
+    Example:
+      echo '{"state": [{"text": "The importer works.", "quote": "12 passed"}]}' | aether memory close -
+    """
+    from aether.api.closing import close_session
+
+    done = close_session(read_text(file), home=ask.place(), session=session)
+    result = done.ingested
+    data = {
+        "reason": done.reason,
+        "conversation": done.conversation,
+        "result": result._asdict() if result else None,
+    }
+    emit(ask, data, ingested_lines(result) if result else done.reason)
+    return 0 if result else 1
+
+
 @memory_command.command("compress")
 @click.option(
     "--phase", type=click.IntRange(0), help="The phase of the colony's work  [default: each that has items]"
@@ -953,6 +987,11 @@ def ingested_lines(done: Any) -> list[str]:
     if done.carried:
         lines.append(f"  Carried over word for word, because the architect left it out: {len(done.carried)}")
         lines += [f"    {one_line(entry['content'])}" for entry in done.carried]
+    if done.dropped:
+        lines.append(f"  Not stored, for want of proof: {len(done.dropped)}")
+        lines += [
+            f"    {entry['field']}: {one_line(entry['text'])} ({entry['why']})" for entry in done.dropped
+        ]
     if done.evicted:
         lines.append(f"  Sessions moved to the archive: {', '.join(done.evicted)}")
     lines += [f"  {line}" for line in contradiction_lines(done.contradictions)]

@@ -53,6 +53,8 @@ class IngestResult(NamedTuple):
     receipt_id: str
     notes: list[str]
     """The corrections of the answer, in words."""
+    dropped: dict[str, int] = {}  # noqa: RUF012 - a NamedTuple default, never mutated
+    """How many statements of each field had no proof and were dropped."""
     revision: int = 0
     """The revision of the change; 0 if nothing was stored, or if it waits for the server of a shared colony."""
 
