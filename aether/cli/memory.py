@@ -477,11 +477,11 @@ def close(ask: Ask, session: str, file: str) -> int:
     done = close_session(read_text(file), home=ask.place(), session=session)
     result = done.ingested
     data = {
-        "reason": done.reason,
-        "conversation": done.conversation,
-        "result": result._asdict() if result else None,
-    }
-    emit(ask, data, ingested_lines(result) if result else done.reason)
+        "reason": done.reason, "conversation": done.conversation, "result": result._asdict() if result else None,
+        "dropped": [{"field": name, "text": text} for name, text in done.dropped],
+    }  # fmt: skip
+    lines = [f"  Not stored, for want of proof: {name}: {one_line(text)}" for name, text in done.dropped]
+    emit(ask, data, [*ingested_lines(result), *lines] if result else done.reason)
     return 0 if result else 1
 
 
@@ -987,11 +987,6 @@ def ingested_lines(done: Any) -> list[str]:
     if done.carried:
         lines.append(f"  Carried over word for word, because the architect left it out: {len(done.carried)}")
         lines += [f"    {one_line(entry['content'])}" for entry in done.carried]
-    if done.dropped:
-        lines.append(f"  Not stored, for want of proof: {len(done.dropped)}")
-        lines += [
-            f"    {entry['field']}: {one_line(entry['text'])} ({entry['why']})" for entry in done.dropped
-        ]
     if done.evicted:
         lines.append(f"  Sessions moved to the archive: {', '.join(done.evicted)}")
     lines += [f"  {line}" for line in contradiction_lines(done.contradictions)]

@@ -199,11 +199,9 @@ def closed_text(done: closing.Closed) -> str:
     if done.ingested is None:
         return done.reason
     text = _result_text(done.ingested)
-    if done.ingested.dropped:
-        lines = [f"- {one['field']}: {one['text']} ({one['why']})" for one in done.ingested.dropped]
-        text += "\nNot stored, for want of proof; for what holds all the same, call remember:\n" + "\n".join(
-            lines
-        )
+    if done.dropped:
+        lines = "\n".join(f"- {field}: {said}" for field, said in done.dropped)
+        text += f"\nNot stored, for want of proof; for what holds all the same, call remember:\n{lines}"
     return text
 
 
