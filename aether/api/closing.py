@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple, cast
 
 from aether.api import asks
@@ -83,7 +84,7 @@ def close_session(
             work = work._replace(live=[item for item in work.live if item["id"] in only])
         if work is None or not (work.live or work.archived):
             return Change({}, result=Closed(None, _why_nothing(snapshot, session)))
-        opening = _opened(snapshot, work)
+        opening = _opened(snapshot, work, at)
         own_summary = fields.get("summary")
         summary = "" if own_summary or not work.compacted else work.compacted["summary"]
         made = {
@@ -190,7 +191,7 @@ def handoff_of(snapshot: Snapshot, work: Work) -> Handoff:
     """Return the hand-off of `work` for a model that is asked from here; it is in no file and no document."""
     from aether.backends.request import instruction
 
-    opening = _opened(snapshot, work)
+    opening = _opened(snapshot, work, now())
     documents = {
         **snapshot.documents,
         "memory": apply(snapshot.documents["memory"], opening.patches["memory"]),
@@ -224,7 +225,7 @@ def _archived(snapshot: Snapshot, session: Session) -> list[Item]:
     return [item for item in records.values() if item["id"] not in hidden]
 
 
-def _opened(snapshot: Snapshot, work: Work) -> Change:
+def _opened(snapshot: Snapshot, work: Work, at: datetime) -> Change:
     """Return the change that opens the hand-off of `work`, with the session of a compaction taken back before."""
 
     def restore(documents: Mapping[str, Any]) -> Change:
@@ -234,7 +235,7 @@ def _opened(snapshot: Snapshot, work: Work) -> Change:
         memory = documents["memory"]
         name = work.compacted["session_id"] if work.compacted else free_id(snapshot.home, memory, work.phase)
         opening = handoff.start_handoff(
-            memory, work.phase, compression_id=name, now=now(), conversation=work.conversation
+            memory, work.phase, compression_id=name, now=at, conversation=work.conversation
         )
         record, items = opening.result, [*work.archived, *work.live]
         record["items"] = {item["id"]: record["items"][item["id"]] for item in items}

@@ -36,11 +36,20 @@ def test_installing_reports_what_it_did_how_to_take_it_back_and_of_the_plugin(he
     done = claude(capsys, "install")
 
     settings = tmp_path / ".claude" / "settings.json"
-    assert done.out.splitlines() == [f"{settings}: created", f"{tmp_path / '.mcp.json'}: created"]
+    chosen = f"Architect: host ({tmp_path / '.aether' / 'config.toml'})"
+    assert done.out.splitlines() == [
+        f"{settings}: created",
+        f"{tmp_path / '.mcp.json'}: created",
+        chosen,
+    ]
     assert "aether claude uninstall --project" in done.err
     assert f"claude plugin marketplace add {install.plugin_directory()}" in done.err
     again = claude(capsys, "install", "--project", "--quiet")
-    assert again.out.splitlines() == [f"{settings}: unchanged", f"{tmp_path / '.mcp.json'}: unchanged"]
+    assert again.out.splitlines() == [
+        f"{settings}: unchanged",
+        f"{tmp_path / '.mcp.json'}: unchanged",
+        chosen,
+    ]
     assert again.err == ""
 
 
@@ -72,13 +81,15 @@ def test_a_dry_run_prints_the_diff(here, capsys):
 
     assert ": would be created" in done.out
     assert '+    "SessionStart": [' in done.out
-    assert done.err == ""
+    assert done.err.startswith("Its cost: ")
+    assert not (here_config := Path(os.environ["CLAUDE_CONFIG_DIR"])).exists(), here_config
 
 
-def test_for_a_user_the_server_is_theirs_to_add(here, capsys, tmp_path):
-    done = claude(capsys, "install", "--user")
+def test_for_a_user_the_server_is_in_the_users_own_file(here, capsys, tmp_path):
+    claude(capsys, "install", "--user")
 
-    assert "claude mcp add --scope user aether -- " in done.err
+    servers = json.loads((tmp_path / "config" / ".claude.json").read_text())["mcpServers"]
+    assert servers["aether"]["args"][-1] == "mcp"
     assert not (tmp_path / ".mcp.json").exists()
     assert (tmp_path / "config" / "settings.json").is_file()
 
@@ -102,7 +113,7 @@ def test_uninstalling_says_that_the_memory_stays(here, capsys, tmp_path):
     done = claude(capsys, "uninstall")
 
     assert done.out.count(": removed") == 2
-    assert done.out.count(": unchanged") == 1
+    assert done.out.count(": unchanged") == 2
     assert "memory stays" in done.err
     assert len(aether.list_working_memory_items()) == 2
 
@@ -146,15 +157,17 @@ def test_without_path_the_hooks_go_where_the_place_of_the_program_may_stand(
     done = claude(capsys, "install")
     own = tmp_path / ".claude" / "settings.local.json"
 
-    assert done.out.splitlines() == [f"{own}: created"]
+    servers = tmp_path / "config" / ".claude.json"
+    assert done.out.splitlines()[:2] == [f"{own}: created", f"{servers}: created"]
     assert "aether is not on PATH" in done.err
-    assert "claude mcp add --scope local aether -- " in done.err
+    assert "aether" in json.loads(servers.read_text())["projects"][str(tmp_path)]["mcpServers"]
     assert "claude install --local" not in done.err
     assert "aether is not on PATH" in claude(capsys, "status").err
     assert "not in every shell" in claude(capsys, "status").out
 
     claude(capsys, "uninstall")
     assert not own.exists()
+    assert not servers.exists()
 
 
 def test_lines_for_all_that_do_nothing_here_are_reported(here, capsys, monkeypatch):
@@ -313,7 +326,7 @@ def test_what_a_model_is_reported_the_tools_is_shown(capsys):
 
     listed = json.loads(capsys.readouterr().out)
     assert [tool["name"] for tool in listed][:2] == ["remember", "recall"]
-    assert len(listed) == 18
+    assert len(listed) == 19
 
 
 def test_to_a_person_every_description_is_shown_whole(capsys):
