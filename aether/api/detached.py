@@ -19,7 +19,7 @@ from aether import clock
 from aether.api import closing, hook_sessions
 from aether.api.architects import DIRECTORY, UNASKED, patience, read_state, spent_today, today, write_state
 from aether.api.compress import ask_until_stored, reach_of
-from aether.api.home import counter_of, find, now, read
+from aether.api.home import counter_of, find, read
 from aether.backends import backend
 from aether.backends.base import Completion
 from aether.errors import AetherError, BackendFailed
@@ -78,11 +78,11 @@ def _close(place: Path, conversation: str, settings: Config) -> Iterator[IngestR
         return
     if spent_today(state) + tokens > settings.architect_daily_tokens:
         what = f"{settings.architect_daily_tokens} tokens a day are the limit (architect.daily_tokens): off until tomorrow"
-        write_state(place, {**state, "failure": {"at": clock.stamp(now()), "what": what}})
+        write_state(place, {**state, "failure": {"at": clock.stamp(clock.now()), "what": what}})
         return
     remembered = dict([*state.get("tried", {}).items()][-TRIED_KEPT:])
     remembered[conversation] = {"items": ids, "times": tried + 1}
-    running = {"session": conversation, "at": clock.stamp(now())}
+    running = {"session": conversation, "at": clock.stamp(clock.now())}
     reserved = {"day": today(), "tokens": spent_today(state) + tokens}  # of a process that is killed
     write_state(place, {**state, "tried": remembered, "running": running, "spent": reserved})
     spent: list[Completion] = []
@@ -98,7 +98,10 @@ def _close(place: Path, conversation: str, settings: Config) -> Iterator[IngestR
         failure = (
             {}
             if result
-            else {"at": clock.stamp(now()), "what": f"{notes[-1] if notes else 'it failed'} Nothing changed."}
+            else {
+                "at": clock.stamp(clock.now()),
+                "what": f"{notes[-1] if notes else 'it failed'} Nothing changed.",
+            }
         )
         spent_by_now = {"day": today(), "tokens": spent_today(state) + used}
         write_state(place, {**read_state(place), "running": {}, "failure": failure, "spent": spent_by_now})
@@ -130,7 +133,7 @@ def _asked(
 
 def _ended(snapshot: Snapshot, leave_out: str) -> list[str]:
     """Return the conversations that hooks heard, that are quiet by now, and that nobody judged, the oldest first."""
-    memory, before = snapshot.documents["memory"], clock.stamp(now() - QUIET)
+    memory, before = snapshot.documents["memory"], clock.stamp(clock.now() - QUIET)
     heard: dict[str, str] = {}
     for item in items_of(memory):
         name = item["metadata"].get("conversation", "")

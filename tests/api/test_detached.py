@@ -28,6 +28,8 @@ pytestmark = pytest.mark.skipif(os.name == "nt", reason="the program is one of P
 # A page, below which a session is no smaller than its items.
 LONG = " ".join(f"The delay after call {number} is {number * 3} ms." for number in range(60))
 
+WRITES = f"print({json.dumps(ANSWER)!r})"
+
 
 def worked(home, conversation="c-one"):
     say(home, "Never push to main; always open a pull request against develop.", conversation=conversation)
@@ -41,10 +43,10 @@ def model(home, tmp_path, monkeypatch):
     """Return a function that makes a program the architect, which is its user's word, and the times it was asked."""
     worked(home)
 
-    def use(code=f"print({json.dumps(ANSWER)!r})"):
+    def use(code=""):
         script, log = tmp_path / "model.py", tmp_path / "asked"
         script.write_text(
-            f"import sys, time\nopen({str(log)!r}, 'a').write('x')\ntask = sys.stdin.read()\n{code}\n"
+            f"import sys, time\nopen({str(log)!r}, 'a').write('x')\ntask = sys.stdin.read()\n{code or WRITES}\n"
         )
         chosen = f"command:{shlex.join([sys.executable, str(script)])}"
         monkeypatch.setenv("AETHER_ARCHITECT_DEFAULT", chosen)
@@ -70,7 +72,7 @@ def test_the_session_of_a_conversation_is_stored_once(home, model):
     assert architects.standing(home).tokens_today > 0
 
 
-@rows(
+@pytest.mark.parametrize(
     "code",
     [
         "sys.exit(1)", "pass", "print('I am sorry, I cannot do that.')", "print('{}')",
