@@ -25,8 +25,10 @@ from aether.types import JsonObject
 DIRECTORY = "architect"
 # The architects that hooks start no process for.
 UNASKED = ("extractive", "host", "manual")
-# Times that a model is asked for one session, and seconds of slack before work without an end counts as killed.
-TRIES, SLACK_SECONDS = 3, 60
+# One question and two corrections: a model that fails three times keeps failing.
+TRIES = 3
+# Seconds of slack before work without an end counts as killed.
+SLACK_SECONDS = 60
 COSTS = {
     "host": "the agent that is running writes them: about 600 tokens each time (after a commit, a finished plan, ten edits, a compaction), "
     "500 for the tool; nothing is sent to another model",

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
+from aether.api.architects import TRIES, UNASKED
 from aether.api.drain import lock_patience
 from aether.api.handoffs import (
     ensure_file,
@@ -57,12 +58,8 @@ from aether.types import Change, Counter, Handoff, JsonObject, Session
 FALLBACK = "extractive"
 # The architects that have a server and a model.
 SERVED = ("anthropic", "openai", "ollama", "claude-code")
-# The architects that `compress` asks nobody for: a person, or the agent that runs, writes the session.
-WITHOUT_BACKEND = (FALLBACK, "manual", "host")
 # Author of a session that a function of the caller wrote.
 FUNCTION = "function"
-# One question and two corrections: a model that fails three times keeps failing.
-ANSWER_TRIES = 3
 
 
 class Prepared(NamedTuple):
@@ -400,7 +397,7 @@ def compress(
 def reach_of(settings: Config, chosen: str, overrides: Mapping[str, Any]) -> Settings:
     """Return the settings for the backend of the `chosen` architect, with the `overrides` that its name holds."""
     # The server and the model of one provider are not those of another: its key would go to the wrong one.
-    named = settings.architect in (chosen, *WITHOUT_BACKEND)
+    named = settings.architect in (chosen, *UNASKED)
     reach = Settings(
         model=settings.architect_model if named else "", base_url=settings.architect_base_url if named else "",
         timeout_seconds=settings.architect_timeout_seconds, max_retries=settings.architect_max_retries,
@@ -446,7 +443,7 @@ def ask_until_stored(
         JsonObject, {**handoff, "required": required_entries(handoff), "target_tokens": session_room(handoff)}
     )
     feedback = ""
-    for attempt in range(ANSWER_TRIES):
+    for attempt in range(TRIES):
         progress(f"asking {module.NAME}" + (f", again ({attempt})" if attempt else ""))
         request = session_request(given, feedback=feedback)
         try:

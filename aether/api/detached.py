@@ -11,7 +11,6 @@ Its state is in `<home>/hooks/architect/`: the tokens of today, the work at hand
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -54,37 +53,37 @@ def run(home: Path, session: str = "", *, leave_out: str = "") -> list[IngestRes
     with storage_errors(directory):
         make_directory(directory)
         require_real(str(place), DIRECTORY)
-    stored: list[IngestResult] = []
     with locked(directory, timeout=patience(settings).total_seconds()):
-        snapshot = read(place)
-        for conversation in [session] if session else _ended(snapshot, leave_out)[:MOST_CONVERSATIONS]:
-            stored += _close(place, conversation, settings)
-    return stored
+        conversations = [session] if session else _ended(read(place), leave_out)[:MOST_CONVERSATIONS]
+        results = [_closed(place, name, settings) for name in conversations]
+    return [result for result in results if result]
 
 
-def _close(place: Path, conversation: str, settings: Config) -> Iterator[IngestResult]:
-    """Ask for the session of a conversation and yield it; a failure is recorded, and changes nothing else."""
-    snapshot = read(place)
+def _closed(place: Path, conversation: str, settings: Config) -> IngestResult | None:
+    """Return the stored session of a conversation; a failure is recorded, and changes nothing else."""
+    snapshot, state = read(place), read_state(place)
     work = closing.unclosed(snapshot, conversation)
     if work is None or work.conversation != conversation:
-        return
+        return None
     items = [*work.live, *work.archived]
     tokens, ids = sum(item["token_count"] for item in items), sorted(item["id"] for item in items)
-    state = read_state(place)
     tries = state.get("tried", {}).get(conversation) or {}
     tried = tries.get("times", 0) if tries.get("items") == ids else 0
     # A session of less than a page is no smaller than its items, which are told as they are.
     if tokens < PAGE_TOKENS or tried >= MOST_TRIES:
-        return
-    if spent_today(state) + tokens > settings.architect_daily_tokens:
-        what = f"{settings.architect_daily_tokens} tokens a day are the limit (architect.daily_tokens): off until tomorrow"
-        write_state(place, {**state, "failure": {"at": clock.stamp(clock.now()), "what": what}})
-        return
-    remembered = dict([*state.get("tried", {}).items()][-TRIED_KEPT:])
-    remembered[conversation] = {"items": ids, "times": tried + 1}
-    running = {"session": conversation, "at": clock.stamp(clock.now())}
-    reserved = {"day": today(), "tokens": spent_today(state) + tokens}  # of a process that is killed
-    write_state(place, {**state, "tried": remembered, "running": running, "spent": reserved})
+        return None
+    before = spent_today(state)
+    if before + tokens > settings.architect_daily_tokens:
+        limit = f"{settings.architect_daily_tokens} tokens a day are the limit (architect.daily_tokens): off until tomorrow"
+        write_state(place, {**state, "failure": _failure(limit)})
+        return None
+    earlier = dict([*state.get("tried", {}).items()][-TRIED_KEPT:])
+    state |= {
+        "tried": {**earlier, conversation: {"items": ids, "times": tried + 1}},
+        "running": {"session": conversation, "at": clock.stamp(clock.now())},
+        "spent": {"day": today(), "tokens": before + tokens},  # of a process that is killed
+    }
+    write_state(place, state)
     spent: list[Completion] = []
     notes: list[str] = []
     result = None
@@ -95,18 +94,14 @@ def _close(place: Path, conversation: str, settings: Config) -> Iterator[IngestR
     finally:
         # A server that does not count its tokens still got them.
         used = sum(one.input_tokens + one.output_tokens or tokens for one in spent)
-        failure = (
-            {}
-            if result
-            else {
-                "at": clock.stamp(clock.now()),
-                "what": f"{notes[-1] if notes else 'it failed'} Nothing changed.",
-            }
-        )
-        spent_by_now = {"day": today(), "tokens": spent_today(state) + used}
-        write_state(place, {**read_state(place), "running": {}, "failure": failure, "spent": spent_by_now})
-    if result:
-        yield result
+        failure = {} if result else _failure(f"{notes[-1] if notes else 'it failed.'} Nothing changed.")
+        state |= {"running": {}, "failure": failure, "spent": {"day": today(), "tokens": before + used}}
+        write_state(place, state)
+    return result
+
+
+def _failure(what: str) -> JsonObject:
+    return {"at": clock.stamp(clock.now()), "what": what}
 
 
 def _asked(
