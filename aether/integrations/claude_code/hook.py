@@ -57,6 +57,8 @@ TOOL_EVENTS = frozenset({"PostToolUse", "PostToolUseFailure", "PostToolBatch"})
 TRANSCRIPT_EVENTS = frozenset({"Stop", "SubagentStop", "PreCompact"})
 # The events whose output Claude Code gives to the model; others print nothing.
 CONTEXT_EVENTS = frozenset({"SessionStart", "UserPromptSubmit", "SubagentStart"})
+# As in aether.api.asks.
+ASKS = os.path.join("hooks", "asks")
 # Set for the model that aether starts itself: what that does is no session.
 OFF = "AETHER_NO_HOOKS"
 # Claude Code's limit in its own units: of a longer text it shows only the start. MOST_CHARS stays well below.
@@ -144,7 +146,7 @@ def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
         return ""
     if event in HEAVY_EVENTS:
         import_less()
-    settings, private, wrong = _settings(home, event)
+    settings, private, wrong = _settings(home, event, session)
     if wrong:
         spool.log_failure_once(home, event, session, wrong)
     if private is None and event in TOOL_EVENTS:
@@ -320,13 +322,17 @@ def length_of(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _settings(home: str, event: str) -> tuple[Settings, str | None, str]:
+def _settings(home: str, event: str, session: str) -> tuple[Settings, str | None, str]:
     """Return the settings, the private paths, and the errors of the settings.
 
     A wrong setting has its default; but the private paths are None if they may be set and cannot be read. Events of
-    tools ask for no architect: a home that names one costs them nothing.
+    tools, and prompts before any work has settled, need no architect: a home that names one costs them nothing.
     """
-    tables = ("claude",) if event in TOOL_EVENTS else ("claude", "architect")
+    asks = os.path.join(
+        home, ASKS, f"{session}.json"
+    )  # the name of a session that is a UUID, as those of the host are
+    needs_none = event in TOOL_EVENTS or (event == "UserPromptSubmit" and not os.path.exists(asks))
+    tables = ("claude",) if needs_none else ("claude", "architect")
     mentioned = any(
         name.startswith(tuple(f"AETHER_{table.upper()}_" for table in tables)) for name in os.environ
     )

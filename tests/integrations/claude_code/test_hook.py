@@ -758,7 +758,10 @@ def test_the_process_ends_with_the_code(project, piped, monkeypatch):
     assert "not done in time" in logged(project)
 
 
-def test_the_event_of_a_tool_imports_next_to_nothing(project):
+@pytest.mark.parametrize("architect", ["", "host", "claude-code"])
+def test_the_event_of_a_tool_imports_next_to_nothing(project, architect):
+    if architect:
+        homes.configure(project / ".aether", f'[architect]\ndefault = "{architect}"\n')
     code = (
         "import sys, json\nfrom aether.integrations.claude_code import hook\n"
         "assert hook.main([], sys.stdin.buffer.read()) == (0, '')\nprint(' '.join(sys.modules))"
@@ -786,11 +789,15 @@ def test_the_event_of_a_tool_imports_next_to_nothing(project):
         ("UserPromptSubmit", {"prompt": "Why does load_sessions() of `a.py` retry the gateway?"},
          "aether.api.drain aether.store.keys aether.store.archive_store aether.memory.capture.notes aether.memory.capture.passages aether.messages aether.store.merge unicodedata"),
         # Nothing is searched, and compressing starts only in a full memory.
+        ("UserPromptSubmit", {"prompt": "Why does load_sessions() of `a.py` retry the gateway?", "architect": "host"},
+         "aether.store.keys aether.store.config"),
         ("Stop", {"last_assistant_message": "All 3 tests pass."}, "sqlite3 aether.api.working aether.api.compress aether.memory.search unicodedata"),
     ],
 )  # fmt: skip
 def test_an_event_that_reads_memory_imports_what_it_needs(project, event, more, heavy):
     home = project / ".aether"
+    if architect := more.get("architect"):
+        homes.configure(home, f'[architect]\ndefault = "{architect}"\n')
     aether.add_working_memory_item(
         "Never retry `load_sessions()` of the gateway — it waits.", "constraint", home=home
     )
