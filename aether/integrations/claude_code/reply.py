@@ -162,8 +162,8 @@ def _ask(home: str, session: str, settings: Settings) -> str:
     if not (tool or command):
         return ""
     return (
-        f"aether: {what} has settled. Before you go on, record its state, next, rules, open and decisions once, each with "
-        f"a verbatim quote, by {way}."
+        f"aether: after {what}, before you go on, record once where this conversation stands (state, next, rules, open, "
+        f"decisions; each with a verbatim quote) by {way}."
     )
 
 
