@@ -48,6 +48,7 @@ def started(monkeypatch):
 
 def event(project, name, session=SESSION, **more):
     payload = {"hook_event_name": name, "session_id": session, "cwd": str(project), **more}
+    payload.setdefault("prompt_id", f"p{time.time_ns()}")  # the same event twice is that of two installations
     code, text = hook.main([], json.dumps(payload).encode())
     assert code == 0
     assert '"decision"' not in text
@@ -55,7 +56,7 @@ def event(project, name, session=SESSION, **more):
 
 
 def prompt(project, text="Go on.", session=SESSION):
-    return event(project, "UserPromptSubmit", session, prompt=text, prompt_id=f"p{time.time_ns()}")
+    return event(project, "UserPromptSubmit", session, prompt=text)
 
 
 def commit(project, session=SESSION, **fact):
