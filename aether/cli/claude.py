@@ -91,15 +91,20 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
       aether claude install --architect extractive --dry-run
     """
     from aether.api.architects import COSTS
-    from aether.errors import InvalidDocument
+    from aether.errors import AetherError, InvalidDocument
     from aether.integrations.claude_code import choice, install
     from aether.paths import find_home
 
     scope = scope or install.default_scope()
     place = find_home(ask.home or project.home_of(os.getcwd()))
-    chosen = choice.plan(
-        architect or choice.present(scope, place) or _asked_architect(ask, dry_run), scope, place
-    )
+    name = architect or choice.present(scope, place) or _asked_architect(ask, dry_run)
+    try:
+        chosen = choice.plan(name, scope, place)
+    except AetherError as reason:
+        if architect:
+            raise
+        note(ask, f"No architect is chosen: {reason}")  # the hooks work without one
+        chosen = None
     links = install.link_programs(dry_run=dry_run) if link else []
     try:
         files = install.install(scope, dry_run=dry_run)
@@ -108,18 +113,19 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
         note(ask, f"To add by hand:\n{json.dumps({'hooks': groups}, indent=2)}")
         raise
     home, made = (None, False) if scope == "user" or dry_run else install.make_home(ask.home)
-    if not dry_run:
+    if chosen and not dry_run:
         choice.write(chosen, scope)
     plugin = str(install.plugin_directory())
     data = {
         "scope": scope, "links": [one._asdict() for one in links], "files": [one._asdict() for one in files],
         "home": str(home) if home else None, "made_home": made, "plugin": plugin,
-        "architect": chosen.architect, "architect_file": str(chosen.path),
+        "architect": chosen.architect if chosen else None, "architect_file": str(chosen.path) if chosen else None,
     }  # fmt: skip
     lines = _change_lines([*links, *files], dry_run=dry_run)
     lines += [f"{home}: made"] if made else []
-    emit(ask, data, [*lines, f"Architect: {chosen.architect} ({chosen.path})"])
-    note(ask, f"Its cost: {COSTS[chosen.architect.partition(':')[0]]}.")
+    emit(ask, data, [*lines, *([plain(f"Architect: {chosen.architect} ({chosen.path})")] if chosen else [])])
+    if chosen:
+        note(ask, f"Its cost: {COSTS[chosen.architect.partition(':')[0]]}.")
     if not dry_run:
         _note_next_steps(ask, scope, plugin)
 

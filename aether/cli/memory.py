@@ -463,14 +463,18 @@ def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
 def close(ask: Ask, session: str, file: str) -> int:
     """Store what an agent says of its own conversation.
 
-    FILE is one JSON object, - is standard input. Its fields are lists, all optional: state, next, rules, open and resolved,
-    each of {"text", "quote"}; decisions of {"decision", "rationale", "quote", "supersedes"}; and the text summary.
-    The quote is copied from the conversation, in its own words: a statement without one is not stored, and is listed.
+    FILE is one JSON object, - is standard input. Its fields are lists, and all of them optional: state, next, rules, open
+    and resolved hold objects with text and quote; decisions hold decision, rationale, quote and supersedes. A quote is
+    copied verbatim from the conversation: a statement without one is not stored, and is listed.
     A rejected answer changes nothing. Exits 1 if there is nothing to close.
 
     \b
+    {"state": [{"text": "The importer works.", "quote": "12 passed"}],
+     "decisions": [{"decision": "Use SQLite.", "rationale": "one file", "quote": "let's take SQLite"}]}
+
+    \b
     Example:
-      echo '{"state": [{"text": "The importer works.", "quote": "12 passed"}]}' | aether memory close -
+      aether memory close answer.json
     """
     from aether.api.closing import close_session
 
