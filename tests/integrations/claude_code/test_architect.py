@@ -197,7 +197,9 @@ def test_otherwise_no_process_is_started(project, started, name):
 
 def test_a_home_that_comes_with_a_repository_starts_nothing_and_asks_nothing(project, started):
     for name in ("command:touch /tmp/mine", "claude-code", "host"):
-        (project / ".aether" / "config.toml").write_text(f"[architect]\ndefault = {json.dumps(name)}\n")
+        (project / ".aether" / "config.toml").write_text(
+            f"[architect]\ndefault = {json.dumps(name)} # others wrote it\n"
+        )
         event(project, "SessionStart", source="startup")
         commit(project, id=name)
         event(project, "SessionEnd", reason="other")
