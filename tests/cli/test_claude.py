@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 import aether
+from aether.cli import claude as cli_claude
 from aether.cli.main import main
-from aether.integrations.claude_code import install
+from aether.errors import Conflict
+from aether.integrations.claude_code import choice, install
 from aether.integrations.mcp_server import catalogue, server
 from aether.store import spool
 from tests import homes
@@ -184,6 +186,48 @@ def test_a_server_that_was_left_out_is_reported(here, capsys, monkeypatch, tmp_p
 
     assert "pip install 'aether-memory[mcp]'" in claude(capsys, "install").err
     assert not (tmp_path / ".mcp.json").exists()
+
+
+def test_the_architect_is_named_or_the_usual_one_and_is_kept(here, capsys, tmp_path):
+    config = tmp_path / ".aether" / "config.toml"
+    assert "Architect: extractive" in claude(capsys, "install", "--architect", "extractive", "--dry-run").out
+    assert not config.exists()
+
+    assert "Architect: ollama" in claude(capsys, "install", "--architect", "ollama").out
+    assert 'default = "ollama"' in config.read_text()
+    again = claude(capsys, "install")
+    assert "Architect: ollama" in again.out
+    assert "your own Ollama" in again.err
+    assert "ollama: " in claude(capsys, "status", code=1).out
+    assert "gpt" in claude(capsys, "install", "--architect", "gpt", code=2).err
+
+
+def test_a_person_at_a_terminal_is_asked_once_and_told_what_each_costs(here, capsys, monkeypatch):
+    asked = []
+    monkeypatch.setattr(cli_claude, "is_typed", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(cli_claude.click, "prompt", lambda *_, **given: asked.append(given) or "claude-code")
+
+    done = claude(capsys, "install")
+
+    assert "Architect: claude-code" in done.out
+    assert all(f"  {name}: " in done.err for name in choice.OFFERED)
+    assert asked[0]["default"] == "host"
+    claude(capsys, "install")
+    claude(capsys, "install", "--architect", "host")
+    assert len(asked) == 1
+
+
+def test_a_home_with_settings_that_nobody_trusts_gets_its_hooks_and_no_architect(here, capsys, tmp_path):
+    config = tmp_path / ".aether" / "config.toml"
+    config.write_text('[architect]\ndefault = "claude-code"\n')
+
+    done = claude(capsys, "install")
+
+    assert "No architect is chosen" in done.err
+    assert ".claude/settings.json: created" in done.out
+    assert config.read_text() == '[architect]\ndefault = "claude-code"\n'
+    assert "aether trust" in claude(capsys, "install", "--architect", "host", code=Conflict.exit_code).err
 
 
 def test_pausing_shows_in_the_status(here, capsys, tmp_path):

@@ -366,8 +366,12 @@ def server_path(scope: str, *, project: Path | None = None) -> Path:
 
 
 def server_place(scope: str, project: Path | None = None) -> Sequence[str]:
-    """Return the path of the object in that file that has the servers of a scope."""
-    return ("projects", str(project or project_directory())) if scope == "local" else ()
+    """Return the path of the object in that file that has the servers of a scope: one's own are by the top of a checkout."""
+    if scope != "local":
+        return ()
+    here = Path(os.path.realpath(project or project_directory()))
+    tops = (path for path in (here, *here.parents) if (path / ".git").exists())
+    return ("projects", str(next(tops, here)))
 
 
 def plugin_directory() -> Path:

@@ -82,10 +82,10 @@ def test_the_server_of_one_person_is_found_by_claude_code(stage, scope):
     session = driver.ask(at, project, "Hello", servers=True)
 
     (opening,) = session.system("init")
-    assert TOOL in opening["tools"]
+    assert [server["name"] for server in opening["mcp_servers"]] == ["aether"]
     driver.run(at, project, ["aether", "claude", "uninstall", scope])
     (opening,) = driver.ask(at, project, "Hello", servers=True).system("init")
-    assert TOOL not in opening["tools"]
+    assert opening["mcp_servers"] == []
 
 
 def test_after_a_commit_the_agent_is_asked_once(stage):
@@ -110,7 +110,9 @@ def test_claude_p_writes_the_session_after_the_end_and_its_own_becomes_none(stag
     work = " ".join(f"Report {number} of the totals has {number * 7} lines." for number in range(120))
 
     def script(request):
-        return say(json.dumps(ANSWER)) if request.kind == "architect" else say(f"{DONE} {work}")
+        if request.kind == "architect":
+            return say(json.dumps(ANSWER))
+        return say(f"{DONE} {work}" if "Count" in request.prompt else "Little.")
 
     at = stage(script)
     project = driver.project(at)
