@@ -69,7 +69,7 @@ def _closed(place: Path, conversation: str, settings: Config) -> IngestResult | 
     tokens, ids = sum(item["token_count"] for item in items), sorted(item["id"] for item in items)
     tries = state.get("tried", {}).get(conversation) or {}
     tried = tries.get("times", 0) if tries.get("items") == ids else 0
-    # A session of less than a page is no smaller than its items, which are told as they are.
+    # A session of less than a page is no smaller than its items, which are shown as they are.
     if tokens < PAGE_TOKENS or tried >= MOST_TRIES:
         return None
     before = spent_today(state)

@@ -202,7 +202,7 @@ def test_the_architect_is_named_or_the_usual_one_and_is_kept(here, capsys, tmp_p
     assert "gpt" in claude(capsys, "install", "--architect", "gpt", code=2).err
 
 
-def test_a_person_at_a_terminal_is_asked_once_and_told_what_each_costs(here, capsys, monkeypatch):
+def test_a_person_at_a_terminal_is_asked_once_and_shown_what_each_costs(here, capsys, monkeypatch):
     asked = []
     monkeypatch.setattr(cli_claude, "is_typed", lambda: True)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)

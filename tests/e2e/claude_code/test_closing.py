@@ -40,7 +40,7 @@ def waited_for(at, project):
     raise AssertionError(driver.run(at, project, ["aether", "status"]))
 
 
-def test_the_running_agent_closes_its_conversation_and_the_next_start_tells_it(stage):
+def test_the_running_agent_closes_its_conversation_and_the_next_start_has_it(stage):
     at = stage(
         plot(
             {
@@ -67,10 +67,10 @@ def test_the_running_agent_closes_its_conversation_and_the_next_start_tells_it(s
     assert "Not stored, for want of proof" in at.api.requests[-1].text
     count = len(at.api.requests)
     driver.ask(at, project, "What do you know?")
-    told = memory(at.api.requests[count])
-    assert "Totals are kept in cents." in told
-    assert "Never round the totals" in told
-    assert "export is broken" not in told
+    lines = memory(at.api.requests[count])
+    assert "Totals are kept in cents." in lines
+    assert "Never round the totals" in lines
+    assert "export is broken" not in lines
 
 
 @pytest.mark.parametrize("scope", ["--local", "--user"])
@@ -148,8 +148,8 @@ def test_a_claude_p_that_refuses_or_lies_changes_nothing_and_is_said_in_the_stat
     driver.ask(at, project, f"Count the totals. {RULE}")
 
     until = time.monotonic() + PATIENCE
-    while "Architect failed" not in (told := driver.run(at, project, ["aether", "status"])):
-        assert time.monotonic() < until, told
+    while "Architect failed" not in (shown := driver.run(at, project, ["aether", "status"])):
+        assert time.monotonic() < until, shown
         time.sleep(0.5)
     assert sessions(at, project) == []
     count = len(at.api.requests)

@@ -36,7 +36,7 @@ def sessions_of(colony):
     return colony["documents"]["memory"]["short_term_memory"]["sessions"]
 
 
-def test_an_automatic_compaction_is_followed_by_the_memory_and_told_nothing_before(stage):
+def test_an_automatic_compaction_is_followed_by_the_memory_and_gets_nothing_before(stage):
     at = stage(plot(scenes(FULL), summary=say(SUMMARY)))
     project = install(at)
     first = driver.ask(at, project, f"Build the ship. {CONSTRAINT}", **WINDOW)

@@ -60,9 +60,9 @@ def test_closing_a_conversation_costs_little_to_offer(home):
         for each in ask(build(home), lambda client: client.list_tools()).tools
         if each.name == "close_session"
     ]
-    told = {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
+    offered = {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
 
-    assert counter("estimate", 1.0)(json.dumps(told, separators=(",", ":"))) <= 500
+    assert counter("estimate", 1.0)(json.dumps(offered, separators=(",", ":"))) <= 500
     assert tool.input_schema.get("required", []) == []
 
 
