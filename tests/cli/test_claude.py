@@ -23,6 +23,7 @@ from tests import homes
 @pytest.fixture(autouse=True)
 def _config(monkeypatch, tmp_path):
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))  # of the user's choice of an architect
     monkeypatch.setenv("PATH", os.defpath)
     monkeypatch.setattr(install, "can_serve", lambda: True)
     monkeypatch.setattr(install, "path_advice", lambda: "")
