@@ -94,6 +94,7 @@ def test_for_a_user_the_server_is_in_the_users_own_file(here, capsys, tmp_path):
     servers = json.loads((tmp_path / "config" / ".claude.json").read_text())["mcpServers"]
     assert servers["aether"]["args"][-1] == "mcp"
     assert not (tmp_path / ".mcp.json").exists()
+    assert 'default = "host"' in (tmp_path / "own" / "aether" / "config.toml").read_text()
     assert (tmp_path / "config" / "settings.json").is_file()
 
 

@@ -238,3 +238,34 @@ def test_what_the_architect_itself_does_is_no_session(project, monkeypatch):
 
     assert prompt(project) == ""
     assert not (project / ".aether" / "hooks" / "spool").exists()
+
+
+def test_a_session_of_five_megabytes_is_closed_in_seconds(project):
+    home = project / ".aether"
+    for number in range(250):
+        more = {
+            "tool_name": "Bash",
+            "tool_use_id": f"t{number}",
+            "tool_input": {"command": f"pytest tests/test_{number}.py"},
+        }
+        said = {"stdout": f"{'x' * 20_000}\n{number} passed in 2.0s", "stderr": ""}
+        event(project, "PostToolUse", tool_response=said, **more)
+        if number % 25 == 0:
+            prompt(project, f"Check module {number} and never push to main. {'Read it whole. ' * 200}")
+            event(
+                project,
+                "Stop",
+                last_assistant_message=f"Module {number} is checked; the gateway listens on {8000 + number}.",
+            )
+    event(project, "PreCompact", trigger="auto")
+    answer = {
+        "state": [{"text": "Module 225 is checked.", "quote": "Module 225 is checked"}],
+        "rules": [{"text": "Never push to main.", "quote": "never push to main"}],
+    }
+    began = time.monotonic()
+
+    done = closing.close_session(answer, home=home, session=SESSION[:8])
+
+    assert time.monotonic() - began < 20
+    assert done.ingested.session["session_id"].startswith("phase_")
+    assert done.dropped == []
