@@ -89,7 +89,7 @@ def test_the_server_of_one_person_is_found_by_claude_code(stage, scope):
 
 
 def test_after_a_commit_the_agent_is_asked_once(stage):
-    commit = "git commit -q --allow-empty -m 'Keep the totals in cents'"
+    commit = "git commit --allow-empty -m 'Keep the totals in cents'"
     at = stage(
         plot(
             {"Count the totals": [calls(call("Bash", command=commit, description="Commit")), say(DONE)]},

@@ -49,7 +49,7 @@ def test_an_automatic_compaction_is_followed_by_the_memory_and_gets_nothing_befo
     kinds = [request.kind for request in requests]
     assert kinds.count("summary") == 1
     summary, after = requests[kinds.index("summary")], requests[kinds.index("summary") + 1]
-    assert "Additional Instructions" not in summary.text
+    assert "Keep this in the summary" not in summary.text
     assert [occasion for occasion, _ in briefed(after)].count("compact") == 1
     assert "Never paint the hull red" in memory(after)
     assert "oak for the keel" in memory(after)
