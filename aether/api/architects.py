@@ -23,6 +23,9 @@ from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 DIRECTORY = "architect"
+_FORMS: dict[str, dict[str, type]] = {
+    "spent": {"day": str, "tokens": int}, "failure": {"at": str, "what": str}, "running": {"at": str, "session": str}, "tried": {},
+}  # fmt: skip
 # The architects that hooks start no process for.
 UNASKED = ("extractive", "host", "manual")
 # One question and two corrections: a model that fails three times keeps failing.
@@ -90,8 +93,18 @@ def read_state(home: Path) -> JsonObject:
         require_real(str(home), DIRECTORY)
         state = json.loads(regular.read(_file(home)))
         if isinstance(state, dict):
-            return state
+            return {name: part for name, part in state.items() if _is_part(name, part)}
     return {}
+
+
+def _is_part(name: str, part: object) -> bool:
+    """Return whether a part of the state has the form that `api.detached` writes: a home may come from anybody."""
+    if not isinstance(part, dict) or name not in _FORMS:
+        return False
+    times = [part["at"]] if "at" in part else []
+    return all(type(part.get(field)) is kind for field, kind in _FORMS[name].items() if part) and all(
+        clock.parse(at) for at in times
+    )
 
 
 def write_state(home: Path, state: JsonObject) -> None:

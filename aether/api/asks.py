@@ -56,8 +56,8 @@ def note_settled(home: Path, session: str, memory: Mapping[str, Any], *, compact
 def take(home: Path, session: str) -> str:
     """Return what has settled in the conversation `session`, once; empty without anything to ask about."""
     state = _read(home, session)
-    if not state["due"]:
-        return ""
+    if state["due"] not in (COMMITTED, PLANNED, EDITED, COMPACTED):
+        return ""  # nothing, or words that others wrote
     try:
         _write(home, session, {**state, "due": ""})
     except (OSError, AetherError):

@@ -67,8 +67,8 @@ def _closed(place: Path, conversation: str, settings: Config) -> IngestResult | 
         return None
     items = [*work.live, *work.archived]
     tokens, ids = sum(item["token_count"] for item in items), sorted(item["id"] for item in items)
-    tries = state.get("tried", {}).get(conversation) or {}
-    tried = tries.get("times", 0) if tries.get("items") == ids else 0
+    tries = state.get("tried", {}).get(conversation)
+    tried = int(tries["times"]) if isinstance(tries, dict) and tries.get("items") == ids else 0
     # A session of less than a page is no smaller than its items, which are shown as they are.
     if tokens < PAGE_TOKENS or tried >= MOST_TRIES:
         return None

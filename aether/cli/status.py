@@ -122,7 +122,7 @@ def architect_facts(standing: dict[str, Any]) -> list[tuple[str, str]]:
     limit = standing["daily_tokens"]
     used = f" ({standing['tokens_today']} of {limit} tokens today)" if limit else ""
     rows = [("Architect", f"{standing['architect']}: {standing['cost']}{used}")]
-    return [*rows, ("Architect failed", standing["failure"])] if standing["failure"] else rows
+    return [*rows, ("Architect failed", one_line(standing["failure"]))] if standing["failure"] else rows
 
 
 def _goal_words(goal: dict[str, Any] | None) -> str:

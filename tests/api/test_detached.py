@@ -279,7 +279,13 @@ def test_a_failure_without_a_reader_is_a_line_of_the_log(tmp_path):
     assert detached.main([str(home / "nowhere"), "c-one"]) == 1
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "{", "[]", '{"failure": "x", "running": {"at": "never", "session": "s"}, "spent": {"day": 1}, "tried": 3}',
+        '{"failure": {"at": 1, "what": []}, "running": {"at": "yesterday"}, "spent": {"day": "", "tokens": "9"}, "more": {}}',
+    ],
+)  # fmt: skip
 def test_a_damaged_state_is_like_none(home, model, text):
     model()
     detached.run(home, "c-one")
