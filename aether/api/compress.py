@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
+from aether.api.architects import TRIES, UNASKED
 from aether.api.drain import lock_patience
 from aether.api.handoffs import (
     ensure_file,
@@ -52,15 +53,13 @@ from aether.store.authors import Author
 from aether.store.files import require_writable
 from aether.store.keys import Config
 from aether.store.snapshot import Snapshot
-from aether.types import Change, Counter, JsonObject, Session
+from aether.types import Change, Counter, Handoff, JsonObject, Session
 
 FALLBACK = "extractive"
 # The architects that have a server and a model.
 SERVED = ("anthropic", "openai", "ollama", "claude-code")
 # Author of a session that a function of the caller wrote.
 FUNCTION = "function"
-# One question and two corrections: a model that fails three times keeps failing.
-ANSWER_TRIES = 3
 
 
 class Prepared(NamedTuple):
@@ -364,7 +363,9 @@ def compress(
     settings = config.load(place)
     if architect is None:
         config.require_trusted(place, ["architect.default"])
-    module, overrides, chosen = _backend(architect or settings.architect)
+    # The agent that runs closes its own conversation; a command beside it has nobody to ask.
+    usual = FALLBACK if settings.architect == "host" else settings.architect
+    module, overrides, chosen = _backend(architect or usual)
     if module is not None and module.NAME in SERVED:
         config.require_trusted(place, ["architect.default", "architect.model", "architect.base_url"])
     progress("preparing the hand-off")
@@ -373,15 +374,7 @@ def compress(
     )
     if prepared.path is None or module is None:
         return Compressed(prepared, None, chosen, [])
-    # The server and the model of one provider are not those of another: its key would go to the wrong one.
-    named = settings.architect in (chosen, FALLBACK, "manual")
-    reach = Settings(
-        model=settings.architect_model if named else "", base_url=settings.architect_base_url if named else "",
-        timeout_seconds=settings.architect_timeout_seconds, max_retries=settings.architect_max_retries,
-        max_output_tokens=settings.architect_max_output_tokens, window_tokens=settings.architect_window_tokens,
-        input_usd_per_million=settings.architect_input_usd_per_million or None,
-        output_usd_per_million=settings.architect_output_usd_per_million or None,
-    )._replace(**cast(Any, overrides))  # fmt: skip
+    reach = reach_of(settings, chosen, overrides)
     notes: list[str] = []
     stored = _ask(prepared, module, reach, notes=notes, progress=progress, place=place, by=by, part=part)
     if stored is None and module.NAME != FALLBACK:
@@ -401,25 +394,56 @@ def compress(
     return Compressed(prepared, stored, stored.session["metadata"]["architect"]["backend"], notes)
 
 
+def reach_of(settings: Config, chosen: str, overrides: Mapping[str, Any]) -> Settings:
+    """Return the settings for the backend of the `chosen` architect, with the `overrides` that its name holds."""
+    # The server and the model of one provider are not those of another: its key would go to the wrong one.
+    named = settings.architect in (chosen, *UNASKED)
+    reach = Settings(
+        model=settings.architect_model if named else "", base_url=settings.architect_base_url if named else "",
+        timeout_seconds=settings.architect_timeout_seconds, max_retries=settings.architect_max_retries,
+        max_output_tokens=settings.architect_max_output_tokens, window_tokens=settings.architect_window_tokens,
+        input_usd_per_million=settings.architect_input_usd_per_million or None,
+        output_usd_per_million=settings.architect_output_usd_per_million or None,
+    )  # fmt: skip
+    return reach._replace(**cast(Any, overrides))
+
+
 def _ask(
     prepared: Prepared, module: Any, reach: Settings, *, place: Path, notes: list[str],
     progress: Callable[[str], None], by: str, part: str,
 ) -> IngestResult | None:  # fmt: skip
-    """Ask the backend until its answer is stored, and return the result; None if it fails or every answer is rejected."""
+    """Ask the backend for the session of the hand-off, and return the result; None if there is no acceptable answer."""
     path, record = prepared.path, prepared.record
     if path is None or record is None:
         return None
-    handoff = read_handoff(path)
+
+    def store(answer: str, architect: JsonObject) -> IngestResult:
+        return ingest_session(
+            record["phase"], answer, home=place, architect=architect, compression_id=record["id"], by=by, part=part
+        )  # fmt: skip
+
+    count = counter_of(read(place).documents["memory"])
+    return ask_until_stored(
+        read_handoff(path), module, reach, store=store, count=count, notes=notes, spent=[], progress=progress
+    )
+
+
+def ask_until_stored(
+    handoff: Handoff, module: Any, reach: Settings, *, store: Callable[[str, JsonObject], IngestResult],
+    count: Counter, notes: list[str], spent: list[Completion], progress: Callable[[str], None] = lambda _: None,
+) -> IngestResult | None:  # fmt: skip
+    """Ask the backend until `store` takes its answer, and return the result; None if it fails or every answer is rejected.
+
+    `store` gets the answer and the architect for its receipt. `notes` gets each failure, `spent` each completion.
+    """
     if module.NAME != FALLBACK:  # the request may leave this machine; redacted before anything is derived
         handoff = redacted(handoff)
     # The request lists what the fidelity gate requires, so that nothing has to be added afterwards.
     given = cast(
         JsonObject, {**handoff, "required": required_entries(handoff), "target_tokens": session_room(handoff)}
     )
-    count = counter_of(read(place).documents["memory"])
-    spent: list[Completion] = []
     feedback = ""
-    for attempt in range(ANSWER_TRIES):
+    for attempt in range(TRIES):
         progress(f"asking {module.NAME}" + (f", again ({attempt})" if attempt else ""))
         request = session_request(given, feedback=feedback)
         try:
@@ -433,10 +457,7 @@ def _ask(
                 "tries": len(spent), "task": request.task, "prompt_sha256": given["prompt"]["sha256"],
             }  # fmt: skip
             progress("checking and storing the session")
-            return ingest_session(
-                record["phase"], spent[-1].text, home=place, architect=author, compression_id=record["id"], by=by,
-                part=part,
-            )  # fmt: skip
+            return store(spent[-1].text, author)
         except InvalidInput as reason:
             feedback = str(reason)
             notes.append(f"{module.NAME}: answer rejected: {reason.what}")

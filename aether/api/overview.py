@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from aether import clock, regular
+from aether.api.architects import standing
 from aether.api.home import Home, find, present
 from aether.context import goals
 from aether.errors import AetherError
@@ -72,6 +73,7 @@ def overview(*, home: Home = None) -> JsonObject:
             "waiting": len(spool.waiting(str(place))),
             "last_event": at if isinstance(at, str) else "",
         },
+        "architect": standing(place)._asdict(),
         "problems": [
             *config_problems(place),
             *file_problems(place),

@@ -41,6 +41,7 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
     del count  # Claude Code reports its usage
     words = [PROGRAM, *OPTIONS, *(["--model", settings.model] if settings.model else [])]
     around = {name: value for name, value in os.environ.items() if name not in _WITHIN}
+    around["AETHER_NO_HOOKS"] = "1"  # of an administrator's settings, which no option switches off
     with TemporaryDirectory(prefix="aether-") as nowhere:  # a directory without a CLAUDE.md
         output = run_program(
             words, whole_prompt(request).encode(), name=NAME, timeout_seconds=settings.timeout_seconds,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aether import project
 from aether.cli.output import (
     Ask,
     Command,
@@ -19,6 +20,7 @@ from aether.cli.output import (
     Table,
     emit,
     facts,
+    is_typed,
     note,
     note_undo,
     pass_ask,
@@ -65,13 +67,20 @@ def scope_options(command: Any) -> Any:
     is_flag=True,
     help="Also link the programs of this environment into ~/.local/bin, for every shell",
 )
+@click.option(
+    "--architect",
+    metavar="NAME",
+    help="Who writes the sessions: host, claude-code, anthropic, openai, ollama, command:'…' or extractive  [default: ask, else host]",
+)
 @pass_ask
-def install(ask: Ask, scope: str | None, dry_run: bool, link: bool) -> None:
-    """Put the hooks into the settings of Claude Code.
+def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: str | None) -> None:
+    """Put hooks and MCP server into the settings of Claude Code.
 
-    With --project they start the aether on PATH, because these files are committed; the MCP server is added to
-    .mcp.json if its package is installed. With --local and --user they start the program of this environment.
+    With --project they start the aether on PATH, because these files are committed; with --local and --user the
+    program of this environment. The MCP server is left out if its package is not installed.
     The default is --project if aether is on PATH in every shell, else --local.
+    At a terminal it asks once who writes the sessions, and says what each costs. The choice is written into the
+    config.toml of the home, with --user into your own.
     Everything else in these files stays unchanged to the byte, and a backup is kept.
     In a virtual environment, --link is the one line that makes the programs run in every shell.
 
@@ -79,12 +88,24 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool) -> None:
     Example:
       aether claude install --project
       aether claude install --link --dry-run
+      aether claude install --architect extractive --dry-run
     """
-    from aether.errors import InvalidDocument
-    from aether.integrations.claude_code import install
+    from aether.api.architects import COSTS
+    from aether.errors import AetherError, InvalidDocument
+    from aether.integrations.claude_code import choice, install
+    from aether.paths import find_home
 
-    links = install.link_programs(dry_run=dry_run) if link else []
     scope = scope or install.default_scope()
+    place = find_home(ask.home or project.home_of(os.getcwd()))
+    name = architect or choice.present(scope, place) or _asked_architect(ask, dry_run)
+    try:
+        chosen = choice.plan(name, scope, place)
+    except AetherError as reason:
+        if architect:
+            raise
+        note(ask, f"No architect is chosen: {reason}")  # the hooks work without one
+        chosen = None
+    links = install.link_programs(dry_run=dry_run) if link else []
     try:
         files = install.install(scope, dry_run=dry_run)
     except InvalidDocument:
@@ -92,15 +113,35 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool) -> None:
         note(ask, f"To add by hand:\n{json.dumps({'hooks': groups}, indent=2)}")
         raise
     home, made = (None, False) if scope == "user" or dry_run else install.make_home(ask.home)
+    if chosen and not dry_run:
+        choice.write(chosen, scope)
     plugin = str(install.plugin_directory())
     data = {
         "scope": scope, "links": [one._asdict() for one in links], "files": [one._asdict() for one in files],
         "home": str(home) if home else None, "made_home": made, "plugin": plugin,
+        "architect": chosen.architect if chosen else None, "architect_file": str(chosen.path) if chosen else None,
     }  # fmt: skip
     lines = _change_lines([*links, *files], dry_run=dry_run)
-    emit(ask, data, [*lines, *([f"{home}: made"] if made else [])])
+    lines += [f"{home}: made"] if made else []
+    emit(ask, data, [*lines, *([plain(f"Architect: {chosen.architect} ({chosen.path})")] if chosen else [])])
+    if chosen:
+        note(ask, f"Its cost: {COSTS[chosen.architect.partition(':')[0]]}.")
     if not dry_run:
         _note_next_steps(ask, scope, plugin)
+
+
+def _asked_architect(ask: Ask, dry_run: bool) -> str:
+    """Return the architect that a person at the terminal chooses; the usual one where nobody can be asked."""
+    from aether.api.architects import COSTS
+    from aether.integrations.claude_code import choice
+
+    if dry_run or ask.json or ask.quiet or not (is_typed() and sys.stderr.isatty()):
+        return choice.USUAL
+    say("Who writes the session of a conversation: its state, next steps, rules, decisions and open points?")
+    for name in choice.OFFERED:
+        say(f"  {name}: {COSTS[name]}")
+    offered = click.Choice(choice.OFFERED)
+    return str(click.prompt("Architect", type=offered, default=choice.USUAL, show_choices=False, err=True))
 
 
 def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
@@ -112,10 +153,6 @@ def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
             ask,
             "The MCP server was left out: its package is not installed (pip install 'aether-memory[mcp]').",
         )
-    elif scope != "project":
-        server = install.own_server()
-        add = ["claude", "mcp", "add", "--scope", scope, "aether", "--", server["command"], *server["args"]]
-        note(ask, f"For the MCP server: {_shell(add)}")
     if advice := install.path_advice():
         note(ask, advice)
         if scope == "project":
@@ -181,7 +218,7 @@ def status(ask: Ask) -> int:
     Example:
       aether claude status
     """
-    from aether.cli.status import log_lines
+    from aether.cli.status import architect_facts, log_lines
     from aether.integrations.claude_code import health
     from aether.paths import find_home
 
@@ -191,14 +228,19 @@ def status(ask: Ask) -> int:
         hooks = f"{len(one.events)} hooks" if one.events else "nothing"
         rows.append((one.scope, f"{hooks}{', plugin' if one.plugin else ''}", one.path))
     session = found.last_session
+    architect = [(label.lower(), words) for label, words in architect_facts(found.architect._asdict())]
     pairs = [
         ("MCP server", ", ".join(found.servers) or "not in settings"),
         ("on PATH", "not in every shell" if found.path else "yes"), ("home", found.home or "none"),
         ("paused", "yes" if found.paused else "no"), ("waiting", pluralize(found.waiting, "events")),
         ("last session", f"{when(session['at'])}  {session['session']}" if session else "none yet"),
+        *architect,
     ]  # fmt: skip
     installed = Table(rows, head=("scope", "installed", "settings"))
-    data = {**found._asdict(), "installed": [one._asdict() for one in found.installed]}
+    data = {
+        **found._asdict(), "installed": [one._asdict() for one in found.installed],
+        "architect": found.architect._asdict(),
+    }  # fmt: skip
     emit(ask, data, [installed, *facts(pairs, indent=0), *log_lines(found.log, found.home)])
     for words in found.problems:
         say(plain(f"Problem: {words}"))
@@ -329,7 +371,6 @@ def _logged(event: str, ctx: click.Context | None) -> Iterator[None]:
     try:
         yield
     except (click.UsageError, AetherError) as reason:
-        from aether import project
         from aether.store import spool
 
         if ctx and (ask := ctx.find_object(Ask)) and ask.home:

@@ -451,6 +451,44 @@ def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
     emit(ask, done._asdict(), ingested_lines(done))
 
 
+@memory_command.command("close")
+@click.option(
+    "--session",
+    default="",
+    metavar="ID",
+    help="The conversation, or the start of its id  [default: the newest]",
+)
+@click.argument("file")
+@pass_ask
+def close(ask: Ask, session: str, file: str) -> int:
+    """Store what an agent says of its own conversation.
+
+    FILE is one JSON object, - is standard input. Its fields are lists, and all of them optional: state, next, rules, open
+    and resolved hold objects with text and quote; decisions hold decision, rationale, quote and supersedes. A quote is
+    copied verbatim from the conversation: a statement without one is not stored, and is listed.
+    A rejected answer changes nothing. Exits 1 if there is nothing to close.
+
+    \b
+    {"state": [{"text": "The importer works.", "quote": "12 passed"}],
+     "decisions": [{"decision": "Use SQLite.", "rationale": "one file", "quote": "let's take SQLite"}]}
+
+    \b
+    Example:
+      aether memory close answer.json
+    """
+    from aether.api.closing import close_session
+
+    done = close_session(read_text(file), home=ask.place(), session=session)
+    result = done.ingested
+    data = {
+        "reason": done.reason, "conversation": done.conversation, "result": result._asdict() if result else None,
+        "dropped": [{"field": name, "text": text} for name, text in done.dropped],
+    }  # fmt: skip
+    lines = [f"  Not stored, for want of proof: {name}: {one_line(text)}" for name, text in done.dropped]
+    emit(ask, data, [*ingested_lines(result), *lines] if result else done.reason)
+    return 0 if result else 1
+
+
 @memory_command.command("compress")
 @click.option(
     "--phase", type=click.IntRange(0), help="The phase of the colony's work  [default: each that has items]"

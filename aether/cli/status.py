@@ -109,11 +109,20 @@ def _lines(found: dict[str, Any], now: datetime) -> list[str | Table]:
             ("Phase", f"{'none yet' if found['phase'] is None else found['phase']} ({found['state']})"),
             ("Last compression", compressed),
             ("Hooks", f"{'paused, ' if hooks['paused'] else ''}{heard}{waiting}"),
+            *architect_facts(found["architect"]),
             ("Revision", found["revision"]),
         ],
         indent=0,
     )  # fmt: skip
     return [*lines, *log_lines(found["log"], found["home"])]
+
+
+def architect_facts(standing: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return who writes the sessions, what that costs, and its last failure, as facts."""
+    limit = standing["daily_tokens"]
+    used = f" ({standing['tokens_today']} of {limit} tokens today)" if limit else ""
+    rows = [("Architect", f"{standing['architect']}: {standing['cost']}{used}")]
+    return [*rows, ("Architect failed", one_line(standing["failure"]))] if standing["failure"] else rows
 
 
 def _goal_words(goal: dict[str, Any] | None) -> str:

@@ -20,6 +20,8 @@ Rule = Callable[[Any], str]
 EXPORTERS = ("console", "file", "ariadne", "otlp", "none")
 STORAGES = ("fs", "s3", "none")
 BACKENDS = ("extractive", "anthropic", "openai", "ollama", "command")
+# Those that an agent or model of its user answers by itself, and those that aether asks.
+ARCHITECTS = ("extractive", "host", "claude-code", "anthropic", "openai", "ollama", "manual", "command")
 CHATS = ("echo", "ollama", "openai", "anthropic", "command")
 ROLES = ("system", "developer", "user", "assistant", "tool")
 PRESETS = ("default", "research")
@@ -225,7 +227,13 @@ class Config(NamedTuple):
     lock_timeout_seconds: float = _key("store.lock_timeout_seconds", LOCK_SECONDS, "seconds that a writer waits for another", harmless=_WAIT)  # fmt: skip
     fold_bytes: int = _key("store.fold_bytes", 1 << 20, "size of the journal in bytes at which a commit folds it", harmless="the journal is folded sooner or later, and nothing is lost")  # fmt: skip
     history_months: int = _key("store.history_months", 0, "months of folded journal to keep for undo and time travel; 0: all")  # fmt: skip
-    architect: str = _key("architect.default", "extractive", "architect of `aether memory compress`")  # fmt: skip
+    architect: str = _key(
+        "architect.default", "extractive",
+        "who writes the session of a conversation: extractive (no model), host (the agent that is running), or a model that "
+        "hooks and `aether memory compress` ask: claude-code, anthropic, openai, ollama, command:PROGRAM",
+        _backend_of(*ARCHITECTS),
+    )  # fmt: skip
+    architect_daily_tokens: int = _key("architect.daily_tokens", 200_000, "most tokens that hooks may spend on a model architect in one day and home; 0: none")  # fmt: skip
     architect_model: str = _key("architect.model", "", "model of a model backend; empty: the backend's own default")  # fmt: skip
     architect_base_url: str = _key("architect.base_url", "", "its server; empty: its usual address or environment variable")  # fmt: skip
     architect_timeout_seconds: float = _key("architect.timeout_seconds", 120.0, "seconds that one answer may take", harmless=_WAIT)  # fmt: skip

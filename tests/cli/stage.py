@@ -45,6 +45,9 @@ BEFORE = {
     "compact diff": COMPACTED,
     "compact show": COMPACTED,
     "compact undo": COMPACTED,
+    "memory close": [
+        """memory add "Let's write state by a temporary file and a rename." --metadata '{"conversation": "talk"}'"""
+    ],
     "memory ingest": ["memory prepare --phase 1"],
     "phase decide": ["phase complete 1"],
     **{f"share {verb}": SHARED for verb in "join status leave members grant".split()},
@@ -99,6 +102,7 @@ def prepared(directory: Path) -> dict[str, str]:
     (directory / "memory.jsonl").write_text(GRAPH, encoding="utf-8")
     (directory / "README.md").write_text("# A colony\n\nIt keeps notes.\n", encoding="utf-8")
     (directory / "session.json").write_text(json.dumps(session()), encoding="utf-8")
+    (directory / "answer.json").write_text(json.dumps(ANSWER), encoding="utf-8")
     (directory / "request.json").write_text(json.dumps(request()), encoding="utf-8")
     (directory / "old-talk.json").write_text(json.dumps(old_talk()), encoding="utf-8")
     (directory / "ollm").mkdir()
@@ -107,6 +111,17 @@ def prepared(directory: Path) -> dict[str, str]:
         '{"hook_event_name": "SessionStart", "source": "startup"}', encoding="utf-8"
     )
     return {"ITEM": str(item), "OTHER": str(other)}
+
+
+# What an agent would say of a conversation in which state was talked about.
+ANSWER = {
+    "decisions": [
+        {
+            "decision": "Write state by a temporary file and a rename.",
+            "quote": "a temporary file and a rename",
+        }
+    ]
+}
 
 
 def session() -> dict[str, Any]:

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 import aether
+from aether.cli import claude as cli_claude
 from aether.cli.main import main
-from aether.integrations.claude_code import install
+from aether.errors import Conflict
+from aether.integrations.claude_code import choice, install
 from aether.integrations.mcp_server import catalogue, server
 from aether.store import spool
 from tests import homes
@@ -21,6 +23,7 @@ from tests import homes
 @pytest.fixture(autouse=True)
 def _config(monkeypatch, tmp_path):
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))  # of the user's choice of an architect
     monkeypatch.setenv("PATH", os.defpath)
     monkeypatch.setattr(install, "can_serve", lambda: True)
     monkeypatch.setattr(install, "path_advice", lambda: "")
@@ -36,11 +39,20 @@ def test_installing_reports_what_it_did_how_to_take_it_back_and_of_the_plugin(he
     done = claude(capsys, "install")
 
     settings = tmp_path / ".claude" / "settings.json"
-    assert done.out.splitlines() == [f"{settings}: created", f"{tmp_path / '.mcp.json'}: created"]
+    chosen = f"Architect: host ({tmp_path / '.aether' / 'config.toml'})"
+    assert done.out.splitlines() == [
+        f"{settings}: created",
+        f"{tmp_path / '.mcp.json'}: created",
+        chosen,
+    ]
     assert "aether claude uninstall --project" in done.err
     assert f"claude plugin marketplace add {install.plugin_directory()}" in done.err
     again = claude(capsys, "install", "--project", "--quiet")
-    assert again.out.splitlines() == [f"{settings}: unchanged", f"{tmp_path / '.mcp.json'}: unchanged"]
+    assert again.out.splitlines() == [
+        f"{settings}: unchanged",
+        f"{tmp_path / '.mcp.json'}: unchanged",
+        chosen,
+    ]
     assert again.err == ""
 
 
@@ -72,14 +84,17 @@ def test_a_dry_run_prints_the_diff(here, capsys):
 
     assert ": would be created" in done.out
     assert '+    "SessionStart": [' in done.out
-    assert done.err == ""
+    assert done.err.startswith("Its cost: ")
+    assert not (here_config := Path(os.environ["CLAUDE_CONFIG_DIR"])).exists(), here_config
 
 
-def test_for_a_user_the_server_is_theirs_to_add(here, capsys, tmp_path):
-    done = claude(capsys, "install", "--user")
+def test_for_a_user_the_server_is_in_the_users_own_file(here, capsys, tmp_path):
+    claude(capsys, "install", "--user")
 
-    assert "claude mcp add --scope user aether -- " in done.err
+    servers = json.loads((tmp_path / "config" / ".claude.json").read_text())["mcpServers"]
+    assert servers["aether"]["args"][-1] == "mcp"
     assert not (tmp_path / ".mcp.json").exists()
+    assert 'default = "host"' in (tmp_path / "own" / "aether" / "config.toml").read_text()
     assert (tmp_path / "config" / "settings.json").is_file()
 
 
@@ -102,7 +117,7 @@ def test_uninstalling_says_that_the_memory_stays(here, capsys, tmp_path):
     done = claude(capsys, "uninstall")
 
     assert done.out.count(": removed") == 2
-    assert done.out.count(": unchanged") == 1
+    assert done.out.count(": unchanged") == 2
     assert "memory stays" in done.err
     assert len(aether.list_working_memory_items()) == 2
 
@@ -146,15 +161,17 @@ def test_without_path_the_hooks_go_where_the_place_of_the_program_may_stand(
     done = claude(capsys, "install")
     own = tmp_path / ".claude" / "settings.local.json"
 
-    assert done.out.splitlines() == [f"{own}: created"]
+    servers = tmp_path / "config" / ".claude.json"
+    assert done.out.splitlines()[:2] == [f"{own}: created", f"{servers}: created"]
     assert "aether is not on PATH" in done.err
-    assert "claude mcp add --scope local aether -- " in done.err
+    assert "aether" in json.loads(servers.read_text())["projects"][str(tmp_path)]["mcpServers"]
     assert "claude install --local" not in done.err
     assert "aether is not on PATH" in claude(capsys, "status").err
     assert "not in every shell" in claude(capsys, "status").out
 
     claude(capsys, "uninstall")
     assert not own.exists()
+    assert not servers.exists()
 
 
 def test_lines_for_all_that_do_nothing_here_are_reported(here, capsys, monkeypatch):
@@ -171,6 +188,48 @@ def test_a_server_that_was_left_out_is_reported(here, capsys, monkeypatch, tmp_p
 
     assert "pip install 'aether-memory[mcp]'" in claude(capsys, "install").err
     assert not (tmp_path / ".mcp.json").exists()
+
+
+def test_the_architect_is_named_or_the_usual_one_and_is_kept(here, capsys, tmp_path):
+    config = tmp_path / ".aether" / "config.toml"
+    assert "Architect: extractive" in claude(capsys, "install", "--architect", "extractive", "--dry-run").out
+    assert not config.exists()
+
+    assert "Architect: ollama" in claude(capsys, "install", "--architect", "ollama").out
+    assert 'default = "ollama"' in config.read_text()
+    again = claude(capsys, "install")
+    assert "Architect: ollama" in again.out
+    assert "your own Ollama" in again.err
+    assert "ollama: " in claude(capsys, "status", code=1).out
+    assert "gpt" in claude(capsys, "install", "--architect", "gpt", code=2).err
+
+
+def test_a_person_at_a_terminal_is_asked_once_and_shown_what_each_costs(here, capsys, monkeypatch):
+    asked = []
+    monkeypatch.setattr(cli_claude, "is_typed", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(cli_claude.click, "prompt", lambda *_, **given: asked.append(given) or "claude-code")
+
+    done = claude(capsys, "install")
+
+    assert "Architect: claude-code" in done.out
+    assert all(f"  {name}: " in done.err for name in choice.OFFERED)
+    assert asked[0]["default"] == "host"
+    claude(capsys, "install")
+    claude(capsys, "install", "--architect", "host")
+    assert len(asked) == 1
+
+
+def test_a_home_with_settings_that_nobody_trusts_gets_its_hooks_and_no_architect(here, capsys, tmp_path):
+    config = tmp_path / ".aether" / "config.toml"
+    config.write_text('[architect]\ndefault = "claude-code"\n')
+
+    done = claude(capsys, "install")
+
+    assert "No architect is chosen" in done.err
+    assert ".claude/settings.json: created" in done.out
+    assert config.read_text() == '[architect]\ndefault = "claude-code"\n'
+    assert "aether trust" in claude(capsys, "install", "--architect", "host", code=Conflict.exit_code).err
 
 
 def test_pausing_shows_in_the_status(here, capsys, tmp_path):
@@ -313,7 +372,7 @@ def test_what_a_model_is_reported_the_tools_is_shown(capsys):
 
     listed = json.loads(capsys.readouterr().out)
     assert [tool["name"] for tool in listed][:2] == ["remember", "recall"]
-    assert len(listed) == 18
+    assert len(listed) == 19
 
 
 def test_to_a_person_every_description_is_shown_whole(capsys):

@@ -662,3 +662,19 @@ def test_what_a_person_types_at_a_terminal_has_the_evidence_of_a_person(
 
     held = {item["id"]: item["metadata"].get("evidence") for item in aether.list_working_memory_items()}
     assert (held[added], held[here["ITEM"]]) == (evidence, evidence)
+
+
+def test_an_agent_closes_its_conversation_from_standard_input(here, capsys, monkeypatch):
+    metadata = json.dumps({"conversation": "talk-1", "evidence": "person"})
+    shown(capsys, "memory", "add", "Never push to main; open a pull request.", "--metadata", metadata)
+    answer = {
+        "rules": [{"text": "Never push to main.", "quote": "Never push to main"}],
+        "open": [{"text": "The tests fail.", "quote": "nobody said that"}],
+    }
+    for code in (0, 1):
+        text = io.TextIOWrapper(io.BytesIO(json.dumps(answer).encode()))
+        monkeypatch.setattr(sys, "stdin", text)
+        done = shown(capsys, "memory", "close", "-", "--session", "talk", code=code)
+        assert ("Not stored, for want of proof: open: The tests fail." in done.out) == (code == 0)
+
+    assert done.out.startswith("Nothing to close: session ")

@@ -27,7 +27,8 @@ def found(**changes):
     return {
         "home": "/p/.aether", "revision": 3, "items": 2, "tokens": 12_345, "max_tokens": 200_000, "percent": 6.2,
         "compression_needed": False, "sessions": 1, "patterns": 0, "compressions": 1, "rules": 2, "decisions": 0, "goal": None, "state": "IDLE", "phase": None,
-        "last_compression": None, "hooks": hooks, "problems": [], "log": [], **changes,
+        "last_compression": None, "hooks": hooks, "problems": [], "log": [],
+        "architect": {"architect": "extractive", "cost": "nothing", "tokens_today": 0, "daily_tokens": 0, "failure": ""}, **changes,
     }  # fmt: skip
 
 

@@ -39,7 +39,7 @@ OTHER = {
     "storage.prefix": "team", "storage.kms_key_id": "key", "redaction.enabled": False,
     "redaction.patterns": (r"ACME-\d{2,4}",), "summarizer.backend": "openai", "summarizer.model": "small",
     "summarizer.timeout": 3.5, "store.lock_timeout_seconds": 3.0, "store.fold_bytes": 7, "store.history_months": 2,
-    "architect.default": "ollama", "architect.model": "m", "architect.base_url": "http://here", "architect.timeout_seconds": 9.0,
+    "architect.default": "ollama", "architect.daily_tokens": 9, "architect.model": "m", "architect.base_url": "http://here", "architect.timeout_seconds": 9.0,
     "chat.backend": "ollama", "chat.model": "m", "chat.base_url": "http://here", "chat.timeout_seconds": 9.0,
     "architect.max_retries": 5, "architect.max_output_tokens": 500, "architect.window_tokens": 9000,
     "architect.input_usd_per_million": 1.5, "architect.output_usd_per_million": 2.5, "telemetry.timeout_seconds": 1.0,
@@ -82,6 +82,7 @@ def test_every_key_of_a_home_can_be_set(tmp_path):
         "archive.boundaries": "1, 2, 3",
         "archive.auto": "daily",
         "share.offline": "queue",
+        "architect.default": "ollama",
     }
     values |= {path: OTHER[path] for path in FIELDS if path.startswith("context.")}
     homes.configure(tmp_path, toml(config.nested(values)))

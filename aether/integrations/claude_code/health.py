@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aether import project, regular
+from aether.api.architects import Standing, standing
 from aether.api.home import find
 from aether.api.hook_sessions import find_session
 from aether.api.overview import config_problems, file_problems, recent_log
@@ -28,7 +28,6 @@ from aether.types import JsonObject
 
 # Far above any start-up time; a program that is stuck is reported.
 RUN_SECONDS = 10
-PLUGIN = "aether"
 BARE_COMMAND = (install.PROGRAM,)
 # Not an event of Claude Code, so nothing of it is kept.
 PROBE_EVENT = "Check"
@@ -68,6 +67,8 @@ class Report(NamedTuple):
     """What fails because the programs are not on PATH in every shell; empty if they are."""
     problems: list[str]
     """Each problem with its fix."""
+    architect: Standing
+    """Who writes the sessions, and what that costs."""
 
 
 def status(home: Path | None = None, *, start: Path | None = None) -> Report:
@@ -88,20 +89,9 @@ def status(home: Path | None = None, *, start: Path | None = None) -> Report:
         for path in Path(place).glob("hooks/sessions/*.json")
         if (known := find_session(Path(place), path.stem)) is not None
     ]
-    servers = []
-    for scope in install.SCOPES:
-        with contextlib.suppress(
-            OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError
-        ):  # the local servers are in the user's file
-            kept = json.loads(regular.read(os.path.realpath(install.server_path(scope, project=at))))
-            named = (kept["projects"][str(at)] if scope == "local" else kept)["mcpServers"].values()
-            servers += [scope] if any(map(install.is_own_server, named)) else []
     report = Report(
         installed,
-        [
-            *servers,
-            *(["plugin"] if any(one.plugin for one in installed) else []),
-        ],
+        install.installed_servers(at),
         place if os.path.isdir(place) else "",
         is_paused(place),
         len(spool.waiting(place)),
@@ -109,6 +99,7 @@ def status(home: Path | None = None, *, start: Path | None = None) -> Report:
         recent_log(Path(place)),
         install.path_advice(),
         [],
+        standing(Path(place)),
     )
     return report._replace(
         problems=[*problems, *_problems(report), *config_problems(Path(place)), *file_problems(Path(place))]
@@ -139,7 +130,7 @@ def _installed(scope: str, path: Path) -> Installed:
     return Installed(
         scope, str(path), list(ours), [list(one) for one in sorted(words)],
         hooks_disabled=settings.get("disableAllHooks") is True,
-        plugin=any(name.partition("@")[0] == PLUGIN for name in enabled),
+        plugin=any(name.partition("@")[0] == install.PLUGIN for name in enabled),
         problem=f'{path}: the hook for {", ".join(old)} is that of an earlier release. Run "aether claude install --{scope}".' if old else "",
     )  # fmt: skip
 

@@ -55,11 +55,12 @@ HOME_EVENTS = frozenset({"SessionStart", "UserPromptSubmit"})
 TOOL_EVENTS = frozenset({"PostToolUse", "PostToolUseFailure", "PostToolBatch"})
 # The events that end a turn, or its part before a compaction: the transcript holds more than their payload.
 TRANSCRIPT_EVENTS = frozenset({"Stop", "SubagentStop", "PreCompact"})
-# The events whose output Claude Code gives to the model as JSON, or as plain text; others print nothing.
+# The events whose output Claude Code gives to the model; others print nothing.
 CONTEXT_EVENTS = frozenset({"SessionStart", "UserPromptSubmit", "SubagentStart"})
-PLAIN_EVENTS = frozenset({"PreCompact"})
-# What these print is shown to the user and not to the model.
-USER_EVENTS = frozenset({"Stop"})
+# As in aether.api.asks.
+ASKS = os.path.join("hooks", "asks")
+# Set for the model that aether starts itself: what that does is no session.
+OFF = "AETHER_NO_HOOKS"
 # Claude Code's limit in its own units: of a longer text it shows only the start. MOST_CHARS stays well below.
 LIMIT_CHARS = 10_000
 MOST_CHARS = 9_000
@@ -80,6 +81,7 @@ class Usual:
     claude_capture = claude_inject = claude_recall = claude_auto_compress = True
     claude_private_paths = ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**"
     claude_deadline_seconds, claude_recall_tokens, claude_file_history = 8.0, 400, False
+    architect = "extractive"
 
 
 def run() -> NoReturn:
@@ -140,11 +142,11 @@ def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
     deadline(to_keep, home, event, session)
     ready = os.path.isdir(os.path.join(home, "data"))
     paused = os.path.exists(os.path.join(home, "hooks", "paused"))
-    if not home or paused or not (ready or _make_place(event, home)):
+    if not home or paused or os.environ.get(OFF) or not (ready or _make_place(event, home)):
         return ""
     if event in HEAVY_EVENTS:
         import_less()
-    settings, private, wrong = _settings(home)
+    settings, private, wrong = _settings(home, event, session)
     if wrong:
         spool.log_failure_once(home, event, session, wrong)
     if private is None and event in TOOL_EVENTS:
@@ -154,6 +156,10 @@ def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
     entry, lost = _keep(payload, home, (private or "") if settings.claude_capture else None)
     if lost and not (ready and event in CONTEXT_EVENTS):
         raise lost
+    if event == "SessionEnd" and ready and settings.architect != Usual.architect:
+        from aether.integrations.claude_code.reply import start_architect
+
+        start_architect(home, settings, [session])
     if entry is None or event not in HEAVY_EVENTS:
         return ""
     seconds = settings.claude_deadline_seconds
@@ -261,20 +267,16 @@ def _about_file(payload: JsonObject, home: str, private: str) -> str:
 
 
 def output(event: str, text: str) -> str:
-    """Return the output that gives `text` to the model of `event`, or to the user; nothing if the event takes no text.
+    """Return the output that gives `text` to the model of `event`; nothing if the event takes no text.
 
     >>> output("SubagentStart", "Use SQLite.")
     '{"hookSpecificOutput": {"hookEventName": "SubagentStart", "additionalContext": "Use SQLite."}}'
-    >>> output("PreCompact", "Keep the plan."), output("PostToolUse", "Well done.")
-    ('Keep the plan.', '')
+    >>> output("PreCompact", "Keep the plan.")
+    ''
     """
     text = _printable(text)
     if event in CONTEXT_EVENTS:
         return _fitted(text, lambda kept: _context(event, kept))
-    if event in PLAIN_EVENTS:  # a plain text that starts with a brace would be read as JSON
-        return _fitted(text, lambda kept: f"- {kept}" if kept.lstrip().startswith("{") else kept)
-    if event in USER_EVENTS and text.strip():
-        return _for_user(text)
     return ""
 
 
@@ -320,16 +322,26 @@ def length_of(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _settings(home: str) -> tuple[Settings, str | None, str]:
+def _settings(home: str, event: str, session: str) -> tuple[Settings, str | None, str]:
     """Return the settings, the private paths, and the errors of the settings.
 
-    A wrong setting has its default; but the private paths are None if they may be set and cannot be read.
+    A wrong setting has its default; but the private paths are None if they may be set and cannot be read. Events of
+    tools, and prompts before any work has settled, need no architect: a home that names one costs them nothing.
     """
-    mentioned = any(name.startswith("AETHER_CLAUDE_") for name in os.environ)
+    asks = os.path.join(
+        home, ASKS, f"{session}.json"
+    )  # the name of a session that is a UUID, as those of the host are
+    needs_none = event in TOOL_EVENTS or (event == "UserPromptSubmit" and not os.path.exists(asks))
+    tables = ("claude",) if needs_none else ("claude", "architect")
+    mentioned = any(
+        name.startswith(tuple(f"AETHER_{table.upper()}_" for table in tables)) for name in os.environ
+    )
     for path in (os.path.join(home, "config.toml"), user_file()):
         try:
             own = os.path.realpath(path) if path == user_file() else path
-            mentioned = mentioned or b"claude" in regular.read(own, regular.CONFIG_BYTES)
+            # An architect may be called so.
+            text = regular.read(own, regular.CONFIG_BYTES).replace(b"claude-code", b"")
+            mentioned = mentioned or any(table.encode() in text for table in tables)
         except FileNotFoundError:
             continue
         except (OSError, AetherError):

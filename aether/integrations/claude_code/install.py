@@ -36,7 +36,9 @@ from aether.types import JsonObject
 PROGRAM, COMMAND = "aether-hook", "aether"
 # How to start the package without scripts. -P: the files of the session's project must not be imported.
 MODULE_ARGUMENTS = ("-P", "-m", "aether")
-SERVER = "aether"
+SERVER, SERVERS = "aether", "mcpServers"
+# The plugin brings the server along.
+PLUGIN = "aether"
 # Seconds after which Claude Code ends the process: above the program's own deadlines (4, 12 and 27 at most until the
 # event is kept), so that only a stuck one is ended from outside.
 LIGHT_TIMEOUT = 5
@@ -116,9 +118,10 @@ class _Plan(NamedTuple):
 def install(
     scope: str = "project", *, project: Path | None = None, dry_run: bool = False
 ) -> list[FileChange]:
-    """Put our hooks into the settings of `scope`, with the MCP server for a project, and return the changes.
+    """Put our hooks into the settings of `scope`, and the MCP server into its file, and return the changes.
 
-    A user's servers are in a file that Claude Code rewrites all the time; only its own command adds to that.
+    The servers of a user, and of one person in a project, are in a file that Claude Code writes too; if it does so meanwhile,
+    nothing is changed.
 
     Raises:
         InvalidDocument: a file is not JSON, or not in the form of Claude Code; nothing was changed.
@@ -179,12 +182,14 @@ def _files(scope: str, project: Path | None) -> list[tuple[Path, _Merge, _Unmerg
         )
     ]
     servers = server_path(scope, project=project)
-    if scope == "project" and (can_serve() or servers.exists()):
+    if can_serve() or servers.exists():
+        server = SHARED_SERVER if scope == "project" else own_server()
+        at = server_place(scope, project)
         files.append(
             (
                 servers,
-                lambda text: merge_server(text, SHARED_SERVER, where=str(servers)),
-                lambda text, before: unmerge_server(text, before, where=str(servers)),
+                lambda text: merge_server(text, server, at=at, where=str(servers)),
+                lambda text, before: unmerge_server(text, before, at=at, where=str(servers)),
             )
         )
     return files
@@ -360,6 +365,15 @@ def server_path(scope: str, *, project: Path | None = None) -> Path:
     return Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path("~").expanduser()) / ".claude.json"
 
 
+def server_place(scope: str, project: Path | None = None) -> Sequence[str]:
+    """Return the path of the object in that file that has the servers of a scope: one's own are by the top of a checkout."""
+    if scope != "local":
+        return ()
+    here = Path(os.path.realpath(project or project_directory()))
+    tops = (path for path in (here, *here.parents) if (path / ".git").exists())
+    return ("projects", str(next(tops, here)))
+
+
 def plugin_directory() -> Path:
     """Return the directory of the plugin, which is a marketplace of itself as well."""
     return Path(__file__).with_name("plugin")
@@ -380,6 +394,33 @@ def make_home(named: Home = None) -> tuple[Path, bool]:
 def can_serve() -> bool:
     """Return whether the package that the MCP server needs is installed."""
     return importlib.util.find_spec("mcp") is not None
+
+
+def installed_servers(project: Path | None = None) -> list[str]:
+    """Return the scopes in whose files our MCP server is for sessions in `project`, else here; `plugin` if that is enabled.
+
+    A file that cannot be read has none.
+    """
+    at, scopes = project or project_directory(), []
+    for scope in SCOPES:
+        path = server_path(scope, project=at)
+        with contextlib.suppress(AetherError):
+            servers = servers_of(_text(path, _read(path)) or EMPTY, at=server_place(scope, at))
+            scopes += [scope] if any(map(is_own_server, servers.values())) else []
+    plugins: dict[str, Any] = {}
+    for scope in SCOPES:
+        with contextlib.suppress(AetherError, TypeError, ValueError):
+            plugins |= read_settings(settings_path(scope, project=at)).get("enabledPlugins", {})
+    enabled = any(on and name.partition("@")[0] == PLUGIN for name, on in plugins.items())
+    return [*scopes, *(["plugin"] if enabled else [])]
+
+
+def ways_to_close(project: Path | None = None) -> tuple[bool, str]:
+    """Return how the agent of a session can close it: whether our MCP server is installed, and the command, if there is one."""
+    start = os.environ.get("CLAUDE_PROJECT_DIR")
+    at = project or project_directory(Path(start) if start else None)
+    command = COMMAND if shutil.which(COMMAND) else own_script(COMMAND)
+    return bool(installed_servers(at)), command
 
 
 def wanted_groups(scope: str) -> JsonObject:
@@ -640,36 +681,49 @@ def _words(command: str) -> list[str]:
         return []
 
 
-def merge_server(text: str, server: JsonObject, *, where: str = "") -> str:
-    """Return the text of an `.mcp.json` with our server; a foreign server of that name stays.
+def merge_server(text: str, server: JsonObject, *, at: Sequence[str] = (), where: str = "") -> str:
+    """Return the text of a file with our server in the object `at`; a foreign server of that name stays.
 
     Raises:
         InvalidDocument: it is not JSON, or not what Claude Code reads.
     """
     text = text if text.strip() else EMPTY
-    servers = servers_of(text, where=where)
+    servers, names = servers_of(text, at=at, where=where), (*at, SERVERS)
     if SERVER in servers:
         present = servers[SERVER]
         wanted = {**present, **server} if is_own_server(present) else present
-        return text if wanted == present else json_edit.put(text, ("mcpServers", SERVER), wanted)
-    if "mcpServers" in parse_settings(text):
-        return json_edit.add(text, ("mcpServers",), [(SERVER, server)])
-    return json_edit.add(text, (), [("mcpServers", {SERVER: server})])
+        return text if wanted == present else json_edit.put(text, (*names, SERVER), wanted)
+    depth = _depth(text, names)
+    key, value = (*names, SERVER)[depth], server
+    for name in reversed((*names, SERVER)[depth + 1 :]):
+        value = {name: value}
+    return json_edit.add(text, names[:depth], [(key, value)])
 
 
-def unmerge_server(text: str, before: str = "", *, where: str = "") -> str:
-    """Return the text of an `.mcp.json` without our server, whatever its name there.
+def unmerge_server(text: str, before: str = "", *, at: Sequence[str] = (), where: str = "") -> str:
+    """Return the text of a file without our server, whatever its name there, and without objects it alone was in.
 
     Raises:
         InvalidDocument: it is not JSON, or not what Claude Code reads.
     """
-    ours = [name for name, server in servers_of(text, where=where).items() if is_own_server(server)]
+    names = (*at, SERVERS)
+    ours = [name for name, server in servers_of(text, at=at, where=where).items() if is_own_server(server)]
     for name in ours:
-        text = json_edit.drop_key(text, ("mcpServers",), name)
-    held = before.strip() and "mcpServers" in parse_settings(before)
-    if ours and not held and not servers_of(text):
-        text = json_edit.drop_key(text, (), "mcpServers")
+        text = json_edit.drop_key(text, names, name)
+    present = _depth(before, names) if before.strip() else 0
+    for depth in range(len(names), present, -1):
+        if not ours or _table(text, names[:depth], where):
+            break
+        text = json_edit.drop_key(text, names[: depth - 1], names[depth - 1])
     return text
+
+
+def _depth(text: str, names: Sequence[str]) -> int:
+    """Return how many of the nested objects `names` a text has."""
+    value, depth = parse_settings(text), 0
+    while depth < len(names) and names[depth] in value:
+        value, depth = value[names[depth]], depth + 1
+    return depth
 
 
 def is_own_server(server: Any) -> bool:
@@ -687,23 +741,26 @@ def is_own_server(server: Any) -> bool:
 
 def hooks_of(text: str, *, where: str = "") -> JsonObject:
     """Return the hooks in settings, by event."""
-    return _table(text, "hooks", where)
+    return _table(text, ("hooks",), where)
 
 
-def servers_of(text: str, *, where: str = "") -> JsonObject:
-    """Return the MCP servers in a text, by name."""
-    return _table(text, "mcpServers", where)
+def servers_of(text: str, *, at: Sequence[str] = (), where: str = "") -> JsonObject:
+    """Return the MCP servers in the object `at` of a text, by name."""
+    return _table(text, (*at, SERVERS), where)
 
 
-def _table(text: str, key: str, where: str) -> JsonObject:
-    found = parse_settings(text, where=where).get(key, {})
-    if not isinstance(found, dict):
-        raise InvalidDocument(
-            f"{key} is {shown(found)}.",
-            fix="Make it an object, as Claude Code reads it.",
-            where=where or "settings",
-        )
-    return found
+def _table(text: str, names: Sequence[str], where: str) -> JsonObject:
+    """Return the nested object `names` of a text; empty if it is missing."""
+    value = parse_settings(text, where=where)
+    for name in names:
+        value = value.get(name, {})
+        if not isinstance(value, dict):
+            raise InvalidDocument(
+                f"{name} is {shown(value)}.",
+                fix="Make it an object, as Claude Code reads it.",
+                where=where or "settings",
+            )
+    return value
 
 
 def parse_settings(text: str, *, where: str = "") -> JsonObject:

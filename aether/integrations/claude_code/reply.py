@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from aether.errors import AetherError
 from aether.regular import sha256
 from aether.store import ledger
 from aether.store.spool import is_real
@@ -37,8 +38,10 @@ COMPRESS_SECONDS = 3.0
 # Processes of one event start together; on a busy machine the last is ten seconds late. The same event again, such
 # as a second compaction of one turn, comes later.
 SAME_EVENT_SECONDS = 15.0
-# Characters of each rule, and of all together, that the user is shown after a turn; of many each is cut.
-RULE_CHARS, LEAST_RULE_CHARS, RULES_CHARS = 160, 40, 640
+# The architect that a hook asks, and those for which it starts no process, as in aether.store.keys.
+HOST, UNASKED = "host", frozenset({"host", "extractive", "manual"})
+# Of a session's id: enough to distinguish those that are open.
+ID_CHARS = 8
 DIRECTORY_NAME = "answering"
 DIRECTORY = os.path.join("hooks", DIRECTORY_NAME)
 # The identity of an event; a session that is resumed again has another parent process.
@@ -57,8 +60,6 @@ _EVENT_FIELDS = (
 def reply(event: str, entry: JsonObject, home: str, settings: Settings, *, left: float, note: Note) -> str:
     """Return the text for the model, having made the changes of `event` in the name of a hook.
 
-    At the end of a turn it is a line for the user: the rules that were learned, and how to forget them.
-
     `left` is the number of seconds that remain, `note` takes failures that do not concern the model. The server of a
     shared home is not asked, because a user waits for a hook: a process of its own exchanges news with it afterwards.
     """
@@ -73,68 +74,126 @@ def reply(event: str, entry: JsonObject, home: str, settings: Settings, *, left:
 def _reply(event: str, entry: JsonObject, home: str, settings: Settings, *, left: float, note: Note) -> str:
     from aether.store.authors import HOOK
 
-    learned, session = "", str(entry.get("session", ""))
+    session = str(entry.get("session", ""))
     if event == "Stop" and entry.get("stop_hook_active"):
         return ""  # another hook kept the turn going; the first stop was drained already
     shared = ledger.shared(Path(home)) is not None
-    if (
-        event in DRAINING_EVENTS
-        and not shared
-        and not (event == "SessionStart" and _stored_starts(home, session))
-    ):
-        from aether.api.drain import drain
-
-        started = time.monotonic()
-        drained = drain(Path(home), started=session if event == "SessionStart" else "")
-        if drained.left:
-            note(f"waits in the spool: {drained.left}")
-        learned = learned_rules(drained.rules)
-        left -= time.monotonic() - started
+    started = time.monotonic()
+    if event in DRAINING_EVENTS and not shared:
+        _drain(home, session if event == "SessionStart" else "", note)
+    left -= time.monotonic() - started
     match event:
-        case "SessionStart" if settings.claude_inject:
-            from aether.api.briefing import session_brief
-
-            return session_brief(home, str(entry.get("source", "")), session)
+        case "SessionStart":
+            start_architect(home, settings, ["--except", session])
+            return _joined(_ask(home, session, settings), _brief(entry, home, settings, session))
         case "SubagentStart" if settings.claude_inject:
             from aether.api.briefing import subagent_brief
 
             return subagent_brief(home, str(entry.get("caste", "")), session)
-        case "UserPromptSubmit" if settings.claude_recall and entry.get("prompt"):
-            from aether.api.prompt_recall import prompt_recall
-
-            budget = settings.claude_recall_tokens
-            return prompt_recall(entry["prompt"], budget=budget, home=home, session=session)
+        case "UserPromptSubmit":
+            return _joined(_ask(home, session, settings), _recall(entry, home, settings, session))
         case "PreCompact":
-            from aether.api.briefing import compaction_steering
+            from aether.api.compress import prepare_for_summary
 
-            return compaction_steering(home, session, by=HOOK)
+            _note_settled(home, session, settings, compacted=True)
+            with suppress(AetherError, OSError):  # storing the summary prepares it itself
+                prepare_for_summary(home, session, by=HOOK)
         case "PostCompact" if entry.get("summary") and not shared:
             from aether.api.compress import ingest_summary
 
             trigger = str(entry.get("trigger", ""))
             ingest_summary(home, entry["summary"], session=session, trigger=trigger, by=HOOK)
-        case "Stop" if settings.claude_auto_compress and not shared and left > COMPRESS_SECONDS:
-            _compress(home, by=HOOK)
-    return learned if event == "Stop" else ""
+            # Not at PreCompact: the items would be archived before the model has answered.
+            start_architect(home, settings, [session])
+        case "Stop":
+            _note_settled(home, session, settings)
+            if settings.claude_auto_compress and not shared and left > COMPRESS_SECONDS:
+                _compress(home, by=HOOK)
+    return ""
+
+
+def _joined(ask: str, block: str) -> str:
+    """Return both texts; the block is last, because its last line is never cut."""
+    return "\n".join(filter(None, (ask, block)))
+
+
+def _brief(entry: JsonObject, home: str, settings: Settings, session: str) -> str:
+    if not settings.claude_inject:
+        return ""
+    from aether.api.briefing import session_brief
+
+    return session_brief(home, str(entry.get("source", "")), session)
+
+
+def _recall(entry: JsonObject, home: str, settings: Settings, session: str) -> str:
+    if not (settings.claude_recall and entry.get("prompt")):
+        return ""
+    from aether.api.prompt_recall import prompt_recall
+
+    return prompt_recall(entry["prompt"], budget=settings.claude_recall_tokens, home=home, session=session)
+
+
+def _note_settled(home: str, session: str, settings: Settings, *, compacted: bool = False) -> None:
+    """Record what has settled, for the next prompt to ask about; nothing if the running agent is not the architect."""
+    if settings.architect != HOST:
+        return
+    from aether.api.asks import note_settled
+    from aether.store.snapshot import load
+
+    with suppress(AetherError, OSError):  # at worst it is asked later
+        note_settled(Path(home), session, load(Path(home)).documents["memory"], compacted=compacted)
+
+
+def _ask(home: str, session: str, settings: Settings) -> str:
+    """Return the request to close the conversation, if work has settled and was not asked about; one line."""
+    if settings.architect != HOST or not session:
+        return ""
+    from aether.api.asks import take
+
+    what = take(Path(home), session)
+    if not what:
+        return ""
+    from aether.integrations.claude_code.install import ways_to_close
+
+    tool, command = ways_to_close()
+    way = f'the tool close_session (session="{session[:ID_CHARS]}")'
+    if not tool:
+        way = f"`{command} memory close - --session {session[:ID_CHARS]}` (JSON on stdin; see its --help)"
+    if not (tool or command):
+        return ""
+    return (
+        f"aether: after {what}, before you go on, record once where this conversation stands (state, next, rules, open, "
+        f"decisions; each with a verbatim quote) by {way}."
+    )
+
+
+def start_architect(home: str, settings: Settings, words: Sequence[str]) -> None:
+    """Start the process that asks the model that the user chose for sessions, if it is one; wait for nothing."""
+    if settings.architect not in UNASKED and words[-1]:
+        _start(home, ["-m", "aether.api.detached", home, *words], AETHER_NO_HOOKS="1")
 
 
 def _exchange(home: str) -> None:
     """Start the command that exchanges news with the server of a shared home, and drains its spool; wait for nothing."""
-    import subprocess
-
     from aether.store.offline import tried_lately
 
-    if tried_lately(Path(home)):  # by another such process: the next event tries again
-        return
+    if not tried_lately(Path(home)):  # by another such process: the next event tries again
+        _start(home, ["-m", "aether", "fold", "--quiet"])
+
+
+def _start(home: str, words: Sequence[str], **variables: str) -> None:
+    """Start Python with `words` as a process that outlives this one; one that cannot start is no failure."""
+    import subprocess
+
     own: dict[str, Any] = {"start_new_session": True}
     if os.name == "nt":  # pragma: no cover - Windows starts it in another way
         own = {"creationflags": getattr(subprocess, "DETACHED_PROCESS", 0)}
-    with suppress(OSError):  # the next command does it
+    with suppress(OSError):  # the next command or start does it
         # The modules are those of this aether, whatever the directory of the project has.
-        started = subprocess.Popen(
-            [sys.executable, "-P", "-m", "aether", "fold", "--quiet"],
-            env={**os.environ, "AETHER_HOME": home}, cwd=home, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, **own,
+        started = subprocess.Popen(  # noqa: S603 - the words are aether's own
+            [sys.executable, "-P", *words],
+            env={**os.environ, "AETHER_HOME": home, **variables}, cwd=home, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **own,
         )  # fmt: skip
         started.returncode = 0  # it may outlive this process, which does not look at it again
 
@@ -153,31 +212,17 @@ def about_file(payload: JsonObject, home: str, *, private: str) -> str:
     return file_reminder(path, home=home, session=str(payload.get("session_id") or ""))
 
 
-def learned_rules(rules: Sequence[tuple[str, str]]) -> str:
-    """Return the line that shows a user the rules of an id and a text each, "" without any.
+def _drain(home: str, started: str, note: Note) -> None:
+    """Drain the spool; if only starts of sessions wait there, as that of `started`, nothing more is imported."""
+    if started:
+        from aether.api.hook_sessions import store_starts
 
-    >>> learned_rules([("item_1", "No mocks in integration tests.")])
-    'aether noted a rule: "No mocks in integration tests." To forget it: aether memory forget item_1'
-    >>> learned_rules([("item_1", "No mocks."), ("item_2", "use uv")])
-    'aether noted 2 rules: "No mocks."; "use uv". To forget them: aether memory forget item_1 item_2'
-    """
-    if not rules:
-        return ""
-    from aether.memory.briefing.block import one_line
+        if store_starts(Path(home), started):
+            return
+    from aether.api.drain import drain
 
-    most = max(LEAST_RULE_CHARS, min(RULE_CHARS, RULES_CHARS // len(rules)))
-    shown = [one_line(text, most) for _, text in rules]
-    quoted = "; ".join(f'"{text}"' for text in shown)
-    end = "" if shown[-1].endswith((".", "!", "?", "…")) else "."
-    ids = " ".join(one for one, _ in rules)
-    named, pronoun = ("a rule", "it") if len(rules) == 1 else (f"{len(rules)} rules", "them")
-    return f"aether noted {named}: {quoted}{end} To forget {pronoun}: aether memory forget {ids}"
-
-
-def _stored_starts(home: str, session: str) -> bool:
-    from aether.api.hook_sessions import store_starts
-
-    return store_starts(Path(home), session)
+    if left := drain(Path(home), started=started).left:
+        note(f"waits in the spool: {left}")
 
 
 def _compress(home: str, *, by: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from aether import clock
 from aether.api import admin as homes
-from aether.api import colony, graph, handoffs, working
+from aether.api import closing, colony, graph, handoffs, working
 from aether.api import compress as api_compress
 from aether.api import home as api_home
 from aether.api import recall as api_recall
@@ -175,6 +175,34 @@ def get(ids: list[str], part: int = 1, *, home: Path) -> Answer:
 def _marked(lines: Sequence[str], how: str) -> Answer:
     text = memory_block(lines, occasion="recall", at=clock.stamp(clock.now()))
     return Answer(f"{text}\n{how}" if how else text)
+
+
+def close_session(  # noqa: PLR0917 - each is an argument of the tool
+    state: list[Any] | None = None, next: list[Any] | None = None, rules: list[Any] | None = None,
+    open: list[Any] | None = None, resolved: list[Any] | None = None, decisions: list[Any] | None = None,
+    summary: str = "", session: str = "", *, home: Path,
+) -> Answer:  # fmt: skip
+    """Answer with what was stored of the caller's own conversation, and what was not, for want of proof.
+
+    Raises:
+        InvalidInput: the answer is rejected; the text says what to correct, and nothing changed.
+    """
+    fields = {
+        "state": state, "next": next, "rules": rules, "open": open, "resolved": resolved, "decisions": decisions, "summary": summary,
+    }  # fmt: skip
+    done = closing.close_session(fields, home=home, session=session, by=SOURCE)
+    return Answer(closed_text(done))
+
+
+def closed_text(done: closing.Closed) -> str:
+    """Return the result of closing a conversation, for its author to correct what was dropped."""
+    if done.ingested is None:
+        return done.reason
+    text = _result_text(done.ingested)
+    if done.dropped:
+        lines = "\n".join(f"- {field}: {said}" for field, said in done.dropped)
+        text += f"\nNot stored, for want of proof; for what holds all the same, call remember:\n{lines}"
+    return text
 
 
 def compress(

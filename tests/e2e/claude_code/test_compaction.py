@@ -36,7 +36,7 @@ def sessions_of(colony):
     return colony["documents"]["memory"]["short_term_memory"]["sessions"]
 
 
-def test_an_automatic_compaction_is_steered_and_followed_by_the_memory(stage):
+def test_an_automatic_compaction_is_followed_by_the_memory_and_gets_nothing_before(stage):
     at = stage(plot(scenes(FULL), summary=say(SUMMARY)))
     project = install(at)
     first = driver.ask(at, project, f"Build the ship. {CONSTRAINT}", **WINDOW)
@@ -48,8 +48,8 @@ def test_an_automatic_compaction_is_steered_and_followed_by_the_memory(stage):
     assert [event["compact_metadata"]["trigger"] for event in second.system("compact_boundary")] == ["auto"]
     kinds = [request.kind for request in requests]
     assert kinds.count("summary") == 1
-    steering, after = requests[kinds.index("summary")], requests[kinds.index("summary") + 1]
-    assert "Never paint the hull red" in steering.text.rpartition("Additional Instructions")[2]
+    summary, after = requests[kinds.index("summary")], requests[kinds.index("summary") + 1]
+    assert "Keep this in the summary" not in summary.text
     assert [occasion for occasion, _ in briefed(after)].count("compact") == 1
     assert "Never paint the hull red" in memory(after)
     assert "oak for the keel" in memory(after)

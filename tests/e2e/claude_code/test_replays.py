@@ -142,15 +142,6 @@ def test_after_its_compaction_each_session_is_sent_its_own_work(replay):
     assert given(replay["invoice again"], "compact") == OF_INVOICE
 
 
-def test_the_summariser_is_asked_to_keep_the_work_of_its_own_session(replay):
-    for name, own, other in (("webhook", RETRIES, EXPORTER), ("invoice", EXPORTER, "12 passed")):
-        [summary] = replay[f"{name} compacted"]
-        steering = summary.text.rpartition("Additional Instructions")[2]
-        assert own in steering
-        assert RULE in steering
-        assert other not in steering
-
-
 def test_a_session_between_is_sent_what_the_summary_of_the_compaction_says_of_the_work(replay):
     lines = given(replay["between"], "startup")
 

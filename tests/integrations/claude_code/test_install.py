@@ -312,6 +312,72 @@ def test_the_server_comes_with_a_project_where_its_package_is(project, monkeypat
     assert not (project / ".mcp.json").exists()
 
 
+OWN_FILES = [
+    None,
+    b"{}",
+    b'{"numStartups": 3}\n',
+    b'{\r\n\t"numStartups": 3,\r\n\t"mcpServers": {}\r\n}',
+    b'{\n  "mcpServers": {\n    "other": {\n      "command": "x"\n    }\n  },\n  "a": "\xe6\xbc\xa2"\n}',
+    b'{"projects": {"/elsewhere": {"mcpServers": {"aether": {"command": "aether", "args": ["mcp"]}}}}}',
+    b'{"projects": {"@": {"allowedTools": []}}}',
+    b'{"projects": {"@": {"mcpServers": {}}}, "z": [1, 2]}',
+]
+
+
+@pytest.mark.parametrize("scope", ["local", "user"])
+@pytest.mark.parametrize("data", OWN_FILES)
+def test_the_server_of_one_person_is_in_their_own_file_and_out_again_to_the_byte(
+    project, tmp_path, monkeypatch, scope, data
+):
+    monkeypatch.setattr(install, "can_serve", lambda: True)
+    path = tmp_path / "config" / ".claude.json"
+    if data is not None:
+        data = data.replace(b"@", json.dumps(str(project))[1:-1].encode())
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+
+    install_install(scope, project=project)
+    value = json.loads(path.read_bytes())
+    place = value["projects"][str(project)] if scope == "local" else value
+    assert place["mcpServers"]["aether"] == install.own_server()
+    assert scope in install.installed_servers(project)
+    assert [one.change for one in install_install(scope, project=project)] == ["unchanged"] * 2
+    uninstall(scope, project=project)
+
+    assert (path.read_bytes() if path.exists() else None) == data
+
+
+@pytest.mark.parametrize("scope", ["local", "user"])
+def test_what_claude_code_wrote_meanwhile_stays(project, tmp_path, monkeypatch, scope):
+    monkeypatch.setattr(install, "can_serve", lambda: True)
+    path = tmp_path / "config" / ".claude.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('{"numStartups": 3, "projects": {}}')
+    install_install(scope, project=project)
+    value = {**json.loads(path.read_text()), "numStartups": 4}
+    path.write_text(json.dumps(value, indent=2))
+
+    uninstall(scope, project=project)
+
+    assert json.loads(path.read_text()) == {"numStartups": 4, "projects": {}}
+
+
+@pytest.mark.parametrize("text", ['{"projects": 3}', '{"mcpServers": []}', "{"])
+def test_a_file_of_claude_code_that_cannot_be_read_is_left(project, tmp_path, monkeypatch, text):
+    monkeypatch.setattr(install, "can_serve", lambda: True)
+    path = tmp_path / "config" / ".claude.json"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    scope = "local" if "projects" in text else "user"
+
+    with pytest.raises(InvalidDocument):
+        install_install(scope, project=project)
+
+    assert path.read_text() == text
+    assert not settings(project).exists()
+    assert install.installed_servers(project) == []
+
+
 @pytest.mark.parametrize("on_path", [True, False])
 def test_ones_own_server_has_a_bare_name_where_that_is_ours_in_every_shell(monkeypatch, on_path):
     monkeypatch.setattr(install, "is_on_path", lambda _: on_path)

@@ -58,9 +58,9 @@ class Project:
         self.hook("Stop", session, last_assistant_message=last)
 
     def compact(self, session):
-        steering = self.hook("PreCompact", session, trigger="auto")
+        assert self.hook("PreCompact", session, trigger="auto") == ""
         self.hook("PostCompact", session, trigger="auto", compact_summary=SUMMARY)
-        return steering, self.hook("SessionStart", session, source="compact")
+        return self.hook("SessionStart", session, source="compact")
 
     def brief(self, occasion="startup", session=""):
         found = briefing.brief(self.home, occasion=occasion, session=session)["lines"]
@@ -98,19 +98,17 @@ def test_a_compaction_archives_the_items_of_its_own_session_only(project):
 
 
 def test_each_session_is_given_its_own_work_and_the_rules_of_the_project(project):
-    steering, after = project.compact(WEBHOOK)
-
-    for given in (steering, after):
-        assert "src/webhook.py" in given
-        assert "12 passed" in given
-        assert "Never retry more than five times." in given
-        assert "nvoice" not in given
-    for given in project.compact(INVOICE):
-        assert "src/invoice.py" in given
-        assert "AssertionError: 3 != 4" in given
-        assert "Never retry more than five times." in given
-        assert "src/webhook.py now" not in given
-        assert "12 passed" not in given
+    given = project.compact(WEBHOOK)
+    assert "src/webhook.py" in given
+    assert "12 passed" in given
+    assert "Never retry more than five times." in given
+    assert "nvoice" not in given
+    given = project.compact(INVOICE)
+    assert "src/invoice.py" in given
+    assert "AssertionError: 3 != 4" in given
+    assert "Never retry more than five times." in given
+    assert "src/webhook.py now" not in given
+    assert "12 passed" not in given
     lines = project.brief("compact", WEBHOOK)
     assert lines["file"] == ["src/webhook.py (changed, 1 edit): send"]
     assert "src/webhook.py now retries" in lines["state"][0]
@@ -152,32 +150,6 @@ def test_a_rule_that_was_compressed_can_still_be_revoked_and_forgotten(project):
     assert "rule" not in project.brief("compact", INVOICE)
 
 
-def test_a_decision_of_another_session_steers_a_compaction_under_a_heading_that_says_so(project):
-    project.hook(
-        "UserPromptSubmit",
-        INVOICE,
-        prompt="let's use Parquet in the exporter, because CSV is slow",
-        prompt_id="p9",
-    )
-    project.hook(
-        "UserPromptSubmit", WEBHOOK, prompt="let's drop an event after five retries", prompt_id="p10"
-    )
-
-    project.hook("UserPromptSubmit", INVOICE, prompt="let's keep them in one directory", prompt_id="p11")
-
-    for given in project.compact(WEBHOOK):
-        assert "one directory" not in given
-        own, _, others = given.partition("Decisions of other sessions of this project")
-        assert "drop an event after five retries" in own.partition("Decisions")[2]
-        assert "use Parquet in the exporter" in others
-        assert "use Parquet in the exporter" not in own
-        assert "Constraints and preferences of this project" in given
-    assert {
-        "let's drop an event after five retries",
-        "let's use Parquet in the exporter, because CSV is slow",
-    } <= {*project.brief()["decision"]}
-
-
 def test_a_sub_agent_is_given_the_work_of_the_session_that_started_it(project):
     started = {"agent_id": "a1", "agent_type": "Explore"}
     webhook = project.hook("SubagentStart", WEBHOOK, **started)
@@ -195,7 +167,7 @@ def test_a_sub_agent_is_given_the_work_of_the_session_that_started_it(project):
     assert "src/" not in third
 
 
-def test_the_list_of_tasks_of_a_running_turn_steers_its_compaction_and_is_next_at_a_start(tmp_path):
+def test_the_list_of_tasks_is_next_at_a_start(tmp_path):
     shop = Project(tmp_path / "shop")
     session = WEBHOOK
     shop.hook(
@@ -211,10 +183,6 @@ def test_the_list_of_tasks_of_a_running_turn_steers_its_compaction_and_is_next_a
         tool_response={"success": True, "taskId": "1"}, tool_use_id="t3",
     )  # fmt: skip
 
-    steering = shop.hook("PreCompact", session, trigger="auto")
-
-    assert "Test the delay against staging" in steering
-    assert "Add the delay" not in steering
     tasks = [{"content": "Write docs/webhook.md", "status": "in_progress", "activeForm": "Writing"}]
     shop.hook(
         "PostToolUse", session, tool_name="TodoWrite", tool_input={"todos": tasks}, tool_use_id="t4",

@@ -13,7 +13,6 @@ import pytest
 from aether.api import admin as operations_home
 from aether.api import briefing, compress, drain, prompt_recall, working
 from aether.api.drain import Drained
-from aether.cli.main import main
 from aether.errors import Conflict
 from aether.integrations.claude_code import reply as claude_code_reply
 from aether.store import config
@@ -40,7 +39,7 @@ def calls(monkeypatch):
     stand_in(drain, "drain", Drained(""))
     stand_in(briefing, "session_brief", "brief")
     stand_in(briefing, "subagent_brief", "agent brief")
-    stand_in(briefing, "compaction_steering", "keep this")
+    stand_in(compress, "prepare_for_summary", None)
     stand_in(prompt_recall, "prompt_recall", "recalled")
     stand_in(compress, "ingest_summary", None)
     return seen
@@ -59,7 +58,7 @@ def reply(home, event, *, left=8.0, note=None, **more):
         ("SessionStart", {"source": "compact"}, [("drain", "s"), ("session_brief", "compact", "s")], "brief"),
         ("SubagentStart", {"caste": "scout"}, [("subagent_brief", "scout", "s")], "agent brief"),
         ("SubagentStop", {}, [("drain", "")], ""),
-        ("PreCompact", {}, [("drain", ""), ("compaction_steering", "s", "hook")], "keep this"),
+        ("PreCompact", {}, [("drain", ""), ("prepare_for_summary", "s", "hook")], ""),
         (
             "PostCompact",
             {"summary": "All.", "trigger": "auto"},
@@ -146,20 +145,8 @@ def test_waiting_entries_are_drained(home):
     assert "SQLite" in str(working.list_working_memory_items(home=home))
 
 
-def test_the_user_is_shown_the_rule_that_was_learned_and_how_to_forget_it(home):
+def test_the_end_of_a_turn_says_nothing_whatever_a_person_demanded(home):
     put(home, entry("UserPromptSubmit", prompt="Please always use SQLite for the state.", prompt_id="p1"))
-    shown = reply(home, "Stop")
-    command = shown.partition("To forget it: aether ")[2].split()
-
-    assert "always use SQLite for the state." in shown
-    assert "\n" not in shown
-    assert main(["--home", str(home), *command, "--yes"]) == 0
-    kept = working.list_working_memory_items(home=home)
-    assert not [item for item in kept if item["type"] in ("constraint", "preference")]
-
-
-def test_a_turn_without_a_new_rule_shows_nothing(home):
-    put(home, entry("UserPromptSubmit", prompt="Please add a test for the parser.", prompt_id="p1"))
 
     assert reply(home, "Stop") == ""
 

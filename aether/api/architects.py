@@ -1,0 +1,122 @@
+"""Architects: who writes the sessions of a home, what that costs, and the state of those that hooks start.
+
+The state is in `<home>/hooks/architect/`: the tokens of today, the work at hand, the last failure, and what was tried.
+`api.detached` keeps it. It is bookkeeping: after a loss something is tried once more.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+from aether import clock, regular
+from aether.errors import AetherError
+from aether.hints import Any
+from aether.store import config
+from aether.store.files import storage_errors, write_whole
+from aether.store.keys import Config
+from aether.store.spool import require_real
+from aether.tuples import NamedTuple
+from aether.types import JsonObject
+
+DIRECTORY = "architect"
+_FORMS: dict[str, dict[str, type]] = {
+    "spent": {"day": str, "tokens": int}, "failure": {"at": str, "what": str}, "running": {"at": str, "session": str}, "tried": {},
+}  # fmt: skip
+# The architects that hooks start no process for.
+UNASKED = ("extractive", "host", "manual")
+# One question and two corrections: a model that fails three times keeps failing.
+TRIES = 3
+# Seconds of slack before work without an end counts as killed.
+SLACK_SECONDS = 60
+COSTS = {
+    "host": "the agent that is running writes them: about 600 tokens each time (after a commit, a finished plan, ten edits, a compaction), "
+    "500 for the tool; nothing is sent to another model",
+    "claude-code": "your own Claude Code is started after a session, with your subscription or key",
+    "anthropic": "each session is sent to Anthropic after its end, with your key",
+    "openai": "each session is sent to OpenAI, or to the server that is set, after its end, with your key",
+    "ollama": "your own Ollama is asked after a session; it costs time of this machine",
+    "command": "your program is started after a session",
+    "extractive": "no model is asked, so nothing is judged; it costs nothing",
+    "manual": "a person writes them",
+}
+
+
+class Standing(NamedTuple):
+    """The architect of a home, for `aether status`."""
+
+    architect: str
+    cost: str
+    tokens_today: int
+    daily_tokens: int
+    """The limit; 0 for an architect that hooks do not start."""
+    failure: str
+    """What went wrong last, or that the limit is reached; empty if all is well."""
+
+
+def standing(home: Path) -> Standing:
+    """Return who writes the sessions of `home`, what that costs, and what went wrong last."""
+    settings, state = config.or_default(home), read_state(home)
+    chosen = settings.architect
+    cost = COSTS[chosen.partition(":")[0]]
+    if chosen in UNASKED:
+        return Standing(chosen, cost, 0, 0, "")
+    failure, running = state.get("failure") or {}, state.get("running") or {}
+    words = f"{failure['at'][:16]}: {failure['what']}" if failure else ""
+    if running and clock.parse(running["at"]) + patience(settings) < clock.now():
+        words = f"{running['at'][:16]}: it did not finish. Nothing changed."
+    return Standing(chosen, cost, spent_today(state), settings.architect_daily_tokens, words)
+
+
+def patience(settings: Config) -> timedelta:
+    """Return how long one session may take, with all its tries."""
+    return timedelta(seconds=settings.architect_timeout_seconds * TRIES + SLACK_SECONDS)
+
+
+def today() -> str:
+    """Return the day whose tokens are counted, in UTC."""
+    return f"{clock.now():%Y-%m-%d}"
+
+
+def spent_today(state: Mapping[str, Any]) -> int:
+    """Return the tokens that hooks have spent on an architect today."""
+    spent = state.get("spent") or {}
+    return int(spent["tokens"]) if spent.get("day") == today() else 0
+
+
+def read_state(home: Path) -> JsonObject:
+    """Return the state of the architect of `home`; empty without one."""
+    with suppress(OSError, AetherError, ValueError, RecursionError):
+        require_real(str(home), DIRECTORY)
+        state = json.loads(regular.read(_file(home)))
+        if isinstance(state, dict):
+            return {name: part for name, part in state.items() if _is_part(name, part)}
+    return {}
+
+
+def _is_part(name: str, part: object) -> bool:
+    """Return whether a part of the state has the form that `api.detached` writes: a home may come from anybody."""
+    if not isinstance(part, dict) or name not in _FORMS:
+        return False
+    times = [part["at"]] if "at" in part else []
+    return all(type(part.get(field)) is kind for field, kind in _FORMS[name].items() if part) and all(
+        clock.parse(at) for at in times
+    )
+
+
+def write_state(home: Path, state: JsonObject) -> None:
+    """Write the state of the architect of `home`, whose directory exists.
+
+    Raises:
+        StorageFailed: it could not be written, or the directory leads elsewhere.
+    """
+    with storage_errors(_file(home)):
+        require_real(str(home), DIRECTORY)
+        write_whole(_file(home), json.dumps(state).encode("ascii"))
+
+
+def _file(home: Path) -> Path:
+    return home / "hooks" / DIRECTORY / "state.json"
