@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
+from aether import clock
 from aether.api import asked as asked  # noqa: PLC0414 - others may ask this process for a change
 from aether.api.home import (
     Home,
@@ -27,7 +28,8 @@ from aether.api.home import (
 from aether.clock import new_id
 from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, LockTimeout, StorageFailed, public
 from aether.memory import items
-from aether.memory.items import TokenUsage, add_items, signal_threshold, token_usage
+from aether.memory.items import SUPERSEDES, TokenUsage, add_items, signal_threshold, token_usage
+from aether.memory.statements import end
 from aether.store import files
 from aether.store.authors import AETHER, Author
 from aether.store.commit import commit
@@ -36,7 +38,7 @@ from aether.store.snapshot import Snapshot
 from aether.store.together import Ask
 from aether.text.words import pluralize
 from aether.tuples import NamedTuple
-from aether.types import Change, Item, JsonObject
+from aether.types import Change, EndState, Item, JsonObject
 
 if TYPE_CHECKING:
     from aether.api.compress import Prepared
@@ -65,8 +67,12 @@ def add_working_memory_item(
     caste: str | None = None,
     phase: int | None = None,
     metadata: Mapping[str, Any] | None = None,
+    resolves: Iterable[str] = (),
+    supersedes: Iterable[str] = (),
 ) -> ItemId:
     """Store one item durably and return its id; `phase` is the phase of the colony's work that it belongs to.
+
+    `resolves` and `supersedes` are ids of entries that it ends in the same change, as `resolve_memory` does.
 
     At 80 % of the capacity the id says `compression_needed`, the colony is signalled, and the hand-off
     is prepared; adding drops nothing. Only at the hard limit do the least recently used items move to
@@ -74,12 +80,16 @@ def add_working_memory_item(
 
     Raises:
         InvalidInput: content or type is missing, or a field is impossible.
+        NotFound: an entry to end is not in live memory.
         BudgetExceeded: it is larger than working memory.
     """
+    ends: dict[str, EndState] = {**dict.fromkeys(resolves, "resolved"), **dict.fromkeys(supersedes, "superseded")}
+    older = next((id for id, how in ends.items() if how == "superseded"), "")
+    extra = {**(metadata or {}), SUPERSEDES: older} if older else metadata
     entry = items.checked_entry(
-        content, type, relevance_score, source=source, caste=caste, phase=phase, metadata=metadata
+        content, type, relevance_score, source=source, caste=caste, phase=phase, metadata=extra
     )
-    return _add([entry], home)[0]
+    return _add([entry], home, ends)[0]
 
 
 @public
@@ -95,7 +105,7 @@ def add_working_memory_items(entries: Iterable[Mapping[str, Any]], *, home: Home
     return _add(items.checked_entries(entries), home)
 
 
-def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
+def _add(entries: list[JsonObject], home: Home, ends: Mapping[str, EndState] | None = None) -> list[ItemId]:
     if len(entries) == 1:
         content = entries[0]["content"]
         cut = content if len(content) <= SHOWN_CHARS else f"{content[: SHOWN_CHARS - 1]}…"
@@ -104,7 +114,7 @@ def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
         reason = pluralize(len(entries), "items")
     author = Author("add", by=entries[0]["source"] if entries else "queen", reason=reason)
     entries = copied(files.checked_json(entries, where="item"))
-    return store_entries(entries, author, home=home, by_others=True).ids
+    return store_entries(entries, author, home=home, by_others=not ends, ends=ends or {}).ids
 
 
 class StoredEntries(NamedTuple):
@@ -129,12 +139,14 @@ def store_entries(
     beside: Callable[[Snapshot], Change] = lambda snapshot: Change({}),
     is_last: bool = True,
     by_others: bool = False,
+    ends: Mapping[str, EndState] = {},
 ) -> StoredEntries:
     """Store checked entries, which the caller hands over, in one commit and return the result.
 
     `wanted` chooses among them under the lock; the change `beside` is committed with them. If more entries follow and
     these are not the last, the hand-off that a full working memory asks for is left to `prepare_handoff`. With `by_others`
-    another process of a shared home may store them; then all of them are wanted, and nothing goes beside.
+    another process of a shared home may store them; then all of them are wanted, and nothing goes beside. The first entry
+    `ends` others, by id.
     """
     at = now()
 
@@ -142,6 +154,8 @@ def store_entries(
         memory = snapshot.documents["memory"]
         chosen = wanted(snapshot, entries)
         added = add_items(snapshot.documents, chosen, now=at, new_id=new_id, count=counter_of(memory))
+        if ends:
+            added = _ending(snapshot, added, ends, clock.stamp(at))
         more = beside(snapshot)
         patches = {
             name: [*added.patches.get(name, []), *more.patches.get(name, [])]
@@ -167,6 +181,15 @@ def store_entries(
         item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
         made.append(item_id)
     return StoredEntries(chosen, made, done.revision, needed, added.again)
+
+
+def _ending(snapshot: Snapshot, added: Change, ends: Mapping[str, EndState], at: str) -> Change:
+    """Return the change `added`, and after it the ends of others by its first item."""
+    newer = added.result[0].ids[0]
+    steps = [
+        lambda state, id=id, how=how: end(state["memory"], id, how, at=at, by=newer) for id, how in ends.items()
+    ]
+    return chain_changes(snapshot.documents, lambda _: added, *steps)._replace(result=added.result)
 
 
 def prepare_handoff(home: Home) -> str:

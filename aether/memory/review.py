@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from aether import clock
-from aether.memory.briefing.sections import keeps_items, known_items, revoked_in
+from aether.memory.briefing.kept import keeps_items, known_items, revoked_in
 from aether.memory.capture.notes import RULE_TYPES, noting_agent
 from aether.memory.forget import parts_of
 from aether.memory.items import items_of

@@ -57,6 +57,16 @@ def statements_of(session: Mapping[str, Any]) -> Iterator[Stated]:
             )
 
 
+def is_statement(id: str) -> bool:
+    """Return whether `id` has the form of a statement of a session.
+
+    >>> is_statement("phase_1_ab12cd34/open/0"), is_statement("wm_1")
+    (True, False)
+    """
+    field, _, position = id.partition("/")[2].partition("/")
+    return position.isdecimal() and any(field == name for name, _ in FIELDS.values())
+
+
 def end(memory: Mapping[str, Any], id: str, how: EndState, *, at: str, by: str = "") -> Change:
     """Return the change that ends the item, pattern or statement `id` at time `at`; `by` is the id or text of what ended it.
 
