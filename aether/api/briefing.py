@@ -159,7 +159,14 @@ def subagent_brief(home: Home, caste: str, session: str = "") -> str:
     budget = int(config.or_default(place).claude_brief_tokens * AGENT_SHARE)
     count = counter_of(documents["memory"])
     return briefing.agent_brief(
-        documents, caste, now=now(), count=count, budget=budget, root=project_root(place), session=session, hint=_hint(place)
+        documents,
+        caste,
+        now=now(),
+        count=count,
+        budget=budget,
+        root=project_root(place),
+        session=session,
+        hint=_hint(place),
     )
 
 

@@ -83,8 +83,11 @@ def add_working_memory_item(
         NotFound: an entry to end is not in live memory.
         BudgetExceeded: it is larger than working memory.
     """
-    ends: dict[str, EndState] = {**dict.fromkeys(resolves, "resolved"), **dict.fromkeys(supersedes, "superseded")}
-    older = next((id for id, how in ends.items() if how == "superseded"), "")
+    ends: dict[str, EndState] = {
+        **dict.fromkeys(resolves, "resolved"),
+        **dict.fromkeys(supersedes, "superseded"),
+    }
+    older = next((entry for entry, how in ends.items() if how == "superseded"), "")
     extra = {**(metadata or {}), SUPERSEDES: older} if older else metadata
     entry = items.checked_entry(
         content, type, relevance_score, source=source, caste=caste, phase=phase, metadata=extra
@@ -187,7 +190,8 @@ def _ending(snapshot: Snapshot, added: Change, ends: Mapping[str, EndState], at:
     """Return the change `added`, and after it the ends of others by its first item."""
     newer = added.result[0].ids[0]
     steps = [
-        lambda state, id=id, how=how: end(state["memory"], id, how, at=at, by=newer) for id, how in ends.items()
+        lambda state, older=older, how=how: end(state["memory"], older, how, at=at, by=newer)
+        for older, how in ends.items()
     ]
     return chain_changes(snapshot.documents, lambda _: added, *steps)._replace(result=added.result)
 

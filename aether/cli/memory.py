@@ -98,7 +98,9 @@ def memory_command() -> None:
 @click.option("--protect", is_flag=True, help="Never evict it, and keep it word for word")
 @click.option("--metadata", help="More fields, as a JSON object")
 @click.option("--resolves", multiple=True, metavar="ID", help="An entry that it settles, may be repeated")
-@click.option("--supersedes", multiple=True, metavar="ID", help="An entry whose place it takes, may be repeated")
+@click.option(
+    "--supersedes", multiple=True, metavar="ID", help="An entry whose place it takes, may be repeated"
+)
 @pass_ask
 def add(
     ask: Ask, *, text: str, type_: str, relevance: float, source: str, caste: str | None, phase: int | None,
@@ -280,7 +282,9 @@ def resolve(ask: Ask, entry_id: str) -> None:
 
 @memory_command.command("supersede")
 @click.argument("entry_id", metavar="ID")
-@click.option("--by", required=True, metavar="TEXT|ID", help="What takes its place: a text, or the id of another entry")
+@click.option(
+    "--by", required=True, metavar="TEXT|ID", help="What takes its place: a text, or the id of another entry"
+)
 @pass_ask
 def supersede(ask: Ask, entry_id: str, by: str) -> None:
     """Put another entry in the place of one: no brief shows the older one any more.
@@ -293,7 +297,8 @@ def supersede(ask: Ask, entry_id: str, by: str) -> None:
     """
     from aether.api.resolve import supersede_memory
 
-    _emit_ending(ask, supersede_memory(entry_id, by, home=ask.place()))
+    evidence: Any = "person" if is_typed() else None
+    _emit_ending(ask, supersede_memory(entry_id, by, evidence=evidence, home=ask.place()))
 
 
 def _emit_ending(ask: Ask, done: Any) -> None:
@@ -654,8 +659,8 @@ def review(
 ) -> None:  # fmt: skip
     """Review what is doubtful: keep, correct or forget it.
 
-    Doubtful are secrets, orders to a model, contradictions, rules and decisions that an agent wrote, statements kept
-    twice, and entries not seen for long; also in sessions. A terminal asks about each; elsewhere they are listed with the commands that settle them.
+    Doubtful are secrets, orders to a model, proposals (what a session only inferred; to keep one puts it in force), rules and
+    decisions that an agent wrote, statements kept twice, and entries not seen for long; also in sessions. A terminal asks about each; elsewhere they are listed with the commands that settle them.
     Every answer is one change that aether undo reverses.
 
     \b

@@ -15,8 +15,7 @@ from aether import clock
 from aether.clock import NewId
 from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, patterns, sessions
-from aether.memory.briefing.kept import timestamp
-from aether.memory.briefing.kept import keeps_items, kept_items, outlasts, revoked_in
+from aether.memory.briefing.kept import keeps_items, kept_items, outlasts, revoked_in, timestamp
 from aether.store.patch import chain_changes
 from aether.types import Change, Counter, Handoff, Item, JsonObject, Patch, Session
 

@@ -57,7 +57,17 @@ _FIELDS_OF_KIND: tuple[tuple[type, tuple[str, ...], str], ...] = (
     (
         str,
         (
-            "confirmed_by", "conversation", "ended_at", "ended_by", "evidence", "fate", "project", "reply", "role", "state", "title",
+            "confirmed_by",
+            "conversation",
+            "ended_at",
+            "ended_by",
+            "evidence",
+            "fate",
+            "project",
+            "reply",
+            "role",
+            "state",
+            "title",
         ),
         "Use text.",
     ),

@@ -55,7 +55,7 @@ LEFT_OUT = "What is marked as private, or as aether's own memory, was left out."
 REPLACED = "Secrets in it were replaced by <REDACTED> and are not stored."
 
 
-def remember(
+def remember(  # noqa: PLR0917 - each is an argument of the tool
     content: str, type: str = "observation", relevance: float | None = None, protected: bool = False,
     caste: str | None = None, resolves: list[str] | None = None, supersedes: list[str] | None = None, *, home: Path,
 ) -> Answer:  # fmt: skip

@@ -8,9 +8,9 @@ repeats nothing, keeps within its budget and the host's limit, and the same memo
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import chain, zip_longest
+from itertools import zip_longest
 
 from aether import clock
 from aether.hints import Any, get_args
@@ -19,7 +19,7 @@ from aether.memory.briefing.kept import known_items, revoked_in
 from aether.memory.briefing.lines import Kind, Line, Source, of_conversation
 from aether.text.tags import memory_block, neutralize
 from aether.text.words import stems
-from aether.types import Counter, Item
+from aether.types import Counter
 
 # Whatever the setting allows: anything else can be recalled.
 MOST_TOKENS = 700
@@ -34,8 +34,8 @@ RESUMED = frozenset({"resume", "fork"})
 FOREMOST = 10
 # A line with this share of its words in a line above says nothing new.
 REPEATED_SHARE = 0.8
-# Fewer words ("ok, go on") say nothing without what was said before them.
-LEAST_WORDS = 3
+# Fewer words are in a longer line by chance.
+LEAST_COMPARED = 3
 # A day this long ago is followed by its age.
 OLD_DAYS = 30
 
@@ -49,8 +49,6 @@ HEADINGS: dict[Kind, str] = {
     "outcome": "Results", "lesson": "Notes", "file": "Files changed", "command": "Branch and commands",
 }  # fmt: skip
 _SOURCES: tuple[Source, ...] = get_args(Source)
-# A state that only says what a decision or an open point says is left out for it.
-_STATEMENTS_FIRST: tuple[Kind, ...] = ("rule", "open", "decision", "next", "state")
 
 
 def briefing(
@@ -112,7 +110,9 @@ def agent_lines(
 ) -> list[Line]:  # fmt: skip
     """Return the lines of `agent_brief`: what holds, the results of its caste, and the changed files; its task is in its prompt."""
     lines = _lines(documents, now=now, root=root, session=session, only=True, caste=caste)
-    wanted = [line for line in lines if line.source != "floor" or line.kind == "file" or line.heading == _CASTE]
+    wanted = [
+        line for line in lines if line.source != "floor" or line.kind == "file" or line.heading == _CASTE
+    ]
     return _fitting(wanted, occasion="subagent", now=now, count=count, budget=budget)
 
 
@@ -127,7 +127,9 @@ def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "", ses
 
 def in_force(documents: Mapping[str, Any], *, now: datetime) -> dict[str, int]:
     """Return how many rules, protected texts included, and decisions are in force: noted on purpose, or proven."""
-    lines = [line for line in _lines(documents, now=now) if line.source != "floor" and line.heading != _SIGNALS]
+    lines = [
+        line for line in _lines(documents, now=now) if line.source != "floor" and line.heading != _SIGNALS
+    ]
     return {
         "rules": sum(line.kind == "rule" for line in lines),
         "decisions": sum(line.kind == "decision" for line in lines),
@@ -153,7 +155,7 @@ def _lines(
     explicit = [
         *making.goal_lines(documents), *making.note_lines(items), *_wide_lines(wide), *making.signal_lines(documents, now=now, caste=caste),
     ]  # fmt: skip
-    stated = sorted(making.session_lines(memory), key=lambda line: _STATEMENTS_FIRST.index(line.kind))
+    newest, holding, decided = making.session_lines(memory)
     work = of_conversation(items, session) if session else []
     if not work and not (only and session):
         work = making.newest_work(items)
@@ -161,7 +163,7 @@ def _lines(
     castes = [line._replace(heading=_CASTE) for line in making.caste_lines(items, caste)] if caste else []
     notes, foremost, others = _split(explicit)
     ordered = [
-        *foremost, *stated, *floor.request, *floor.message, *castes, *floor.answers, *floor.plan, *notes[:FOREMOST], *others, *floor.runs[:1], *floor.requests,
+        *foremost, *newest, *holding, *floor.request, *floor.message, *castes, *floor.answers, *floor.plan, *notes[:FOREMOST], *others, *decided, *floor.runs[:1], *floor.requests,
         # One of each in turn: none crowds out the others.
         *_in_turn(
             floor.results, floor.runs, floor.files, floor.messages, notes[FOREMOST:],
@@ -169,7 +171,11 @@ def _lines(
         ),
     ]  # fmt: skip
     lines = _without_repeats(_explicit_first([line for line in ordered if line.text]))
-    return [line._replace(text=line.text.replace(f"{root.rstrip('/')}/", "")) for line in lines] if root.count("/") > 1 else lines
+    return (
+        [line._replace(text=line.text.replace(f"{root.rstrip('/')}/", "")) for line in lines]
+        if root.count("/") > 1
+        else lines
+    )
 
 
 def _wide_lines(wide: Mapping[str, Any] | None) -> Iterator[Line]:
@@ -201,10 +207,8 @@ def _in_turn(*groups: Iterable[Line]) -> Iterator[Line]:
 
 def _explicit_first(lines: Sequence[Line]) -> list[Line]:
     """Return `lines` in their order, but in the places of each kind the explicit ones first, then those of sessions."""
-    by_kind = {
-        kind: iter(sorted((line for line in lines if line.kind == kind), key=lambda line: _SOURCES.index(line.source)))
-        for kind in HEADINGS
-    }
+    by_source = sorted(lines, key=lambda line: _SOURCES.index(line.source))
+    by_kind = {kind: iter([line for line in by_source if line.kind == kind]) for kind in HEADINGS}
     return [next(by_kind[line.kind]) for line in lines]
 
 
@@ -214,13 +218,11 @@ def _without_repeats(lines: Iterable[Line]) -> list[Line]:
     texts: set[str] = set()
     seen: list[frozenset[str]] = []
     for line in lines:
-        words = frozenset(stems(line.text))
         text = " ".join(line.text.casefold().split())
-        repeated = text in texts
-        if line.source != "explicit":
-            repeated = repeated or any(len(words & above) >= REPEATED_SHARE * len(words) for above in seen if words)
-            repeated = repeated or (line.source == "floor" and line.kind in ("request", "state") and shown and len(words) < LEAST_WORDS)
-        if not repeated:
+        words = frozenset(stems(line.text))
+        is_compared = line.source != "explicit" and len(words) >= LEAST_COMPARED
+        is_contained = is_compared and any(len(words & above) >= REPEATED_SHARE * len(words) for above in seen)
+        if text not in texts and not is_contained:
             shown.append(line)
             texts.add(text)
             seen.append(words)
@@ -273,7 +275,9 @@ def lay_out(lines: Iterable[Line], *, now: datetime) -> list[str]:
         days = [line.at[:10] for line in group]
         before, common = common, max(days, key=days.count)
         text.append(f"{heading}:" if common in ("", before) else f"{heading} ({_with_age(common, now)}):")
-        text += [_formatted(line, "" if day == common else day) for line, day in zip(group, days, strict=True)]
+        text += [
+            _formatted(line, "" if day == common else day) for line, day in zip(group, days, strict=True)
+        ]
     return text
 
 

@@ -11,11 +11,11 @@ from operator import itemgetter
 
 from aether import clock
 from aether.errors import InvalidInput
-from aether.hints import Any
+from aether.hints import Any, cast
 from aether.memory.items import is_noted, items_of
 from aether.memory.sessions import last_heard, sessions_of
 from aether.memory.statements import statements_of
-from aether.types import Ended, Item
+from aether.types import Ended, EndState, Item
 
 # Explicit notes of these types hold until somebody ends them.
 LASTING_TYPES = frozenset({"constraint", "preference", "decision", "blocker", "next"})
@@ -110,17 +110,17 @@ def ends_in(memory: Mapping[str, Any]) -> dict[str, Ended]:
     ended = {entry["id"]: _end_of(entry.get("metadata") or {}) for entry in entries}
     statements = [statement for session in sessions_of(memory) for statement in statements_of(session)]
     ended |= {statement.id: statement.ended for statement in statements}
-    return {id: end for id, end in ended.items() if end}
+    return {name: end for name, end in ended.items() if end}
 
 
 def _end_of(metadata: Mapping[str, Any]) -> Ended | None:
     if not metadata.get("ended_at"):
         return None
     # Homes of earlier releases have no state: a person's words ended it.
-    how = metadata.get("state") or "revoked"
+    how = cast("EndState", metadata.get("state") or "revoked")
     return Ended(how=how, at=str(metadata["ended_at"]), by=str(metadata.get("ended_by", "")))
 
 
 def revoked_in(memory: Mapping[str, Any]) -> dict[str, str]:
     """Return the ids of the items, patterns and statements that ended, with the time."""
-    return {id: end["at"] for id, end in ends_in(memory).items()}
+    return {name: end["at"] for name, end in ends_in(memory).items()}

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from itertools import islice
+from itertools import chain, islice
+from operator import itemgetter
 
 from aether.hints import Any, Literal
 from aether.memory import signals
@@ -18,12 +19,11 @@ from aether.memory.items import is_noted
 from aether.memory.sessions import EXTRACTIVE, ended_in
 from aether.memory.statements import Stated, statements_of
 from aether.text.cleaning import without_emphasis, without_injected
+from aether.text.words import stems
 from aether.tuples import NamedTuple
 from aether.types import Item
 
-Kind = Literal[
-    "state", "next", "rule", "decision", "open", "request", "outcome", "lesson", "file", "command"
-]
+Kind = Literal["state", "next", "rule", "decision", "open", "request", "outcome", "lesson", "file", "command"]
 Source = Literal["explicit", "session", "floor"]
 
 KIND_OF_NOTE: dict[str, Kind] = {
@@ -31,6 +31,8 @@ KIND_OF_NOTE: dict[str, Kind] = {
     "outcome": "outcome",
 }  # fmt: skip
 _SIGNAL_TYPES = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
+_STATEMENTS_FIRST = ("rule", "open", "decision", "next", "state")
+_CASTE_TYPES = frozenset({"outcome", "decision", "solution", "blocker"})
 # Steps of a plan that need nothing more.
 _OVER = frozenset({"completed", "done", "cancelled", "canceled", "deleted", "skipped"})
 
@@ -48,6 +50,8 @@ OPENING_CHARS = 60
 # Three quarters of a shortened text are its head.
 HEAD_SHARE = 0.75
 CUT = " […] "
+# An earlier request of fewer words ("ok, yes") says nothing without what it answered.
+LEAST_WORDS = 2
 # Signs of Chinese, Japanese and Korean: each says as much, and costs as much, as about three letters.
 _WIDE = "\u2e80"
 _WIDE_CHARS = 3
@@ -89,7 +93,7 @@ def one_line(text: str, most: int) -> str:
 
 def shortened(text: str, most: int) -> str:
     """Return `text` without its middle if it is longer than about `most` characters; a rule may be in its last sentence."""
-    width = len(text) + (_WIDE_CHARS - 1) * sum(sign >= _WIDE for sign in text)
+    width = _width(text)
     if width <= most:
         return text
     room = int(most * len(text) / width) - len(CUT)
@@ -100,10 +104,14 @@ def shortened(text: str, most: int) -> str:
     return text[:head].rstrip() + CUT + text[max(tail, head) :].lstrip()
 
 
-def paragraphs(text: str) -> list[str]:
-    """Return the paragraphs of a message in one line each, without blocks of code; a heading joins the paragraph below it.
+def _width(text: str) -> int:
+    return len(text) + (_WIDE_CHARS - 1) * sum(sign >= _WIDE for sign in text)
 
-    >>> paragraphs("## Result\\n\\nAll tests pass now.\\nNothing is open.\\n\\n```\\nx = 1\\n```")
+
+def paragraphs(text: str) -> list[str]:
+    r"""Return the paragraphs of a message in one line each, without blocks of code; a heading joins the paragraph below it.
+
+    >>> paragraphs("## Result\n\nAll tests pass now.\nNothing is open.\n\n```\nx = 1\n```")
     ['Result: All tests pass now. Nothing is open.']
     """
     blocks: list[list[str]] = [[]]
@@ -153,7 +161,9 @@ def goal_lines(documents: Mapping[str, Any]) -> Iterator[Line]:
         planned: Mapping[str, Any] = next(
             (entry for entry in colony["phases"]["roadmap"] if entry["phase"] == phase), {}
         )
-        about = ", ".join(one_line(planned[name], SHORT_CHARS) for name in ("name", "goal") if planned.get(name))
+        about = ", ".join(
+            one_line(planned[name], SHORT_CHARS) for name in ("name", "goal") if planned.get(name)
+        )
         text = f"Phase {phase} is {status['state']}" + (f": {about}" if about else "")
         yield Line("state", text, timestamp(colony["state_machine"]["last_transition"]), source="explicit")
 
@@ -165,7 +175,9 @@ def _goal(goal: Mapping[str, Any]) -> Iterator[Line]:
     steps = goal["subtasks"]
     done = sum(step["status"] == "completed" for step in steps)
     progress = f"{done} of {len(steps)} steps completed" if steps else ""
-    yield line("state", f"Active goal: {shortened(goal['description'], NOTE_CHARS)}", goal["created_at"], progress)
+    yield line(
+        "state", f"Active goal: {shortened(goal['description'], NOTE_CHARS)}", goal["created_at"], progress
+    )
     if goal.get("next_step"):
         yield line("next", goal["next_step"], goal["created_at"])
     left = [step for step in steps if step["status"] != "completed"]
@@ -175,7 +187,9 @@ def _goal(goal: Mapping[str, Any]) -> Iterator[Line]:
         yield line("next", step["description"], step["created_at"], why)
     for decision in reversed(goal["decisions"]):
         if decision["locked"]:
-            yield line("decision", _with_reason(decision["description"], decision["rationale"]), decision["at"])
+            yield line(
+                "decision", _with_reason(decision["description"], decision["rationale"]), decision["at"]
+            )
     for blocker in goal["blockers"]:
         if not blocker.get("resolved_at"):
             yield line("open", f"blocked: {blocker['description']}", blocker["created_at"])
@@ -196,8 +210,8 @@ def note_lines(items: Iterable[Item], note: str = "") -> Iterator[Line]:
 def signal_lines(documents: Mapping[str, Any], *, now: datetime, caste: str | None = None) -> Iterator[Line]:
     """Yield the signals that are active for `caste` now, strongest first."""
     for signal in signals.active_signals(documents["pheromones"], now=now, caste=caste, types=_SIGNAL_TYPES):
-        said = one_line(str(signal["metadata"].get("context", "")), LINE_CHARS)
-        text = f"{signal['type']} {signal['effective_strength']:.2f}: {said}"
+        context = one_line(str(signal["metadata"].get("context", "")), LINE_CHARS)
+        text = f"{signal['type']} {signal['effective_strength']:.2f}: {context}"
         at = timestamp(signal["created_at"])
         yield Line("rule", text, at, ids=(signal["id"],), source="explicit", heading="Active signals")
 
@@ -205,18 +219,31 @@ def signal_lines(documents: Mapping[str, Any], *, now: datetime, caste: str | No
 # --- Sessions
 
 
-def session_lines(memory: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield the statements of sessions that are in force, the newest session first; state and next step of the newest only."""
-    current = ""
+def session_lines(memory: Mapping[str, Any]) -> tuple[list[Line], list[Line], list[Line]]:
+    """Return the statements in force: those of the newest session that has some, then rules and open points, then decisions of the others.
+
+    The state and the next step are those of the newest session only.
+    """
+    newest, holding, decided = list[Line](), list[Line](), list[Line]()
     for at, session in newest_sessions(memory):
-        statements = [one for one in statements_of(session) if not one.ended and _counts(one, session)]
-        progress = [one.kind for one in statements if one.kind in ("state", "next")]
-        current = current or (session["session_id"] if progress else "")
-        for statement in statements:
-            if statement.kind not in ("state", "next") or session["session_id"] == current:
-                text = _with_reason(one_line(statement.text, LINE_CHARS), statement.rationale)
-                ids = (statement.id, *statement.items)
-                yield Line(statement.kind, text, at, "", ids, statement.evidence, "session", statement.quote)
+        lines = [
+            _of_statement(statement, at)
+            for statement in statements_of(session)
+            if not statement.ended and _counts(statement, session)
+        ]
+        if newest:
+            holding += [line for line in lines if line.kind in ("rule", "open")]
+            decided += [line for line in lines if line.kind == "decision"]
+        else:
+            # A state that only says what an open point or a decision says is left out for it.
+            newest = sorted(lines, key=lambda line: _STATEMENTS_FIRST.index(line.kind))
+    return newest, holding, decided
+
+
+def _of_statement(statement: Stated, at: str) -> Line:
+    text = _with_reason(one_line(statement.text, LINE_CHARS), statement.rationale)
+    ids = (statement.id, *statement.items)
+    return Line(statement.kind, text, at, "", ids, statement.evidence, "session", statement.quote)
 
 
 def _counts(statement: Stated, session: Mapping[str, Any]) -> bool:
@@ -231,7 +258,7 @@ def _counts(statement: Stated, session: Mapping[str, Any]) -> bool:
 def earlier_lines(memory: Mapping[str, Any]) -> Iterator[Line]:
     """Yield in a line each what the older sessions were about, and the newest one if it has no state."""
     for place, (at, session) in enumerate(newest_sessions(memory)):
-        states = [one for one in statements_of(session) if one.kind == "state" and not one.ended]
+        states = [entry for entry in statements_of(session) if entry.kind == "state" and not entry.ended]
         if place or not states:
             text = states[0].text if states else session["summary"]
             ids = (states[0].id if states else session["session_id"],)
@@ -250,10 +277,15 @@ def covered_ids(memory: Mapping[str, Any]) -> frozenset[str]:
 
 def pattern_lines(memory: Mapping[str, Any]) -> Iterator[Line]:
     """Yield the patterns of long-term memory that nobody ended, the most certain first: they were learned, nobody noted them."""
-    patterns = [one for one in memory["long_term_memory"]["patterns"] if not (one.get("metadata") or {}).get("ended_at")]
-    for one in sorted(patterns, key=lambda one: (one["confidence"], one["last_seen"]), reverse=True):
-        note = f"learned, seen {one['occurrences']} times"
-        yield Line("lesson", one_line(one["pattern"], LINE_CHARS), timestamp(one["last_seen"]), note, (one["id"],))
+    patterns = [
+        pattern
+        for pattern in memory["long_term_memory"]["patterns"]
+        if not (pattern.get("metadata") or {}).get("ended_at")
+    ]
+    for pattern in sorted(patterns, key=itemgetter("confidence", "last_seen"), reverse=True):
+        note = f"learned, seen {pattern['occurrences']} times"
+        text, at = one_line(pattern["pattern"], LINE_CHARS), timestamp(pattern["last_seen"])
+        yield Line("lesson", text, at, note, (pattern["id"],))
 
 
 # --- The floor
@@ -284,10 +316,16 @@ def floor(items: Sequence[Item], covered: Collection[str] = (), *, summary: bool
     captured = [item for item in items if not is_noted(item) and not item["metadata"].get("ended_at")]
     asked = [item for item in captured if _is_request(item)]
     words = [item for item in captured if item["id"] not in covered]
-    replies = [item for item in words if _role(item) in ("answer", "said", "change") and not item["metadata"]["caste"]]
+    replies = [
+        item
+        for item in words
+        if _role(item) in ("answer", "said", "change") and not item["metadata"]["caste"]
+    ]
     if summary:
         since = replies[0]["metadata"]["timestamp"] if replies else ""
-        replies = [item for item in words if _role(item) == "summary" and item["metadata"]["timestamp"] > since][:1] + replies
+        replies = [
+            item for item in words if _role(item) == "summary" and item["metadata"]["timestamp"] > since
+        ][:1] + replies
     commits = [item for item in captured if _role(item) == "commit"]
     reports = [item for item in words if _role(item) == "answer" and item["metadata"]["caste"]]
     turns = [item for item in replies[1:] if _role(item) == "answer"]
@@ -299,7 +337,7 @@ def floor(items: Sequence[Item], covered: Collection[str] = (), *, summary: bool
         [
             _of_item("request", one_line(item["content"], REQUEST_CHARS if item is asked[-1] else LINE_CHARS), item)
             for item in (*asked[1:][-1:], *asked[1:-1])
-            if item["id"] not in covered
+            if item["id"] not in covered and len({*stems(item["content"])}) >= LEAST_WORDS
         ],
         [line for item in turns[:MOST_TURNS] for line in _ends(item)],
         [_of_item("outcome", one_line(item["content"], LINE_CHARS), item) for item in (*commits[:MOST_FACTS], *reports[:MOST_FACTS])],
@@ -313,11 +351,13 @@ def newest_work(items: Sequence[Item]) -> list[Item]:
     wanted: list[str] = []
     for item in items:
         conversation = item["metadata"].get("conversation", "")
-        if is_noted(item) or conversation in wanted or not (_is_request(item) or _role(item) in ("answer", "said")):
-            continue
-        wanted.append(conversation)
-        if any(_role(other) == "answer" for other in of_conversation(items, conversation)):
-            break
+        talks = _is_request(item) or _role(item) in ("answer", "said")
+        if talks and not is_noted(item) and conversation not in wanted:
+            wanted.append(conversation)
+            if any(_role(other) == "answer" for other in of_conversation(items, conversation)):
+                break
+    if not wanted:
+        return list(items)
     return [item for item in items if item["metadata"].get("conversation", "") in wanted]
 
 
@@ -329,7 +369,7 @@ def of_conversation(items: Iterable[Item], conversation: str) -> list[Item]:
 def caste_lines(items: Iterable[Item], caste: str) -> Iterator[Line]:
     """Yield the last results of the caste of a sub-agent."""
     for item in items:
-        if item["metadata"]["caste"] == caste and item["type"] in ("outcome", "decision", "solution", "blocker"):
+        if item["metadata"]["caste"] == caste and item["type"] in _CASTE_TYPES:
             yield _of_item("outcome", one_line(item["content"], LINE_CHARS), item)
 
 
@@ -343,11 +383,13 @@ def _fact(item: Item) -> Mapping[str, Any]:
 
 def _is_request(item: Item) -> bool:
     """Return whether an item is words that a person typed; an answer to a question is told as such."""
-    return item["metadata"].get("evidence") == "person" and item["type"] in KIND_OF_NOTE and not _is_answer(item)
+    return (
+        item["metadata"].get("evidence") == "person" and item["type"] in KIND_OF_NOTE and not _is_answer(item)
+    )
 
 
 def _is_answer(item: Item) -> bool:
-    return _fact(item).get("kind") == "answer"
+    return _fact(item).get("kind") == "answer" and item["metadata"].get("evidence") == "person"
 
 
 def _is_approved(item: Item) -> bool:
@@ -368,11 +410,11 @@ def _with_reason(text: str, reason: str) -> str:
 def _message(item: Item) -> Iterator[Line]:
     """Yield the first and the last paragraphs of a message, in its order, as many as there is room for."""
     entries = paragraphs(item["content"])
-    inwards = [place for pair in zip(range(len(entries)), reversed(range(len(entries))), strict=True) for place in pair]
+    inwards = chain.from_iterable(zip(range(len(entries)), reversed(range(len(entries))), strict=True))
     chosen: set[int] = set()
     room = MESSAGE_CHARS
     for place in dict.fromkeys(inwards):
-        room -= min(len(entries[place]), LINE_CHARS)
+        room -= min(_width(entries[place]), LINE_CHARS)
         if room < 0:
             break
         chosen.add(place)
@@ -385,13 +427,17 @@ def _ends(item: Item) -> Iterator[Line]:
     """Yield the first and the last paragraph of an earlier message as one line."""
     entries = paragraphs(item["content"])
     if entries:
-        text = " […] ".join(dict.fromkeys([shortened(entries[0], SHORT_CHARS), shortened(entries[-1], SHORT_CHARS)]))
+        text = " […] ".join(
+            dict.fromkeys([shortened(entries[0], SHORT_CHARS), shortened(entries[-1], SHORT_CHARS)])
+        )
         yield _of_item("state", text, item)._replace(heading="What the agent said before")
 
 
 def _answer(item: Item) -> Line:
     if not _is_answer(item):
-        return _of_item("decision", one_line(item["content"], LINE_CHARS), item, note="approved by the person")
+        return _of_item(
+            "decision", one_line(item["content"], LINE_CHARS), item, note="approved by the person"
+        )
     fact = _fact(item)
     text = f"{one_line(fact.get('choice', ''), LINE_CHARS)} (asked: {one_line(fact.get('question', ''), SHORT_CHARS)})"
     return _of_item("decision", text, item)._replace(heading="Answers of the person")
@@ -399,10 +445,11 @@ def _answer(item: Item) -> Line:
 
 def _plan(items: Iterable[Item]) -> Iterator[Line]:
     """Yield the steps of the newest plan that are not over."""
-    newest = next((item for item in items if _fact(item).get("kind") == "plan"), None)
-    steps = [step for step in _fact(newest).get("steps", ()) if step["status"] not in _OVER] if newest else []
-    for step in steps[:MOST_STEPS] if newest else []:
-        yield _of_item("next", one_line(step["text"], SHORT_CHARS), newest, note=step["status"])._replace(heading="Steps of the plan")
+    for item in islice((item for item in items if _fact(item).get("kind") == "plan"), 1):
+        steps = [step for step in _fact(item)["steps"] if step["status"] not in _OVER]
+        for step in steps[:MOST_STEPS]:
+            line = _of_item("next", one_line(step["text"], SHORT_CHARS), item, note=step["status"])
+            yield line._replace(heading="Steps of the plan")
 
 
 def _runs(items: Iterable[Item]) -> Iterator[Line]:
