@@ -5,8 +5,9 @@ import pytest
 from aether.clock import stamp
 from aether.errors import Conflict, InvalidInput
 from aether.memory import handoff, ingest, items, sessions
-from aether.memory.briefing.sections import decisions, known_items, newest_sessions, revoked_in
+from aether.memory.briefing.kept import known_items
 from aether.memory.signals import emit
+from aether.memory.statements import end
 from tests.memory.states import (
     NOW,
     after,
@@ -448,67 +449,6 @@ def test_a_session_keeps_protected_texts_notes_files_and_errors_verbatim():
     assert session["metadata"]["items"] == items.items_of(documents["memory"])
 
 
-def test_a_rule_that_a_person_ended_makes_no_pattern_and_ends_the_one_it_made():
-    rule = {"content": "Never use mocks in the tests.", "relevance_score": 0.95, "type": "constraint"}
-    said = [("Never use mocks in the tests.", "constraint", {}), ("Add a parser.", "user_input", {})]
-    start = shipped()
-
-    def stored(documents, entries, name, at):
-        checked = [items.checked_entry(content, kind, **more) for content, kind, more in entries]
-        made = after(documents, items.add(documents["memory"], checked, now=at, new_id=new_id, count=count))
-        made = after(made, handoff.start_handoff(made["memory"], 1, compression_id=name, now=at))
-        return after(made, ingested(made, answer(name, high_value_items=[rule]), now=at))
-
-    first = stored(start, said, "phase_1_a", NOW)
-    [learned] = first["memory"]["long_term_memory"]["patterns"]
-    ends = [("Forget the rule about mocks.", "user_input", {})]
-    second = stored(first, ends, "phase_1_b", later(3_600))
-    third = stored(first, [*said, *ends], "phase_1_b", later(3_600))
-
-    assert "ended_at" not in learned["metadata"]
-    for state in (second, third):
-        [pattern] = state["memory"]["long_term_memory"]["patterns"]
-        [words] = [
-            one
-            for one in state["memory"]["working_memory"]["items"]
-            + sessions.sessions_of(state["memory"])[-1]["metadata"]["items"]
-            if "Forget" in one["content"]
-        ]
-        assert pattern["metadata"]["ended_at"] == words["metadata"]["timestamp"] > stamp(NOW)
-
-
-def test_what_a_person_ended_stays_so_when_the_words_that_ended_it_leave():
-    """A rule that no conversation has, and a decision of an earlier session, whatever becomes of the words."""
-
-    def noted(documents, said, **more):
-        entries = [items.checked_entry(content, kind, **more) for content, kind in said]
-        return after(documents, items.add(documents["memory"], entries, now=NOW, new_id=new_id, count=count))
-
-    own = {"metadata": {"conversation": "c", "timestamp": stamp(NOW)}}
-    state = noted(shipped(), [("Never use mocks in the tests.", "constraint")])
-    state = noted(state, [("Keep the state in SQLite files.", "decision")], **own)
-    state = after(
-        state, handoff.start_handoff(state["memory"], 1, compression_id="one", now=NOW, conversation="c")
-    )
-    state = after(state, ingested(state, answer("one"), compression_id="one"))
-    own["metadata"]["timestamp"] = stamp(later(60))
-    state = noted(state, [("nah, roll back", "user_input")], **own)
-    own["metadata"]["timestamp"] = stamp(later(120))
-    state = noted(state, [("The rule about mocks is dropped.", "user_input")], **own)
-    state = after(
-        state,
-        handoff.start_handoff(state["memory"], 1, compression_id="two", now=later(180), conversation="c"),
-    )
-    state = after(state, ingested(state, answer("two"), compression_id="two", now=later(180)))
-
-    [rule] = state["memory"]["working_memory"]["items"]
-    [decision] = sessions.sessions_of(state["memory"])[0]["metadata"]["items"]
-    assert rule["metadata"]["ended_at"] == stamp(later(120))
-    assert decision["metadata"]["ended_at"] == stamp(later(60))
-    left = after(state, sessions.evict_session(state["memory"], "two", now=later(240)))
-    assert revoked_in(left["memory"]) == {rule["id"]: stamp(later(120)), decision["id"]: stamp(later(60))}
-
-
 def test_an_answer_without_ids_does_not_answer_the_hand_off_of_a_conversation():
     state = worked()
     given = {name: value for name, value in answer().items() if name not in ("id", "session_id")}
@@ -523,12 +463,6 @@ def test_an_answer_without_ids_does_not_answer_the_hand_off_of_a_conversation():
 
     assert not again.result.stored
     assert again.patches == {}
-
-
-def test_a_session_remembers_nothing_where_there_is_nothing():
-    [session] = sessions.sessions_of(after(worked(), ingested(worked(), answer()))["memory"])
-
-    assert session["metadata"]["items"] == []
 
 
 def test_a_session_knows_when_the_newest_of_its_items_was_noted_but_no_later_than_now():
@@ -572,17 +506,12 @@ def test_decisions_and_rules_of_an_evicted_session_hold_on_until_a_person_ends_t
     ]
     for phase, text in enumerate(said, 1):
         documents = compressed(documents, phase, text, later(phase * 10))
-    ended = revoked_in(documents["memory"])
-
-    standing = [
-        line.text
-        for line in decisions(known_items(documents["memory"]), newest_sessions(documents["memory"]))
-    ]
+    kept = known_items(documents["memory"])
     assert len(names(documents)) == 2
-    assert not ended
-    assert {*said} <= {*standing}
+    assert {*said} == {item["content"] for item in kept}
 
-    documents = with_items(documents, "The Argo CD decision is gone.", at=later(60), type="user_input")
+    [gone] = [item["id"] for item in kept if "Argo CD" in item["content"]]
+    documents = after(documents, end(documents["memory"], gone, "resolved", at=stamp(later(60))))
     done = after(documents, ingest.promote_and_evict(documents, names(documents)[0], now=NOW, new_id=new_id))
     [kept] = sessions.sessions_of(done["memory"])
     assert [item["content"] for item in kept["metadata"]["items"]] == [
