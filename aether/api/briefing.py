@@ -93,7 +93,7 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
             {"kind": line.kind, "text": line.text, "ids": [*line.ids], "evidence": line.evidence, "at": line.at, "note": line.note,
              "tokens": count(line.text), **({"quote": line.quote} if line.quote else {}),
              "correctable": bool(line.ids) and several.isdisjoint(line.ids) and not is_statement(line.ids[0])}
-            for group in briefing.sections(lines).values()
+            for group in briefing.grouped(lines).values()
             for line in group
         ],
         "block": block,

@@ -67,12 +67,8 @@ def add_working_memory_item(
     caste: str | None = None,
     phase: int | None = None,
     metadata: Mapping[str, Any] | None = None,
-    resolves: Iterable[str] = (),
-    supersedes: Iterable[str] = (),
 ) -> ItemId:
     """Store one item durably and return its id; `phase` is the phase of the colony's work that it belongs to.
-
-    `resolves` and `supersedes` are ids of entries that it ends in the same change, as `resolve_memory` does.
 
     At 80 % of the capacity the id says `compression_needed`, the colony is signalled, and the hand-off
     is prepared; adding drops nothing. Only at the hard limit do the least recently used items move to
@@ -80,18 +76,39 @@ def add_working_memory_item(
 
     Raises:
         InvalidInput: content or type is missing, or a field is impossible.
-        NotFound: an entry to end is not in live memory.
         BudgetExceeded: it is larger than working memory.
+    """
+    entry = items.checked_entry(
+        content, type, relevance_score, source=source, caste=caste, phase=phase, metadata=metadata
+    )
+    return _add([entry], home)[0]
+
+
+def add_note(
+    content: str,
+    type: str,
+    relevance_score: float = items.DEFAULT_RELEVANCE,
+    *,
+    resolves: Iterable[str] = (),
+    supersedes: Iterable[str] = (),
+    home: Home = None,
+    **fields: Any,
+) -> ItemId:
+    """Do the same as `add_working_memory_item`, whose other arguments are `fields`, and end entries in the same change.
+
+    `resolves` and `supersedes` are the ids of items, patterns and statements of sessions.
+
+    Raises:
+        InvalidInput, BudgetExceeded: as there.
+        NotFound: live memory has no entry with one of the ids.
     """
     ends: dict[str, EndState] = {
         **dict.fromkeys(resolves, "resolved"),
         **dict.fromkeys(supersedes, "superseded"),
     }
     older = next((entry for entry, how in ends.items() if how == "superseded"), "")
-    extra = {**(metadata or {}), SUPERSEDES: older} if older else metadata
-    entry = items.checked_entry(
-        content, type, relevance_score, source=source, caste=caste, phase=phase, metadata=extra
-    )
+    metadata = {**(fields.pop("metadata", None) or {}), **({SUPERSEDES: older} if older else {})}
+    entry = items.checked_entry(content, type, relevance_score, metadata=metadata, **fields)
     return _add([entry], home, ends)[0]
 
 

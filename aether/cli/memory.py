@@ -125,7 +125,7 @@ def add(
     if is_typed():
         extra.setdefault("evidence", "person")
     content = read_text("-") if text == "-" else text
-    added = working.add_working_memory_item(
+    added = working.add_note(
         content, type_, relevance, source=source, caste=caste, metadata=extra, resolves=resolves, supersedes=supersedes,
         home=ask.place(),
     )  # fmt: skip
@@ -283,7 +283,7 @@ def resolve(ask: Ask, entry_id: str) -> None:
 @memory_command.command("supersede")
 @click.argument("entry_id", metavar="ID")
 @click.option(
-    "--by", required=True, metavar="TEXT|ID", help="What takes its place: a text, or the id of another entry"
+    "--by", required=True, metavar="TEXT|ID", help="The new text, or the id of the entry in its place"
 )
 @pass_ask
 def supersede(ask: Ask, entry_id: str, by: str) -> None:

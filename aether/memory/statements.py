@@ -7,11 +7,12 @@ is a field of the statement, item or pattern: `resolved`, `superseded` or `revok
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, NamedTuple, get_args
 
 from aether.errors import NotFound, shown
+from aether.hints import Any, Literal, get_args
 from aether.memory.items import items_of
 from aether.memory.sessions import sessions_of
+from aether.tuples import NamedTuple
 from aether.types import Change, Ended, EndState, Evidence, JsonObject, Patch
 
 Kind = Literal["state", "next", "rule", "decision", "open"]

@@ -271,7 +271,10 @@ def test_a_kept_brief_that_came_with_a_repository_cannot_leave_its_block(home):
 
 def test_the_brief_of_an_imported_conversation_is_its_words_and_facts(home, tmp_path):
     said = [
-        {"role": "user", "content": "Fix the order of the sessions in load(). Never use floats for the times."},
+        {
+            "role": "user",
+            "content": "Fix the order of the sessions in load(). Never use floats for the times.",
+        },
         {"role": "assistant", "content": "load() now returns the newest session instead of the oldest."},
         {"role": "user", "content": "Keep the changelog in one file"},
         {"role": "assistant", "content": "## Done\n\nThe changelog is in CHANGELOG.md.\n\nShall I push it?"},

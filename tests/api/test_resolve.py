@@ -3,7 +3,7 @@
 import pytest
 
 import aether
-from aether.api import briefing, entries
+from aether.api import briefing, entries, working
 from aether.api.home import change
 from aether.errors import InvalidInput, NotFound
 from aether.integrations.mcp_server import tools
@@ -18,7 +18,7 @@ def brief(home):
 
 
 def add(home, text, type="constraint", **more):
-    return str(aether.add_working_memory_item(text, type, 0.9, home=home, **more))
+    return str(working.add_note(text, type, 0.9, home=home, **more))
 
 
 @pytest.fixture

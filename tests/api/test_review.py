@@ -297,8 +297,8 @@ def propose(home, **proposal):
     return doubt
 
 
-@pytest.mark.parametrize(("kind", "told"), [("rule", "rule"), ("decision", "decision"), ("open", "open")])
-def test_a_proposal_is_in_force_once_a_person_keeps_it(kind, told, home):
+@pytest.mark.parametrize(("kind", "shown"), [("rule", "rule"), ("decision", "decision"), ("open", "open")])
+def test_a_proposal_is_in_force_once_a_person_keeps_it(kind, shown, home):
     doubt = propose(home, kind=kind, text="Never touch the vendor directory.")
     assert doubt.kind == "proposal"
     assert "Never touch the vendor directory." not in brief(home)
@@ -306,7 +306,7 @@ def test_a_proposal_is_in_force_once_a_person_keeps_it(kind, told, home):
     made = settle(doubt.id, "keep", home=home)
 
     (line,) = (line for line in briefing.brief(home)["lines"] if "vendor" in line["text"])
-    assert (line["kind"], line["ids"], line["evidence"]) == (told, [made.entry], "person")
+    assert (line["kind"], line["ids"], line["evidence"]) == (shown, [made.entry], "person")
     assert review(home=home) == []
     aether.undo(home=home)
     assert [one.id for one in review(home=home)] == [doubt.id]

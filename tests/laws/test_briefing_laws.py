@@ -13,7 +13,7 @@ from aether.memory.briefing.briefing import (
     steering,
 )
 from aether.memory.briefing.kept import kept_items, revoked_in
-from aether.memory.briefing.lines import NOTE_CHARS
+from aether.memory.briefing.sections import NOTE_CHARS
 from aether.memory.items import is_noted
 from aether.text.cleaning import clean
 from aether.tokens.estimate import estimate
@@ -172,7 +172,7 @@ def test_what_was_noted_on_purpose_comes_before_all_else_of_its_kind(found, occa
 
 
 @given(memories())
-def test_what_was_noted_on_purpose_is_told_verbatim_if_there_is_room(found):
+def test_what_was_noted_on_purpose_is_shown_verbatim_if_there_is_room(found):
     shown = lines(found)
     if estimate(reported(found, "startup", 1_000_000)) > MOST_TOKENS - 300:
         return
@@ -185,14 +185,14 @@ def test_what_was_noted_on_purpose_is_told_verbatim_if_there_is_room(found):
 
 
 @given(memories(), st.sampled_from(OCCASIONS))
-def test_what_has_ended_is_never_told(found, occasion):
+def test_what_has_ended_is_never_shown(found, occasion):
     ended = revoked_in(found["memory"])
 
     assert all(ended.keys().isdisjoint(line.ids[:1]) for line in lines(found, occasion))
 
 
 @given(memories(), st.sampled_from(OCCASIONS))
-def test_no_line_is_told_twice(found, occasion):
+def test_no_line_is_shown_twice(found, occasion):
     texts = [" ".join(line.text.casefold().split()) for line in lines(found, occasion)]
 
     assert len(texts) == len({*texts})

@@ -2,7 +2,7 @@ import pytest
 
 from aether.memory.briefing import kept
 from aether.memory.briefing.briefing import agent_lines, brief_lines, briefing, in_force, steering
-from aether.memory.briefing.lines import LINE_CHARS, NOTE_CHARS, REQUEST_CHARS, paragraphs, shortened
+from aether.memory.briefing.sections import LINE_CHARS, NOTE_CHARS, REQUEST_CHARS, paragraphs, shortened
 from aether.tokens.estimate import estimate
 from tests.memory.briefs import (
     NOW,
@@ -22,7 +22,7 @@ def lines(found, *, occasion="startup", budget=700, **options):
     return brief_lines(found, occasion=occasion, now=NOW, count=estimate, budget=budget, **options)
 
 
-def told(found, **options):
+def shown(found, **options):
     """Return the kind and the text of each line."""
     return [(line.kind, line.text) for line in lines(found, **options)]
 
@@ -47,7 +47,7 @@ def block(found, **options):
     ],
 )
 def test_what_is_noted_on_purpose_is_in_force_as_typed(text, type, kind):
-    assert told(documents(item(text, type))) == [(kind, text)]
+    assert shown(documents(item(text, type))) == [(kind, text)]
 
 
 def test_a_note_of_an_agent_is_in_force_and_says_whose_it_is():
@@ -59,12 +59,12 @@ def test_a_note_of_an_agent_is_in_force_and_says_whose_it_is():
 def test_several_lines_of_a_note_stay_verbatim_and_look_like_no_heading():
     text = "Deploy so:\n1. build\nRules:\n2. push"
 
-    assert told(documents(item(text, "constraint"))) == [("rule", text)]
+    assert shown(documents(item(text, "constraint"))) == [("rule", text)]
     assert "\n  Rules:\n" in block(documents(item(text, "constraint")))
 
 
 def test_a_long_note_keeps_its_head_and_its_tail():
-    ((_, text),) = told(documents(item("Head. " + "word " * 400 + "Never push.", "constraint")))
+    ((_, text),) = shown(documents(item("Head. " + "word " * 400 + "Never push.", "constraint")))
 
     assert text.startswith("Head.")
     assert text.endswith("Never push.")
@@ -79,7 +79,7 @@ def test_a_persons_sentence_that_capture_called_a_rule_is_a_request():
         for hour, kind in enumerate(("constraint", "decision"))
     ]
 
-    assert told(documents(*older)) == [("request", "Never push to main.")]
+    assert shown(documents(*older)) == [("request", "Never push to main.")]
 
 
 @pytest.mark.parametrize("how", ["resolved", "superseded", "revoked"])
@@ -92,7 +92,7 @@ def test_what_has_ended_is_left_out(how):
         item("Never push.", "constraint", **over), sessions=[session(summary="", stated={"rules": [ended]})], patterns=[learned]
     )  # fmt: skip
 
-    assert told(found) == []
+    assert shown(found) == []
     assert kept.revoked_in(found["memory"]).keys() == {
         found["memory"]["working_memory"]["items"][0]["id"], "s1/rules/0", "pattern-Build first.",
     }  # fmt: skip
@@ -110,7 +110,7 @@ def test_explicit_notes_come_first_then_statements_of_the_newest_session_then_th
         ],
     )  # fmt: skip
 
-    assert [(kind, text) for kind, text in told(found) if kind in ("rule", "decision")] == [
+    assert [(kind, text) for kind, text in shown(found) if kind in ("rule", "decision")] == [
         ("decision", "We use tabs."),
         ("rule", "Never push to main."),
         ("decision", "Keep one log per worktree - filters suffice"),
@@ -131,7 +131,7 @@ def test_a_statement_has_its_proof():
 def test_a_rule_without_a_persons_words_is_none(broken):
     stated = {"rules": [statement("Never push.") | broken]}
 
-    assert told(documents(sessions=[session(summary="", stated=stated)])) == []
+    assert shown(documents(sessions=[session(summary="", stated=stated)])) == []
 
 
 def test_the_state_is_that_of_the_newest_session():
@@ -142,7 +142,7 @@ def test_the_state_is_that_of_the_newest_session():
         ]
     )  # fmt: skip
 
-    assert told(found) == [
+    assert shown(found) == [
         ("state", "Everything is merged"), ("open", "Windows fails"), ("outcome", "The parser is half done"),
     ]  # fmt: skip
 
@@ -156,11 +156,11 @@ def test_the_floor_of_what_a_session_covers_is_not_beside_it_but_that_of_later_w
     proven = session(items=before, stated={"state": [statement("A parser exists")]})
     later = captured("Now the lexer is broken.", "answer", day=21)
 
-    assert told(documents(sessions=[proven])) == [
+    assert shown(documents(sessions=[proven])) == [
         ("state", "A parser exists"),
         ("request", "Never mind the docs"),
     ]
-    assert ("state", "Now the lexer is broken.") in told(documents(later, sessions=[proven]))
+    assert ("state", "Now the lexer is broken.") in shown(documents(later, sessions=[proven]))
 
 
 def test_decisions_of_a_session_from_before_proof_are_an_agents():
@@ -171,53 +171,53 @@ def test_decisions_of_a_session_from_before_proof_are_an_agents():
     assert (line.kind, line.text, line.evidence) == ("decision", "Use SQLite - no server", "agent")
 
 
-def test_the_newest_request_is_whole_and_a_rule_in_its_last_sentence_is_told():
+def test_the_newest_request_is_whole_and_a_rule_in_its_last_sentence_is_shown():
     long = "Add the export. " + "It has many columns. " * 100 + "Never push without asking."
 
-    told_texts = [
+    texts = [
         text
-        for _, text in told(documents(captured("Sort imports", "request"), captured(long, "request", hour=1)))
+        for _, text in shown(
+            documents(captured("Sort imports", "request"), captured(long, "request", hour=1))
+        )
     ]
 
-    assert told_texts[0].startswith("Add the export.")
-    assert told_texts[0].endswith(
-        "Never push without asking."
-    )
-    assert len(told_texts[0]) <= REQUEST_CHARS
+    assert texts[0].startswith("Add the export.")
+    assert texts[0].endswith("Never push without asking.")
+    assert len(texts[0]) <= REQUEST_CHARS
 
 
 def test_the_first_and_the_last_paragraphs_of_the_last_message_are_the_state():
     middle = "\n\n".join(f"Step {number}: " + "words " * 60 for number in range(12))
     message = captured(f"All done.\n\n{middle}\n\nShall I push it?", "answer", hour=1)
 
-    state = [text for kind, text in told(documents(captured("Go", "request"), message)) if kind == "state"]
+    state = [text for kind, text in shown(documents(captured("Go", "request"), message)) if kind == "state"]
 
     assert (state[0], state[-1]) == ("All done.", "Shall I push it?")
 
 
-def test_a_short_request_is_told_only_where_it_is_the_newest():
+def test_a_short_request_is_shown_only_where_it_is_the_newest():
     found = documents(
         captured("ok", "request"),
         captured("Fix the parser", "request", hour=1),
         captured("yes", "request", hour=2),
     )
 
-    assert told(found) == [("request", "yes"), ("request", "Fix the parser")]
+    assert shown(found) == [("request", "yes"), ("request", "Fix the parser")]
 
 
-def test_chinese_and_japanese_are_told_like_english():
+def test_chinese_and_japanese_are_shown_like_english():
     found = documents(
         captured("不要推送到主分支", "request"),
         captured("テストを直してください", "request", hour=1),
         captured("已经修好了。", "answer", hour=2),
     )
 
-    assert told(found) == [
+    assert shown(found) == [
         ("request", "テストを直してください"), ("state", "已经修好了。"), ("request", "不要推送到主分支"),
     ]  # fmt: skip
 
 
-def test_facts_are_told_as_facts():
+def test_facts_are_shown_as_facts():
     steps = [{"text": "write it", "status": "completed"}, {"text": "test it", "status": "in_progress"}]
     found = documents(
         captured("Committed 1a2b3c4: Add the parser", "commit", fact={"kind": "commit", "id": "1a2b3c4"}),
@@ -245,7 +245,7 @@ def test_a_failure_after_which_the_command_worked_is_over():
         captured("Ran `make test`: ok", "run", hour=1, **run),
     )
 
-    assert told(found) == [("command", "Ran `make test`: ok")]
+    assert shown(found) == [("command", "Ran `make test`: ok")]
 
 
 def test_the_newest_plan_holds():
@@ -256,20 +256,20 @@ def test_the_newest_plan_holds():
         for hour, text in enumerate(("draw it", "build it"))
     ]
 
-    assert told(documents(*plans)) == [("next", "build it")]
+    assert shown(documents(*plans)) == [("next", "build it")]
 
 
-def test_the_hosts_summary_is_told_only_where_nothing_newer_is_there():
+def test_the_hosts_summary_is_shown_only_where_nothing_newer_is_there():
     summary = captured("The user wants a parser.", "summary", hour=1)
 
-    assert told(documents(summary)) == [("state", "The user wants a parser.")]
-    assert told(documents(summary, captured("It is merged.", "answer", hour=2))) == [
+    assert shown(documents(summary)) == [("state", "The user wants a parser.")]
+    assert shown(documents(summary, captured("It is merged.", "answer", hour=2))) == [
         ("state", "It is merged.")
     ]
-    assert told(documents(summary), occasion="compact", session="c1") == []  # it is in the context
+    assert shown(documents(summary), occasion="compact", session="c1") == []  # it is in the context
 
 
-def test_an_active_goal_is_told_with_its_steps_decisions_and_blockers():
+def test_an_active_goal_is_shown_with_its_steps_decisions_and_blockers():
     found = documents()
     step = {"id": "s", "created_at": at(1)}
     found["goals"] |= {
@@ -294,8 +294,8 @@ def test_an_active_goal_is_told_with_its_steps_decisions_and_blockers():
 def test_a_noted_outcome_leaves_the_brief_of_an_imported_session():
     imported = [captured("Fix the parser", "request"), captured("The parser is fixed.", "answer", hour=1)]
 
-    assert set(told(documents(*imported))) < set(
-        told(documents(*imported, item("Released 2.0", "outcome", day=22)))
+    assert set(shown(documents(*imported))) < set(
+        shown(documents(*imported, item("Released 2.0", "outcome", day=22)))
     )
 
 
@@ -304,27 +304,27 @@ def test_the_floor_is_that_of_the_newest_conversation_in_which_an_agent_spoke():
         captured("Sort the imports", "request", conversation="c0"),
         captured("They are sorted.", "answer", conversation="c0", hour=1),
     ]
-    begun = captured("Add an export to CSV", "request", conversation="c1", day=21)
+    started = captured("Add an export to CSV", "request", conversation="c1", day=21)
     oldest = captured("Nothing was done.", "answer", conversation="c9", day=2)
 
-    assert told(documents(oldest, *older, begun)) == [
+    assert shown(documents(oldest, *older, started)) == [
         ("request", "Add an export to CSV"), ("state", "They are sorted."), ("request", "Sort the imports"),
     ]  # fmt: skip
-    assert told(documents(*older, begun), session="c0", occasion="compact")[0] == (
+    assert shown(documents(*older, started), session="c0", occasion="compact")[0] == (
         "request",
         "Sort the imports",
     )
-    assert told(documents(*older, begun), session="c7", occasion="compact") == []
+    assert shown(documents(*older, started), session="c7", occasion="compact") == []
 
 
-def test_nothing_is_told_twice():
+def test_nothing_is_shown_twice():
     found = documents(
         item("Never push to main", "constraint"), item("Never push to main", "decision", hour=1),
         captured("Never push to main!!", "request", hour=2), captured("Fix the parser in src/a.py", "request", hour=3),
         captured("I fix the parser in src/a.py now.", "answer", hour=4),
     )  # fmt: skip
 
-    assert told(found) == [("decision", "Never push to main"), ("request", "Fix the parser in src/a.py")]
+    assert shown(found) == [("decision", "Never push to main"), ("request", "Fix the parser in src/a.py")]
 
 
 def test_many_explicit_decisions_leave_room_for_the_state_of_the_work():
@@ -336,11 +336,11 @@ def test_many_explicit_decisions_leave_room_for_the_state_of_the_work():
         *many, captured("Fix the parser", "request"), captured("The grammar is ambiguous.", "answer", hour=1)
     )
 
-    assert {("request", "Fix the parser"), ("state", "The grammar is ambiguous.")} <= set(told(found))
+    assert {("request", "Fix the parser"), ("state", "The grammar is ambiguous.")} <= set(shown(found))
 
 
-def test_signals_are_told():
-    assert told(documents(signals=[signal("FOCUS", "the parser")])) == [("rule", "FOCUS 0.90: the parser")]
+def test_signals_are_shown():
+    assert shown(documents(signals=[signal("FOCUS", "the parser")])) == [("rule", "FOCUS 0.90: the parser")]
 
 
 def test_rules_of_all_projects_are_marked():
@@ -386,13 +386,13 @@ def test_an_old_day_says_its_age_once():
 def test_a_resumed_session_gets_what_is_newer():
     found = documents(item("Never push.", "constraint", day=1), item("We use tabs.", "decision", day=20))
 
-    assert told(found, occasion="resume", since=at(10)) == [("decision", "We use tabs.")]
+    assert shown(found, occasion="resume", since=at(10)) == [("decision", "We use tabs.")]
 
 
 def test_paths_below_the_project_are_relative():
     found = documents(captured("Changed /home/me/p/src/a.py", "change"))
 
-    assert told(found, root="/home/me/p") == [("file", "Changed src/a.py")]
+    assert shown(found, root="/home/me/p") == [("file", "Changed src/a.py")]
 
 
 def test_a_sub_agent_gets_what_holds_and_what_its_caste_did():
@@ -402,10 +402,10 @@ def test_a_sub_agent_gets_what_holds_and_what_its_caste_did():
 
     given = agent_lines(found, "scout", now=NOW, count=estimate, budget=700)
 
-    assert [line.text for line in given] == ["Never push.", "Found three callers"]
+    assert [line.text for line in given] == ["Never push.", "Fix it all", "Found three callers"]
 
 
-def test_a_summariser_is_told_what_is_in_force():
+def test_a_summariser_is_shown_what_is_in_force():
     assert "Never push." in steering(documents(item("Never push.", "constraint")), now=NOW)
     assert steering(documents(), now=NOW) == ""
 

@@ -510,8 +510,8 @@ def test_decisions_and_rules_of_an_evicted_session_hold_on_until_a_person_ends_t
     assert len(names(documents)) == 2
     assert {*said} == {item["content"] for item in kept}
 
-    [gone] = [item["id"] for item in kept if "Argo CD" in item["content"]]
-    documents = after(documents, end(documents["memory"], gone, "resolved", at=stamp(later(60))))
+    [argo] = [item["id"] for item in kept if "Argo CD" in item["content"]]
+    documents = after(documents, end(documents["memory"], argo, "resolved", at=stamp(later(60))))
     done = after(documents, ingest.promote_and_evict(documents, names(documents)[0], now=NOW, new_id=new_id))
     [kept] = sessions.sessions_of(done["memory"])
     assert [item["content"] for item in kept["metadata"]["items"]] == [

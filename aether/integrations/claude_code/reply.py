@@ -163,7 +163,7 @@ def learned_rules(rules: Sequence[tuple[str, str]]) -> str:
     """
     if not rules:
         return ""
-    from aether.memory.briefing.lines import one_line
+    from aether.memory.briefing.sections import one_line
 
     most = max(LEAST_RULE_CHARS, min(RULE_CHARS, RULES_CHARS // len(rules)))
     shown = [one_line(text, most) for _, text in rules]

@@ -76,7 +76,7 @@ def remember(  # noqa: PLR0917 - each is an argument of the tool
         if same and (about.get("protected") or not protected):
             return Answer(f"Remembered already, as {item['id']}; nothing was stored.{left_out}")
     worth = RELEVANCE_OF_TYPE.get(type, RELEVANCE_OF_TYPE["observation"]) if relevance is None else relevance
-    added = working.add_working_memory_item(
+    added = working.add_note(
         kept, type, worth, source=SOURCE, caste=caste, metadata={"protected": True} if protected else None,
         resolves=resolves or (), supersedes=supersedes or (), home=home,
     )  # fmt: skip

@@ -14,9 +14,9 @@ from itertools import zip_longest
 
 from aether import clock
 from aether.hints import Any, get_args
-from aether.memory.briefing import lines as making
+from aether.memory.briefing import sections as making
 from aether.memory.briefing.kept import known_items, revoked_in
-from aether.memory.briefing.lines import Kind, Line, Source, of_conversation
+from aether.memory.briefing.sections import Kind, Line, Source, of_conversation
 from aether.text.tags import memory_block, neutralize
 from aether.text.words import stems
 from aether.types import Counter
@@ -108,10 +108,16 @@ def agent_lines(
     documents: Mapping[str, Any], caste: str, *, now: datetime, count: Counter, budget: int, root: str = "",
     session: str = "",
 ) -> list[Line]:  # fmt: skip
-    """Return the lines of `agent_brief`: what holds, the results of its caste, and the changed files; its task is in its prompt."""
+    """Return the lines of `agent_brief`: notes and statements, the newest request, the changed files, and the results of its caste.
+
+    Its own task is in its prompt; the request may name conditions of it.
+    """
     lines = _lines(documents, now=now, root=root, session=session, only=True, caste=caste)
+    request = next((line for line in lines if line.source == "floor" and line.kind == "request"), None)
     wanted = [
-        line for line in lines if line.source != "floor" or line.kind == "file" or line.heading == _CASTE
+        line
+        for line in lines
+        if line.source != "floor" or line is request or line.kind == "file" or line.heading == _CASTE
     ]
     return _fitting(wanted, occasion="subagent", now=now, count=count, budget=budget)
 
@@ -146,7 +152,7 @@ def _lines(
 ) -> list[Line]:  # fmt: skip
     """Return all lines in the order of importance, without repetitions.
 
-    With `only`, the floor is that of the conversation `session` or of none. `summary` allows the host's summary, which is in the
+    With `only`, the floor is that of the conversation `session`, or empty. `summary` allows the host's summary, which is in the
     context of the session that it was made of.
     """
     memory = documents["memory"]
@@ -221,7 +227,9 @@ def _without_repeats(lines: Iterable[Line]) -> list[Line]:
         text = " ".join(line.text.casefold().split())
         words = frozenset(stems(line.text))
         is_compared = line.source != "explicit" and len(words) >= LEAST_COMPARED
-        is_contained = is_compared and any(len(words & above) >= REPEATED_SHARE * len(words) for above in seen)
+        is_contained = is_compared and any(
+            len(words & above) >= REPEATED_SHARE * len(words) for above in seen
+        )
         if text not in texts and not is_contained:
             shown.append(line)
             texts.add(text)
@@ -255,13 +263,13 @@ def _steering_text(lines: Sequence[Line], now: datetime) -> str:
     return "\n".join([_STEERING, neutralize("\n".join(lay_out(lines, now=now)))])
 
 
-def sections(lines: Iterable[Line]) -> dict[tuple[Kind, str], list[Line]]:
+def grouped(lines: Iterable[Line]) -> dict[tuple[Kind, str], list[Line]]:
     """Return `lines` by kind and heading, in the order of the block: within a kind explicit lines first, then those of sessions."""
     ordered = sorted(lines, key=lambda line: (_KINDS.index(line.kind), _SOURCES.index(line.source)))
-    grouped: dict[tuple[Kind, str], list[Line]] = {}
+    groups: dict[tuple[Kind, str], list[Line]] = {}
     for line in ordered:
-        grouped.setdefault((line.kind, line.heading or HEADINGS[line.kind]), []).append(line)
-    return grouped
+        groups.setdefault((line.kind, line.heading or HEADINGS[line.kind]), []).append(line)
+    return groups
 
 
 _KINDS = [*HEADINGS]
@@ -271,7 +279,7 @@ def lay_out(lines: Iterable[Line], *, now: datetime) -> list[str]:
     """Return `lines` as text by section; the day of most lines of a section is in its heading, if it is another than above."""
     text: list[str] = []
     common = ""
-    for (_, heading), group in sections(lines).items():
+    for (_, heading), group in grouped(lines).items():
         days = [line.at[:10] for line in group]
         before, common = common, max(days, key=days.count)
         text.append(f"{heading}:" if common in ("", before) else f"{heading} ({_with_age(common, now)}):")

@@ -94,12 +94,12 @@ def kept_items(held: Sequence[Item], ended: Collection[str] = ()) -> list[Item]:
     work = [item for item in newest if not is_noted(item)]
     conversations = list(dict.fromkeys(item["metadata"].get("conversation", "") for item in work))
     for conversation in conversations[:KEPT_CONVERSATIONS]:
-        counted = Counter[str]()
+        numbers = Counter[str]()
         for item in work:
             part = item["metadata"].get("role") or item["type"]
             if item["metadata"].get("conversation", "") == conversation:
-                counted[part] += 1
-                if counted[part] <= MOST_KEPT.get(part, 0):
+                numbers[part] += 1
+                if numbers[part] <= MOST_KEPT.get(part, 0):
                     wanted.add(item["id"])
     return [item for item in held if item["id"] in wanted]
 

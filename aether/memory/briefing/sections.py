@@ -85,7 +85,7 @@ def one_line(text: str, most: int) -> str:
     """Return `text` in one line of about `most` characters, without its middle, and without blocks that aether injected.
 
     >>> one_line("Use **SQLite**  for now", 100), one_line("Use SQLite for now, and never push to main", 26)
-    ('Use SQLite for now', 'Use SQLite for […] to main')
+    ('Use SQLite for now', 'Use SQLite for […] main')
     """
     whole = " ".join(without_emphasis(without_injected(text)).split())
     return shortened(whole, most)
@@ -251,7 +251,7 @@ def _counts(statement: Stated, session: Mapping[str, Any]) -> bool:
     if statement.quote:
         return statement.kind != "rule" or statement.evidence == "person"
     architect = (session["metadata"].get("architect") or {}).get("backend")
-    copied = architect == EXTRACTIVE and keeps_items(session)  # its items are told themselves
+    copied = architect == EXTRACTIVE and keeps_items(session)  # its items are shown themselves
     return statement.kind == "decision" and not copied and not ended_in(session, statement.text)
 
 
@@ -382,7 +382,7 @@ def _fact(item: Item) -> Mapping[str, Any]:
 
 
 def _is_request(item: Item) -> bool:
-    """Return whether an item is words that a person typed; an answer to a question is told as such."""
+    """Return whether an item is words that a person typed; that is no answer to a question."""
     return (
         item["metadata"].get("evidence") == "person" and item["type"] in KIND_OF_NOTE and not _is_answer(item)
     )
