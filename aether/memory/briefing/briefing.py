@@ -8,6 +8,7 @@ repeats nothing, keeps within its budget and the host's limit, and the same memo
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import zip_longest
@@ -159,7 +160,7 @@ def _lines(
     items, ended = known_items(memory), revoked_in(memory)
     items = [item for item in items if item["id"] not in ended]
     explicit = [
-        *making.goal_lines(documents), *making.note_lines(items), *_wide_lines(wide), *making.signal_lines(documents, now=now, caste=caste),
+        *making.goal_lines(documents), *making.note_lines(items), *making.protected_lines(memory), *_wide_lines(wide), *making.signal_lines(documents, now=now, caste=caste),
     ]  # fmt: skip
     newest, holding, decided = making.session_lines(memory)
     work = of_conversation(items, session) if session else []
@@ -169,19 +170,20 @@ def _lines(
     castes = [line._replace(heading=_CASTE) for line in making.caste_lines(items, caste)] if caste else []
     notes, foremost, others = _split(explicit)
     ordered = [
-        *foremost, *newest, *holding, *floor.request, *floor.message, *castes, *floor.answers, *floor.plan, *notes[:FOREMOST], *others, *decided, *floor.runs[:1], *floor.requests,
+        *foremost, *newest, *holding, *floor.request, *floor.message, *castes, *floor.answers, *floor.plan, *notes[:FOREMOST], *others, *decided, *floor.checks, *floor.requests,
         # One of each in turn: none crowds out the others.
         *_in_turn(
             floor.results, floor.runs, floor.files, floor.messages, notes[FOREMOST:],
             making.pattern_lines(memory), making.earlier_lines(memory),
         ),
     ]  # fmt: skip
+    below = re.compile(rf"(?<![\w.~/-]){re.escape(root.rstrip('/'))}/") if root.count("/") > 1 else None
     lines = _without_repeats(_explicit_first([line for line in ordered if line.text]))
-    return (
-        [line._replace(text=line.text.replace(f"{root.rstrip('/')}/", "")) for line in lines]
-        if root.count("/") > 1
-        else lines
-    )
+    if below is None:
+        return lines
+    return [
+        line if line.source == "explicit" else line._replace(text=below.sub("", line.text)) for line in lines
+    ]
 
 
 def _wide_lines(wide: Mapping[str, Any] | None) -> Iterator[Line]:

@@ -31,7 +31,8 @@ KIND_OF_NOTE: dict[str, Kind] = {
     "outcome": "outcome",
 }  # fmt: skip
 _SIGNAL_TYPES = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
-_STATEMENTS_FIRST = ("rule", "open", "decision", "next", "state")
+_IMPORTANCE = ("rule", "open", "next", "state", "decision")
+_REPLIES = frozenset({"answer", "said", "change", "summary"})
 _CASTE_TYPES = frozenset({"outcome", "decision", "solution", "blocker"})
 # Steps of a plan that need nothing more.
 _OVER = frozenset({"completed", "done", "cancelled", "canceled", "deleted", "skipped"})
@@ -41,6 +42,8 @@ NOTE_CHARS = 1_000
 REQUEST_CHARS = 800
 # Of the agent's last message, the first and last paragraphs.
 MESSAGE_CHARS = 1_600
+# Of the last message of the turn before it.
+TURN_CHARS = 600
 # A paragraph, a statement, an earlier request: two sentences or three.
 LINE_CHARS = 300
 # Of a fact or a reason: a sentence.
@@ -235,8 +238,8 @@ def session_lines(memory: Mapping[str, Any]) -> tuple[list[Line], list[Line], li
             holding += [line for line in lines if line.kind in ("rule", "open")]
             decided += [line for line in lines if line.kind == "decision"]
         else:
-            # A state that only says what an open point or a decision says is left out for it.
-            newest = sorted(lines, key=lambda line: _STATEMENTS_FIRST.index(line.kind))
+            # A state that only says what an open point says is left out for it; decisions may be many.
+            newest = sorted(lines, key=lambda line: _IMPORTANCE.index(line.kind))
     return newest, holding, decided
 
 
@@ -275,6 +278,13 @@ def covered_ids(memory: Mapping[str, Any]) -> frozenset[str]:
     )
 
 
+def protected_lines(memory: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield the protected texts of sessions from before sessions kept items."""
+    for at, session in newest_sessions(memory):
+        for text in session["metadata"].get("protected", []):
+            yield Line("rule", text, at, ids=(session["session_id"],), source="explicit")
+
+
 def pattern_lines(memory: Mapping[str, Any]) -> Iterator[Line]:
     """Yield the patterns of long-term memory that nobody ended, the most certain first: they were learned, nobody noted them."""
     patterns = [
@@ -306,8 +316,10 @@ class Floor(NamedTuple):
     """The first and last paragraph of the last messages of earlier turns."""
     results: list[Line]
     """Commits, then the reports of sub-agents."""
+    checks: list[Line]
+    """The branch, and the newest failure."""
     runs: list[Line]
-    """The branch, runs and failures."""
+    """The other failures, and the last run of each command."""
     files: list[Line]
 
 
@@ -316,32 +328,35 @@ def floor(items: Sequence[Item], covered: Collection[str] = (), *, summary: bool
     captured = [item for item in items if not is_noted(item) and not item["metadata"].get("ended_at")]
     asked = [item for item in captured if _is_request(item)]
     words = [item for item in captured if item["id"] not in covered]
-    replies = [
-        item
-        for item in words
-        if _role(item) in ("answer", "said", "change") and not item["metadata"]["caste"]
-    ]
-    if summary:
-        since = replies[0]["metadata"]["timestamp"] if replies else ""
-        replies = [
-            item for item in words if _role(item) == "summary" and item["metadata"]["timestamp"] > since
-        ][:1] + replies
+    replies = [item for item in words if _role(item) in _REPLIES and not item["metadata"]["caste"]]
+    # A summary that is not the newest word of the host is out of date, as is one that is in the context.
+    replies = replies[:1] + [item for item in replies[1:] if _role(item) != "summary"]
+    if not summary:
+        replies = [item for item in replies if _role(item) != "summary"]
     commits = [item for item in captured if _role(item) == "commit"]
     reports = [item for item in words if _role(item) == "answer" and item["metadata"]["caste"]]
     turns = [item for item in replies[1:] if _role(item) == "answer"]
+    branch = [
+        _of_item("command", one_line(item["content"], SHORT_CHARS), item)
+        for item in captured
+        if _role(item) == "tree"
+    ][:1]
+    failed, ran = _runs(captured)
+    last = "The host's summary" if replies and _role(replies[0]) == "summary" else "The agent's last message"
     return Floor(
         [_of_item("request", one_line(item["content"], REQUEST_CHARS), item) for item in asked[:1]],
-        [line for item in replies[:1] for line in _message(item)],
-        [_answer(item) for item in words if _is_answer(item) or _is_approved(item)],
+        [line for item in replies[:1] for line in _message(item, last, MESSAGE_CHARS)],
+        [_answer(item) for item in words if _is_answer(item) or _is_approved(item)][:MOST_FACTS],
         [*_plan(words)],
         [
             _of_item("request", one_line(item["content"], REQUEST_CHARS if item is asked[-1] else LINE_CHARS), item)
             for item in (*asked[1:][-1:], *asked[1:-1])
             if item["id"] not in covered and len({*stems(item["content"])}) >= LEAST_WORDS
         ],
-        [line for item in turns[:MOST_TURNS] for line in _ends(item)],
+        [line for item in turns[:MOST_TURNS] for line in _message(item, "What the agent said before", TURN_CHARS)],
         [_of_item("outcome", one_line(item["content"], LINE_CHARS), item) for item in (*commits[:MOST_FACTS], *reports[:MOST_FACTS])],
-        [*islice(_runs(captured), MOST_FACTS)],
+        branch + failed[:1],
+        (failed[1:] + ran)[:MOST_FACTS],
         [*islice(_files(captured), MOST_FACTS)],
     )  # fmt: skip
 
@@ -394,7 +409,7 @@ def _is_answer(item: Item) -> bool:
 
 def _is_approved(item: Item) -> bool:
     """Return whether an item is a plan that the person accepted."""
-    return item["type"] == "decision" and bool(item["metadata"].get("confirmed_by"))
+    return _role(item) == "plan" and bool(item["metadata"].get("confirmed_by"))
 
 
 def _of_item(kind: Kind, text: str, item: Item, *, note: str = "") -> Line:
@@ -407,30 +422,18 @@ def _with_reason(text: str, reason: str) -> str:
     return " - ".join(filter(None, (text, one_line(reason, SHORT_CHARS))))
 
 
-def _message(item: Item) -> Iterator[Line]:
-    """Yield the first and the last paragraphs of a message, in its order, as many as there is room for."""
+def _message(item: Item, heading: str, most: int) -> Iterator[Line]:
+    """Yield the first and the last paragraphs of a message, in its order, as many as `most` characters have room for."""
     entries = paragraphs(item["content"])
     inwards = chain.from_iterable(zip(range(len(entries)), reversed(range(len(entries))), strict=True))
     chosen: set[int] = set()
-    room = MESSAGE_CHARS
     for place in dict.fromkeys(inwards):
-        room -= min(_width(entries[place]), LINE_CHARS)
-        if room < 0:
+        most -= min(_width(entries[place]), LINE_CHARS)
+        if most < 0:
             break
         chosen.add(place)
-    heading = "The host's summary" if _role(item) == "summary" else "The agent's last message"
     for place in sorted(chosen):
         yield _of_item("state", shortened(entries[place], LINE_CHARS), item)._replace(heading=heading)
-
-
-def _ends(item: Item) -> Iterator[Line]:
-    """Yield the first and the last paragraph of an earlier message as one line."""
-    entries = paragraphs(item["content"])
-    if entries:
-        text = " […] ".join(
-            dict.fromkeys([shortened(entries[0], SHORT_CHARS), shortened(entries[-1], SHORT_CHARS)])
-        )
-        yield _of_item("state", text, item)._replace(heading="What the agent said before")
 
 
 def _answer(item: Item) -> Line:
@@ -452,18 +455,20 @@ def _plan(items: Iterable[Item]) -> Iterator[Line]:
             yield line._replace(heading="Steps of the plan")
 
 
-def _runs(items: Iterable[Item]) -> Iterator[Line]:
-    """Yield the state of the branch, then the last run of each command, failures first."""
-    branch = [item for item in items if _role(item) == "tree"][:1]
+def _runs(items: Iterable[Item]) -> tuple[list[Line], list[Line]]:
+    """Return the last run of each command: those that failed, and the others."""
     last: dict[str, Item] = {}
     for item in items:
         if item["type"] in ("command", "error", "solution"):
             last.setdefault(str(_fact(item).get("command") or item["content"]), item)
-    failed = [item for item in last.values() if item["type"] == "error"]
-    others = [item for item in last.values() if item["type"] != "error"]
-    for item in (*branch, *failed, *others):
-        note = "has not worked since" if item["type"] == "error" else ""
-        yield _of_item("command", one_line(item["content"], SHORT_CHARS), item, note=note)
+    failed, others = list[Line](), list[Line]()
+    for item in last.values():
+        line = _of_item("command", one_line(item["content"], SHORT_CHARS), item)
+        if item["type"] == "error":
+            failed.append(line._replace(note="has not worked since"))
+        else:
+            others.append(line)
+    return failed, others
 
 
 def _files(items: Iterable[Item]) -> Iterator[Line]:
