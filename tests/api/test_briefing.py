@@ -107,7 +107,8 @@ def test_paths_are_relative_to_the_directory_of_the_project(tmp_path):
     (tmp_path / "project").mkdir()
     home = aether.init(tmp_path / "project" / ".aether")
     path = (home.parent / "src" / "a.py").as_posix()
-    aether.add_working_memory_item(f"Changed {path}: parse", "code_change", home=home)
+    metadata = {"pointer": {"line": 1}, "evidence": "machine"}
+    aether.add_working_memory_item(f"Changed {path}: parse", "code_change", home=home, metadata=metadata)
 
     assert "src/a.py" in briefing.session_brief(home, "startup")
     assert path not in briefing.session_brief(home, "startup")

@@ -389,10 +389,58 @@ def test_a_resumed_session_gets_what_is_newer():
     assert shown(found, occasion="resume", since=at(10)) == [("decision", "We use tabs.")]
 
 
-def test_paths_below_the_project_are_relative():
-    found = documents(captured("Changed /home/me/p/src/a.py", "change"))
+def test_paths_below_the_project_are_relative_except_in_notes():
+    found = documents(
+        captured("Changed /home/me/p/src/a.py and /srv/home/me/p/b.py", "change"), item("Keep /home/me/p/data", "constraint")
+    )  # fmt: skip
 
-    assert shown(found, root="/home/me/p") == [("file", "Changed src/a.py")]
+    assert shown(found, root="/home/me/p") == [
+        ("rule", "Keep /home/me/p/data"), ("file", "Changed src/a.py and /srv/home/me/p/b.py"),
+    ]  # fmt: skip
+
+
+def test_of_many_explicit_decisions_all_come_before_those_of_sessions():
+    many = [
+        item(f"Use lib{number}x for part{number}x", "decision", day=1, hour=number) for number in range(13)
+    ]
+    stated = {
+        "key_decisions": [
+            {"decision": "Ship weekly", "rationale": "", "items": [], "quote": "weekly", "evidence": "person"}
+        ]
+    }
+
+    texts = [text for _, text in shown(documents(*many, sessions=[session(summary="", stated=stated)]))]
+
+    assert texts[-1] == "Ship weekly"
+    assert len(texts) == 14
+
+
+def test_the_first_request_says_more_than_those_between():
+    def long(name):
+        return " ".join(f"{name}{number}" for number in range(50))
+
+    requests = [
+        captured(long(name), "request", hour=hour) for hour, name in enumerate(("first", "mid", "last"))
+    ]
+
+    lengths = {text[:3]: len(text) for _, text in shown(documents(*requests))}
+
+    assert lengths["mid"] <= LINE_CHARS < lengths["las"]
+    assert lengths["fir"] > LINE_CHARS
+
+
+def test_of_older_sessions_only_what_outlasts_their_work_is_read():
+    slept = [
+        session(f"s{day}", day=day, summary="", items=[captured(f"Request of day {day}", "request", day=day), item(f"Rule{day} holds", "constraint", day=day)])
+        for day in range(1, 6)
+    ]  # fmt: skip
+
+    texts = {one["content"] for one in kept.known_items(documents(sessions=slept)["memory"])}
+
+    assert {f"Rule{day} holds" for day in range(1, 6)} <= texts
+    assert {text for text in texts if text.startswith("Request")} == {
+        f"Request of day {day}" for day in (3, 4, 5)
+    }
 
 
 def test_a_sub_agent_gets_what_holds_and_what_its_caste_did():
