@@ -287,9 +287,10 @@ def resolve(ask: Ask, entry_id: str) -> None:
 )
 @pass_ask
 def supersede(ask: Ask, entry_id: str, by: str) -> None:
-    """Put another entry in the place of one: no brief shows the older one any more.
+    """Put another entry in the place of one.
 
-    ID is that of an item, a pattern, or a statement of a session. A text becomes a new item of the same type.
+    ID is that of an item, a pattern, or a statement of a session. No brief shows it any more. A text becomes a new item of
+    the same type.
 
     \b
     Example:

@@ -19,7 +19,7 @@ from aether.memory.briefing import sections as making
 from aether.memory.briefing.kept import known_items, revoked_in
 from aether.memory.briefing.sections import Kind, Line, Source, of_conversation
 from aether.text.tags import memory_block, neutralize
-from aether.text.words import stems
+from aether.text.words import STOPWORDS, words
 from aether.types import Counter
 
 # Whatever the setting allows: anything else can be recalled.
@@ -227,15 +227,13 @@ def _without_repeats(lines: Iterable[Line]) -> list[Line]:
     seen: list[frozenset[str]] = []
     for line in lines:
         text = " ".join(line.text.casefold().split())
-        words = frozenset(stems(line.text))
-        is_compared = line.source != "explicit" and len(words) >= LEAST_COMPARED
-        is_contained = is_compared and any(
-            len(words & above) >= REPEATED_SHARE * len(words) for above in seen
-        )
+        mine = frozenset(words(line.text)) - STOPWORDS
+        is_compared = line.source != "explicit" and len(mine) >= LEAST_COMPARED
+        is_contained = is_compared and any(len(mine & above) >= REPEATED_SHARE * len(mine) for above in seen)
         if text not in texts and not is_contained:
             shown.append(line)
             texts.add(text)
-            seen.append(words)
+            seen.append(mine)
     return shown
 
 
@@ -245,14 +243,14 @@ def _fitting(
     """Return those of `lines` for which there is room, the most important first."""
     shown: list[Line] = []
     room = min(budget, MOST_TOKENS)
-
-    def fits(some: Sequence[Line]) -> bool:
-        text = _block(some, occasion=occasion, now=now, hint=max(HINT, MCP_HINT, key=len))
-        return len(json.dumps(text)) <= MOST_CHARS and count(text) <= room
-
+    left = room
     for line in lines:
-        if count(line.text) <= room and fits([*shown, line]):
+        if count(line.text) > left:
+            continue
+        text = _block([*shown, line], occasion=occasion, now=now, hint=max(HINT, MCP_HINT, key=len))
+        if count(text) <= room and len(json.dumps(text)) <= MOST_CHARS:
             shown.append(line)
+            left = room - count(text)
     return shown
 
 

@@ -19,7 +19,7 @@ from aether.memory.items import is_noted
 from aether.memory.sessions import EXTRACTIVE, ended_in
 from aether.memory.statements import Stated, statements_of
 from aether.text.cleaning import without_emphasis, without_injected
-from aether.text.words import stems
+from aether.text.words import STOPWORDS, words
 from aether.tuples import NamedTuple
 from aether.types import Item
 
@@ -327,14 +327,14 @@ def floor(items: Sequence[Item], covered: Collection[str] = (), *, summary: bool
     """Return the floor of `items`, the newest first; words of `covered` ids are left out, `summary` allows that of the host."""
     captured = [item for item in items if not is_noted(item) and not item["metadata"].get("ended_at")]
     asked = [item for item in captured if _is_request(item)]
-    words = [item for item in captured if item["id"] not in covered]
-    replies = [item for item in words if _role(item) in _REPLIES and not item["metadata"]["caste"]]
+    fresh = [item for item in captured if item["id"] not in covered]
+    replies = [item for item in fresh if _role(item) in _REPLIES and not item["metadata"]["caste"]]
     # A summary that is not the newest word of the host is out of date, as is one that is in the context.
     replies = replies[:1] + [item for item in replies[1:] if _role(item) != "summary"]
     if not summary:
         replies = [item for item in replies if _role(item) != "summary"]
     commits = [item for item in captured if _role(item) == "commit"]
-    reports = [item for item in words if _role(item) == "answer" and item["metadata"]["caste"]]
+    reports = [item for item in fresh if _role(item) == "answer" and item["metadata"]["caste"]]
     turns = [item for item in replies[1:] if _role(item) == "answer"]
     branch = [
         _of_item("command", one_line(item["content"], SHORT_CHARS), item)
@@ -346,12 +346,12 @@ def floor(items: Sequence[Item], covered: Collection[str] = (), *, summary: bool
     return Floor(
         [_of_item("request", one_line(item["content"], REQUEST_CHARS), item) for item in asked[:1]],
         [line for item in replies[:1] for line in _message(item, last, MESSAGE_CHARS)],
-        [_answer(item) for item in words if _is_answer(item) or _is_approved(item)][:MOST_FACTS],
-        [*_plan(words)],
+        [_answer(item) for item in fresh if _is_answer(item) or _is_approved(item)][:MOST_FACTS],
+        [*_plan(fresh)],
         [
             _of_item("request", one_line(item["content"], REQUEST_CHARS if item is asked[-1] else LINE_CHARS), item)
             for item in (*asked[1:][-1:], *asked[1:-1])
-            if item["id"] not in covered and len({*stems(item["content"])}) >= LEAST_WORDS
+            if item["id"] not in covered and len({*words(item["content"])} - STOPWORDS) >= LEAST_WORDS
         ],
         [line for item in turns[:MOST_TURNS] for line in _message(item, "What the agent said before", TURN_CHARS)],
         [_of_item("outcome", one_line(item["content"], LINE_CHARS), item) for item in (*commits[:MOST_FACTS], *reports[:MOST_FACTS])],

@@ -120,9 +120,7 @@ def test_a_compressed_rule_that_is_forgotten_by_its_id_appears_nowhere(reported)
     assert layers == {"archive", "working_memory", "short_term_memory", "long_term_memory", "graph"}
     after = everywhere(reported, "s6")
     assert {name: text for name, text in after.items() if STATEMENT in text.casefold()} == {}
-    assert [
-        name for name in ("startup", "compact", "steering", "sub-agent") if "use tabs" not in after[name]
-    ] == []
+    assert [name for name in ("startup", "compact", "steering") if "use tabs" not in after[name]] == []
     assert "It is small." in after["layers"]
     for target in done.targets:
         if target.layer in ("archive", "working_memory", "long_term_memory"):
