@@ -134,6 +134,8 @@ if TYPE_CHECKING:
     from aether.api.recall import recall as recall
     from aether.api.recall import search_memory as search_memory
     from aether.api.report import report as report
+    from aether.api.resolve import resolve_memory as resolve_memory
+    from aether.api.resolve import supersede_memory as supersede_memory
     from aether.api.share import join as join
     from aether.api.share import leave_share as leave_share
     from aether.api.share import share as share
@@ -212,6 +214,7 @@ _NAMES_IN = {
     ),
     "aether.api.recall": "recall search_memory",
     "aether.api.report": "report",
+    "aether.api.resolve": "resolve_memory supersede_memory",
     "aether.api.share": "join leave_share share share_grant share_members share_revoke share_status update_share",
     "aether.api.status": "get_compression_stats get_memory_status",
     "aether.api.timeline": "file_history timeline",

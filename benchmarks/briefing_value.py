@@ -31,7 +31,6 @@ from aether.api.drain import drain
 from aether.api.home import counter_of, now, read
 from aether.integrations.claude_code.event import entry_of
 from aether.memory.briefing.briefing import MOST_CHARS, STEERING_CHARS, briefing, steering
-from aether.memory.briefing.sections import is_scratch, path_shortener
 from aether.messages.shell import command_signature, is_notable, only_reads
 from aether.store import spool
 from aether.store.keys import Config
@@ -64,14 +63,13 @@ class Stretch(NamedTuple):
 
 def stretch(played: list[dict[str, Any]], root: str) -> Stretch:
     found = Stretch([], {}, {})
-    short = path_shortener(root)
     for payload in played:
         event, given = payload["hook_event_name"], payload.get("tool_input") or {}
         if event == "UserPromptSubmit":
             found.demands.extend(demands(payload["prompt"]))
         if event == "PostToolUse" and payload["tool_name"] in EDITS:
-            path = short(str(given.get("file_path") or given.get("notebook_path")))
-            if not is_scratch(path):
+            path = str(given.get("file_path") or given.get("notebook_path")).removeprefix(f"{root}/")
+            if not path.startswith(("/tmp/", "/private/tmp/", "/var/")):
                 found.edited[path] = found.edited.get(path, 0) + 1
         command = str(given.get("command", ""))
         if payload.get("tool_name") == "Bash" and is_notable(command) and not only_reads(command):

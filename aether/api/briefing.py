@@ -2,8 +2,8 @@
 
 The text is made by `memory.briefing`; here the home is read, and the injected log of the session is started.
 
-A person waits for the block of a session's start, and most of its time goes into reading memory and comparing its lines:
-it is kept in `<home>/hooks/briefs/` until the home changes. A kept brief is derived: one that is missing, or of another
+A person waits for the block of a session's start, and most of its time goes into reading memory: it is kept in
+`<home>/hooks/briefs/` until the home changes. A kept brief is derived: one that is missing, or of another
 state, day, setting or program, is made again. Only its lines are kept, and they are marked as a block when they are read:
 a home may come with a repository, and its files say no more than its memory could.
 """
@@ -14,7 +14,6 @@ import json
 import os
 import time
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 
 import aether
@@ -45,14 +44,12 @@ USER_HOME = "AETHER_USER_HOME"
 KEPT_SOURCES, RESUMED = frozenset({"startup", "clear", "compact"}), frozenset({"resume", "fork"})
 # Files: two kinds of start, and the sessions that were compacted last.
 MOST_KEPT = 8
-# The file of answers about texts, and how many it holds: those of one brief of a full home, twice.
-ANSWERS, MOST_ANSWERS = "answers", 16_000
-# The file of what became of the lines of long sections: of each occasion, in a few states of the home.
-FATES, MOST_FATES = "fates", 16
 # The lines of a block before and after those that are kept.
 _HEAD_LINES, _TAIL_LINES = 2, 1
 # Directories of the package that decide what a brief says: a checkout changes without its version.
 _CODE = ("memory/briefing", "memory", "text")
+# In the files of the host an MCP server of aether has this name.
+_SERVER_NAME = b'"aether"'
 
 
 def session_brief(home: Home, source: str, session: str = "") -> str:
@@ -75,28 +72,29 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
 
     Each line has its `kind`, `text`, the `ids` of the entries that it comes from, its `evidence`: a person said it,
     a machine showed it, or an agent wrote it ("" if unknown), and its cost in `tokens`; it is `correctable` unless its
-    entry is a session of several statements. The occasion `subagent` is that of a sub-agent of `caste`.
+    entry is a session or a statement of one, which has the `quote` that proves it. The occasion `subagent` is that of a sub-agent of `caste`.
     """
     from aether.memory.briefing import briefing
-    from aether.memory.briefing.block import HEADINGS, KINDS
     from aether.memory.sessions import sessions_of
+    from aether.memory.statements import is_statement
 
     asked = _asked(read(home), occasion, session, _wide_home(home))
     count = asked["count"]
     if occasion == SUBAGENT:
         given = {name: asked[name] for name in ("documents", "now", "count", "root")}
         given |= {"caste": caste, "session": session, "budget": int(asked["budget"] * AGENT_SHARE)}
-        lines, block = briefing.agent_lines(**given), briefing.agent_brief(**given)
+        lines, block = briefing.agent_lines(**given), briefing.agent_brief(**given, hint=_hint(find(home)))
     else:
-        lines, block = briefing.brief_lines(**asked), briefing.briefing(**asked)
-    order = {section: at for at, section in enumerate(HEADINGS)}
+        lines, block = briefing.brief_lines(**asked), briefing.briefing(**asked, hint=_hint(find(home)))
     several = {session["session_id"] for session in sessions_of(asked["documents"]["memory"])}
     return {
         "occasion": occasion,
         "lines": [
-            {"kind": KINDS[line.section], "text": line.text, "ids": [*line.ids], "evidence": line.evidence, "at": line.at, "note": line.note,
-             "tokens": count(line.text), "correctable": bool(line.ids) and several.isdisjoint(line.ids)}
-            for line in sorted(lines, key=lambda line: order[line.section])
+            {"kind": line.kind, "text": line.text, "ids": [*line.ids], "evidence": line.evidence, "at": line.at, "note": line.note,
+             "tokens": count(line.text), **({"quote": line.quote} if line.quote else {}),
+             "correctable": bool(line.ids) and several.isdisjoint(line.ids) and not is_statement(line.ids[0])}
+            for group in briefing.grouped(lines).values()
+            for line in group
         ],
         "block": block,
         "tokens": count(block) if block else 0,
@@ -115,20 +113,15 @@ def _wide_home(home: Home) -> Path | None:
 def _made_brief(place: Path, source: str, session: str, wide: Path | None) -> str:
     # The modules that read memory are imported only where no kept brief is of use.
     from aether.memory import signals
-    from aether.memory.briefing import block, briefing
+    from aether.memory.briefing import briefing
 
-    _load_answers(place, block.JUDGED, block.FATES)
     ids = document_ids(place)
-    answered, compared, snapshot = len(block.JUDGED), len(block.FATES), load(place)
+    snapshot = load(place)
     state = _state_of(place, snapshot.files[0], ids, wide=wide)
-    brief = briefing.briefing(**_asked(snapshot, source, session, wide))
+    brief = briefing.briefing(**_asked(snapshot, source, session, wide), hint=_hint(place))
     # Signals fade by the minute.
     if not signals.active_signals(snapshot.documents["pheromones"], now=now()):
         _keep(place, source, session, brief, state=state)
-    if len(block.JUDGED) > answered:
-        _keep_answers(place, block.JUDGED, block.ASKED)
-    if len(block.FATES) > compared:
-        _keep_fates(place, block.FATES)
     return brief
 
 
@@ -166,7 +159,14 @@ def subagent_brief(home: Home, caste: str, session: str = "") -> str:
     budget = int(config.or_default(place).claude_brief_tokens * AGENT_SHARE)
     count = counter_of(documents["memory"])
     return briefing.agent_brief(
-        documents, caste, now=now(), count=count, budget=budget, root=project_root(place), session=session
+        documents,
+        caste,
+        now=now(),
+        count=count,
+        budget=budget,
+        root=project_root(place),
+        session=session,
+        hint=_hint(place),
     )
 
 
@@ -198,7 +198,8 @@ def _state_of(home: Path, journal: FileId, ids: DocumentIds, *, wide: Path | Non
     day = time.strftime("%Y-%m-%d", time.gmtime())
     budget, root = config.or_default(home).claude_brief_tokens, project_root(home)
     others = wide and (_journal_of(wide), document_ids(wide))
-    return json.dumps([_code(), day, budget, root, journal, ids, others])
+    servers = [file_id(str(path)) for path in _server_files(home)]
+    return json.dumps([_code(), day, budget, root, journal, ids, others, servers])
 
 
 def _journal_of(home: Path) -> FileId:
@@ -239,47 +240,6 @@ def _keep(home: Path, source: str, session: str, brief: str, *, state: str) -> N
             old.unlink(missing_ok=True)
 
 
-def _load_answers(home: Path, answers: dict[str, bool], fates: dict[str, list[int]]) -> None:
-    """Add the kept answers about lines to `answers` and `fates`; none if they are of another program."""
-    with suppress(AttributeError, LookupError, TypeError, ValueError):
-        kept = _load(home, ANSWERS)
-        answers.update(dict.fromkeys(kept["no"].split(), False))
-        answers.update(dict.fromkeys(kept["yes"].split(), True))
-    with suppress(AttributeError, LookupError, TypeError, ValueError):
-        fates.update({key: [*map(int, each)] for key, each in _load(home, FATES)["fates"].items()})
-
-
-def _keep_answers(home: Path, answers: dict[str, bool], asked: dict[str, bool]) -> None:
-    """Keep the answers that were `asked` for now, and of the other `answers` as many as there is room for."""
-    kept = dict(islice({**asked, **answers}.items(), max(MOST_ANSWERS, len(asked))))
-    # Two texts of keys are read in a quarter of the time of an object with each.
-    yes, no = (" ".join(key for key, answer in kept.items() if answer is which) for which in (True, False))
-    _save(home, ANSWERS, {"yes": yes, "no": no})
-
-
-def _keep_fates(home: Path, fates: dict[str, list[int]]) -> None:
-    """Keep the `fates` that were asked for last."""
-    _save(home, FATES, {"fates": dict([*fates.items()][-MOST_FATES:])})
-
-
-def _load(home: Path, name: str) -> Any:
-    """Return what `_save` wrote; nothing if another program did."""
-    with suppress(OSError, AetherError, ValueError, RecursionError):
-        path = home / "hooks" / DIRECTORY / name
-        if not path.is_symlink() and is_real(str(home), DIRECTORY):
-            kept = json.loads(regular.read(path))
-            if isinstance(kept, dict) and kept.get("code") == _code():
-                return kept
-    return {}
-
-
-def _save(home: Path, name: str, kept: JsonObject) -> None:
-    with suppress(OSError, AetherError):
-        require_real(str(home), DIRECTORY)
-        data = json.dumps({"code": _code(), **kept}, separators=(",", ":"))
-        write_whole(home / "hooks" / DIRECTORY / name, data.encode("ascii"))
-
-
 def _code() -> list[object]:
     """Return what changes with the program: its version, and in a checkout the time of its newest module."""
     package = Path(aether.__file__).parent
@@ -287,6 +247,23 @@ def _code() -> list[object]:
         aether.__version__,
         max(entry.stat().st_mtime_ns for name in _CODE for entry in os.scandir(package / name)),
     ]
+
+
+def _hint(home: Path) -> str:
+    """Return the hint at the tool by which a model gets more: the MCP server if it is installed, else the command."""
+    from aether.memory.briefing.briefing import HINT, MCP_HINT
+
+    for path in _server_files(home):
+        with suppress(OSError, AetherError):
+            if _SERVER_NAME in regular.read(path):
+                return MCP_HINT
+    return HINT
+
+
+def _server_files(home: Path) -> tuple[Path, Path]:
+    """Return the files in which Claude Code keeps the MCP servers of a project and of its user."""
+    user = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path("~").expanduser())
+    return Path(project_root(home)) / ".mcp.json", user / ".claude.json"
 
 
 def _file(home: Path, source: str, session: str) -> Path:

@@ -6,7 +6,7 @@ Looking counts no access. Settling, correcting and forgetting an entry are in `r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from aether import clock
 from aether.api.home import Home, copied, counter_of, read
@@ -14,8 +14,8 @@ from aether.api.prompt_recall import searchable_archive
 from aether.api.recall import full
 from aether.errors import InvalidInput, NotFound, shown
 from aether.memory import recall as lines
-from aether.memory.briefing import sections
-from aether.memory.items import forgotten_ids, items_of
+from aether.memory.briefing import kept
+from aether.memory.items import SUPERSEDES, forgotten_ids, items_of
 from aether.memory.recall import RecallLine
 from aether.memory.search import LAYERS
 from aether.memory.sessions import ended_in, sessions_of
@@ -23,12 +23,10 @@ from aether.store.search_index import Query, instant_text
 from aether.store.snapshot import Snapshot
 from aether.store.undo import EntryChange, entry_changes
 from aether.text.similarity import nearest
-from aether.types import Counter, JsonObject
+from aether.types import Counter, EndState, JsonObject
 
 # Archived entries that are read at a time where most of them may be of another type or time.
 READ_AT_ONCE = 500
-# A link by which the newer entry takes the place of the older.
-SUPERSEDES = "supersedes"
 
 
 class End(NamedTuple):
@@ -54,13 +52,13 @@ class About(NamedTuple):
     tokens: int
     text: str
     state: str
-    """`in force`, `superseded`, `revoked`, `archived` or `forgotten`."""
+    """`in force`, `superseded`, `resolved`, `revoked`, `archived` or `forgotten`."""
     by: str
     """The id of the entry that supersedes it."""
     entry: JsonObject
     links: list[End]
     again: str = ""
-    """Of a revoked entry: the id of one in force that says the same, so that a brief may have its words all the same."""
+    """Of an ended entry: the id of one in force that says the same, so that a brief may have its words all the same."""
 
 
 def about(id: str, *, home: Home = None) -> About:
@@ -80,9 +78,11 @@ def about(id: str, *, home: Home = None) -> About:
         found = _past(id, history[0].before, counter_of(memory))
     links = [*_links(memory, id, found["entry"])]
     by = next((end.id for end in links if end.type == SUPERSEDES and not end.out), "")
+    ended = kept.ends_in(memory).get(id)
+    by = by or (ended["by"] if ended and ended["how"] == "superseded" else "")
     fields = {name: found[name] for name in ("id", "layer", "type", "at", "tokens", "text", "entry")}
     state = _state(memory, found, by)
-    again = _said_again(memory, found) if state == "revoked" else ""
+    again = _said_again(memory, found) if state in get_args(EndState) else ""
     made: About = copied(About(**fields, state=state, by=by, links=links, again=again))
     return made
 
@@ -110,14 +110,14 @@ def _state(memory: Mapping[str, Any], found: Mapping[str, Any], by: str) -> str:
         return "superseded"
     if not found["layer"] or found["id"] in forgotten_ids(memory):
         return "forgotten"
-    if found["id"] in sections.revoked_in(memory):
-        return "revoked"
+    if end := kept.ends_in(memory).get(found["id"]):
+        return end["how"]
     return "archived" if found["layer"] == "archive" else "in force"
 
 
 def _said_again(memory: Mapping[str, Any], found: JsonObject) -> str:
     """Return the id of an item, a pattern or a session that still says what a revoked entry says; empty without one."""
-    ended = sections.revoked_in(memory)
+    ended = kept.revoked_in(memory)
     said = [
         (item["content"], item["id"])
         for item in items_of(memory)

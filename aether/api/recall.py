@@ -40,7 +40,7 @@ _ENTRIES: dict[Path, dict[int, SearchEntry]] = {}
 # The type of a hit that is an archived conversation.
 CONVERSATION = "conversation"
 # The sections of a start about the work in progress.
-_OF_WORK = frozenset({"state", "published", "answers", "next", "open", "requests"})
+_OF_WORK = frozenset({"state", "next", "open", "request"})
 # Hours after which a turn counts as ended, though no event said so.
 ASKING_HOURS = 1
 # The places of archived conversations are behind those of all items; so many of them may answer a query.
@@ -112,9 +112,9 @@ def _state_of_work(snapshot: Snapshot, at: datetime) -> list[str]:
 
     count = counter_of(snapshot.documents["memory"])
     shown_lines = briefing.brief_lines(
-        snapshot.documents, occasion="startup", now=at, count=count, budget=briefing.START_TOKENS
+        snapshot.documents, occasion="startup", now=at, count=count, budget=briefing.MOST_TOKENS
     )
-    return [one for line in shown_lines if line.section in _OF_WORK for one in line.ids]
+    return [one for line in shown_lines if line.kind in _OF_WORK for one in line.ids]
 
 
 def _live_entries(snapshot: Snapshot) -> list[SearchEntry]:

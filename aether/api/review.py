@@ -1,27 +1,30 @@
 """Review of memory: list what is doubtful, and settle a doubt by keeping, correcting or forgetting an entry.
 
-Each answer is one transaction that `undo` reverses.
+Each answer is one transaction that `undo` reverses. A proposal that is kept or corrected becomes a note of a person or ends its
+target; one that is forgotten is not raised again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from aether.api.forget import SUPERSEDING_RELEVANCE, forget_targets, remembered_archive, supersede
 from aether.api.home import Home, change, counter_of, find, now, read
+from aether.api.resolve import replaced
 from aether.api.working import update_working_memory_item
-from aether.clock import new_id
+from aether.clock import new_id, stamp
 from aether.errors import Conflict, InvalidInput, NotFound, shown
 from aether.memory import items
 from aether.memory import review as reviewing
 from aether.memory.forget import find_by_ids, find_repeats
 from aether.memory.review import Doubt, Entry
 from aether.memory.sessions import sessions_of
+from aether.memory.statements import end
 from aether.store.authors import Author
 from aether.store.patch import chain_changes
-from aether.types import Change
+from aether.types import RELEVANCE_OF_TYPE, Change
 
 Answer = Literal["keep", "correct", "forget"]
 
@@ -45,6 +48,8 @@ def settle(
 ) -> Settled:
     """Answer a doubt, and return it: keep everything, correct its first entry to `text`, or forget that entry.
 
+    To keep or correct a proposal puts it in force: the entry of the result is the new item, or the target that ended.
+
     With `newer` it is the second entry of a pair that is corrected or forgotten. Of a duplicate only that entry is
     forgotten; else all entries that repeat its text. `undo` reverses the answer.
 
@@ -64,6 +69,13 @@ def settle(
             f"{shown(doubt_id)} is about one entry.", fix="Answer without the newer one.", where="review"
         )
     subject = doubt.entries[newer]
+    if answer not in get_args(Answer) or (answer == "correct" and not text.strip()):
+        raise InvalidInput(
+            f"{shown(answer)} with the text {shown(text)} is no answer.",
+            fix="Use keep, forget, or correct with a text.", where="review",
+        )  # fmt: skip
+    if doubt.kind == "proposal":
+        return Settled(doubt, answer, _decide(doubt, subject, answer, text.strip(), place))
     if answer == "keep":
         at = now()
         change(
@@ -73,11 +85,6 @@ def settle(
         )
     elif answer == "forget":
         _forget(doubt, subject, place)
-    elif answer != "correct" or not text.strip():
-        raise InvalidInput(
-            f"{shown(answer)} with the text {shown(text)} is no answer.",
-            fix="Use keep, forget, or correct with a text.", where="review",
-        )  # fmt: skip
     elif subject.part:
         return Settled(doubt, answer, _forget(doubt, subject, place, correction=text))
     elif subject.layer == "working_memory":
@@ -85,6 +92,42 @@ def settle(
     else:
         return Settled(doubt, answer, str(supersede(subject.id, {"content": text}, home=place).item["id"]))
     return Settled(doubt, answer, "" if answer == "forget" else subject.id)
+
+
+def _decide(doubt: Doubt, subject: Entry, answer: Answer, text: str, place: Home) -> str:
+    """Decide about a proposal, and return the id of the note that it became, or of the entry that it ended; "" if it was dropped."""
+    at = now()
+
+    def plan(state: Mapping[str, Any]) -> Change:
+        memory = _current(state, doubt)
+        proposal = reviewing.proposal_of(memory, subject)
+        done = chain_changes(
+            state,
+            lambda present: (
+                Change({}, result="") if answer == "forget" else _confirm(present, proposal, text, at)
+            ),
+            lambda present: reviewing.keep(present["memory"], doubt, now=at),
+        )
+        return done._replace(result=done.result[0])
+
+    return str(change(place, plan, Author("review", reason=doubt.id)).result)
+
+
+def _confirm(state: Mapping[str, Any], proposal: Mapping[str, Any], text: str, at: datetime) -> Change:
+    """Return the change that makes a proposal, in the words `text` if there are any, a note of a person, or ends its target."""
+    memory, target = state["memory"], str(proposal.get("target") or "")
+    if type_ := reviewing.TYPE_OF_PROPOSAL.get(proposal["kind"]):
+        entry = items.checked_entry(
+            text or proposal["text"],
+            type_,
+            RELEVANCE_OF_TYPE[type_],
+            metadata={"evidence": "person", "noted": True},
+        )
+        added = items.add(memory, [entry], now=at, new_id=new_id, count=counter_of(memory))
+        return added._replace(result=added.result.ids[0])
+    if proposal["kind"] == "resolve":
+        return end(memory, target, "resolved", at=stamp(at))._replace(result=target)
+    return replaced(state, target, text or proposal["text"], "person", at=at)
 
 
 def _current(state: Mapping[str, Any], doubt: Doubt) -> Any:

@@ -18,7 +18,7 @@ from aether.api.home import Home, find, instant, now, read
 from aether.api.prompt_recall import searchable_archive, shown_ids
 from aether.errors import AetherError, InvalidInput, NotFound, public, shown
 from aether.memory import recall
-from aether.memory.briefing.sections import revoked_in
+from aether.memory.briefing.kept import revoked_in
 from aether.memory.items import forgotten_parts, items_of
 from aether.memory.sessions import sessions_of
 from aether.memory.timeline import (

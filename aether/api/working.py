@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
+from aether import clock
 from aether.api import asked as asked  # noqa: PLC0414 - others may ask this process for a change
 from aether.api.home import (
     Home,
@@ -27,7 +28,8 @@ from aether.api.home import (
 from aether.clock import new_id
 from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, LockTimeout, StorageFailed, public
 from aether.memory import items
-from aether.memory.items import TokenUsage, add_items, signal_threshold, token_usage
+from aether.memory.items import SUPERSEDES, TokenUsage, add_items, signal_threshold, token_usage
+from aether.memory.statements import end
 from aether.store import files
 from aether.store.authors import AETHER, Author
 from aether.store.commit import commit
@@ -36,7 +38,7 @@ from aether.store.snapshot import Snapshot
 from aether.store.together import Ask
 from aether.text.words import pluralize
 from aether.tuples import NamedTuple
-from aether.types import Change, Item, JsonObject
+from aether.types import Change, EndState, Item, JsonObject
 
 if TYPE_CHECKING:
     from aether.api.compress import Prepared
@@ -82,6 +84,34 @@ def add_working_memory_item(
     return _add([entry], home)[0]
 
 
+def add_note(
+    content: str,
+    type: str,
+    relevance_score: float = items.DEFAULT_RELEVANCE,
+    *,
+    resolves: Iterable[str] = (),
+    supersedes: Iterable[str] = (),
+    home: Home = None,
+    **fields: Any,
+) -> ItemId:
+    """Do the same as `add_working_memory_item`, whose other arguments are `fields`, and end entries in the same change.
+
+    `resolves` and `supersedes` are the ids of items, patterns and statements of sessions.
+
+    Raises:
+        InvalidInput, BudgetExceeded: as there.
+        NotFound: live memory has no entry with one of the ids.
+    """
+    ends: dict[str, EndState] = {
+        **dict.fromkeys(resolves, "resolved"),
+        **dict.fromkeys(supersedes, "superseded"),
+    }
+    older = next((entry for entry, how in ends.items() if how == "superseded"), "")
+    metadata = {**(fields.pop("metadata", None) or {}), **({SUPERSEDES: older} if older else {})}
+    entry = items.checked_entry(content, type, relevance_score, metadata=metadata, **fields)
+    return _add([entry], home, ends)[0]
+
+
 @public
 def add_working_memory_items(entries: Iterable[Mapping[str, Any]], *, home: Home = None) -> list[ItemId]:
     """Store many items in one commit, all or none, and return their ids.
@@ -95,7 +125,7 @@ def add_working_memory_items(entries: Iterable[Mapping[str, Any]], *, home: Home
     return _add(items.checked_entries(entries), home)
 
 
-def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
+def _add(entries: list[JsonObject], home: Home, ends: Mapping[str, EndState] | None = None) -> list[ItemId]:
     if len(entries) == 1:
         content = entries[0]["content"]
         cut = content if len(content) <= SHOWN_CHARS else f"{content[: SHOWN_CHARS - 1]}…"
@@ -104,7 +134,7 @@ def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
         reason = pluralize(len(entries), "items")
     author = Author("add", by=entries[0]["source"] if entries else "queen", reason=reason)
     entries = copied(files.checked_json(entries, where="item"))
-    return store_entries(entries, author, home=home, by_others=True).ids
+    return store_entries(entries, author, home=home, by_others=not ends, ends=ends or {}).ids
 
 
 class StoredEntries(NamedTuple):
@@ -129,12 +159,14 @@ def store_entries(
     beside: Callable[[Snapshot], Change] = lambda snapshot: Change({}),
     is_last: bool = True,
     by_others: bool = False,
+    ends: Mapping[str, EndState] = {},
 ) -> StoredEntries:
     """Store checked entries, which the caller hands over, in one commit and return the result.
 
     `wanted` chooses among them under the lock; the change `beside` is committed with them. If more entries follow and
     these are not the last, the hand-off that a full working memory asks for is left to `prepare_handoff`. With `by_others`
-    another process of a shared home may store them; then all of them are wanted, and nothing goes beside.
+    another process of a shared home may store them; then all of them are wanted, and nothing goes beside. The first entry
+    `ends` others, by id.
     """
     at = now()
 
@@ -142,6 +174,8 @@ def store_entries(
         memory = snapshot.documents["memory"]
         chosen = wanted(snapshot, entries)
         added = add_items(snapshot.documents, chosen, now=at, new_id=new_id, count=counter_of(memory))
+        if ends:
+            added = _ending(snapshot, added, ends, clock.stamp(at))
         more = beside(snapshot)
         patches = {
             name: [*added.patches.get(name, []), *more.patches.get(name, [])]
@@ -167,6 +201,16 @@ def store_entries(
         item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
         made.append(item_id)
     return StoredEntries(chosen, made, done.revision, needed, added.again)
+
+
+def _ending(snapshot: Snapshot, added: Change, ends: Mapping[str, EndState], at: str) -> Change:
+    """Return the change `added`, and after it the ends of others by its first item."""
+    newer = added.result[0].ids[0]
+    steps = [
+        lambda state, older=older, how=how: end(state["memory"], older, how, at=at, by=newer)
+        for older, how in ends.items()
+    ]
+    return chain_changes(snapshot.documents, lambda _: added, *steps)._replace(result=added.result)
 
 
 def prepare_handoff(home: Home) -> str:

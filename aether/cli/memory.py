@@ -97,18 +97,24 @@ def memory_command() -> None:
 @click.option("--phase", type=click.IntRange(0), help="Its phase of the colony's work")
 @click.option("--protect", is_flag=True, help="Never evict it, and keep it word for word")
 @click.option("--metadata", help="More fields, as a JSON object")
+@click.option("--resolves", multiple=True, metavar="ID", help="An entry that it settles, may be repeated")
+@click.option(
+    "--supersedes", multiple=True, metavar="ID", help="An entry whose place it takes, may be repeated"
+)
 @pass_ask
 def add(
     ask: Ask, *, text: str, type_: str, relevance: float, source: str, caste: str | None, phase: int | None,
-    protect: bool, metadata: str | None,
+    protect: bool, metadata: str | None, resolves: tuple[str, ...], supersedes: tuple[str, ...],
 ) -> None:  # fmt: skip
     """Store one item and print its id.
 
-    TEXT is the content, or - for standard input. Typed at a terminal it has the evidence of a person.
+    TEXT is the content, or - for standard input. Typed at a terminal it has the evidence of a person. It is in force at
+    once, as typed: constraint and preference are rules, decision, blocker and next what they say.
 
     \b
     Example:
       aether memory add "Use atomic writes for state" --type decision --relevance 0.9
+      aether memory add "Tabs, not blanks" --type preference --supersedes "$ITEM"
     """
     from aether.api import working
 
@@ -119,9 +125,10 @@ def add(
     if is_typed():
         extra.setdefault("evidence", "person")
     content = read_text("-") if text == "-" else text
-    added = working.add_working_memory_item(
-        content, type_, relevance, source=source, caste=caste, metadata=extra, home=ask.place()
-    )
+    added = working.add_note(
+        content, type_, relevance, source=source, caste=caste, metadata=extra, resolves=resolves, supersedes=supersedes,
+        home=ask.place(),
+    )  # fmt: skip
     if meant := _known_type_like(type_):
         note(
             ask,
@@ -253,6 +260,52 @@ def update(
         )
     else:
         emit(ask, item, item_lines(item))
+
+
+@memory_command.command("resolve")
+@click.argument("entry_id", metavar="ID")
+@pass_ask
+def resolve(ask: Ask, entry_id: str) -> None:
+    """End an entry that is settled: no brief shows it any more.
+
+    ID is that of an item, a pattern, or a statement of a session; "aether brief --why" shows them. The entry stays in
+    memory and is found by searches. aether undo brings it back.
+
+    \b
+    Example:
+      aether memory resolve "$ITEM"
+    """
+    from aether.api.resolve import resolve_memory
+
+    _emit_ending(ask, resolve_memory(entry_id, home=ask.place()))
+
+
+@memory_command.command("supersede")
+@click.argument("entry_id", metavar="ID")
+@click.option(
+    "--by", required=True, metavar="TEXT|ID", help="The new text, or the id of the entry in its place"
+)
+@pass_ask
+def supersede(ask: Ask, entry_id: str, by: str) -> None:
+    """Put another entry in the place of one.
+
+    ID is that of an item, a pattern, or a statement of a session. No brief shows it any more. A text becomes a new item of
+    the same type.
+
+    \b
+    Example:
+      aether memory supersede "$ITEM" --by "At most 8 workers"
+    """
+    from aether.api.resolve import supersede_memory
+
+    evidence: Any = "person" if is_typed() else None
+    _emit_ending(ask, supersede_memory(entry_id, by, evidence=evidence, home=ask.place()))
+
+
+def _emit_ending(ask: Ask, done: Any) -> None:
+    by = f" by {done.by}" if done.by else ""
+    emit(ask, done._asdict(), f"{done.id} is {done.how}{by}: {one_line(done.text)}")
+    note_undo(ask, [done.revision])
 
 
 @memory_command.command("list")
@@ -645,8 +698,8 @@ def review(
 ) -> None:  # fmt: skip
     """Review what is doubtful: keep, correct or forget it.
 
-    Doubtful are secrets, orders to a model, contradictions, rules and decisions that an agent wrote, statements kept
-    twice, and entries not seen for long; also in sessions. A terminal asks about each; elsewhere they are listed with the commands that settle them.
+    Doubtful are secrets, orders to a model, proposals (what a session only inferred; to keep one puts it in force), rules and
+    decisions that an agent wrote, statements kept twice, and entries not seen for long; also in sessions. A terminal asks about each; elsewhere they are listed with the commands that settle them.
     Every answer is one change that aether undo reverses.
 
     \b

@@ -103,8 +103,8 @@ def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: boo
     """Show what a new session gets.
 
     Prints exactly the text that the hook of Claude Code injects when a session starts. With --why each line is followed
-    by its kind, who vouches for it (a person said it, a machine showed it, an agent wrote it), and the commands that forget
-    or correct it, with the number of entries that one forgets and of lines here that both change.
+    by its kind, who vouches for it (a person said it, a machine showed it, an agent wrote it), the words that prove a
+    statement, and the commands that end, forget or correct it, with the number of entries that one forgets and of lines here that both change.
 
     \b
     Example:
@@ -125,18 +125,26 @@ _VOUCHERS = {"person": "a person said it", "machine": "a machine showed it", "ag
 
 def _whys(found: Sequence[dict[str, Any]], ask: Ask) -> list[str]:
     from aether.api.forget import forgotten_with
+    from aether.memory.statements import is_statement
 
-    named = [line["ids"][0] for line in found if line["ids"]]
+    named = [line["ids"][0] for line in found if line["ids"] and not is_statement(line["ids"][0])]
     taken = forgotten_with(named, home=ask.place())
     return [part for line in found for part in _why(line, taken, named)]
 
 
 def _why(line: dict[str, Any], taken: Mapping[str, int], named: Sequence[str]) -> list[str]:
+    from aether.memory.statements import is_statement
+
     about = [line["kind"], _VOUCHERS.get(line["evidence"], "who said it is not known")]
     about += [when(line["at"])[:TO_THE_MINUTE]] if line["at"] else []
     about += [line["note"]] if line["note"] else []
+    about += [f'proof: "{line["quote"]}"'] if line.get("quote") else []
+    about += [f"from {', '.join(line['ids'][1:])}"] if line["ids"][1:] else []
     how = []
     for one in line["ids"][:1]:
+        if is_statement(one):
+            how.append(f"    aether memory resolve {one}")
+            continue
         lines, entries = named.count(one), taken.get(one, 0)
         here = f"{pluralize(lines, 'lines')} here" if lines > 1 else ""
         with_it = ", ".join(filter(None, [f"{entries} entries" if entries > 1 else "", here]))

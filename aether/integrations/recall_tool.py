@@ -18,7 +18,7 @@ from aether.api.compact import RECALL
 from aether.api.home import Home
 from aether.api.removed import RemovedMessage, best_matches, message_lines, removed_from_context
 from aether.errors import AetherError, InvalidInput, public, shown
-from aether.memory.briefing.block import one_line
+from aether.memory.briefing.sections import one_line
 from aether.messages.model import as_arguments
 from aether.store.seals import listed_ranges
 from aether.types import JsonObject

@@ -15,8 +15,7 @@ from aether import clock
 from aether.clock import NewId
 from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, patterns, proof, sessions, statements
-from aether.memory.briefing.block import timestamp
-from aether.memory.briefing.sections import keeps_items, kept_items, outlasts
+from aether.memory.briefing.kept import keeps_items, kept_items, outlasts, timestamp
 from aether.redact.redact import redacted
 from aether.store.patch import chain_changes
 from aether.types import Change, Counter, EndState, Handoff, Item, JsonObject, Patch, Session

@@ -53,11 +53,23 @@ QUOTED = "request"
 RESERVED_FIELDS = frozenset({"relevance_score", "access_count", "last_accessed", "source", "caste"})
 # The other metadata with a type in the schema: null counts as missing.
 _FIELDS_OF_KIND: tuple[tuple[type, tuple[str, ...], str], ...] = (
-    (bool, ("protected", "injected"), "Use true or false."),
-    (dict, ("pointer",), "Use an object."),
+    (bool, ("protected", "injected", "noted"), "Use true or false."),
+    (dict, ("pointer", "fact"), "Use an object."),
     (
         str,
-        ("confirmed_by", "conversation", "ended_at", "evidence", "fate", "project", "reply", "role", "title"),
+        (
+            "confirmed_by",
+            "conversation",
+            "ended_at",
+            "ended_by",
+            "evidence",
+            "fate",
+            "project",
+            "reply",
+            "role",
+            "state",
+            "title",
+        ),
         "Use text.",
     ),
 )
@@ -77,6 +89,8 @@ HISTORY, PASSAGE_PREFIX, PERSON = "history", "said_", "person"
 COPY_PREFIX = "copied "
 # Why an item is archived that an undo, a restored snapshot or a hand edit took out.
 REMOVED = "removed"
+# The metadata by which an item names the entry whose place it took.
+SUPERSEDES = "supersedes"
 # What was found of an item before it was said again.
 _ENDS = frozenset({"ended_at", "fate"})
 
@@ -95,6 +109,16 @@ def items_of(memory: Mapping[str, Any]) -> list[Item]:
     """Return the items of working memory, in the order in which they were added."""
     found: list[Item] = memory["working_memory"]["items"]
     return found
+
+
+def is_noted(item: Mapping[str, Any]) -> bool:
+    """Return whether `item` was noted on purpose, by a command, a tool or a confirmation, rather than captured.
+
+    >>> is_noted({"metadata": {}}), is_noted({"metadata": {"pointer": {"line": 7}}})
+    (True, False)
+    """
+    metadata = item["metadata"]
+    return bool(metadata.get("noted", not metadata.get("pointer")))
 
 
 def forgotten_ids(memory: Mapping[str, Any]) -> frozenset[str]:

@@ -1,9 +1,11 @@
 """Review: what in live memory is doubtful, for a person to keep, correct or forget.
 
-Only what is sure to deserve a look: secrets, text that gives a model orders, statements that contradict each other, rules
-and decisions that an agent wrote, statements kept twice, and entries that nobody has seen for long. Looked at is what a
-briefing or a search of live memory can say: items, those that sessions keep, patterns, and the other statements of
-sessions. What was kept is not doubted again, unless its text changes.
+Only what is sure to deserve a look: secrets, text that gives a model orders, proposals of sessions, rules and decisions that an
+agent noted, statements kept twice, and entries that nobody has seen for long. Looked at is what a briefing or a search of live
+memory can say: items, those that sessions keep, patterns, and the other statements of sessions. What was kept is not doubted
+again, unless its text changes.
+
+A proposal is what was only inferred, such as a rule that rests on an agent's words: no brief has it. To keep it puts it in force.
 """
 
 from __future__ import annotations
@@ -13,48 +15,42 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from aether import clock
-from aether.memory.briefing.sections import keeps_items, known_items, revoked_in
-from aether.memory.capture.notes import RULE_TYPES, noting_agent
+from aether.memory.briefing.kept import keeps_items, known_items, revoked_in
 from aether.memory.forget import parts_of
-from aether.memory.items import items_of
+from aether.memory.items import DEFAULT_SOURCE, is_noted, items_of
 from aether.memory.patterns import WORK_TYPES
-from aether.memory.sessions import EXTRACTIVE, last_heard, sessions_of
+from aether.memory.sessions import EXTRACTIVE, find_session, last_heard, sessions_of
 from aether.redact.forms import PLACEHOLDER
 from aether.redact.redact import redact
-from aether.text.similarity import index, nearest, opposites
-from aether.text.words import STOPWORDS, sentences, words
-from aether.types import Change
+from aether.text.similarity import index, nearest
+from aether.text.words import sentences, words
+from aether.types import Change, Item
 
-# Types whose statements hold until something else is said; two reports of work are no contradiction.
+RULE_TYPES = frozenset({"constraint", "preference"})
+# Types whose statements hold until something else is said.
 _LASTING = RULE_TYPES | {"decision", "lesson", "success_pattern", "failure_pattern"}
-# Nobody works on a blocker for longer without a word about it. Captured ones are ended by what was captured later.
+# Nobody works on a blocker for longer without a word about it.
 OPEN_DAYS = 30
 PATTERN_DAYS = 180
 _ID_CHARS = 10
 _PATTERNS = "long_term_memory"
-# Orders to a model, in the words of known injections; a person's own rule does not speak like this.
-_ORDERS = re.compile(
-    r"\b(?:ignore|disregard|forget)\s+(?:(?:all|any|the|your|of|these)\s+){0,3}(?:previous|prior|above|earlier|preceding)"
-    r"\s+(?:instructions?|rules?|prompts?|messages?|directions?)\b"
-    r"|\byou\s+are\s+now\s+(?:in\s+)?(?:an?\s+|the\s+)?(?:\w+\s+){0,2}(?:mode|assistant|agent|model)\b"
-    r"|\b(?:do\s+not|don't|never)\s+(?:tell|inform|alert|mention\s+(?:this|it)\s+to)\s+the\s+(?:user|human|operator)\b"
-    r"|\b(?:reveal|print|send|repeat|leak)\s+(?:me\s+)?(?:your|the)\s+(?:system|hidden)\s+prompt\b"
-    r"|<\|im_start\|>|\[/?INST\]|</?system(?:-reminder|-prompt)?>",
-    re.IGNORECASE,
-)
-
-
-# A choice of one thing ("We use PostgreSQL for the session store"): what is chosen follows the verb.
-_CHOICE = re.compile(
-    r"\b(?:us(?:e|es|ing)|choose|chose|pick(?:ed)?|prefer|(?:go|went|stay|stick) with|switch(?:ed)? to)\s+(?:the\s+|an?\s+)?"
-    r"([^\s,;:()]+)",
-    re.IGNORECASE,
-)
-# Of the words around it; fewer do not say what it was chosen for.
-_CHOICE_WORDS = 2
+# The part of a session that holds its proposals, and their kinds that become notes, with the type of the note.
+PROPOSALS = "proposals"
+TYPE_OF_PROPOSAL = {"rule": "constraint", "decision": "decision", "open": "blocker"}
+# Security, no judgement of prose: orders to a model in the words of published injections. Each only raises a question to a person;
+# in 2,054 messages of sessions of other people none fires.
+_ORDERS = {
+    "drop the instructions before": r"\b(?:ignore|disregard|forget)\s+(?:(?:all|any|the|your|of|these)\s+){0,3}"
+    r"(?:previous|prior|above|earlier|preceding)\s+(?:instructions?|rules?|prompts?|messages?|directions?)\b",
+    "become another": r"\byou\s+are\s+now\s+(?:in\s+)?(?:an?\s+|the\s+)?(?:\w+\s+){0,2}(?:mode|assistant|agent|model)\b",
+    "hide it from the user": r"\b(?:do\s+not|don't|never)\s+(?:tell|inform|alert|mention\s+(?:this|it)\s+to)\s+the\s+(?:user|human|operator)\b",
+    "reveal the prompt": r"\b(?:reveal|print|send|repeat|leak)\s+(?:me\s+)?(?:your|the)\s+(?:system|hidden)\s+prompt\b",
+    "marks of a chat template": r"<\|im_start\|>|\[/?INST\]|</?system(?:-reminder|-prompt)?>",
+}
+_ORDER = re.compile("|".join(_ORDERS.values()), re.IGNORECASE)
 # In a line with one secret, another may have a form that nothing knows: a long word with signs or digits.
 _LONG_TOKEN = re.compile(r"(?=\S*[A-Z\d/+=])[^\s<>]{16,}")
 
@@ -82,19 +78,18 @@ class Doubt(NamedTuple):
     id: str
     """Made of its kind and the texts, so that it stays the same until one of them changes."""
     kind: str
-    """`secret`, `instruction`, `contradiction`, `unconfirmed`, `duplicate` or `stale`."""
+    """`secret`, `instruction`, `proposal`, `unconfirmed`, `duplicate` or `stale`."""
     why: str
     entries: tuple[Entry, ...]
     """The first is the one that an answer changes, unless it names the newer one of a pair, which is the second."""
 
 
 class _Pair(NamedTuple):
-    """Two entries of which the newer repeats or contradicts the older."""
+    """Two entries of which the newer repeats the older."""
 
     older: Entry
     newer: Entry
     similarity: float
-    """0 of a contradiction."""
 
 
 _Raised = tuple[str, str, tuple[Entry, ...]]
@@ -106,22 +101,25 @@ def doubts(memory: Mapping[str, Any], *, now: datetime) -> list[Doubt]:
     """Return what is doubtful and was not kept before, the most serious first."""
     kept = {each["id"] for each in memory.get("reviewed", [])}
     entries, authors = _entries(memory)
-    items = {item["id"]: item["metadata"] for item in known_items(memory) if "id" in item}
-    # What was captured says itself what ended it, and is kept once for each place that it was said in.
-    noted = {name for name, known in items.items() if not known.get("pointer")}
+    items = {item["id"]: item for item in known_items(memory) if "id" in item}
+    noted = {name for name, item in items.items() if is_noted(item)}
     ended = revoked_in(memory)
-    lasting = [one for one in entries if one.type in _LASTING and one.id not in ended]
-    opposed, repeated = _pairs(sorted(lasting, key=lambda one: one.at))
-    captured = items.keys() - noted
-    repeated = (
-        each for each in repeated
-        if not (_words(each[2][0]) == _words(each[2][1]) and {one.id for one in each[2]} <= captured)
-    )  # fmt: skip
-    blockers = {one.id for one in entries if one.type == "blocker"} & noted
-    agents = {name: by for name, by in authors.items() if name[0] not in items or name[0] in noted}
+    # What was captured is kept once for each place that it was said in.
+    lasting = [
+        one
+        for one in entries
+        if one.type in _LASTING and one.id not in ended and one.id not in items.keys() - noted
+    ]
+    blockers = {one.id for one in entries if one.type == "blocker"} & noted - ended.keys()
+    agents = {
+        name: by
+        for name, by in authors.items()
+        if (name[0] not in items or name[0] in noted) and name[0] not in ended
+    }
     found = chain(
-        _secrets(entries), _orders(entries), opposed, _choices(lasting), _unconfirmed(entries, agents), repeated,
-        _said_twice([one for one in entries if one.id in noted]), _stale(entries, blockers, now),
+        _secrets(entries), _orders(entries), _proposals(memory), _unconfirmed(entries, agents),
+        _repeated(sorted(lasting, key=lambda one: one.at)), _said_twice([one for one in entries if one.id in noted - ended.keys()]),
+        _stale(entries, blockers, now),
     )  # fmt: skip
     shown: set[tuple[str, str]] = set()
     doubtful = []
@@ -141,7 +139,7 @@ def _entries(memory: Mapping[str, Any]) -> tuple[list[Entry], dict[tuple[str, st
     live = {item["id"] for item in items_of(memory)}
     items = [item for item in known_items(memory) if "id" in item]
     patterns = memory["long_term_memory"]["patterns"]
-    authors = {(item["id"], ""): by for item in items if (by := noting_agent(item))}
+    authors = {(item["id"], ""): by for item in items if (by := _noting_agent(item))}
     items.sort(key=lambda item: item["id"] not in live)  # working memory first
     found = {
         (item["id"], ""): Entry(
@@ -198,7 +196,10 @@ def is_current(memory: Mapping[str, Any], doubt: Doubt) -> bool:
     """Return whether the entries of a doubt still have the texts that it is about, and it was not kept."""
     if any(each["id"] == doubt.id for each in memory.get("reviewed", [])):
         return False
-    held = {one.name: one.text for one in _entries(memory)[0]}
+    held = {
+        one.name: one.text
+        for one in (*_entries(memory)[0], *(concerned[0] for _, _, concerned in _proposals(memory)))
+    }
     now = [entry._replace(text=held[name]) for entry in doubt.entries if (name := entry.name) in held]
     return len(now) == len(doubt.entries) and _doubt(doubt.kind, doubt.why, *now).id == doubt.id
 
@@ -230,7 +231,7 @@ def _has_secret(text: str) -> bool:
 
 
 def _gives_orders(text: str) -> bool:
-    return _ORDERS.search(text) is not None
+    return _ORDER.search(text) is not None
 
 
 def _doubt(kind: str, why: str, *entries: Entry) -> Doubt:
@@ -274,21 +275,6 @@ def _unconfirmed(entries: list[Entry], authors: Mapping[tuple[str, str], str]) -
             yield "unconfirmed", f"{author} wrote this {entry.type}, no person", (entry,)
 
 
-def _choices(lasting: list[Entry]) -> Iterator[_Raised]:
-    """Yield each choice whose words an older one has too, but for the one thing that is chosen."""
-    held: dict[str, tuple[Entry, str]] = {}
-    for entry in sorted(lasting, key=lambda one: one.at):
-        chosen = _CHOICE.search(entry.text)
-        if entry.layer == _PATTERNS or not chosen:
-            continue
-        around = [*words(entry.text[: chosen.start(1)]), "\n", *words(entry.text[chosen.end(1) :])]
-        about, thing = " ".join(around), chosen[1].casefold().rstrip(".")
-        older, before = held.get(about, (entry, thing))
-        held[about] = (entry, thing)
-        if before != thing and len({*around[around.index("\n") :]} - STOPWORDS - {"\n"}) >= _CHOICE_WORDS:
-            yield "contradiction", "the newer one chooses something else for the same", (older, entry)
-
-
 def _said_twice(entries: list[Entry]) -> Iterator[_Raised]:
     """Yield each fact whose words an older one has too."""
     held: dict[tuple[str, ...], Entry] = {}
@@ -300,8 +286,8 @@ def _said_twice(entries: list[Entry]) -> Iterator[_Raised]:
             held[said] = entry
 
 
-def _pairs(lasting: list[Entry]) -> tuple[Iterator[_Raised], Iterator[_Raised]]:
-    """Return the contradictions and the repetitions among `lasting`, which are the oldest first.
+def _repeated(lasting: list[Entry]) -> Iterator[_Raised]:
+    """Yield the repetitions among `lasting`, which are the oldest first.
 
     Only entries that are new since the last call are compared with the others: whoever answers one doubt after another
     waits for one entry at most.
@@ -309,29 +295,52 @@ def _pairs(lasting: list[Entry]) -> tuple[Iterator[_Raised], Iterator[_Raised]]:
     place = {entry: at for at, entry in enumerate(lasting)}
     known, compared = _compared[-1] if _compared else (frozenset[Entry](), [])
     pairs = [pair for pair in compared if pair.older in place and pair.newer in place]
-    fresh = [at for at, entry in enumerate(lasting) if entry not in known]
-    found = index(entry.text for entry in (lasting if fresh else ()))
-    new = {*fresh}
-    for at in fresh:
-        text, layer = lasting[at].text, lasting[at].layer
-        near = [
-            (each.at, each.similarity)
-            for each in nearest(text, found)
-            if (lasting[each.at].layer == _PATTERNS) == (layer == _PATTERNS)
-        ]
-        for other, similar in (*((other, 0.0) for other in opposites(text, found)), *near):
-            if other > at or other not in new:  # a pair of two new ones is found from the older one
-                pairs.append(_Pair(lasting[min(at, other)], lasting[max(at, other)], similar))
+    fresh = {at for at, entry in enumerate(lasting) if entry not in known}
+    texts = index(entry.text for entry in (lasting if fresh else ()))
+    for at in sorted(fresh):
+        for near in nearest(lasting[at].text, texts):
+            same_layer = (lasting[near.at].layer == _PATTERNS) == (lasting[at].layer == _PATTERNS)
+            if same_layer and (
+                near.at > at or near.at not in fresh
+            ):  # two new ones are compared once, from the older
+                older, newer = lasting[min(at, near.at)], lasting[max(at, near.at)]
+                pairs.append(_Pair(older, newer, near.similarity))
     _compared[:] = [(frozenset(lasting), pairs)]
-    pairs = sorted(pairs, key=lambda pair: (place[pair.older], -pair.similarity, place[pair.newer]))
-    return (
-        (
-            ("contradiction", "the newer one says the opposite", pair[:2])
-            for pair in pairs
-            if not pair.similarity
-        ),
-        (("duplicate", "the newer one says the same", pair[:2]) for pair in pairs if pair.similarity),
-    )
+    for pair in sorted(pairs, key=lambda pair: (place[pair.older], -pair.similarity, place[pair.newer])):
+        yield "duplicate", "the newer one says the same", (pair.older, pair.newer)
+
+
+def _proposals(memory: Mapping[str, Any]) -> Iterator[_Raised]:
+    for session in sessions_of(memory):
+        for place, proposal in enumerate(session["metadata"].get(PROPOSALS, [])):
+            entry = Entry(
+                session["session_id"],
+                "short_term_memory",
+                proposal["kind"],
+                last_heard(session),
+                proposal["text"],
+                f"{PROPOSALS}/{place}",
+            )
+            target = f" {proposal['target']}" if proposal.get("target") else ""
+            yield (
+                "proposal",
+                f"a session inferred this {proposal['kind']}{target}, no person said it",
+                (entry,),
+            )
+
+
+def proposal_of(memory: Mapping[str, Any], entry: Entry) -> Mapping[str, Any]:
+    """Return the proposal that `entry` is about: `kind`, `text`, and for an end the `target`."""
+    session = find_session(memory, entry.id)
+    proposals = session["metadata"].get(PROPOSALS, []) if session else []
+    place = int(entry.part.partition("/")[2])
+    return cast("Mapping[str, Any]", proposals[place]) if place < len(proposals) else {}
+
+
+def _noting_agent(item: Item) -> str:
+    """Return the caste or program that noted `item`, "" if a person may have."""
+    metadata = item["metadata"]
+    return metadata["caste"] or ("" if metadata["source"] == DEFAULT_SOURCE else metadata["source"])
 
 
 def _stale(entries: list[Entry], open_ids: set[str], now: datetime) -> Iterator[_Raised]:

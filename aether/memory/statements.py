@@ -9,13 +9,14 @@ proposes it, as it proposes the end of a person's rule or decision without words
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, cast, get_args
 
 from aether.errors import NotFound, shown
+from aether.hints import Any, Literal, cast, get_args
 from aether.memory.items import items_of
 from aether.memory.sessions import last_heard, sessions_of
 from aether.text.quotes import find_quote
 from aether.text.similarity import nearest
+from aether.tuples import NamedTuple
 from aether.types import Change, Ended, EndState, Evidence, Item, JsonObject, Patch
 
 Kind = Literal["state", "next", "rule", "decision", "open"]
@@ -64,6 +65,16 @@ def statements_of(session: Mapping[str, Any]) -> Iterator[Stated]:
                 entry.get("evidence", "agent"),
                 entry.get("ended"),
             )
+
+
+def is_statement(id: str) -> bool:
+    """Return whether `id` has the form of a statement of a session.
+
+    >>> is_statement("phase_1_ab12cd34/open/0"), is_statement("wm_1")
+    (True, False)
+    """
+    field, _, position = id.partition("/")[2].partition("/")
+    return position.isdecimal() and any(field == name for name, _ in FIELDS.values())
 
 
 def end(memory: Mapping[str, Any], id: str, how: EndState, *, at: str, by: str = "") -> Change:

@@ -151,7 +151,7 @@ class Known(NamedTuple):
     layer: str
     evidence: str = ""
     revoked: bool = False
-    """Whether a person's later words ended it."""
+    """Whether it was ended: resolved, superseded or revoked."""
 
 
 class FileHistory(NamedTuple):
@@ -222,7 +222,7 @@ def _mentions(text: str, type: str, name: str) -> Iterator[tuple[str, ...]]:
 def about_file(records: Iterable[Record], path: str, *, ended: Collection[str] = frozenset()) -> FileHistory:
     """Return what `records`, of every layer, say about the file at `path`: a name, the end of a path, or a whole path.
 
-    `ended` are the ids of entries that a person revoked.
+    `ended` are the ids of entries that ended.
     A path of memory is the same file if one of both ends in the other, by components, and not both start at a root.
     A shorter one counts only if all longer ones that end in it are this file, too.
     """

@@ -8,10 +8,9 @@ import sys
 import pytest
 
 import aether
-from aether.api import briefing, importing, working
+from aether.api import briefing, importing
 from aether.api import compress as compressing
 from aether.api.compress import ingest_summary
-from aether.memory.briefing import block
 from aether.memory.briefing import briefing as making
 from aether.store import snapshot, spool
 from aether.store.files import locked
@@ -108,7 +107,8 @@ def test_paths_are_relative_to_the_directory_of_the_project(tmp_path):
     (tmp_path / "project").mkdir()
     home = aether.init(tmp_path / "project" / ".aether")
     path = (home.parent / "src" / "a.py").as_posix()
-    aether.add_working_memory_item(f"Changed {path}: parse", "code_change", home=home)
+    metadata = {"pointer": {"line": 1}, "evidence": "machine"}
+    aether.add_working_memory_item(f"Changed {path}: parse", "code_change", home=home, metadata=metadata)
 
     assert "src/a.py" in briefing.session_brief(home, "startup")
     assert path not in briefing.session_brief(home, "startup")
@@ -255,62 +255,6 @@ def test_a_damaged_kept_brief_is_made_again(home, content):
     assert briefing.session_brief(home, "startup", "s2").splitlines()[1:] == first.splitlines()[1:]
 
 
-@pytest.fixture
-def forgetful(monkeypatch):
-    """Return a function that makes this process forget what it knows of lines, as the next one does not know it."""
-
-    def forget():
-        for name in ("JUDGED", "ASKED", "FATES"):
-            monkeypatch.setattr(block, name, {})
-
-    forget()
-    return forget
-
-
-RULES = ["Never push to main.", "Never push to the main branch.", "Use tabs in the Makefile.", "Never use tabs in the Makefile."]  # fmt: skip
-
-
-def test_rules_that_are_the_same_as_at_the_last_start_are_not_compared_again(home, forgetful, monkeypatch):
-    for rule in RULES:
-        aether.add_working_memory_item(rule, "constraint", home=home)
-    first = briefing.session_brief(home, "startup", "s1")
-    assert "replaces what was said" in first
-    aether.add_working_memory_item("Ran `pytest -q`: 3 passed", "command", home=home)
-    forgetful()
-    compared = []
-    real = block._compared
-    monkeypatch.setattr(
-        block, "_compared", lambda lines, **kept: (compared.extend(lines := [*lines]), real(lines, **kept))[1]
-    )
-
-    said = briefing.session_brief(home, "startup", "s2").splitlines()
-    assert [line for line in said if "`pytest -q`" in line]
-    assert {line for line in first.splitlines() if "Makefile" in line or "push" in line} <= {*said}
-    assert "rules" not in {line.section for line in compared}
-
-    aether.add_working_memory_item("Use spaces in the Makefile.", "constraint", home=home)
-    forgetful()
-    briefing.session_brief(home, "startup", "s3")
-    assert "rules" in {line.section for line in compared}
-
-
-@pytest.mark.parametrize("fates", [[-1, -1], [-1, 3, 7, -2], [-1, 0, 0, "x"], None, {"0": 1}])
-def test_what_is_kept_of_lines_is_read_with_care(home, forgetful, fates):
-    for rule in RULES:
-        aether.add_working_memory_item(rule, "constraint", home=home)
-    briefing.session_brief(home, "startup", "s1")
-    kept = home / "hooks" / "briefs" / "fates"
-    known = json.loads(kept.read_text("utf-8"))
-    kept.write_text(json.dumps(known | {"fates": dict.fromkeys(known["fates"], fates)}), "utf-8")
-    aether.add_working_memory_item("Ran `pytest -q`: 3 passed", "command", home=home)
-    forgetful()
-
-    said = briefing.session_brief(home, "startup", "s2")
-
-    assert "Never use tabs in the Makefile." in said
-    assert said.count("</aether-memory>") == 1
-
-
 def test_a_kept_brief_that_came_with_a_repository_cannot_leave_its_block(home):
     aether.add_working_memory_item("Use SQLite for the cache.", "decision", home=home)
     briefing.session_brief(home, "startup", "s1")
@@ -326,72 +270,42 @@ def test_a_kept_brief_that_came_with_a_repository_cannot_leave_its_block(home):
     assert "<system-reminder>" not in said
 
 
-REPORT = """## What changed
-
-- **`load()`** now returns the newest session instead of the oldest (issue #12)
-- Kept `dump()` as it is, because the report reads it
-
-All 34 tests pass, and the branch is pushed.
-
-Next step: update the docs of `load()`.
-
-Want me to open the pull request?"""
-OPTIONS = "Two ways:\n\n(a) gate it on the flag\n\n(b) keep the endpoint in a field of its own"
-VERBATIM = {"rule", "decision", "request", "state", "next", "outcome"}
-
-
-def plain(text):
-    """Return `text` without marks of markdown, bullets and line breaks."""
-    return " ".join(word for word in re.sub(r"[*#`_]", "", text).split() if word not in "-•>")
-
-
-def conversation(path):
-    edit = {"file_path": "/p/a.py", "old_string": "a", "new_string": "b"}
-    commit = {"command": "git commit -am 'Return the newest session'"}
-    tasks = [{"content": "Update the docs of load()", "status": "pending"}]
+def test_the_brief_of_an_imported_conversation_is_its_words_and_facts(home, tmp_path):
     said = [
-        ("user", "Fix the order of the sessions in `load()`.\nNever use floats for the times; no mocks in integration tests please."),
-        ("assistant", [{"type": "text", "text": OPTIONS}]),
-        ("user", "let's do b then"),
-        ("assistant", [{"type": "text", "text": "I'm adding the field to `Session`, while keeping the old one as it is."}]),
-        ("assistant", [{"type": "tool_use", "id": "t1", "name": "Edit", "input": edit}]),
-        ("user", [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]),
-        ("assistant", [{"type": "tool_use", "id": "t2", "name": "Bash", "input": commit}]),
-        ("user", [{"type": "tool_result", "tool_use_id": "t2", "content": "[main 1a2b3c4] Return the newest session"}]),
-        ("assistant", [{"type": "tool_use", "id": "t3", "name": "TodoWrite", "input": {"todos": tasks}}]),
-        ("user", [{"type": "tool_result", "tool_use_id": "t3", "content": "ok"}]),
-        ("assistant", [{"type": "text", "text": REPORT}]),
-        ("user", "yes, and let's keep the changelog in one file"),
-        ("assistant", [{"type": "text", "text": REPORT.replace("load", "save").replace("34", "35")}]),
-    ]  # fmt: skip
-    lines = [
         {
-            "type": who, "uuid": f"u{at}", "sessionId": "s", "timestamp": f"2026-03-01T10:{at:02}:00.000Z",
-            "message": {"role": who, "content": content, "id": f"m{at}"},
-        }
-        for at, (who, content) in enumerate(said)
-    ]  # fmt: skip
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
-    return path
+            "role": "user",
+            "content": "Fix the order of the sessions in load(). Never use floats for the times.",
+        },
+        {"role": "assistant", "content": "load() now returns the newest session instead of the oldest."},
+        {"role": "user", "content": "Keep the changelog in one file"},
+        {"role": "assistant", "content": "## Done\n\nThe changelog is in CHANGELOG.md.\n\nShall I push it?"},
+    ]
+    (tmp_path / "chat.json").write_text(json.dumps(said), encoding="utf-8")
+    importing.import_transcripts([str(tmp_path / "chat.json")], home=home)
+    before = briefing.brief(home)["lines"]
+
+    aether.add_working_memory_item("Released 2.0", "outcome", home=home)
+    after = briefing.brief(home)["lines"]
+
+    words = "\n".join(message["content"] for message in said)
+    assert {line["text"] for line in before} <= {line["text"] for line in after}
+    assert {line["kind"] for line in before} == {"request", "state"}
+    assert "Keep the changelog in one file" in {line["text"] for line in before}
+    assert all(part in words for line in before for part in re.split(r": | \[…\] ", line["text"]))
 
 
-def test_what_is_injected_is_found_word_for_word_in_one_stored_entry(home, tmp_path):
-    importing.import_transcripts([conversation(tmp_path / "s.jsonl")], home=home)
-    held = [plain(each["content"]) for each in working.list_working_memory_items(home=home)]
-    kinds = set()
+def test_the_hint_names_the_server_only_where_it_is_installed(home, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "user"))
+    aether.add_working_memory_item("Use tabs.", "decision", home=home)
+    assert "`aether recall" in briefing.session_brief(home, "startup", "s1")
 
-    for occasion in ("startup", "compact"):
-        for line in briefing.brief(home, occasion=occasion)["lines"]:
-            if line["kind"] not in VERBATIM:
-                continue
-            kinds.add(line["kind"])
-            # An answer names the question beside it, and a commit its name; both are in the same entry.
-            asked = re.fullmatch(r"(.*) \(asked: (.*)\)", line["text"])
-            named = re.fullmatch(r"([0-9a-f]{7,}) (.*)", line["text"])
-            both = asked or named
-            parts = [plain(part) for part in (both.groups() if both else [line["text"]])]
-            assert any(all(part in each for part in parts) for each in held), line
-    assert kinds == VERBATIM
+    (tmp_path / "user").mkdir()
+    servers = {"mcpServers": {"aether": {"command": "aether", "args": ["mcp"]}}}
+    (tmp_path / "user" / ".claude.json").write_text(json.dumps(servers), "utf-8")
+
+    text = briefing.session_brief(home, "startup", "s2")
+    assert "MCP tool `recall`" in text
+    assert "`aether recall" not in text
 
 
 def test_history_that_is_imported_keeps_its_date_when_it_is_compressed(home, tmp_path):
@@ -410,5 +324,6 @@ def test_history_that_is_imported_keeps_its_date_when_it_is_compressed(home, tmp
 
     after = briefing.session_brief(home, "startup")
     assert aether.list_working_memory_items(home=home) == []
-    for said in (before, after):
-        assert [line for line in said.splitlines() if "Fridays" in line and "2025-03-07" in line]
+    for text in (before, after):
+        assert "Never deploy on Fridays." in text
+        assert "2025-03-07" in text

@@ -108,7 +108,8 @@ def test_the_briefing_says_the_active_goal_as_a_person_set_it(home):
     goals.block_goal("No key", home=home)
 
     (line,) = (line for line in brief(home)["lines"] if line["text"].startswith("Active goal"))
-    assert line["text"] == "Active goal: Ship the parser; 1 of 2 steps completed; blocked by: No key"
+    assert (line["text"], line["note"]) == ("Active goal: Ship the parser", "1 of 2 steps completed")
+    assert ("open", "blocked: No key") in [(line["kind"], line["text"]) for line in brief(home)["lines"]]
     assert (line["ids"], line["evidence"]) == ([made["id"]], "person")
     assert line["text"] in session_brief(home, "startup")
     goals.finish_goal(abandoned=True, home=home)

@@ -341,9 +341,9 @@ def test_a_person_is_asked_about_each_doubt(here, capsys, monkeypatch):
 def test_of_a_pair_either_entry_can_be_forgotten_or_corrected(here, capsys, monkeypatch):
     rules = (
         "Use tabs for indentation.",
-        "Do not use tabs for indentation.",
+        "Use tabs for indentation!",
         "Never push on Fridays.",
-        "Always push on Fridays.",
+        "Never push on Fridays!",
     )
     for rule in rules:
         aether.add_working_memory_item(rule, "constraint", 0.9)
@@ -359,7 +359,7 @@ def test_of_a_pair_either_entry_can_be_forgotten_or_corrected(here, capsys, monk
     said = [item["content"] for item in aether.list_working_memory_items()]
     assert {rules[0], rules[2], "Push on Fridays before noon only."} <= {*said}
     assert not {rules[1], rules[3]} & {*said}
-    assert fridays["kind"] == "contradiction"
+    assert fridays["kind"] == "duplicate"
 
 
 def test_a_person_may_say_no(here, capsys, monkeypatch):
@@ -678,3 +678,25 @@ def test_an_agent_closes_its_conversation_from_standard_input(here, capsys, monk
         assert ("Not stored, for want of proof: open: The tests fail." in done.out) == (code == 0)
 
     assert done.out.startswith("Nothing to close: session ")
+
+
+def test_an_entry_is_resolved_and_another_put_in_its_place(here, capsys):
+    item = here["ITEM"]
+    done = json.loads(shown(capsys, "memory", "resolve", item, "--json").out)
+    assert (done["id"], done["how"], done["by"]) == (item, "resolved", "")
+    shown(capsys, "undo")
+
+    out = shown(capsys, "memory", "supersede", item, "--by", "At most 8 workers").out
+    newer = [each for each in aether.list_working_memory_items() if each["content"] == "At most 8 workers"]
+    assert f"{item} is superseded by {newer[0]['id']}" in out
+    assert "no entry" in shown(capsys, "memory", "resolve", "wm_1", code=3).err
+
+
+def test_an_item_ends_others_when_it_is_added(here, capsys):
+    blocker = shown(capsys, "memory", "add", "prod DB is down", "--type", "blocker").out.strip()
+
+    shown(capsys, "memory", "add", "The DB is up again", "--type", "outcome", "--resolves", blocker)
+
+    lines = [line["text"] for line in json.loads(shown(capsys, "brief", "--json").out)["lines"]]
+    assert "The DB is up again" in lines
+    assert "prod DB is down" not in lines

@@ -30,19 +30,59 @@ def item(content, type="observation", *, day=20, hour=0, caste=None, source="que
     }  # fmt: skip
 
 
+PARTS = {
+    "request": ("user_input", "person"), "answer": ("outcome", "agent"), "said": ("observation", "agent"), "commit": ("outcome", "machine"),
+    "summary": ("observation", "agent"), "tree": ("observation", "machine"), "plan": ("observation", "machine"),
+    "change": ("code_change", "machine"), "run": ("command", "machine"), "failure": ("error", "machine"),
+}  # fmt: skip
+
+
+def captured(content, part, *, conversation="c1", day=20, hour=0, **metadata):
+    """Return an item as capture writes it: `part` is a role, or the kind of a fact."""
+    kind, evidence = PARTS[part]
+    role = {} if part in ("change", "run", "failure") else {"role": part}
+    metadata = {
+        "evidence": evidence,
+        "conversation": conversation,
+        "pointer": {"line": 1},
+        **role,
+        **metadata,
+    }
+    return item(content, kind, day=day, hour=hour, **metadata)
+
+
+def answered(question, choice, **more):
+    """Return the item of a person's answer to a question."""
+    fact = {"kind": "answer", "question": question, "options": [choice, "another"], "choice": choice}
+    return captured(f"{question} {choice}", "request", fact=fact, **more) | {"type": "decision"}
+
+
+def statement(text, quote="so it was said", *, evidence="person", **more):
+    """Return a proven statement of a session."""
+    return {"text": text, "items": ["wm_1"], "quote": quote, "evidence": evidence, **more}
+
+
 def entry(content, type, **more):
     """Return a high-value item of a session."""
     return {"content": content, "relevance_score": 0.7, "type": type, **more}
 
 
 def session(
-    name="s1", *, day=10, summary="Work went on.", entries=(), decisions=(), backend="extractive", **metadata
+    name="s1",
+    *,
+    day=10,
+    summary="Work went on.",
+    entries=(),
+    decisions=(),
+    backend="extractive",
+    stated=None,
+    **metadata,
 ):
-    """Return a session that `backend` wrote."""
+    """Return a session that `backend` wrote; `stated` are its proven statements by field."""
     return {
         "id": name, "session_id": name, "phase": 1, "compressed_at": at(day), "summary": summary,
         "key_decisions": [{"decision": what, "rationale": why} for what, why in decisions], "outcomes": [],
-        "high_value_items": list(entries), "metadata": {"architect": {"backend": backend}, **metadata},
+        "high_value_items": list(entries), "metadata": {"architect": {"backend": backend}, **metadata}, **(stated or {}),
     }  # fmt: skip
 
 
@@ -66,7 +106,7 @@ def documents(*items, sessions=(), patterns=(), signals=(), goal=None, phase=Non
     """Return the documents of a home that holds these."""
     found = {
         name: json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
-        for name in ("memory", "pheromones", "COLONY_STATE")
+        for name in ("memory", "pheromones", "COLONY_STATE", "goals")
     }
     found["memory"]["working_memory"]["items"] = list(items)
     found["memory"]["short_term_memory"]["sessions"] = list(sessions)

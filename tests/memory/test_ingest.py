@@ -5,8 +5,9 @@ import pytest
 from aether.clock import stamp
 from aether.errors import Conflict, InvalidInput
 from aether.memory import handoff, ingest, items, sessions, statements
-from aether.memory.briefing.sections import decisions, known_items, newest_sessions
+from aether.memory.briefing.kept import known_items
 from aether.memory.signals import emit
+from aether.memory.statements import end
 from tests.memory.states import (
     NOW,
     after,
@@ -467,12 +468,6 @@ def test_an_answer_without_ids_does_not_answer_the_hand_off_of_a_conversation():
     assert again.patches == {}
 
 
-def test_a_session_remembers_nothing_where_there_is_nothing():
-    [session] = sessions.sessions_of(after(worked(), ingested(worked(), answer()))["memory"])
-
-    assert session["metadata"]["items"] == []
-
-
 def test_a_session_knows_when_the_newest_of_its_items_was_noted_but_no_later_than_now():
     documents = worked()
     for item in documents["memory"]["working_memory"]["items"]:
@@ -514,21 +509,12 @@ def test_decisions_and_rules_of_an_evicted_session_hold_on_until_a_person_ends_t
     ]
     for phase, text in enumerate(said, 1):
         documents = compressed(documents, phase, text, later(phase * 10))
-
-    standing = [
-        line.text
-        for line in decisions(known_items(documents["memory"]), newest_sessions(documents["memory"]))
-    ]
+    kept = known_items(documents["memory"])
     assert len(names(documents)) == 2
-    assert {*said} <= {*standing}
+    assert {*said} == {item["content"] for item in kept}
 
-    [argo] = [
-        item["id"]
-        for session in sessions.sessions_of(documents["memory"])
-        for item in session["metadata"]["items"]
-        if "Argo" in item["content"]
-    ]
-    documents = after(documents, statements.end(documents["memory"], argo, "revoked", at=stamp(later(60))))
+    [argo] = [item["id"] for item in kept if "Argo CD" in item["content"]]
+    documents = after(documents, end(documents["memory"], argo, "resolved", at=stamp(later(60))))
     done = after(documents, ingest.promote_and_evict(documents, names(documents)[0], now=NOW, new_id=new_id))
     [kept] = sessions.sessions_of(done["memory"])
     assert [item["content"] for item in kept["metadata"]["items"]] == [

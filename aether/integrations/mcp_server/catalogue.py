@@ -61,21 +61,22 @@ MEMORY = (
     Tool(
         tools.remember,
         "Store one fact that later sessions need: a decision with its reason, a constraint or preference the user "
-        "stated, a solution, a dead end, an open blocker. Not chatter, nor what the code itself says.",
+        "stated, a solution, a dead end, an open blocker. Not chatter, nor what the code says.",
         {
-            "content": "One self-contained statement; secrets are replaced",
+            "content": "One self-contained statement",
             "type": "decision, constraint, preference, solution, blocker, outcome, error or observation",
             "relevance": "0 to 1 [by type]",
-            "protected": "Never dropped or reworded: only for what the user demands to be kept",
-            "caste": "Role of the sub-agent that found it",
+            "protected": "Kept word for word: only if the user demands it",
+            "caste": "Role of the sub-agent",
+            "resolves": "Ids of what it settles",
         },
     ),
     Tool(
         tools.recall,
-        "Find what is remembered about something, archive and knowledge graph included. Step 1 of 3: gives an index "
-        "with ids and the token cost of each full text.",
+        "Find what is remembered about something, archive and knowledge graph included. Step 1 of 3: an index of "
+        "ids with their cost.",
         {
-            "query": "A few distinctive words that stand in it, or an id",
+            "query": "A few distinctive words in it, or an id",
             "project": "Part of its directory",
             "conversation": "Part of its id or title",
             "since": "ISO time, or 7d",
@@ -84,7 +85,7 @@ MEMORY = (
     ),
     Tool(
         tools.timeline,
-        "Step 2 of 3: what was recorded just before and after an entry that recall found.",
+        "Step 2 of 3: what was recorded just before and after an entry.",
         reads=True,
     ),
     Tool(
@@ -116,10 +117,10 @@ MEMORY = (
     ),
     Tool(
         tools.compress,
-        "Turn working memory into a compact session when it is nearly full or a phase ends. auto does it at once "
-        "without a model; for a better one, prepare gives you the hand-off and ingest takes the session you wrote.",
+        "Turn working memory into a compact session when it is nearly full or a phase ends: auto at once without a "
+        "model; for a better one, prepare gives you the hand-off and ingest takes the session you wrote.",
         {
-            "phase": "[the current one]",
+            "phase": "[current]",
             "session": {
                 "anyOf": [{"type": "object"}, {"type": "string"}],
                 "description": "For ingest: the session JSON",
@@ -134,15 +135,15 @@ MEMORY = (
         {
             "context": "What it is about",
             "strength": "0 to 1 [by type]",
-            "caste": "Whom it is read for or is from",
+            "caste": "Who reads or sends it",
         },
     ),
     Tool(
         tools.phase,
         "Show, start or complete a numbered phase of the work, or decide about one that awaits review.",
-        {"number": "[the current one]"},
+        {"number": "[current]"},
     ),
-    Tool(tools.status, "How full memory is, and in which phase the work is.", reads=True),
+    Tool(tools.status, "Fill of memory, phase of the work.", reads=True),
 )
 _SUCCESS: JsonObject = {"success": {"type": "boolean"}, "message": {"type": "string"}}
 _FOUND: JsonObject = {

@@ -55,25 +55,30 @@ LEFT_OUT = "What is marked as private, or as aether's own memory, was left out."
 REPLACED = "Secrets in it were replaced by <REDACTED> and are not stored."
 
 
-def remember(
+def remember(  # noqa: PLR0917 - each is an argument of the tool
     content: str, type: str = "observation", relevance: float | None = None, protected: bool = False,
-    caste: str | None = None, *, home: Path,
+    caste: str | None = None, resolves: list[str] | None = None, supersedes: list[str] | None = None, *, home: Path,
 ) -> Answer:  # fmt: skip
     """Store one item and answer with its id; an equal item is not stored again.
 
+    `resolves` and `supersedes` are ids of entries that it ends.
+
     Raises:
         InvalidInput: nothing is left to remember, or an argument is invalid.
+        NotFound: an entry to end is not in live memory.
     """
     kept, note = _required(content, where="content")
     left_out = f" {note}" if note else ""
-    for item in items_of(api_home.read(home).documents["memory"]):
+    for item in [] if resolves or supersedes else items_of(api_home.read(home).documents["memory"]):
         about = item["metadata"]
         same = about.get("source") == SOURCE and (item["content"], item["type"]) == (kept, type)
+        same = same and not about.get("ended_at")
         if same and (about.get("protected") or not protected):
             return Answer(f"Remembered already, as {item['id']}; nothing was stored.{left_out}")
     worth = RELEVANCE_OF_TYPE.get(type, RELEVANCE_OF_TYPE["observation"]) if relevance is None else relevance
-    added = working.add_working_memory_item(
-        kept, type, worth, source=SOURCE, caste=caste, metadata={"protected": True} if protected else None, home=home
+    added = working.add_note(
+        kept, type, worth, source=SOURCE, caste=caste, metadata={"protected": True} if protected else None,
+        resolves=resolves or (), supersedes=supersedes or (), home=home,
     )  # fmt: skip
     text = f"Remembered as {added}.{left_out}"
     if added.compression_needed:
