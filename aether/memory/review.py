@@ -22,7 +22,7 @@ from aether.memory.forget import parts_of
 from aether.memory.items import items_of
 from aether.memory.patterns import WORK_TYPES
 from aether.memory.sessions import EXTRACTIVE, last_heard, sessions_of
-from aether.redact.forms import PLACEHOLDER
+from aether.redact.table import PLACEHOLDER
 from aether.redact.redact import redact
 from aether.text.similarity import index, nearest, opposites
 from aether.text.words import STOPWORDS, sentences, words
