@@ -418,8 +418,14 @@ def _is_no_secret(place: _Place, value: str, at: int, after: str) -> bool:
     if pattern("angles").match(place.text, at) or pattern("type").fullmatch(value):
         return True
     if place.sign == "--":
-        return value.startswith("-") or value.lower() in words("prose") or value == name.upper().replace("-", "_")
-    if name.lower() in ("pwd", "oldpwd") and (value[0] in "~./" or value[1:3] == ":\\" or value.startswith("\\\\")):
+        return (
+            value.startswith("-")
+            or value.lower() in words("prose")
+            or value == name.upper().replace("-", "_")
+        )
+    if name.lower() in ("pwd", "oldpwd") and (
+        value[0] in "~./" or value[1:3] == ":\\" or value.startswith("\\\\")
+    ):
         return True
     if name.lower().endswith("key") and "/" in value and value.endswith(_KEY_FILES) and _is_path(value):
         return True
@@ -434,7 +440,9 @@ def _is_code(name: str, value: str, text: str, at: int, after: str) -> bool:
     if pattern("code").match(text, at):
         return True
     if parts := dotted(value):
-        return name.lower() == "pw" or parts[0] in words("roots") or any(map(is_secret_name, value.split(".")))
+        return (
+            name.lower() == "pw" or parts[0] in words("roots") or any(map(is_secret_name, value.split(".")))
+        )
     if not _is_identifier(value):
         return False
     # `connect(password=password)` passes one on; `PASSWORD=password` is a weak one.

@@ -30,7 +30,7 @@ _OF_TOKENS, _OF_NAMES = (
 _LEAST_TOKEN = 14
 _MIXED = lazy(r"[0-9]|[a-z][A-Z]")
 _ESCAPE = lazy(r"\\(?:u00[0-9A-Fa-f]{2}|[nrt])|%[0-9A-Fa-f]{2}")
-_CAPITALS = lazy(r"[A-Z]+")
+_SMALL = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 _PART = lazy(r"\{(\w+):(\d+)(?:(\+)|-(\d+))?\}")
 # After a literal this long a token is recognised although its end was cut off.
 _DISTINCTIVE, _LEAST_OF_CUT = 5, 16
@@ -109,7 +109,7 @@ def look(text: str) -> Look:
         folded,
         shadow,
         frozenset(names.split()),
-        " ".join(filter(_MIXED.search, long)),
+        " ".join(part for part in long if _MIXED.search(part)),
         frozenset([*filter(names.__contains__, in_words), *filter(folded.__contains__, other)]),
     )
 
@@ -124,7 +124,7 @@ def lowered(text: str) -> str:
     small = text.lower()
     if len(small) == len(text):
         return small
-    return _CAPITALS.sub(lambda capitals: capitals[0].lower(), text)  # some capitals are small as two
+    return text.translate(_SMALL)  # some capitals are small as two
 
 
 def without_escapes(text: str) -> str:
@@ -170,13 +170,17 @@ def matches(text: str, seen: Look, rule: Rule) -> Iterator[re.Match[str]]:
     for keyword in rule.at:
         at = searched.find(keyword) if keyword.lower() in seen.signs else -1
         while at >= 0:
-            behind = at + len(keyword)
-            fits = not rule.following or text[behind : behind + 1] in rule.following
-            match = rule.pattern.match(text, at) if fits else None
+            match = rule.pattern.match(text, at) if _follows(rule, text, at + len(keyword)) else None
             if match and _passes(rule, match):
                 yield match
                 at = match.end() - 1
             at = searched.find(keyword, at + 1)
+
+
+def _follows(rule: Rule, text: str, at: int) -> bool:
+    """Return whether a sign stands after a keyword that the pattern of the rule may go on with; a blank is any blank."""
+    sign = text[at : at + 1]
+    return not rule.following or sign in rule.following or (sign.isspace() and " " in rule.following)
 
 
 def _passes(rule: Rule, match: re.Match[str]) -> bool:
@@ -201,8 +205,11 @@ def _of_form(nth: int, text: str) -> Iterator[tuple[int, int]]:
 @lru_cache(maxsize=1)
 def _forms() -> list[tuple[str, int]]:
     """Return the numbers of the forms of the table, each behind its longest literal, without which no text has it."""
-    forms = enumerate(row["form"] for row in table()["forms"])
-    return [(max(re.split(r"\{.*?\}", form), key=len), nth) for nth, form in forms]
+    forms = []
+    for nth, row in enumerate(table()["forms"]):
+        start = row["form"].partition("{")[0]
+        forms.append((start if len(start) > 1 else max(re.split(r"\{.*?\}", row["form"]), key=len), nth))
+    return forms
 
 
 @lru_cache(maxsize=512)
@@ -245,7 +252,9 @@ def _argument(name: str, nth: int) -> re.Pattern[str]:
         value = rf"[\"']?[^\s\"':%,/=$<]{{0,100}}{sign}(?P<secret>{{bare}})"
     skipped = r"[^\s\"'-][^\s\"']{0,200}{gap}"
     if "flags" not in row:
-        return compiled(rf"{before}(?:{{gap}}-[\w-]{{1,40}}){{0,4}}{{gap}}(?:{skipped}){{{row.get('skip', 0)}}}(?!-){value}")
+        return compiled(
+            rf"{before}(?:{{gap}}-[\w-]{{1,40}}){{0,4}}{{gap}}(?:{skipped}){{{row.get('skip', 0)}}}(?!-){value}"
+        )
     flags = "|".join(
         re.escape(flag).replace("\\ ", "{gap}") + ("" if flag.endswith(":") else r"[\s\"',=]{1,8}")
         for flag in row["flags"]
@@ -278,7 +287,9 @@ def _calls(shadow: str, program: str) -> Iterator[int]:
     while at >= 0:
         end = at + len(program)
         before = shadow[at - 1 : at]
-        if shadow[end : end + 1] in _AFTER_PROGRAM and not (before.isalnum() or before in ("_", ".", "@", "-")):
+        if shadow[end : end + 1] in _AFTER_PROGRAM and not (
+            before.isalnum() or before in ("_", ".", "@", "-")
+        ):
             yield end
         at = shadow.find(program, end)
 
@@ -299,7 +310,11 @@ def _kubernetes(text: str) -> Iterator[tuple[int, int]]:
             elif content and indent >= 0:
                 key, colon, value = content.partition(": ")
                 value = content if " " in key or not colon else value.strip()
-                if not content.endswith(":") and value[:1] not in "|>" and values.is_argument(value.strip("\"'")):
+                if (
+                    not content.endswith(":")
+                    and value[:1] not in "|>"
+                    and values.is_argument(value.strip("\"'"))
+                ):
                     yield at + line.rindex(value), at + line.rindex(value) + len(value)
             at += len(line)
 

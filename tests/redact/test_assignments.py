@@ -120,8 +120,16 @@ def test_other_values_are_not_credentials(value):
     assert not is_docker_auth(value)
 
 
-@rows("text", ["UserPromptSubmit: design the log of users.", "412 passed in 9.1s, three keys and the accessor of secrets."])
+@rows(
+    "text",
+    [
+        "UserPromptSubmit: design the log of users.",
+        "412 passed in 9.1s, three keys and the accessor of secrets.",
+    ],
+)
 def test_a_text_where_nobody_says_a_secret_compiles_no_pattern_of_it(text, monkeypatch):
-    monkeypatch.setattr(assignments, "rules", lambda name: [rule._replace(pattern=None) for rule in rules(name)])
+    monkeypatch.setattr(
+        assignments, "rules", lambda name: [rule._replace(pattern=None) for rule in rules(name)]
+    )
 
     assert assignments.without_said(text) == text

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import re
 
+import pytest
 from hypothesis import HealthCheck, given, settings, strategies
 
 from aether.redact import rules
 from aether.redact.redact import redact
 from aether.redact.rules import without_ruled
-from aether.redact.table import PLACEHOLDER, compiled, table
+from aether.redact.table import PLACEHOLDER, compiled, pattern, table
 from tests.redact import corpus
 from tests.tables import rows
 
@@ -129,12 +130,22 @@ def test_no_keyword_of_a_text_is_overlooked(around):
         assert rules.look(text).signs >= {one for one in keywords if one in rules.lowered(text)}, text
 
 
+def test_every_pattern_of_the_table_can_be_compiled():
+    rows = [row for name in ("rules", "prose", "between") for row in table()[name]]
+    given = [row[key] for row in rows for key in ("regex", "sign", "after", "before") if key in row]
+
+    assert all(re.compile(compiled(text).pattern) for text in given)
+    assert all(re.compile(pattern(name).pattern) for name in table()["patterns"])
+    assert all(rules._form_pattern(nth) for nth in range(len(table()["forms"])))
+
+
 def _table_rules():
     return [row for name in ("rules", "prose") for row in table()[name]]
 
 
+@pytest.mark.slow
 @rows("row", _table_rules(), ids=lambda row: row["id"])
-@settings(max_examples=25, deadline=None, suppress_health_check=[*HealthCheck])
+@settings(max_examples=15, deadline=None, suppress_health_check=[*HealthCheck])
 @given(data=strategies.data())
 def test_whatever_a_rule_matches_holds_a_keyword_where_it_is_tried(row, data):
     expression = compiled(row["regex"]).pattern
@@ -143,12 +154,7 @@ def test_whatever_a_rule_matches_holds_a_keyword_where_it_is_tried(row, data):
     seen = rules.look(text)
     rule = rules._rule(row)
 
-    assert not seen.signs.isdisjoint(rule.keywords)
-    if rule.at:
-        ahead = rules.lowered(text) if rule.any_case else text
-        keyword = next(keyword for keyword in rule.at if ahead.startswith(keyword, match.start()))
-        behind = text[match.start() + len(keyword) :][:1]
-        assert not rule.following or any(
-            ahead.startswith(keyword, match.start()) and text[match.start() + len(keyword) :][:1] in rule.following
-            for keyword in rule.at
-        ), behind
+    assert not match[rule.secret] or not seen.signs.isdisjoint(rule.keywords)
+    ahead = rules.lowered(text) if rule.any_case else text
+    tried = [at + match.start() for at in map(len, rule.at) if ahead.startswith(rule.at, match.start())]
+    assert not rule.at or any(rules._follows(rule, text, at) for at in tried)

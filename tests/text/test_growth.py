@@ -53,7 +53,7 @@ FUNCTIONS = {
     "redact": redact.redact, "ruled": rules.without_ruled, "assigned": assignments.without_assigned,
     "said": assignments.without_said, "blocks": redact.without_blocks,
     "whole blocks": redact.without_whole_blocks, "drawn": values.is_drawn, "template": values.is_template,
-    "docker": values.is_docker_auth, "escapes": rules.without_escapes,
+    "password": values.is_password, "docker": values.is_docker_auth, "escapes": rules.without_escapes,
     "estimate": estimate.estimate, "runs": words.runs, "query": words.query_terms, "sentences": words.sentences,
     "stems": lambda text: list(words.stems(text)), "parts": words.parts, "term": words.term,
     "fingerprint": similarity.fingerprint, "similarity": lambda text: similarity.similarity(text, text[1:]),
