@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from aether.redact.rules import look, matches, replaced, rules
+from aether.redact.rules import Rule, look, matches, replaced, rules
 from aether.redact.table import PLACEHOLDER, compiled, pattern, table, words
 from aether.redact.values import (
     LEAST_DRAWN,
@@ -206,21 +206,27 @@ def without_said(text: str) -> str:
     >>> without_said("The password for staging is Tr0ub4dor&3, the token is expired.")
     'The password for staging is <REDACTED>, the token is expired.'
     """
-    spans = []
     seen = look(text)
-    for rule in rules("prose"):
-        for match in matches(text, seen, rule):
-            start, at = match.start(), match.start("secret")
-            before = text[max(0, start - 2) : start]
-            escaped = before in ("\\n", "\\t")
-            joined = before[-1:] == "-" and before[:1].isalpha()  # WLAN-Passwort
-            if before[-1:] in _NAME_CHARS and before and not escaped and not joined:
-                continue
-            value = match["secret"].rstrip(".,;:?)]}…")
-            is_secret = _is_said(match, value) if "noun" in match.groupdict() else is_password(value)
-            if is_secret and not has_unit(text, at + len(value)):
-                spans.append((at, at + len(value)))
-    return replaced(text, spans)
+    said = [match for rule in rules("prose") for match in matches(text, seen, rule, _says_secret)]
+    return replaced(
+        text, ((match.start("secret"), match.start("secret") + len(_said(match))) for match in said)
+    )
+
+
+def _said(match: re.Match[str]) -> str:
+    return match["secret"].rstrip(".,;:?)]}…")
+
+
+def _says_secret(rule: Rule, match: re.Match[str]) -> bool:
+    """Return whether the noun of a match is a word of its own, and what is said a secret."""
+    text, start, value = match.string, match.start(), _said(match)
+    before = text[max(0, start - 2) : start]
+    escaped = before in ("\\n", "\\t")
+    joined = before[-1:] == "-" and before[:1].isalpha()  # WLAN-Passwort
+    if before and before[-1] in _NAME_CHARS and not escaped and not joined:
+        return False
+    is_secret = _is_said(match, value) if "noun" in rule.pattern.groupindex else is_password(value)
+    return is_secret and not has_unit(text, match.start("secret") + len(value))
 
 
 def _is_said(match: re.Match[str], value: str) -> bool:

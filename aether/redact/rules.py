@@ -159,19 +159,25 @@ def without_ruled(text: str) -> str:
     return replaced(text, spans)
 
 
-def matches(text: str, seen: Look, rule: Rule) -> Iterator[re.Match[str]]:
-    """Yield the matches of `rule` in `text` whose secret passes its check; `seen` is the look at `text`."""
+def matches(
+    text: str, seen: Look, rule: Rule, accepts: Callable[[Rule, re.Match[str]], bool] | None = None
+) -> Iterator[re.Match[str]]:
+    """Yield the matches of `rule` in `text` that it accepts, by its check if not by `accepts`; `seen` is the look at `text`.
+
+    The search goes on behind a match that is accepted, and within one that is not.
+    """
+    accepts = accepts or _passes
     if seen.signs.isdisjoint(rule.keywords) or (rule.sign and not rule.sign.search(text)):
         return
     if not rule.at:
-        yield from (match for match in rule.pattern.finditer(text) if _passes(rule, match))
+        yield from (match for match in rule.pattern.finditer(text) if accepts(rule, match))
         return
     searched = seen.folded if rule.any_case else text
     for keyword in rule.at:
         at = searched.find(keyword) if keyword.lower() in seen.signs else -1
         while at >= 0:
             match = rule.pattern.match(text, at) if _follows(rule, text, at + len(keyword)) else None
-            if match and _passes(rule, match):
+            if match and accepts(rule, match):
                 yield match
                 at = match.end() - 1
             at = searched.find(keyword, at + 1)

@@ -133,3 +133,7 @@ def test_a_text_where_nobody_says_a_secret_compiles_no_pattern_of_it(text, monke
     )
 
     assert assignments.without_said(text) == text
+
+
+def test_a_word_that_is_no_password_hides_none_behind_it():
+    assert assignments.without_said("the password PASSWORD Tr0ub4dor&3") == "the password PASSWORD <REDACTED>"
