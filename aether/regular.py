@@ -196,6 +196,11 @@ else:
         return (known or (_sha256() if len(data) < _LARGE_BYTES else _openssl()))(data)
 
 
+def is_sha256(text: str) -> bool:
+    """Return whether `text` is a SHA-256 in hexadecimal digits, as its `hexdigest` is."""
+    return len(text) == 64 and set("0123456789abcdef").issuperset(text)
+
+
 def _sha256() -> Any:
     """Return the part of `hashlib` that is needed: to import all of it takes longer than the event of a tool."""
     try:

@@ -59,7 +59,6 @@ WORKERS = 8
 # Pieces that wait to be written are in memory.
 MOST_WAITING = 2 * WORKERS
 _NAME = re.compile(rf"{MANIFESTS}/(\d{{8}}T\d{{6}}\.\d{{6}}Z)_(backup_[0-9a-f]{{8}})\.json", re.ASCII)
-_PIECE = re.compile(r"[0-9a-f]{64}")
 _TIME = "%Y%m%dT%H%M%S.%fZ"
 _AGAIN = "Remove it, if it is there, and make a backup: what the home still has is written again."
 Progress = Callable[[int, str], None]
@@ -485,7 +484,7 @@ def _part(value: Any) -> Part:
         TypeError, ValueError: it is not one.
     """
     size, pieces = value
-    if type(size) is not int or not all(_PIECE.fullmatch(piece) for piece in pieces):
+    if type(size) is not int or not all(regular.is_sha256(piece) for piece in pieces):
         raise ValueError(value)
     return Part(size, tuple(pieces))
 

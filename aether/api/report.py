@@ -6,7 +6,6 @@ left out. As an HTML file it is written by `integrations.viewer.report`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -37,7 +36,6 @@ MOMENT_CHARS, DECISION_CHARS, WHY_CHARS = 240, 600, 400
 MOST_BYTES = 1_000_000
 # Hours before and after now for which the strength of a signal is drawn.
 SIGNAL_HOURS = 24
-_WHY = re.compile(r"(?:,|\s[–—-]|:)?\s*\b(?:because|since|so that|weil|denn)\b\s+(?=\S)", re.IGNORECASE)
 _FOUND = ("items", "tokens", "max_tokens", "percent", "sessions", "patterns", "state", "phase", "revision")
 
 
@@ -196,12 +194,8 @@ def _decisions(
 
 
 def _decision(at: str, text: str, evidence: str, id: str, why: str = "") -> JsonObject:
-    said = " ".join(text.split())
-    if not why and (found := _WHY.search(said)):
-        said, why = said[: found.start()].rstrip(" ,;:") + ".", said[found.end() :]
-        why = why[:1].upper() + why[1:]
     return {
-        "at": at, "text": recall.excerpt(said, DECISION_CHARS), "why": recall.excerpt(why, WHY_CHARS), "evidence": evidence,
+        "at": at, "text": recall.excerpt(" ".join(text.split()), DECISION_CHARS), "why": recall.excerpt(why, WHY_CHARS), "evidence": evidence,
         "id": id,
     }  # fmt: skip
 
@@ -347,9 +341,9 @@ def _markdown_lists(found: Mapping[str, Any]) -> Iterator[str]:
         yield from ("", f"Left out, the oldest: {', '.join(left)}.")
 
 
-_MARKS = re.compile(r"([\\`*_\[\]<>#|])")
+_MARKS = {ord(mark): f"\\{mark}" for mark in "\\`*_[]<>#|"}
 
 
 def _md(text: str) -> str:
     """Return foreign text on one line, with the signs of Markdown and HTML as plain characters."""
-    return _MARKS.sub(r"\\\1", " ".join(text.split()))
+    return " ".join(text.split()).translate(_MARKS)

@@ -13,7 +13,6 @@ or as a question does not count, and neither does one that the same text denies.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -281,19 +280,12 @@ def planned_phase(phase: int) -> RoadmapPhase:
     }  # fmt: skip
 
 
-_FENCE = lazy(r"^[ ]{0,3}(`{3,}|~{3,}).*?(?:^[ ]{0,3}\1[`~]*\s*$|\Z)", re.DOTALL | re.MULTILINE)
-# A code block by its indent, a quote, an item of a list, a row of a table.
-_NOT_PROSE = lazy(r"(?: {4}|\t)|\s*(?:>|[-*+•]\s|\d+[.)]\s|\||\[[ xX]\])")
-_DECORATION = lazy(r"^[\s#*_✅✔✓🎉]+|[\s#*_✅✔✓🎉]+$")
-_DONE = r"(?:complete|completed|done|finished)"
+# Marks of Markdown and signs of success around a line.
+_DECORATION = " \t#*_✅✔✓🎉"
 _COMPLETE = lazy(
-    rf"(?:phase (\d{{1,6}})(?:\s*[:–—-]\s*| (?:is |has been )?(?:now )?){_DONE}|aether: complete phase (\d{{1,6}}))[.!]*",
-    re.IGNORECASE,
+    r"(?i)(?:phase (\d{1,6})(?:\s*[:–—-]\s*| (?:is |has been )?(?:now )?)(?:complete|completed|done|finished)|aether: complete phase (\d{1,6}))[.!]*"
 )
-_START = lazy(
-    r"""aether: start phase (\d{1,6})(?:[\s:–—-]+["“']?([^"”']{1,200}?)["”']?)?[.!]*""", re.IGNORECASE
-)
-_DENIED = r"\bphase {}\b[^.\n]{{0,60}}\b(?:not|n't|isn't|far from|almost|nearly)\b[^.\n]{{0,40}}\b(?:complete|completed|done|finished)\b"
+_START = lazy(r"""(?i)aether: start phase (\d{1,6})(?:[\s:–—-]+["“']?([^"”']{1,200}?)["”']?)?[.!]*""")
 
 
 class PhaseMarker(NamedTuple):
@@ -316,16 +308,21 @@ def phase_markers(text: str) -> list[PhaseMarker]:
     """
     if "phase" not in text.lower():
         return []
-    found: list[PhaseMarker] = []
-    before = ""
-    for line in _FENCE.sub("\n", text.replace("\r\n", "\n")).split("\n"):
-        is_prose = not (_NOT_PROSE.match(line) or before.endswith(":"))
-        marker = _marker(_DECORATION.sub("", line)) if is_prose else None
-        denied = _DENIED.format(marker.phase) if marker and marker.action == "complete" else r"(?!)"
-        if marker and not re.search(denied, text, re.IGNORECASE):
-            found.append(marker)
+    markers: list[PhaseMarker] = []
+    fence = before = ""
+    for line in text.splitlines():
+        bare = line.strip()
+        run = bare[: len(bare) - len(bare.lstrip(bare[:1]))]
+        is_fence = run.startswith(("```", "~~~"))
+        if fence:
+            fence = "" if is_fence and bare == run and run.startswith(fence) else fence
+        elif is_fence:
+            fence = run
+        # A code block by its indent, an item of a list, and what the line before it announces is no statement.
+        elif not (line.startswith(("    ", "\t", "* ")) or before.endswith(":")):
+            markers += filter(None, [_marker(line.strip(_DECORATION))])
         before = line.rstrip(" *_") or before
-    return found
+    return markers
 
 
 def _marker(line: str) -> PhaseMarker | None:

@@ -62,7 +62,6 @@ from aether.text.words import (
     UNSPACED,
     QueryTerms,
     asks_for_commit,
-    asks_when,
     is_question,
     query_terms,
     sentences,
@@ -109,13 +108,6 @@ COMMIT_FACTOR = 1.2
 COMMIT, COMMIT_ASKED_FACTOR = "commit", 2.0
 # The label of a request to a sub-agent.
 _TASK = "task"
-# Words that say when something was or will be; "may" and "march" are more often verbs.
-_TIMES = (
-    "yesterday today tonight tomorrow last ago recently lately since monday tuesday wednesday thursday friday saturday sunday "
-    "january february april june july august september october november december"
-)
-
-
 # Words of questions about the state of the work, which no text about it has to contain.
 _OF_STATE = (
     "next step come open left remain do done stand state status now current last point progress pending todo unfinished problem "
@@ -324,7 +316,7 @@ def _matches(
     entries, found = [entries[at] for at in hit], [found[at] for at in hit]
     question = Question(
         ask.said.weights, frozenset(ask.said.sequence), dates(ask.query), ask.now, is_question(ask.query),
-        ask.means, ask.commit, asks_when(ask.query),
+        ask.means, ask.commit,
     )  # fmt: skip
     scores_ = scores(entries, found, corpus, question)
     tiers = _tiers(entries, found, ask)
@@ -532,8 +524,6 @@ WIDE_HALF = 1.2
 _WIDE = [WIDE * number / (number + WIDE_HALF) for number in range(2 * WIDE_REACH + 2)]
 # Terms of an utterance: where entries are no longer, answers lean on their neighbours, and need not say what was asked.
 UTTERANCE = 20
-# Among utterances: one that names a time, to a question that asks when something was. Longer entries are dated notes.
-TIME_FACTOR = 1.5
 # An entry by a person or under a label that the query names.
 LABEL_FACTOR = 1.55
 # An entry of a day or month that the query names. It is also spoken of in the days after it, which gain the less the later.
@@ -566,7 +556,6 @@ class Question(NamedTuple):
     asks: bool = False
     synonyms: Mapping[str, str] = MappingProxyType({})
     commit: bool = False
-    when: bool = False
 
 
 def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
@@ -624,11 +613,6 @@ def scores(
         each = [(entries[at], found[at], norms[at]) for at in run]
         for at, total in zip(run, _totals(each, shares, k1 + 1), strict=True):
             totals[at] = total
-    if question.when and average <= UTTERANCE:
-        totals = [
-            total * TIME_FACTOR if _names_time(entry.row.marked) else total
-            for total, entry in zip(totals, entries, strict=True)
-        ]
     said = _coverage(found, corpus, question)
     return [
         total * factor * (least + (1 - least) * share**power)
@@ -719,17 +703,6 @@ def _spread(values: list[float], after: list[float]) -> list[float]:
     return [*map(add, map(max, *near), map(_WIDE.__getitem__, around))]
 
 
-@lru_cache(maxsize=CACHED_TEXTS)
-def _names_time(marked: str) -> bool:
-    """Return whether a marked text says in a word when something was."""
-    return not _times().isdisjoint(marked.partition("(")[0][1:-1].split("]["))
-
-
-@lru_cache(maxsize=1)
-def _times() -> frozenset[str]:
-    return frozenset(terms(_TIMES).words)
-
-
 def _is_request(row: Row) -> bool:
     if row.type == OBSERVATION:
         return _TASK in row.labels.split("|")
@@ -745,11 +718,10 @@ def _factors(entries: Iterable[SearchEntry], question: Question) -> Iterator[flo
         factor = 1 + CONFIDENCE * (row.relevance - 0.5)
         if entry.layer == "short_term_memory" or (asks and _is_request(row)):
             factor *= ASKED_FACTOR
-        if asks:
-            if row.asks:
-                factor *= QUESTION_FACTOR
-            if row.role == COMMIT:
-                factor *= commit
+        if asks and row.asks:
+            factor *= QUESTION_FACTOR
+        if row.role == COMMIT and (asks or question.commit):
+            factor *= commit
         if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
             factor *= LABEL_FACTOR
         if question.dates and row.at:

@@ -1,7 +1,7 @@
 """Redaction of texts and JSON values, and the rules of privacy: private blocks in texts, private paths.
 
 Values are copied and originals stay unchanged; a redacted text stays as it is when it is redacted again. Secrets
-recognised by their form are in `forms`, those recognised by a name in `assignments`; docs/security.md lists both.
+recognised by a rule are in `rules`, those recognised by a name in `assignments`; docs/security.md lists both.
 Hooks and imports use the same functions, so that an import never stores text that a hook leaves out.
 """
 
@@ -14,15 +14,10 @@ from fnmatch import translate
 from functools import lru_cache, partial
 
 from aether.errors import InvalidInput, shown
-from aether.redact.assignments import (
-    is_drawn,
-    is_secret_name,
-    may_be_secret_name,
-    without_assigned,
-    without_said,
-)
-from aether.redact.commands import is_docker_auth, without_commands
-from aether.redact.forms import PLACEHOLDER, look, without_shapes
+from aether.redact.assignments import is_secret_name, may_be_secret_name, without_assigned, without_said
+from aether.redact.rules import without_ruled
+from aether.redact.table import PLACEHOLDER
+from aether.redact.values import is_docker_auth, is_drawn
 from aether.tuples import NamedTuple
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
@@ -128,11 +123,7 @@ def _without_matches(pattern: re.Pattern[str], text: str) -> str:
     return PLACEHOLDER.join(pattern.sub(_without_groups, part) for part in text.split(PLACEHOLDER))
 
 
-def _without_placed(text: str) -> str:
-    return without_assigned(without_commands(text), look(text).joined)
-
-
-_BUILTIN = (without_shapes, _without_placed, without_said)
+_BUILTIN = (without_ruled, without_assigned, without_said)
 
 
 def _without_groups(found: re.Match[str]) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -25,18 +24,17 @@ from aether.types import JsonObject
 # Marks a missing value: None is a value in many fields.
 _ABSENT: Any = object()
 # Ids of the original end in the second they were made, ours in the microsecond; later digits are a hash.
-_TIME_IN_ID = re.compile(r"_(\d{16}|\d{10})(?:_|$)")
-_PHASE_IN_ID = re.compile(r"phase_(\d{1,9})(?:_|$)")
+_DIGITS_OF_TIME, _PHASE_DIGITS = (16, 10), 9
 # Places of phase numbers: a fraction there is no phase, elsewhere whole numbers are rounded.
-_PHASE_PLACE = re.compile(r"/(?:phase|current_phase|adapted_from|related_phases/\d+)$")
+_PHASE_PLACES = ("/phase", "/current_phase", "/adapted_from")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 # Beyond this a JSON number is no longer exact in every reader (2**53 - 1).
 _MAX_WHOLE = 9_007_199_254_740_991
 # Words for how far a phase is, in the order in which they are tried ("not started" holds "started").
 _STATUS_WORDS = {
-    "planned": re.compile(r"plan|pending|todo|not|future", re.IGNORECASE),
-    "completed": re.compile(r"complete|done|finish", re.IGNORECASE),
-    "in_progress": re.compile(r"progress|active|execut|running|current|start", re.IGNORECASE),
+    "planned": ("plan", "pending", "todo", "not", "future"),
+    "completed": ("complete", "done", "finish"),
+    "in_progress": ("progress", "active", "execut", "running", "current", "start"),
 }
 # The first strength of a signal whose type has no default: neither faint nor overruling.
 NEW_STRENGTH = 0.5
@@ -163,7 +161,7 @@ def _scalar(value: Any, shape: JsonObject, place: str = "") -> Any:
     if "string" in kinds:
         return _or_absent(_instant(value) if shape.get("format") == "date-time" else _text(value))
     if "integer" in kinds:
-        return _or_absent(_bounded(_phase(value) if _PHASE_PLACE.search(place) else _whole(value), shape))
+        return _or_absent(_bounded(_phase(value) if _holds_phase(place) else _whole(value), shape))
     if "number" in kinds:
         return _or_absent(_bounded(_number(value), shape))
     if "boolean" in kinds:
@@ -236,9 +234,13 @@ def _instant(value: Any) -> str | None:
 
 def _instant_in(id_text: str) -> str:
     """Return the time at which an id says it was made, else the start of 1970."""
-    found = _TIME_IN_ID.search(id_text)
-    digits = found[1].ljust(16, "0") if found else "0"
-    return clock.stamp(_EPOCH + timedelta(microseconds=int(digits)))
+    parts = id_text.split("_")[1:]
+    digits = next((part for part in parts if part.isdecimal() and len(part) in _DIGITS_OF_TIME), "0")
+    return clock.stamp(_EPOCH + timedelta(microseconds=int(digits.ljust(16, "0"))))
+
+
+def _holds_phase(place: str) -> bool:
+    return place.endswith(_PHASE_PLACES) or place.rpartition("/")[0].endswith("/related_phases")
 
 
 def _unique(found: list[JsonObject]) -> list[JsonObject]:
@@ -321,13 +323,17 @@ def _link(raw: JsonObject, nth: int, *, owner: str, made: str) -> tuple[JsonObje
 
 def _session(raw: JsonObject, nth: int) -> tuple[JsonObject, JsonObject]:
     ids = [found for key in ("id", "session_id") if (found := _text(raw.get(key)))] or [f"session_v2_{nth}"]
-    in_id = _PHASE_IN_ID.search(ids[0])
+    in_id = ids[0].partition("phase_")[2].partition("_")[0]
     # The ratio is computed, and a bare text is a statement without reason or effect.
     raw = {key: below for key, below in raw.items() if key != "compression_ratio"}
     for key, field in (("key_decisions", "decision"), ("outcomes", "result")):
         if isinstance(raw.get(key), list):
             raw[key] = [{field: entry} if isinstance(entry, str) else entry for entry in raw[key]]
-    default = {"id": ids[0], "session_id": ids[-1], "phase": int(in_id[1]) if in_id else 0}
+    default = {
+        "id": ids[0],
+        "session_id": ids[-1],
+        "phase": int(in_id) if in_id.isdecimal() and len(in_id) <= _PHASE_DIGITS else 0,
+    }
     return raw, default | {"compressed_at": _instant_in(ids[0]), "compression_ratio": 0}
 
 
@@ -425,8 +431,10 @@ def _roadmap_phase(raw: JsonObject, nth: int) -> tuple[JsonObject, JsonObject]:
     # The original counts by place: the first entry is phase 1.
     numbers = (_phase(raw.get(key)) for key in ("phase", "number", "id"))
     phase = next((found for found in numbers if found is not None), nth + 1)
-    words = _text(raw.get("status")) or ""
-    status = next((status for status, meant in _STATUS_WORDS.items() if meant.search(words)), None)
+    words = (_text(raw.get("status")) or "").lower()
+    status = next(
+        (status for status, meant in _STATUS_WORDS.items() if any(map(words.__contains__, meant))), None
+    )
     return raw | ({"status": status} if status else {}), {
         "phase": phase,
         "adaptation": lambda old, _: (old, {"adapted_from": max(0, phase - 1)}),

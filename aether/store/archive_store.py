@@ -60,12 +60,9 @@ MOST_WORDS = 200_000
 _PIECE_CHARS = 1 << 20
 _SPACE = lazy(r"[ \t\r\n]")
 _NO_NAME = lazy(r"[^A-Za-z0-9_-]+")
-_MONTH = lazy(r"\d{4}/\d{2}", re.ASCII)
-# What a step or an archive file may name: archive files, and fuller forms in grace.
-_FILE, _REST = (
-    lazy(r"archive/\d{4}/\d{2}/[^/\0]+\.json(?:\.zst)?", re.ASCII),
-    lazy(r"archive/grace/[^/\0]+\.zst"),
-)
+# What a step, an archive file or a shared folder may name: archive files, and fuller forms in grace.
+FILE_NAME = lazy(r"archive/[0-9]{4}/[0-9]{2}/[^/\\\0.][^/\\\0]*\.json(?:\.zst)?")
+GRACE_NAME = lazy(r"archive/grace/[^/\\\0.][^/\\\0]*\.zst")
 _SEAL = lazy(rb',\n  "checksum": "([0-9a-f]{64})"\n\}\n\Z')
 _TEXT_KEYS = ("content", "text", "thinking", "input", "arguments", "output", "summary")
 
@@ -116,7 +113,7 @@ def parsed(data: bytes, *, where: str) -> JsonObject:
         what = "it was changed since it was written: its checksum does not fit."
         raise CorruptDocument(what, fix=files.REPAIR, where=where)
     grace = value.get("grace")
-    if grace and not (isinstance(grace, dict) and _is_named(_REST, grace.get("file"))):
+    if grace and not (isinstance(grace, dict) and _is_named(GRACE_NAME, grace.get("file"))):
         what = "it names a file outside of archive/grace/ as its fuller form."
         raise CorruptDocument(what, fix=files.REPAIR, where=where)
     return value
@@ -328,9 +325,8 @@ def _names(home: Path, *endings: str) -> list[str]:
         return []
     found = [
         path.relative_to(root.parent).as_posix()
-        for path in root.glob("[0-9]*/[0-9]*/*")
+        for path in root.glob("[0-9][0-9][0-9][0-9]/[0-9][0-9]/*")
         if path.name.endswith(endings) and not path.name.startswith(".")
-        and _MONTH.fullmatch(path.parent.relative_to(root).as_posix())
         and path.is_file() and not path.is_symlink()
     ]  # fmt: skip
     return sorted(found)
@@ -410,13 +406,13 @@ def _said_below(value: Any) -> Iterator[str]:
 
 # The fields of each kind of step, and what they hold.
 _STEPS: dict[str, dict[str, tuple[Any, ...]]] = {
-    "add": {"new": ([_FILE],), "grace": ([_REST],)},
+    "add": {"new": ([FILE_NAME],), "grace": ([GRACE_NAME],)},
     "age": {
-        "id": (str,), "receipt": (str,), "new": (_FILE,), "old": (_FILE, ""), "grace": (_REST, ""), "old_grace": (_REST, ""),
+        "id": (str,), "receipt": (str,), "new": (FILE_NAME,), "old": (FILE_NAME, ""), "grace": (GRACE_NAME, ""), "old_grace": (GRACE_NAME, ""),
         "live": (bool,),
     },
-    "restore": {"id": (str,), "old": (_FILE,), "grace": (_REST,), "receipt": (dict,)},
-    "remove": {"id": (str,), "names": ([_FILE, _REST],)},
+    "restore": {"id": (str,), "old": (FILE_NAME,), "grace": (GRACE_NAME,), "receipt": (dict,)},
+    "remove": {"id": (str,), "names": ([FILE_NAME, GRACE_NAME],)},
 }  # fmt: skip
 UNKNOWN: JsonObject = {"kind": "unknown"}
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext, suppress
 from datetime import datetime
@@ -49,9 +48,6 @@ SEND_BYTES, SEND_LINES = 1 << 20, 500
 ROUND_BYTES = 1 << 25
 TRIES = 8
 _HANDOFFS, _SNAPSHOTS = "compressions", "snapshots"
-_ARCHIVED = re.compile(r"archive/[0-9]{4}/[0-9]{2}/[^/\\\0.][^/\\\0]*\.json(\.zst)?")
-_RESTING = re.compile(r"archive/grace/[^/\\\0.][^/\\\0]*\.zst")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class Blobs(NamedTuple):
@@ -351,15 +347,15 @@ def _is_ours(key: str, unit: Unit) -> bool:
     paths = [one.path for one in unit.files]
     for one in unit.files:
         names = [one.sha256, *one.parts]
-        if not all(map(_SHA256.fullmatch, names)) or not 0 <= one.size <= regular.LOG_BYTES:
+        if not all(map(regular.is_sha256, names)) or not 0 <= one.size <= regular.LOG_BYTES:
             return False
         if len(one.parts) > 1 + one.size // PART_BYTES:
             return False
     if key == conversations.STREAMS:
         return False
     if key.startswith(conversations.STREAMS):
-        main = [path for path in paths if _ARCHIVED.fullmatch(path)]
-        rest = [path for path in paths if _RESTING.fullmatch(path)]
+        main = [path for path in paths if archive_store.FILE_NAME.fullmatch(path)]
+        rest = [path for path in paths if archive_store.GRACE_NAME.fullmatch(path)]
         is_whole = not paths or (len(main) == 1 and len(rest) <= 1)
         return is_whole and len(main) + len(rest) == len(paths) and unit.lines >= 0
     directory, _, name = key.partition("/")
@@ -678,7 +674,7 @@ def _read_state(home: Path, identity: str) -> _State:
             read = {key: _unit(fields) for key, fields in found["units"].items()}
             units = {key: unit for key, unit in read.items() if _is_ours(key, unit)}
             mark = Mark(int(found["revision"]), str(found["line"]))
-            unneeded = frozenset(filter(_SHA256.fullmatch, found.get("unneeded", [])))
+            unneeded = frozenset(filter(regular.is_sha256, found.get("unneeded", [])))
             return _State(identity, mark, units, frozenset(found["lacking"]), dict(found["seen"]), unneeded)
     return empty
 

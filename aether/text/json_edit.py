@@ -11,18 +11,13 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-from aether.text.regex import lazy
-
 Path = Sequence[str | int]
 
 INDENT = "  "
 # Deeper text may exceed Python's recursion limit, which other code of the process may change.
 MOST_DEPTH = 100
-_SPACE = lazy(r"[ \t\r\n]*")
-_LINE_START = lazy(r"[ \t]*\Z")
-_SCALAR = lazy(r"[^\s,\]}]+")
-_BRACKET = lazy(r"[\[\]{}]")
-_STRING = lazy(r'"(?:[^"\\]|\\.)*"')
+_BLANKS = " \t\r\n"
+_DECODER = json.JSONDecoder()
 
 
 class Span(NamedTuple):
@@ -46,11 +41,15 @@ def parse(text: str) -> Any:
         value = json.loads(text, parse_constant=_refuse)
     except RecursionError as reason:
         raise ValueError("nested too deeply") from reason
-    depth = 0
-    for sign in _BRACKET.findall(_STRING.sub("", text)):
-        depth += 1 if sign in "[{" else -1
+    depth = at = 0
+    while at < len(text):
+        if text[at] == '"':
+            at = _DECODER.raw_decode(text, at)[1]
+            continue
+        depth += (text[at] in "[{") - (text[at] in "]}")
         if depth > MOST_DEPTH:
             raise ValueError("nested too deeply")
+        at += 1
     return value
 
 
@@ -79,9 +78,9 @@ def add(text: str, at: Path, entries: Iterable[tuple[str | None, Any]]) -> str:
         return _filled(text, span, entries)
     last = span.parts[-1]
     before = text[: last.start]
-    margin = _LINE_START.search(before)
-    own_line = margin is not None and before[: margin.start()].endswith("\n")
-    indent = margin[0] if own_line and margin else ""
+    margin = len(before.rstrip(" \t"))
+    own_line = before[:margin].endswith("\n")
+    indent = before[margin:] if own_line else ""
     gap = f"{_line_end(text)}{indent}" if own_line else " "
     shown = [f",{gap}{_entry(text, key, value, indent)}" for key, value in entries]
     return text[: last.end] + "".join(shown) + text[last.end :]
@@ -167,15 +166,15 @@ def _last(keys: list[str | int], key: str | int) -> int:
 
 
 def _after_space(text: str, position: int) -> int:
-    found = _SPACE.match(text, position)
-    return found.end() if found else position
+    while text[position] in _BLANKS:
+        position += 1
+    return position
 
 
 def _span(text: str, start: int) -> Span:
     if text[start] in "{[":
         return _container(text, start)
-    found = (_STRING if text[start] == '"' else _SCALAR).match(text, start)
-    return Span(start, found.end() if found else start, [], [])
+    return Span(start, _DECODER.raw_decode(text, start)[1], [], [])
 
 
 def _container(text: str, start: int) -> Span:

@@ -33,23 +33,6 @@ _SEPARATORS = dict.fromkeys(map(ord, "–—“”„«»•·→←⇒✓✗│
 _CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED_START = lazy(rf"[{UNSPACED}]")
 
-_ASKING = lazy(
-    r"\s*(?:who|whom|whose|what|when|where|why|how|which|did|do|does|is|are|was|were|has|have|had|can|could|should|would|may)\b",
-    re.IGNORECASE,
-)
-_ASKING_WHEN = lazy(
-    r"\W*(?:since |until |by )?(?:when|how long ago|(?:on |in )?(?:what|which) (?:date|day|month|year))\b",
-    re.IGNORECASE,
-    needs=("when", "how long ago", "date", "day", "month", "year"),
-)
-_ASKING_FOR_COMMIT = lazy(
-    r"\b(?:did|do|have|has|had) (?:we|you|i|they|it|he|she|anyone|somebody) (?:already |ever |really |also )?(?:commit|push|merge|land)(?:ted|ed|d)?\b"
-    r"|^\W*(?:did|was|were|is|are|has|have|had|when (?:did|was|were))\b[^?!\n]*\b(?:committed|pushed|merged|landed)\b"
-    r"|\b(?:which|what) commits?\b",
-    re.IGNORECASE,
-    needs=("commit", "push", "merge", "land"),
-)
-
 # Function words carry no topic. Negations and modals are not here: they decide the meaning of a sentence.
 STOPWORDS = frozenset(
     "a an the this that these those there here and or but if then than so as of at by for with about into "
@@ -156,8 +139,6 @@ PART_WEIGHT = 0.5
 # About the number of texts in a full working memory, so that repeated searches cut them up once.
 CACHED_TEXTS = 16_384
 _CACHED_RUNS = 100_000
-_BRAND = lazy(r"[A-Z][a-z]+[A-Z]{2,}")
-_UNSPACED = lazy(rf"[{UNSPACED}]{{2,}}")
 
 
 class Terms(NamedTuple):
@@ -247,28 +228,19 @@ def query_terms(query: str) -> QueryTerms:
 def is_question(query: str) -> bool:
     """Return whether a query asks for something, so that another question is no answer to it.
 
-    >>> is_question("why did the login fail"), is_question("login fails")
+    >>> is_question("why did the login fail?"), is_question("login fails")
     (True, False)
     """
-    return query.rstrip().endswith("?") or bool(_ASKING.match(query))
-
-
-def asks_when(query: str) -> bool:
-    """Return whether a query asks for a time.
-
-    >>> asks_when("When did they move?"), asks_when("what broke when they moved?")
-    (True, False)
-    """
-    return _ASKING_WHEN.match(query) is not None
+    return query.rstrip().endswith(("?", "？", "؟"))
 
 
 def asks_for_commit(query: str) -> bool:
-    """Return whether a query asks whether or by what something was committed.
+    """Return whether a query has the word of a commit.
 
-    >>> asks_for_commit("did we commit load.py?"), asks_for_commit("Which commit has it?"), asks_for_commit("why does the commit hook fail?")
+    >>> asks_for_commit("did we commit load.py?"), asks_for_commit("Which commits have it?"), asks_for_commit("why does it fail?")
     (True, True, False)
     """
-    return _ASKING_FOR_COMMIT.search(query) is not None
+    return "commit" in query_terms(query).weights
 
 
 def has_terms_beside(text: str, known: Collection[str], *, least: int) -> bool:
@@ -295,10 +267,21 @@ def _piece(run: str) -> _Piece:
     return _Piece(
         tuple(term(word) for word in cut),
         tuple(word not in STOPWORDS for word in cut),
-        # "PostgreSQL" is a name of its own, no kind of SQL.
-        () if _BRAND.fullmatch(run) else tuple(term(part) for part in parts(run)),
+        () if _is_brand(run) else tuple(term(part) for part in parts(run)),
         # Words are cut into pairs, but a query may be a single character.
-        tuple(run) if not run.isascii() and _UNSPACED.fullmatch(run) else (),
+        tuple(run) if len(run) > 1 and not run.isascii() and _UNSPACED_START.match(run) else (),
+    )
+
+
+def _is_brand(run: str) -> bool:
+    """Return whether `run` is a name of its own, as PostgreSQL is: a capitalized word, and capitals at the end."""
+    word = run.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    return (
+        len(run) - len(word) > 1
+        and word.isascii()
+        and word.isalpha()
+        and word[1:].islower()
+        and word.istitle()
     )
 
 
@@ -392,7 +375,6 @@ def with_synonyms(said: QueryTerms) -> tuple[QueryTerms, dict[str, str]]:
 # A hard-wrapped line is about this long; a shorter one was ended on purpose.
 WRAPPED_LINE_CHARS = 50
 
-_FENCE = lazy(r"^\s*(?:```|~~~)")
 CODE_SPAN = lazy(r"`[^`]*`")
 # A block between fences; one that is not closed goes on to the end.
 FENCED = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL, needs=("```", "~~~"))
@@ -407,12 +389,7 @@ _NO_END = lazy(
     r"(?:^|[\s(\"'])(?:[A-Za-z]|e\.g|i\.e|cf|vs|etc|approx|resp|incl|mr|mrs|ms|dr|prof|st|no|fig|sec|al|\d{1,3})\.$",
     re.IGNORECASE,
 )
-# A number after a word ends a sentence if another one follows ("step 3. We …"), unless it numbers a figure.
-_NUMBERED = lazy(r"(?<!\bno\.)(?<!\bfig\.)(?<!\bsec\.)(?<=[a-z][a-z.]) \d{1,3}\.$", re.IGNORECASE)
-_PRONOUN = lazy(r"(?:I|We|It|The|This|That|There|They|You|Now|So|All|Then|Next|But|And)\b")
-# An ellipsis may continue the sentence.
-_OPEN = lazy(r"(?:…|\.\.)\W*$")
-_OPENERS = "\"'“‘(`["
+_OPENERS, _CLOSERS = "\"'“‘(`[", "\"'”’)]*_`!? "
 # A message is split for each question that capture asks about it.
 _CACHED_BLOCKS = 256
 # Long enough for the longest abbreviation with the space before it.
@@ -443,7 +420,7 @@ def _blocks(text: str) -> list[tuple[str, bool]]:
     fenced = False
     for line in text.splitlines():
         bare = line.strip()
-        if _FENCE.match(line):
+        if bare.startswith(("```", "~~~")):
             _flush(wrapped, blocks)
             fenced = not fenced
         elif fenced:
@@ -478,12 +455,12 @@ def _split(block: str) -> tuple[str, ...]:
         seen = end.end()
         head = block[max(start, end.end() - _LOOK_BACK_CHARS) : end.end()].rstrip()
         after = block[end.end() : end.end() + 1]
-        may_be_open = ".." in head or "…" in head
-        goes_on = may_be_open and _OPEN.search(head) and after and not (after.isupper() or after in _OPENERS)
+        # An ellipsis may continue the sentence.
+        is_open = head.rstrip(_CLOSERS).endswith(("…", ".."))
+        goes_on = is_open and after and not (after.isupper() or after in _OPENERS)
         in_ticks = ticks % 2 and last_tick >= end.end()
         goes_on = goes_on or (head.endswith("`") and after.islower())  # the end of code: `src/*.tsx?` is
-        opens_another = head[-2:-1].isdigit() and _NUMBERED.search(head) and _PRONOUN.match(block, end.end())
-        if goes_on or in_ticks or (head[-1:] == "." and _NO_END.search(head) and not opens_another):
+        if goes_on or in_ticks or (head[-1:] == "." and _NO_END.search(head)):
             continue
         found.append(block[start : end.end()].strip())
         start = end.end()

@@ -25,7 +25,7 @@ def test_a_report_has_decisions_with_why_lessons_and_days(home):
     found = aether.report(home=home)
 
     assert [(one["text"], one["why"]) for one in found["decisions"]] == [
-        ("Use one file.", "Backups are simple."), ("Mail only", "SMS is dear"),
+        ("Use one file, because backups are simple.", ""), ("Mail only", "SMS is dear"),
     ]  # fmt: skip
     assert [day["day"] for day in found["timeline"]] == ["2026-01-05", "2026-01-06"]
     assert found["overview"]["open"] == ["The mail server refuses us."]
@@ -42,7 +42,7 @@ def test_a_report_about_a_conversation_has_nothing_of_others(home):
 
     found = aether.report(conversation="talk-1", home=home)
 
-    assert [one["text"] for one in found["decisions"]] == ["Use one file."]
+    assert [one["text"] for one in found["decisions"]] == ["Use one file, because backups are simple."]
     assert (found["overview"]["goal"], found["overview"]["open"]) == ("", [])
 
 

@@ -403,24 +403,6 @@ def test_a_question_that_repeats_the_query_is_less_of_an_answer():
     assert len(set(apart("the cache", "the cache?", query="the cache"))) == 1
 
 
-@rows(
-    ("query", "content", "preferred"),
-    [
-        ("When did the cache miss?", "the cache missed last Tuesday", True),
-        ("what year did the cache miss?", "the cache missed in June", True),
-        ("when did the cache miss?", "the cache may miss next", False),
-        ("what missed when the cache failed?", "the cache missed last Tuesday", False),
-    ],
-)
-def test_among_utterances_a_time_answers_when(query, content, preferred):
-    filler = [item(f"f{at}", f"word{at} thing{at}", phase=at) for at in range(3)]
-    notes = [item("plain", "the cache missed odd tiger", phase=8), item("timed", content, phase=9)]
-
-    found = {hit["id"]: hit["score"] for hit in search(memory(*filler, *notes), query, now=NOW)}
-
-    assert (found["timed"] > 1.2 * found["plain"]) == preferred
-
-
 def test_who_the_query_names_is_preferred():
     by_name, other = apart("Alice: cache", "Carol: cache", query="what did Alice say about the cache")
     by_caste = apart(("cache", {"caste": "builder"}), ("cache", {"caste": "scout"}), query="builder cache")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies
 
 from aether.redact import assignments
 from aether.redact.assignments import is_secret_name, without_assigned
-from aether.redact.commands import is_docker_auth, without_commands
+from aether.redact.rules import rules, without_ruled
+from aether.redact.table import table, words
+from aether.redact.values import is_docker_auth
 from tests.redact import corpus
 from tests.tables import rows
 
@@ -85,7 +84,7 @@ def test_names_of_secrets_are_recognised(name):
     assert is_secret_name(name)
 
 
-@rows("name", sorted(assignments._SECRET) + list(assignments.FOREIGN))
+@rows("name", sorted(words("secret")) + table()["foreign"])
 def test_each_word_of_the_tables_is_found_in_a_text(name):
     assert without_assigned(f"{name} = Tr0ub4dor3xyz") == f"{name} = <REDACTED>"
 
@@ -104,11 +103,11 @@ COMMANDS = [
 
 @rows("case", COMMANDS, ids=lambda case: case.name)
 def test_passwords_of_commands_are_replaced(case):
-    clean = without_commands(case.text)
+    clean = without_ruled(case.text)
 
     assert not [secret for secret in case.secrets if secret in clean]
     assert not [part for part in case.kept if part not in clean]
-    assert without_commands(clean) == clean
+    assert without_ruled(clean) == clean
 
 
 @pytest.mark.parametrize("value", ["Ym9iOmh1bnRlcjI=", "Ym9iOmh1bnRlcjI"])
@@ -121,27 +120,20 @@ def test_other_values_are_not_credentials(value):
     assert not is_docker_auth(value)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[*HealthCheck])
-@given(strategies.from_regex(re.compile(assignments._SAID._given[0]), fullmatch=True))
-def test_whatever_says_a_secret_starts_with_a_noun_and_a_sign(text):
-    assert text.startswith(assignments._SAID_STARTS)
-
-
-@settings(max_examples=200, deadline=None, suppress_health_check=[*HealthCheck])
-@given(strategies.from_regex(re.compile(assignments._PAIR._given[0]), fullmatch=True))
-def test_whatever_pairs_a_user_with_a_password_starts_as_one_of_the_starts(text):
-    assert text.startswith(assignments._PAIR_STARTS)
-
-
-def test_a_text_with_a_user_alone_compiles_no_pattern_of_pairs(monkeypatch):
-    monkeypatch.setattr(assignments, "_PAIR", None)
-    text = "UserPromptSubmit: design the log of users."
+@rows(
+    "text",
+    [
+        "UserPromptSubmit: design the log of users.",
+        "412 passed in 9.1s, three keys and the accessor of secrets.",
+    ],
+)
+def test_a_text_where_nobody_says_a_secret_compiles_no_pattern_of_it(text, monkeypatch):
+    monkeypatch.setattr(
+        assignments, "rules", lambda name: [rule._replace(pattern=None) for rule in rules(name)]
+    )
 
     assert assignments.without_said(text) == text
 
 
-def test_a_text_without_a_noun_of_secrets_compiles_no_pattern_of_what_is_said(monkeypatch):
-    monkeypatch.setattr(assignments, "_SAID", None)
-    text = "412 passed in 9.1s, three keys and the accessor of secrets."
-
-    assert assignments.without_said(text) == text
+def test_a_word_that_is_no_password_hides_none_behind_it():
+    assert assignments.without_said("the password PASSWORD Tr0ub4dor&3") == "the password PASSWORD <REDACTED>"

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import random
 import re
 
-from aether.redact import assignments, commands, forms
-from aether.redact.forms import PLACEHOLDER, without_shapes
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies
+
+from aether.redact import rules
 from aether.redact.redact import redact
+from aether.redact.rules import without_ruled
+from aether.redact.table import PLACEHOLDER, compiled, pattern, table
 from tests.redact import corpus
-from tests.sources import ROOT
 from tests.tables import rows
 
 
@@ -19,7 +21,7 @@ from tests.tables import rows
 def test_a_key_is_recognised_by_its_form_in_any_place(name, around):
     key = corpus.SHAPES[name]
 
-    redacted = without_shapes(around.format(key))
+    redacted = without_ruled(around.format(key))
 
     assert key not in redacted
     assert PLACEHOLDER in redacted
@@ -27,7 +29,7 @@ def test_a_key_is_recognised_by_its_form_in_any_place(name, around):
 
 @rows("case", corpus.KEYS, ids=lambda case: case.name)
 def test_a_private_key_is_replaced_whole_also_cut_or_escaped(case):
-    redacted = without_shapes(case.text)
+    redacted = without_ruled(case.text)
 
     assert not [secret for secret in case.secrets if secret in redacted]
     assert not [part for part in case.kept if part not in redacted]
@@ -43,13 +45,13 @@ def test_a_private_key_is_replaced_whole_also_cut_or_escaped(case):
     ],
 )  # fmt: skip
 def test_similar_texts_stay(text):
-    assert without_shapes(text) == text
+    assert without_ruled(text) == text
 
 
 def test_a_text_longer_than_keys_is_replaced_from_both_marks():
     body = "\n".join(["A" * 64] * 600)
 
-    redacted = without_shapes(f"a\n{corpus.BEGIN % ''}\n{body}\n{corpus.END % ''}\nb")
+    redacted = without_ruled(f"a\n{corpus.BEGIN % ''}\n{body}\n{corpus.END % ''}\nb")
 
     assert redacted.startswith(f"a\n{PLACEHOLDER}")
     assert "A" * 64 not in redacted
@@ -69,56 +71,26 @@ def example(row, alphabets, seed):
 
 
 def test_an_example_of_each_form_of_the_table_is_replaced():
-    table = forms.forms()
-    assert len(table["forms"]) >= 150
-    assert {row["source"] for row in table["forms"]} <= {
+    content = table()
+    assert len(content["forms"]) >= 150
+    assert {row["source"] for row in content["forms"]} <= {
         "gitleaks",
         "trufflehog",
         "detect-secrets",
         "provider",
     }
     left = []
-    for nth, row in enumerate(table["forms"]):
+    for nth, row in enumerate(content["forms"]):
         for around in ("use {} now", '{{"text": "a\\n{}\\n"}}', "x={}"):
-            secret = example(row, table["alphabets"], nth)
+            secret = example(row, content["alphabets"], nth)
             if secret in redact(around.format(secret)):
                 left.append((row["form"], secret))
     assert not left
 
 
-def test_the_marks_of_the_forms_are_those_of_the_table():
-    table = forms.forms()
-    literals = [(row["form"], row["form"].partition("{")[0]) for row in table["forms"]]
-    starts = {"eyJ", *forms._BODIES, *(literal for _, literal in literals if len(literal) > 1)}
-    others = [form for form, literal in literals if len(literal) <= 1]
-    plain = [forms._pattern(form, table["alphabets"]) for form in others if not forms._held(form)[0]]
-    marks = {
-        "about": "What a text needs for a form of secrets.json to be in it. It follows from that file, and tests/redact/test_forms.py compares the two.",
-        "starts": sorted(starts),
-        "holds": [held for form in others if (held := forms._held(form)[0])],
-        "other": f"{forms._BEFORE_FORM}(?:{'|'.join(plain)})",
-    }
-
-    assert (ROOT / "data" / "secret_marks.json").read_text() == json.dumps(marks, indent=1) + "\n"
-
-
-@rows(
-    "text",
-    [
-        "The path of patterns is src/cache/service_7.py.", "cd /tmp/project_2/builds/1/full", "see /home/ann2/project/api-v2",
-        "http://localhost:8080/index.html has the token-based key- and api-",
-    ],
-)  # fmt: skip
-def test_a_short_word_that_starts_like_a_form_is_no_reason_to_read_the_table(text, monkeypatch):
-    forms._marks()
-    monkeypatch.setattr(forms, "_table", None)
-
-    assert without_shapes(text) == text
-
-
 def test_the_argument_of_each_program_of_the_table_is_replaced():
     left = []
-    for row in forms.forms()["commands"]:
+    for row in table()["commands"]:
         before = {
             "user:value": "bob:",
             "user%value": "bob%",
@@ -134,15 +106,6 @@ def test_the_argument_of_each_program_of_the_table_is_replaced():
     assert not left
 
 
-def test_the_programs_without_flags_are_those_of_the_table():
-    found = {
-        row["program"].split()[0]
-        for row in forms.forms()["commands"]
-        if not all(flag.startswith("-") for flag in row.get("flags", ["x"]))
-    }
-    assert found == commands._WITHOUT_FLAGS
-
-
 def test_a_login_with_an_assignment_behind_it_is_no_netrc():
     assert (
         redact('no login with password = """a b\nhunter2"""')
@@ -150,17 +113,48 @@ def test_a_login_with_an_assignment_behind_it_is_no_netrc():
     )
 
 
-def test_the_signs_of_a_text_are_all_words_that_a_pattern_is_tried_at():
-    tried = {word for words, _ in commands._AFTER_WORDS for word in words}
+def test_a_text_without_a_word_that_may_be_a_token_uses_no_form(monkeypatch):
+    monkeypatch.setattr(rules, "_forms", None)
+    text = "The token-based key- and api- of the project, see configuration and documentation."
 
-    assert tried | {*assignments._NOUNS, *assignments._PAIRED, *assignments._PARTS} <= forms.SIGNS
-    for _, last in assignments._RARE_ASCII:
-        assert any(sign in last for sign in forms.SIGNS), last
+    assert without_ruled(text) == text
 
 
 @rows("around", ["{}", "my{}s", "\\\\{}", "%3D{}", "é{}é", "İ {}", "x_{}.y"])
-def test_no_sign_of_a_text_is_overlooked_whatever_was_searched_before(around):
-    for sign in [*forms.SIGNS, *map(str.upper, forms.SIGNS), *forms.SIGNS]:
-        text = f"the {around.format(sign)} again"
+def test_no_keyword_of_a_text_is_overlooked(around):
+    keywords = {keyword for part in rules._keywords() for keyword in part}
+    assert len(keywords) > 100
+    for keyword in [*keywords, *map(str.upper, keywords)]:
+        text = f"the {around.format(keyword)} again"
 
-        assert forms.look(text).signs >= {one for one in forms.SIGNS if one in forms.lowered(text)}, text
+        assert rules.look(text).signs >= {one for one in keywords if one in rules.lowered(text)}, text
+
+
+def test_every_pattern_of_the_table_can_be_compiled():
+    rows = [row for name in ("rules", "prose", "between") for row in table()[name]]
+    given = [row[key] for row in rows for key in ("regex", "sign", "after", "before") if key in row]
+
+    assert all(re.compile(compiled(text).pattern) for text in given)
+    assert all(re.compile(pattern(name).pattern) for name in table()["patterns"])
+    assert all(rules._form_pattern(nth) for nth in range(len(table()["forms"])))
+
+
+def _table_rules():
+    return [row for name in ("rules", "prose") for row in table()[name]]
+
+
+@pytest.mark.slow
+@rows("row", _table_rules(), ids=lambda row: row["id"])
+@settings(max_examples=15, deadline=None, suppress_health_check=[*HealthCheck])
+@given(data=strategies.data())
+def test_whatever_a_rule_matches_holds_a_keyword_where_it_is_tried(row, data):
+    expression = compiled(row["regex"]).pattern
+    text = data.draw(strategies.from_regex(re.compile(expression)))
+    match = re.search(expression, text)
+    seen = rules.look(text)
+    rule = rules._rule(row)
+
+    assert not match[rule.secret] or not seen.signs.isdisjoint(rule.keywords)
+    ahead = rules.lowered(text) if rule.any_case else text
+    tried = [at + match.start() for at in map(len, rule.at) if ahead.startswith(rule.at, match.start())]
+    assert not rule.at or any(rules._follows(rule, text, at) for at in tried)

@@ -13,9 +13,8 @@ from aether.memory.capture import notes
 from aether.memory.capture.extract import capture
 from aether.messages import shell
 from aether.messages.records import Record
-from aether.redact import assignments, commands, forms, redact
+from aether.redact import assignments, redact, rules, values
 from aether.text import (
-    classify,
     cleaning,
     identifiers,
     json_edit,
@@ -62,10 +61,10 @@ def _edit(text):
 
 
 FUNCTIONS = {
-    "redact": redact.redact, "shapes": forms.without_shapes, "assigned": assignments.without_assigned,
-    "said": assignments.without_said, "commands": commands.without_commands, "blocks": redact.without_blocks,
-    "whole blocks": redact.without_whole_blocks, "drawn": assignments.is_drawn, "template": assignments.is_template,
-    "docker": commands.is_docker_auth, "escapes": forms.without_escapes,
+    "redact": redact.redact, "ruled": rules.without_ruled, "assigned": assignments.without_assigned,
+    "said": assignments.without_said, "blocks": redact.without_blocks,
+    "whole blocks": redact.without_whole_blocks, "drawn": values.is_drawn, "template": values.is_template,
+    "password": values.is_password, "docker": values.is_docker_auth, "escapes": rules.without_escapes,
     "estimate": estimate.estimate, "runs": words.runs, "query": words.query_terms, "sentences": words.sentences,
     "stems": lambda text: list(words.stems(text)), "parts": words.parts, "term": words.term,
     "fingerprint": similarity.fingerprint, "similarity": lambda text: similarity.similarity(text, text[1:]),

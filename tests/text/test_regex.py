@@ -58,7 +58,7 @@ def test_every_pattern_can_be_compiled(package):
 
     found = [value for module in modules for value in vars(module).values() if isinstance(value, kind)]
 
-    assert len(found) > 30
+    assert found
     for one in found:
         assert re.compile(one.pattern, one.flags)
 
