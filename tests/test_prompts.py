@@ -96,7 +96,9 @@ def test_the_architect_gets_the_rules(rule):
 
 
 def test_a_missing_variable_and_an_unused_argument_are_each_named():
-    with pytest.raises(InvalidInput, match=r"Not given: earlier, items, protected, signals\. Not asked for: tone\."):
+    with pytest.raises(
+        InvalidInput, match=r"Not given: earlier, items, protected, signals\. Not asked for: tone\."
+    ):
         prompts.render("handoff", tone="warm")
 
 

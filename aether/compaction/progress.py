@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 from aether.compaction.partition import BRIEF_CHARS, is_brief
 from aether.compaction.summary import is_summary
 from aether.messages.model import Message
-from aether.messages.shell import command_target, git_commands, is_notable, outcome_of, short_command
+from aether.messages.shell import command_target, git_step, is_notable, outcome_of, parts_of, short_command
 from aether.messages.tool_calls import (
     Call,
     answers_in,
@@ -335,8 +335,9 @@ def _ran(calls: Iterable[Call]) -> Iterator[str]:
             continue
         output = without_injected(call.result.text)
         commits = commits_in(call.command, output)
-        yield from (f"Committed `{name}`: {subject}" for name, subject in commits)
-        pushed = any(verb == "push" for verb, _ in git_commands(call.command))
+        yield from (f"Committed `{commit.id}`: {commit.subject}" for commit in commits)
+        steps = map(git_step, parts_of(call.command) if commits else ())
+        pushed = any(step is not None and step[0] == "push" for step in steps)
         if (pushed or not commits) and is_notable(call.command):
             outcome = outcome_of(call.command, output)
             yield f"`{short_command(call.command)}`" + (f": {outcome}" if outcome else "")

@@ -23,8 +23,8 @@ from aether.memory.forget import parts_of
 from aether.memory.items import DEFAULT_SOURCE, is_noted, items_of
 from aether.memory.patterns import WORK_TYPES
 from aether.memory.sessions import EXTRACTIVE, find_session, last_heard, sessions_of
-from aether.redact.table import PLACEHOLDER
 from aether.redact.redact import redact
+from aether.redact.table import PLACEHOLDER
 from aether.text.similarity import index, nearest
 from aether.text.words import sentences, words
 from aether.types import Change, Item

@@ -92,6 +92,13 @@ _NUMBERED = ("1→", "1\t", "1: ", "1|")
 _SHOWS = frozenset({"cat", "head", "tail", "less", "more", "nl", "bat"})
 _REDIRECTED = lazy(r"(?<![0-9&>=-])>{1,2}\s*([\w./~@+-]*[\w~@+-])(?=\s|$)")
 _LOOKS_LIKE_FILE = lazy(r"(?:[\w~.@+-]*/)*[\w~.@+-]*(?:\.\w+|[A-Z]\w+)")
+_MAKE_COMMITS = frozenset({"commit", "revert", "cherry-pick", "merge", "am", "rebase"})
+# What git answers to a commit.
+_COMMITTED = lazy(
+    r"^\[(?:detached HEAD|([^\]\s]+)(?: \(root-commit\))?) ([0-9a-f]{7,40})\] (.+)$",
+    re.MULTILINE,
+    needs=("] ",),
+)
 # What a commit says, or the title and the text of a pull request, on the command line.
 _MESSAGE = lazy(
     r"""\s(?:-[a-z]*m|--message|--title|-t|--body|-b)[ =]("(?:\\.|[^"\\])*"|'[^']*')""", re.DOTALL
@@ -520,6 +527,27 @@ def commit_messages(command: str) -> list[str]:
     """
     commits = (part for part in parts_of(command) if (step := git_step(part)) and step[0] == "commit")
     return [message for part in commits if (message := message_of(part))]
+
+
+class Committed(NamedTuple):
+    """A commit as git answers it."""
+
+    branch: str
+    """Empty for a detached head."""
+    id: str
+    subject: str
+
+
+def commits_in(command: str, output: str) -> list[Committed]:
+    r"""Return the commits that `command` made, as its `output` names them.
+
+    >>> commits_in("git commit -m Retry", "[main 617fc5e] Retry\n 1 file changed")
+    [Committed(branch='main', id='617fc5e', subject='Retry')]
+    """
+    verbs = {step[0] for part in parts_of(command) if (step := git_step(part))} if "git" in command else set()
+    if _MAKE_COMMITS.isdisjoint(verbs):
+        return []
+    return [Committed(*match) for match in _COMMITTED.findall(output)]
 
 
 def publishes(command: str) -> bool:

@@ -376,8 +376,6 @@ def with_synonyms(said: QueryTerms) -> tuple[QueryTerms, dict[str, str]]:
 WRAPPED_LINE_CHARS = 50
 
 CODE_SPAN = lazy(r"`[^`]*`")
-# A block between fences; one that is not closed goes on to the end.
-FENCED = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL, needs=("```", "~~~"))
 _OWN_LINE = lazy(r"\s*(?:[-*+•>#|$]|\d{1,3}[.)]\s|[A-Z][\w ]{0,30}:\s|\S+:\d+)")
 # It starts with a set of characters, for which the engine looks ten times as fast as for a condition.
 _END = lazy(
@@ -489,35 +487,6 @@ _SINGULAR = {
     "notes of Claude Code": "note of Claude Code",
     "observations of known ones": "observation of known ones",
 }
-
-
-_QUOTED = lazy(
-    r"[\"“„«][^\"“”„«»\n]*\s[^\"“”„«»\n]*[\"”“»]|(?<!\w)['‘][^'‘’\n]*\s(?:[^'‘’\n]|(?<=\w)['’](?=\w))*['’](?!\w)",
-    needs=('"', "“", "„", "«", "'", "‘"),
-)
-_NO_APOSTROPHE = lazy(
-    r"\b(do|does|did|is|are|was|were|has|have|had|ca|wo|would|should|could|must|need)nt\b",
-    re.IGNORECASE,
-    needs=("nt",),
-)
-
-
-def unquoted(text: str) -> str:
-    """Return `text` with a word in place of each quotation of several words: those are somebody else's.
-
-    >>> unquoted('"never cache" is what the README says'), unquoted("Answer with 'ok' and don't ask")
-    ('quotation is what the README says', "Answer with 'ok' and don't ask")
-    """
-    return _QUOTED.sub("quotation", text)
-
-
-def with_apostrophes(text: str) -> str:
-    """Return `text` with straight apostrophes, and with those that were left out ("dont").
-
-    >>> with_apostrophes("dont, can’t, want")
-    "don't, can't, want"
-    """
-    return _NO_APOSTROPHE.sub(r"\1n't", text.replace("’", "'"))
 
 
 def pluralize(number: int, plural: str) -> str:

@@ -70,12 +70,7 @@ FUNCTIONS = {
     "fingerprint": similarity.fingerprint, "similarity": lambda text: similarity.similarity(text, text[1:]),
     "contradicts": lambda text: similarity.contradicts(text, "not " + text),
     "quote": lambda text: quotes.find_quote(text[1:], [text]),
-    **{name: getattr(classify, name) for name in (
-        "states_choice", "without_lead_in", "rule", "statements_by_kind", "asserts", "message_by_kind", "is_account",
-        "binding_kind", "kind_of_paragraph", "is_reply", "asks_for_decision", "is_empty_reply",
-        "is_thanks", "closing_question", "prose",
-    )},
-    "rules": lambda text: classify.rules([], text), "clean": cleaning.clean, "injected": cleaning.without_injected,
+    "clean": cleaning.clean, "injected": cleaning.without_injected,
     "terminal": cleaning.without_escapes, "echoes": cleaning.without_echoes, "identifiers": identifiers.identifiers,
     "shell": identifiers.commands, "faults": model_faults.model_fault, "units": selection.units_of,
     "choose": lambda text: selection.choose(selection.units_of(text), most=100, count=len),

@@ -14,7 +14,6 @@ from hypothesis import HealthCheck, given, settings, strategies
 
 import aether.redact
 import aether.text
-from aether.text import classify
 from aether.text.regex import UNPRINTABLE, lazy
 from tests import homes
 
@@ -153,11 +152,3 @@ def test_what_a_pattern_matches_holds_one_of_the_words_it_needs(name):
         assert pattern._may_match(text), text
 
     holds()
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[*HealthCheck])
-@given(strategies.from_regex(classify._LEAD_IN.pattern))
-def test_what_leads_a_sentence_in_is_seen_before_its_pattern_is_compiled(text):
-    found = re.compile(classify._LEAD_IN.pattern, re.IGNORECASE).match(text)
-
-    assert found is None or classify._may_lead_in(text)

@@ -134,7 +134,9 @@ def _read(line: bytes, queue: _QueueBackwards) -> list[Record]:
     # Of what the program says, only the words that open a turn matter, as a task or a notification does.
     if kind == "user" and not value.get("isMeta"):
         return list(records([(0, value)]))
-    return [record for record in records([(0, value)]) if record.kind != "system"] if kind == "assistant" else []
+    return (
+        [record for record in records([(0, value)]) if record.kind != "system"] if kind == "assistant" else []
+    )
 
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:

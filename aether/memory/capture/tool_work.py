@@ -57,14 +57,8 @@ _LOOKS = frozenset(
 # Commands and tools of aether: their output comes from memory, and is not noted again.
 _AETHER = frozenset({"aether", "aether-hook"})
 _MEMORY_FILES = "/memories"
-_MAKE_COMMITS = frozenset({"commit", "revert", "cherry-pick", "merge", "am", "rebase"})
 _VERSION_CONTROL = ("git ", "gh ", "glab ")
-# What git answers to a commit, and the address that a host of code answers.
-_COMMITTED = lazy(
-    r"^\[(?:detached HEAD|([^\]\s]+)(?: \(root-commit\))?) ([0-9a-f]{7,40})\] (.+)$",
-    re.MULTILINE,
-    needs=("] ",),
-)
+# The address that a host of code answers.
 _PUBLISHED_AT = lazy(
     r"^https://\S+/(?:pull|issues|merge_requests)/\d+\S*$",
     re.MULTILINE,
@@ -292,13 +286,12 @@ def _published(call: Call, output: str) -> list[Note]:
     parts, at = shell.parts_of(call["command"]), call["at"]
     verbs = {step[0] for part in parts if (step := shell.git_step(part))}
     notes: list[Note] = []
-    if not _MAKE_COMMITS.isdisjoint(verbs):
-        bodies = dict(
-            reversed([_subject_and_body(message) for message in tool_calls.commit_messages(call["command"])])
-        )
-        for branch, name, subject in _COMMITTED.findall(output):
-            commit = {"id": name, "subject": subject, "body": bodies.get(subject, ""), "branch": branch}
-            notes.append(_publication(at, commit, len(notes)))
+    commits = tool_calls.commits_in(call["command"], output)
+    messages = tool_calls.commit_messages(call["command"]) if commits else []
+    bodies = dict(reversed([_subject_and_body(message) for message in messages]))
+    for commit in commits:
+        fields = {**commit._asdict(), "body": bodies.get(commit.subject, "")}
+        notes.append(_publication(at, fields, len(notes)))
     opened = [tool_calls.message_of(part) for part in parts if _opens(part.text)]
     addresses = _PUBLISHED_AT.findall(output) if opened else []
     if len(addresses) == len(opened):

@@ -98,7 +98,10 @@ def test_a_compaction_archives_the_items_of_its_own_session_only(project):
 
 
 def test_each_session_is_given_its_own_work_and_the_rules_of_the_project(project):
-    for session, own, other in ((WEBHOOK, "src/webhook.py", "nvoice"), (INVOICE, "src/invoice.py", "src/webhook.py now")):
+    for session, own, other in (
+        (WEBHOOK, "src/webhook.py", "nvoice"),
+        (INVOICE, "src/invoice.py", "src/webhook.py now"),
+    ):
         given = project.compact(session)
         assert own in given
         assert other not in given
