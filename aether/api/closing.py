@@ -189,7 +189,7 @@ def unclosed(snapshot: Snapshot, session: str = "") -> Work | None:
 
 def handoff_of(snapshot: Snapshot, work: Work) -> Handoff:
     """Return the hand-off of `work` for a model that is asked from here; it is in no file and no document."""
-    from aether.backends.request import instruction
+    from aether.backends.request import prompt_of
 
     opening = _opened(snapshot, work, now())
     documents = {
@@ -205,7 +205,7 @@ def handoff_of(snapshot: Snapshot, work: Work) -> Handoff:
         now=now(),
     )
     asked = cast(JsonObject, {**built, "target_tokens": handoff.session_room(built)})
-    return handoff.seal(built, instruction(asked))
+    return handoff.seal(built, prompt_of(asked))
 
 
 def conversation_of(session: Mapping[str, Any]) -> str:

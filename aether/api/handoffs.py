@@ -71,14 +71,14 @@ def ensure_file(snapshot: Snapshot, record: JsonObject) -> Path:
     try:
         read_handoff(path)
     except AetherError:
-        from aether.backends.request import instruction
+        from aether.backends.request import prompt_of
 
         items = handoff.unchanged_items(snapshot.documents["memory"], record)
         built = handoff.build_handoff(
             snapshot.documents, record, items, revision=snapshot.revision, now=clock.now()
         )
         asked = cast(JsonObject, {**built, "target_tokens": handoff.session_room(built)})
-        whole = handoff.seal(built, instruction(asked))
+        whole = handoff.seal(built, prompt_of(asked))
         with storage_errors(snapshot.home, left="The hand-off is open; preparing it again writes its file."):
             make_directory(path.parent)
             write_whole(path, files.json_document(whole))

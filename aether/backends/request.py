@@ -50,9 +50,13 @@ def instruction(handoff: JsonObject) -> JsonObject:
     }
 
 
-def session_request(handoff: JsonObject, *, feedback: str = "") -> Request:
-    """Return the request to turn `handoff` into session JSON; `feedback` says why the last answer was rejected."""
-    contents = prompts.render(
+def prompt_of(handoff: JsonObject) -> JsonObject:
+    """Return `instruction`, and the conversation as a model reads it."""
+    return {**instruction(handoff), "conversation": _contents(handoff)}
+
+
+def _contents(handoff: JsonObject) -> str:
+    return prompts.render(
         "handoff",
         items=_marked(conversation(handoff)),
         protected=_marked(f"- {entry['content']}" for entry in handoff.get("protected", [])),
@@ -61,10 +65,14 @@ def session_request(handoff: JsonObject, *, feedback: str = "") -> Request:
             f"{entry['id']} {entry['kind']}: {entry['text']}" for entry in handoff.get("earlier", [])
         ),
     )
+
+
+def session_request(handoff: JsonObject, *, feedback: str = "") -> Request:
+    """Return the request to turn `handoff` into session JSON; `feedback` says why the last answer was rejected."""
     return Request(
         task="session",
         data=handoff,
-        prompt=f"{instruction(handoff)['text']}\n{contents}",
+        prompt=f"{instruction(handoff)['text']}\n{_contents(handoff)}",
         schema=json.loads(resource(SCHEMA).read_text(encoding="utf-8")),
         target_tokens=handoff["target_tokens"],
         feedback=feedback,

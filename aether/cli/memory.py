@@ -446,8 +446,11 @@ phase_option = click.option(
 @memory_command.command("prepare")
 @phase_option
 @click.option("--new", is_flag=True, help="Open another hand-off even if one is open")
+@click.option(
+    "--print", "prints", is_flag=True, help="Print the whole prompt for a model in place of the path"
+)
 @pass_ask
-def prepare(ask: Ask, phase: int, new: bool) -> int:
+def prepare(ask: Ask, phase: int, new: bool, prints: bool) -> int:
     """Write the hand-off for an architect and print its path.
 
     It holds the items of the phase, of earlier phases and without a phase. While it is open, the same one is returned.
@@ -455,6 +458,7 @@ def prepare(ask: Ask, phase: int, new: bool) -> int:
     \b
     Example:
       aether memory prepare --phase 1
+      aether memory prepare --phase 1 --print | my-model > session.json
     """
     from aether.api import compress
 
@@ -464,7 +468,8 @@ def prepare(ask: Ask, phase: int, new: bool) -> int:
         emit(ask, {"path": None, "reason": prepared.reason, "record": None}, [])
         return 1
     data = {"path": str(prepared.path), "reason": "", "record": prepared.record}
-    emit(ask, data, str(prepared.path))
+    prompt = json.loads(prepared.path.read_text(encoding="utf-8"))["prompt"] if prints else {}
+    emit(ask, data, plain(f"{prompt['text']}\n{prompt['conversation']}") if prints else str(prepared.path))
     if prepared.newer:
         say(
             f"Note: without {pluralize(prepared.newer, 'newer items')} of phase {phase}; --new makes one with them."
@@ -472,7 +477,7 @@ def prepare(ask: Ask, phase: int, new: bool) -> int:
     note(
         ask,
         f"""Next:
-  1. Give it to an architect, or read it yourself: prompt.text describes the session.
+  1. Give it to an architect, or read it yourself: prompt.text describes the session, prompt.conversation has what was said.
   2. Write the session as JSON into a file.
   3. aether memory ingest --phase {phase} FILE
   4. aether memory stats""",
