@@ -261,7 +261,7 @@ def paragraphs(text: str) -> list[str]:
 
 
 def _opens(line: str) -> bool:
-    """Return whether a line stands above something: a heading, a line in bold, or one that ends in a colon."""
+    """Return whether a line introduces what follows: a heading, a line in bold, or one that ends in a colon."""
     bare = line.strip()
     return bare.startswith("#") or bare.endswith((":", "：")) or (bare[:2] == "**" == bare[-2:])
 

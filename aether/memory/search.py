@@ -224,7 +224,7 @@ def _without_replaced(hits: Sequence[Hit]) -> list[Hit]:
 def asks_for_state(query: str) -> bool:
     """Return whether a query asks for the state of the work or for what comes next, and names nothing.
 
-    >>> asks_for_state("What is left to do?"), asks_for_state("what comes next"), asks_for_state("what is next for the parser?")
+    >>> asks_for_state("What is left to do?"), asks_for_state("what comes next?"), asks_for_state("what is next for the parser?")
     (True, True, False)
     """
     asked = query_terms(query.replace("’", "'").replace("'s ", " ")).weights

@@ -144,7 +144,7 @@ def taken_back(marks: Iterable[tuple[str, Any]]) -> frozenset[int]:
     `("to", id)` takes back all from that line on, `("turns", n)` the last `n` turns, `("", "")` none of it. A line with an
     id that comes again replaces the one before.
     """
-    gone: set[int] = set()
+    positions: set[int] = set()
     turns: list[int] = []
     places: dict[str, int] = {}
     for at, (does, what) in enumerate(marks):
@@ -153,14 +153,14 @@ def taken_back(marks: Iterable[tuple[str, Any]]) -> frozenset[int]:
             case "turn":
                 turns.append(at)
             case "says" if what:
-                gone |= {places[what]} if what in places else set()
+                positions |= {places[what]} if what in places else set()
                 places[what] = at
             case "turns" if turns and what > 0:
                 start = turns[max(0, len(turns) - what)]
             case "to":
                 start = places.get(as_text(what), 0)
         if start < at:
-            gone.update(range(start, at))
+            positions.update(range(start, at))
             turns = [turn for turn in turns if turn < start]
             places = {name: place for name, place in places.items() if place < start}
-    return frozenset(gone)
+    return frozenset(positions)

@@ -172,7 +172,7 @@ def _records(
 
 
 class _Values:
-    """The JSON values of a stream, read anew by each iteration; a bad line is reported once."""
+    """The JSON values of a stream, read again by each iteration; a bad line is reported once."""
 
     def __init__(self, stream: IO[bytes], start: int, on_bad: OnBad) -> None:
         self._stream, self._start, self._on_bad = stream, start, on_bad

@@ -23,7 +23,7 @@ _PARTS = 1_000
 
 
 def reply(result: Record, words: str = "") -> Record:
-    """Return the refusal that a `result` tells of, with the person's reason; another result as it is.
+    """Return the refusal in a `result`, with the person's reason; another result as it is.
 
     `words` are those of the person, if the source has them apart.
     """
@@ -87,7 +87,7 @@ def _chosen(choice: Any, notes: Any) -> tuple[str, str]:
 
 
 def _read(text: str, asked: list[_Question]) -> Iterator[tuple[_Question, str, str]]:
-    """Yield the answers that the text of a result tells, each with its question; free words answer all of them."""
+    """Yield the answers in the text of a result, each with its question; free words answer all of them."""
     for answer in answers_in(text):
         question, is_pair, after = answer.removeprefix('"').partition(_ANSWER_IS)
         if is_pair:

@@ -244,11 +244,11 @@ def _of_lines(values: list[tuple[int, Any]], source: bytes) -> _Found | None:
 
 def _of_wrappers(values: list[tuple[int, Any]], data: bytes, *, nth: int, name: str) -> _Found:
     """Return one of the conversations in the values of a file, each of which may have several."""
-    gone = chat.withdrawn_lines(value for _, value in values)
+    inactive = chat.withdrawn_lines(value for _, value in values)
     session = [
         as_object(value.get("message")) or value
         for at, (_, value) in enumerate(values)
-        if at not in gone and chat.is_line(value)
+        if at not in inactive and chat.is_line(value)
     ]
     if session:
         return _nth([_Found([raw for raw in session if chat.is_message(raw)], "plain")], nth, name=name)
@@ -291,8 +291,8 @@ def claude_code_messages(values: Values) -> list[JsonObject]:
         if not uuid or uuid not in seen:
             seen.add(uuid)
             lines.append(line)
-    gone = withdrawn_lines(lines)
-    lines = [line for at, line in enumerate(lines) if at not in gone]
+    inactive = withdrawn_lines(lines)
+    lines = [line for at, line in enumerate(lines) if at not in inactive]
     main = [line for line in lines if not line.get("isSidechain")]
     return _messages(main if any(map(_is_spoken, main)) else lines)
 
@@ -366,11 +366,11 @@ def _add_user(message: JsonObject, turns: list[_Turn], callers: dict[str, _Turn]
 def codex_items(values: Values) -> list[JsonObject]:
     """Return the items of a rollout, without the turns that were rolled back."""
     lines = [line for _, line in values]
-    gone = codex.withdrawn_lines(lines)
+    inactive = codex.withdrawn_lines(lines)
     payloads = [
         as_object(line.get("payload"))
         for at, line in enumerate(lines)
-        if at not in gone and as_object(line).get("type") == "response_item"
+        if at not in inactive and as_object(line).get("type") == "response_item"
     ]
     return [payload for payload in payloads if payload]
 

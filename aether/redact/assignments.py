@@ -260,7 +260,7 @@ def _name(text: str, stem: re.Match[str]) -> tuple[int, int]:
 
 
 class _Between(NamedTuple):
-    """What stands between a name and its value: a row of the table."""
+    """What is between a name and its value: a row of the table."""
 
     name: str
     after: re.Pattern[str]

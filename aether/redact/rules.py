@@ -1,7 +1,7 @@
 """Secrets recognised by their form or their place: the rules of `data/secrets.json`, applied in one loop.
 
 A token is searched in the words of a text that may be drawn at random: they are few, and a long text repeats them. Any
-other rule is tried where one of its keywords stands. Each pattern looks a bounded distance ahead, so the time is linear
+other rule is tried where one of its keywords is. Each pattern looks a bounded distance ahead, so the time is linear
 in the length of the text.
 """
 
@@ -184,7 +184,7 @@ def matches(
 
 
 def _follows(rule: Rule, text: str, at: int) -> bool:
-    """Return whether a sign stands after a keyword that the pattern of the rule may go on with; a blank is any blank."""
+    """Return whether a sign follows a keyword that the pattern of the rule may go on with; a blank is any blank."""
     sign = text[at : at + 1]
     return not rule.following or sign in rule.following or (sign.isspace() and " " in rule.following)
 

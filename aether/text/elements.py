@@ -25,7 +25,7 @@ _TAG = lazy(
     r"""<(?P<end>/)?(?P<name>[^\W\d][\w.:-]*+)(?P<about>(?:\s(?:"[^"\n]*+"|'[^'\n]*+'|[^<>"'])*+)?)/?>|<[?!][^<>]*>"""
 )
 _FENCE = lazy(r"^[ \t]*(```+|~~~+)", re.MULTILINE)
-# Characters around a tag that show whether it stands alone on its line.
+# Characters around a tag that show whether it is alone on its line.
 _NEAR = 80
 _LINE_STARTS = ("", "\n", ">")
 
@@ -120,7 +120,7 @@ def _before(tag: re.Match[str]) -> str:
 
 
 def _code_end(text: str, start: int, end: int) -> int:
-    """Return where the last block of code ends that opens between `start` and `end`; `start` if there is none."""
+    """Return where the last block of code ends that opens between `start` and `end`; `start` without one."""
     while fence := _FENCE.search(text, start, end):
         closing = re.compile(rf"^[ \t]*{re.escape(fence[1])}", re.MULTILINE).search(text, fence.end())
         start = closing.end() if closing else fence.end()

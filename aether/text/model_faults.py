@@ -1,4 +1,4 @@
-"""Model faults: the reasons for which a model's answer is not the requested summary, told by structure.
+"""Model faults: the reasons for which a model's answer is not the requested summary, recognised by structure.
 
 A fault is an empty text, an error in the form of JSON or HTML, an echo of the instruction, of the input or of itself, a text
 longer than requested or than its input, one that breaks off in a block of code, and one that shares no word with its input.
@@ -98,7 +98,7 @@ def _refuses(text: str, given: Iterable[str]) -> bool:
 
 
 def _instructs(text: str, instruction: str, given: Iterable[str]) -> bool:
-    """Return whether `text` stands in the `instruction`, and in none of the texts `given`, of which extraction repeats sentences."""
+    """Return whether `text` is in the `instruction`, and in none of the texts `given`, of which extraction repeats sentences."""
     flat = " ".join(text.split())
     within = len(flat) >= LEAST_INSTRUCTION_CHARS and flat in " ".join(instruction.split())
     return within and not any(flat in " ".join(source.split()) for source in given)

@@ -144,9 +144,9 @@ def test_earlier_answers_and_the_reasons_of_edits_are_done_before_where_they_do_
 
 
 def test_what_another_program_wrote_in_place_of_a_conversation_is_no_request():
-    told = "This session is being continued from a previous conversation. The lexer was ported."
+    shown = "This session is being continued from a previous conversation. The lexer was ported."
 
-    found = progress(user(told), user(TASK), model("Ported."))
+    found = progress(user(shown), user(TASK), model("Ported."))
 
     assert found.current == (TASK,)
 
@@ -187,7 +187,7 @@ def test_a_long_plan_is_bounded():
     assert len(progress(user(TASK), tool("TodoWrite", todos=steps)).next) == PLAN_ENTRIES
 
 
-def test_the_last_run_of_each_command_and_the_commits_are_told_with_their_outcome():
+def test_the_last_run_of_each_command_and_the_commits_have_their_outcome():
     found = progress(
         user(TASK),
         bash("pytest -q", "2 failed, 1 passed in 0.4s"),

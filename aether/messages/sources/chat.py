@@ -99,10 +99,10 @@ class _Before(NamedTuple):
 def records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_line) -> Iterator[Record]:
     """Yield the records of every conversation; what is no message is passed to `on_bad` and skipped."""
     values = list(values) if isinstance(values, Iterator) else values
-    gone = withdrawn_lines(value for _, value in values)
+    inactive = withdrawn_lines(value for _, value in values)
     session, before = "", _Before()
     for at, (number, value) in enumerate(values):
-        if at in gone or _is_bookkeeping(value):
+        if at in inactive or _is_bookkeeping(value):
             session = session or as_text(as_object(value).get("sessionId"))
             continue
         if is_line(value):

@@ -162,10 +162,10 @@ def records(values: Iterable[tuple[int, Any]], *, caste: str = "") -> Iterator[R
     values = list(values) if isinstance(values, Iterator) else values
     seen = _Seen(OrderedDict(), OrderedDict(), OrderedDict(), OrderedDict(), Queue())
     spoken = announced = False
-    gone = withdrawn_lines(line for _, line in entries(values))
+    inactive = withdrawn_lines(line for _, line in entries(values))
     for at, (number, line) in enumerate(entries(values)):
         queued = seen.queue.taken(line)
-        for record in _line(number, line, queued, caste, seen) if at not in gone else ():
+        for record in _line(number, line, queued, caste, seen) if at not in inactive else ():
             if record.kind == "summary":
                 if spoken and not announced:  # older files have no line for the compaction
                     yield record._replace(kind="boundary", text="", part=-1)

@@ -1,6 +1,6 @@
-"""Cline and Roo: messages of the Anthropic API in which elements stand for calls, and bracketed lines for their results.
+"""Cline and Roo: messages of the Anthropic API in which elements are calls, and bracketed lines their results.
 
-All that a person typed stands in an element (`<task>`, `<feedback>`, `<answer>`); what the program adds does not.
+All that a person typed is in an element (`<task>`, `<feedback>`, `<answer>`); what the program adds does not.
 """
 
 from __future__ import annotations

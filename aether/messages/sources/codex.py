@@ -88,13 +88,13 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
     `values` are iterated twice; an iterator is held in memory for it.
     """
     values = list(values) if isinstance(values, Iterator) else values
-    gone = withdrawn_lines(line for _, line in values)
+    inactive = withdrawn_lines(line for _, line in values)
     # What every record of a session says: of the rollout's own, then of those whose copy is being read, one in the other.
     heads = [Record("system")]
     parent = copied = ""
     running, is_typed = _nothing_running(), True
     for at, (number, line) in enumerate(values):
-        if at in gone or not isinstance(line, dict):
+        if at in inactive or not isinstance(line, dict):
             continue
         payload = as_object(line.get("payload"))
         kind, time = as_text(line.get("type")), as_text(line.get("timestamp"))

@@ -43,7 +43,7 @@ def records(lines: Iterable[bytes]) -> Iterator[Record]:
 
 
 def _decoded(raw: bytes) -> str:
-    """Return the text of a line as it stands, without its end."""
+    """Return the text of a line as it is, without its end."""
     return raw.decode("utf-8", errors="replace").removeprefix("\ufeff").rstrip("\r\n")
 
 
@@ -81,7 +81,7 @@ def _of_specstory(
 def _of_aider(first: tuple[int, str], numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[Record, str]]:
     head, is_code = Record("system"), ""
     broken = (
-        None  # whether prompts end in blanks, which tells them from headings; an editor may have cut them
+        None  # whether prompts end in blanks, which distinguishes them from headings; an editor may have cut them
     )
     for number, line in chain([first], numbered):
         is_code = "" if line.startswith(_AIDER) else _fence(line, is_code)
