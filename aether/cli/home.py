@@ -424,6 +424,15 @@ def demo_command(ask: Ask, keep: str | None) -> None:
         _show(ask, directory, kept=True)
 
 
+# What the person of the sample notes on purpose: type, text and the phases in which it is noted.
+NOTES = (
+    ("constraint", "Keep every amount as integer cents, never as floats.", (1, 2, 3)),
+    ("decision", "SQLite in WAL mode: one process writes, and one file is easy to back up.", (1,)),
+    ("constraint", "An issued invoice is never changed; write a credit note.", (1, 4)),
+)
+NOTE_RELEVANCE = 0.9
+
+
 class PhaseDone(NamedTuple):
     """One phase, completed and compressed."""
 
@@ -469,6 +478,7 @@ def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]
     yield [
         "1. Import: a transcript becomes working memory",
         counts,
+        f"   and {len(NOTES)} things are noted on purpose, as aether memory add does, some again in later phases",
         Table(rows, head=("type", "items"), right=[1], indent=INDENT),
     ]
     phases = [finish_phase(place, phase) for phase in imported.phases]
@@ -498,10 +508,19 @@ def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]
 def start_demo(directory: Path) -> tuple[Path, Imported]:
     """Return a fresh home in `directory`, and the result of importing the sample transcript into it."""
     from aether import paths
-    from aether.api import admin, importing
+    from aether.api import admin, importing, working
 
     place = admin.init(directory / paths.HOME_NAME)
-    return place, importing.import_transcripts([paths.resource("data/samples/colony.jsonl")], home=place)
+    imported = importing.import_transcripts([paths.resource("data/samples/colony.jsonl")], home=place)
+    working.add_working_memory_items(
+        [
+            {"content": text, "type": type_, "relevance_score": NOTE_RELEVANCE, "phase": phase}
+            for type_, text, phases in NOTES
+            for phase in phases
+        ],
+        home=place,
+    )
+    return place, imported
 
 
 def finish_phase(place: Path, phase: int) -> PhaseDone:

@@ -222,7 +222,6 @@ def test_a_sub_agents_work_is_its_castes(home):
     )  # fmt: skip
 
     assert sorted(found) == [
-        "Build the docs.",
         "Decision: the docs are built with make because it is on every machine.",
         "Ran `make docs`: built 3 files",
     ]

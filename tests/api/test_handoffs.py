@@ -82,7 +82,6 @@ def test_the_next_session_gets_the_same_rules(noted):
         ("API Error: 529 overloaded", ""),
         ("<analysis>cut off", "empty"),
         ("Error: 500 internal server error", "error"),
-        ("summary goes here", "nothing"),
     ],
 )
 def test_an_invalid_summary_never_becomes_memory_and_the_receipt_has_the_reason(noted, summary, reason):

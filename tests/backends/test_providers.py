@@ -314,5 +314,5 @@ def test_a_long_stretch_is_sent_in_small_parts():
     with fakes.serving(fakes.OLLAMA, fakes.says(fakes.session())) as fake:
         ask_ollama(session_request(fakes.handoff(*notes)), model="m", base_url=fake.root)
 
-    assert len(fake.requests) >= 3
-    assert all(body["options"]["num_ctx"] <= 16_384 for body in fake.requests)
+    assert len(fake.requests) >= 2
+    assert all(body["options"]["num_ctx"] <= 20_480 for body in fake.requests)

@@ -228,7 +228,7 @@ def test_an_invalid_summary_is_rejected():
 def test_the_extractive_summary_may_quote_text_that_a_model_may_not_answer():
     quoted = changed(summary="Error: 500 from the ledger.")
 
-    assert "summary is the text of an error" in faults(quoted)
+    assert "summary is a refusal, or the text of an error" in faults(quoted)
     assert check_answer(quoted, None, 1, extractive=True).fields["summary"] == "Error: 500 from the ledger."
     with pytest.raises(InvalidInput, match="summary is empty"):
         check_answer(changed(summary=" "), None, 1, extractive=True)

@@ -80,9 +80,7 @@ def _of_specstory(
 
 def _of_aider(first: tuple[int, str], numbered: Iterator[tuple[int, str]]) -> Iterator[tuple[Record, str]]:
     head, is_code = Record("system"), ""
-    broken = (
-        None  # whether prompts end in blanks, which distinguishes them from headings; an editor may have cut them
-    )
+    broken = None  # whether prompts end in blanks, which distinguishes them from headings; an editor may have cut them
     for number, line in chain([first], numbered):
         is_code = "" if line.startswith(_AIDER) else _fence(line, is_code)
         if line.startswith(_AIDER):

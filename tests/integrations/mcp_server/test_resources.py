@@ -169,7 +169,7 @@ def test_compressing_puts_the_hand_off_before_the_model(home):
 
     text = compress_prompt("", str(home))
 
-    assert "You are the architect" in text
+    assert "You write the memory of a stretch of work" in text
     assert "Use SQLite." in text
     assert text.endswith("action=ingest.")
 
