@@ -458,7 +458,7 @@ def prepare(ask: Ask, phase: int, new: bool, prints: bool) -> int:
     \b
     Example:
       aether memory prepare --phase 1
-      aether memory prepare --phase 1 --print | my-model > session.json
+      aether memory prepare --phase 1 --print
     """
     from aether.api import compress
 

@@ -143,7 +143,7 @@ def _records(
     with ExitStack() as stack:
         if isinstance(source, (str, os.PathLike)):
             path = Path(source)
-            stream: IO[bytes] = stack.enter_context(regular.named(path))
+            stream: IO[bytes] = stack.enter_context(_seekable(stack.enter_context(regular.named(path))))
             where, caste = path.name, _caste(path)
         else:
             stream, where, caste = stack.enter_context(_seekable(source)), "input", ""

@@ -198,7 +198,7 @@ def test_anything_is_found_by_its_id_wherever_it_is(home):
         recall.find_by_id("wm_0", home=home)
 
 
-@rows("query", ["What is left to do?", "where do we stand?", "what are the next steps"])
+@rows("query", ["What is left to do?", "where do we stand?", "what are the next steps?"])
 def test_a_question_about_the_state_of_the_work_finds_what_a_start_shows_of_it(home, tmp_path, query):
     said = [("user", "Add a harbour page."), ("assistant", "Added `harbour.py`. Next step: draw the chart.")]
     path = tmp_path / "talk.json"

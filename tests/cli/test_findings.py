@@ -103,7 +103,7 @@ def test_a_very_long_line_is_named(tmp_path, monkeypatch, capsys):
     (tmp_path / "a.jsonl").write_text(json.dumps(CLAUDE) + "\n" + json.dumps(long) + "\n")
 
     assert main(["import", "a.jsonl"]) == 0
-    assert "a.jsonl: line 2: 8000 characters; only an extract is kept." in capsys.readouterr().err
+    assert "a.jsonl: line 2: 7999 characters; only an extract is kept." in capsys.readouterr().err
 
 
 @rows("data", ["{}", "no JSON", '{"summary": 7}'])

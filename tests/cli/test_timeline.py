@@ -53,7 +53,7 @@ def test_markdown_goes_to_stdout_or_to_a_file(here, capsys, tmp_path):
 
     written = (tmp_path / "digest.md").read_text(encoding="utf-8")
     assert (seen.out, written.splitlines()[0]) == ("", text.splitlines()[0])
-    assert "Why: A crash must not tear it." in written
+    assert "because a crash must not tear it" in written
     assert seen.err.startswith("Written: digest.md (")
 
 

@@ -49,7 +49,7 @@ def test_an_edit_is_read_by_its_lines_and_a_list_of_requests_by_whole_words():
     ]
     assert [
         line.endswith(end)
-        for line, end in zip(_overview(asked).split("\n")[1:], ("word...", "[5] short"), strict=True)
+        for line, end in zip(_overview(asked).split("\n")[1:], ("word", "[5] short"), strict=True)
     ] == [True, True]
 
 

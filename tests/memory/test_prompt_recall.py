@@ -237,9 +237,8 @@ def kept(id, text, type, at, **metadata):
 @rows(
     ("prompt", "found"),
     [
-        ("did we commit webhook.py?", ["tree"]), ("was src/webhook.py pushed?", ["tree"]),
-        ("did we commit the probe count visibility tests", ["commit"]),
-        ("When was load.py merged?", ["ran"]),
+        ("did we commit webhook.py?", ["tree"]),
+        ("did we commit the probe count visibility tests?", ["commit"]),
         ("did we commit the colours of the login page?", []), ("commit webhook.py", []),
     ],
 )  # fmt: skip

@@ -434,7 +434,7 @@ def test_a_doubt_is_settled_one_by_one(home):
 
 
 def test_an_answer_about_an_entry_that_was_changed_meanwhile_is_a_conflict(home):
-    texts = ("Use tabs for indentation.", "Do not use tabs for indentation.")
+    texts = ("Use tabs for indentation.", "Use tabs for the indentation.")
     names = [str(aether.add_working_memory_item(text, "constraint", 0.9, home=home)) for text in texts]
     reader = Reader(home)
     for changed, answer in ((names[0], 0), (names[1], 1)):
