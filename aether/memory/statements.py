@@ -14,8 +14,6 @@ from aether.errors import NotFound, shown
 from aether.hints import Any, Literal, cast, get_args
 from aether.memory.items import items_of
 from aether.memory.sessions import last_heard, sessions_of
-from aether.text.quotes import find_quote
-from aether.text.similarity import nearest
 from aether.tuples import NamedTuple
 from aether.types import Change, Ended, EndState, Evidence, Item, JsonObject, Patch
 
@@ -200,6 +198,10 @@ def _items(memory: Mapping[str, Any]) -> Iterator[Item]:
 
 def find_earlier(references: Iterable[str], earlier: Sequence[Earlier]) -> Earlier | None:
     """Return the entry of `earlier` that the first fitting one of `references` names, by its id or by its words."""
+    # A brief reads statements without finding any.
+    from aether.text.quotes import find_quote
+    from aether.text.similarity import nearest
+
     ids = {entry.id: entry for entry in earlier}
     texts = [entry.text for entry in earlier]
     for reference in references:

@@ -231,7 +231,7 @@ def test_what_was_revoked_and_said_again_contradicts_no_brief(home):
         return str(aether.add_working_memory_item(text, type, 0.9, home=home, metadata=about))
 
     old = said("Never use mocks in tests.")
-    said("The rule about mocks is gone.", "user_input", day=2)
+    aether.resolve_memory(old, home=home)
     reader = Reader(home)
     assert "A brief leaves it out." in reader.get(f"/entry/{old}").text
     assert "Never use mocks" not in reader.get("/brief").text
