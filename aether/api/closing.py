@@ -17,7 +17,7 @@ from aether.api.handoffs import evicted_session, free_id
 from aether.api.home import Home, change_snapshot, counter_of, find, fold_if_possible, now
 from aether.clock import new_id
 from aether.errors import InvalidInput, shown
-from aether.memory import answers, handoff, ingest, phases
+from aether.memory import answers, handoff, ingest, phases, proof
 from aether.memory.ingest import IngestResult
 from aether.memory.items import forgotten_ids, items_of
 from aether.memory.sessions import sessions_of
@@ -34,6 +34,10 @@ COMPACTION = "compaction summary"
 # Short names of an answer's fields: a tool is called with few words.
 _FIELDS = {"decisions": "key_decisions"}
 STATEMENTS = ("state", "next", "rules", "open", "resolved", "key_decisions")
+
+
+# Of an answer of which nothing is proven; it is rejected.
+NO_SUMMARY = "The agent closed its conversation."
 
 
 class Closed(NamedTuple):
@@ -87,10 +91,10 @@ def close_session(
         opening = _opened(snapshot, work, at)
         own_summary = fields.get("summary")
         summary = "" if own_summary or not work.compacted else work.compacted["summary"]
-        made = {
-            **fields,
-            "summary": own_summary or summary or " ".join(text for _, text in _statements(fields)),
-        }
+        # What is not proven does not come back as a summary.
+        provable = proof.prove(fields, [*work.archived, *work.live]).fields
+        texts = " ".join(text for _, text in _statements(provable))
+        made = {**fields, "summary": own_summary or summary or texts or NO_SUMMARY}
 
         def store(documents: Mapping[str, Any]) -> Change:
             record = documents["memory"]["compression"]["open"][-1]

@@ -57,6 +57,9 @@ def compacted(reported):
         "Stop",
         last_assistant_message="Understood. The installer is written in Python: src/installer.py makes it.",
     )
+    about = {"conversation": "s", "evidence": "person"}
+    for text in (RULE, "Never use tabs in this project."):
+        aether.add_working_memory_item(text, "constraint", 0.9, home=reported.home, metadata=about)
     reported("PreCompact", trigger="manual")
     reported("PostCompact", trigger="manual", compact_summary=SUMMARY)
     reported("SessionStart", source="compact")
