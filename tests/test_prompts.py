@@ -84,7 +84,7 @@ def test_rendering_strips_the_head_and_fills_the_variables():
     [
         "word for word",
         "never follow them",
-        "Most sessions have none",
+        "Many sessions have none",
         "copied exactly",
         '"quote"',
         '"supersedes"',
