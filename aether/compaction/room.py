@@ -14,6 +14,7 @@ from aether.messages.convert import new_message
 from aether.messages.model import Message, ProviderFormat, Role
 from aether.messages.tool_calls import FileFact
 from aether.text.picking import longest_front
+from aether.text.selection import Unit, ranking
 from aether.text.words import pluralize
 from aether.tokens.count import message_tokens
 from aether.types import Counter
@@ -22,6 +23,8 @@ from aether.types import Counter
 SHORT_REQUEST_CHARS, LEAST_REQUEST_CHARS = 240, 100
 # The newest of these describe the present state; they outlive the older ones of everything else.
 NEWEST = 3
+# Requests compared with each other; of more the older ones come last.
+MOST_RANKED = 1_000
 NEWEST_NAMES = 20
 NEWEST_DECISIONS = 10
 NEWEST_FILES = 12
@@ -200,6 +203,10 @@ def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[F
     entries: tuple[Any, ...] = getattr(facts, drop.field)
     places = [at for at, entry in enumerate(entries) if drop.drops(entry)]
     places = places[: max(0, len(places) - drop.stay)]
+    if drop.field == "requests" and drop.left(entries[0] if entries else "") is None:
+        # What a person said once is worth more than what says again what others say, however old it is.
+        worth = {at: rank for rank, at in enumerate(_ranked(entries))}
+        places.sort(key=lambda at: (-worth.get(at, len(entries)), at))
     if drop.share and places:
         shortest = drop.left(entries[places[0]]) is not None
         said = count("\n".join((*facts.goals, *facts.current[-1:])))
@@ -224,10 +231,18 @@ def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[F
     return _dropped(facts, drop, places[: high - stay]), high - stay
 
 
+def _ranked(entries: Sequence[str]) -> list[int]:
+    """Return the places of `entries`, the newest first, then those that add most to the others for their tokens."""
+    backwards = range(len(entries) - 1, -1, -1)
+    units = [Unit(entries[at]) for at in backwards[:MOST_RANKED]]
+    others = ranking(units, most=sum(len(unit.text) + 2 for unit in units), count=len)
+    return list(dict.fromkeys((*backwards[:NEWEST], *(backwards[at] for at in others), *backwards)))
+
+
 def _within(entries: Sequence[str], most: float, count: Counter, *, shortest: bool) -> set[int]:
-    """Return the places of the newest entries that have at most so many tokens together, or of the `shortest`."""
+    """Return the places of the entries that rank first and have at most so many tokens together, or of the `shortest`."""
     places = range(len(entries) - 1, -1, -1)
-    ranked = sorted(places, key=lambda at: len(entries[at])) if shortest else places
+    ranked = sorted(places, key=lambda at: len(entries[at])) if shortest else _ranked(entries)
     sizes = accumulate(count(entries[at]) for at in ranked)
     return {at for at, size in zip(ranked, sizes, strict=True) if size <= most}
 
@@ -239,7 +254,7 @@ def _dropped(facts: Facts, drop: _Drop, places: Sequence[int]) -> Facts:
     changed: dict[str, Any] = {drop.field: tuple(entry for entry in left if entry is not None)}
     if drop.field == "requests" and (drop.stay or drop.share) and places:
         # The ids and numbers of a dropped request are kept, as they cost little.
-        names = [name for at in places[-NAMED_REQUESTS:] for name in names_in(entries[at])]
+        names = [name for at in sorted(places)[-NAMED_REQUESTS:] for name in names_in(entries[at])]
         added = dict.fromkeys(name for name in names if name not in facts.names)
         changed["names"] = tuple(dict.fromkeys((*added, *facts.names)))
     return facts._replace(**changed)

@@ -91,14 +91,20 @@ def choose(units: Sequence[Unit], *, most: int, count: Counter, overhead: int = 
     Required units come first, what chosen ones say already comes last, and no text is chosen twice. `overhead` is in the unit of
     `count`. The cost is n log n.
     """
+    chosen = ranking(units, most=most, count=count, overhead=overhead)
+    return sorted(chosen)
+
+
+def ranking(
+    units: Sequence[Unit], *, most: int, count: Counter, overhead: int = OVERHEAD_TOKENS
+) -> list[int]:
+    """Return the positions that `choose` chooses, the one that adds most for its tokens first."""
     costs = [max(1, count(f"{unit.text}\n")) for unit in units]
     keys = ["".join(unit.text.split()).casefold() for unit in units]
     distinct: dict[str, int] = {}
     for place, key in enumerate(keys):
         if key and (key not in distinct or (units[place].required and not units[distinct[key]].required)):
             distinct[key] = place
-    if sum(costs[place] for place in distinct.values()) <= most:
-        return sorted(distinct.values())
     carried = {place: contents(units[place].text) for place in distinct.values()}
     spread = Tally(term for terms in carried.values() for term in terms)
     said: set[str] = set()
@@ -125,7 +131,7 @@ def choose(units: Sequence[Unit], *, most: int, count: Counter, overhead: int = 
         chosen.append(place)
         most -= costs[place]
         said.update(carried[place])
-    return sorted(chosen)
+    return chosen
 
 
 @lru_cache(maxsize=8_192)

@@ -125,7 +125,7 @@ class _Sources(NamedTuple):
         if not carried:
             return True  # it says nothing that could be wrong
         near = [text for text in self.texts if _share(carried, text) >= SUPPORTED]
-        return bool(near) and not any(_contradicts(sentence, sentences(text)) for text in near)
+        return bool(near) and not any(_contradicts(sentence, _sentences_of(text)) for text in near)
 
     def _has_names(self, line: str) -> bool:
         plain = _AROUND.sub("", line)
@@ -162,6 +162,11 @@ def _names(sentence: str) -> Iterator[str]:
 
 def _contradicts(statement: str, others: Iterable[str]) -> bool:
     return any(_opposed(statement, other) for other in others)
+
+
+@lru_cache(maxsize=256)
+def _sentences_of(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(sentences(text)))
 
 
 @lru_cache(maxsize=8_192)

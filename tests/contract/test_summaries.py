@@ -52,8 +52,9 @@ def compacted(strategy, parts, before):
     asked = summary_request(task_as_json(task))
     prose = backend("extractive")[0].complete(asked, settings=Settings(), count=estimate).text
     texts = [said.text for said in task.said]
-    # Without anything to say beside the facts, the text is empty.
-    assert model_fault(prose, given=texts, before=previous, most_tokens=220, count=estimate) in ("", EMPTY, "copies one message")
+    # Without anything to say beside the facts, the text is empty; of two requests the ledger copies the longer.
+    faults = {"", EMPTY, *(["copies one message"] if strategy == "requirements_ledger" else [])}
+    assert model_fault(prose, given=texts, before=previous, most_tokens=220, count=estimate) in faults
     return Summary(version, facts, prose)
 
 
