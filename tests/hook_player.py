@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from aether.messages.model import content_text
 from aether.messages.records import Record
 from aether.messages.sources import claude_code
 from aether.store import spool
@@ -103,10 +104,10 @@ class _Player:
         return found | more
 
     def play(self, record: Record) -> Iterator[dict[str, Any]]:
-        if record.kind != "result":
+        if record.kind not in ("result", "answer", "refusal"):
             yield from self.batched()
         match record.kind:
-            case "user" if record.agent:
+            case "system" if record.agent and record.agent not in self.tasks:
                 self.tasks.setdefault(record.agent, (record.caste, record.text))
             case "user":
                 yield from self.prompted(record)
@@ -117,6 +118,10 @@ class _Player:
                 self.said.pop(record.agent, None)
             case "result":
                 yield from self.returned(record)
+            case "answer" | "refusal" if record.call_id in self.calls:
+                # The host hands a hook the words of the result, from which the reader made this record.
+                words = self.result_of(record)
+                yield from self.returned(record._replace(text=words, is_error=record.kind == "refusal"))
             case "boundary":
                 yield from self.stopped()
                 yield self.event("PreCompact", trigger="auto", custom_instructions=None)
@@ -125,6 +130,18 @@ class _Player:
                 )
                 yield self.event("SessionStart", source="compact")
                 yield self.event("PostCompact", trigger="auto", compact_summary="Summary.")
+
+    def result_of(self, record: Record) -> str:
+        content = (self.lines[record.line].get("message") or {}).get("content")
+        blocks = content if isinstance(content, list) else []
+        return next(
+            (
+                content_text(block.get("content"))
+                for block in blocks
+                if block.get("tool_use_id") == record.call_id
+            ),
+            "",
+        )
 
     def prompted(self, record: Record) -> Iterator[dict[str, Any]]:
         if record.text.startswith(_INTERRUPTED):
