@@ -73,6 +73,7 @@ def test_a_turn_gives_its_request_its_work_and_its_answer():
         said("Added the page."),
     ) == [
         ("user_input", "Add a health page."),
+        ("observation", "Let me look."),
         ("command", "Ran `make test`: 3 passed"),
         ("outcome", "Added the page."),
     ]
@@ -92,10 +93,14 @@ def test_a_report_of_the_host_to_an_agent_that_waits_ends_its_turn():
         asked, waits, report, goes_on
     )
     reminder = user("<system-reminder>Be brief.</system-reminder>")
-    assert [kind for kind, _ in brief(asked, waits, reminder, goes_on)] == ["user_input", "outcome"]
+    assert [kind for kind, _ in brief(asked, waits, reminder, goes_on)] == [
+        "user_input",
+        "observation",
+        "outcome",
+    ]
 
 
-def test_what_is_said_on_the_way_is_noted_if_it_is_longer_than_a_sentence_or_two():
+def test_what_is_said_on_the_way_is_noted_however_short():
     long = "We use SQLite because one process writes. " * 5
     found = notes(
         user("Choose a store."), said(long), said("Let me now write it."), said("Built it. It is small.")
@@ -103,6 +108,7 @@ def test_what_is_said_on_the_way_is_noted_if_it_is_longer_than_a_sentence_or_two
 
     assert [(note["type"], note["content"], note["metadata"]["role"]) for note in found[1:]] == [
         ("observation", long.strip(), "said"),
+        ("observation", "Let me now write it.", "said"),
         ("outcome", "Built it. It is small.", "answer"),
     ]
 

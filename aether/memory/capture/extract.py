@@ -55,8 +55,6 @@ from aether.types import Fact
 ANSWER_CHARS = 8_000
 SUMMARY_CHARS = 16_000
 TASK_CHARS = 400
-# A message on the way that is longer says more than what is done next.
-SAID_CHARS = 160
 # A paragraph of the source has at most a quarter of it, unless it is one line: a dump, which could fill working memory.
 PARAGRAPH_CHARS = 16_000
 # Repetitions of one text (re-sent messages, a sub-agent's answer in the call that started it) come in the same turn.
@@ -255,9 +253,7 @@ def _statement(state: State, record: Record, at: Origin) -> list[Draft]:
     turn["answer"] = Answer(text=text, message_id=record.message_id, at=at)
     if not before or before.get("noted"):
         return []
-    # The message before did not end the turn: a short one only says what is done next.
-    if len(before["text"]) <= SAID_CHARS:
-        return []
+    # The message before did not end the turn. An architect needs it: decisions often are in half a sentence before an edit.
     said = shorten(before["text"], STATEMENT_CHARS)
     return _new_items(state, [Note(before["at"], said, "observation", "stated", role="said")])
 
