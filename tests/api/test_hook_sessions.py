@@ -115,7 +115,7 @@ def test_reading_a_session_imports_none_of_the_rules_of_capture():
         env=homes.plain_environment(),
     )  # fmt: skip
 
-    assert {"aether.memory.capture.extract", "aether.text.classify", "aether.messages.shell"}.isdisjoint(
+    assert {"aether.memory.capture.extract", "aether.messages.shell"}.isdisjoint(
         json.loads(listed.stdout)
     )
 

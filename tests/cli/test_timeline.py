@@ -48,12 +48,15 @@ def test_a_history_shows_each_part_and_marks_what_was_revoked(here, capsys):
 
 
 def test_markdown_goes_to_stdout_or_to_a_file(here, capsys, tmp_path):
+    aether.add_goal("Tell customers of a delay")
+    aether.decide_goal("Mail only", rationale="SMS is dear")
     text = shown(capsys, "report", "--format", "markdown").out
     seen = shown(capsys, "report", "--format", "markdown", "--output", "digest.md")
 
     written = (tmp_path / "digest.md").read_text(encoding="utf-8")
     assert (seen.out, written.splitlines()[0]) == ("", text.splitlines()[0])
     assert "because a crash must not tear it" in written
+    assert "Mail only Why: SMS is dear" in written
     assert seen.err.startswith("Written: digest.md (")
 
 
