@@ -115,9 +115,7 @@ def test_reading_a_session_imports_none_of_the_rules_of_capture():
         env=homes.plain_environment(),
     )  # fmt: skip
 
-    assert {"aether.memory.capture.extract", "aether.messages.shell"}.isdisjoint(
-        json.loads(listed.stdout)
-    )
+    assert {"aether.memory.capture.extract", "aether.messages.shell"}.isdisjoint(json.loads(listed.stdout))
 
 
 def test_sessions_that_lead_elsewhere_are_neither_read_nor_written(tmp_path):

@@ -108,8 +108,9 @@ def _parts(handoff: Mapping[str, Any]) -> list[_Part]:
         # The neighbours of an injected text stay apart.
         text = without_injected(item["content"].replace(f"<{INJECTED}", f"\n\n<{INJECTED}")).strip()
         text = item["content"] if guarded else text
-        if (stale and not guarded) or not text.strip() or text in parts:
+        if (stale and not guarded) or not text.strip() or (text in parts and not guarded):
             continue
+        parts.pop(text, None)  # a protected item takes the place of another one with its words
         head, _, said = text.partition(": ")
         speaker = head if heads[head] > 1 and _names(head) and said.strip() else ""
         whole = guarded or (item["type"] in BINDING_TYPES and len(text) <= WHOLE_CHARS)

@@ -138,6 +138,12 @@ def test_protected_content_without_an_item_is_kept():
     assert {"content": "Keep the seal.", "relevance_score": 1.0, "type": "constraint"} in session(data)["high_value_items"]  # fmt: skip
 
 
+def test_a_protected_text_is_kept_even_if_an_item_before_it_has_the_same_words():
+    data = handoff("Keep the seal.", item("Keep the seal.", "constraint"), target=0, protected=[1])
+
+    assert [entry["content"] for entry in session(data)["high_value_items"]] == ["Keep the seal."]
+
+
 def test_a_repeated_text_is_kept_once():
     assert texts(session(handoff("Built the parser.", "Built the parser.", target=400))) == [
         "Built the parser."
