@@ -84,6 +84,7 @@ def test_a_wrong_rule_is_found_revoked_and_brought_back(harbour, view, visit):
 
 def test_an_item_from_a_hook_appears_without_a_reload(harbour, view, visit):
     visitor = visit(view(harbour))
+    visitor.go("/brief")
     visitor.page.evaluate("window.same = true")
 
     hook(
@@ -112,7 +113,7 @@ def test_a_compaction_is_looked_at_and_undone(harbour, view, visit):
 
     page.get_by_role("link", name="Conversations", exact=True).click()
     page.get_by_role("link", name=sample.CONVERSATION).first.click()
-    page.get_by_text("Goal: send reminders").first.wait_for()
+    page.get_by_text("Goal: send reminders").first.wait_for(state="attached")
     press(page, "^Undo")
 
     page.get_by_role("status").first.wait_for()
