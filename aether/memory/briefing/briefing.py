@@ -164,7 +164,8 @@ def _lines(
     ]  # fmt: skip
     newest, holding, decided = making.session_lines(memory)
     work = of_conversation(items, session) if session else []
-    if not work and not (only and session):
+    # What git says at a start is no work of the session that starts.
+    if all(making.is_tree(item) for item in work) and not (only and session):
         work = making.newest_work(items)
     floor = making.floor(work, making.covered_ids(memory), summary=summary)
     castes = [line._replace(heading=_CASTE) for line in making.caste_lines(items, caste)] if caste else []

@@ -341,6 +341,8 @@ def floor(items: Sequence[Item], covered: Collection[str] = (), *, summary: bool
         for item in captured
         if _role(item) == "tree"
     ][:1]
+    if all(map(is_tree, captured)):
+        branch = []  # the host knows the branch; without any work there is nothing to remember
     failed, ran = _runs(captured)
     last = "The host's summary" if replies and _role(replies[0]) == "summary" else "The agent's last message"
     return Floor(
@@ -386,6 +388,11 @@ def caste_lines(items: Iterable[Item], caste: str) -> Iterator[Line]:
     for item in items:
         if item["metadata"]["caste"] == caste and item["type"] in _CASTE_TYPES:
             yield _of_item("outcome", one_line(item["content"], LINE_CHARS), item)
+
+
+def is_tree(item: Item) -> bool:
+    """Return whether `item` is what git said of a work tree."""
+    return _role(item) == "tree"
 
 
 def _role(item: Item) -> str:
