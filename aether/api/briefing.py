@@ -170,27 +170,6 @@ def subagent_brief(home: Home, caste: str, session: str = "") -> str:
     )
 
 
-def compaction_steering(home: Home, session: str = "", *, by: str = "queen") -> str:
-    """Prepare the hand-off for the next summary of a host, and return the instructions for its summariser.
-
-    A home that is locked, full or broken raises no error: the instructions are shorter then, and storing the summary
-    prepares the hand-off itself. `session` is the host's; `by` is the author in the log.
-    """
-    from aether.memory.briefing import briefing
-
-    try:
-        place = find(home)
-        documents = read(place).documents
-    except (AetherError, OSError):
-        return ""
-    plain = briefing.steering(documents, now=now(), root=project_root(place), session=session)
-    with suppress(AetherError, OSError):
-        from aether.api.compress import prepare_for_summary  # half of the start-up time of this call
-
-        prepare_for_summary(home, session, by=by)
-    return plain
-
-
 def _state_of(home: Path, journal: FileId, ids: DocumentIds, *, wide: Path | None) -> str:
     """Return what a brief of `home` with this journal and these documents depends on; "" if they were not read as a whole."""
     if journal is None:

@@ -66,8 +66,6 @@ class Drained(NamedTuple):
 
     left: str
     """Why entries stay in the spool; empty if none does."""
-    rules: tuple[tuple[str, str], ...] = ()
-    """Always empty: nothing is learned without a person's confirmation."""
 
 
 class _Batch(NamedTuple):

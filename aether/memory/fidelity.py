@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
+from aether.memory.items import is_noted
 from aether.memory.sessions import STATEMENT_FIELDS
-from aether.memory.statements import evidence_of, is_noted
+from aether.memory.statements import evidence_of
 from aether.text.cleaning import without_injected
 from aether.text.identifiers import identifiers
 from aether.text.quotes import is_quoted, missing_name, normalized

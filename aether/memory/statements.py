@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from aether.errors import NotFound, shown
 from aether.hints import Any, Literal, cast, get_args
-from aether.memory.items import items_of
+from aether.memory.items import is_noted, items_of
 from aether.memory.sessions import last_heard, sessions_of
 from aether.tuples import NamedTuple
 from aether.types import Change, Ended, EndState, Evidence, Item, JsonObject, Patch
@@ -135,12 +135,6 @@ class Earlier(NamedTuple):
     evidence: Evidence
     noted: bool
     """Whether it was noted on purpose."""
-
-
-def is_noted(item: Mapping[str, Any]) -> bool:
-    """Return whether an item was noted on purpose, and not captured from a conversation."""
-    metadata = item["metadata"]
-    return bool(metadata.get("noted", not metadata.get("pointer")))
 
 
 def evidence_of(item: Mapping[str, Any]) -> Evidence:

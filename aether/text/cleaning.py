@@ -38,8 +38,6 @@ _NOTICES = lazy(
     ),
 )  # fmt: skip
 _ESCAPES = lazy(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
-# A line of a host's summary that names its part: "1. Primary Request and Intent:".
-SUMMARY_HEAD = lazy(r"^(?:\d+\.|#+)\s*\**([A-Z][\w ,/&()-]{3,60}?)\**\s*:?\**\s*$", re.MULTILINE)
 _THOUGHTS = lazy(r"<analysis\b", re.IGNORECASE)
 _THOUGHTS_END = lazy(r"</analysis\s*>", re.IGNORECASE)
 _SUMMARY = lazy(r"<summary\s*>(.*?)(?:</summary\s*>|\Z)", re.IGNORECASE | re.DOTALL)

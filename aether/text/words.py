@@ -375,7 +375,6 @@ def with_synonyms(said: QueryTerms) -> tuple[QueryTerms, dict[str, str]]:
 # A hard-wrapped line is about this long; a shorter one was ended on purpose.
 WRAPPED_LINE_CHARS = 50
 
-CODE_SPAN = lazy(r"`[^`]*`")
 _OWN_LINE = lazy(r"\s*(?:[-*+•>#|$]|\d{1,3}[.)]\s|[A-Z][\w ]{0,30}:\s|\S+:\d+)")
 # It starts with a set of characters, for which the engine looks ten times as fast as for a condition.
 _END = lazy(

@@ -10,7 +10,8 @@ import pytest
 import aether
 from aether.api import briefing, importing
 from aether.api import compress as compressing
-from aether.api.compress import ingest_summary
+from aether.api.compress import ingest_summary, prepare_for_summary
+from aether.integrations.claude_code import hook
 from aether.memory.briefing import briefing as making
 from aether.store import snapshot, spool
 from aether.store.files import locked
@@ -47,7 +48,6 @@ def test_a_new_session_gets_a_briefing_of_the_memory(reported, source):
 def test_an_empty_home_yields_no_briefing(home):
     assert briefing.session_brief(home, "startup") == ""
     assert briefing.subagent_brief(home, "builder") == ""
-    assert briefing.compaction_steering(home) == ""
 
 
 def test_a_known_session_that_is_resumed_gets_the_changes_since_then(reported, monkeypatch):
@@ -65,7 +65,7 @@ def test_resuming_right_after_a_compaction_says_nothing_twice(reported):
     for nth, event in enumerate(("SessionStart", "UserPromptSubmit", "PreCompact"), start=1):
         more = {"source": "startup", "prompt": f"Look at page {nth} of the report, please."}
         spool.put(str(reported), {"event": event, "at": at(nth), **known, **more})
-    assert "Never push" in briefing.compaction_steering(reported, "s1")
+    prepare_for_summary(reported, "s1")
     assert "Never push" in briefing.session_brief(reported, "compact", "s1")
     summary = "The tests fail because of the clock, which is injected next; nothing was pushed."
     assert ingest_summary(reported, summary, session="s1").stored
@@ -158,37 +158,46 @@ def test_a_sub_agent_gets_the_rules(reported):
     assert "Never push to main." in block
 
 
-def test_steering_a_summary_prepares_the_hand_off_of_what_its_session_noted(reported):
-    plain = briefing.compaction_steering(reported, "s1")
+def test_a_hand_off_for_a_summary_has_what_its_session_noted(reported):
+    prepare_for_summary(reported, "s1")
 
-    assert "Never push to main." in plain
     assert len(memory(reported)["compression"]["open"][0]["items"]) == 2
     for conversation in ("s1", "s2"):
         metadata = {"conversation": conversation}
         aether.add_working_memory_item("One more.", "decision", home=reported, metadata=metadata)
-    briefing.compaction_steering(reported, "s1")
+    prepare_for_summary(reported, "s1")
     assert len(memory(reported)["compression"]["open"][-1]["items"]) == 3
 
 
-def test_steering_a_summary_works_for_a_locked_home(reported):
+def compacting(home):
+    """Return what the hook answers before a compaction in the project of `home`."""
+    payload = {
+        "hook_event_name": "PreCompact",
+        "session_id": "s1",
+        "cwd": str(home.parent),
+        "trigger": "manual",
+    }
+    return hook.main([], json.dumps(payload).encode())
+
+
+def test_a_compaction_in_a_locked_home_goes_on_without_a_hand_off(reported):
     homes.configure(reported, "[store]\nlock_timeout_seconds = 0\n")
 
     with locked(reported):
-        plain = briefing.compaction_steering(reported)
+        assert compacting(reported) == (0, "")
 
-    assert "Never push to main." in plain
     assert memory(reported)["compression"]["open"] == []
 
 
-def test_steering_the_summary_of_a_missing_or_full_home_raises_no_error(reported, monkeypatch):
+def test_a_compaction_in_a_full_or_missing_home_goes_on(reported, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr("aether.api.compress.prepare", full)
-        assert "Never push to main." in briefing.compaction_steering(reported)
+        assert compacting(reported) == (0, "")
     shutil.rmtree(reported)
-    assert briefing.compaction_steering(reported) == ""
+    assert compacting(reported) == (0, "")
 
 
 def test_a_briefing_imports_nothing_slow():

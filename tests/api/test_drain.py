@@ -53,7 +53,7 @@ def taken(home, *entries):
 def test_where_nothing_waits_nothing_is_done(home):
     before = homes.reopened(home).revision
 
-    assert drain_drain(home) == ("", ())
+    assert drain_drain(home) == ("",)
     assert homes.reopened(home).revision == before
     assert not (home / "hooks").exists()
 

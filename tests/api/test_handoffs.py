@@ -8,7 +8,9 @@ import aether
 from aether.api import briefing
 from aether.api.compress import ingest_summary, prepare_for_summary
 from aether.api.handoffs import prose_of
+from aether.api.home import now, read
 from aether.errors import LockTimeout
+from aether.memory.briefing.briefing import steering
 from aether.memory.patterns import promote
 from aether.store import record_files
 from aether.store.files import locked
@@ -45,7 +47,7 @@ def receipts(home):
 
 
 def test_the_summary_becomes_that_of_the_session_and_the_rest_comes_from_the_hand_off(noted):
-    briefing.compaction_steering(noted, "s1")
+    prepare_for_summary(noted, "s1")
 
     done = ingest_summary(noted, SUMMARY, session="s1", trigger="auto")
 
@@ -100,7 +102,7 @@ def test_a_copy_of_the_instructions_is_rejected_as_summary(home):
         aether.add_working_memory_item(
             f"Never use the old exporter number {number}.", "constraint", home=home
         )
-    reported = briefing.compaction_steering(home)
+    reported = steering(read(home).documents, now=now())
 
     done = ingest_summary(home, reported)
 
@@ -128,7 +130,7 @@ def test_the_same_summary_again_changes_nothing_when_its_session_was_evicted(not
 
 
 def test_one_undo_takes_it_back_and_then_it_can_be_stored_again(noted):
-    briefing.compaction_steering(noted)
+    prepare_for_summary(noted)
     before = memory(noted)
     ingest_summary(noted, SUMMARY)
 
@@ -144,7 +146,7 @@ def test_each_compaction_of_a_conversation_is_a_session(noted):
         "The clock is injected now, so the tests pass on Windows.", "solution", home=noted,
         metadata={"conversation": "s1"},
     )  # fmt: skip
-    briefing.compaction_steering(noted, "s1")
+    prepare_for_summary(noted, "s1")
 
     second = ingest_summary(noted, f"{SUMMARY} And the clock was injected.", session="s1")
 
@@ -153,7 +155,7 @@ def test_each_compaction_of_a_conversation_is_a_session(noted):
 
 
 def test_items_newer_than_the_hand_off_are_kept(noted):
-    briefing.compaction_steering(noted)
+    prepare_for_summary(noted)
     aether.add_working_memory_item("Said while the summary was written.", "user_input", home=noted)
 
     ingest_summary(noted, SUMMARY)

@@ -8,8 +8,10 @@ from html import unescape
 
 import aether
 from aether.api import briefing
+from aether.api.home import now, read
 from aether.api.prompt_recall import prompt_recall
 from aether.integrations.mcp_server import tools
+from aether.memory.briefing.briefing import steering as steer
 from aether.text.tags import neutralize
 from tests import homes
 
@@ -93,7 +95,7 @@ def test_no_surface_gives_a_model_a_second_tag(home):
         "mcp get": tools.get(homes.ids(home)[:40], home=home).text,
         "mcp timeline": tools.timeline(homes.ids(home)[20], 20, 20, home=home).text,
     }
-    steering = briefing.compaction_steering(home, "s", by="hook")
+    steering = steer(read(home).documents, now=now(), session="s")
 
     assert {name: tags(text) for name, text in injected.items()} == dict.fromkeys(injected, 2)
     assert tags(steering) == 0 and "zebra" in steering  # noqa: PT018 - one surface

@@ -16,7 +16,7 @@ from aether.redact.redact import redact, redacted
 from aether.regular import sha256
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple, TypedDict
-from aether.types import RELEVANCE_OF_TYPE, Evidence, Fact, Item, JsonObject
+from aether.types import RELEVANCE_OF_TYPE, Evidence, Fact, JsonObject
 
 if TYPE_CHECKING:
     from aether.messages.records import Record
@@ -105,15 +105,6 @@ def fact_note(
     while redact(text := fact_text(fields)) != text:
         fields.popitem()  # the last of those that together look like a secret
     return Note(at, text, kind, slot, evidence, role, fields)
-
-
-def noting_agent(item: Item) -> str:
-    """Return the caste or program that made `item`, "" if a person may have said it.
-
-    Words of the Queen have the default source, as has text typed in a session.
-    """
-    metadata = item["metadata"]
-    return metadata["caste"] or ("" if metadata["source"] == SOURCE_MAIN else metadata["source"])
 
 
 def origin(record: Record, session: str) -> Origin:
