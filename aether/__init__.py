@@ -160,17 +160,17 @@ if TYPE_CHECKING:
     from aether.api.working import verify_token_limit as verify_token_limit
     from aether.compaction.policy import CompactConfig as CompactConfig
     from aether.compaction.policy import CompactPolicy as CompactPolicy
+    from aether.compat.archive_manager import ArchivalManager as ArchivalManager
+    from aether.compat.archive_manager import CompressionEngine as CompressionEngine
+    from aether.compat.archive_manager import MemoryManager as MemoryManager
+    from aether.compat.archive_manager import RetentionPolicy as RetentionPolicy
+    from aether.compat.compact_manager import CompactManager as CompactManager
+    from aether.compat.compact_manager import mark_protected as mark_protected
+    from aether.compat.context_manager import ContextManager as ContextManager
+    from aether.compat.context_orchestrator import AsyncContextOrchestrator as AsyncContextOrchestrator
+    from aether.compat.context_orchestrator import ContextOrchestrator as ContextOrchestrator
     from aether.errors import AetherError as AetherError
-    from aether.integrations.archive_manager import ArchivalManager as ArchivalManager
-    from aether.integrations.archive_manager import CompressionEngine as CompressionEngine
-    from aether.integrations.archive_manager import MemoryManager as MemoryManager
-    from aether.integrations.archive_manager import RetentionPolicy as RetentionPolicy
-    from aether.integrations.compact_manager import CompactManager as CompactManager
-    from aether.integrations.compact_manager import mark_protected as mark_protected
-    from aether.integrations.context_manager import ContextManager as ContextManager
-    from aether.integrations.context_orchestrator import AsyncContextOrchestrator as AsyncContextOrchestrator
-    from aether.integrations.context_orchestrator import ContextOrchestrator as ContextOrchestrator
-    from aether.integrations.recall_tool import recall_tool as recall_tool
+    from aether.frameworks.recall_tool import recall_tool as recall_tool
     from aether.messages.convert import bare as bare
 
 __version__ = "0.1.0"
@@ -226,11 +226,11 @@ _NAMES_IN = {
     ),
     "aether.compaction.policy": "CompactConfig CompactPolicy",
     "aether.errors": "AetherError",
-    "aether.integrations.archive_manager": "ArchivalManager CompressionEngine MemoryManager RetentionPolicy",
-    "aether.integrations.compact_manager": "CompactManager mark_protected",
-    "aether.integrations.context_manager": "ContextManager",
-    "aether.integrations.context_orchestrator": "AsyncContextOrchestrator ContextOrchestrator",
-    "aether.integrations.recall_tool": "recall_tool",
+    "aether.compat.archive_manager": "ArchivalManager CompressionEngine MemoryManager RetentionPolicy",
+    "aether.compat.compact_manager": "CompactManager mark_protected",
+    "aether.compat.context_manager": "ContextManager",
+    "aether.compat.context_orchestrator": "AsyncContextOrchestrator ContextOrchestrator",
+    "aether.frameworks.recall_tool": "recall_tool",
     "aether.messages.convert": "bare",
 }
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names.split()}

@@ -18,12 +18,12 @@ def run() -> NoReturn:
 
 def compactctl() -> NoReturn:
     """Run the command `compactctl` and exit."""
-    _start("aether.cli.compactctl")
+    _start("aether.compat.compactctl")
 
 
 def hook() -> NoReturn:
     """Answer the event on standard input, as `aether-hook`, and exit; Ctrl-C ends it as a kill would."""
-    _start("aether.integrations.claude_code.hook")
+    _start("aether.hosts.claude_code.hook")
 
 
 def _start(module: str) -> NoReturn:

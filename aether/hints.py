@@ -10,7 +10,7 @@ import sys
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds
 
-if TYPE_CHECKING or "typing" in sys.modules or "aether.integrations.claude_code.hook" not in sys.modules:
+if TYPE_CHECKING or "typing" in sys.modules or "aether.hosts.claude_code.hook" not in sys.modules:
     from typing import Any as Any  # noqa: PLC0414 - they are to be imported from here
     from typing import BinaryIO as BinaryIO  # noqa: PLC0414 - as above
     from typing import Literal as Literal  # noqa: PLC0414 - as above

@@ -25,8 +25,8 @@ from pathlib import Path
 
 import report
 
-from aether.backends.base import Request, Settings
-from aether.backends.extractive import complete
+from aether.architects.base import Request, Settings
+from aether.architects.extractive import complete
 from aether.memory import fidelity as gate
 from aether.memory.capture.extract import capture
 from aether.memory.handoff import protected_items

@@ -14,8 +14,8 @@ import time
 
 import report
 
-from aether.backends.base import Request, Settings
-from aether.backends.extractive import complete
+from aether.architects.base import Request, Settings
+from aether.architects.extractive import complete
 from aether.tokens.counters import session_tokens
 from aether.tokens.estimate import estimate
 

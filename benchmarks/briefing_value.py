@@ -29,7 +29,7 @@ import aether
 from aether.api.compress import ingest_summary
 from aether.api.drain import drain
 from aether.api.home import counter_of, now, read
-from aether.integrations.claude_code.event import entry_of
+from aether.hosts.claude_code.event import entry_of
 from aether.memory.briefing.briefing import MOST_CHARS, STEERING_CHARS, briefing, steering
 from aether.messages.shell import command_signature, is_notable, only_reads
 from aether.store import spool

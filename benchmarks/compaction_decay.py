@@ -19,9 +19,9 @@ from typing import NamedTuple
 import report
 
 from aether.api.summarize import task_as_json
-from aether.backends import backend
-from aether.backends.base import Settings
-from aether.backends.request import summary_request
+from aether.architects import backend
+from aether.architects.base import Settings
+from aether.architects.request import summary_request
 from aether.compaction.plan import apply, plan
 from aether.compaction.policy import policy
 from aether.messages.convert import read

@@ -27,7 +27,7 @@ import report
 import aether
 from aether.api import context, context_steps
 from aether.api.conversations import add_messages
-from aether.integrations.recall_tool import recall_tool
+from aether.frameworks.recall_tool import recall_tool
 from aether.store.commit import fold_home
 from aether.tokens.estimate import estimate
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import click
 
 from aether import errors, prompts
-from aether.cli.compactctl import compactctl
 from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli
 from aether.compaction.policy import POLICIES
 from aether.compaction.shapes import Policy
+from aether.compat.compactctl import compactctl
 from aether.store.config import example
 from aether.store.keys import KEYS
 

@@ -9,7 +9,7 @@ except ImportError:
     raise SystemExit("This example needs openai-agents: pip install 'aether-memory[agents]'") from None
 
 import aether
-from aether.integrations.openai_agents import AetherSession, compaction_filter
+from aether.frameworks.openai_agents import AetherSession, compaction_filter
 
 set_tracing_disabled(True)
 model = ScriptedModel([[assistant_message(f"Chapter {nth} is about ants. " * 40)] for nth in range(20)])

@@ -3,7 +3,7 @@
 import tempfile
 
 import aether
-from aether.integrations.anthropic_sdk import compacted
+from aether.frameworks.anthropic_sdk import compacted
 
 home = aether.init(tempfile.mkdtemp())
 messages = []

@@ -4,7 +4,7 @@ import tempfile
 
 import aether
 from aether.compaction.policy import CompactConfig
-from aether.integrations.compact_manager import CompactManager, Message, mark_protected
+from aether.compat.compact_manager import CompactManager, Message, mark_protected
 
 # telemetry_exporter="ariadne" with ariadne_url=... would show the decisions in a viewer.
 home = aether.init(tempfile.mkdtemp())

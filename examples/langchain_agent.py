@@ -10,7 +10,7 @@ except ImportError:
     raise SystemExit("This example needs langchain: pip install 'aether-memory[langchain]'") from None
 
 import aether
-from aether.integrations.langchain import compaction_middleware
+from aether.frameworks.langchain import compaction_middleware
 
 home = aether.init(tempfile.mkdtemp())
 model = FakeListChatModel(responses=["Mites matter, and so does the weather. " * 30])

@@ -7,7 +7,7 @@ import anthropic
 import httpx2
 
 import aether
-from aether.integrations.memory_tool import AetherMemoryTool
+from aether.frameworks.memory_tool import AetherMemoryTool
 
 NOTE = {"command": "create", "path": "/memories/ants.md", "file_text": "Ants carry fifty times their weight."}
 

@@ -19,7 +19,7 @@ from aether.archive import retention
 from aether.archive.retention import boundaries, level_of_age
 from aether.cli.claude import mcp_command
 from aether.cli.main import main
-from aether.integrations.mcp_server import catalogue
+from aether.mcp import catalogue
 from aether.paths import resource
 from aether.store import documents, record_files
 from aether.store.keys import KEYS
@@ -298,7 +298,7 @@ def test_the_trials_of_the_page_on_security_are_there_with_their_counts():
     counts = {
         "tests/text/test_tags.py": [len(test_tags.VARIANTS)],
         "tests/test_regular.py": [len(test_regular.FILES)],
-        "tests/integrations/test_hostile_home.py": [sum(key.authority for key in KEYS.values())],
+        "tests/hosts/test_hostile_home.py": [sum(key.authority for key in KEYS.values())],
         "tests/redact/test_forms.py": [len(table["forms"]), len(table["commands"])],
         "tests/laws/test_no_secret_leaves.py": [len(test_no_secret_leaves._cases())],
         "tests/text/test_growth.py": [len(test_growth.SEEDS), len(test_growth.FUNCTIONS)],

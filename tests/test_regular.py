@@ -15,7 +15,7 @@ from aether import regular
 from aether.api import admin, drain, share
 from aether.api.overview import overview
 from aether.errors import AetherError, InvalidDocument, LockTimeout, NotFound, UnsafePath
-from aether.integrations.claude_code import health, hook
+from aether.hosts.claude_code import health, hook
 from aether.store import offline, spool
 from aether.types import Finding
 from tests import homes

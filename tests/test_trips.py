@@ -15,7 +15,7 @@ import pytest
 
 from aether import add_working_memory_item
 from aether.cli.main import cli
-from aether.integrations.claude_code import hook
+from aether.hosts.claude_code import hook
 from aether.store import spool
 from tests import homes
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from aether.cli.compactctl import compactctl
+from aether.compat.compactctl import compactctl
 from tests import sources
 from tests.cli import stage
 

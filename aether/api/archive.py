@@ -19,12 +19,12 @@ from typing import Any, NamedTuple, cast
 from aether import clock, regular
 from aether.api.home import Home, change, copied, counter_of, drained, find, read
 from aether.api.summarize import WrittenSummary, write_archived
+from aether.architects import backend as backend_of
+from aether.architects.base import Settings
 from aether.archive import retention, shapes
 from aether.archive.forms import form, measure, metadata
 from aether.archive.retention import Boundaries, Decision, Policy
 from aether.archive.shapes import LEVELS, Conversation, Level
-from aether.backends import backend as backend_of
-from aether.backends.base import Settings
 from aether.clock import new_id
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.messages.transcripts import load_conversation

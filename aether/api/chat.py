@@ -15,7 +15,7 @@ from aether.api.context import ContextStatus
 from aether.api.conversations import record_directory
 from aether.api.home import Home
 from aether.api.tokens import counting, served_model
-from aether.backends import ChatBackend, ChatReply, Settings, chat_backend
+from aether.architects import ChatBackend, ChatReply, Settings, chat_backend
 from aether.context.goals import Applied
 from aether.context.shapes import Progress, Prompt
 from aether.errors import (
@@ -157,7 +157,7 @@ def open_chat(
 
 
 def _require_model(reach: Settings, name: str, last: str) -> None:
-    from aether.backends.model_server import setting_or_environment
+    from aether.architects.model_server import setting_or_environment
 
     if setting_or_environment(reach.model, "AETHER_MODEL"):
         return

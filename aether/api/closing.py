@@ -78,7 +78,7 @@ def close_session(
         InvalidInput: the answer is rejected, or `session` fits several conversations; nothing changed, and the text says
             what to correct.
     """
-    from aether.backends.request import instruction
+    from aether.architects.request import instruction
 
     fields, place, at = answer_fields(answer), find(home), now()
 
@@ -193,7 +193,7 @@ def unclosed(snapshot: Snapshot, session: str = "") -> Work | None:
 
 def handoff_of(snapshot: Snapshot, work: Work) -> Handoff:
     """Return the hand-off of `work` for a model that is asked from here; it is in no file and no document."""
-    from aether.backends.request import prompt_of
+    from aether.architects.request import prompt_of
 
     opening = _opened(snapshot, work, now())
     documents = {

@@ -27,8 +27,8 @@ from aether.api import tokens
 from aether.api.conversations import record_directory, resume_in
 from aether.api.home import Home
 from aether.api.summarize import FALLBACK, Summarizer, WrittenSummary, write_summary
-from aether.backends import backend as backend_of
-from aether.backends.base import Settings
+from aether.architects import backend as backend_of
+from aether.architects.base import Settings
 from aether.clock import short_id
 from aether.compaction.budget import Bounds, ContextBudget, bounds, fires
 from aether.compaction.facts import FACTS_SHARE, FACTS_SHARE_SELECTED

@@ -36,9 +36,9 @@ from aether.api.home import (
     now,
     read,
 )
-from aether.backends import backend as backend_of
-from aether.backends.base import Completion, Request, Settings
-from aether.backends.request import session_request
+from aether.architects import backend as backend_of
+from aether.architects.base import Completion, Request, Settings
+from aether.architects.request import session_request
 from aether.clock import new_id
 from aether.errors import AetherError, BackendFailed, InvalidInput, public, shown
 from aether.memory import handoff, ingest, sessions, signals
@@ -168,7 +168,7 @@ def ingest_session(
     compression_id: str | None, by: str = "", part: str = "",
 ) -> IngestResult:  # fmt: skip
     """Do the same as `trigger_phase_boundary_compression`, with `by` as the author of the change, a `part` of a larger one."""
-    from aether.backends.request import instruction
+    from aether.architects.request import instruction
 
     phase = check_phase(phase)
     place, at = find(home), now()

@@ -21,8 +21,8 @@ from aether.api.compact import messages_checksum
 from aether.api.conversations import RECORD_NAME, record_directory
 from aether.api.home import Home
 from aether.api.summarize import Summarizer, WrittenSummary, write_checkpoint
-from aether.backends import backend as backend_of
-from aether.backends.base import Settings
+from aether.architects import backend as backend_of
+from aether.architects.base import Settings
 from aether.compaction.partition import cut_prose
 from aether.compaction.shapes import Receipt
 from aether.compaction.steps import shorten_blocks

@@ -19,8 +19,8 @@ from aether.api import closing, hook_sessions
 from aether.api.architects import DIRECTORY, UNASKED, patience, read_state, spent_today, today, write_state
 from aether.api.compress import ask_until_stored, reach_of
 from aether.api.home import counter_of, find, read
-from aether.backends import backend
-from aether.backends.base import Completion
+from aether.architects import backend
+from aether.architects.base import Completion
 from aether.errors import AetherError, BackendFailed
 from aether.memory.handoff import PAGE_TOKENS
 from aether.memory.ingest import IngestResult

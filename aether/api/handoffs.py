@@ -71,7 +71,7 @@ def ensure_file(snapshot: Snapshot, record: JsonObject) -> Path:
     try:
         read_handoff(path)
     except AetherError:
-        from aether.backends.request import prompt_of
+        from aether.architects.request import prompt_of
 
         items = handoff.unchanged_items(snapshot.documents["memory"], record)
         built = handoff.build_handoff(
@@ -173,9 +173,9 @@ def _with_session(
     snapshot: Snapshot, record: JsonObject, prose: str, architect: JsonObject, now: datetime
 ) -> Change:
     """Return the change that stores the session of the hand-off `record`, with `prose` as its summary unless it is empty."""
-    from aether.backends import extractive
-    from aether.backends.base import Settings
-    from aether.backends.request import instruction, session_request
+    from aether.architects import extractive
+    from aether.architects.base import Settings
+    from aether.architects.request import instruction, session_request
     from aether.memory.fidelity import required_entries
 
     documents = snapshot.documents

@@ -13,10 +13,10 @@ from threading import TIMEOUT_MAX, Thread
 from time import monotonic
 from typing import Any, NamedTuple, cast
 
+from aether.architects import backend as backend_of
+from aether.architects.base import Completion, Settings
+from aether.architects.request import prompt_sha256, summary_request
 from aether.archive.forms import ARCHIVE, proven, writing_task, written_fault
-from aether.backends import backend as backend_of
-from aether.backends.base import Completion, Settings
-from aether.backends.request import prompt_sha256, summary_request
 from aether.compaction.facts import removed_texts
 from aether.compaction.partition import cut_prose
 from aether.compaction.shapes import Facts, SummaryTask

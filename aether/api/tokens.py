@@ -173,7 +173,7 @@ def counting(model: str = "", *, place: Path | None = None) -> Counting:
     own = _own_entries(place)
     found = profile(model, own=own)
     if served := _SERVED.fullmatch(model):
-        from aether.backends.ollama import served_window  # only users of Ollama pay for its client
+        from aether.architects.ollama import served_window  # only users of Ollama pay for its client
 
         window = served_window(served[1] or served[2])
         found = found._replace(window=window, known=True) if window else found

@@ -456,8 +456,8 @@ def schedule(ask: Ask, kind: str, at: str) -> None:
       aether archive schedule --kind systemd --at 12:15
     """
     from aether.api.home import find
-    from aether.integrations import schedule as jobs
-    from aether.integrations.claude_code.install import own_script
+    from aether.cli import schedule as jobs
+    from aether.hosts.claude_code.install import own_script
 
     script = own_script("aether") or shutil.which("aether")
     program = [script] if script else [sys.executable, "-m", "aether"]

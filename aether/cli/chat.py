@@ -129,7 +129,7 @@ def chat_command(
 
 def _recall(ask: Ask, name: str) -> Any:
     from aether.api.chat import Tool
-    from aether.integrations.recall_tool import recall_tool
+    from aether.frameworks.recall_tool import recall_tool
 
     tool = recall_tool("openai", name, home=ask.home)
     return Tool(tool.definition, tool.run)

@@ -32,7 +32,7 @@ from aether.cli.output import (
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
-    from aether.integrations.claude_code.install import FileChange
+    from aether.hosts.claude_code.install import FileChange
 
 BYTES_PER_KB = 1_000
 
@@ -92,7 +92,7 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
     """
     from aether.api.architects import COSTS
     from aether.errors import AetherError, InvalidDocument
-    from aether.integrations.claude_code import choice, install
+    from aether.hosts.claude_code import choice, install
     from aether.paths import find_home
 
     scope = scope or install.default_scope()
@@ -133,7 +133,7 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
 def _asked_architect(ask: Ask, dry_run: bool) -> str:
     """Return the architect that a person at the terminal chooses; the usual one where nobody can be asked."""
     from aether.api.architects import COSTS
-    from aether.integrations.claude_code import choice
+    from aether.hosts.claude_code import choice
 
     if dry_run or ask.json or ask.quiet or not (is_typed() and sys.stderr.isatty()):
         return choice.USUAL
@@ -146,7 +146,7 @@ def _asked_architect(ask: Ask, dry_run: bool) -> str:
 
 def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
     """Print the next steps, and the limits of this installation."""
-    from aether.integrations.claude_code import install
+    from aether.hosts.claude_code import install
 
     if not install.can_serve():
         note(
@@ -182,7 +182,7 @@ def uninstall(ask: Ask, scope: str | None, dry_run: bool) -> None:
     Example:
       aether claude uninstall --project
     """
-    from aether.integrations.claude_code import install
+    from aether.hosts.claude_code import install
 
     scopes = [scope] if scope else ["project", "local"]
     files = [file for each in scopes for file in install.uninstall(each, dry_run=dry_run)]
@@ -219,7 +219,7 @@ def status(ask: Ask) -> int:
       aether claude status
     """
     from aether.cli.status import architect_facts, log_lines
-    from aether.integrations.claude_code import health
+    from aether.hosts.claude_code import health
     from aether.paths import find_home
 
     found = health.status(find_home(ask.home) if ask.home else None)
@@ -258,7 +258,7 @@ def pause(ask: Ask) -> None:
     Example:
       aether claude pause
     """
-    from aether.integrations.claude_code import health
+    from aether.hosts.claude_code import health
 
     place = health.pause(ask.place())
     emit(ask, {"home": str(place), "paused": True}, f"Paused: {place}")
@@ -274,7 +274,7 @@ def resume(ask: Ask) -> None:
     Example:
       aether claude resume
     """
-    from aether.integrations.claude_code import health
+    from aether.hosts.claude_code import health
 
     place = health.resume(ask.place())
     emit(ask, {"home": str(place), "paused": False}, f"Working: {place}")
@@ -307,7 +307,7 @@ def rescue(ask: Ask, everywhere: bool, make: bool, older_than: float, dry_run: b
       aether claude rescue --older-than 20 --dry-run
       aether claude rescue --all --init --dry-run
     """
-    from aether.integrations.claude_code import install, rescue
+    from aether.hosts.claude_code import install, rescue
 
     if not everywhere and (dry_run or not make):
         ask.place()
@@ -399,7 +399,7 @@ def hook_command(ask: Ask, event: str, file: str | None) -> int:
       aether hook SessionStart event.json
     """
     from aether import regular
-    from aether.integrations.claude_code import hook
+    from aether.hosts.claude_code import hook
 
     if ask.home:
         os.environ["AETHER_HOME"] = ask.home
@@ -434,7 +434,7 @@ def mcp_command(ask: Ask, tools: str, *, listed: bool) -> None:
       aether mcp --list
       aether mcp --tools graph --list
     """
-    from aether.integrations.mcp_server import catalogue, server
+    from aether.mcp import catalogue, server
 
     if not listed:
         server.serve(ask.home, tools=tools)

@@ -362,7 +362,7 @@ def import_(
       aether context import ollm --dry-run
       aether context import ollm --backup ollm-backup
     """
-    from aether.api import ollm_import
+    from aether.compat import ollm_import
     from aether.errors import InvalidDocument
 
     if bool(sources) == bool(rollback):

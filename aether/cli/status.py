@@ -245,7 +245,7 @@ def view_command(ask: Ask, port: int, *, no_browser: bool, read_only: bool) -> N
       aether view --read-only --no-browser --port 8010
     """
     from aether.api.home import find
-    from aether.integrations.viewer.app import View
+    from aether.view.app import View
 
     view = View(find(ask.home), port=port, read_only=read_only)
     emit(ask, {"url": view.address, "read_only": read_only}, view.address)

@@ -179,7 +179,7 @@ def report_command(
         since=WEEK if week else since, conversation=conversation, redact=not no_redact, home=place
     )
     if form == "html":
-        from aether.integrations.viewer.charts import as_html
+        from aether.view.charts import as_html
 
         found, data = report.written(found, lambda found: as_html(found, redacted=not no_redact))
     else:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
-from aether.backends.model_server import NOT_ABOUT_LENGTH, says_too_long
+from aether.architects.model_server import NOT_ABOUT_LENGTH, says_too_long
 from aether.context.checkpoints import View
 from aether.context.shapes import (
     CheckpointPart,

@@ -15,7 +15,7 @@ from itertools import pairwise
 from math import sqrt
 from typing import NamedTuple
 
-from aether.backends.extractive.digest import candidate_lines
+from aether.architects.extractive.digest import candidate_lines
 from aether.compaction.names import names_in, names_of
 from aether.compaction.partition import cut_prose
 from aether.compaction.shapes import RemovedText

@@ -11,8 +11,8 @@ from aether.api import admin, chat, context_steps, conversations, goals
 from aether.api.chat import Tool
 from aether.context.guard import classified
 from aether.errors import BackendFailed, BackendUnavailable, BudgetExceeded, InvalidInput, UnsafePath
-from aether.integrations.recall_tool import recall_tool
-from tests.backends import fakes, streams
+from aether.frameworks.recall_tool import recall_tool
+from tests.architects import fakes, streams
 from tests.tables import rows
 
 WORDS = "and the client of it is compiled with that port, so that it must stay. " * 3

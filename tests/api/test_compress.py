@@ -10,9 +10,9 @@ import pytest
 
 import aether
 from aether.api import compress, handoffs
-from aether.backends import anthropic as anthropic_backend
-from aether.backends import openai as openai_backend
-from aether.backends.base import Completion
+from aether.architects import anthropic as anthropic_backend
+from aether.architects import openai as openai_backend
+from aether.architects.base import Completion
 from aether.errors import BackendFailed, BackendUnavailable, Conflict, InvalidInput, NotFound, StorageFailed
 from aether.memory import handoff
 from tests import homes

@@ -17,8 +17,8 @@ import pytest
 from aether import clock
 from aether.api import architects, closing, detached, hook_sessions
 from aether.api.home import read
-from aether.backends import command
-from aether.backends.base import Completion
+from aether.architects import command
+from aether.architects.base import Completion
 from aether.errors import BackendFailed
 from tests import homes
 from tests.api.test_closing import ANSWER, memory, say, sessions

@@ -16,9 +16,9 @@ from aether.api.drain import drain as drain_drain
 from aether.api.home import read
 from aether.api.hook_sessions import find_session
 from aether.errors import InvalidInput
-from aether.integrations.claude_code import hook
-from aether.integrations.claude_code.event import entry_of
-from aether.integrations.claude_code.transcript import interim_texts as said_in
+from aether.hosts.claude_code import hook
+from aether.hosts.claude_code.event import entry_of
+from aether.hosts.claude_code.transcript import interim_texts as said_in
 from aether.memory import phases
 from aether.memory.facts import fact_text
 from aether.messages.sources import claude_code

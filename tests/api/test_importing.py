@@ -18,7 +18,7 @@ from aether.messages.read import read_records
 from aether.store import record_files
 from tests import homes
 from tests.api.calls import limits, memory, snapshot, whole
-from tests.backends.extractive.handoffs import unfounded
+from tests.architects.extractive.handoffs import unfounded
 from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"

@@ -6,7 +6,7 @@ import aether
 from aether.api import briefing, entries, working
 from aether.api.home import change
 from aether.errors import InvalidInput, NotFound
-from aether.integrations.mcp_server import tools
+from aether.mcp import tools
 from aether.store.authors import Author
 from aether.types import Change
 from tests.api.calls import memory

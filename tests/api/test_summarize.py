@@ -6,7 +6,7 @@ import threading
 
 from aether.api import summarize
 from aether.api.summarize import task_as_json, write_summary
-from aether.backends.base import Completion, Settings
+from aether.architects.base import Completion, Settings
 from aether.compaction.shapes import Facts, RemovedText, SummaryTask
 from aether.tokens.estimate import estimate
 from tests.tables import rows
@@ -101,7 +101,7 @@ def test_a_backend_that_is_not_there_leaves_it_to_the_extractive_one():
 
 def test_nothing_selected_beyond_the_facts_is_no_prose_and_no_failure(monkeypatch):
     silent = Completion(text=" ", backend="extractive")
-    monkeypatch.setattr("aether.backends.extractive.complete", lambda *given, **named: silent)
+    monkeypatch.setattr("aether.architects.extractive.complete", lambda *given, **named: silent)
 
     found = ask("extractive")
 

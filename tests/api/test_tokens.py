@@ -13,7 +13,7 @@ import pytest
 import aether
 from aether.api import tokens
 from aether.api.compact import Options
-from aether.backends.ollama import served_window
+from aether.architects.ollama import served_window
 from aether.errors import BackendUnavailable, InvalidDocument, InvalidInput, NotFound, StorageFailed
 from aether.tokens import exact
 from aether.tokens.estimate import estimate

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 
 import aether
-from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, UnsafePath
-from aether.integrations.archive_manager import (
+from aether.compat.archive_manager import (
     INFO,
     ArchivalManager,
     CompressionEngine,
@@ -21,6 +20,7 @@ from aether.integrations.archive_manager import (
     MemoryManager,
     RetentionPolicy,
 )
+from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, UnsafePath
 from tests.tables import rows
 
 ROOT = Path(__file__).parents[2]
@@ -94,7 +94,7 @@ def test_the_verify_lines_of_the_original_run_without_a_model_a_download_or_weak
     lines = """
         import ssl, sys
         before = ssl.create_default_context, ssl._create_default_https_context
-        from aether.integrations.archive_manager import CompressionEngine; ce = CompressionEngine(); print('Compression engine created successfully')
+        from aether.compat.archive_manager import CompressionEngine; ce = CompressionEngine(); print('Compression engine created successfully')
         from aether import MemoryManager; mm = MemoryManager(':memory:'); print('Memory manager with archival created successfully')
         mm.initialize(); mm.create_conversation('c'); mm.add_message('m', 'c', 'user', 'Hello there.')
         ce.generate_summary(mm.get_conversation('c')); mm.trigger_automatic_compression(30); mm.close()

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from aether.api import tokens
-from aether.integrations.viewer import app
 from aether.store import ledger
 from aether.tokens import exact
+from aether.view import app
 from tests.cli import example_ledger, stage
 
 

@@ -17,7 +17,7 @@ from aether.api import conversations
 from aether.cli import chat
 from aether.cli.main import main
 from aether.cli.output import Ask
-from tests.backends import fakes, streams
+from tests.architects import fakes, streams
 from tests.cli.stage import shown
 
 
@@ -107,8 +107,10 @@ def test_a_failure_is_said_once_and_the_next_line_goes_on(piped, monkeypatch):
 
     with streams.answering(answer) as (url, _):
         monkeypatch.setenv("OLLAMA_HOST", url)
-        monkeypatch.setattr("aether.backends.model_server.RETRIED", frozenset())
-        monkeypatch.setattr("aether.backends.model_server.with_retries", lambda attempt, _settings: attempt())
+        monkeypatch.setattr("aether.architects.model_server.RETRIED", frozenset())
+        monkeypatch.setattr(
+            "aether.architects.model_server.with_retries", lambda attempt, _settings: attempt()
+        )
         out, err, code = piped(
             "Hello", "Again", words=("talk", "--backend", "ollama", "--model", "m", "--window", "9000")
         )

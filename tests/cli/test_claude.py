@@ -14,8 +14,8 @@ import aether
 from aether.cli import claude as cli_claude
 from aether.cli.main import main
 from aether.errors import Conflict
-from aether.integrations.claude_code import choice, install
-from aether.integrations.mcp_server import catalogue, server
+from aether.hosts.claude_code import choice, install
+from aether.mcp import catalogue, server
 from aether.store import spool
 from tests import homes
 
@@ -290,7 +290,7 @@ def test_rescuing_all_names_the_home_to_undo_in(here, capsys, tmp_path):
 
 def test_a_home_that_fails_makes_the_exit_code_one(here, capsys, tmp_path, monkeypatch):
     from aether.errors import LockTimeout
-    from aether.integrations.claude_code import rescue
+    from aether.hosts.claude_code import rescue
 
     def locked(*arguments, **options):
         raise LockTimeout("somebody writes.", fix="Wait.")

@@ -13,8 +13,8 @@ import click
 import pytest
 from jsonschema import Draft202012Validator
 
-from aether.cli import compactctl as module
-from aether.cli.compactctl import compactctl, run
+from aether.compat import compactctl as module
+from aether.compat.compactctl import compactctl, run
 from tests.tables import rows
 
 ROOT = Path(__file__).parents[2]

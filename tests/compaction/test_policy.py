@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from aether.backends import backend
+from aether.architects import backend
 from aether.compaction.policy import (
     POLICIES,
     SETTINGS,

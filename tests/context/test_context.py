@@ -17,7 +17,7 @@ from aether.api.removed import removed_from_context
 from aether.context import guard
 from aether.context.shapes import Limits
 from aether.errors import BudgetExceeded, InvalidDocument, InvalidInput, NotFound
-from aether.integrations.recall_tool import recall_tool
+from aether.frameworks.recall_tool import recall_tool
 from aether.messages.validate import is_sendable
 from aether.store import config, conversations, doctor
 from aether.store.conversations import load

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from aether import prompts
 from aether.api import summarize
 from aether.api.summarize import write_checkpoint
-from aether.backends.base import Completion, Settings
-from aether.backends.request import CHECKPOINTS, summary_request
+from aether.architects.base import Completion, Settings
+from aether.architects.request import CHECKPOINTS, summary_request
 from aether.compaction.facts import removed_texts
 from aether.context import summaries
 from aether.context.summaries import GAP, NAMES_HEAD, Source

@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from aether.backends import backend
-from aether.backends.base import Settings
-from aether.backends.request import session_request, summary_request
+from aether.architects import backend
+from aether.architects.base import Settings
+from aether.architects.request import session_request, summary_request
 from aether.errors import BackendFailed, BackendUnavailable
-from tests.backends import fakes
+from tests.architects import fakes
 
 ITEMS = (
     fakes.item(
@@ -427,8 +427,8 @@ def test_content_that_looks_like_a_marker_or_breaks_an_encoding_is_sent_as_data(
 
 def test_importing_the_backends_costs_no_heavy_package():
     code = (
-        "import sys, aether.backends, aether.backends.anthropic, aether.backends.openai;"
-        "import aether.backends.ollama, aether.backends.command;"
+        "import sys, aether.architects, aether.architects.anthropic, aether.architects.openai;"
+        "import aether.architects.ollama, aether.architects.command;"
         "print([m for m in ('anthropic','openai','jsonschema','tiktoken','httpx2','click') if m in sys.modules])"
     )
 

@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 
 from aether.api.summarize import task_as_json
-from aether.backends import backend
-from aether.backends.base import Settings
-from aether.backends.request import SUMMARIES, summary_request
+from aether.architects import backend
+from aether.architects.base import Settings
+from aether.architects.request import SUMMARIES, summary_request
 from aether.compaction.facts import facts_of, merged_facts, removed_texts
 from aether.compaction.shapes import Facts, Summary, SummaryTask
 from aether.compaction.summary import parsed, rendered

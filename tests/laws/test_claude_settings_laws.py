@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.integrations.claude_code.install import (
+from aether.hosts.claude_code.install import (
     EVENTS,
     is_own_handler,
     merge,

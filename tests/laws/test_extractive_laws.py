@@ -6,13 +6,13 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aether.backends.extractive.session import NOTHING
+from aether.architects.extractive.session import NOTHING
 from aether.memory.answers import check_answer
 from aether.text.identifiers import identifiers
 from aether.text.words import sentences
 from aether.tokens.counters import session_tokens
 from aether.tokens.estimate import estimate
-from tests.backends.extractive.handoffs import count, handoff, item, session, signal, unfounded
+from tests.architects.extractive.handoffs import count, handoff, item, session, signal, unfounded
 from tests.effort import examples
 
 TYPES = (

@@ -17,7 +17,7 @@ from aether.api import admin, briefing, compact, compress, importing, recall
 from aether.api.compact import Options
 from aether.compaction.summary import is_summary
 from aether.events.exporters import callback
-from aether.integrations.claude_code.event import entry_of
+from aether.hosts.claude_code.event import entry_of
 from aether.messages.convert import read
 from aether.redact.redact import redact
 from aether.storage.adapter import FileStorage

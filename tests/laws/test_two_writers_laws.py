@@ -19,9 +19,9 @@ import pytest
 
 from aether.api import compact, conversations
 from aether.compaction.policy import CompactConfig, CompactPolicy
-from aether.integrations.compact_manager import CompactManager
-from aether.integrations.context_manager import ContextManager
-from aether.integrations.openai_agents import AetherSession, compaction_filter
+from aether.compat.compact_manager import CompactManager
+from aether.compat.context_manager import ContextManager
+from aether.frameworks.openai_agents import AetherSession, compaction_filter
 from aether.store import conversations as store
 from aether.store import doctor
 from tests import homes

@@ -8,11 +8,11 @@ import threading
 import pytest
 
 from aether.api.compact import Options, preflight, undo_compaction
-from aether.backends.base import Settings
+from aether.architects.base import Settings
 from aether.compaction.summary import parsed
 from aether.messages.convert import read
 from aether.messages.validate import check
-from tests.backends import fakes
+from tests.architects import fakes
 
 WINDOW = 6_000
 GOAL = "Move the invoices of tenant T-7731 to PostgreSQL 15."

@@ -7,8 +7,8 @@ from time import process_time
 
 import pytest
 
-from aether.backends.base import Request, Settings
-from aether.backends.extractive import complete
+from aether.architects.base import Request, Settings
+from aether.architects.extractive import complete
 from aether.memory.capture import notes
 from aether.memory.capture.extract import capture
 from aether.messages import shell
@@ -28,7 +28,7 @@ from aether.text import (
 )
 from aether.tokens import estimate
 from tests import effort
-from tests.backends.extractive.handoffs import count, handoff, item
+from tests.architects.extractive.handoffs import count, handoff, item
 
 SEEDS = (
     "1. ", "a ", "- x\n", "you must not ", "because ", "https://a.b/", "`git x` ", "a.b.c/", "foo_bar ", "Error: x ",

@@ -10,7 +10,7 @@ import aether
 from aether.api import briefing
 from aether.api.home import now, read
 from aether.api.prompt_recall import prompt_recall
-from aether.integrations.mcp_server import tools
+from aether.mcp import tools
 from aether.memory.briefing.briefing import steering as steer
 from aether.text.tags import neutralize
 from tests import homes

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler
 from itertools import count
 from typing import Any, NamedTuple
 
-from aether.backends.claude_cli import SYSTEM
+from aether.architects.claude_cli import SYSTEM
 from tests import loopback
 
 SUMMARISER = "Your task is to create a detailed summary of"

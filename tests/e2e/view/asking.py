@@ -24,7 +24,7 @@ class Visit:
 
     def __init__(self, home: Path, *, read_only: bool = False) -> None:
         """Make the application, and know its cookie and the token of its forms."""
-        from aether.integrations.viewer.app import create_app
+        from aether.view.app import create_app
 
         self.app = create_app(home, port=PORT, read_only=read_only)
         self.frame = self.app.state.frame

@@ -185,7 +185,7 @@ def test_a_hostile_question_filter_or_address_is_answered_by_a_whole_page(harbou
 def test_a_hostile_form_is_refused_by_a_whole_page_or_kept_as_text(harbour, allowed):
     visit = Visit(harbour)
     item = aether.list_working_memory_items(home=harbour)[0]["id"]
-    from aether.integrations.viewer.app import ACTIONS
+    from aether.view.app import ACTIONS
 
     asked = {}
     fields = "text content type reason words note id ids revision conversation context name answer doubt level days".split()

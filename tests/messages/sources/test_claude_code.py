@@ -1,6 +1,6 @@
 import pytest
 
-from aether.integrations.claude_code.event import entry_of
+from aether.hosts.claude_code.event import entry_of
 from aether.messages.sources.claude_code import (
     has_source_id,
     hook_records,

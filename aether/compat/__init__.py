@@ -1,0 +1,1 @@
+"""Adapters that keep the names of the original projects."""

@@ -1,0 +1,453 @@
+"""Pages about the work over time: the timeline, conversations and their compactions, the archive, signals and phases.
+
+Their actions are here as well, each one function of `api`. Texts of conversations and transcripts are redacted: the
+records in the home hold them as they were said.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from aether import clock
+from aether.api import archive, colony, compact, compact_views, context, recall, report
+from aether.api import timeline as api_timeline
+from aether.api.conversations import record_directory
+from aether.api.home import read, redaction_rules
+from aether.api.removed import removed_from_context
+from aether.context import goals
+from aether.errors import AetherError, Conflict, InvalidInput, NotFound
+from aether.hosts.claude_code.install import claude_directory
+from aether.memory import phases
+from aether.memory.signals import TYPES
+from aether.messages.convert import read as read_messages
+from aether.messages.model import Message
+from aether.messages.read import read_records, without_private
+from aether.messages.records import Record
+from aether.redact.redact import Rules, redact
+from aether.store import config, conversations
+from aether.types import DETAILS, JsonObject
+from aether.view import charts
+from aether.view.frame import (
+    BY,
+    PAGE_LINES,
+    Action,
+    Asked,
+    File,
+    Frame,
+    Page,
+    Shown,
+    digest,
+    later,
+    part,
+    plural,
+    state_of,
+)
+
+# The order of the menu; pages that are not in it come last.
+ORDER = (
+    "/",
+    "/brief",
+    "/timeline",
+    "/search",
+    "/conversations",
+    "/archive",
+    "/colony",
+    "/log",
+    "/review",
+    "/health",
+)
+KINDS = {
+    "": "main kinds", "request": "requests", "decision": "decisions", "rule": "rules", "result": "results", "error": "errors",
+    "fix": "fixes", "change": "changes of files", "command": "commands", "note": "notes", "compression": "compressions",
+    "compaction": "compactions", "phase": "phases",
+}  # fmt: skip
+SPANS = {"": "all time", "24h": "24 hours", "7d": "7 days", "30d": "30 days", "1y": "a year"}
+# Lines of a transcript, and entries in time, before and after the one that was asked for.
+AROUND = 8
+# Characters of a message; a longer one is in the export.
+MESSAGE_CHARS = 2_000
+_TRANSCRIPT = re.compile(r"[\w.-]+\.jsonl", re.ASCII)
+
+
+def in_order(pages: Iterable[Page]) -> list[Page]:
+    """Return `pages` in the order of the menu."""
+    return sorted(pages, key=lambda page: ORDER.index(page.path) if page.path in ORDER else len(ORDER))
+
+
+def timeline(frame: Frame, asked: Asked) -> Shown:
+    """Return what happened, the newest day first, in the order of the day."""
+    query = {name: asked.query.get(name, "").strip() for name in ("type", "project", "conversation", "since")}
+    query["type"] = query["type"] if query["type"] in KINDS else ""
+    page = asked.number("page")
+    if query["since"]:  # before the start of the page is sent
+        clock.instant_of(query["since"], at=clock.now(), where="since")
+
+    def happened() -> dict[str, Any]:
+        state = f"{state_of(frame.home)} {clock.stamp(clock.now())[:13]}"
+        shown = part(_moments(frame.home, tuple(query.values()), state), page)
+        return {"part": shown, "days": _by_day(shown.lines)}
+
+    return Shown(
+        "timeline.html",
+        {**query, "type": query["type"], "kinds": KINDS, "spans": SPANS, "happened": later(frame, happened)},
+        later=True,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=4)
+def _moments(home: Path, query: tuple[str, ...], state: str) -> tuple[Any, ...]:  # noqa: ARG001 - the key of the cache
+    """Return the moments that are asked for, the newest first; `state` changes with the home."""
+    kind, project, conversation, since = query
+    try:
+        found = api_timeline.timeline(
+            types=[kind] if kind else [], project=project, conversation=conversation, since=since, home=home
+        )
+    except NotFound:  # of the conversation: the page says that nothing is there
+        found = []
+    return tuple(reversed(found))
+
+
+def _by_day(lines: Sequence[Any]) -> list[tuple[str, list[tuple[str, str, list[Any]]]]]:
+    """Return moments by day, and within it by conversation: its id, its title and its moments."""
+    days: list[tuple[str, list[tuple[str, str, list[Any]]]]] = []
+    for one in lines:
+        day = one.at[:10]
+        if not days or days[-1][0] != day:
+            days.append((day, []))
+        groups = days[-1][1]
+        if not groups or groups[-1][:2] != (one.conversation, one.title):
+            groups.append((one.conversation, one.title, []))
+        groups[-1][2].append(one)
+    return days
+
+
+def around(frame: Frame, asked: Asked) -> Shown:
+    """Return what was said and noted around one entry: lines of its transcript if that is on this machine, and memory."""
+    entry = asked.path["id"]
+    (found,) = recall.full([entry], home=frame.home)
+    pointer = (found["entry"].get("metadata") or {}).get("pointer") or {}
+    lines = recall.timeline(entry, before=AROUND, after=AROUND, home=frame.home)
+    return Shown(
+        "around.html",
+        {
+            "found": found, "lines": lines, "pointer": pointer,
+            "said": _transcript_lines(frame, pointer, found["at"]),
+        },
+    )  # fmt: skip
+
+
+def _transcript_lines(frame: Frame, pointer: Mapping[str, Any], at: str) -> list[JsonObject]:
+    """Return the lines around a place in a transcript of Claude Code; none if it is not here any more.
+
+    What a hook noted has no line: then the place is the first one that is not before the time `at`.
+    """
+    name, line = Path(str(pointer.get("file", ""))).name, pointer.get("line")
+    if not _TRANSCRIPT.fullmatch(name):
+        return []
+    private, hidden = config.or_default(frame.home).claude_private_paths, redaction_rules(frame.home)
+    for path in sorted((claude_directory() / "projects").glob(f"*/{name}"))[:1]:
+        try:
+            near, here = deque[Record](), 0
+            for one in without_private(read_records(path), private):
+                if not here and (one.line >= line if isinstance(line, int) else _is_since(one.time, at)):
+                    here = one.line
+                if here and one.line > here + AROUND:
+                    break
+                near.append(one)
+                while near[0].line < (here or one.line) - AROUND:
+                    near.popleft()
+        except (AetherError, OSError):
+            return []
+        return [
+            {
+                "line": one.line, "at": one.time, "here": one.line == here,
+                "who": one.kind if not one.tool else f"{one.kind} {one.tool}",
+                "text": _short(one.text or str(one.arguments or ""), hidden),
+            }
+            for one in near if one.text or one.tool
+        ]  # fmt: skip
+    return []
+
+
+def _is_since(time: str, at: str) -> bool:
+    with suppress(AetherError):
+        return bool(time and at) and clock.parse(time) >= clock.parse(at)
+    return False
+
+
+def _short(text: str, hidden: Rules) -> str:
+    shown = redact(text[: MESSAGE_CHARS * 2], hidden)
+    return shown if len(shown) <= MESSAGE_CHARS else shown[:MESSAGE_CHARS].rstrip() + " […]"
+
+
+# --- Conversations
+
+
+def conversation_list(frame: Frame, asked: Asked) -> Shown:
+    """Return the conversations whose contexts this home keeps, and the tokens that were saved."""
+    found = compact_views.conversation_list(home=frame.home)
+    saved = charts.saved_chart(report.saved(read(frame.home)))
+    return Shown("conversations.html", {"part": part(found, asked.number("page")), "saved": saved})
+
+
+def conversation(frame: Frame, asked: Asked) -> Shown | File:
+    """Return a conversation: its whole history beside what is in its context now, and its compactions."""
+    name = asked.path["id"]
+    if form := asked.query.get("export"):
+        return _export(frame, name, form)
+    log = conversations.load(record_directory(frame.home), name)
+    if step := asked.query.get("step", ""):
+        return _compaction(frame, name, _number(step), asked)
+    said, hidden = part(conversations.said(log), asked.number("page")), redaction_rules(frame.home)
+    changed = {one.number: one.change for one in removed_from_context(name, home=frame.home)}
+    live = set(log.context)
+    rows = [
+        {
+            "number": number, "role": one.role, "text": _text(one, hidden),
+            "state": changed.get(number, "kept" if number in live else "removed"),
+        }
+        for number, one in zip(said.lines, read_messages(conversations.messages(log, said.lines)), strict=True)
+    ]  # fmt: skip
+    added = [number for number in log.context if log.derived[number - 1]]
+    summaries = [_text(one, hidden) for one in read_messages(conversations.messages(log, added[:PAGE_LINES]))]
+    return Shown(
+        "conversation.html",
+        {
+            "id": name, "part": said, "rows": rows, "live": len(log.context), "summaries": summaries,
+            "compactions": [_step(log, done) for done in reversed(log.compactions)], "last": log.open[-1] if log.open else 0,
+        },
+        f"Conversation {name}",
+    )  # fmt: skip
+
+
+def _text(one: Message, hidden: Rules) -> str:
+    return _short("\n".join(f"{block.tool} {block.text}".strip() for block in one.blocks), hidden)
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise InvalidInput(f"{text!r} is no number.", fix="Choose a compaction of the list.", where=BY)
+    return int(text)
+
+
+def _step(log: conversations.Log, done: conversations.Compaction) -> JsonObject:
+    kept = done.receipt
+    return {
+        "step": done.step, "at": done.at, "undone": done.step not in log.open, "before": kept.get("tokens_before"),
+        "after": kept.get("tokens_after"), "messages": (len(done.before), len(done.after)),
+        "trigger": redact(str(kept.get("trigger") or "")), "by": (kept.get("summary") or {}).get("backend") or "",
+    }  # fmt: skip
+
+
+def _compaction(frame: Frame, name: str, step: int, asked: Asked) -> Shown:
+    """Return one compaction side by side: what was kept, shortened, removed and added, with what is protected."""
+    found, hidden = (
+        compact_views.compaction_diff(name, step=step, home=frame.home),
+        redaction_rules(frame.home),
+    )
+    log = conversations.load(record_directory(frame.home), name)
+    before = read_messages(found.before)
+    shown = part(found.rows, asked.number("page"))
+    rows = [
+        {
+            **row._asdict(), "text": _short(row.text, hidden),
+            "old": _text(before[row.before], hidden) if row.before is not None else "",
+        }
+        for row in shown.lines
+    ]  # fmt: skip
+    counts: dict[str, int] = {}
+    for row in found.rows:
+        counts[row.change] = counts.get(row.change, 0) + 1
+    return Shown(
+        "compaction.html",
+        {
+            "id": name, "step": _step(log, log.compactions[step - 1]), "part": shown, "rows": rows, "counts": counts,
+            "protected": sum(row.protected for row in found.rows), "last": log.open[-1] if log.open else 0,
+        },
+        f"Compaction {step} of {name}",
+    )  # fmt: skip
+
+
+def _export(frame: Frame, name: str, form: str) -> File:
+    """Return the whole history of a conversation as a file, redacted."""
+    kinds = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
+    if form not in kinds:
+        raise InvalidInput(f"{form!r} is no format.", fix="Use markdown or json.", where=BY)
+    text = context.export_history(name, format=form, redact=True, home=frame.home)  # type: ignore[arg-type]
+    suffix, kind = kinds[form]
+    safe = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:80] or "conversation"
+    return File(f"{safe}.{suffix}", kind, text.encode("utf-8", "replace"))
+
+
+def undo_compaction(frame: Frame, form: Mapping[str, str]) -> str:
+    """Undo the newest compaction of a conversation, if it is still the one that was shown."""
+    step = _number(form["step"]) or -1  # 0 would be any
+    done = compact.undo_compaction(form["conversation"], step=step, home=frame.home)
+    return f"Compaction {done.step} is undone: {plural(len(done.messages), 'messages')} are in the context again."
+
+
+# --- Archive
+
+
+def archive_page(frame: Frame, asked: Asked) -> Shown:
+    """Return the archived conversations with the reason of each level, and the plan of the next ageing."""
+    level = asked.query.get("level", "")
+    level = level if level in DETAILS else ""
+    shown = part(archive.list_archived(level=level or None, home=frame.home), asked.number("page"))
+    marked = set(read(frame.home).documents["retention"]["marked"])
+    plan = archive.age_archive(dry_run=True, home=frame.home)
+    return Shown(
+        "archive.html",
+        {
+            "part": shown, "rows": [_archived(frame, one, marked) for one in shown.lines], "level": level, "levels": DETAILS,
+            "plan": plan.plan[:PAGE_LINES], "planned": len(plan.plan),
+            "failed": plan.failed, "state": _state(plan.plan),
+        },
+    )  # fmt: skip
+
+
+def _archived(frame: Frame, one: archive.Archived, marked: set[str]) -> JsonObject:
+    made: JsonObject = {
+        **one._asdict(),
+        "title": redact(one.title),
+        "marked": one.id in marked,
+        "why": "",
+        "grace": "",
+    }
+    try:
+        about = archive.explain_retention(one.id, home=frame.home)
+        steps = archive.read_archived(one.id, home=frame.home)["steps"]
+    except AetherError as reason:
+        return made | {"why": str(reason)}
+    before = next((step["bytes_before"] for step in steps if step.get("bytes_before")), None)
+    return made | {
+        "why": about["reason"], "score": round(about["score"], 2), "next_level": about["next_level"],
+        "next_at": about["next_at"], "grace": about["grace_until"], "before": before,
+    }  # fmt: skip
+
+
+def _state(plan: Iterable[archive.Planned]) -> str:
+    """Return a short text that changes with the plan, except for the days that pass."""
+    return digest({"steps": [[one.id, one.from_level, one.to_level] for one in plan]})
+
+
+def mark(frame: Frame, form: Mapping[str, str]) -> str:
+    """Mark a conversation as important, or take the mark back."""
+    name, on = form.get("conversation", ""), form.get("on") == "1"
+    if not archive.mark_conversation_important(name, on, home=frame.home):
+        raise InvalidInput(f"there is no conversation {name!r}.", fix="Reload the page.", where=BY)
+    return f"{name} is marked: it loses no more detail." if on else f"{name} ages by the rules again."
+
+
+def restore(frame: Frame, form: Mapping[str, str]) -> str:
+    """Bring an archived conversation back, as full as it still is."""
+    name = form.get("conversation", "")
+    done = archive.restore_conversation(name, home=frame.home)
+    how = (
+        "exactly as it was archived"
+        if done.exact
+        else f"at level {done.level}, the fullest form that is left"
+    )
+    if done.path:
+        return f"{name} is a live conversation again, {how}."
+    return f"{name} was added from a file and stays in the archive; it is there {how}."
+
+
+def age(frame: Frame, form: Mapping[str, str]) -> str:
+    """Age the archive by the plan that was shown."""
+    plan = archive.age_archive(dry_run=True, home=frame.home).plan
+    if _state(plan) != form.get("plan", ""):
+        raise Conflict("the plan has changed since it was shown.", fix="Look at it again.", where=BY)
+    done = archive.age_archive(ids={one.id for one in plan}, home=frame.home)
+    failed = f" {plural(len(done.failed), 'conversations')} failed: see Health." if done.failed else ""
+    return f"{plural(len(done.done), 'conversations')} aged.{failed} Their fuller forms rest for a while, and can be restored."
+
+
+# --- Signals and phases
+
+
+def colony_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
+    """Return the signals with their strength over time, the phases, and the open hand-offs."""
+    documents = read(frame.home).documents
+    found = report.signal_strengths(documents["pheromones"], now=clock.now())
+    held = {one["id"]: one for one in documents["pheromones"]["active_pheromones"]}
+    state = documents["COLONY_STATE"]
+    return Shown(
+        "colony.html",
+        {
+            "signals": [{**one, "entry": held[one["id"]]} for one in found], "queued": colony.queued_signals(home=frame.home),
+            "chart": charts.signals_chart(found), "types": TYPES, "status": state["colony_status"],
+            "phases": state["phases"]["roadmap"][::-1], "next": phases.current_phase(state) + 1,
+            "handoffs": documents["memory"]["compression"]["open"], "goal": goals.current(documents["goals"]),
+        },
+    )  # fmt: skip
+
+
+def emit(frame: Frame, form: Mapping[str, str]) -> str:
+    """Emit a signal."""
+    text = form.get("strength", "").strip()
+    try:
+        strength = float(text) if text else None
+    except ValueError as reason:
+        raise InvalidInput(f"{text!r} is no strength.", fix="Use a number from 0 to 1.", where=BY) from reason
+    done = colony.emit_signal(
+        form.get("type", ""), form.get("context", ""), strength=strength, home=frame.home
+    )
+    return (
+        f"{done['type']} waits for the end of the phase." if done["queued"] else f"{done['type']} is emitted."
+    )
+
+
+def start_phase(frame: Frame, form: Mapping[str, str]) -> str:
+    """Start a phase."""
+    number = _phase(form)
+    given = {name: form.get(name, "").strip() or None for name in ("name", "goal")}
+    colony.start_phase(number, name=given["name"], goal=given["goal"], home=frame.home)
+    return f"Phase {number} is running."
+
+
+def complete_phase(frame: Frame, form: Mapping[str, str]) -> str:
+    """Complete a phase."""
+    number = _phase(form)
+    colony.complete_phase(number, home=frame.home)
+    return f"Phase {number} is complete, and waits for your decision."
+
+
+def decide(frame: Frame, form: Mapping[str, str]) -> str:
+    """Record what the Queen decided about a phase."""
+    note = form.get("note", "").strip() or None
+    colony.decide(form.get("decision", ""), note=note, phase=_phase(form), home=frame.home)
+    return "The decision is recorded."
+
+
+def _phase(form: Mapping[str, str]) -> int:
+    text = form.get("phase", "")
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise InvalidInput(f"{text!r} is no phase.", fix="Use its number.", where=BY)
+    return int(text)
+
+
+PAGES = [
+    Page("/timeline", "Timeline", timeline),
+    Page("/around/{id:path}", "Around an entry", around, in_menu=False),
+    Page("/conversations", "Conversations", conversation_list),
+    Page("/conversation/{id:path}", "Conversation", conversation, in_menu=False),
+    Page("/archive", "Archive", archive_page),
+    Page("/colony", "Signals and phases", colony_page),
+]
+ACTIONS = [
+    Action("undo-compaction", undo_compaction),
+    Action("mark", mark),
+    Action("restore", restore),
+    Action("age", age),
+    Action("emit", emit),
+    Action("start-phase", start_phase),
+    Action("complete-phase", complete_phase),
+    Action("decide", decide),
+]

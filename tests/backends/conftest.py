@@ -1,8 +1,0 @@
-import pytest
-
-from tests.backends import fakes
-
-
-@pytest.fixture(autouse=True)
-def _no_credentials(monkeypatch, tmp_path):
-    fakes.without_credentials(monkeypatch, tmp_path)

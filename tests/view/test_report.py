@@ -1,0 +1,153 @@
+"""The report as one HTML file, and its charts: whole, escaped, without script, style attributes or an address."""
+
+from __future__ import annotations
+
+import json
+import sys
+from html.parser import HTMLParser
+
+import pytest
+
+import aether
+from aether.cli.main import main
+from aether.errors import BackendUnavailable
+from aether.view import charts
+from aether.view.charts import as_html
+from tests.cli.stage import shown
+
+HOSTILE = [
+    "<script>alert(1)</script>", "</style><script>alert(2)</script>", '"><img src=https://x.example onerror=alert(3)>',
+    "<svg onload=alert(4)>", "{{ 7 * 7 }}{% raw %}", "\u202egnp.exe\x1b[31m\0", "]]></title></svg>", "&lt;b&gt; &amp;",
+]  # fmt: skip
+pytestmark = pytest.mark.extras
+
+
+@pytest.fixture(autouse=True)
+def _packages():
+    pytest.importorskip("jinja2")
+    pytest.importorskip("leather")
+
+
+@pytest.fixture
+def filled(home):
+    for text in HOSTILE:
+        aether.add_working_memory_item(
+            f"Decided {text}, because {text}.", "decision", 0.9, caste=text[:60], home=home
+        )
+        aether.emit_signal("FEEDBACK", text, home=home)
+    aether.add_goal(HOSTILE[0], home=home)
+    aether.add_working_memory_item("All of it. " * 100, "outcome", 0.9, metadata={"phase": 1}, home=home)
+    session = aether.compress(1, home=home).ingested.session["session_id"]
+    for text in HOSTILE:
+        aether.extract_pattern_to_long_term(
+            f"Never use {text}", session_id=session, type="constraint", home=home
+        )
+    return home
+
+
+class Tags(HTMLParser):
+    """The tags of a document with their attributes."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.found.append((tag, dict(attrs)))
+
+
+def test_nothing_in_the_file_runs_loads_or_links_elsewhere(filled):
+    tags = Tags(as_html(aether.report(home=filled))).found
+
+    assert {tag for tag, _ in tags} <= set(
+        "html head meta title style body header h1 h2 h3 p time nav ul ol li a main section dl div dt dd bdi b small span figure "
+        "figcaption svg desc g rect text line path details summary table thead tbody tr th td".split()
+    )
+    for _, attributes in tags:
+        assert not [
+            name for name in attributes if name.startswith("on") or name in ("style", "src", "srcset", "data")
+        ]
+        assert attributes.get("href", "#").startswith("#")
+
+
+def test_hostile_text_is_shown_as_text(filled):
+    text = as_html(aether.report(home=filled))
+
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+    assert "\u202e" not in text
+    assert "\x1b" not in text
+    assert "{{ 7 * 7 }}" in text
+
+
+def test_each_chart_has_a_title_a_description_and_a_table(filled):
+    for chart in charts.charts_of(aether.report(home=filled)):
+        assert f">{chart.title}</title>" in chart.svg, chart.title
+        assert "<desc " in chart.svg
+        assert 'role="img" ' in chart.svg
+        assert chart.rows
+        assert all(len(row) == len(chart.head) for row in chart.rows)
+        tags = Tags(chart.svg).found
+        assert {tag for tag, _ in tags} <= {"svg", "title", "desc", "g", "rect", "text", "line", "path"}
+        drawn = {"stroke", "fill"} - {name for _, given in tags for name in given if given[name] != "none"}
+        assert drawn == {"stroke", "fill"}, "colours are classes"
+
+
+def test_a_chart_without_numbers_says_so_and_draws_nothing(home):
+    layers, saved, signals = charts.charts_of(aether.report(home=home))
+
+    assert layers.svg
+    assert (saved.svg, saved.description) == ("", "Nothing was compressed or compacted yet.")
+    assert (signals.svg, signals.description) == ("", "No signal is active.")
+
+
+def test_a_report_of_a_long_history_stays_below_a_megabyte(home):
+    said = "Decided to keep this long line of words in mind for the next year of work. " * 12
+    entries = [
+        {"content": f"{nth} {said}, because {said}", "type": "decision", "relevance_score": 0.5} for nth in range(700)
+    ]  # fmt: skip
+    for start in range(0, len(entries), 100):
+        aether.add_working_memory_items(entries[start : start + 100], home=home)
+        aether.clear_working_memory(home=home)
+
+    assert len(as_html(aether.report(home=home)).encode()) < 1_000_000
+
+
+def test_a_report_in_chinese_stays_below_a_megabyte_of_bytes(home, tmp_path, capsys):
+    said = "我们决定把所有状态保存在一个文件里而不是数据库" * 30
+    entries = [
+        {"content": f"{nth} {said}, because {said}", "type": "decision", "relevance_score": 0.5} for nth in range(600)
+    ]  # fmt: skip
+    for start in range(0, len(entries), 100):
+        aether.add_working_memory_items(entries[start : start + 100], home=home)
+        aether.clear_working_memory(home=home)
+    target = tmp_path / "report.html"
+
+    assert len(as_html(aether.report(home=home)).encode()) > 1_000_000
+    assert main(["--home", str(home), "report", "--output", str(target), "--json"]) == 0
+
+    done = json.loads(capsys.readouterr().out)["report"]
+    assert 800_000 < target.stat().st_size <= 1_000_000
+    assert done["left_out"]["decisions"] == 600 - len(done["decisions"]) > 300
+    assert done["left_out"]["moments"] == 600 - sum(len(day["moments"]) for day in done["timeline"])
+    assert done["decisions"][-1]["text"].startswith("599")
+    assert "599 我们" in target.read_text("utf-8")
+
+
+def test_the_command_writes_one_file_and_replaces_an_older_one(filled, tmp_path, capsys):
+    path = tmp_path / "report.html"
+    path.write_text("old")
+
+    seen = shown(capsys, "report", "--home", str(filled), "--output", str(path))
+
+    assert seen.out == ""
+    assert path.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert [file.name for file in tmp_path.iterdir() if file.name.startswith("report")] == ["report.html"]
+
+
+def test_without_the_packages_the_error_names_the_extra(home, monkeypatch):
+    found = aether.report(home=home)
+    monkeypatch.setitem(sys.modules, "leather", None)
+
+    with pytest.raises(BackendUnavailable, match=r"aether-memory\[view\]"):
+        as_html(found)
