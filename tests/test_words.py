@@ -45,7 +45,7 @@ BANNED = {
 PUBLIC = {"aether/api/tokens.py: counted"} | {
     f"aether/{module}.py: wire"
     for module in (
-        "api/compact", "api/compact_views", "api/conversations", "integrations/compact_manager", "compaction/plan",
+        "api/compact", "api/compact_views", "api/conversations", "compat/compact_manager", "compaction/plan",
         "compaction/shapes", "tokens/models",
     )
 }  # fmt: skip
