@@ -57,7 +57,7 @@ def _goal_added_again(documents: Mapping[str, Any], entry: Entry) -> Change | No
     """Plan a goal that was added without the server again: others may have another current one by now."""
     if entry.operation != "add goal" or entry.patches.keys() != {"goals"}:
         return None
-    from aether.context import goals  # seldom needed
+    from aether.conversation import goals  # seldom needed
 
     at = clock.parse(entry.at, where="at")
     return goals.added_again(documents["goals"], entry.patches["goals"], now=at)

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import aether
-from aether.api import admin, briefing, conversations, dedupe, importing, ollm_import, working
+from aether.api import admin, briefing, conversations, dedupe, importing, working
 from aether.api.home import read
+from aether.compat import ollm_import
 from aether.errors import Conflict, InvalidInput, NotFound
 from aether.memory.capture.notes import note_key, origin
 from aether.messages.read import read_records
