@@ -66,7 +66,7 @@ HOMES = {
     "orjson": {"aether/store/files.py", "aether/messages/records.py"},
     "snowballstemmer": {"aether/text/words.py"},
     "sqlite3": {
-        "aether/store/search_index.py",
+        "aether/search/index.py",
         "aether/store/archive_store.py",
         "aether/store/index_file.py",
     },

@@ -312,15 +312,14 @@ def list_working_memory_items(
     if not any((types, caste, since, until, project, conversation)) and phase is None:
         return cast("list[Item]", copied(items.recent_items(memory, limit)))
     # Most lists are not filtered, and hooks only add.
-    from aether.memory.search import entry_filter
-    from aether.store.search_index import bare_row
+    from aether.memory.layers import entry_filter, item_facets
 
     at = now()
     keep = entry_filter(
         types=types, phase=phase, caste=caste, since=instant(since, at=at, where="since"), until=instant(until, at=at, where="until"),
         project=project, conversation=conversation,
     )  # fmt: skip
-    wanted = items.recent_items(memory, limit, is_wanted=lambda item: keep.takes(bare_row({"item": item})))
+    wanted = items.recent_items(memory, limit, is_wanted=lambda item: keep.takes(item_facets(item)))
     return cast("list[Item]", copied(wanted))
 
 

@@ -25,8 +25,8 @@ from aether.context import goals
 from aether.errors import AetherError, InvalidInput
 from aether.memory.items import items_of
 from aether.memory.patterns import LINK_TYPES
-from aether.memory.recall import excerpt
 from aether.memory.sessions import sessions_of
+from aether.search.excerpts import excerpt
 from aether.store import documents, spool
 from aether.store.snapshot import load
 from aether.store.undo import EntryChange

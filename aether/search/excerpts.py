@@ -6,15 +6,13 @@ entry, and full texts by id.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from aether.hints import Any, cast
-from aether.memory import sessions
-from aether.store.search_index import instant_text
+from aether.memory.layers import Record
 from aether.text.words import matching_part
 from aether.tuples import NamedTuple
-from aether.types import Counter, Hit, JsonObject
+from aether.types import Counter, Hit
 
 # Enough characters to distinguish entries; sixteen to twenty-five tokens.
 EXCERPT_CHARS = 100
@@ -36,54 +34,6 @@ class RecallLine(NamedTuple):
     """Its text on one line, shortened."""
     score: float
     """Its score in the search; 0.0 in a timeline."""
-
-
-class Record(NamedTuple):
-    """One entry of memory, of any layer or of the archive."""
-
-    id: str
-    layer: str
-    type: str
-    stored_at: object
-    """Its time as it is stored."""
-    text: str
-    """Its full text, one statement a line."""
-    tokens: int
-    """The cost of the text; 0 if it was never counted."""
-    value: JsonObject
-    """The stored entry itself, which is never changed."""
-
-    @property
-    def at(self) -> str:
-        """Return its time, ISO 8601 in UTC; empty if unknown. A prompt asks this of a few entries of a home only."""
-        return instant_text(self.stored_at)
-
-
-def records(memory: Mapping[str, Any], archived: Iterable[JsonObject] = ()) -> Iterator[Record]:
-    """Yield every entry once: the live ones, then those of the archive `archived` that are not live."""
-    live = [item_record(item, "working_memory") for item in memory["working_memory"]["items"]]
-    for session in sessions.sessions_of(memory):
-        at, text, value = (
-            sessions.last_heard(session),
-            sessions.session_text(session),
-            cast("JsonObject", session),
-        )
-        # The stored token count of a session includes fields that are not part of its text.
-        live.append(Record(session["session_id"], "short_term_memory", "session", at, text, 0, value))
-    for pattern in memory["long_term_memory"]["patterns"]:
-        at, text = pattern["last_seen"], pattern["pattern"]
-        live.append(Record(pattern["id"], "long_term_memory", pattern["type"], at, text, 0, pattern))
-    yield from live
-    # Of two records of one item the newer counts; undone and archived again, it is the same item.
-    newest = {str(record["item"].get("id")): record["item"] for record in archived}
-    known = {record.id for record in live} if newest else frozenset()
-    yield from (item_record(item, "archive") for name, item in newest.items() if name not in known)
-
-
-def item_record(item: Any, layer: str) -> Record:
-    """Return an item, live or archived, as a record."""
-    at = item["metadata"]["timestamp"]
-    return Record(item["id"], layer, item["type"], at, item["content"], item["token_count"], item)
 
 
 def recall_line(record: Record, *, count: Counter) -> RecallLine:
