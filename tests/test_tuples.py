@@ -104,9 +104,7 @@ def test_a_typed_dictionary_is_that_of_typing():
 
 def test_a_hook_makes_no_named_tuple_of_typing():
     heavy = "api.drain api.recall api.prompt_recall api.briefing api.working memory.capture.extract memory.briefing.briefing"
-    imports = "\n".join(
-        f"import aether.{name}" for name in ("integrations.claude_code.reply", *heavy.split())
-    )
+    imports = "\n".join(f"import aether.{name}" for name in ("hosts.claude_code.reply", *heavy.split()))
     # A class cannot be derived from a function; a key that is no name still asks for the call.
     called = "made = typing.TypedDict\ntyping.TypedDict = lambda name, keys: made(name, keys)"
     code = f"import typing\ndel typing.NamedTuple\n{called}\n{imports}"

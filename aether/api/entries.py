@@ -13,13 +13,12 @@ from aether.api.home import Home, copied, counter_of, read
 from aether.api.recall import full
 from aether.errors import InvalidInput, NotFound, shown
 from aether.memory import layers
+from aether.memory import layers as lines
 from aether.memory.briefing import kept
 from aether.memory.items import SUPERSEDES, forgotten_ids, items_of
-from aether.memory.layers import instant_text
+from aether.memory.layers import RecallLine, instant_text
 from aether.memory.sessions import ended_in, sessions_of
-from aether.search import excerpts as lines
 from aether.search.archive import searchable_archive
-from aether.search.excerpts import RecallLine
 from aether.search.index import Query
 from aether.search.rank import LAYERS
 from aether.store.snapshot import Snapshot

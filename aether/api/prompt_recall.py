@@ -15,9 +15,8 @@ from aether.api import hook_sessions
 from aether.api.home import Home, counter_of, find, now, present
 from aether.errors import AetherError
 from aether.memory import items
-from aether.memory.layers import Record, item_record, records
+from aether.memory.layers import Record, date_and_age, item_record, records
 from aether.search.archive import searchable_archive
-from aether.search.excerpts import date_and_age
 from aether.search.index import Query
 from aether.search.reminders import PromptMatch, PromptQuery, match_prompt, parse_prompt
 from aether.store.snapshot import Snapshot

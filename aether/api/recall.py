@@ -17,12 +17,11 @@ from aether.api.home import Home, copied, counter_of, find, instant, note_readin
 from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, StorageFailed, public, shown
 from aether.hints import TYPE_CHECKING, Any, cast
 from aether.memory import items
-from aether.memory.layers import Record, item_record, plain_text, records
+from aether.memory import layers as lines
+from aether.memory.layers import RecallLine, Record, item_record, plain_text, records
 from aether.memory.sessions import find_session, session_sections, session_text
-from aether.search import excerpts as lines
 from aether.search import index
 from aether.search.archive import searchable_archive, shown_ids
-from aether.search.excerpts import RecallLine
 from aether.search.index import Candidate, Found, Query, Source
 from aether.search.rank import LIMIT, all_term_counts, asks_for_state, best_passage, search
 from aether.search.texts import SearchEntry, search_entries

@@ -17,6 +17,7 @@ from aether.api import hook_sessions
 from aether.api.home import Home, find, instant, now, read
 from aether.errors import AetherError, InvalidInput, NotFound, public, shown
 from aether.memory import layers
+from aether.memory import layers as recall
 from aether.memory.briefing.kept import revoked_in
 from aether.memory.items import forgotten_parts, items_of
 from aether.memory.sessions import sessions_of
@@ -31,7 +32,6 @@ from aether.memory.timeline import (
     moments,
 )
 from aether.redact.redact import redact
-from aether.search import excerpts as recall
 from aether.search.archive import searchable_archive, shown_ids
 from aether.search.index import Query
 from aether.store import archive_store, conversations, record_files

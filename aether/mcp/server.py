@@ -33,7 +33,7 @@ from aether.mcp.graph_tools import RESOURCE
 from aether.mcp.results import Answer, as_json, minify, part_of
 from aether.mcp.tools import handoff_text
 from aether.memory import layers, phases
-from aether.search import excerpts as lines
+from aether.memory import layers as lines
 
 NAME = "aether"
 # Claude Code names the project of the servers that it starts.

@@ -1,4 +1,4 @@
-"""Working memory: its items, their token threshold, and the forms in which search and models read memory.
+"""Working memory: its items and their token threshold.
 
 The document is `memory`, its part `working_memory`. Guaranteed: `current_tokens` is the sum of the
 items' `token_count`; below the hard limit adding evicts nothing, and at the limit the least recently used
@@ -19,7 +19,7 @@ from aether import clock
 from aether.clock import NewId
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
 from aether.hints import Any, cast
-from aether.memory.colony import check_phase
+from aether.memory.colony import check_phase, phase_number
 from aether.memory.sessions import (
     average_ratio,
     compression_ratio,
@@ -30,7 +30,7 @@ from aether.memory.sessions import (
 from aether.store.patch import apply, chain_changes, get
 from aether.tokens.counters import session_tokens
 from aether.tuples import NamedTuple
-from aether.types import Change, Counter, Finding, Item, JsonObject, Patch
+from aether.types import KIND_OF_TYPE, Change, Counter, Finding, Item, JsonObject, Patch
 
 DOCUMENT = "memory"
 PART = "/working_memory"
@@ -552,6 +552,46 @@ def recent_items(
         reverse=True,
     )
     return [item for _, item in order][: limit or None]
+
+
+def item_filter(
+    *, types: Iterable[str] = (), phase: int | str | None = None, caste: str | None = None,
+    since: datetime | None = None, until: datetime | None = None, project: str | None = None,
+    conversation: str | None = None,
+) -> Callable[[Item], bool]:  # fmt: skip
+    """Return a function that says whether an item matches all of the given options.
+
+    `until` is the first instant that is too late; `project` and `conversation` may be parts of the names.
+
+    Raises:
+        InvalidInput: the phase is not a number of one.
+    """
+    number = phase_number(phase)
+    if phase is not None and number is None:
+        raise InvalidInput(f"{shown(phase)} is not a phase.", fix="Use its number.", where="phase")
+    names = set(types)
+    # A word of the timeline, such as "rule", stands for several types.
+    names |= {name for name, kind in KIND_OF_TYPE.items() if kind in names and kind not in KIND_OF_TYPE}
+
+    def matches(item: Item) -> bool:
+        metadata: Mapping[str, Any] = item["metadata"]
+        pointer = metadata.get("pointer") or {}
+        places = "\n".join(
+            str(name)
+            for name in (metadata.get("conversation"), metadata.get("title"), pointer.get("file"))
+            if name
+        )
+        return (
+            (not names or item["type"] in names)
+            and (number is None or phase_number(metadata.get("phase")) == number)
+            and (not caste or caste.casefold() == str(metadata.get("caste") or "").casefold())
+            and (not project or project.casefold() in str(metadata.get("project") or "").casefold())
+            and (not conversation or conversation.casefold() in places.casefold())
+            and (not since or clock.parse(metadata["timestamp"]) >= since)
+            and (not until or clock.parse(metadata["timestamp"]) < until)
+        )
+
+    return matches
 
 
 class TokenUsage(NamedTuple):

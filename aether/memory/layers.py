@@ -1,4 +1,4 @@
-"""Entries: items, sessions and patterns as records of one shape, and the filter that chooses among them.
+"""Entries of all layers as records of one shape, as lines with the cost of their text, and the filter that chooses among them.
 
 Fields of stored objects are read defensively: a home may have been edited by hand.
 """
@@ -6,7 +6,7 @@ Fields of stored objects are read defensively: a home may have been edited by ha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 
@@ -16,10 +16,14 @@ from aether.hints import Any, cast
 from aether.memory import sessions
 from aether.memory.colony import phase_number
 from aether.text.regex import lazy
-from aether.text.words import CACHED_TEXTS
+from aether.text.words import CACHED_TEXTS, matching_part
 from aether.tuples import NamedTuple
-from aether.types import KIND_OF_TYPE, JsonObject
+from aether.types import KIND_OF_TYPE, Counter, Hit, JsonObject
 
+# Enough characters to distinguish entries; sixteen to twenty-five tokens.
+EXCERPT_CHARS = 100
+# Of the part of a hit that answers: one long sentence, or a few.
+MATCH_CHARS = 400
 # A time as `clock.stamp` writes it, as nearly all are.
 _STAMP = lazy(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 # Metadata that name a conversation.
@@ -71,16 +75,81 @@ def item_record(item: Any, layer: str) -> Record:
     return Record(item["id"], layer, item["type"], at, item["content"], item["token_count"], item)
 
 
-class Facets(NamedTuple):
-    """The fields of an entry that a filter compares, as texts."""
+class RecallLine(NamedTuple):
+    """One entry of memory in an index or a timeline."""
 
+    id: str
+    layer: str
     type: str
-    phase: str
-    caste: str
     at: str
-    project: str = ""
-    conversation: str = ""
-    """Id, title and file of its conversation, one per line."""
+    """Its time, ISO 8601 in UTC; empty if unknown."""
+    tokens: int
+    """The cost of its full text."""
+    gist: str
+    """Its text on one line, shortened."""
+    score: float
+    """Its score in the search; 0.0 in a timeline."""
+
+
+def recall_line(record: Record, *, count: Counter) -> RecallLine:
+    """Return a record as a line of an index; tokens that were never counted are counted now."""
+    tokens = record.tokens or count(record.text)
+    return RecallLine(record.id, record.layer, record.type, record.at, tokens, excerpt(record.text), 0.0)
+
+
+def hit_line(hit: Hit) -> RecallLine:
+    """Return a hit of a search as a line of an index, with the part of its text that answers."""
+    said = matching_part(hit["passage"], hit["matched"], MATCH_CHARS) or hit["gist"]
+    return RecallLine(hit["id"], hit["layer"], hit["type"], hit["at"], hit["tokens"], said, hit["score"])
+
+
+def excerpt(text: str, most: int = EXCERPT_CHARS) -> str:
+    """Return `text` on one line of at most `most` characters.
+
+    >>> excerpt("Use  SQLite, because it is one file.", 12)
+    'Use SQLite,…'
+    """
+    whole = " ".join(text[: most * 4].split())
+    return whole if len(whole) <= most and len(text) <= most * 4 else whole[: most - 1].rstrip() + "…"
+
+
+def format_line(one: RecallLine) -> str:
+    """Return a line as a model reads it: id, kind, day, cost, excerpt."""
+    return f"{one.id} · {one.type} · {one.at[:10] or 'undated'} · {one.tokens} tokens · {one.gist}"
+
+
+def fit_lines(lines: Sequence[RecallLine], budget: int, count: Counter) -> list[RecallLine]:
+    """Return the first of `lines` that together cost at most `budget` tokens when printed."""
+    kept: list[RecallLine] = []
+    for one in lines:
+        budget -= count(format_line(one) + "\n")
+        if budget < 0:
+            break
+        kept.append(one)
+    return kept
+
+
+def neighbours(found: Iterable[Record], id: str, *, before: int, after: int) -> list[Record]:
+    """Return the record `id` with its neighbours in time, oldest first; nothing if it does not exist.
+
+    Records of equal time keep their order.
+    """
+    ordered = sorted(found, key=lambda record: record.at)
+    place = next((at for at, record in enumerate(ordered) if record.id == id), None)
+    return [] if place is None else ordered[max(0, place - before) : place + after + 1]
+
+
+def date_and_age(at: str, now: datetime) -> str:
+    """Return the day of a time and its age.
+
+    >>> from datetime import UTC
+    >>> date_and_age("2026-03-01T10:00:00.000000Z", datetime(2026, 3, 4, tzinfo=UTC))
+    '2026-03-01 (3 days ago)'
+    """
+    if not at:
+        return "undated"
+    days = (now.date() - datetime.fromisoformat(at[:10]).date()).days
+    return f"{at[:10]} ({'today' if days <= 0 else '1 day ago' if days == 1 else f'{days} days ago'})"
 
 
 class Filter(NamedTuple):
@@ -105,12 +174,12 @@ class Filter(NamedTuple):
         wanted: str = getattr(self, field)
         return not wanted or (wanted in text.casefold() if field in PARTLY else wanted == text.casefold())
 
-    def takes(self, facets: Any) -> bool:
-        """Return whether an entry with these `facets` is wanted."""
+    def takes(self, row: Any) -> bool:
+        """Return whether an entry with the fields of `row` is wanted."""
         return (
-            all(self.has(field, getattr(facets, field)) for field in FILTERED)
-            and (not self.since or facets.at >= self.since)
-            and (not self.until or facets.at < self.until)
+            all(self.has(field, getattr(row, field)) for field in FILTERED)
+            and (not self.since or row.at >= self.since)
+            and (not self.until or row.at < self.until)
         )
 
 
@@ -140,15 +209,6 @@ def entry_filter(
         tuple(wanted), plain_text(phase), plain_text(caste).casefold(),
         clock.stamp(since) if since else "", clock.stamp(until) if until else "",
         plain_text(project).casefold(), plain_text(conversation).casefold(),
-    )  # fmt: skip
-
-
-def item_facets(item: Mapping[str, Any]) -> Facets:
-    """Return the fields of an item that a filter compares."""
-    metadata = item.get("metadata") or {}
-    return Facets(
-        plain_text(item.get("type")), plain_text(metadata.get("phase")), plain_text(metadata.get("caste")),
-        instant_text(metadata.get("timestamp")), plain_text(metadata.get("project")), conversation_names(metadata),
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ cut, old ones too, by points for the words they hold, how often, and in how shor
 candidates, and so are those beside the best. `scan` follows this rule by reading every record, `indexed_source` by
 `index.sqlite`; both find the same.
 
-The index holds no text but postings, by which all items get their points in milliseconds (`store.postings`), and the
+The index holds no text but postings, by which all items get their points in milliseconds (`store.index_file`), and the
 terms of the texts of the live layers, which would take longer to cut than to search.
 
 The index is derived: it can be deleted at any moment, is brought up to the archive's head before each search, and is
@@ -28,9 +28,8 @@ from pathlib import Path
 from aether import clock
 from aether.hints import TYPE_CHECKING, Any, TypeVar
 from aether.memory.layers import EVERYTHING, FILTERED, Filter, conversation_names, instant_text, plain_text
-from aether.store import postings
-from aether.store.index_file import on_index, writing
-from aether.store.postings import CHUNK, CHUNK_BITS, PLANE_BYTES
+from aether.store import index_file as postings
+from aether.store.index_file import CHUNK, CHUNK_BITS, PLANE_BYTES, on_index, writing
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, run_terms, runs, term, words
 from aether.tuples import NamedTuple

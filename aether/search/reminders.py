@@ -26,8 +26,7 @@ from heapq import heapify, heappop, heappush, nsmallest
 from itertools import chain, islice
 
 from aether.memory.items import HISTORY
-from aether.memory.layers import Record
-from aether.search.excerpts import excerpt
+from aether.memory.layers import Record, excerpt
 from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.regex import lazy

@@ -34,7 +34,7 @@ from aether.errors import (
 )
 from aether.paths import directory_name, inside, is_plain, own_file
 from aether.regular import sha256
-from aether.store import files, index_file, postings, recovery, spool
+from aether.store import files, index_file, recovery, spool
 from aether.text.regex import lazy
 from aether.text.words import run_terms, runs
 from aether.tuples import NamedTuple
@@ -546,7 +546,7 @@ _TABLES = (
     "CREATE TABLE term (number INTEGER PRIMARY KEY, term TEXT UNIQUE, held INTEGER)",
     "CREATE TABLE total (conversations INTEGER, length INTEGER)",
     "INSERT INTO total VALUES (0, 0)",
-    postings.TABLE,
+    index_file.TABLE,
 )
 _NUMBERS, _TIMES = "I", "H"
 _MOST_TIMES = (1 << 16) - 1
@@ -684,18 +684,18 @@ def _say(db: sqlite3.Connection, places: Mapping[int, Mapping[str, int]]) -> Non
     out: dict[int, set[int]] = {}
     more: Counter[int] = Counter()
     for n, said in places.items():
-        at, length = n % postings.CHUNK, sum(said.values())
+        at, length = n % index_file.CHUNK, sum(said.values())
         was = db.execute("SELECT length, terms FROM said WHERE n = ?", (n,)).fetchone() or (0, b"")
         for number in array(_NUMBERS, was[1]):
             more[number] -= 1
-            changed.setdefault((number, n >> postings.CHUNK_BITS), [])
+            changed.setdefault((number, n >> index_file.CHUNK_BITS), [])
         if was[1]:
-            out.setdefault(n >> postings.CHUNK_BITS, set()).add(at)
+            out.setdefault(n >> index_file.CHUNK_BITS, set()).add(at)
         held = sorted((numbers[term], min(times, _MOST_TIMES)) for term, times in said.items())
         for number, times in held:
             more[number] += 1
             level = _level(times, length)
-            changed.setdefault((number, n >> postings.CHUNK_BITS), []).append((at, level))
+            changed.setdefault((number, n >> index_file.CHUNK_BITS), []).append((at, level))
         db.execute("DELETE FROM said WHERE n = ?", (n,))
         if said:
             blobs = array(_NUMBERS, [one for one, _ in held]), array(_TIMES, [times for _, times in held])
@@ -705,7 +705,7 @@ def _say(db: sqlite3.Connection, places: Mapping[int, Mapping[str, int]]) -> Non
             (bool(said) - bool(was[1]), length - was[0]),
         )
     for (number, chunk), held in changed.items():
-        postings.change(db, number, chunk, held, levels=_LEVELS, out=out.get(chunk, ()))
+        index_file.change(db, number, chunk, held, levels=_LEVELS, out=out.get(chunk, ()))
     db.executemany(
         "UPDATE term SET held = held + ? WHERE number = ?", [(by, one) for one, by in more.items() if by]
     )
@@ -881,13 +881,13 @@ def _best(
     """Return the conversations with the most points."""
     unit = _POINTS / max(sum(worth.values()), 1e-9)
     values = {term: [round(unit * gain * value) for value in _LEVEL_VALUES] for term, gain in worth.items()}
-    chunks = postings.of_terms(db, terms_)
+    chunks = index_file.of_terms(db, terms_)
     heap: list[tuple[int, int]] = []
     for chunk in sorted(chunks, reverse=True):
-        digits, some = postings.no_points(), 0
+        digits, some = index_file.no_points(), 0
         for term, posting in chunks[chunk]:
-            some |= postings.add_points(digits, posting, values[term])
-        postings.take_best(heap, digits, some, chunk << postings.CHUNK_BITS, most)
+            some |= index_file.add_points(digits, posting, values[term])
+        index_file.take_best(heap, digits, some, chunk << index_file.CHUNK_BITS, most)
     return [n for _, n in heap]
 
 

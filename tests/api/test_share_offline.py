@@ -17,7 +17,7 @@ from aether.api import admin
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.cli.main import main
-from aether.context import goals
+from aether.conversation import goals
 from aether.errors import Conflict, InvalidDocument, StorageFailed, UnsafePath
 from aether.memory import items
 from aether.store import commit as commits

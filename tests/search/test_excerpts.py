@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from aether.memory import layers
-from aether.search import excerpts as recall
+from aether.memory import layers as recall
 from tests.tables import rows
 
 

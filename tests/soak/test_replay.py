@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from aether.api.compact import Options, preflight, undo_compaction
-from aether.compaction.plan import LastCompaction, apply, plan
-from aether.compaction.policy import policy
+from aether.conversation.plan import LastCompaction, apply, plan
+from aether.conversation.policy import policy
 from aether.errors import BudgetExceeded
 from aether.messages.model import Message, groups
 from aether.messages.transcripts import load_conversation

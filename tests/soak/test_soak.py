@@ -13,9 +13,9 @@ from typing import NamedTuple
 import pytest
 
 from aether.api.compact import Options, preflight, undo_compaction
-from aether.compaction.plan import LastCompaction, apply, plan
-from aether.compaction.policy import POLICIES, validated
-from aether.compaction.shapes import Policy
+from aether.conversation.plan import LastCompaction, apply, plan
+from aether.conversation.policy import POLICIES, validated
+from aether.conversation.shapes import Policy
 from aether.errors import BudgetExceeded, NotFound
 from aether.messages.convert import read
 from aether.messages.model import PROVIDER_FORMATS
