@@ -11,15 +11,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError
-from aether.hints import Any
 from aether.store import config
 from aether.store.files import storage_errors, write_whole
 from aether.store.keys import Config
 from aether.store.spool import require_real
-from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 DIRECTORY = "architect"

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import PurePath
+from typing import Any
 
 from aether import clock
 from aether.api import hook_sessions
 from aether.api.home import Home, counter_of, find, now, present
 from aether.errors import AetherError
-from aether.hints import Any
 from aether.memory import items
 from aether.memory import recall as lines
 from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt

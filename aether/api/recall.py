@@ -11,13 +11,13 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock
 from aether.api import hook_sessions
 from aether.api.home import Home, copied, counter_of, find, instant, note_reading, now, read
 from aether.api.prompt_recall import searchable_archive, shown_ids
 from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, StorageFailed, public, shown
-from aether.hints import TYPE_CHECKING, Any, cast
 from aether.memory import items
 from aether.memory import recall as lines
 from aether.memory.items import SearchEntry

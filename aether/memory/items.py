@@ -17,11 +17,11 @@ from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aether import clock
 from aether.clock import NewId
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
-from aether.hints import TYPE_CHECKING, Any, cast
 from aether.memory.colony import check_phase
 from aether.memory.sessions import (
     STATEMENT_FIELDS,
@@ -34,7 +34,6 @@ from aether.memory.sessions import (
 )
 from aether.store.patch import apply, chain_changes, get
 from aether.tokens.counters import session_tokens
-from aether.tuples import NamedTuple
 from aether.types import Change, Counter, Finding, Item, JsonObject, Layer, Patch
 
 if TYPE_CHECKING:

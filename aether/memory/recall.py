@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any, NamedTuple, cast
 
-from aether.hints import Any, cast
 from aether.memory import sessions
 from aether.store.search_index import instant_text
 from aether.text.words import matching_part
-from aether.tuples import NamedTuple
 from aether.types import Counter, Hit, JsonObject
 
 # Enough characters to distinguish entries; sixteen to twenty-five tokens.

@@ -26,10 +26,10 @@ from functools import cache, lru_cache
 from itertools import accumulate, chain, repeat
 from operator import add, mul, sub
 from types import MappingProxyType
+from typing import Any, NamedTuple, cast, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
-from aether.hints import Any, cast, get_args
 from aether.memory.colony import phase_number
 from aether.memory.items import (
     HISTORY,
@@ -68,7 +68,6 @@ from aether.text.words import (
     terms,
     with_synonyms,
 )
-from aether.tuples import NamedTuple
 from aether.types import KIND_OF_TYPE, Archived, Hit, JsonObject, Layer
 
 

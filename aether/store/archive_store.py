@@ -18,9 +18,10 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from aether import regular
 from aether.errors import (
@@ -33,11 +34,9 @@ from aether.errors import (
     shown,
 )
 from aether.paths import directory_name, inside, is_plain, own_file
-from aether.regular import sha256
 from aether.store import files, index_file, postings, recovery, spool
 from aether.text.regex import lazy
 from aether.text.words import run_terms, runs
-from aether.tuples import NamedTuple
 from aether.types import DETAILS, JsonObject
 
 if TYPE_CHECKING:

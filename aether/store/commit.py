@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import (
@@ -23,7 +24,6 @@ from aether.errors import (
     LockTimeout,
     StorageFailed,
 )
-from aether.hints import Any
 from aether.store import (
     config,
     documents,
@@ -73,7 +73,6 @@ from aether.store.snapshot import (
     resolve_or_refuse,
     scan_journal,
 )
-from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject
 
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.

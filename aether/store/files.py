@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from aether import clock, regular
 from aether.errors import (
@@ -30,7 +31,6 @@ from aether.errors import (
     UnsafePath,
     shown,
 )
-from aether.hints import Any
 from aether.regular import checksum as checksum  # noqa: PLC0414 - with the other forms in which bytes are stored
 from aether.regular import seal as seal  # noqa: PLC0414
 from aether.regular import sealed_body as sealed_body  # noqa: PLC0414

@@ -12,8 +12,8 @@ from _thread import allocate_lock  # threading takes a millisecond of a hook to 
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-from aether.hints import TYPE_CHECKING, TypeVar
 from aether.store.authors import only_looks
 
 if TYPE_CHECKING:

@@ -13,13 +13,12 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 from aether import regular
 from aether.errors import Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath, shown
-from aether.hints import Any, Protocol
 from aether.store import files, spool
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 
 # What a shared home knows of its colony; neither an address nor a password.
 PLACE = "data/share.json"

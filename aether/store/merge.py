@@ -9,10 +9,9 @@ with `x-merge`: `sum` (counters: both differences count) or `touch` (bookkeeping
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, NamedTuple
 
-from aether.hints import Any
 from aether.store.patch import entry_id, json_equal
-from aether.tuples import NamedTuple
 
 Place = tuple[str, ...]
 Rules = dict[Place, str]

@@ -14,10 +14,10 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from aether import regular
 from aether.errors import AetherError, UnsafePath
-from aether.hints import Any
 from aether.schemas import check, migrations
 from aether.store import files, ledger, recovery, spool
 from aether.store.authors import only_looks
@@ -33,7 +33,6 @@ from aether.store.snapshot import (
     read_journal,
 )
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject, Patch
 
 DIRECTORY = ledger.QUEUE

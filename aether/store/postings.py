@@ -11,8 +11,7 @@ from __future__ import annotations
 import heapq
 from array import array
 from collections.abc import Collection, Iterable, Sequence
-
-from aether.hints import TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import sqlite3

@@ -13,10 +13,10 @@ import json
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from aether import regular
 from aether.errors import CorruptDocument, NotFound, shown
-from aether.hints import BinaryIO
 from aether.store.files import (
     append,
     cut_torn_end,

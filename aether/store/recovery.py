@@ -7,9 +7,9 @@ replaces or removes, never by its place alone, and counters take the difference.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from aether.errors import AetherError, InvalidInput
-from aether.hints import Any
 from aether.store.files import sealed_body
 from aether.store.merge import Place, Rules, merge, strip
 from aether.store.patch import apply, entry_id, get, json_equal, keys_of, pointer

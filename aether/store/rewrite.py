@@ -15,10 +15,10 @@ import stat
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from aether import regular
 from aether.errors import CorruptDocument, InvalidDocument, UnsafePath, shown
-from aether.hints import Any
 from aether.paths import own_file
 from aether.store import recovery, spool
 from aether.store.files import (
@@ -34,7 +34,6 @@ from aether.store.files import (
     write_whole,
 )
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 
 # `commit.write_lock` looks for it.
 DIRECTORY = "erasing"

@@ -16,16 +16,15 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from os import fstat
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError, UnsafePath
-from aether.hints import Any
 from aether.paths import inside, is_plain
-from aether.regular import sha256
 from aether.store import documents, files
-from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 PATH = "data/seals.json"

@@ -26,16 +26,15 @@ from datetime import datetime
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from aether import clock
 from aether.errors import InvalidInput
-from aether.hints import TYPE_CHECKING, Any, TypeVar
 from aether.store import postings
 from aether.store.index_file import on_index, writing
 from aether.store.postings import CHUNK, CHUNK_BITS, PLANE_BYTES
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, run_terms, runs, term, words
-from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 if TYPE_CHECKING:

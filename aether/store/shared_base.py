@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from aether import regular
 from aether.errors import AetherError, CorruptDocument, NotFound
@@ -23,7 +24,6 @@ from aether.store.ledger import JOURNAL, Ledger, Mark
 from aether.store.seals import ranges
 from aether.store.shared_files import PART_BYTES, Blobs, File
 from aether.store.snapshot import Snapshot, journal_header, journal_path, month_files
-from aether.tuples import NamedTuple
 
 # After so many lines a new base is made.
 LINES = 10_000

@@ -18,7 +18,7 @@ from contextlib import nullcontext, suppress
 from datetime import datetime
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath
@@ -35,7 +35,6 @@ from aether.store import (
     seals,
 )
 from aether.store.ledger import Ledger, Mark
-from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 STREAM = "files"

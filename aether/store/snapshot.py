@@ -19,10 +19,10 @@ from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
-from aether.hints import Any
 from aether.project import link_out_of
 from aether.schemas import migrations
 from aether.store import documents
@@ -40,7 +40,6 @@ from aether.store.files import (
     unsealed,
 )
 from aether.store.patch import apply, apply_with_inverse, diff, json_equal
-from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject, Patch
 
 JOURNAL_FORMAT = 1

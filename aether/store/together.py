@@ -17,16 +17,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError
-from aether.hints import Any
 from aether.store import files, spool
 from aether.store.authors import Author
 from aether.store.lines import require_valid
 from aether.store.snapshot import Entry, Snapshot, after_change, cached, entry_line, file_id, journal_path
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject
 
 DIRECTORY = "share/waiting"

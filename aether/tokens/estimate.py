@@ -18,9 +18,9 @@ from bisect import bisect_right
 from functools import lru_cache
 from itertools import repeat
 from operator import add, eq
+from typing import NamedTuple
 
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 
 # Prices below are thousandths of a token: whole numbers add up to the same sum in any order.
 TOKEN = 1000
