@@ -18,6 +18,7 @@ from aether import regular
 from aether.errors import Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath, shown
 from aether.hints import Any, Protocol
 from aether.store import files, spool
+from aether.store.log import checksum_of
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 
@@ -47,8 +48,6 @@ FOREIGN = (
     "Nothing of it was stored. If a newer aether wrote it: pip install --upgrade aether-memory. Else the owner of the "
     "database removes it, as docs/shared.md says."
 )
-# A sealed line ends in 16 digits, a quote, a brace and a newline.
-CHECKSUM_END = 19
 
 # The stream of the journal; that of a conversation is `conversations/<id>`.
 JOURNAL = ""
@@ -373,8 +372,3 @@ def lines_after(server: Ledger, stream: str, mark: Mark, until: int | None = Non
             break
         lines += more
     return lines if until is None else lines[: max(0, until - mark.revision)]
-
-
-def checksum_of(line: bytes) -> str:
-    """Return the checksum at the end of a sealed line, as a `Mark` has it."""
-    return line[-CHECKSUM_END:-3].decode("ascii", "replace")

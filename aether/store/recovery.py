@@ -1,4 +1,4 @@
-"""Salvage: what a damaged file of sealed lines still holds, and later changes applied again without a lost one.
+"""Salvage: later changes applied again without a lost one.
 
 A change that follows a lost one is applied again only where it fits: an entry of a list is recognised by its id if that is known, else by the value that the change
 replaces or removes, never by its place alone, and counters take the difference. What does not fit is left out as a whole.
@@ -10,26 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from aether.errors import AetherError, InvalidInput
 from aether.hints import Any
-from aether.store.files import sealed_body
 from aether.store.merge import Place, Rules, merge, strip
 from aether.store.patch import apply, entry_id, get, json_equal, keys_of, pointer
 from aether.types import JsonObject, Operation, Patch
-
-
-def lines_of(data: bytes, is_good: Callable[[bytes], bool] = lambda line: sealed_body(line) is not None) -> Iterator[tuple[bytes, bool]]:  # fmt: skip
-    """Yield the lines of `data`, each with whether it is good; neighbouring damaged lines come as one."""
-    damaged = b""
-    for line in data.splitlines(keepends=True):
-        if not (line.endswith(b"\n") and is_good(line)):
-            damaged += line
-            continue
-        if damaged:
-            yield damaged, False
-            damaged = b""
-        yield line, True
-    if damaged:
-        yield damaged, False
-
 
 Ids = Sequence[Sequence[str | None]]
 """For each step of a patch the ids of the list entries on its path, in that order; None for an entry without one."""

@@ -25,6 +25,7 @@ from aether.hints import Any
 from aether.paths import inside, is_plain
 from aether.regular import sha256
 from aether.store import documents, files
+from aether.store.log import head_path
 from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
@@ -226,7 +227,7 @@ def seal_file(home: Path, path: Path, data: bytes | None) -> None:
     whole = {name: known for name, known in seals.whole.items() if name != place(home, path)}
     if data is not None:
         whole[place(home, path)] = files.checksum(data)
-    if seals.state == "missing" and not files.head_path(home).exists():
+    if seals.state == "missing" and not head_path(home).exists():
         seals = appended(home, seals, {})
     if whole != seals.whole and seals.state != "damaged":
         write(home, seals._replace(whole=whole))

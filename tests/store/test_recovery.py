@@ -4,12 +4,12 @@ from random import Random
 
 import pytest
 
-from aether.store import doctor, files, recovery, snapshot
+from aether.store import doctor, log, recovery, snapshot
 from aether.store.patch import apply_with_inverse
 from tests import homes
 from tests.tables import rows
 
-LINES = [files.seal_json({"n": n, "text": "some text*J-"}) for n in range(3)]
+LINES = [log.seal_json({"n": n, "text": "some text*J-"}) for n in range(3)]
 RULES = {("total",): "sum", ("entries", "*", "reads"): "touch"}
 
 
@@ -19,7 +19,7 @@ def test_a_flipped_bit_costs_its_own_line_and_no_other():
         damaged = bytearray(data)
         damaged[at] ^= 1 << at % 8
 
-        lines = [line for line, good in recovery.lines_of(bytes(damaged)) if good]
+        lines = [line for line, good in log.lines_of(bytes(damaged)) if good]
 
         assert set(lines) <= set(LINES), at
         # A flipped end of a line joins two.
@@ -29,7 +29,7 @@ def test_a_flipped_bit_costs_its_own_line_and_no_other():
 def test_a_damaged_line_is_named_in_its_place():
     harmed = LINES[0] + LINES[1].replace(b"some", b"eome") + LINES[2]
 
-    assert list(recovery.lines_of(harmed)) == [
+    assert list(log.lines_of(harmed)) == [
         (LINES[0], True), (LINES[1].replace(b"some", b"eome"), False), (LINES[2], True),
     ]  # fmt: skip
 
