@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from collections import defaultdict
@@ -11,6 +12,7 @@ from statistics import median
 
 import pytest
 
+from aether import seams
 from tests import homes
 from tests.sources import ROOT, modules
 
@@ -23,6 +25,8 @@ MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
 # A module of fewer lines is read with the one that imports it, unless others import it too.
 SMALL_LINES = 80
+# Lines of the modules that can be reached from "add an item": what a reader of it must know.
+MAX_REACHED_LINES = 15_700
 # File names that occur more than once, and why: the same feature or provider on another floor.
 SHARED_NAMES = {
     **dict.fromkeys(
@@ -181,6 +185,20 @@ def _reached(start: str) -> set[str]:
         seen |= new
         left += new
     return seen
+
+
+def test_adding_an_item_knows_few_modules():
+    reached = _reached("aether.api.working")
+    subjects = ("archive", "architects", "conversation", "messages", "search", "sharing")
+
+    assert sum(len(modules()[name].lines) for name in reached) <= MAX_REACHED_LINES
+    assert [name for name in reached if name.split(".")[1] in subjects] == []
+
+
+def test_every_seam_leads_to_a_function():
+    for target in seams._FUNCTIONS.values():
+        module, _, function = target.partition(":")
+        assert callable(getattr(importlib.import_module(module), function)), target
 
 
 def test_a_function_can_be_held_in_mind():

@@ -20,9 +20,9 @@ from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, Stor
 from aether.hints import TYPE_CHECKING, Any, cast
 from aether.memory import items
 from aether.memory import recall as lines
-from aether.memory.items import SearchEntry
 from aether.memory.recall import RecallLine
 from aether.memory.search import LIMIT, all_term_counts, asks_for_state, best_passage, search
+from aether.memory.searchable import SearchEntry, search_entries
 from aether.memory.sessions import find_session, session_sections, session_text
 from aether.store import record_files, search_index
 from aether.store.search_index import Candidate, Found, Query, Source, plain_text
@@ -128,7 +128,7 @@ def _live_entries(snapshot: Snapshot) -> list[SearchEntry]:
     found = [
         # It takes longer to count all terms of an entry than those of a few queries.
         each if each.counts or id(each.value) not in known else each._replace(counts=all_term_counts(each))
-        for each in items.search_entries(snapshot.documents["memory"], cut, known)
+        for each in search_entries(snapshot.documents["memory"], cut, known)
     ]
     _ENTRIES[snapshot.home] = {id(each.value): each for each in found}
     return found

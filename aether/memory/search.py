@@ -35,6 +35,8 @@ from aether.memory.items import (
     HISTORY,
     PERSON,
     STATES,
+)
+from aether.memory.searchable import (
     SearchEntry,
     entry_castes,
     entry_phases,

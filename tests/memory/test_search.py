@@ -8,7 +8,6 @@ import pytest
 
 from aether import clock
 from aether.errors import InvalidInput
-from aether.memory.items import search_entries
 from aether.memory.search import (
     DAY_FACTOR,
     LABEL_FACTOR,
@@ -26,6 +25,7 @@ from aether.memory.search import (
     search,
     term_counts,
 )
+from aether.memory.searchable import search_entries
 from aether.store.search_index import scan_source, term_marks
 from aether.text.words import is_question, query_terms
 from tests.tables import rows
