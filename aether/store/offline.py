@@ -19,10 +19,10 @@ from aether import regular
 from aether.errors import AetherError, UnsafePath
 from aether.hints import Any
 from aether.schemas import check, migrations
-from aether.store import files, ledger, recovery, spool
+from aether.store import files, ledger, spool
 from aether.store.authors import only_looks
 from aether.store.log import seal_json, unsealed
-from aether.store.merge import rules_of
+from aether.store.merge import Ids, ids_of, refitted, rules_of
 from aether.store.patch import apply
 from aether.store.snapshot import (
     REPLANNERS,
@@ -70,7 +70,7 @@ class Queued(NamedTuple):
     """With the revision that the home had."""
     on: dict[str, str]
     """The checksum of each document that it changes, as it was before."""
-    ids: dict[str, recovery.Ids]
+    ids: dict[str, Ids]
     """The list entries that it changes, for each document; a change of an earlier release has none."""
 
 
@@ -117,7 +117,7 @@ def put(seen: Snapshot, entry: Entry, after: Mapping[str, Any]) -> None:
     waits = names(home)
     number = int(waits[-1].partition("-")[0]) + 1 if waits else 1
     on = {name: _state_of(before[name]) for name in entry.patches}
-    ids = {name: recovery.ids_of(before[name], patch) for name, patch in entry.patches.items()}
+    ids = {name: ids_of(before[name], patch) for name, patch in entry.patches.items()}
     data = seal_json({**entry_fields(entry), "schema_version": migrations.VERSION, "on": on, "ids": ids})
     path = home / DIRECTORY / f"{number:08d}-{entry.key}.json"
     files.write_whole(path, data)
@@ -175,7 +175,7 @@ def fitted(documents: Mapping[str, Any], queued: Queued) -> Change | None:
         if name in changed:
             ids, inverse = queued.ids.get(name, [[]] * len(patch)), entry.inverse.get(name, [])
             known, rules = documents.get(name), rules_of(check.schema(name))
-            fit = None if known is None else recovery.refitted(known, patch, inverse, rules, ids)
+            fit = None if known is None else refitted(known, patch, inverse, rules, ids)
         if fit is None:
             return None
         made[name] = fit

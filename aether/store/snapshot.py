@@ -553,12 +553,11 @@ def _at_of(home: Path) -> str:
 def _refit(state: Mapping[str, Any], name: str, patch: Patch, entry: Entry) -> Patch | None:
     """Return the `patch` of document `name` as it fits its state, None if it does not."""
     from aether.schemas import check
-    from aether.store import recovery
-    from aether.store.merge import rules_of
+    from aether.store.merge import refitted, rules_of
 
     if name not in state:
         return None
-    return recovery.refitted(state[name], patch, entry.inverse.get(name, []), rules_of(check.schema(name)))
+    return refitted(state[name], patch, entry.inverse.get(name, []), rules_of(check.schema(name)))
 
 
 def _refitted(home: Path, found: Journal, ours: dict[int, bytes]) -> Journal:

@@ -1,10 +1,10 @@
-"""Recovery: damaged lines, and later changes applied again without a lost one."""
+"""Salvage: damaged lines, and later changes applied again without a lost one."""
 
 from random import Random
 
 import pytest
 
-from aether.store import doctor, log, recovery, snapshot
+from aether.store import doctor, log, merge, snapshot
 from aether.store.patch import apply_with_inverse
 from tests import homes
 from tests.tables import rows
@@ -63,7 +63,7 @@ def test_a_change_is_applied_only_where_it_fits(_what, before, patch, now, wante
     inverse = apply_with_inverse(was, patch)[1]
     state = {"total": 9, "entries": now}
 
-    fitted = recovery.refitted(state, patch, inverse, RULES)
+    fitted = merge.refitted(state, patch, inverse, RULES)
 
     if wanted is None:
         assert fitted is None
@@ -98,10 +98,10 @@ WHOLE = [{"op": "replace", "path": "/entries/0", "value": entry("a") | {"text": 
 )  # fmt: skip
 def test_an_entry_is_known_by_its_id(what, patch, now, wanted):
     was = {"total": 5, "entries": [entry("a"), entry("b"), "x", [1]]}
-    ids = recovery.ids_of(was, patch)
+    ids = merge.ids_of(was, patch)
     inverse = apply_with_inverse(was, patch)[1]
 
-    fitted = recovery.refitted({"total": 9, "entries": now}, patch, inverse, RULES, ids)
+    fitted = merge.refitted({"total": 9, "entries": now}, patch, inverse, RULES, ids)
 
     assert (fitted is None) == (wanted is None)
     if fitted is not None:
