@@ -25,6 +25,7 @@ from aether import clock, regular
 from aether.errors import AetherError, UnsafePath
 from aether.paths import inside, is_plain
 from aether.store import documents, files
+from aether.store.log import head_path
 from aether.types import JsonObject
 
 PATH = "data/seals.json"
@@ -225,7 +226,7 @@ def seal_file(home: Path, path: Path, data: bytes | None) -> None:
     whole = {name: known for name, known in seals.whole.items() if name != place(home, path)}
     if data is not None:
         whole[place(home, path)] = files.checksum(data)
-    if seals.state == "missing" and not files.head_path(home).exists():
+    if seals.state == "missing" and not head_path(home).exists():
         seals = appended(home, seals, {})
     if whole != seals.whole and seals.state != "damaged":
         write(home, seals._replace(whole=whole))
