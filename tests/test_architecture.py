@@ -92,7 +92,7 @@ HEAVY = {
 }
 # Nor may the event of a tool, a process for each call of one, pay for these.
 HEAVY_FOR_A_TOOL = HEAVY | set(
-    "typing pathlib contextlib dataclasses hashlib tomllib click subprocess tempfile datetime base64 "
+    "pathlib dataclasses tomllib click subprocess tempfile datetime base64 "
     "aether.api aether.memory aether.paths".split()
 )
 

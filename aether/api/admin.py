@@ -472,7 +472,7 @@ def repair(*, home: Home = None) -> list[str]:
     place = find(home)
     alone = _exchange(place) is None  # then nobody has more, as far as is known
     done = store_doctor.repair(
-        place, now=now(), lines_of=lambda revisions: colony_lines(place, revisions), alone=alone
+        place, now=now(), colony_lines=lambda revisions: colony_lines(place, revisions), alone=alone
     )
     done += [store_doctor.set_aside(place, path, now()) for path in _changed_handoffs(place)]
 

@@ -12,16 +12,15 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput
-from aether.hints import Any
 from aether.project import user_file
 from aether.store import config
 from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.keys import KEYS, Config, check_value
 from aether.store.spool import require_real
-from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 DIRECTORY = "architect"

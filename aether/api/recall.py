@@ -10,12 +10,12 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock
 from aether.api import hook_sessions
 from aether.api.home import Home, copied, counter_of, find, instant, note_reading, now, read
 from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, StorageFailed, public, shown
-from aether.hints import TYPE_CHECKING, Any, cast
 from aether.memory import items
 from aether.memory import layers as lines
 from aether.memory.layers import RecallLine, Record, item_record, plain_text, records

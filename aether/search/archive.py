@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from aether.hints import Any
 from aether.memory import items
 from aether.memory.layers import plain_text
 from aether.search.index import (

@@ -24,15 +24,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from aether import clock
-from aether.hints import TYPE_CHECKING, Any, TypeVar
 from aether.memory.layers import EVERYTHING, FILTERED, Filter, conversation_names, instant_text, plain_text
 from aether.store import index_file as postings
 from aether.store.index_file import CHUNK, CHUNK_BITS, PLANE_BYTES, on_index, writing
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, run_terms, runs, term, words
-from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 if TYPE_CHECKING:

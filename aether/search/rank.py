@@ -26,10 +26,10 @@ from functools import cache, lru_cache
 from itertools import accumulate, chain, repeat
 from operator import add, mul, sub
 from types import MappingProxyType
+from typing import Any, NamedTuple, cast, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
-from aether.hints import Any, cast, get_args
 from aether.memory.items import HISTORY, PERSON, STATES
 from aether.memory.layers import EVERYTHING, Filter, entry_filter, plain_text
 from aether.search.index import EMPTY, Query, Row, Source, phrase, term_marks
@@ -56,7 +56,6 @@ from aether.text.words import (
     terms,
     with_synonyms,
 )
-from aether.tuples import NamedTuple
 from aether.types import Archived, Hit, JsonObject, Layer
 
 

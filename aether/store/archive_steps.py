@@ -33,6 +33,7 @@ from aether.store import (
 from aether.store.authors import ARCHIVE, Author
 from aether.store.commit import commit_locked, write_lock
 from aether.store.files import REPAIR, storage_errors
+from aether.store.log import seal_json, unsealed
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize
 from aether.types import Change, Finding, JsonObject
@@ -330,7 +331,7 @@ def exported(home: Path) -> Iterator[JsonObject]:
         made: JsonObject = {"file": redacted(value)}
         if rest is not None and _is_log(value):
             made["records"] = [
-                redacted(one) for line in rest.splitlines(keepends=True) if (one := files.unsealed(line))
+                redacted(one) for line in rest.splitlines(keepends=True) if (one := unsealed(line))
             ]
         elif rest is not None and _is_file(value):
             made |= _exported_file(rest)
@@ -404,7 +405,7 @@ def bring_in(home: Path, given: Sequence[JsonObject], *, now: datetime) -> None:
         value, rest = one["file"], None
         if value["grace"]:
             if "records" in one:
-                rest = b"".join(map(files.seal_json, one["records"]))
+                rest = b"".join(map(seal_json, one["records"]))
             elif "text" in one:
                 rest = one["text"].encode("utf-8", "surrogatepass")
             elif "base64" in one:
@@ -599,7 +600,7 @@ def _bring_forth(home: Path, name: str, now: datetime) -> Iterator[str]:
     with suppress(AetherError):
         data = archive_store.read_bytes(home, name)
     known = {row.id for row in archive_store.rows(home)}
-    fields = files.unsealed(data.partition(b"\n")[0] + b"\n") if kind == "conversation" else None
+    fields = unsealed(data.partition(b"\n")[0] + b"\n") if kind == "conversation" else None
     if fields and "conversation" in fields:
         id = str(fields["conversation"])  # noqa: A001
         if id not in known and not conversations.path_of(home, id).exists():

@@ -18,9 +18,10 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from aether import regular
 from aether.errors import (
@@ -33,11 +34,10 @@ from aether.errors import (
     shown,
 )
 from aether.paths import directory_name, inside, is_plain, own_file
-from aether.regular import sha256
-from aether.store import files, index_file, recovery, spool
+from aether.store import files, index_file, spool
+from aether.store.log import BLOCK_BYTES, lines_of, seal_json, unsealed
 from aether.text.regex import lazy
 from aether.text.words import run_terms, runs
-from aether.tuples import NamedTuple
 from aether.types import DETAILS, JsonObject
 
 if TYPE_CHECKING:
@@ -278,10 +278,10 @@ def unpacked(data: bytes, *, where: str) -> bytes:
     parts, size = [], 0
     try:
         reader = zstandard.ZstdDecompressor().decompressobj()
-        for at in range(0, len(data), files.BLOCK_BYTES):
+        for at in range(0, len(data), BLOCK_BYTES):
             if reader.eof:
                 raise CorruptDocument("other bytes follow.", fix='Run "aether doctor".', where=where)
-            parts.append(reader.decompress(data[at : at + files.BLOCK_BYTES]))
+            parts.append(reader.decompress(data[at : at + BLOCK_BYTES]))
             size += len(parts[-1])
             if size > regular.LOG_BYTES:
                 break
@@ -429,12 +429,12 @@ def open_step(home: Path) -> JsonObject | None:
         return None
     except (IsADirectoryError, UnsafePath, InvalidDocument):
         return UNKNOWN
-    lines = [*recovery.lines_of(data)] if data.endswith(b"\n") else []
+    lines = [*lines_of(data)] if data.endswith(b"\n") else []
     found: Any = None
     with suppress(AetherError):
         # Those of earlier releases have no seal.
         sealed = len(lines) == 1 and lines[0][1]
-        found = files.unsealed(lines[0][0]) if sealed else files.parse_json(data, where=STEP)
+        found = unsealed(lines[0][0]) if sealed else files.parse_json(data, where=STEP)
     is_ours = (
         _is_step(found)
         and not _names_directory(home, found)
@@ -488,7 +488,7 @@ def set_step(home: Path, step: JsonObject | None) -> None:
             path.unlink(missing_ok=True)
         else:
             files.make_directory(path.parent)
-            files.write_whole(path, files.seal_json(step))
+            files.write_whole(path, seal_json(step))
 
 
 # --- The index

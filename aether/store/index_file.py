@@ -20,8 +20,8 @@ from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
-from aether.hints import TYPE_CHECKING, TypeVar
 from aether.store.authors import only_looks
 
 if TYPE_CHECKING:

@@ -402,7 +402,7 @@ def _change_title(path):
 def test_bytes_after_the_end_of_a_compressed_file_are_found():
     packed = archive_store.packed(b"body")
     assert archive_store.unpacked(packed, where="x") == b"body"
-    for more in (b"y", bytes(archive_store.files.BLOCK_BYTES)):
+    for more in (b"y", bytes(archive_store.BLOCK_BYTES)):
         with pytest.raises(CorruptDocument, match="other bytes follow"):
             archive_store.unpacked(packed + more, where="x")
 

@@ -774,7 +774,7 @@ def test_the_event_of_a_tool_imports_next_to_nothing(project, architect):
     found = set(process(project, payload, code=code).stdout.decode().split())
 
     heavy = {
-        "typing", "pathlib", "contextlib", "dataclasses", "hashlib", "tomllib", "click", "jsonschema", "asyncio", "filelock",
+        "pathlib", "dataclasses", "tomllib", "click", "jsonschema", "asyncio", "filelock",
         "sqlite3", "subprocess", "tempfile", "datetime", "base64", "aether.api", "aether.memory", "aether.paths",
     }  # fmt: skip
     assert len(entries(project)) == 1
@@ -811,8 +811,8 @@ def test_an_event_that_reads_memory_imports_what_it_needs(project, event, more, 
     code, *found = process(project, payload, code=code).stdout.decode().split()
 
     others = (
-        "dataclasses hashlib tomllib click jsonschema asyncio subprocess tempfile threading aether.api.importing "
-        "typing signal _strptime urllib.parse ipaddress"
+        "dataclasses tomllib click jsonschema asyncio subprocess tempfile threading aether.api.importing "
+        "signal _strptime urllib.parse ipaddress"
     )
     assert (code, logged(project)) == ("0", "")
     # Git is asked at the start of a session and at the end of a turn.
