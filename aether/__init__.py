@@ -158,8 +158,6 @@ if TYPE_CHECKING:
     from aether.api.working import list_working_memory_items as list_working_memory_items
     from aether.api.working import update_working_memory_item as update_working_memory_item
     from aether.api.working import verify_token_limit as verify_token_limit
-    from aether.compaction.policy import CompactConfig as CompactConfig
-    from aether.compaction.policy import CompactPolicy as CompactPolicy
     from aether.compat.archive_manager import ArchivalManager as ArchivalManager
     from aether.compat.archive_manager import CompressionEngine as CompressionEngine
     from aether.compat.archive_manager import MemoryManager as MemoryManager
@@ -169,6 +167,8 @@ if TYPE_CHECKING:
     from aether.compat.context_manager import ContextManager as ContextManager
     from aether.compat.context_orchestrator import AsyncContextOrchestrator as AsyncContextOrchestrator
     from aether.compat.context_orchestrator import ContextOrchestrator as ContextOrchestrator
+    from aether.conversation.policy import CompactConfig as CompactConfig
+    from aether.conversation.policy import CompactPolicy as CompactPolicy
     from aether.errors import AetherError as AetherError
     from aether.frameworks.recall_tool import recall_tool as recall_tool
     from aether.messages.convert import bare as bare
@@ -224,7 +224,7 @@ _NAMES_IN = {
         "clear_working_memory get_working_memory_item list_working_memory_items "
         "update_working_memory_item verify_token_limit"
     ),
-    "aether.compaction.policy": "CompactConfig CompactPolicy",
+    "aether.conversation.policy": "CompactConfig CompactPolicy",
     "aether.errors": "AetherError",
     "aether.compat.archive_manager": "ArchivalManager CompressionEngine MemoryManager RetentionPolicy",
     "aether.compat.compact_manager": "CompactManager mark_protected",

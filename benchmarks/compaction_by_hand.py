@@ -24,7 +24,7 @@ from compaction_decay import Session  # noqa: E402
 
 from aether.api.admin import init  # noqa: E402
 from aether.api.compact import compact, undo_compaction  # noqa: E402
-from aether.compaction.policy import POLICIES  # noqa: E402
+from aether.conversation.policy import POLICIES  # noqa: E402
 from aether.messages.convert import bare, read  # noqa: E402
 from aether.messages.validate import check, has_errors  # noqa: E402
 

@@ -22,8 +22,8 @@ from aether.api.summarize import task_as_json
 from aether.architects import backend
 from aether.architects.base import Settings
 from aether.architects.request import summary_request
-from aether.compaction.plan import apply, plan
-from aether.compaction.policy import policy
+from aether.conversation.plan import apply, plan
+from aether.conversation.policy import policy
 from aether.messages.convert import read
 from aether.tokens.count import message_tokens
 from aether.tokens.estimate import estimate

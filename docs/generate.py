@@ -17,9 +17,9 @@ import click
 
 from aether import errors, prompts
 from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli
-from aether.compaction.policy import POLICIES
-from aether.compaction.shapes import Policy
 from aether.compat.compactctl import compactctl
+from aether.conversation.policy import POLICIES
+from aether.conversation.shapes import Policy
 from aether.store.config import example
 from aether.store.keys import KEYS
 

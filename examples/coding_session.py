@@ -3,8 +3,8 @@
 import tempfile
 
 import aether
-from aether.compaction.policy import CompactConfig
 from aether.compat.compact_manager import CompactManager, Message, mark_protected
+from aether.conversation.policy import CompactConfig
 
 # telemetry_exporter="ariadne" with ariadne_url=... would show the decisions in a viewer.
 home = aether.init(tempfile.mkdtemp())

@@ -45,8 +45,8 @@ BANNED = {
 PUBLIC = {"aether/api/tokens.py: counted"} | {
     f"aether/{module}.py: wire"
     for module in (
-        "api/compact", "api/compact_views", "api/conversations", "integrations/compact_manager", "compaction/plan",
-        "compaction/shapes", "tokens/models",
+        "api/compact", "api/compact_views", "api/conversations", "compat/compact_manager", "conversation/plan",
+        "conversation/shapes", "tokens/models",
     )
 }  # fmt: skip
 NAMES_BANNED = "tell tells told amiss anew mend mended stands gone begun begin due drafts salvage gist anchors likeness counted lean ladder climb taking departures reminders wire"

@@ -826,7 +826,7 @@ def search_archive(query: str, *, limit: int = 10, home: Home = None) -> list[Ar
         raise InvalidInput("query is required.", fix="Pass one or more words.", where="search")
     if limit < 1:
         raise InvalidInput(f"limit is {limit}.", fix="Use a whole number from 1.", where="search")
-    from aether.memory.search import best_passage
+    from aether.search.rank import best_passage
 
     place = find(home)
     wanted = query_terms(query).weights

@@ -16,8 +16,8 @@ from aether.api.conversations import record_directory
 from aether.api.home import Home
 from aether.api.tokens import counting, served_model
 from aether.architects import ChatBackend, ChatReply, Settings, chat_backend
-from aether.context.goals import Applied
-from aether.context.shapes import Progress, Prompt
+from aether.conversation.goals import Applied
+from aether.conversation.shapes import Progress, Prompt
 from aether.errors import (
     AetherError,
     BackendFailed,

@@ -30,14 +30,14 @@ from aether.api.summarize import FALLBACK, Summarizer, WrittenSummary, write_sum
 from aether.architects import backend as backend_of
 from aether.architects.base import Settings
 from aether.clock import short_id
-from aether.compaction.budget import Bounds, ContextBudget, bounds, fires
-from aether.compaction.facts import FACTS_SHARE, FACTS_SHARE_SELECTED
-from aether.compaction.partition import protected_positions
-from aether.compaction.plan import LastCompaction, Plan, apply, plan
-from aether.compaction.policy import CompactConfig, validated
-from aether.compaction.policy import policy as named
-from aether.compaction.shapes import Compacted, Policy, Receipt, SummaryTask
-from aether.compaction.summary import rendered
+from aether.conversation.budget import Bounds, ContextBudget, bounds, fires
+from aether.conversation.facts import FACTS_SHARE, FACTS_SHARE_SELECTED
+from aether.conversation.partition import protected_positions
+from aether.conversation.plan import LastCompaction, Plan, apply, plan
+from aether.conversation.policy import CompactConfig, validated
+from aether.conversation.policy import policy as named
+from aether.conversation.shapes import Compacted, Policy, Receipt, SummaryTask
+from aether.conversation.summary import rendered
 from aether.errors import (
     AetherError,
     Conflict,

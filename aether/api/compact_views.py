@@ -15,10 +15,10 @@ from typing import Any, Literal, NamedTuple
 from aether.api.compact import Options, resolve_case
 from aether.api.conversations import record_directory
 from aether.api.home import Home
-from aether.compaction.partition import Parts, partition
-from aether.compaction.plan import apply, plan
-from aether.compaction.policy import CompactConfig
-from aether.compaction.shapes import Policy
+from aether.conversation.partition import Parts, partition
+from aether.conversation.plan import apply, plan
+from aether.conversation.policy import CompactConfig
+from aether.conversation.shapes import Policy
 from aether.errors import AetherError, public
 from aether.messages.convert import bare, read
 from aether.messages.model import Message, ProviderFormat

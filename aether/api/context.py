@@ -3,7 +3,7 @@
 `open_context`, then `add_message` for each message and `build_prompt` before each request. Everything is a record of the
 conversation's log: a compression is one compaction step, all of it or nothing, so `undo_compaction`, the recall tool and
 `aether compact show` work on it. A message is compressed after it was added, never while an answer streams. What does
-not fit after every step raises `BudgetExceeded`. Decisions are in `aether.context`, the steps in `context_steps`.
+not fit after every step raises `BudgetExceeded`. Decisions are in `aether.conversation`, the steps in `context_steps`.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from aether.api.context_steps import compress_context as compress_context  # noq
 from aether.api.context_steps import emergency as emergency  # noqa: PLC0414 - the same
 from aether.api.conversations import record_directory
 from aether.api.home import Home, copied, redaction_rules
-from aether.context import guard
-from aether.context.modes import mode_rules
-from aether.context.shapes import (
+from aether.conversation import checks
+from aether.conversation.modes import mode_rules
+from aether.conversation.shapes import (
     LEVEL_NAMES,
     Checkpoint,
     ContextSettings,
@@ -52,7 +52,7 @@ from aether.context.shapes import (
     TokenMetrics,
     Validation,
 )
-from aether.context.tiers import Reliability, reliability
+from aether.conversation.tiers import Reliability, reliability
 from aether.errors import AetherError, BudgetExceeded, Conflict, InvalidInput, NotFound, public, shown
 from aether.messages import convert
 from aether.messages.model import Message, content_text
@@ -282,7 +282,7 @@ def add_message(
         NotFound: the conversation is not open.
     """
     raw = as_dicts([message])[0]
-    guard.require_message(raw, where="message")
+    checks.require_message(raw, where="message")
     if not any(isinstance(raw.get(key), str) for key in ("role", "type")):
         raise InvalidInput("the message has no role.", fix="Give role and content.", where="message")
     record = record_directory(home)
@@ -353,7 +353,7 @@ def build_prompt(conversation_id: str, *, home: Home = None) -> Prompt:
         if tuple(case.log.context) == seen:  # no step helps
             break
     if prompt.tokens > prompt.limit:
-        error = guard.exceeded(case.view, prompt.tokens, case.limit, parts=case.system, count=case.count)
+        error = checks.exceeded(case.view, prompt.tokens, case.limit, parts=case.system, count=case.count)
         _REFUSED[case.key] = (tuple(case.log.context), dict(case.log.settings), error)
         raise error
     emit(case, "prompt-validation-passed", tokens=prompt.tokens, limit=prompt.limit)
@@ -365,7 +365,7 @@ def _require_possible(case: Case) -> None:
     state, settings, error = _REFUSED.get(case.key, ((), {}, None))
     if error and state == tuple(case.log.context) and settings == case.log.settings:
         raise error
-    guard.require_room(
+    checks.require_room(
         case.view,
         parts=case.system,
         tools=case.tools or (),
@@ -376,8 +376,8 @@ def _require_possible(case: Case) -> None:
 
 
 def _prompt(case: Case) -> Prompt:
-    parts = guard.parts_of(case.view, case.system, tools=case.tools is not None)
-    prompt = guard.build(
+    parts = checks.parts_of(case.view, case.system, tools=case.tools is not None)
+    prompt = checks.build(
         parts,
         tools=case.tools or (),
         provider=case.provider,
@@ -428,7 +428,7 @@ def handle_overflow(conversation_id: str, error: BaseException | str, *, home: H
     """
     record = record_directory(home)
     case = case_of(conversation_id, record)
-    found = guard.classified(error)
+    found = checks.classified(error)
     actions: tuple[EmergencyResult, ...] = ()
     if found.kind == "overflow":
         with suppress(AetherError):

@@ -1,6 +1,6 @@
 """Steps of a context: read and count it, compress it, and make it smaller in an emergency, each step all or nothing.
 
-Decisions are in `aether.context`; here the log is read, summaries are asked for, and one compaction step is recorded.
+Decisions are in `aether.conversation`; here the log is read, summaries are asked for, and one compaction step is recorded.
 Messages that were counted are not counted again: they are known by their number in the log, which never changes.
 """
 
@@ -23,14 +23,12 @@ from aether.api.home import Home
 from aether.api.summarize import Summarizer, WrittenSummary, write_checkpoint
 from aether.architects import backend as backend_of
 from aether.architects.base import Settings
-from aether.compaction.partition import cut_prose
-from aether.compaction.shapes import Receipt
-from aether.compaction.steps import shorten_blocks
-from aether.context import checkpoints as steps
-from aether.context import guard
-from aether.context.checkpoints import Room, View, Written
-from aether.context.modes import mode_rules
-from aether.context.shapes import (
+from aether.conversation import checkpoints as steps
+from aether.conversation import checks
+from aether.conversation.checkpoints import Room, View, Written
+from aether.conversation.modes import mode_rules
+from aether.conversation.partition import cut_prose
+from aether.conversation.shapes import (
     Action,
     Checkpoint,
     Compression,
@@ -41,13 +39,15 @@ from aether.context.shapes import (
     Mode,
     Progress,
     Purpose,
+    Receipt,
     SystemPart,
     Tier,
     TokenMetrics,
     Validation,
     Work,
 )
-from aether.context.tiers import prompt_limit, tier
+from aether.conversation.steps import shorten_blocks
+from aether.conversation.tiers import prompt_limit, tier
 from aether.errors import AetherError, Conflict, NotFound, public, shown
 from aether.events import events as tell
 from aether.messages import convert
@@ -158,12 +158,12 @@ def case_of(conversation_id: str, record: Path) -> Case:
     if len(_KNOWN) > KEPT_CONTEXTS:
         _KNOWN.popitem(last=False)
     limit = prompt_limit(settings.window, tokens.context_profiles(record, settings.model))
-    system = guard.system_parts(
+    system = checks.system_parts(
         settings, mode_text=mode_rules(settings.mode).prompt,
         goals=_goal(partial(goals.prompt_text, lambda text: counting.count(text) <= limit * MOST_GOAL), record),
     )  # fmt: skip
     tools = settings.tools if calls else None
-    beside = guard.beside_tokens(system, tools or (), counting.count)
+    beside = checks.beside_tokens(system, tools or (), counting.count)
     doubts = tuple(one for one in counting.findings if one.code != "unknown-model")
     return Case(
         record, log, settings, _limits(asked), tier(settings.window), limit, counting.count, counting.label, known.key[-1],
@@ -233,7 +233,7 @@ def _read_again(
         size = message_tokens(sent, count) if sent else 0
         found = steps.checkpoint_of(message, size) if log.derived[n - 1] else None
         held[n] = Held(
-            _origin(log, n), message, size, found, found is None and guard.mentions_stored(message)
+            _origin(log, n), message, size, found, found is None and checks.mentions_stored(message)
         )
     tally.hits += len(log.context) - len(new)
     tally.misses += len(new)
@@ -267,7 +267,7 @@ def _origin(log: Log, n: int) -> int:
 
 
 def validation(case: Case, view: View | None = None) -> Validation:
-    return guard.validate(
+    return checks.validate(
         view or case.view, beside=case.room.beside, limit=case.limit, tier=case.tier, limits=case.limits,
         system=sum(case.count(part.text) for part in case.system),
     )  # fmt: skip

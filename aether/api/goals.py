@@ -12,8 +12,8 @@ from typing import Any, cast
 
 from aether.api.home import Home, change, now, read
 from aether.clock import new_id
-from aether.context import goals as pure
-from aether.context.goals import Applied
+from aether.conversation import goals as pure
+from aether.conversation.goals import Applied
 from aether.errors import public
 from aether.redact.redact import redact, without_whole_blocks
 from aether.store.authors import Author

@@ -13,7 +13,7 @@ from pathlib import Path
 from aether import clock, regular
 from aether.api.architects import standing
 from aether.api.home import Home, find, present
-from aether.context import goals
+from aether.conversation import goals
 from aether.errors import AetherError
 from aether.memory import sessions
 from aether.memory.briefing.briefing import in_force

@@ -17,11 +17,10 @@ from aether.architects import backend as backend_of
 from aether.architects.base import Completion, Settings
 from aether.architects.request import prompt_sha256, summary_request
 from aether.archive.forms import ARCHIVE, proven, writing_task, written_fault
-from aether.compaction.facts import removed_texts
-from aether.compaction.partition import cut_prose
-from aether.compaction.shapes import Facts, SummaryTask
-from aether.context import summaries
-from aether.context.shapes import LEVEL_NAMES
+from aether.conversation import levels
+from aether.conversation.facts import removed_texts
+from aether.conversation.partition import cut_prose
+from aether.conversation.shapes import LEVEL_NAMES, Facts, SummaryTask
 from aether.errors import AetherError, BackendFailed
 from aether.messages.model import Message
 from aether.redact.redact import DEFAULT, Rules, redacted
@@ -123,7 +122,7 @@ def write_checkpoint(
     messages at most those of `previous`.
     """
     said = removed_texts(messages, range(len(messages)))
-    source = summaries.Source(messages, said, previous, mode, goal)
+    source = levels.Source(messages, said, previous, mode, goal)
     name = backend if isinstance(backend, str) else CALLER
     tries = _tries(level, most_tokens) if name != FALLBACK else []
     end = monotonic() + settings.timeout_seconds
@@ -134,7 +133,7 @@ def write_checkpoint(
         reach = reach._replace(timeout_seconds=end - monotonic())
         if reach.timeout_seconds <= 0:
             break
-        task = summaries.task(source, level=asked, most=most)
+        task = levels.task(source, level=asked, most=most)
         answer = _answer(backend, task, settings=reach, rules=DEFAULT, count=count)
         if isinstance(answer, AetherError):
             failures.append(_failure(name, answer.code, answer.what, final=True))
@@ -149,13 +148,13 @@ def write_checkpoint(
         fault = model_fault(
             without_quotes(answer.text), given=[each.text for each in said], before=previous, most_tokens=most, count=count,
             about=[goal] if goal else None,
-        ) or checked.fault or summaries.fault(prose, source, count=count)  # fmt: skip
+        ) or checked.fault or levels.fault(prose, source, count=count)  # fmt: skip
         if prose and not fault:
-            whole = summaries.with_facts(prose, source, most=most_tokens, count=count)
+            whole = levels.with_facts(prose, source, most=most_tokens, count=count)
             written = _checkpoint(whole, spent, failures, level=asked, mode=mode)
             return written._replace(answer=prose, record=written.record | {"unproven": len(checked.dropped)})
         failures.append(_failure(name, "Rejected", f"It {fault or EMPTY}.", final=False))
-    text = summaries.extract(source, level=level, most=most_tokens, count=count)
+    text = levels.extract(source, level=level, most=most_tokens, count=count)
     return _checkpoint(text, [*spent, Completion(text, FALLBACK)], failures, level=level, mode=mode)
 
 
@@ -192,7 +191,7 @@ def write_archived(
 
 def _tries(level: int, most_tokens: int) -> list[tuple[int, int]]:
     """Return the level and the most tokens of each try, each one level below the last and half as large."""
-    sizes = [int(most_tokens * summaries.MODEL_SHARE / 2**nth) for nth in range(CHECKPOINT_TRIES)]
+    sizes = [int(most_tokens * levels.MODEL_SHARE / 2**nth) for nth in range(CHECKPOINT_TRIES)]
     return [(max(1, level - nth), most) for nth, most in enumerate(sizes) if most >= LEAST_TOKENS]
 
 

@@ -300,7 +300,7 @@ def _report(show: Say, done: Turn) -> None:
 
 
 def _completion(one: Any) -> str:
-    from aether.context.shapes import LEVEL_NAMES
+    from aether.conversation.shapes import LEVEL_NAMES
 
     first, last = one.message_range
     about = f", checkpoint {one.checkpoint} ({LEVEL_NAMES.get(one.level, one.level)}), messages {first}-{last}" if one.checkpoint else ""  # fmt: skip

@@ -97,7 +97,7 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
       aether compact plan session.jsonl --window 8000
     """
     from aether.api import compact
-    from aether.compaction.plan import apply
+    from aether.conversation.plan import apply
 
     with progress(ask) as report:
         loaded, asked = _loaded(ask, file, chosen, report)
@@ -358,7 +358,7 @@ def list_(ask: Ask) -> None:
 
 def _loaded(ask: Ask, file: str, chosen: dict[str, Any], report: Any) -> tuple[Any, dict[str, Any]]:
     """Return the conversation of the file, in the provider's format, and the arguments of an operation."""
-    from aether.compaction.policy import policy
+    from aether.conversation.policy import policy
     from aether.errors import InvalidInput
     from aether.messages.transcripts import convert_conversation, load_conversation
 

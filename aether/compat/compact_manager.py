@@ -19,7 +19,7 @@ from aether.api.compact import META_KEYS, as_dicts, options_from_config, redacti
 from aether.api.conversations import record_directory
 from aether.api.home import Home
 from aether.api.tokens import counting
-from aether.compaction.policy import CompactConfig, CompactPolicy, config_from_values
+from aether.conversation.policy import CompactConfig, CompactPolicy, config_from_values
 from aether.errors import (
     AetherError,
     BackendFailed,

@@ -30,7 +30,7 @@ from aether.cli.output import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aether.compaction.policy import CompactConfig
+    from aether.conversation.policy import CompactConfig
     from aether.messages.transcripts import Conversation
     from aether.store.config import Settings
     from aether.types import Finding
@@ -74,7 +74,7 @@ def validate_config(ask: Ask, config: str | None, merge_env: bool) -> None:
     Example:
       compactctl validate-config --config compact.yaml
     """
-    from aether.compaction.policy import config_from_values, config_values
+    from aether.conversation.policy import config_from_values, config_values
     from aether.store.config import nested, settings
 
     found = _settings(ask, config) if merge_env else settings(config, environ={})
@@ -243,7 +243,7 @@ def _note(ask: Ask, findings: Sequence[Finding]) -> None:
 
 
 def _configured(ask: Ask, config: str | None) -> CompactConfig:
-    from aether.compaction.policy import config_from_values
+    from aether.conversation.policy import config_from_values
 
     return config_from_values(_settings(ask, config).values)
 

@@ -26,10 +26,10 @@ from aether.api.compact import Options
 from aether.api.telemetry import exporter_of
 from aether.api.tokens import counting, warn_once
 from aether.clock import new_id
-from aether.compaction.plan import apply, plan
-from aether.compaction.policy import policy
-from aether.compaction.shapes import Policy
-from aether.compaction.summary import is_summary
+from aether.conversation.plan import apply, plan
+from aether.conversation.policy import policy
+from aether.conversation.shapes import Policy
+from aether.conversation.summary import is_summary
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, public_methods, shown
 from aether.events import events
 from aether.events.events import Exporter

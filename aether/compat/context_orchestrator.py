@@ -16,7 +16,7 @@ from aether.api.chat import Chat, Turn
 from aether.api.context import ContextStatus
 from aether.api.home import Home
 from aether.api.summarize import Summarizer
-from aether.context.shapes import (
+from aether.conversation.shapes import (
     Checkpoint,
     Compression,
     EmergencyResult,
@@ -28,7 +28,7 @@ from aether.context.shapes import (
     Tier,
     Validation,
 )
-from aether.context.tiers import Reliability
+from aether.conversation.tiers import Reliability
 from aether.frameworks.recall_tool import recall_tool
 from aether.store.conversations import Snapshot
 from aether.types import JsonObject

@@ -15,9 +15,8 @@ from aether import clock, regular
 from aether.api.conversations import record_directory
 from aether.api.home import Home, now
 from aether.clock import new_id
-from aether.compaction.shapes import Receipt
-from aether.context.checkpoints import checkpoint_message
-from aether.context.shapes import Checkpoint
+from aether.conversation.checkpoints import checkpoint_message
+from aether.conversation.shapes import Checkpoint, Receipt
 from aether.errors import AetherError, NotFound
 from aether.messages.sources import ollm
 from aether.store import conversations, files

@@ -17,8 +17,8 @@ from aether.api import compact, conversations
 from aether.api.compact import DEFAULT_OPTIONS, Options
 from aether.api.home import Home
 from aether.api.tokens import counting
-from aether.compaction.policy import policy as named
-from aether.compaction.shapes import Policy
+from aether.conversation.policy import policy as named
+from aether.conversation.shapes import Policy
 from aether.messages import convert
 from aether.messages.validate import sendable
 from aether.tokens.count import message_tokens, system_tokens, tools_tokens

@@ -16,7 +16,7 @@ from typing import Any
 from aether.api import compact, conversations
 from aether.api.compact import DEFAULT_OPTIONS, UNNAMED_MODEL, Options
 from aether.api.home import Home
-from aether.compaction.shapes import Policy
+from aether.conversation.shapes import Policy
 from aether.errors import BackendUnavailable
 from aether.messages import convert
 from aether.types import JsonObject

@@ -22,7 +22,7 @@ from aether.api import compact, conversations
 from aether.api.compact import DEFAULT_OPTIONS, UNNAMED_MODEL, Options
 from aether.api.home import Home
 from aether.clock import short_id
-from aether.compaction.shapes import Policy
+from aether.conversation.shapes import Policy
 from aether.errors import BackendUnavailable, BudgetExceeded, Conflict
 from aether.messages.convert import bare
 from aether.messages.validate import sendable

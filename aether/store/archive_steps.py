@@ -32,6 +32,7 @@ from aether.store import (
 from aether.store.authors import ARCHIVE, Author
 from aether.store.commit import commit_locked, write_lock
 from aether.store.files import REPAIR, storage_errors
+from aether.store.log import seal_json, unsealed
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize
 from aether.types import Change, Finding, JsonObject
@@ -322,7 +323,7 @@ def exported(home: Path) -> Iterator[JsonObject]:
         if fuller is not None:
             kind = archive_store.grace_kind(value["grace"]["file"])
             if kind == "conversation":
-                lines = map(files.unsealed, fuller.splitlines(keepends=True))
+                lines = map(unsealed, fuller.splitlines(keepends=True))
                 record["records"] = [redacted(line) for line in lines if line]
             elif kind == "dict":
                 record["before"] = redacted(archive_store.parsed(fuller, where=name))
@@ -386,7 +387,7 @@ def bring_in(home: Path, given: Sequence[JsonObject], *, now: datetime) -> None:
 
 def _fuller_form(record: JsonObject) -> bytes | None:
     if "records" in record:
-        return b"".join(map(files.seal_json, record["records"]))
+        return b"".join(map(seal_json, record["records"]))
     if "text" in record:
         return str(record["text"]).encode("utf-8", "surrogatepass")
     if "base64" in record:
@@ -546,7 +547,7 @@ def _recover_grace(home: Path, name: str, now: datetime) -> Iterator[str]:
     with suppress(AetherError):
         data = archive_store.read_bytes(home, name)
     archived = {row.id for row in archive_store.rows(home)}
-    header = files.unsealed(data.partition(b"\n")[0] + b"\n") if kind == "conversation" else None
+    header = unsealed(data.partition(b"\n")[0] + b"\n") if kind == "conversation" else None
     id, level = "", "full"  # noqa: A001
     if header and "conversation" in header:
         id = str(header["conversation"])  # noqa: A001

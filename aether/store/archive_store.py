@@ -14,8 +14,9 @@ import zlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
+from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from aether import regular
 from aether.errors import (
@@ -28,10 +29,9 @@ from aether.errors import (
     shown,
 )
 from aether.paths import directory_name, inside, is_plain, own_file
-from aether.regular import sha256
 from aether.store import files, index_file
+from aether.store.log import seal_json, unsealed
 from aether.text.words import terms
-from aether.tuples import NamedTuple
 from aether.types import DETAILS, JsonObject
 
 if TYPE_CHECKING:
@@ -399,7 +399,7 @@ def open_step(home: Path) -> JsonObject | None:
         return None
     except (IsADirectoryError, UnsafePath, InvalidDocument):
         return UNKNOWN
-    step = files.unsealed(data)
+    step = unsealed(data)
     if step is None:
         with suppress(AetherError):  # early releases wrote it without a seal
             step = files.parse_json(data, where=STEP)
@@ -437,7 +437,7 @@ def set_step(home: Path, step: JsonObject | None) -> None:
             path.unlink(missing_ok=True)
         else:
             files.make_directory(path.parent)
-            files.write_whole(path, files.seal_json(step))
+            files.write_whole(path, seal_json(step))
 
 
 # --- The index

@@ -27,10 +27,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice
+from typing import NamedTuple
 
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, UNSPACED, stem, words
-from aether.tuples import NamedTuple
 
 # Tuned on the even half of tests/text/similarity_pairs.json, reported on the odd half.
 SAME_AT = 0.72

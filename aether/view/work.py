@@ -20,7 +20,7 @@ from aether.api import timeline as api_timeline
 from aether.api.conversations import record_directory
 from aether.api.home import read, redaction_rules
 from aether.api.removed import removed_from_context
-from aether.context import goals
+from aether.conversation import goals
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound
 from aether.hosts.claude_code.install import claude_directory
 from aether.memory import phases

@@ -9,7 +9,7 @@ import pytest
 import aether
 from aether.api import admin, chat, context_steps, conversations, goals
 from aether.api.chat import Tool
-from aether.context.guard import classified
+from aether.conversation.checks import classified
 from aether.errors import BackendFailed, BackendUnavailable, BudgetExceeded, InvalidInput, UnsafePath
 from aether.frameworks.recall_tool import recall_tool
 from tests.architects import fakes, streams

@@ -28,7 +28,7 @@ from aether.api.compact import (
 )
 from aether.api.compact import compact as compact_compact
 from aether.architects.base import Settings
-from aether.compaction.policy import CompactConfig
+from aether.conversation.policy import CompactConfig
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound, StorageFailed
 from aether.events.events import Event, Moment, token_estimate, trigger_decision
 from aether.messages import validate

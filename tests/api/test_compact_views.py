@@ -6,7 +6,7 @@ import pytest
 
 from aether.api.compact import preflight, undo_compaction
 from aether.api.compact_views import compaction_diff, conversation_list, diff_messages, dry_run
-from aether.compaction.policy import CompactConfig, CompactPolicy
+from aether.conversation.policy import CompactConfig, CompactPolicy
 from aether.errors import NotFound
 from tests.laws.histories import history
 

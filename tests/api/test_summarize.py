@@ -7,7 +7,7 @@ import threading
 from aether.api import summarize
 from aether.api.summarize import task_as_json, write_summary
 from aether.architects.base import Completion, Settings
-from aether.compaction.shapes import Facts, RemovedText, SummaryTask
+from aether.conversation.shapes import Facts, RemovedText, SummaryTask
 from aether.tokens.estimate import estimate
 from tests.tables import rows
 

@@ -8,7 +8,7 @@ import pytest
 from aether import clock
 from aether.architects import model_server
 from aether.architects.base import Settings
-from aether.context import guard
+from aether.conversation import checks
 from aether.errors import BackendFailed, BackendUnavailable, InvalidInput
 from tests.architects import fakes
 from tests.tables import rows
@@ -166,7 +166,7 @@ def test_a_server_error_about_the_length_is_not_retried(naps):
 def test_words_about_the_length_are_understood_wherever_they_are_read(words):
     assert model_server.is_too_long(model_server.Reply(400, {"error": {"message": words}}))
     assert model_server.says_too_long(words)
-    assert guard.classified(words).kind == "overflow"
+    assert checks.classified(words).kind == "overflow"
 
 
 @rows(

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 
 from aether.api import conversations, tokens
-from aether.compaction.policy import CompactConfig, CompactPolicy
 from aether.compat.compact_manager import (
     CompactError,
     CompactManager,
@@ -20,6 +19,7 @@ from aether.compat.compact_manager import (
     TokenBudget,
     mark_protected,
 )
+from aether.conversation.policy import CompactConfig, CompactPolicy
 from aether.errors import AetherError, NotFound, StorageFailed
 from aether.messages import convert
 from aether.messages.validate import check

@@ -7,12 +7,12 @@ from aether.api.summarize import task_as_json
 from aether.architects import backend
 from aether.architects.base import Settings
 from aether.architects.request import SUMMARIES, summary_request
-from aether.compaction.facts import facts_of, merged_facts, removed_texts
-from aether.compaction.shapes import Facts, Summary, SummaryTask
-from aether.compaction.summary import parsed, rendered
+from aether.conversation.facts import facts_of, merged_facts, removed_texts
+from aether.conversation.shapes import Facts, Summary, SummaryTask
+from aether.conversation.summary import parsed, rendered
 from aether.text.model_faults import EMPTY, model_fault
 from aether.tokens.estimate import estimate
-from tests.compaction.conversations import bash, conversation, model, tool, user
+from tests.conversation.conversations import bash, conversation, model, tool, user
 from tests.tables import rows
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "summaries"

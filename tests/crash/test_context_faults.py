@@ -9,11 +9,11 @@ import pytest
 import aether
 from aether.api import context_steps
 from aether.api.conversations import add_messages
-from aether.context.checkpoints import faults as faults_of
+from aether.conversation.checkpoints import faults as faults_of
 from aether.store import conversations, doctor
 from aether.store.conversations import load
 from tests import homes
-from tests.context.test_defects import ID, role, text
+from tests.conversation.test_defects import ID, role, text
 from tests.crash import faults
 from tests.crash.test_conversations import HARMLESS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from aether.compaction.shapes import Facts, Summary
+from aether.conversation.shapes import Facts, Summary
 from aether.messages.tool_calls import ErrorFact, FileFact
 
 STRUCTURE = (

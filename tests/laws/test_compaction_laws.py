@@ -10,13 +10,13 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from aether.compaction.facts import facts_of, merged_facts
-from aether.compaction.partition import is_earlier_summary, partition
-from aether.compaction.plan import LastCompaction, apply, plan
-from aether.compaction.policy import POLICIES, policy, validated
-from aether.compaction.room import fit_facts
-from aether.compaction.shapes import Facts, Policy, Summary
-from aether.compaction.summary import END, is_summary, parsed, rendered
+from aether.conversation.facts import facts_of, merged_facts
+from aether.conversation.partition import is_earlier_summary, partition
+from aether.conversation.plan import LastCompaction, apply, plan
+from aether.conversation.policy import POLICIES, policy, validated
+from aether.conversation.room import fit_facts
+from aether.conversation.shapes import Facts, Policy, Summary
+from aether.conversation.summary import END, is_summary, parsed, rendered
 from aether.errors import BudgetExceeded
 from aether.messages.convert import bare, convert, read
 from aether.messages.model import PROVIDER_FORMATS, groups

@@ -9,9 +9,9 @@ import pytest
 
 import aether
 from aether.api import context, context_steps
-from aether.context.checkpoints import faults
-from aether.context.guard import SYSTEM_BESIDE
-from aether.context.modes import MODES
+from aether.conversation.checkpoints import faults
+from aether.conversation.checks import SYSTEM_BESIDE
+from aether.conversation.modes import MODES
 from aether.errors import BudgetExceeded
 from aether.messages import convert
 from aether.messages.model import PROVIDER_FORMATS

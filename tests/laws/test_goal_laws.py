@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.context import goals
+from aether.conversation import goals
 from aether.errors import AetherError
 from aether.schemas import check
 from aether.store import documents

@@ -15,7 +15,7 @@ import pytest
 import aether
 from aether.api import admin, briefing, compact, compress, importing, recall
 from aether.api.compact import Options
-from aether.compaction.summary import is_summary
+from aether.conversation.summary import is_summary
 from aether.events.exporters import callback
 from aether.hosts.claude_code.event import entry_of
 from aether.messages.convert import read

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 
 from aether.api import compact, conversations
-from aether.compaction.policy import CompactConfig, CompactPolicy
 from aether.compat.compact_manager import CompactManager
 from aether.compat.context_manager import ContextManager
+from aether.conversation.policy import CompactConfig, CompactPolicy
 from aether.frameworks.openai_agents import AetherSession, compaction_filter
 from aether.store import conversations as store
 from aether.store import doctor

@@ -18,7 +18,7 @@ from aether.messages.tool_calls import (
     shell_command,
     short_hash,
 )
-from tests.compaction.conversations import bash, conversation, model, tool
+from tests.conversation.conversations import bash, conversation, model, tool
 from tests.tables import rows
 
 PATCH = """*** Begin Patch

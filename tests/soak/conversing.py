@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from aether.compaction.shapes import Policy
+from aether.conversation.shapes import Policy
 from aether.messages.convert import bare, read
 from aether.messages.model import Message, ProviderFormat, groups, turns
 from aether.messages.validate import check

@@ -10,7 +10,7 @@ import aether
 from aether.api import context_steps
 from aether.api.conversations import full_history
 from tests import effort
-from tests.context.conftest import home  # noqa: F401 - a fixture
+from tests.conversation.conftest import home  # noqa: F401 - a fixture
 from tests.laws.histories import WORDS
 
 ID = "soak"

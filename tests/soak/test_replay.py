@@ -10,8 +10,8 @@ from typing import NamedTuple
 import pytest
 
 from aether.api.compact import Options, preflight, undo_compaction
-from aether.compaction.plan import LastCompaction, apply, plan
-from aether.compaction.policy import policy
+from aether.conversation.plan import LastCompaction, apply, plan
+from aether.conversation.policy import policy
 from aether.errors import BudgetExceeded
 from aether.messages.model import Message, groups
 from aether.messages.transcripts import load_conversation
@@ -185,7 +185,7 @@ def test_a_transcript_always_fits_as_it_stood_at_its_checkpoints(name):
     ids=lambda path: path.name[:40],
 )
 def test_through_the_store_every_byte_is_given_back(path, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_sync_data", lambda handle: None)  # costs 4 ms each and changes nothing here
+    monkeypatch.setattr(files, "sync_data", lambda handle: None)  # costs 4 ms each and changes nothing here
     home = homes.fresh(tmp_path)
 
     said, times = stored(real(path), home, 32_000)

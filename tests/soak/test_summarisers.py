@@ -9,7 +9,7 @@ import pytest
 
 from aether.api.compact import Options, preflight, undo_compaction
 from aether.architects.base import Settings
-from aether.compaction.summary import parsed
+from aether.conversation.summary import parsed
 from aether.messages.convert import read
 from aether.messages.validate import check
 from tests.architects import fakes

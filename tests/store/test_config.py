@@ -12,8 +12,8 @@ from typing import get_args
 
 import pytest
 
-from aether.compaction.policy import SETTINGS, CompactConfig, CompactPolicy, config_from_values
-from aether.compaction.shapes import Step, Strategy
+from aether.conversation.policy import SETTINGS, CompactConfig, CompactPolicy, config_from_values
+from aether.conversation.shapes import Step, Strategy
 from aether.errors import Conflict, InvalidDocument, InvalidInput, NotFound
 from aether.store import config
 from aether.store.config import create, example, load, nested, settings, unknown_variables

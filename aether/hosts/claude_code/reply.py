@@ -11,10 +11,10 @@ import os
 import sys
 import time
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from aether.errors import AetherError
-from aether.regular import sha256
 from aether.store import ledger
 from aether.store.spool import is_real
 
@@ -232,8 +232,7 @@ def _compress(home: str, *, by: str) -> None:
 
     if not token_usage(load(Path(home)).documents["memory"]).needed:
         return  # nothing more is imported at most stops
-    from aether.api.compress import FALLBACK, compress
-    from aether.api.working import prepare_current_phase
+    from aether.api.compress import FALLBACK, compress, prepare_current_phase
 
     if record := prepare_current_phase(home, by=by).record:
         compress(record["phase"], architect=FALLBACK, home=home, by=by)

@@ -14,7 +14,7 @@ from typing import Any
 
 import aether
 from aether import clock
-from aether.context import goals
+from aether.conversation import goals
 
 # One transcript each: days ago, session, and its events. A call is (tool, input, output, failed).
 SESSIONS: tuple[tuple[float, str, tuple[Any, ...]], ...] = (

@@ -1,0 +1,280 @@
+"""Partition: which groups of a conversation always stay, in which order others may be dropped, and how much each matters.
+
+Membership is by position, never by value: two equal messages are two. Protected messages are named by the policy;
+beside them the opening request, the newest message of the user and calls that wait for their results always stay.
+Importance and selected sentences need no model and judge no language: the words of a person come first, then changes of
+files, then answers, and newer text before older. The steps that drop groups are in `steps`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import translate
+from typing import Any, NamedTuple
+from unicodedata import east_asian_width
+
+from aether.conversation.shapes import Policy, RemovedText
+from aether.conversation.summary import is_summary
+from aether.messages.convert import META
+from aether.messages.model import Block, Group, Message, as_object, as_text, groups, turns
+from aether.messages.tool_calls import file_changes
+from aether.text.picking import longest_front
+from aether.text.selection import Unit, choose, units_of
+from aether.types import Counter, JsonObject
+
+_YES = frozenset({"true", "yes", "1", "on"})
+_HEAD = "<COMPACT-SUMMARY v"
+# A longer text holds a file; its path is in an argument of its own.
+_PATH_CHARS = 4_096
+_BETWEEN_PATHS = re.compile(r"[\s\"'`=:;,|&<>()\[\]{}]+")
+
+# What an older group is worth: the words of a person, a change of files, an answer, and anything else.
+REQUEST_WEIGHT, EDIT_WEIGHT, ANSWER_WEIGHT, LEAST_WEIGHT = 1.0, 0.7, 0.5, 0.35
+# The newest of two equals stays; age alone never outweighs a kind.
+NEWNESS_WEIGHT = 0.15
+# Sentences of a person, and those of an earlier summary, which were selected before.
+PERSON_WEIGHT, PREVIOUS_WEIGHT = 1.5, 1.2
+# Sentences read in one message and in all, newest first: bounds the time a long conversation takes.
+MESSAGE_SENTENCES = 40
+MOST_SENTENCES = 1_000
+# Longer ones hold data.
+SENTENCE_CHARS = 600
+# A line. A message of fewer characters says little without the ones before it.
+BRIEF_CHARS = 40
+_HEAD_CHARS = 4_000
+_BULLET = "- "
+_END = re.compile(r"[.!?…](?=\s)|\n|[。！？]")
+
+
+class Parts(NamedTuple):
+    """The groups of a conversation and what holds each of them."""
+
+    groups: list[Group]
+    protected: frozenset[int]
+    """Positions that the policy protects, with all members of their groups."""
+    pinned: frozenset[int]
+    """Indices of groups that always stay."""
+    summaries: tuple[int, ...]
+    """Indices of groups that are summaries of earlier compactions."""
+    opening: int
+    """Position of the first message of the user; -1 without one."""
+    newest: int
+    """Position of the newest message of the user; -1 without one."""
+    turn: list[int]
+    """By group, how many turns are after its own."""
+    pair: list[int]
+    """By group, how many groups of tool calls are after it; -1 for other groups."""
+    orphans: frozenset[int]
+    """Indices of results without a call, which only protection keeps."""
+
+
+def partition(messages: Sequence[Message], policy: Policy) -> Parts:
+    """Return the groups of `messages` with what holds them, in time proportional to their number."""
+    # A summary is a group of its own: a response of the model neither continues in it nor starts with it.
+    earlier = [is_earlier_summary(one) for one in messages]
+    found = groups(
+        [
+            one._replace(role="user", blocks=one.blocks[:1]) if is_early else one
+            for one, is_early in zip(messages, earlier, strict=True)
+        ]
+    )
+    summaries = tuple(
+        at for at, group in enumerate(found) if len(group.members) == 1 and earlier[group.members[0]]
+    )
+    replaced = {found[at].members[0] for at in summaries}
+    by_user = (at for at, one in enumerate(messages) if one.role == "user" and at not in replaced)
+    # Text or media of the user, beside results of tools.
+    asked = [
+        at
+        for at in by_user
+        if any(
+            one.kind in ("media", "other") or (one.kind == "text" and one.text.strip())
+            for one in messages[at].blocks
+        )
+    ]
+    opening, newest = (asked[0], asked[-1]) if asked else (-1, -1)
+    summary_groups = frozenset(summaries)
+    turn = _turns(messages, found, summary_groups)
+    shielded = frozenset(_protected(messages, found, policy)) - replaced
+    pinned = {
+        at
+        for at, group in enumerate(found)
+        if not shielded.isdisjoint(group.members)
+        or not {opening, newest}.isdisjoint(group.members)
+        or (group.open and turn[at] == 0)
+    }
+    pair = _pairs(messages, found)
+    if messages and messages[0].format == "gemini":
+        # Gemini takes a call only after the user, or after results: the request of a pinned call stays, too.
+        first = {rank: at for at, rank in reversed([*enumerate(turn)])}
+        pinned.update([first[turn[at]] for at in pinned if found[at].kind == "tools"])
+    orphans = frozenset(at for at, group in enumerate(found) if group.kind == "orphan" and pair[at] < 0)
+    # The last group that may be last stays: the model is about to continue it.
+    never = orphans | summary_groups
+    last = [at for at in range(len(found)) if at not in never]
+    pinned.update([max(last, key=lambda at: found[at].members[-1])] if last else [])
+    return Parts(found, shielded, frozenset(pinned), summaries, opening, newest, turn, pair, orphans)
+
+
+def is_earlier_summary(message: Message) -> bool:
+    """Return whether `message` is the summary of an earlier compaction."""
+    first = message.blocks[0].text if message.blocks else ""
+    return first.lstrip().startswith(_HEAD) and is_summary(message)
+
+
+def _turns(messages: Sequence[Message], found: Sequence[Group], summaries: frozenset[int]) -> list[int]:
+    """Return by group how many turns are after its own; a summary starts no turn, whatever its role."""
+    listed: list[list[int]] = []
+    for members in turns(messages, found):
+        if listed and members[0] in summaries:
+            listed[-1].extend(members)
+        else:
+            listed.append([*members])
+    rank = [0] * len(found)
+    for after, turn in enumerate(reversed(listed)):
+        for at in turn:
+            rank[at] = after
+    return rank
+
+
+def _pairs(messages: Sequence[Message], found: Sequence[Group]) -> list[int]:
+    """Return by group how many groups of calls are after it; plain messages have answers without calls."""
+    rank = [-1] * len(found)
+    after = 0
+    for at in range(len(found) - 1, -1, -1):
+        lonely = found[at].kind == "orphan" and messages[found[at].members[0]].format == "plain"
+        if found[at].kind == "tools" or lonely:
+            rank[at] = after
+            after += 1
+    return rank
+
+
+def _protected(messages: Sequence[Message], found: Sequence[Group], policy: Policy) -> Iterator[int]:
+    roles = frozenset(policy.protected_roles)
+    globs = [translate(glob) for glob in policy.protected_paths]
+    # A path matches as a whole, or by its end.
+    pattern = re.compile(f"(?:.*/)?(?:{'|'.join(globs)})", re.DOTALL) if globs else None
+    for group in found:
+        members = [messages[at] for at in group.members]
+        by_path = pattern is not None and any(
+            any(map(pattern.match, paths_in_call(block))) for member in members for block in member.blocks
+        )
+        if by_path or any(is_protected(member, policy, roles) for member in members):
+            yield from group.members
+
+
+def protected_positions(messages: Sequence[Message], policy: Policy) -> frozenset[int]:
+    """Return the positions of the messages that the policy protects, with all members of their groups."""
+    return frozenset(_protected(messages, groups(messages), policy))
+
+
+def is_protected(message: Message, policy: Policy, roles: frozenset[str]) -> bool:
+    """Return whether the role, the flag or the label of `message` protects it.
+
+    >>> flagged = Message("user", (), {"role": "user", "meta": {"protected": "yes"}}, "plain")
+    >>> is_protected(flagged, Policy(), frozenset())
+    True
+    """
+    if as_text(message.raw.get("role")) in roles or message.role in roles:
+        return True
+    meta: JsonObject = as_object(message.raw.get(META))
+    flag = meta.get(policy.protected_flag)
+    flagged = flag.strip().lower() in _YES if isinstance(flag, str) else bool(flag)
+    return flagged or meta.get("label") in policy.protected_labels
+
+
+def paths_in_call(block: Block) -> Iterator[str]:
+    """Yield possible paths in the arguments of a call: its texts, and the words of them."""
+    if block.kind == "call":
+        for text in _texts(block.arguments):
+            yield text
+            yield from _BETWEEN_PATHS.split(text)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value[:_PATH_CHARS]
+    elif isinstance(value, (dict, list)):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
+
+
+def is_brief(text: str, most: int = BRIEF_CHARS) -> bool:
+    """Return whether `text` is shorter than `most` characters, of which a wide one, as in Chinese, counts as three.
+
+    >>> is_brief("go on"), is_brief("把发票解析器移植到别的语言去"), is_brief("Port the parser of invoices to another language.")
+    (True, False, False)
+    """
+    return len(text) + 2 * sum(east_asian_width(char) in "WF" for char in text[:most]) < most
+
+
+def importance(members: Sequence[Message], *, newness: float) -> float:
+    """Return how much a group of messages matters; `newness` is 0 for the oldest and 1 for the newest."""
+    return max(map(_weight, members), default=0.0) + NEWNESS_WEIGHT * newness
+
+
+def _weight(message: Message) -> float:
+    calls = [dict(block.arguments) for block in message.blocks if block.kind == "call"]
+    if any(next(file_changes(arguments), None) is not None for arguments in calls):
+        return EDIT_WEIGHT
+    if is_brief(message.text):
+        return 0.0
+    if message.role == "user":
+        return REQUEST_WEIGHT
+    return LEAST_WEIGHT if calls else ANSWER_WEIGHT
+
+
+def select_sentences(
+    said: Sequence[RemovedText], previous: str, *, most: int, count: Counter, besides: str = ""
+) -> str:
+    """Return the sentences that say most beside each other, as a list in order, of at most `most` tokens.
+
+    Answers of tools are left out, and so is what the text `besides` has; `previous`, the prose of the previous summary,
+    competes with the newer texts. The same input gives the same selection.
+    """
+    known = " ".join(besides.split())
+    units = [
+        unit
+        for unit in _units(said, previous)
+        if len(unit.text) <= SENTENCE_CHARS and " ".join(unit.text.split()) not in known
+    ]
+    listed = [unit._replace(text=f"{_BULLET}{unit.text.removeprefix(_BULLET)}") for unit in units]
+    return "\n".join(
+        listed[place].text for place in choose(listed, most=most, count=lambda text: count(f"{text}\n"))
+    )
+
+
+def _units(said: Sequence[RemovedText], previous: str) -> list[Unit]:
+    """Return the candidate sentences in order, each once, the newest within the bounds."""
+    kept: list[list[Unit]] = []
+    room = MOST_SENTENCES
+    for removed in reversed(said):
+        if removed.role in ("user", "assistant") and not removed.tool and room > 0:
+            weight = PERSON_WEIGHT if removed.role == "user" else 1.0
+            kept.append(units_of(removed.text[:_HEAD_CHARS], weight=weight)[: min(room, MESSAGE_SENTENCES)])
+            room -= len(kept[-1])
+    every = [
+        *units_of(previous, weight=PREVIOUS_WEIGHT),
+        *(unit for units in reversed(kept) for unit in units),
+    ]
+    return list(
+        {unit.text.strip(): unit._replace(text=unit.text.strip()) for unit in reversed(every)}.values()
+    )[::-1]
+
+
+# A heading whose lines were cut.
+_TRAILING_HEADING = re.compile(r"(?:^|\n)[^\n-][^\n]{0,40}:\s*\Z")
+
+
+def cut_prose(prose: str, *, most: int, count: Counter) -> str:
+    """Return the head of `prose` of at most `most` tokens, up to the end of a sentence or a line.
+
+    >>> cut_prose("One two. Three four. Five.", most=4, count=lambda text: len(text.split()))
+    'One two. Three four.'
+    """
+    if count(prose) <= most:
+        return prose
+    ends = [found.end() for found in _END.finditer(prose)]
+    kept = longest_front(len(ends), lambda number: count(prose[: ends[number - 1]].rstrip()) <= most)
+    return _TRAILING_HEADING.sub("", prose[: ends[kept - 1]]).rstrip() if kept else ""

@@ -1,0 +1,221 @@
+"""Policies: named settings of compaction, and the public settings `CompactConfig` and `CompactPolicy`.
+
+A policy is data, applied in `plan`, and never changed: the `effective` policy of a result is the one that was used.
+Shares are of the window, tokens are whole tokens. `CompactConfig` and `CompactPolicy` have the names of requirement
+002. Every rule and default is a key of `store.keys`; an invalid value is refused by the name of its field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, get_args
+
+from aether.conversation.shapes import Policy, Strategy
+from aether.errors import InvalidInput, shown
+from aether.store.keys import (
+    KEYS,
+    MODEL,
+    WINDOW,
+    Key,
+    Rule,
+    any_share,
+    check_value,
+    not_empty,
+    positive_share,
+)
+from aether.tokens.models import profile
+
+STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
+
+_NAMED = (
+    Policy(),
+    # requirements/001: from 70 % on, to half, of which three tenths are older messages kept by weight.
+    Policy("window", trigger=0.70, target=0.50, keep_middle=0.30, keep_requests=True),
+    Policy(
+        "prune-only",
+        steps=("drop_reasoning", "shorten_results", "shorten_arguments", "fold_exploration", "reduce"),
+    ),
+    *(Policy(strategy, strategy=strategy) for strategy in STRATEGIES),
+)
+POLICIES = {policy.name: policy for policy in _NAMED}
+"""Every named policy; the name of a strategy is `compact` with that strategy."""
+
+FIELDS = {
+    "trigger_pct": "trigger", "target_pct": "target", "hard_cap_buffer": "reserve", "min_reclaim_pct": "min_reclaim",
+    "keep_tool_io_pairs": "keep_tool_pairs", "roles_never_prune": "protected_roles",
+}  # fmt: skip
+"""The fields of a policy by their names in a configuration, where those differ."""
+# A policy has its target, and fields that no configuration sets.
+_OWN: dict[str, Rule] = {
+    "name": not_empty, "target": positive_share, "summary_share": positive_share, "keep_middle": any_share, "min_reclaim": any_share,
+    "min_progress": any_share,
+}  # fmt: skip
+_KEYS = {
+    FIELDS.get(key.field, key.field): key for path, key in KEYS.items() if path.startswith("policy.")
+} | {
+    name: Key(name, Policy._field_defaults[name], "see docs/compaction.md", rule)
+    for name, rule in _OWN.items()
+}
+# A target this far below a low trigger leaves room for several turns before the next compaction.
+TARGET_OF_TRIGGER = 0.75
+SETTINGS = {path: key for path, key in KEYS.items() if key.field}
+"""The settings of compaction by path."""
+
+
+def policy(name: str) -> Policy:
+    """Return the policy of that name.
+
+    Raises:
+        InvalidInput: there is no such policy.
+
+    >>> policy("window").trigger, policy("brief").strategy
+    (0.7, 'brief')
+    """
+    found = POLICIES.get(name)
+    if found is None:
+        raise InvalidInput(
+            f"{shown(name)} is not a policy.", fix=f"Use one of {', '.join(POLICIES)}.", where="policy"
+        )
+    return found
+
+
+def validated(policy: Policy, *, where: str = "policy") -> Policy:
+    """Return `policy` after a check of each field and of their combination.
+
+    Raises:
+        InvalidInput: a field is invalid; the error names it by its path.
+    """
+    for name, key in _KEYS.items():
+        try:
+            check_value(key, getattr(policy, name), called=name)
+        except InvalidInput as reason:
+            raise InvalidInput(reason.what, fix=reason.fix, where=f"{where}.{name}") from reason
+    if policy.target >= policy.trigger:
+        raise InvalidInput(
+            f"{policy.target} is not below the trigger, {policy.trigger}: it would fire again at once.",
+            fix="Lower the target.",
+            where=f"{where}.target",
+        )
+    return policy
+
+
+def _of(path: str) -> Any:
+    return field(default=KEYS[path].default, metadata={"key": KEYS[path]})
+
+
+@dataclass(frozen=True)
+class CompactPolicy:
+    """The triggers of a compaction and the messages that stay; values out of range raise `InvalidInput`.
+
+    It is `Policy` under Ariadne's names: `policy` returns that.
+    """
+
+    trigger_pct: float = _of("policy.trigger_pct")
+    target_pct: float = _of("policy.target_pct")
+    trigger_tokens: int = _of("policy.trigger_tokens")
+    trigger_messages: int = _of("policy.trigger_messages")
+    hard_cap_buffer: int = _of("policy.hard_cap_buffer")
+    keep_recent_turns: int = _of("policy.keep_recent_turns")
+    keep_tool_io_pairs: int = _of("policy.keep_tool_io_pairs")
+    roles_never_prune: tuple[str, ...] = _of("policy.roles_never_prune")
+    protected_flag: str = _of("policy.protected_flag")
+    protected_labels: tuple[str, ...] = _of("policy.protected_labels")
+    protected_paths: tuple[str, ...] = _of("policy.protected_paths")
+    min_reclaim_pct: float = _of("policy.min_reclaim_pct")
+    strategy: str = _of("policy.strategy")
+    steps: tuple[str, ...] = _of("policy.steps")
+
+    def __post_init__(self) -> None:
+        _require(self)
+        if self.target_pct and self.target_pct >= self.trigger_pct:
+            raise InvalidInput(
+                f"target_pct must be below trigger_pct ({self.trigger_pct:g}), got {self.target_pct:g}.",
+                fix="A target at the trigger compacts again on the next turn; lower it, or leave it out.",
+            )
+
+    def policy(self) -> Policy:
+        """Return this as a policy for `compaction.plan`."""
+        values = {FIELDS.get(one.name, one.name): getattr(self, one.name) for one in fields(self)}
+        default = min(Policy().target, TARGET_OF_TRIGGER * self.trigger_pct)
+        return Policy(**{**values, "target": self.target_pct or default})
+
+
+@dataclass(frozen=True)
+class CompactConfig:
+    """The settings of `CompactManager` and `compactctl`; values out of range raise `InvalidInput`."""
+
+    model: str = _of("model")
+    max_context_tokens: int = _of("max_context_tokens")
+    policy: CompactPolicy = field(default_factory=CompactPolicy)
+    telemetry_enabled: bool = _of("telemetry.enabled")
+    telemetry_exporter: str = _of("telemetry.exporter")
+    telemetry_path: str = _of("telemetry.path")
+    ariadne_url: str = _of("telemetry.ariadne_url")
+    otlp_url: str = _of("telemetry.otlp_url")
+    storage_enabled: bool = _of("storage.enabled")
+    storage_adapter: str = _of("storage.adapter")
+    storage_path: str = _of("storage.path")
+    storage_bucket: str = _of("storage.bucket")
+    storage_prefix: str = _of("storage.prefix")
+    storage_kms_key_id: str = _of("storage.kms_key_id")
+    redaction_enabled: bool = _of("redaction.enabled")
+    redaction_patterns: tuple[str, ...] = _of("redaction.patterns")
+    summarizer_backend: str = _of("summarizer.backend")
+    summarizer_model: str = _of("summarizer.model")
+    summarization_timeout: float = _of("summarizer.timeout")
+
+    def __post_init__(self) -> None:
+        _require(self)
+        if not self.max_context_tokens:
+            known = profile(self.model) if self.model != MODEL else None
+            object.__setattr__(self, "max_context_tokens", known.window if known and known.known else WINDOW)
+        if self.policy.hard_cap_buffer >= self.max_context_tokens:
+            raise InvalidInput(
+                f"policy.hard_cap_buffer must be below max_context_tokens ({self.max_context_tokens}), "
+                f"got {self.policy.hard_cap_buffer}.",
+                fix="Lower the buffer, or raise the window.",
+            )
+        if "file" in map(str.strip, self.exporter.split(",")) and not self.telemetry_path:
+            raise InvalidInput(
+                "telemetry.path must not be empty with the exporter file.", fix="Name the file."
+            )
+        if self.storage_enabled and self.storage_adapter == "s3" and not self.storage_bucket:
+            raise InvalidInput(
+                "storage.bucket must not be empty with the adapter s3.", fix="Name the bucket."
+            )
+
+    @property
+    def exporter(self) -> str:
+        """Return the exporters of events, or `none`."""
+        if not self.telemetry_enabled:
+            return "none"
+        if self.telemetry_exporter:
+            return self.telemetry_exporter
+        return "ariadne" if self.ariadne_url else "otlp" if self.otlp_url else "none"
+
+
+def _require(settings: CompactPolicy | CompactConfig) -> None:
+    for one in fields(settings):
+        if "key" in one.metadata:
+            check_value(one.metadata["key"], getattr(settings, one.name), called=one.name)
+
+
+def config_from_values(values: Mapping[str, Any]) -> CompactConfig:
+    """Return the configuration from settings by path, with defaults for the rest; unknown settings are ignored.
+
+    Raises:
+        InvalidInput: two of them contradict each other.
+    """
+    given = {path: value for path, value in values.items() if path in SETTINGS}
+    policy = {KEYS[path].field: value for path, value in given.items() if path.startswith("policy.")}
+    rest = {KEYS[path].field: value for path, value in given.items() if not path.startswith("policy.")}
+    return CompactConfig(policy=CompactPolicy(**policy), **rest)
+
+
+def config_values(config: CompactConfig) -> dict[str, Any]:
+    """Return every setting of `config` by path."""
+    return {
+        path: getattr(config.policy if path.startswith("policy.") else config, key.field)
+        for path, key in SETTINGS.items()
+    }

@@ -1,0 +1,652 @@
+"""The search index: the archived items that may answer a query, by a full-text index or by reading all of them.
+
+The archive grows without bound, so search reads and compares only the `CAP` best of it. All items are ranked before that
+cut, old ones too, by points for the words they hold, how often, and in how short a text; items named by their id are always
+candidates, and so are those beside the best. `scan` follows this rule by reading every record, `indexed_source` by
+`index.sqlite`; both find the same.
+
+The index holds no text but postings, by which all items get their points in milliseconds (`store.index_file`), and the
+terms of the texts of the live layers, which would take longer to cut than to search.
+
+The index is derived: it can be deleted at any moment, is brought up to the archive's head before each search, and is
+rebuilt if it is damaged, of another version, or of another archive. If it cannot be used (read-only home, full disk,
+held too long by another process), the archive is scanned. A process killed while writing leaves the last whole batch.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from aether import clock
+from aether.memory.layers import EVERYTHING, FILTERED, Filter, conversation_names, instant_text, plain_text
+from aether.store import index_file as postings
+from aether.store.index_file import CHUNK, CHUNK_BITS, PLANE_BYTES, on_index, writing
+from aether.text.regex import lazy
+from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, run_terms, runs, term, words
+from aether.types import JsonObject
+
+if TYPE_CHECKING:
+    import sqlite3
+
+# Items with the most points that are read and compared.
+CAP = 64
+# Points of an item for a term, as a share of the term's weight: as a part of a name, once, twice, more often.
+LEVELS = (0.68, 1.0, 1.31, 1.5)
+# Points of a plain full answer.
+POINTS = 1_000
+# Topic words up to which a text counts as short, each with its mark among the terms (no term holds a space).
+SHORT = (8, 16, 32, 64)
+SHORT_MARKS = tuple(f" {most}" for most in SHORT)
+SHORT_BONUS = 0.03
+# The items next to the best are candidates as well if they hold a term.
+BESIDE_BEST = 20
+BESIDE_REACH = 2
+# Runs of letters whose terms stay in memory.
+_CACHED_RUNS = 50_000
+# "Alice: …", "Decision: …": who says it, or what kind of note it is.
+_LABEL = lazy(r"\s*([^\W\d_][\w.'’ -]{0,30}):\s")
+
+Records = Callable[[], Iterator[JsonObject]]
+
+
+class Row(NamedTuple):
+    """The fields of one item that are compared, filtered and weighed."""
+
+    id: str
+    marked: str
+    """Its terms, each marked so that counting them is one search: `[word]` and `(part)`."""
+    length: int
+    type: str
+    phase: str
+    caste: str
+    at: str
+    relevance: float
+    labels: str
+    """Names it goes by, as terms: its caste and what stands before its first colon; parted by `|`."""
+    stretch: str
+    """Items of one stretch of work are each other's context."""
+    project: str = ""
+    conversation: str = ""
+    """Id, title and file of its conversation, one per line."""
+    role: str = ""
+    """Its part in the conversation, of a passage who speaks."""
+    asks: bool = False
+    """Whether its text ends as a question."""
+
+
+class Query(NamedTuple):
+    """A query for candidates in the archive."""
+
+    terms: tuple[str, ...]
+    ids: tuple[str, ...]
+    keep: Filter = EVERYTHING
+    cap: int = CAP
+    weights: tuple[float, ...] = ()
+    """Of each term; empty: all alike."""
+    most: int | None = None
+    """Candidates to read, those with most of the terms, and of these the newest; None: all."""
+
+
+class Candidate(NamedTuple):
+    """An archived item that may be a hit; `place` counts the archive from its start."""
+
+    place: int
+    record: JsonObject
+    held: frozenset[str] = frozenset()
+    """The terms of the query that it holds."""
+
+    @property
+    def id(self) -> str:
+        """Return the id of the item, as its row spells it."""
+        return plain_text((self.record.get("item") or {}).get("id"))
+
+    @property
+    def row(self) -> Row:
+        """Return the row, made of the record each time: a text is cut into words for it."""
+        return row(self.record)
+
+
+class Found(NamedTuple):
+    """Candidates by place, and how common the terms are in the whole archive."""
+
+    items: int
+    length: int
+    held: dict[str, int]
+    """The number of items with each term."""
+    candidates: list[Candidate]
+
+
+class Source(NamedTuple):
+    """A searchable archive."""
+
+    find: Callable[[Query], Found]
+    read: Callable[[Sequence[int]], dict[int, JsonObject]]
+    """The records at these places, as far as they exist."""
+
+
+class Cut(NamedTuple):
+    """Texts that were cut into terms."""
+
+    marked: tuple[str, ...]
+    """The marked terms of each."""
+    length: int
+    """That of all."""
+    label: str
+    """What stands before the first colon of a single text, as terms."""
+    asks: bool
+    """Whether a single text ends as a question."""
+
+
+def row(record: JsonObject) -> Row:
+    """Return the row of an archive record."""
+    return cut_row(record, cut([content_of(record.get("item") or {})]))
+
+
+def cut_row(record: JsonObject, done: Cut) -> Row:
+    """Return the row of a record, or of a live item given as `{"item": item}`, whose content was cut."""
+    return _row(record, done.marked[0], *done[1:])
+
+
+def content_of(item: JsonObject) -> str:
+    """Return the text of an item by which it is found."""
+    return str(item.get("content") or "")
+
+
+def cut(texts: Sequence[str]) -> Cut:
+    """Return the terms of texts."""
+    each = [_marked_text(text) for text in texts]
+    label, asks = each[0][2:] if len(each) == 1 else ("", False)
+    return Cut(tuple([one[0] for one in each]), sum([one[1] for one in each]), label, asks)
+
+
+def _row(record: JsonObject, marked: str, length: int, label: str, asks: bool) -> Row:
+    item = record.get("item") or {}
+    metadata = item.get("metadata") or {}
+    phase, caste = plain_text(metadata.get("phase")), plain_text(metadata.get("caste"))
+    named = _name(caste) if caste else ""
+    work = plain_text(record.get("compression_id") or record.get("session_id"))
+    # By position: by name takes a third more of the time, for each entry of a home at the first search of a process.
+    return Row(
+        plain_text(item.get("id")), marked, length, plain_text(item.get("type")), phase, caste,
+        instant_text(metadata.get("timestamp")), unit_fraction(metadata.get("relevance_score")),
+        f"{named}|{label}" if named and label else named or label, f"{phase}/{work}",
+        plain_text(metadata.get("project")), conversation_names(metadata),
+        plain_text(metadata.get("role") or metadata.get("speaker")), asks,
+    )  # fmt: skip
+
+
+def unit_fraction(value: Any) -> float:
+    """Return a number from 0 to 1; other values count as one half."""
+    if isinstance(value, float) and 0.0 <= value <= 1.0:  # as nearly all are
+        return value
+    return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else 0.5
+
+
+def marked_terms(said: Terms) -> str:
+    """Return terms in the form in which `Row` holds and `counts` counts them."""
+    return "".join([*(f"[{word}]" for word in said.words), *(f"({part})" for part in said.parts)])
+
+
+def term_marks(terms: Iterable[str]) -> list[tuple[str, str, str]]:
+    """Return each term with the two ways in which a marked text can hold it."""
+    return [(one, f"[{one}]", f"({one})") for one in terms]
+
+
+def term_counts(text: str, marked_terms: Iterable[tuple[str, str, str]]) -> dict[str, float]:
+    """Return how often the marked `text` holds each term it holds, parts of names at their lesser weight."""
+    found = {}
+    for one, word, part in marked_terms:
+        if one in text:
+            times = text.count(word) + PART_WEIGHT * text.count(part)
+            if times:
+                found[one] = times
+    return found
+
+
+def all_term_counts(text: str) -> dict[str, float]:
+    """Return how often the marked `text` holds each of its terms, as `term_counts` of all of them does."""
+    of_words, _, of_parts = text.partition("(")
+    found: dict[str, float] = {**Counter(of_words[1:-1].split("]["))}
+    for part, times in Counter(of_parts[:-1].split(")(")).items():
+        found[part] = found.get(part, 0) + PART_WEIGHT * times
+    found.pop("", None)
+    return found
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _marked_text(content: str) -> tuple[str, int, str, bool]:
+    """Return the marked terms of a text, their number, its label as terms, and whether it ends as a question."""
+    marked = [*map(_marked_run, runs(content))]
+    label = _LABEL.match(content)
+    return (
+        "".join([words for words, _, _ in marked] + [parts for _, parts, _ in marked if parts]),
+        sum([length for _, _, length in marked]),
+        _name(label[1]) if label else "",
+        content.rstrip().endswith(("?", "？")),
+    )
+
+
+@lru_cache(maxsize=_CACHED_RUNS)
+def _marked_run(run: str) -> tuple[str, str, int]:
+    """Return the marked words and parts of one run of letters, and their number: most runs come in many texts."""
+    said = run_terms(run)
+    marked = marked_terms(said)
+    words = len(marked) - sum(len(part) + 2 for part in said.parts)
+    return marked[:words], marked[words:], said.length
+
+
+@lru_cache(maxsize=1_000)
+def _name(text: str) -> str:
+    return " ".join(term(word) for word in words(text))
+
+
+def phrase(sequence: tuple[str, ...]) -> str:
+    """Return words as they are side by side in a marked text."""
+    return "".join(f"[{word}]" for word in sequence)
+
+
+def value_of_levels(ask: Query, held: dict[str, int], items: int) -> dict[str, tuple[int, ...]]:
+    """Return how many points an item gets for each term: as part of a name, once, twice, and more often.
+
+    Points are whole numbers, so that an index and a scan rank alike; `POINTS` is about a plain full answer.
+    """
+    weights = dict(zip(ask.terms, ask.weights or (1.0,) * len(ask.terms), strict=True))
+    worth = {
+        one: weights[one] * math.log(1 + (items - number + 0.5) / (number + 0.5))
+        for one, number in held.items()
+        if number
+    }
+    unit = POINTS / max(sum(worth.values()), 1e-9)
+    values = {one: tuple(round(unit * share * level) for level in LEVELS) for one, share in worth.items()}
+    return values | dict.fromkeys(SHORT_MARKS, (round(POINTS * SHORT_BONUS),) * len(LEVELS))
+
+
+def levels(one: Row) -> dict[str, int]:
+    """Return the level of each term of a row, from 0 for a part of a name to 3, and marks of a short text."""
+    of_words, _, of_parts = one.marked.partition("(")
+    found = dict.fromkeys(of_parts[:-1].split(")("), 0) if of_parts else {}
+    for word, times in Counter(of_words[1:-1].split("][")).items():
+        found[word] = min(times, len(LEVELS) - 1)
+    found.pop("", None)
+    found |= {mark: 1 for most, mark in zip(SHORT, SHORT_MARKS, strict=True) if one.length <= most}
+    return found
+
+
+def scan(records: Records, ask: Query) -> Found:
+    """Return the candidates, found by reading the whole archive."""
+    held = dict.fromkeys(ask.terms, 0)
+    wanted = {*ask.terms, *SHORT_MARKS}
+    total = 0
+    holds: list[tuple[Row, dict[str, int]]] = []
+    for record in records():
+        one = row(record)
+        total += one.length
+        inside = {term: level for term, level in levels(one).items() if term in wanted}
+        for each in inside:
+            if each in held:
+                held[each] += 1
+        # The marked text of most rows is not needed again.
+        holds.append((one._replace(marked=""), inside))
+    values = value_of_levels(ask, held, len(holds))
+    asked = set(ask.terms)
+    points = {
+        place: sum(values[term][level] for term, level in inside.items() if term in values)
+        for place, (_, inside) in enumerate(holds)
+        if not asked.isdisjoint(inside)
+    }
+    places = {place for place, (one, _) in enumerate(holds) if one.id in ask.ids}
+    for keep in dict.fromkeys((EVERYTHING, ask.keep)):
+        taken = [(number, place) for place, number in points.items() if keep.takes(holds[place][0])]
+        best = [place for _, place in heapq.nlargest(ask.cap, taken)]
+        places.update(best, *(set(beside(place)) & points.keys() for place in best[:BESIDE_BEST]))
+    said = {place: frozenset(asked.intersection(holds[place][1])) for place in places}
+    read = set(_first(said, ask.most))
+    candidates = [
+        Candidate(place, record, said[place]) for place, record in enumerate(records()) if place in read
+    ]
+    return Found(len(holds), total, held, candidates)
+
+
+def _first(held: Mapping[int, frozenset[str]], most: int | None) -> list[int]:
+    """Return the places of as many candidates as are to be read, given the terms that each holds."""
+    return sorted(held, key=lambda place: (-len(held[place]), -place))[:most]
+
+
+def beside(place: int) -> range:
+    """Return the places of an item and of those next to it: the answer is often beside the question."""
+    return range(max(0, place - BESIDE_REACH), place + BESIDE_REACH + 1)
+
+
+def scan_source(records: Records) -> Source:
+    """Return the archive that is searched by reading it."""
+
+    def read(places: Sequence[int]) -> dict[int, JsonObject]:
+        wanted = set(places)
+        return {place: record for place, record in enumerate(records()) if place in wanted}
+
+    return Source(lambda ask: scan(records, ask), read)
+
+
+EMPTY = scan_source(lambda: iter(()))
+
+
+# Raise it whenever rows, terms or tables change: an index of another version is rebuilt.
+VERSION = 2
+# Records per transaction while catching up: a killed process repeats at most these.
+BATCH = 5_000
+# Longer than a batch takes to write; after that, scanning is quicker than waiting.
+BUSY_SECONDS = 2.0
+_TABLES = (
+    *(
+        f"DROP TABLE IF EXISTS {table}"
+        for table in ("state", "entry", "record", "held", "word", "name", "term", "posting", "live")
+    ),
+    "CREATE TABLE state (position INTEGER, items INTEGER, length INTEGER)",
+    "INSERT INTO state VALUES (-1, 0, 0)",
+    # `key` is a digest of the id; texts that recur are numbers of `name`.
+    """CREATE TABLE entry (
+        place INTEGER PRIMARY KEY, position INTEGER, offset INTEGER, key INTEGER, at INTEGER,
+        type INTEGER, phase INTEGER, caste INTEGER, project INTEGER, conversation INTEGER
+    )""",
+    "CREATE INDEX entry_key ON entry (key)",
+    "CREATE TABLE name (number INTEGER PRIMARY KEY, text TEXT UNIQUE)",
+    "CREATE TABLE term (number INTEGER PRIMARY KEY, term TEXT UNIQUE, items INTEGER)",
+    postings.TABLE,
+    f"PRAGMA user_version = {VERSION}",
+)
+_TERMS = "SELECT term, number, items FROM term WHERE term IN (SELECT value FROM json_each(?))"
+_KEYS = "SELECT place FROM entry WHERE key IN (SELECT value FROM json_each(?)) AND position <= ?"
+_PLACES = """
+SELECT place, position, offset FROM entry
+WHERE place IN (SELECT value FROM json_each(?)) AND position <= ? ORDER BY place
+"""
+_KEPT = """
+SELECT place FROM entry WHERE (:since IS NULL OR at >= :since) AND (:until IS NULL OR at IS NULL OR at < :until)
+"""
+_Answer = TypeVar("_Answer")
+
+
+class Archive(NamedTuple):
+    """An archive that can be indexed."""
+
+    head: int
+    """The position of its last record, -1 where it is empty."""
+    records: Callable[[int], Iterator[tuple[Any, ...]]]
+    """Yields position, record and, where it is known, offset of all that is later than a position, oldest first."""
+    fetch: Callable[[dict[int, int]], dict[int, JsonObject]] | None = None
+    """Returns the records at these positions, given the offset of each, -1 where it is not known; None: by `records`."""
+
+
+class _State(NamedTuple):
+    position: int
+    items: int
+    length: int
+
+
+def indexed_source(path: Path, archive: Archive) -> Source:
+    """Return the searchable archive: by the index at `path` where possible, else by scanning."""
+    plain = scan_source(lambda: (one[1] for one in archive.records(-1)))
+
+    def find(ask: Query) -> Found:
+        found = _indexed(path, archive, lambda db: _find(db, ask, archive))
+        return plain.find(ask) if found is None else found
+
+    def read(places: Sequence[int]) -> dict[int, JsonObject]:
+        records = _indexed(path, archive, lambda db: _read(db, places, archive))
+        return plain.read(places) if records is None else records
+
+    return Source(find, read)
+
+
+def refresh(path: Path, archive: Archive) -> bool:
+    """Bring the index up to the archive's head; return whether it can be used."""
+    return bool(_indexed(path, archive, lambda _: True))
+
+
+def _indexed(path: Path, archive: Archive, work: Callable[[sqlite3.Connection], _Answer]) -> _Answer | None:
+    """Return the result of `work` on the current index, None if the archive is empty or cannot be indexed."""
+    if archive.head < 0:
+        return None
+
+    def current(db: sqlite3.Connection) -> _Answer:
+        _catch_up(db, archive)
+        return work(db)
+
+    found = on_index(path, current, busy_seconds=BUSY_SECONDS)
+    return found[0] if found else None
+
+
+def _catch_up(db: sqlite3.Connection, archive: Archive) -> None:
+    """Add what the archive holds beyond the index, batch by batch; another process may do the same."""
+    _make_tables(db, lambda: _is_of(db, archive))
+    while (state := _state(db)).position < archive.head:
+        newer = archive.records(state.position)
+        while batch := list(islice(newer, BATCH)):
+            with writing(db):
+                if _state(db) != state:
+                    break
+                _add(db, state, batch)
+                state = _state(db)
+        else:
+            return
+
+
+def _make_tables(db: sqlite3.Connection, are_made: Callable[[], bool]) -> None:
+    db.execute("PRAGMA page_size = 8192")  # of a new file: a posting fits into one page
+    if not are_made():
+        with writing(db):
+            if not are_made():
+                for statement in _TABLES:
+                    db.execute(statement)
+
+
+# Texts of a memory that is too small to be worth a file: cutting them takes a few milliseconds.
+FEW_TEXTS = 100
+_LIVE = "CREATE TABLE IF NOT EXISTS live (key BLOB PRIMARY KEY, marked TEXT, length INTEGER, label TEXT, asks INTEGER) WITHOUT ROWID"
+
+
+def remembered(path: Path, all_texts: Sequence[Sequence[str]]) -> list[Cut]:
+    """Return the terms of all live entries, each given as its texts, as a process before this one has cut them.
+
+    They are kept in the index by digests of the texts, and only of these.
+    """
+    if len(all_texts) < FEW_TEXTS:
+        return [*map(cut, all_texts)]
+    from hashlib import blake2b  # a prompt cuts no live texts
+
+    keys = [blake2b(repr(texts).encode(), digest_size=16).digest() for texts in all_texts]
+
+    def current(db: sqlite3.Connection) -> list[Cut]:
+        _make_tables(db, lambda: _is_current(db))
+        db.execute(_LIVE)
+        known = {
+            key: Cut(tuple(marked.split("\n")[:-1]), length, label, bool(asks))
+            for key, marked, length, label, asks in db.execute("SELECT * FROM live")
+        }
+        new = {
+            key: cut(texts)
+            for key, texts in zip(keys, all_texts, strict=True)
+            if key not in known or len(known[key].marked) != len(texts)
+        }
+        left = known.keys() - keys
+        if left or len(new) >= FEW_TEXTS:
+            with writing(db):
+                db.executemany("DELETE FROM live WHERE key = ?", ((key,) for key in left))
+                db.executemany(
+                    "INSERT OR REPLACE INTO live VALUES (?, ?, ?, ?, ?)",
+                    (
+                        (key, "".join(f"{text}\n" for text in each.marked), *each[1:])
+                        for key, each in new.items()
+                    ),
+                )
+        return [new[key] if key in new else known[key] for key in keys]
+
+    found = on_index(path, current, busy_seconds=BUSY_SECONDS)
+    return found[0] if found else [*map(cut, all_texts)]
+
+
+def _is_current(db: sqlite3.Connection) -> bool:
+    return bool(db.execute("PRAGMA user_version").fetchone() == (VERSION,))
+
+
+def _is_of(db: sqlite3.Connection, archive: Archive) -> bool:
+    """Return whether the index is of this version and of an archive with the same start."""
+    if not _is_current(db):
+        return False
+    # Another reader may have come further than this one looks.
+    newest = "SELECT position, key FROM entry WHERE position <= ? ORDER BY place DESC LIMIT 1"
+    known: tuple[int, int] | None = db.execute(newest, (archive.head,)).fetchone()
+    if known is None:
+        return _state(db).items == 0
+    position, record = next(archive.records(known[0] - 1), (-1, {}))[:2]
+    return known == (position, _key(plain_text((record.get("item") or {}).get("id"))))
+
+
+def _state(db: sqlite3.Connection) -> _State:
+    return _State(*db.execute("SELECT position, items, length FROM state").fetchone())
+
+
+def _key(id: str) -> int:
+    return zlib.crc32(id.encode())
+
+
+def _micros(at: str) -> int | None:
+    return round(clock.parse(at).timestamp() * 1_000_000) if at else None
+
+
+def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[Any, ...]]) -> None:
+    rows = [row(one[1]) for one in batch]
+    numbers = _numbers_of_names(db, {getattr(one, field) for one in rows for field in FILTERED})
+    new: dict[str, dict[int, list[tuple[int, int]]]] = {}
+    for place, one in enumerate(rows, start=state.items):
+        for said, level in levels(one).items():
+            chunks = new.setdefault(said, {})
+            chunks.setdefault(place >> CHUNK_BITS, []).append((place % CHUNK, level))
+    db.executemany(
+        "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            (place, position, offset[0] if offset else -1, _key(one.id), _micros(one.at),
+             *(numbers[getattr(one, field)] for field in FILTERED))
+            for place, ((position, _, *offset), one) in enumerate(zip(batch, rows, strict=True), start=state.items)
+        ),
+    )  # fmt: skip
+    db.executemany(
+        "INSERT INTO term (term, items) VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET items = items + excluded.items",
+        ((said, sum(map(len, chunks.values()))) for said, chunks in new.items()),
+    )
+    for said, number, _ in db.execute(_TERMS, (json.dumps([*new]),)).fetchall():
+        for chunk, held in new[said].items():
+            postings.change(db, number, chunk, held, levels=len(LEVELS))
+    length = state.length + sum(one.length for one in rows)
+    db.execute(
+        "UPDATE state SET position = ?, items = ?, length = ?",
+        (batch[-1][0], state.items + len(rows), length),
+    )
+
+
+def _numbers_of_names(db: sqlite3.Connection, texts: Iterable[str]) -> dict[str, int]:
+    """Return the number of each text, a new one for a new text."""
+    wanted = sorted(texts)
+    db.executemany("INSERT OR IGNORE INTO name (text) VALUES (?)", ((text,) for text in wanted))
+    found = db.execute(
+        "SELECT text, number FROM name WHERE text IN (SELECT value FROM json_each(?))", (json.dumps(wanted),)
+    )
+    return dict(found.fetchall())
+
+
+def _find(db: sqlite3.Connection, ask: Query, archive: Archive) -> Found:
+    db.execute("BEGIN")  # one state for all the questions below
+    state = _state(db)
+    held = dict.fromkeys(ask.terms, 0)
+    known = db.execute(_TERMS, (json.dumps([*ask.terms, *SHORT_MARKS]),)).fetchall()
+    held.update({term: items for term, _, items in known if term in held})
+    values = value_of_levels(ask, held, state.items)
+    chunks = postings.of_terms(db, [(each, number) for each, number, _ in known])
+    seen = state.items
+    if state.position > archive.head:  # another reader has come further
+        seen = db.execute("SELECT count(*) FROM entry WHERE position <= ?", (archive.head,)).fetchone()[0]
+    places = {place for (place,) in db.execute(_KEYS, (json.dumps([*map(_key, ask.ids)]), archive.head))}
+    best, holding = _best_places(chunks, values, _masks(db, ask, seen), ask)
+    said = {place: _terms_at(place, holding) for place in places | best}
+    found = _read(db, sorted(_first(said, ask.most)), archive)
+    candidates = [Candidate(place, record, said[place]) for place, record in sorted(found.items())]
+    return Found(state.items, state.length, held, candidates)
+
+
+def _masks(db: sqlite3.Connection, ask: Query, items: int) -> list[Callable[[int], int]]:
+    """Return functions from a chunk to the items in it that may be found: all up to `items`, and those of the filter."""
+
+    def seen(chunk: int) -> int:
+        return (1 << max(0, min(CHUNK, items - (chunk << CHUNK_BITS)))) - 1
+
+    if ask.keep == EVERYTHING:
+        return [seen]
+    query, bound = _KEPT, {"since": _micros(ask.keep.since), "until": _micros(ask.keep.until)}
+    names = db.execute("SELECT number, text FROM name").fetchall()
+    for field in FILTERED:
+        if getattr(ask.keep, "types" if field == "type" else field):
+            fit = [str(number) for number, text in names if ask.keep.has(field, text)]
+            query += f" AND {field} IN ({', '.join(fit)})"
+    kept: dict[int, bytearray] = {}
+    for (place,) in db.execute(query, bound):
+        plane = kept.setdefault(place >> CHUNK_BITS, bytearray(PLANE_BYTES))
+        plane[place % CHUNK >> 3] |= 1 << (place & 7)
+    return [seen, lambda chunk: seen(chunk) & int.from_bytes(kept.get(chunk, b""), "little")]
+
+
+def _best_places(
+    chunks: dict[int, list[tuple[str, bytes]]], values: dict[str, tuple[int, ...]],
+    masks: list[Callable[[int], int]], ask: Query,
+) -> tuple[set[int], dict[int, list[tuple[str, int]]]]:  # fmt: skip
+    """Return the places of the items with most points, and of those beside the best of them that hold a term.
+
+    With them, for each chunk, the terms and the items that hold each.
+    """
+    present: dict[int, int] = {}
+    holding: dict[int, list[tuple[str, int]]] = {}
+    best: list[list[tuple[int, int]]] = [[] for _ in masks]
+    for chunk in sorted(chunks, reverse=True):
+        digits = postings.no_points()
+        some = 0
+        for each, posting in chunks[chunk]:
+            items = postings.add_points(digits, posting, values.get(each, (0,) * len(LEVELS)))
+            if each not in SHORT_MARKS:
+                some |= items
+                holding.setdefault(chunk, []).append((each, items))
+        present[chunk] = some & masks[0](chunk)
+        for heap, mask in zip(best, masks, strict=True):
+            postings.take_best(heap, digits, some & mask(chunk), chunk << CHUNK_BITS, ask.cap)
+    places: set[int] = set()
+    for heap in best:
+        ordered = [place for _, place in sorted(heap, reverse=True)]
+        places.update(ordered)
+        for place in ordered[:BESIDE_BEST]:
+            places.update(
+                one for one in beside(place) if present.get(one >> CHUNK_BITS, 0) >> one % CHUNK & 1
+            )
+    return places, holding
+
+
+def _terms_at(place: int, holding: dict[int, list[tuple[str, int]]]) -> frozenset[str]:
+    """Return the terms that the item at `place` holds, given the items of each chunk that hold each term."""
+    found = holding.get(place >> CHUNK_BITS, ())
+    return frozenset([term for term, items in found if items >> place % CHUNK & 1])
+
+
+def _read(db: sqlite3.Connection, places: Sequence[int], archive: Archive) -> dict[int, JsonObject]:
+    found = db.execute(_PLACES, (json.dumps([*places]), archive.head)).fetchall()
+    wanted = {position: offset for _, position, offset in found}
+    if archive.fetch is not None:
+        records = archive.fetch(wanted)
+    else:
+        records = {position: record for position, record, *_ in archive.records(-1) if position in wanted}
+    return {place: records[position] for place, position, _ in found if position in records}

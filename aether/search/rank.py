@@ -1,0 +1,741 @@
+"""Search: entries of the three layers and the archive that answer a query.
+
+An entry named by its id comes first, then one that equals the query or contains it as a phrase, then the rest by
+score. Every hit contains a word of the query; filters only remove; one entry is found once, in its present layer. The
+archive is asked through a `Source`, so that it may be read or indexed.
+
+For every word of the query, an entry scores its own BM25 share, or the discounted share of a neighbour that says more
+about it; the frequency of the word in the wider surroundings adds a little:
+
+    score = Σ word: weight · idf · (max over neighbours of NEAR_…[distance] · bm25 + WIDE · saturated count)
+
+times the factors for names, dates, times, questions, recency and relevance below, and, where entries are longer than
+utterances, for the share of the query that the entry says itself. So the answer is found after the question, and the
+note beside its topic. The constants were chosen on three conversations of a public set and checked on three others
+(`benchmarks/search_recall.py`).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter as Tally
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import cache, lru_cache
+from itertools import accumulate, chain, repeat
+from operator import add, mul, sub
+from types import MappingProxyType
+from typing import Any, NamedTuple, cast, get_args
+
+from aether import clock
+from aether.errors import InvalidInput, shown
+from aether.memory.items import HISTORY, PERSON, STATES
+from aether.memory.layers import EVERYTHING, Filter, entry_filter, plain_text
+from aether.search.index import EMPTY, Query, Row, Source, phrase, term_marks
+from aether.search.index import all_term_counts as all_text_counts
+from aether.search.index import term_counts as text_counts
+from aether.search.texts import (
+    SearchEntry,
+    entry_castes,
+    entry_phases,
+    entry_text,
+    entry_texts,
+    placed_objects,
+    search_entries,
+)
+from aether.text.regex import lazy
+from aether.text.words import (
+    CACHED_TEXTS,
+    UNSPACED,
+    QueryTerms,
+    asks_for_commit,
+    is_question,
+    query_terms,
+    sentences,
+    terms,
+    with_synonyms,
+)
+from aether.types import Archived, Hit, JsonObject, Layer
+
+
+class _NotGiven(int):
+    """The number of hits where the caller gives none: then the setting of the home counts, too."""
+
+
+LIMIT = _NotGiven(20)
+LAYERS: tuple[Layer, ...] = get_args(Layer)
+# Relevance by the kind of match: the whole text or the id; the phrase; the words.
+EXACT_RELEVANCE = 1.0
+PHRASE_RELEVANCE = 0.7
+# The share of a plain full answer's score that gives half of the relevance its kind of match allows.
+_HALFWAY = 0.5
+_DECIMALS = 6
+# Metadata that say where an entry comes from.
+_PLACES = ("speaker", "project", "conversation", "title")
+# Characters of the part of a text that is shown first.
+_PASSAGE_CHARS = 240
+_ARCHIVED = frozenset({"left_at", "why", "session_id", "compression_id"})
+_OUTSIDE = lazy(r"^[\W_]+|[\W_]+$")
+_SPACED = lazy(rf"[^\W_{UNSPACED}]")
+
+_ID, _EXACT, _PHRASE, _WORDS = range(4)
+_WHY = ("id", "exact", "phrase", "words")
+USER_INPUT, OBSERVATION = "user_input", "observation"
+_REQUESTS = frozenset({HISTORY, USER_INPUT})
+# Parts of a conversation as it was said, and a conversation of the archive, which are no notes.
+_WHOLE = frozenset({HISTORY, "conversation"})
+# Share of the words of a match that a better one has: then it says nothing new.
+REPEATED = 0.8
+# A whole session holds many words that have nothing to do with what is looked for, and what it says is found beside it. To a
+# question, a request is seldom the answer, whoever makes it and in any place; the message of a commit says what was done, and why.
+ASKED_FACTOR = 0.5
+COMMIT_FACTOR = 1.2
+# To a question about a commit: the message of one does not say that it is one.
+COMMIT, COMMIT_ASKED_FACTOR = "commit", 2.0
+# The label of a request to a sub-agent.
+_TASK = "task"
+# Words of questions about the state of the work, which no text about it has to contain.
+_OF_STATE = (
+    "next step come open left remain do done stand state status now current last point progress pending todo unfinished problem "
+    "issue outstanding still"
+)
+
+
+class _Match(NamedTuple):
+    entry: SearchEntry
+    tier: int
+    score: float
+    relevance: float
+    held: Mapping[str, float]
+
+
+def search(
+    memory: Mapping[str, Any], query: str, *, now: datetime, archived: Source = EMPTY,
+    limit: int | None = LIMIT, layers: Iterable[str] = (), types: Iterable[str] = (),
+    phase: int | str | None = None, caste: str | None = None,
+    since: datetime | None = None, until: datetime | None = None,
+    project: str | None = None, conversation: str | None = None,
+    by_layer: bool = False, context: int = 0, asking: Collection[str] = (),
+    entries: Sequence[SearchEntry] | None = None, first: Collection[str] = (),
+) -> list[Hit]:  # fmt: skip
+    """Return the entries that answer `query`, best first, each as a hit with its place and the kind of its match.
+
+    At most `limit` hits (with `by_layer` for each layer; None: all; by default `LIMIT`, and of each layer the
+    `search.max_results_per_layer` of the home) of the given `layers`, `types`, `phase`, `caste`, `project`,
+    `conversation` (a part of its name, id, title or file) and time (from `since` to before `until`), with `context`
+    neighbours on either side of each. `by_layer` orders them by layer, relevance and time. The entries `asking` are what
+    asks: they are found by their id only. `entries` are those of `memory`, if the caller has them; those with an id in `first`
+    are found as if the query named them.
+
+    Raises:
+        InvalidInput: the query is blank, or an option has an impossible value.
+    """
+    layers = frozenset(layers)
+    _check(query, limit, layers, context)
+    keep = entry_filter(
+        types=types, phase=phase, caste=caste, since=since, until=until, project=project,
+        conversation=conversation,
+    )  # fmt: skip
+    said, means = with_synonyms(query_terms(query))
+    ids = frozenset(plain_text(each) for each in (query.strip(), *query.split(), *first))
+    ask = _Query(query, said, means, ids, keep, now, asks_for_commit(query))
+    matches, records = _matches([*(search_entries(memory) if entries is None else entries)], ask, archived)
+    asks, all_wanted = is_question(query), keep == EVERYTHING and not layers
+    chosen = [
+        each for each in matches
+        # The question itself, noted when it was asked, is no answer.
+        if (all_wanted or _wanted(each.entry, keep, layers)) and not (asks and each.tier == _EXACT and each.entry.row.type in _REQUESTS)
+        and (each.tier == _ID or each.entry.row.id not in asking)
+    ]  # fmt: skip
+    # By kind and score, then newest first, by layer and by id: no two are equal.
+    chosen.sort(key=lambda match: (LAYERS.index(match.entry.layer), match.entry.row.id))
+    chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
+    chosen.sort(key=lambda match: (match.tier, -match.score))
+    most: int | None = None if by_layer else LIMIT
+    of_layer: int | None = memory.get("search", {}).get("max_results_per_layer") or None
+    if limit is not LIMIT:
+        most, of_layer = (None, limit) if by_layer else (limit, None)
+    if by_layer:  # the order fixed by the first design: layer, then relevance, then recency
+        chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
+        chosen.sort(key=lambda match: -match.relevance)
+        chosen.sort(key=lambda match: LAYERS.index(match.entry.layer))
+    chosen, repeats = _without_repeats(chosen, most, of_layer)
+    around = _around(memory, chosen, archived, context) if context else {}
+    hits = _hits(chosen, said, records, around, context)
+    for hit, match in zip(hits, chosen, strict=True):
+        if again := repeats.get(match.entry.row.id):
+            hit["repeats"] = again
+    return _without_replaced(hits)
+
+
+def _without_replaced(hits: Sequence[Hit]) -> list[Hit]:
+    """Return `hits` with only the newest state of the plan and of the work tree of each conversation."""
+    places: list[tuple[str, str, str] | None] = []
+    newest: dict[tuple[str, str, str], str] = {}
+    for hit in hits:
+        metadata = hit["entry"].get("metadata")
+        known = metadata if isinstance(metadata, dict) else {}
+        place = (str(known.get("role")), str(known.get("conversation", "")), str(known.get("caste")))
+        places.append(place if place[0] in STATES and hit["why"] == _WHY[_WORDS] else None)
+        if places[-1]:
+            newest[place] = max(newest.get(place, ""), hit["at"])
+    return [
+        hit for hit, place in zip(hits, places, strict=True) if place is None or hit["at"] == newest[place]
+    ]
+
+
+def asks_for_state(query: str) -> bool:
+    """Return whether a query asks for the state of the work or for what comes next, and names nothing.
+
+    >>> asks_for_state("What is left to do?"), asks_for_state("what comes next?"), asks_for_state("what is next for the parser?")
+    (True, True, False)
+    """
+    asked = query_terms(query.replace("’", "'").replace("'s ", " ")).weights
+    return is_question(query) and bool(asked) and asked.keys() <= _state_terms()
+
+
+@cache
+def _state_terms() -> frozenset[str]:
+    return frozenset(query_terms(_OF_STATE).weights)
+
+
+def _without_repeats(
+    matches: Sequence[_Match], most: int | None, of_layer: int | None
+) -> tuple[list[_Match], dict[str, list[JsonObject]]]:
+    """Return the first `most` matches, `of_layer` of each layer, without those that a better one says as well.
+
+    Compared are passages of a conversation with the notes that were made of it, and notes of one type of different
+    conversations with the same words. Of these, the second result has the places, by the id of the match that is kept.
+    """
+    nth: Tally[Layer] = Tally()
+    first: dict[tuple[Any, ...], str] = {}
+    repeated: dict[str, list[JsonObject]] = {}
+    kept: list[_Match] = []
+    said: list[tuple[bool, frozenset[str]]] = []
+    # Without a passage no words are compared.
+    compared = any(match.entry.row.type == HISTORY for match in matches)
+    for match in matches:
+        if len(kept) == most:
+            break
+        if of_layer is not None and nth[match.entry.layer] >= of_layer:
+            continue
+        row = match.entry.row
+        is_passage = row.type == HISTORY
+        if row.conversation and row.type not in _WHOLE and match.tier != _ID:
+            same = first.setdefault((row.type, match.entry.fields), row.id)
+            if same != row.id:
+                place = {"id": row.id, "at": row.at, "conversation": row.conversation.partition("\n")[0]}
+                repeated.setdefault(same, []).append(place)
+                continue
+        words = frozenset(
+            word for _, text in match.entry.fields if compared for word in text.partition("(")[0].split("]")
+        )
+        repeats = match.tier == _WORDS and any(
+            (is_passage or of_passage) and len(words & other) >= REPEATED * len(words)
+            for of_passage, other in said
+        )
+        if not repeats:
+            nth[match.entry.layer] += 1
+            kept.append(match)
+            said.append((is_passage, words))
+    return kept, repeated
+
+
+def _check(query: object, limit: object, layers: Iterable[str], context: object) -> None:
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidInput("query is required.", fix="Pass one or more words.", where="search")
+    for name, value, least in (("limit", limit, 1), ("context", context, 0)):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+            raise InvalidInput(
+                f"{name} is {shown(value)}.", fix=f"Use a whole number from {least}.", where="search"
+            )
+    for layer in layers:
+        if layer not in LAYERS:
+            raise InvalidInput(
+                f"{shown(layer)} is not a layer.", fix=f"Use one of {', '.join(LAYERS)}.", where="search"
+            )
+
+
+class _Query(NamedTuple):
+    """A query with its terms, the ids it may name, and its filters."""
+
+    query: str
+    said: QueryTerms
+    means: Mapping[str, str]
+    """The asked term of each synonym."""
+    ids: frozenset[str]
+    keep: Filter
+    now: datetime
+    commit: bool
+    """Whether it asks for a commit."""
+
+
+def _matches(
+    entries: list[SearchEntry], ask: _Query, archived: Source
+) -> tuple[list[_Match], dict[int, JsonObject]]:
+    """Return what matches of the live `entries` and the archive, in no order, and its records by their places."""
+    found, corpus, records = _candidates(entries, ask, archived)
+    hit = [at for at, each in enumerate(found) if each or entries[at].row.id in ask.ids]
+    entries, found = [entries[at] for at in hit], [found[at] for at in hit]
+    question = Question(
+        ask.said.weights, frozenset(ask.said.sequence), dates(ask.query), ask.now, is_question(ask.query),
+        ask.means, ask.commit,
+    )  # fmt: skip
+    scores_ = scores(entries, found, corpus, question)
+    tiers = _tiers(entries, found, ask)
+    full_ = full_score(corpus, question)
+    return [
+        _Match(entry, tier, score, _relevance(tier, score, full_), held)
+        for entry, tier, score, held in zip(entries, tiers, scores_, found, strict=True)
+    ], records
+
+
+def _candidates(
+    entries: list[SearchEntry], ask: _Query, archived: Source
+) -> tuple[list[dict[str, float]], Corpus, dict[int, JsonObject]]:
+    """Add the archive's candidates to all live entries; return the term counts of each, and the statistics of all.
+
+    With them the records of the archive by their places.
+    """
+    terms = tuple(ask.said.weights)
+    marked_terms = term_marks(terms)
+    found = [term_counts(entry, marked_terms) for entry in entries]
+    weights = tuple(ask.said.weights.values())
+    answer = archived.find(Query(terms, tuple(sorted(ask.ids)), ask.keep, weights=weights))
+    live = Tally(chain.from_iterable(found))
+    corpus = Corpus(
+        answer.items + len(entries),
+        answer.length + sum(entry.row.length for entry in entries),
+        {term: answer.held[term] + live[term] for term in terms},
+    )
+    for entry, inside in zip(entries, found, strict=True):
+        _say_commit(entry.row, inside, ask)
+    known = {entry.row.id for entry in entries}
+    for candidate in reversed(answer.candidates):  # of two records of one item the newer counts
+        row = candidate.row
+        if row.id not in known:
+            known.add(row.id)
+            item = candidate.record.get("item") or {}
+            entries.append(SearchEntry("archive", candidate.place, row, ((1.0, row.marked),), item))
+            found.append(term_counts(entries[-1], marked_terms))
+            _say_commit(row, found[-1], ask)
+    return found, corpus, {one.place: one.record for one in answer.candidates}
+
+
+def _say_commit(row: Row, inside: dict[str, float], ask: _Query) -> None:
+    """Let the message of a commit that has words of a query for one have that word, too."""
+    if ask.commit and inside and row.role == COMMIT and COMMIT in ask.said.weights:
+        inside.setdefault(COMMIT, 1.0)
+
+
+def _tiers(entries: Sequence[SearchEntry], found: Sequence[Mapping[str, float]], ask: _Query) -> list[int]:
+    """Return the kind of match of each entry; only texts that can contain the phrase are read for it."""
+    sequence = phrase(ask.said.sequence)
+    single = len(ask.said.sequence) == 1
+    wanted_terms = ask.said.weights.keys() & ask.said.sequence
+    maybe = [
+        at
+        for at, (entry, inside) in enumerate(zip(entries, found, strict=True))
+        if sequence
+        and wanted_terms <= inside.keys()
+        and any(
+            text.partition("(")[0] == sequence if single else sequence in text for _, text in entry.fields
+        )
+    ]
+    tiers = [_ID if entry.row.id in ask.ids else _WORDS for entry in entries]
+    wanted = _normalized(ask.query)
+    # Words end where a letter or digit meets none; scripts without spaces have no such ends.
+    before = r"(?<![^\W_])" if _SPACED.match(wanted[:1]) else ""
+    after = r"(?![^\W_])" if _SPACED.match(wanted[-1:]) else ""
+    pattern = re.compile(before + re.escape(wanted) + after)
+    for at in maybe:
+        bodies = [_normalized(text) for text in entry_texts(entries[at])]
+        if wanted in bodies:
+            tiers[at] = min(tiers[at], _EXACT)
+        elif not single and any(pattern.search(body) for body in bodies):
+            tiers[at] = min(tiers[at], _PHRASE)
+    return tiers
+
+
+def _normalized(text: str) -> str:
+    """Return a text without differences in case, width, white space and outer punctuation."""
+    from unicodedata import normalize  # a prompt needs two functions of this module
+
+    return _OUTSIDE.sub("", " ".join(normalize("NFKC", text).casefold().split()))
+
+
+def _relevance(tier: int, score: float, full: float) -> float:
+    """Return the relevance, which rises with kind and score and approaches but never reaches the next kind's."""
+    if tier <= _EXACT:
+        return EXACT_RELEVANCE
+    share = score / (score + _HALFWAY * full)
+    if tier == _PHRASE:
+        return PHRASE_RELEVANCE + (EXACT_RELEVANCE - PHRASE_RELEVANCE) * share
+    return PHRASE_RELEVANCE * share
+
+
+def _wanted(entry: SearchEntry, keep: Filter, layers: frozenset[str]) -> bool:
+    return (
+        (not layers or entry.layer in layers)
+        and (keep == EVERYTHING or keep._replace(phase="", caste="").takes(entry.row))
+        and (not keep.phase or keep.phase in entry_phases(entry))
+        and (not keep.caste or keep.caste in {each.casefold() for each in entry_castes(entry)})
+    )
+
+
+def _hits(
+    matches: Sequence[_Match], said: QueryTerms, records: Mapping[int, JsonObject],
+    items: Mapping[int, JsonObject], context: int,
+) -> list[Hit]:  # fmt: skip
+    """Return the hits, archived ones with what the `records` of the archive say, and with neighbours among `items`."""
+    hits: list[Hit] = []
+    for match in matches:
+        entry = match.entry
+        row = entry.row
+        hit: Hit = {
+            "id": str(entry.value.get("session_id") or entry.value.get("id") or row.id),
+            "layer": entry.layer, "layer_priority": LAYERS.index(entry.layer),
+            "relevance": round(match.relevance, _DECIMALS), "score": round(match.score, _DECIMALS),
+            "why": _WHY[match.tier],
+            "matched": list(dict.fromkeys(said.spelled[term] for term in said.weights if term in match.held)),
+            "type": row.type, "phase": int(row.phase) if row.phase.isdecimal() else None, "at": row.at,
+            "content": entry_text(entry), "passage": best_passage(entry_texts(entry), said.weights),
+            "tokens": 0, "gist": "", "entry": entry.value,
+        }  # fmt: skip
+        metadata = entry.value.get("metadata")
+        for name in _PLACES:
+            if isinstance(metadata, dict) and isinstance(metadata.get(name), str):
+                hit[name] = metadata[name]  # type: ignore[literal-required]
+        if entry.place in records:
+            record = records[entry.place]
+            hit["archived"] = cast("Archived", {key: record[key] for key in _ARCHIVED if key in record})
+        if context:
+            around = {"before": range(-context, 0), "after": range(1, context + 1)}
+            hit["neighbours"] = {
+                side: [
+                    {key: items[at].get(key) for key in ("id", "type", "content")}
+                    for at in (entry.place + step for step in steps)
+                    if at in items
+                ]
+                for side, steps in around.items()
+            }
+        hits.append(hit)
+    return hits
+
+
+def _around(
+    memory: Mapping[str, Any], matches: Sequence[_Match], archived: Source, context: int
+) -> dict[int, JsonObject]:
+    """Return the items of `matches` and up to `context` places away, by their places."""
+    stored = [match.entry.place for match in matches if match.entry.layer == "archive"]
+    places = {at for place in stored for at in range(place - context, place + context + 1)}
+    records = archived.read(sorted(places)) if stored else {}
+    items = {place: value for _, place, value in placed_objects(memory)}
+    return items | {place: record.get("item") or {} for place, record in records.items()}
+
+
+def best_passage(texts: Iterable[str], weights: Mapping[str, float]) -> str:
+    """Return the stretch of `texts` that says most of a query, with the sentence after it where there is room.
+
+    >>> best_passage(["We met on Monday. The cache was slow. We removed it."], {"cach": 1.0})
+    'The cache was slow. We removed it.'
+    """
+    best: tuple[float, str] = (-1.0, "")
+    each_parts = [sentences(text) for text in texts]
+    if sum(map(len, each_parts)) == 1:  # there is nothing to choose
+        return next(part for parts in each_parts for part in parts)
+    for parts in each_parts:
+        worth = []
+        for part in parts:
+            said = terms(part)
+            inside = {*said.words, *said.parts}
+            worth.append({one for one in weights if one in inside})
+        for at in range(len(parts)):
+            found: set[str] = set()
+            end, size = at, 0
+            while end < len(parts) and (end == at or size + len(parts[end]) < _PASSAGE_CHARS):
+                found |= worth[end]
+                size += len(parts[end]) + 1
+                end += 1
+            score = sum(weights[one] for one in found) + (0.1 if worth[at] else 0.0)
+            if score > best[0]:
+                best = (score, " ".join(parts[at:end]))
+    return best[1]
+
+
+# BM25: notes are short, so repetition and length mean less than in documents (k1 1.2, b 0.75 there).
+K1 = 0.9
+B = 0.25
+# In texts of so many terms and more, a word that is said again and again is what they are about; chosen on the first set of
+# docs/judgement.md, and checked on the third.
+LONG = 25
+K1_LONG = 16.0
+B_LONG = 0.12
+# What they leave out of the question weighs the more.
+COVERED = 1.5
+# Share of a word's score that counts 0, 1, 2 and 3 entries after it, and before it: what follows is more often about it.
+NEAR_AFTER = (1.0, 0.5, 0.3, 0.15)
+NEAR_BEFORE = (1.0, 0.4, 0.3, 0.15)
+# The entry after a question is about all that the question says, and to a question another one is seldom the answer.
+NEAR_QUESTION = 1.0
+QUESTION_FACTOR = 0.9
+# Entries on each side that are the wider surroundings, the score they add, and the count that gives half of it.
+WIDE_REACH = 6
+WIDE = 0.6
+WIDE_HALF = 1.2
+# What is added where so many entries around hold the word.
+_WIDE = [WIDE * number / (number + WIDE_HALF) for number in range(2 * WIDE_REACH + 2)]
+# Terms of an utterance: where entries are no longer, answers lean on their neighbours, and need not say what was asked.
+UTTERANCE = 20
+# An entry by a person or under a label that the query names.
+LABEL_FACTOR = 1.55
+# An entry of a day or month that the query names. It is also spoken of in the days after it, which gain the less the later.
+DAY_FACTOR = 3.0
+MONTH_FACTOR = 2.0
+DATE_HALF_LIFE_DAYS = 5.0
+# The newest entries gain a tenth, halved with every month: enough to order equals.
+RECENCY = 0.1
+RECENCY_HALF_LIFE_DAYS = 30.0
+# Relevance (of a pattern: confidence) moves the score by a tenth up or down.
+CONFIDENCE = 0.2
+
+
+class Corpus(NamedTuple):
+    """The statistics of all searched entries."""
+
+    items: int
+    length: int
+    held: Mapping[str, int]
+    """The number of entries with each term."""
+
+
+class Question(NamedTuple):
+    """A query in comparable form."""
+
+    weights: Mapping[str, float]
+    words: frozenset[str]
+    dates: Sequence[Date]
+    now: datetime
+    asks: bool = False
+    synonyms: Mapping[str, str] = MappingProxyType({})
+    commit: bool = False
+
+
+def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
+    """Return the count of each term in the entry, by the weights of its fields; absent terms are left out."""
+    counts = entry.counts
+    if counts is not None:
+        return {term: counts[term] for term, _, _ in marked_terms if term in counts}
+    if len(entry.fields) == 1 and entry.fields[0][0] == 1.0:
+        return text_counts(entry.fields[0][1], marked_terms)
+    found: dict[str, float] = {}
+    for weight, text in entry.fields:
+        for term, times in text_counts(text, marked_terms).items():
+            found[term] = found.get(term, 0.0) + weight * times
+    return found
+
+
+def all_term_counts(entry: SearchEntry) -> dict[str, float]:
+    """Return the count of every term in the entry."""
+    found: dict[str, float] = {}
+    for weight, text in entry.fields:
+        for term, times in all_text_counts(text).items():
+            found[term] = found.get(term, 0.0) + weight * times
+    return found
+
+
+def idf(corpus: Corpus, term: str) -> float:
+    """Return the weight of a term: the rarer, the higher; never negative."""
+    holding = corpus.held.get(term, 0)
+    return math.log(1 + (corpus.items - holding + 0.5) / (holding + 0.5))
+
+
+def full_score(corpus: Corpus, question: Question) -> float:
+    """Return the score of a plain full answer: an average entry with every known word once."""
+    return sum(
+        weight * idf(corpus, term)
+        for term, weight in question.weights.items()
+        if corpus.held.get(term) and term not in question.synonyms
+    )
+
+
+def scores(
+    entries: Sequence[SearchEntry], found: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
+) -> list[float]:
+    """Return the score of each entry, given its term counts."""
+    average = max(1.0, corpus.length / max(1, corpus.items))
+    least = min(1.0, UTTERANCE / average)
+    long = 1 - min(1.0, LONG / average)
+    k1, b, power = (
+        short + long * (other - short) for short, other in ((K1, K1_LONG), (B, B_LONG), (1, COVERED))
+    )
+    norms = [k1 * (1 - b + b * entry.row.length / average) for entry in entries]
+    shares = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
+    totals = [0.0] * len(entries)
+    for run in _runs(entries):
+        each = [(entries[at], found[at], norms[at]) for at in run]
+        for at, total in zip(run, _totals(each, shares, k1 + 1), strict=True):
+            totals[at] = total
+    said = _coverage(found, corpus, question)
+    return [
+        total * factor * (least + (1 - least) * share**power)
+        for total, factor, share in zip(totals, _factors(entries, question), said, strict=True)
+    ]
+
+
+def _coverage(found: Sequence[Mapping[str, float]], corpus: Corpus, question: Question) -> Iterator[float]:
+    """Yield for each entry the share of the query that it says itself, by the weights of the words; in other words, too."""
+    worth = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
+    full = sum(value for term, value in worth.items() if term not in question.synonyms) or 1.0
+    known: dict[frozenset[str], float] = {}
+    for inside in found:
+        held = frozenset(inside)
+        if held not in known:
+            asked = {question.synonyms.get(term, term) for term in inside}
+            known[held] = min(1.0, sum(worth.get(term, 0.0) for term in asked) / full)
+        yield known[held]
+
+
+def _runs(entries: Sequence[SearchEntry]) -> list[list[int]]:
+    """Return the entries by their positions, those together that are within `WIDE_REACH` of the next of their stretch."""
+    runs: list[list[int]] = []
+    last: tuple[str, int] = ("", 0)
+    for stretch, place, at in sorted((each.row.stretch, each.place, at) for at, each in enumerate(entries)):
+        if runs and stretch == last[0] and place - last[1] <= WIDE_REACH:
+            runs[-1].append(at)
+        else:
+            runs.append([at])
+        last = (stretch, place)
+    return runs
+
+
+def _totals(
+    run: Sequence[tuple[SearchEntry, Mapping[str, float], float]], shares: Mapping[str, float], most: float
+) -> list[float]:
+    """Return the sum over all words for each entry of a run, given with its counts and its norm for its length.
+
+    No count of a word is worth more than `most`.
+    """
+    if len(run) == 1:
+        _, inside, norm = run[0]
+        values = ((shares[term], times * most / (times + norm)) for term, times in inside.items())
+        return [sum(share * (value + _WIDE[1]) for share, value in values)]
+    # A slot for each place and empty ones around them, so that the neighbours of all are slices.
+    first = run[0][0].place - 2 * WIDE_REACH
+    slots = [entry.place - first for entry, _, _ in run]
+    size = slots[-1] + 2 * WIDE_REACH + 1
+    after, norms, said = [NEAR_AFTER[1]] * size, [1.0] * size, list[Mapping[str, float]]([{}]) * size
+    for slot, (entry, inside, norm) in zip(slots, run, strict=True):
+        said[slot], norms[slot] = inside, norm
+        if entry.row.asks:
+            after[slot] = NEAR_QUESTION
+    totals = [0.0] * size
+    for term, share in shares.items():
+        counts = [inside.get(term, 0.0) for inside in said]
+        held = [*map(bool, counts)]
+        if True in held:
+            start = held.index(True) - WIDE_REACH
+            end = size - held[::-1].index(True) + WIDE_REACH
+            outer = slice(start - WIDE_REACH, end + WIDE_REACH)
+            own = [
+                times * most / (times + norm) for times, norm in zip(counts[outer], norms[outer], strict=True)
+            ]
+            before = totals[start:end]
+            totals[start:end] = [
+                total + share * value for total, value in zip(before, _spread(own, after[outer]), strict=True)
+            ]
+    return [totals[slot] for slot in slots]
+
+
+def _spread(values: list[float], after: list[float]) -> list[float]:
+    """Return for all slots but the outer ones the best value, own or the share of a neighbour's, and what surroundings add.
+
+    `after` is the share of each slot's value that counts in the next one.
+    """
+    size = len(values) - 2 * WIDE_REACH
+
+    def moved(by: int, shares: Iterable[float]) -> Iterator[float]:
+        start = WIDE_REACH - by
+        return map(mul, values[start : start + size], shares)
+
+    near = [values[WIDE_REACH : WIDE_REACH + size], moved(1, after[WIDE_REACH - 1 :])]
+    near += [moved(by, repeat(share)) for by, share in enumerate(NEAR_AFTER) if by > 1]
+    near += [moved(-by, repeat(share)) for by, share in enumerate(NEAR_BEFORE) if by]
+    holding = [0, *accumulate(map(bool, values))]
+    around = map(sub, holding[2 * WIDE_REACH + 1 :], holding)
+    return [*map(add, map(max, *near), map(_WIDE.__getitem__, around))]
+
+
+def _is_request(row: Row) -> bool:
+    if row.type == OBSERVATION:
+        return _TASK in row.labels.split("|")
+    return row.type == USER_INPUT or (row.type == HISTORY and row.role == PERSON)
+
+
+def _factors(entries: Iterable[SearchEntry], question: Question) -> Iterator[float]:
+    """Yield what the score of each entry is multiplied by, whatever words it holds."""
+    now, asks = question.now.timestamp(), question.asks
+    commit = COMMIT_ASKED_FACTOR if question.commit else COMMIT_FACTOR
+    for entry in entries:
+        row = entry.row
+        factor = 1 + CONFIDENCE * (row.relevance - 0.5)
+        if entry.layer == "short_term_memory" or (asks and _is_request(row)):
+            factor *= ASKED_FACTOR
+        if asks and row.asks:
+            factor *= QUESTION_FACTOR
+        if row.role == COMMIT and (asks or question.commit):
+            factor *= commit
+        if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
+            factor *= LABEL_FACTOR
+        if question.dates and row.at:
+            factor *= max(date_factor(date, row.at) for date in question.dates)
+        if row.at:
+            days = max(0.0, (now - _seconds(row.at)) / 86_400)
+            factor *= 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
+        yield factor
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _seconds(at: str) -> float:
+    return clock.parse(at).timestamp()
+
+
+_MONTHS = "january february march april may june july august september october november december".split()
+_NAMED = lazy(
+    r"\b(?:(?P<before>\d{1,2})(?:st|nd|rd|th)?\s+(?:of\s+)?)?"
+    rf"(?P<month>{'|'.join(name.capitalize() for name in _MONTHS)})\b"
+    r"(?:\s+(?P<after>\d{1,2})(?:st|nd|rd|th)?\b)?(?:,?\s+(?:of\s+)?(?P<year>\d{4})\b)?"
+)
+_ISO = lazy(r"\b(?P<year>\d{4})-(?P<month>\d\d)(?:-(?P<day>\d\d))?\b")
+
+
+class Date(NamedTuple):
+    """A day or a month; without a year it is that of any year."""
+
+    year: str
+    month: str
+    day: str
+
+
+def dates(query: str) -> list[Date]:
+    """Return the dates in `query`; months count only when capitalised ("May" is not "may").
+
+    >>> dates("what did we decide on 13 October 2023, and in May?")
+    [Date(year='2023', month='10', day='13'), Date(year='', month='05', day='')]
+    """
+    named: list[Date] = []
+    for found in _NAMED.finditer(query):
+        month, day = _MONTHS.index(found["month"].lower()) + 1, found["before"] or found["after"]
+        named.append(Date(found["year"] or "", f"{month:02}", day.rjust(2, "0") if day else ""))
+    return named + [Date(found["year"], found["month"], found["day"] or "") for found in _ISO.finditer(query)]
+
+
+def date_factor(date: Date, at: str) -> float:
+    """Return what a named date makes of the score of an entry of the time `at`; all months count 31 days."""
+    full, length = (DAY_FACTOR, 1) if date.day else (MONTH_FACTOR, 31)
+    after = (int(at[5:7]) - int(date.month)) * 31 + int(at[8:10]) - int(date.day or 1)
+    # Without a year, at the turn of one, it may be in the year before.
+    after = after + (int(at[:4]) - int(date.year)) * 12 * 31 if date.year else after % (12 * 31)
+    days = max(0, after - length + 1)
+    return 1 + (full - 1) * math.exp2(-days / DATE_HALF_LIFE_DAYS) if after >= 0 else 1.0

@@ -1,0 +1,545 @@
+"""Each step takes the oldest first, no more than is needed, and nothing protected; shortened messages stay valid."""
+
+from __future__ import annotations
+
+import json
+
+from aether.conversation import steps
+from aether.conversation.partition import partition
+from aether.conversation.policy import policy
+from aether.conversation.shapes import Policy
+from aether.conversation.steps import (
+    Draft,
+    drop_reasoning,
+    exploration_runs,
+    only_explores,
+    only_reads,
+    shorten_blocks,
+    shorten_text,
+)
+from aether.messages.convert import read
+from aether.messages.model import Block, groups
+from aether.tokens.count import message_tokens
+from tests.conversation.conversations import bash, conversation, model, tool, user
+from tests.tables import rows
+
+LONG_OUTPUT = "\n".join(f"line {at} of the output" for at in range(400))
+
+
+def count(text):
+    return -(-len(text) // 4)
+
+
+def draft_of(messages, policy=Policy(), *, overhead=0):  # noqa: B008 - a policy is a constant
+    parts = partition(messages, policy)
+    tokens = [message_tokens(message, count) for message in messages]
+    return Draft(
+        messages,
+        parts,
+        count,
+        lambda at: f"line {at}",
+        overhead,
+        tokens,
+        list(tokens),
+        {},
+        [True] * len(parts.groups),
+        {},
+        [],
+    )
+
+
+def loose_of(draft, *, recent=1, pairs=1):
+    return steps.loose_groups(draft.parts, steps.held_groups(draft.parts, recent=recent, pairs=pairs))
+
+
+def test_results_are_shortened_oldest_first_and_only_until_the_goal():
+    draft = draft_of(conversation(user("Go."), *(bash("make", LONG_OUTPUT) for _ in range(6))))
+    goal = steps.used_tokens(draft) - 2_500
+
+    steps.shorten_groups(draft, ("shorten_results",), loose_of(draft), goal=goal)
+
+    assert sorted(draft.now) == [2, 4]
+    assert steps.used_tokens(draft) <= goal
+    assert steps.used_tokens(draft) == sum(
+        message_tokens(draft.now.get(at, draft.messages[at]), count) for at in range(13)
+    )
+    assert draft.cuts[2, 0].pointer == "line 2"
+
+
+def test_steps_are_taken_in_the_order_of_the_policy_and_no_others():
+    draft = draft_of(
+        conversation(
+            user("Go."), tool("Write", LONG_OUTPUT, content=LONG_OUTPUT), bash("make"), model("Done.")
+        )
+    )
+
+    steps.shorten_groups(
+        draft, ("summarise", "shorten_arguments", "shorten_results"), loose_of(draft), goal=1
+    )
+
+    assert list(draft.cuts) == [(1, 0), (2, 0)]
+    assert sorted(draft.now) == [1, 2]
+
+
+def test_kept_results_are_shortened_before_the_newest_and_only_by_a_policy_that_shortens():
+    draft = draft_of(conversation(user("Go."), *(bash("make", LONG_OUTPUT) for _ in range(3))))
+    steps.shorten_kept_results(draft, ("reduce",), most=1, limit=1, share=100)
+    assert draft.now == {}
+
+    steps.shorten_kept_results(draft, ("shorten_results",), most=1, limit=1, share=1_000)
+
+    assert sorted(draft.now) == [2, 4, 6]
+    assert draft.tokens[2] < 300
+    assert draft.tokens[4] < draft.tokens[6] <= 1_100
+
+
+def test_protected_messages_are_not_shortened():
+    messages = conversation(user("Go."), bash("make", LONG_OUTPUT), bash("make", LONG_OUTPUT), model("Done."))
+    messages[2].raw["meta"] = {"protected": True}
+    draft = draft_of(messages)
+
+    steps.shorten_groups(draft, ("shorten_results",), [0, 1, 2, 3], goal=1)
+    steps.shorten_harder(draft, [0, 1, 2, 3], most=1)
+
+    assert 2 not in draft.now
+    assert 4 in draft.now
+
+
+def thinking(text):
+    return [
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": LONG_OUTPUT, "signature": "c2ln"},
+                {"type": "text", "text": text},
+            ],
+        }
+    ]
+
+
+def test_reasoning_is_dropped_except_in_the_current_turn():
+    draft = draft_of(
+        conversation(user("Go."), thinking("One."), user("More."), thinking("Two."), model("Three."))
+    )
+
+    steps.shorten_groups(draft, ("drop_reasoning",), [0, 1, 2, 3, 4], goal=1)
+
+    assert sorted(draft.now) == [1]
+
+
+def thinking_call():
+    thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    [call, result] = tool("Write", content=LONG_OUTPUT)
+    return [{**call, "content": [thought, *call["content"]]}, result]
+
+
+def test_a_rewritten_call_loses_its_reasoning_and_calls_of_the_current_turn_are_not_rewritten():
+    draft = draft_of(conversation(user("Go."), thinking_call(), user("More."), thinking_call(), bash("make")))
+
+    steps.shorten_groups(draft, ("shorten_arguments",), [1, 3], goal=1)
+
+    assert sorted(draft.now) == [1]
+    assert [block["type"] for block in draft.now[1].raw["content"]] == ["tool_use"]
+
+
+def test_cheap_steps_that_cannot_help_are_not_taken():
+    draft = draft_of(
+        conversation(
+            user("Go."),
+            *(model("word " * 300) for _ in range(9)),
+            *(bash("make", LONG_OUTPUT) for _ in range(3)),
+        )
+    )
+    loose = loose_of(draft)
+
+    assert steps.cannot_reach(draft, policy("compact"), loose, goal=500)
+    assert not steps.cannot_reach(draft, policy("window"), loose, goal=500)
+    assert not steps.cannot_reach(draft, policy("compact"), loose, goal=steps.used_tokens(draft) - 100)
+
+
+def test_explorations_are_dropped_oldest_run_first():
+    looked = [tool("Read", LONG_OUTPUT, file_path=f"{at}.py") for at in range(8)]
+    draft = draft_of(
+        conversation(user("Go."), *looked[:4], bash("make"), *looked[4:], bash("make"), bash("make"))
+    )
+    one_run = sum(draft.tokens[1:9])
+
+    assert steps.fold_exploration(draft, loose_of(draft), goal=steps.used_tokens(draft) - 100)
+
+    assert steps.used_tokens(draft) == sum(draft.tokens) - one_run
+
+
+def test_folding_reports_whether_it_reached_the_goal():
+    draft = draft_of(
+        conversation(
+            user("Go."), *(tool("Read", "x", file_path="a.py") for _ in range(4)), model(LONG_OUTPUT)
+        )
+    )
+
+    assert not steps.fold_exploration(draft, loose_of(draft), goal=10)
+
+
+def counts_after(draft, most, policy=Policy(), **more):  # noqa: B008 - a policy is a constant
+    return steps.lower_keep_counts(draft, policy, most=most, **{"most_messages": 0, **more})
+
+
+def pairs(number, words=100):
+    return [
+        part
+        for at in range(number)
+        for part in (
+            user(f"question {at} " * words),
+            bash("make", LONG_OUTPUT),
+            model(f"answer {at} " * words),
+        )
+    ]
+
+
+def test_keep_counts_are_lowered_one_at_a_time_turns_first():
+    draft = draft_of(conversation(*pairs(12)))
+    seen = []
+    most = 10**9
+    while True:
+        found = counts_after(draft, most)
+        if seen[-1:] == [found]:
+            break
+        seen.append(found)
+        most = steps.used_tokens(draft) - 1
+
+    assert seen == [(6, 4), (5, 4), (5, 3), (4, 3), (4, 2), (3, 2), (3, 1), (2, 1), (1, 1)]
+
+
+def test_counts_that_need_no_lowering_are_those_of_the_policy_however_large():
+    draft = draft_of(conversation(*pairs(3)))
+
+    assert counts_after(draft, 10**9, Policy(keep_recent_turns=10**9, keep_tool_pairs=10**9)) == (
+        10**9,
+        10**9,
+    )
+    assert counts_after(draft, 1, Policy(keep_recent_turns=10**9, keep_tool_pairs=10**9)) == (1, 1)
+
+
+def test_too_many_messages_lower_the_counts_too():
+    draft = draft_of(conversation(*pairs(12)))
+
+    recent, tools = counts_after(draft, 10**9, most_messages=12)
+
+    assert sum(1 for _ in steps.kept_positions(draft)) <= 12
+    assert (recent, tools) == (3, 2)
+
+
+def test_texts_between_the_calls_of_the_newest_turn_are_dropped_oldest_first():
+    draft = draft_of(
+        conversation(
+            user("Go."), *(model(f"step {at} " * 50) for at in range(6)), bash("make"), model("Done.")
+        )
+    )
+    counts_after(draft, 10**9)
+
+    steps.drop_remarks(draft, most=steps.used_tokens(draft) - 150, most_messages=0)
+
+    assert [at for at, kept in enumerate(draft.kept) if not kept] == [1, 2]
+
+    steps.drop_remarks(draft, most=10**9, most_messages=5)
+
+    assert sum(1 for _ in steps.kept_positions(draft)) == 5
+    assert draft.kept[0]
+    assert draft.kept[-1]
+
+
+def test_kept_messages_are_shortened_only_as_far_as_needed():
+    draft = draft_of(conversation(user("Go."), bash("make", LONG_OUTPUT), bash("make", LONG_OUTPUT)))
+    most = steps.used_tokens(draft) - 400
+
+    steps.shorten_harder(draft, [1, 2], most=most)
+
+    assert sorted(draft.now) == [2]
+    assert most - 150 < steps.used_tokens(draft) <= most
+
+
+def test_in_the_end_little_more_than_the_markers_is_left():
+    draft = draft_of(
+        conversation(
+            user("Go."), tool("Write", LONG_OUTPUT, content=LONG_OUTPUT, note=LONG_OUTPUT), model(LONG_OUTPUT)
+        )
+    )
+
+    steps.shorten_harder(draft, [0, 1, 2], most=1)
+
+    assert sorted(draft.now) == [1, 2, 3]
+    assert steps.used_tokens(draft) < 350
+    assert (1, 0) in draft.cuts
+    assert draft.cuts[2, 0].tokens_before == count(LONG_OUTPUT)
+
+
+def test_reasoning_of_older_turns_is_dropped_before_their_text():
+    draft = draft_of(conversation(user("Go."), thinking("One."), user("More."), model("Two.")))
+
+    steps.shorten_harder(draft, [1], most=steps.used_tokens(draft) - 10)
+
+    assert draft.messages[1].text == draft.now[1].text == "One."
+
+
+def test_text_of_a_person_is_not_shortened():
+    draft = draft_of(
+        conversation(user(LONG_OUTPUT), model("Yes."), user(LONG_OUTPUT), model("Yes."), user(LONG_OUTPUT))
+    )
+
+    steps.shorten_harder(draft, [0, 1, 2, 3, 4], most=1)
+
+    assert draft.now == {}
+
+
+def test_the_opening_request_is_shortened_last_and_only_where_it_is_not_the_newest_or_protected():
+    draft = draft_of(conversation(user(LONG_OUTPUT), model("Yes."), user("More.")))
+    most = steps.used_tokens(draft) - 300
+
+    assert steps.shorten_opening(draft, most=most)
+    assert steps.used_tokens(draft) <= most
+    assert not steps.shorten_opening(draft, most=most)
+    assert not steps.shorten_opening(draft_of(conversation(user(LONG_OUTPUT))), most=1)
+    assert not steps.shorten_opening(
+        draft_of(conversation(user(LONG_OUTPUT), user("x")), Policy(protected_roles=("user",))), most=1
+    )
+    assert not steps.shorten_opening(draft_of([]), most=-1)
+
+
+def test_an_opening_picture_cannot_be_shortened():
+    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}
+    draft = draft_of(
+        read(
+            [{"role": "user", "content": [picture]}, {"role": "user", "content": "What is it?"}], "anthropic"
+        )
+    )
+
+    assert not steps.shorten_opening(draft, most=1)
+
+
+LINES = "\n".join(f"line {at} of the output, which says something" for at in range(400))
+
+
+def lighter(message, kinds, *, most=100, pointer="history 7"):
+    return shorten_blocks(message, kinds, at=3, most=most, count=count, pointer=pointer)
+
+
+@rows("most", [30, 60, 200, 1_000])
+def test_a_long_text_is_cut_to_what_it_may_have(most):
+    reported = shorten_text(LINES, most=most, count=count, tokens=count(LINES), pointer="history 7")
+
+    assert count(reported) <= most
+    assert "; full text: history 7]" in reported
+
+
+def test_head_and_tail_stay_and_are_cut_at_line_ends():
+    reported = shorten_text(LINES, most=200, count=count, tokens=count(LINES))
+    head, marker, tail = reported.partition("[… ")
+
+    assert LINES.startswith(head.rstrip())
+    assert head.endswith("something\n")
+    assert len(head) > len(tail)
+    assert LINES.endswith(tail.split("]\n")[1])
+    removed = count(LINES) - count(head.rstrip()) - count(tail.split("]\n")[1])
+    assert tail.startswith(f"{removed:,} tokens cut]")
+    assert marker
+
+
+def test_a_text_without_lines_is_cut_too():
+    reported = shorten_text("x" * 10_000, most=100, count=count, tokens=2_500)
+
+    assert count(reported) <= 100
+    assert reported.startswith("xxx")
+    assert reported.endswith("xxx")
+
+
+def test_a_dense_head_takes_less_of_it():
+    def dense(text):
+        return 8 * text.count("#") + len(text) // 8
+
+    text = "#" * 200 + "a" * 20_000
+
+    assert dense(shorten_text(text, most=120, count=dense, tokens=dense(text))) <= 120
+
+
+def test_a_counter_that_sees_no_difference_is_not_asked_for_ever():
+    assert "tokens cut" in shorten_text(LINES, most=100, count=lambda text: 1_000, tokens=1_000)
+
+
+def test_with_room_for_nothing_the_marker_alone_stays():
+    assert shorten_text(LINES, most=3, count=count, tokens=4_000) == "[… 4,000 tokens cut]"
+
+
+def test_a_result_is_shortened_and_the_message_given_stays_as_it_was():
+    message = conversation(tool("Bash", LINES))[1]
+    before = json.dumps(message.raw)
+
+    found = lighter(message, ("result",))
+
+    assert found.tokens == message_tokens(found.message, count) < 130
+    assert [(cut.at, cut.block, cut.tokens_before, cut.pointer) for cut in found.cuts] == [
+        (3, 0, count(LINES), "history 7")
+    ]
+    assert found.message.blocks[0].call_id == message.blocks[0].call_id
+    assert json.dumps(message.raw) == before
+
+
+def test_arguments_stay_valid_json_and_keep_their_short_values():
+    message = conversation(
+        tool("Write", file_path="a.py", content=LINES, edits=[{"new": LINES, "line": 3}], limit=None)
+    )[0]
+
+    found = lighter(message, ("call",))
+
+    given = found.message.raw["content"][0]["input"]
+    assert (given["file_path"], given["limit"], given["edits"][0]["line"]) == ("a.py", None, 3)
+    assert "tokens cut" in given["content"]
+    assert "tokens cut" in given["edits"][0]["new"]
+    assert count(found.message.blocks[0].text) < 140
+
+
+def test_arguments_that_are_no_object_stay():
+    for arguments in ("{broken " + LINES, json.dumps([LINES])):
+        call = {"id": "a", "type": "function", "function": {"name": "write", "arguments": arguments}}
+        message = read([{"role": "assistant", "content": None, "tool_calls": [call]}], "openai")[0]
+
+        assert lighter(message, ("call",)) is None
+
+
+def test_short_texts_and_other_kinds_of_blocks_are_not_shortened():
+    short = conversation(tool("Bash", "ok"))[1]
+    long = conversation(tool("Bash", LINES))[1]
+    odd = read(
+        [
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "a", "content": [{"x": LINES}]}],
+            }
+        ],
+        "anthropic",
+    )[0]
+
+    assert lighter(short, ("result",)) is None
+    assert lighter(long, ("call", "text")) is None
+    assert lighter(odd, ("result",)) is None
+    assert lighter(long, ("result",), most=count(LINES)) is None
+
+
+def test_many_short_arguments_that_cannot_shrink_stay():
+    message = conversation(tool("Write", **{f"key{at}": "word " * 5 for at in range(60)}))[0]
+
+    assert lighter(message, ("call",)) is None
+
+
+def test_depth_has_an_end():
+    nested = LINES
+    for _ in range(60):
+        nested = {"inner": nested}
+    message = conversation(tool("Write", deep=nested))[0]
+
+    assert lighter(message, ("call",)) is None
+
+
+def test_reasoning_is_dropped_and_its_text_stays():
+    thinking = {"type": "thinking", "thinking": LINES, "signature": "c2ln"}
+    said, alone, none = read(
+        [{"role": "assistant", "content": [thinking, {"type": "text", "text": "Yes."}]},
+         {"role": "assistant", "content": [thinking]}, {"role": "assistant", "content": "Yes."}],
+        "anthropic",
+    )  # fmt: skip
+
+    found = drop_reasoning(said, count)
+
+    assert found.message.raw["content"] == [{"type": "text", "text": "Yes."}]
+    assert found.tokens == message_tokens(found.message, count)
+    assert drop_reasoning(alone, count) is None
+    assert drop_reasoning(none, count) is None
+
+
+@rows(
+    ("name", "arguments", "only_looks"),
+    [
+        ("Read", {"file_path": "a.py"}, True),
+        ("read_file", {"path": "a.py"}, True),
+        ("listFiles", {"dir": "."}, True),
+        ("Grep", {"pattern": "x"}, True),
+        ("WebFetch", {"url": "https://example.org"}, True),
+        ("str_replace_editor", {"command": "view", "path": "a.py"}, True),
+        ("str_replace_editor", {"command": "create", "path": "a.py"}, False),
+        ("Bash", {"command": "grep -rn x src 2>&1 >/dev/null | head"}, True),
+        ("Bash", {"command": "echo x > a.py"}, False),
+        ("Bash", {"command": "find . -name x -delete"}, False),
+        ("Bash", {"command": "ls | xargs rm"}, False),
+        ("view_file", {"command": "view", "path": "a.py"}, True),
+        ("Bash", {"command": "ls -la src && git log | head"}, True),
+        ("shell", {"cmd": ["grep", "-rn", "x", "src"]}, True),
+        ("Bash", {"command": "make test"}, False),
+        ("Bash", {"command": "cat > a.py <<'EOF'\nx\nEOF"}, False),
+        ("Edit", {"file_path": "a.py", "old_string": "a", "new_string": "b"}, False),
+        ("read_and_write", {"path": "a.py", "content": "x"}, False),
+        ("spread", {}, False),
+        ("thread_create", {}, False),
+        ("", {}, False),
+    ],
+)
+def test_a_call_is_judged_by_its_name_and_its_arguments(name, arguments, only_looks):
+    assert only_reads(Block("call", tool=name, arguments=arguments)) == only_looks
+
+
+@rows(
+    ("messages", "only_looks"),
+    [
+        (tool("Read", file_path="a.py"), True),
+        (tool("Read", "no such file", failed=True, file_path="a.py"), False),
+        (bash("ls", None), False),
+        (bash("make"), False),
+    ],
+)
+def test_failed_or_open_calls_are_not_exploration(messages, only_looks):
+    read_in = conversation(messages)
+
+    assert only_explores(read_in, groups(read_in)[0]) == only_looks
+
+
+def test_text_of_the_user_beside_a_result_is_not_exploration():
+    use = {"type": "tool_use", "id": "a", "name": "Read", "input": {"path": "a.py"}}
+    beside = [
+        {"type": "tool_result", "tool_use_id": "a", "content": "ok"},
+        {"type": "text", "text": "Never do that."},
+    ]
+    messages = read(
+        [{"role": "assistant", "content": [use]}, {"role": "user", "content": beside}], "anthropic"
+    )
+
+    assert not only_explores(messages, groups(messages)[0])
+
+
+def test_a_run_has_at_least_three_and_ends_where_something_is_done():
+    looked = [(1, True), (2, True), (3, False), (4, True), (6, True), (7, True), (8, True)]
+
+    assert list(exploration_runs(looked)) == [[4, 6, 7, 8]]
+    assert list(exploration_runs([])) == []
+
+
+@rows(
+    ("said", "folds"),
+    [("Let me look at the loader next.", True), ("读一下加载器。", True),
+     ("There it is. `findSessions` returns all sessions that match, not the newest.", False),
+     ("找到了：它返回所有匹配的会话，而不是最新的一个。", False)],
+)  # fmt: skip
+def test_a_read_with_more_than_a_line_of_text_is_not_exploration(said, folds):
+    call, result = tool("Read", "text", file_path="a.py")
+    call["content"].insert(0, {"type": "text", "text": said})
+    messages = conversation([call, result])
+
+    assert only_explores(messages, groups(messages)[0]) is folds
+
+
+def test_a_pointer_that_takes_more_than_half_of_the_room_is_left_out():
+    text, count = "word " * 200, lambda text: len(text.split())
+
+    short, long = (
+        shorten_text(text, most=64, count=count, tokens=200, pointer="at " * many) for many in (3, 40)
+    )
+
+    assert "full text: at at at" in short
+    assert "full text" not in long
+    assert len(long.split()) > len("[… 200 tokens cut]".split())
