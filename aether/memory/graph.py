@@ -94,11 +94,11 @@ def create_entities(graph: Mapping[str, Any], entities: Iterable[Entity], *, now
     Raises:
         InvalidInput: the graph would be too large.
     """
-    known = {entity["name"] for entity in graph["entities"]}
+    names = {entity["name"] for entity in graph["entities"]}
     fresh: list[Entity] = []
     for entity in entities:
-        if entity["name"] not in known:
-            known.add(entity["name"])
+        if entity["name"] not in names:
+            names.add(entity["name"])
             once = list(dict.fromkeys(entity["observations"]))
             fresh.append({"name": entity["name"], "entityType": entity["entityType"], "observations": once})
     return _add(graph, [_stored(entity, stamp(now)) for entity in fresh], "/entities/-", fresh)
@@ -132,14 +132,14 @@ def add_observations(
     known: dict[str, set[str]] = {}
     patch: Patch = []
     added: list[AddedObservations] = []
-    for each in observations:
-        name = each["entityName"]
+    for observation in observations:
+        name = observation["entityName"]
         if name not in places:
             raise NotFound(
                 f"Entity with name {name} not found.", fix="Create it with create_entities.", where=DOCUMENT
             )
         held = known.setdefault(name, set(_observations(graph["entities"][places[name]])))
-        fresh = [text for text in dict.fromkeys(each["contents"]) if text not in held]
+        fresh = [text for text in dict.fromkeys(observation["contents"]) if text not in held]
         held.update(fresh)
         path = pointer("entities", places[name], "observations", "-")
         patch += [{"op": "add", "path": path, "value": _observation(text, stamp(now))} for text in fresh]
@@ -150,8 +150,12 @@ def add_observations(
 def delete_entities(graph: Mapping[str, Any], names: Iterable[str]) -> Change:
     """Return the change that removes entities with all their relations; its result is the number of entities."""
     named = set(names)
-    entities = [at for at, entity in enumerate(graph["entities"]) if entity["name"] in named]
-    touched = [at for at, each in enumerate(graph["relations"]) if named & {each["from"], each["to"]}]
+    entities = [place for place, entity in enumerate(graph["entities"]) if entity["name"] in named]
+    touched = [
+        place
+        for place, relation in enumerate(graph["relations"])
+        if named & {relation["from"], relation["to"]}
+    ]
     patch = [*_remove("entities", at=entities), *_remove("relations", at=touched)]
     return Change({DOCUMENT: patch}, result=len(entities))
 
@@ -160,13 +164,13 @@ def delete_observations(graph: Mapping[str, Any], deletions: Iterable[Deletion])
     """Return the change that removes observations; its result is their number. Unknown ones are ignored."""
     places = _places(graph)
     unwanted: dict[int, set[str]] = {}
-    for each in deletions:
-        if each["entityName"] in places:
-            unwanted.setdefault(places[each["entityName"]], set()).update(each["observations"])
+    for deletion in deletions:
+        if deletion["entityName"] in places:
+            unwanted.setdefault(places[deletion["entityName"]], set()).update(deletion["observations"])
     patch: Patch = []
     for place, texts in unwanted.items():
-        held = _observations(graph["entities"][place])
-        found = [at for at, text in enumerate(held) if text in texts]
+        observations = _observations(graph["entities"][place])
+        found = [place for place, text in enumerate(observations) if text in texts]
         patch += _remove("entities", place, "observations", at=found)
     return Change({DOCUMENT: patch}, result=len(patch))
 
@@ -174,7 +178,7 @@ def delete_observations(graph: Mapping[str, Any], deletions: Iterable[Deletion])
 def delete_relations(graph: Mapping[str, Any], relations: Iterable[Relation]) -> Change:
     """Return the change that removes exactly these relations; its result is their number."""
     unwanted = {_key(relation) for relation in relations}
-    found = [at for at, relation in enumerate(graph["relations"]) if _key(relation) in unwanted]
+    found = [place for place, relation in enumerate(graph["relations"]) if _key(relation) in unwanted]
     return Change({DOCUMENT: _remove("relations", at=found)}, result=len(found))
 
 
@@ -189,12 +193,12 @@ def merge(graph: Mapping[str, Any], other: Graph, *, now: datetime) -> Change:
     for entity in other["entities"]:  # a file of the official server may hold one name twice
         kept = united.setdefault(entity["name"], {**entity, "observations": []})
         kept["observations"] = [*kept["observations"], *entity["observations"]]
-    wanted: list[NewObservations] = [
+    new_observations: list[NewObservations] = [
         {"entityName": name, "contents": entity["observations"]}
         for name, entity in united.items()
         if name in places
     ]
-    observed = add_observations(graph, wanted, now=now)
+    observed = add_observations(graph, new_observations, now=now)
     entities = create_entities(graph, united.values(), now=now)
     relations = create_relations(graph, other["relations"], now=now)
     fresh = len(entities.result) + len(relations.result)
@@ -258,14 +262,19 @@ def describe(graph: Mapping[str, Any], name: str) -> Match:
 
 def _descriptions(graph: Mapping[str, Any]) -> Iterator[Match]:
     facts: dict[str, list[str]] = {}
-    for each in graph["relations"]:
-        for name in {each["from"], each["to"]}:
-            facts.setdefault(name, []).append(f"{each['from']} {each['relationType']} {each['to']}")
+    for relation in graph["relations"]:
+        for name in {relation["from"], relation["to"]}:
+            facts.setdefault(name, []).append(
+                f"{relation['from']} {relation['relationType']} {relation['to']}"
+            )
     for entity in graph["entities"]:
         name, kind = entity["name"], entity["entityType"]
         lines = [f"{name} ({kind})", *_observations(entity), *facts.get(name, [])]
         # A hand edit may leave out the times.
-        times = [entity.get("created_at", ""), *(each.get("at", "") for each in entity["observations"])]
+        times = [
+            entity.get("created_at", ""),
+            *(observation.get("at", "") for observation in entity["observations"]),
+        ]
         yield Match(name, kind, str(max(times)), "\n".join(lines), 1.0)
 
 
@@ -309,16 +318,22 @@ def _holds(entity: Mapping[str, Any], wanted: str) -> bool:
 def _with_relations(graph: Mapping[str, Any], entities: Iterable[JsonObject]) -> Graph:
     chosen = list(entities)
     names = {entity["name"] for entity in chosen}
-    return _part(chosen, (each for each in graph["relations"] if names & {each["from"], each["to"]}))
+    return _part(
+        chosen, (relation for relation in graph["relations"] if names & {relation["from"], relation["to"]})
+    )
 
 
 def _part(entities: Iterable[JsonObject], relations: Iterable[JsonObject]) -> Graph:
     return {
         "entities": [
-            {"name": each["name"], "entityType": each["entityType"], "observations": _observations(each)}
-            for each in entities
+            {
+                "name": entity["name"],
+                "entityType": entity["entityType"],
+                "observations": _observations(entity),
+            }
+            for entity in entities
         ],
-        "relations": [_relation(each) for each in relations],
+        "relations": [_relation(relation) for relation in relations],
     }
 
 

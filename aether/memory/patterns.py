@@ -196,17 +196,19 @@ def extract_pattern(
     if not 0 <= confidence <= 1:
         raise InvalidInput(f"{shown(confidence)} is not a confidence.", fix="Pass a number from 0 to 1.")
     draft = _Draft(memory, now, new_id)
-    session = next((one for one in draft.sessions if session_id in (one["id"], one["session_id"])), None)
+    session = next(
+        (session for session in draft.sessions if session_id in (session["id"], session["session_id"])), None
+    )
     if session is None:
         fix = 'List the sessions with "aether memory stats".'
         raise NotFound(f"no session has the id {shown(session_id)}.", fix=fix)
     statement = Statement(text, session, _castes_of(session))
-    at = _matching_pattern(statement, draft.patterns, _pattern_index(memory))
-    if at is None:
-        at = _new_pattern(draft, text, type or pattern_type(text), confidence)
-    _add_evidence(draft, at, [statement])
+    position = _matching_pattern(statement, draft.patterns, _pattern_index(memory))
+    if position is None:
+        position = _new_pattern(draft, text, type or pattern_type(text), confidence)
+    _add_evidence(draft, position, [statement])
     _link_contradictions(draft)
-    return draft.change(draft.patterns[at]["id"])
+    return draft.change(draft.patterns[position]["id"])
 
 
 def promote_item(memory: JsonObject, item_id: str, *, now: datetime, new_id: NewId) -> Change:
@@ -246,16 +248,16 @@ def promote(memory: JsonObject, *, now: datetime, new_id: NewId) -> Change:
     gains: dict[int, list[Statement]] = defaultdict(list)
     unmatched: list[Statement] = []
     for statement in _statements(memory):
-        at = _matching_pattern(statement, draft.patterns, among)
-        if at is None:
+        position = _matching_pattern(statement, draft.patterns, among)
+        if position is None:
             unmatched.append(statement)
-        elif _may_support(statement, draft.patterns[at]["type"]):
-            gains[at].append(statement)
-    for at, statements in sorted(gains.items()):
-        _add_evidence(draft, at, statements)
+        elif _may_support(statement, draft.patterns[position]["type"]):
+            gains[position].append(statement)
+    for position, statements in sorted(gains.items()):
+        _add_evidence(draft, position, statements)
     for group in _groups(memory, unmatched):
-        at = _new_pattern(draft, group[0].text, _lasting_type(group[0]) or "preference", NEW_CONFIDENCE)
-        _add_evidence(draft, at, sorted(group, key=lambda statement: statement.order))
+        position = _new_pattern(draft, group[0].text, _lasting_type(group[0]) or "preference", NEW_CONFIDENCE)
+        _add_evidence(draft, position, sorted(group, key=lambda statement: statement.order))
     contradictions = _link_contradictions(draft)
     return draft.change(
         Promotion([pattern["id"] for pattern in draft.created()], draft.supported, contradictions)
@@ -315,11 +317,11 @@ def _session_ids(pattern: Mapping[str, Any]) -> set[str]:
 
 def _new_pattern(draft: _Draft, text: str, type: PatternType, confidence: float) -> int:
     """Add a pattern without evidence to the draft, and return its position."""
-    at = clock.stamp(draft.now)
+    stamp = clock.stamp(draft.now)
     metadata = {"context": "", "related_castes": [], "related_phases": [], "evidence": []}
     draft.patterns.append({
         "id": draft.make_id("pattern"), "type": type, "pattern": text, "confidence": confidence, "occurrences": 0,
-        "created_at": at, "last_seen": at, "associative_links": [], "metadata": metadata,
+        "created_at": stamp, "last_seen": stamp, "associative_links": [], "metadata": metadata,
     })  # fmt: skip
     return len(draft.patterns) - 1
 
@@ -374,7 +376,7 @@ def _listed(owner: JsonObject, field: str) -> list[Any]:
 
 
 def _relate_pattern(draft: _Draft, session_id: str, pattern_id: str) -> None:
-    at = next(at for at, session in enumerate(draft.sessions) if session["id"] == session_id)
+    at = next(place for place, session in enumerate(draft.sessions) if session["id"] == session_id)
     session = _copied(draft.sessions, at)
     if not isinstance(session.get("metadata"), dict):
         session["metadata"] = {}
@@ -462,9 +464,11 @@ def _groups(memory: JsonObject, statements: list[Statement]) -> Iterator[list[St
     units = list(by_words.values())
     among = index(unit[-1].text for unit in units)
     near = [supporting(unit[-1].text, among) for unit in units]
-    agreeing = [len({statement.session_id for at in places for statement in units[at]}) for places in near]
+    agreeing = [
+        len({statement.session_id for place in places for statement in units[place]}) for places in near
+    ]
     weighty = [any(statement.relevance > high for statement in unit) for unit in units]
-    ranks = [(-number, not weighty[at], -units[at][-1].order) for at, number in enumerate(agreeing)]
+    ranks = [(-number, not weighty[place], -units[place][-1].order) for place, number in enumerate(agreeing)]
     grouped: set[int] = set()
     for at in sorted(range(len(units)), key=ranks.__getitem__):
         first = next(filter(_lasting_type, reversed(units[at])), None)
@@ -513,9 +517,9 @@ def _find_entry(draft: _Draft, id: str) -> tuple[Any, str]:
     for entries, kind in (
         (draft.items, "working_memory_item"), (draft.sessions, "short_term_session"), (draft.patterns, "long_term_pattern"),
     ):  # fmt: skip
-        for at, entry in enumerate(entries):
+        for place, entry in enumerate(entries):
             if entry["id"] == id:
-                return _copied(entries, at), kind
+                return _copied(entries, place), kind
     raise NotFound(
         f"no item, session or pattern has the id {shown(id)}.",
         fix='Find ids with "aether memory search" or "aether show memory".',
