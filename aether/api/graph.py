@@ -41,7 +41,7 @@ def create_entities(entities: Iterable[Entity], *, home: Home = None) -> list[En
     """Store the entities whose names are new, and return those.
 
     Raises:
-        InvalidInput: a text cannot be stored, a name is empty without its clean, or two names are equal without them.
+        InvalidInput: a text cannot be stored, a name is empty without its secrets, or two names are equal without them.
     """
     said = list(entities)
     clean = _without_secrets(said)
@@ -50,7 +50,7 @@ def create_entities(entities: Iterable[Entity], *, home: Home = None) -> list[En
     for place, (before, after) in enumerate(zip(said, clean, strict=True)):
         if names.setdefault(after["name"], before["name"]) != before["name"]:
             raise InvalidInput(
-                f"without its clean and private blocks, the name equals that of another entity: {after['name']!r}.",
+                f"without its secrets and private blocks, the name equals that of another entity: {after['name']!r}.",
                 fix="Give each entity its own name without a secret.",
                 where=f"[{place}]",
             )
@@ -64,7 +64,7 @@ def create_relations(relations: Iterable[Relation], *, home: Home = None) -> lis
     """Store the relations that are new, and return those.
 
     Raises:
-        InvalidInput: a text cannot be stored, or a name is empty without its clean.
+        InvalidInput: a text cannot be stored, or a name is empty without its secrets.
     """
     clean = _without_secrets(list(relations))
     _require_names(clean, "from", "to")
@@ -183,13 +183,13 @@ def _require_names(given: Iterable[Mapping[str, Any]], *fields: str) -> None:
             if not each[field].strip():
                 raise InvalidInput(
                     f"{field} is empty, or has only parts that are not stored.",
-                    fix="Use a name without clean and private blocks.",
+                    fix="Use a name without secrets and private blocks.",
                     where=f"[{place}]",
                 )
 
 
 def _without_secrets(value: Any) -> Any:
-    """Return a copy of `value` without clean, private blocks and blocks that aether injected."""
+    """Return a copy of `value` without secrets, private blocks and blocks that aether injected."""
     if isinstance(value, dict):
         return {key: _without_secrets(below) for key, below in value.items()}
     if isinstance(value, list):
