@@ -115,7 +115,7 @@ def test_help_starts_with_the_purpose_and_names_verbs_that_exist():
 
 def test_documented_names_are_still_found_at_their_former_places():
     code = (
-        "from aether.messages.formats import bare; from aether.messages.faults import repair; "
+        "from aether.messages.formats import bare; from aether.messages.repair import repair; "
         "from aether.operations.compaction_case import Options; from aether.redact.redaction import redact, redacted, rules; "
         "from aether.events.event import Event; import sys, aether.messages.convert as now; "
         "assert sys.modules['aether.messages.formats'] is now and now.__spec__.name == 'aether.messages.convert'"
