@@ -40,6 +40,8 @@ HOST, UNASKED = "host", frozenset({"host", "extractive", "manual"})
 # Of a session's id: enough to distinguish those that are open.
 ID_CHARS = 8
 DIRECTORY_NAME = "answering"
+# The most that is injected into a prompt.
+RECALL_TOKENS = 400
 
 
 def answer(
@@ -88,9 +90,7 @@ def _text(host: Any, entry: JsonObject, home: str, settings: Settings) -> str:
                 return ask
             from aether.api.prompt_recall import prompt_recall
 
-            recalled = prompt_recall(
-                entry["prompt"], budget=settings.claude_recall_tokens, home=home, session=session
-            )
+            recalled = prompt_recall(entry["prompt"], budget=RECALL_TOKENS, home=home, session=session)
             return "\n".join(filter(None, (ask, recalled)))
     return ""
 
