@@ -447,7 +447,7 @@ def _settings(home: str, name: str, session: str) -> tuple[Settings, str | None,
         return (
             settings,
             None,
-            f"{words} Calls of tools are not kept, for claude.private_paths cannot be read.",
+            f"Calls of tools are not kept, for claude.private_paths cannot be read. {words}",
         )
     return settings, settings.claude_private_paths, words
 

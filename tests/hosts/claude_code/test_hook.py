@@ -318,7 +318,7 @@ def test_the_defaults_are_those_of_the_configuration():
     settings = config.Config()
 
     assert known == {name: getattr(settings, name) for name in known}
-    assert len(known) == 8
+    assert len(known) == 7
 
 
 def read_file(project, path="src/store.py", **more):
