@@ -7,6 +7,7 @@ from backups and the journal; nothing is deleted because it failed to parse.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -422,6 +423,9 @@ def repair(
 def _removed_temp(home: Path, path: Path, now: datetime) -> str:
     """Remove a temporary file, unless it is a document that a person had edited: a kill can leave it there."""
     name = path.name[1:].partition(".")[0]
+    if path.is_dir():  # of a backup
+        shutil.rmtree(path)
+        return f"removed {seals.place(home, path)}/, left by a killed backup"
     words = f"removed {seals.place(home, path)}, left by a killed process"
     if name in documents.NAMES and documents.read(path).state in ("edited", "unstamped"):
         kept = documents.quarantine(home, name, regular.read(path), at=clock.stamp(now))
