@@ -569,7 +569,7 @@ def item_filter(
     if phase is not None and number is None:
         raise InvalidInput(f"{shown(phase)} is not a phase.", fix="Use its number.", where="phase")
     names = set(types)
-    # A word of the timeline, such as "rule", stands for several types.
+    # A word of the timeline, such as "rule", means several types.
     names |= {name for name, kind in KIND_OF_TYPE.items() if kind in names and kind not in KIND_OF_TYPE}
 
     def matches(item: Item) -> bool:

@@ -30,7 +30,7 @@ from aether.errors import InvalidInput, NotFound, shown
 from aether.memory.sessions import ended_in, last_heard
 from aether.store.patch import diff
 from aether.text.cleaning import without_injected
-from aether.text.similarity import Index, gist, implied_by, index, opposites, supporting
+from aether.text.similarity import Index, implied_by, index, meaning, opposites, supporting
 from aether.text.words import sentences, stem, words
 from aether.types import Change, JsonObject, Link, Pattern
 
@@ -87,7 +87,7 @@ class Statement(NamedTuple):
 
     @property
     def session_id(self) -> str:
-        """The id by which its session is counted."""
+        """The id of its session, by which it is counted."""
         return str(self.session["session_id"])
 
 
@@ -302,8 +302,8 @@ def _matching_pattern(statement: Statement, patterns: list[Pattern], among: Inde
     assign its statements to another pattern.
     """
     near = implied_by(statement.text, among)
-    counted = (at for at in near if statement.session_id in _session_ids(patterns[at]))
-    return next(counted, near[0] if near else None)
+    supported = (at for at in near if statement.session_id in _session_ids(patterns[at]))
+    return next(supported, near[0] if near else None)
 
 
 def _session_ids(pattern: Mapping[str, Any]) -> set[str]:
@@ -328,10 +328,10 @@ def _new_pattern(draft: _Draft, text: str, type: PatternType, confidence: float)
 
 def _add_evidence(draft: _Draft, at: int, statements: Iterable[Statement]) -> None:
     """Count the first statement of each session that the pattern at this position does not count yet."""
-    counted = _session_ids(draft.patterns[at])
+    session_ids = _session_ids(draft.patterns[at])
     first: dict[str, Statement] = {}
     for statement in statements:
-        if statement.session_id not in counted:
+        if statement.session_id not in session_ids:
             first.setdefault(statement.session_id, statement)
     if not first:
         return
@@ -339,7 +339,7 @@ def _add_evidence(draft: _Draft, at: int, statements: Iterable[Statement]) -> No
     metadata, is_new = pattern["metadata"], not pattern["occurrences"]
     if "evidence" not in metadata:
         original = (
-            {"session_id": name, "phase": None, "text": pattern["pattern"]} for name in sorted(counted)
+            {"session_id": name, "phase": None, "text": pattern["pattern"]} for name in sorted(session_ids)
         )
         metadata["evidence"] = list(original)
     latest = max(last_heard(statement.session) for statement in first.values())
@@ -416,7 +416,7 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
             # A result makes a pattern only by its relevance.
             kind = "" if entry_type == "outcome" and relevance > high else entry_type
             own = without_injected(text).strip()
-            if kind not in WORK_TYPES and gist(own).signs and not ended_in(session, own):
+            if kind not in WORK_TYPES and meaning(own).signs and not ended_in(session, own):
                 yield Statement(own, session, _castes_of(session, entry), relevance, kind, next(order))
 
 
@@ -460,7 +460,7 @@ def _groups(memory: JsonObject, statements: list[Statement]) -> Iterator[list[St
     high, least = (memory["pattern_extraction"][name] for name in ("high_relevance", "repeated_success"))
     by_words: dict[str, list[Statement]] = defaultdict(list)
     for statement in statements:
-        by_words[gist(statement.text).plain].append(statement)
+        by_words[meaning(statement.text).plain].append(statement)
     units = list(by_words.values())
     among = index(unit[-1].text for unit in units)
     near = [supporting(unit[-1].text, among) for unit in units]
