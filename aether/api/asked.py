@@ -19,10 +19,10 @@ from aether.store.together import OPERATIONS, Operation
 from aether.types import Change, JsonObject
 
 
-def _addition(snapshot: Snapshot, arguments: JsonObject, at: datetime) -> Change:
+def _addition(snapshot: Snapshot, arguments: JsonObject, moment: datetime) -> Change:
     entries = items.checked_entries(files.checked_json(arguments["entries"], where="item"))
     count = counter_of(snapshot.documents["memory"])
-    return add_items(snapshot.documents, entries, now=at, new_id=new_id, count=count)
+    return add_items(snapshot.documents, entries, now=moment, new_id=new_id, count=count)
 
 
 def _added(snapshot: Snapshot, entry: Entry) -> list[Any]:
@@ -32,10 +32,10 @@ def _added(snapshot: Snapshot, entry: Entry) -> list[Any]:
     return [[step["value"]["id"] for step in steps], evicted, needed]
 
 
-def _signal(snapshot: Snapshot, arguments: JsonObject, at: datetime) -> Change:
+def _signal(snapshot: Snapshot, arguments: JsonObject, moment: datetime) -> Change:
     from aether.memory import signals  # most processes ask for items only
 
-    return signals.deposit(snapshot.documents, arguments, now=at, new_id=new_id)
+    return signals.deposit(snapshot.documents, arguments, now=moment, new_id=new_id)
 
 
 def _emitted(_snapshot: Snapshot, entry: Entry) -> list[Any]:
@@ -44,11 +44,11 @@ def _emitted(_snapshot: Snapshot, entry: Entry) -> list[Any]:
     return [list(signals.deposited(entry.patches[signals.DOCUMENT])), entry.appends.get("events", [])]
 
 
-def _registration(snapshot: Snapshot, arguments: JsonObject, at: datetime) -> Change:
+def _registration(snapshot: Snapshot, arguments: JsonObject, moment: datetime) -> Change:
     from aether.memory import colony
 
-    given = {name: arguments[name] for name in ("caste", "task")}
-    return colony.register_worker(snapshot.documents[colony.DOCUMENT], arguments["id"], now=at, **given)
+    fields = {name: arguments[name] for name in ("caste", "task")}
+    return colony.register_worker(snapshot.documents[colony.DOCUMENT], arguments["id"], now=moment, **fields)
 
 
 def _registered(_snapshot: Snapshot, entry: Entry) -> list[Any]:

@@ -252,7 +252,9 @@ def _other_names(a: Meaning, b: Meaning) -> bool:
 
 def _other_condition(a: Meaning, b: Meaning) -> bool:
     """Return whether one statement depends on something that the other does not mention."""
-    return any(one.condition and one.condition.isdisjoint(other.signs) for one, other in ((a, b), (b, a)))
+    return any(
+        entry.condition and entry.condition.isdisjoint(other.signs) for entry, other in ((a, b), (b, a))
+    )
 
 
 # "One" is an article too.
