@@ -93,7 +93,7 @@ def present(place: Path, *, compared: DocumentIds = ()) -> Snapshot:
     snapshot = load(place, compared=compared)
     if not os.path.exists(f"{place}/{ledger.QUEUE}"):
         return snapshot
-    from aether.store import offline
+    from aether.sharing import offline
 
     return offline.present(snapshot)
 
@@ -122,19 +122,19 @@ def drained(place: Path) -> Path:
 
 
 def _refresh(place: Path) -> None:
-    from aether.store import offline
-    from aether.store.commit import catch_up, send_queue, settle, write_lock
+    from aether.sharing import offline
+    from aether.store.commit import catch_up, settle, write_lock
 
     at = time.monotonic()
     if at < _NEXT_LOOK.get(place, at):
         return
     _NEXT_LOOK[place] = at + FRESH_SECONDS
-    if offline.tried_lately(place):  # by another process, perhaps
+    if ledger.tried_lately(place):  # by another process, perhaps
         return
     REFUSALS.pop(place, None)
     try:
         with write_lock(place, timeout=READER_PATIENCE_SECONDS):
-            send_queue(catch_up(settle(load(place), now=now()), now=now()), now(), insist=True)
+            offline.send_queue(catch_up(settle(load(place), now=now()), now=now()), now(), insist=True)
     except LockTimeout:
         pass  # another process of this home is at work: it has asked, or asks next
     except AetherError as reason:
@@ -146,7 +146,7 @@ def _refresh(place: Path) -> None:
 
 def look_again(place: Path) -> None:
     """Let the server of a shared home be asked at once, also if it could not be reached a moment ago."""
-    from aether.store import offline
+    from aether.sharing import offline
 
     _NEXT_LOOK.pop(place, None)
     offline.note_try(place, failed=False)
@@ -164,15 +164,12 @@ def change(
     author: Author,
     *,
     settings: Config | None = None,
-    ask: tuple[str, JsonObject] | None = None,
 ) -> Committed:
     """Commit the change that `plan` makes of the documents, export its events, and return its result.
 
-    `settings` replace those of the home; `ask` as for `change_snapshot`.
+    `settings` replace those of the home.
     """
-    return change_snapshot(
-        home, lambda snapshot: plan(snapshot.documents), author, settings=settings, ask=ask
-    )
+    return change_snapshot(home, lambda snapshot: plan(snapshot.documents), author, settings=settings)
 
 
 # Who looks something up does not wait for a writer.
@@ -186,10 +183,10 @@ def note_reading(place: Path, plan: Callable[[Mapping[str, Any]], Change]) -> Co
         StorageFailed, LockTimeout: nothing was stored.
     """
     from aether.store import config
-    from aether.store.commit import commit, require_answer
+    from aether.store.commit import commit
 
-    if os.path.exists(f"{place}/{ledger.PLACE}"):
-        require_answer(place)
+    if ledger.is_shared(place):
+        ledger.sharing(place).require_answer(place)
     known = config.or_default(place)
     wait = min(READING_WAIT_SECONDS, known.lock_timeout_seconds)
     settings = known._replace(lock_timeout_seconds=wait)
@@ -206,14 +203,9 @@ def change_snapshot(
     *,
     settings: Config | None = None,
     ahead: bool = False,
-    ask: tuple[str, JsonObject] | None = None,
 ) -> Committed:
-    """Do the same as `change` for a plan that needs the journal and the archive as well; `ahead` as for `commit`.
-
-    With `ask`, the name of an operation (`api.asked`) and its arguments, another process of a shared home may commit it.
-    """
+    """Commit as `change` does, for a plan that needs the journal and the archive as well; `ahead` as for `commit`."""
     from aether.store.commit import commit
-    from aether.store.together import Ask
 
     events: list[JsonObject] = []
 
@@ -222,15 +214,8 @@ def change_snapshot(
         events[:] = made.appends.get("events", [])
         return made
 
-    def answered(made: list[Any]) -> Any:
-        events[:] = made[1]
-        return made[0]
-
     place = drained(find(home))
-    done = commit(
-        place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=True,
-        ask=Ask(*ask, answered) if ask else None,
-    )  # fmt: skip
+    done = commit(place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=True)
     looked(place, done)
     if events:
         seams.call("export", place, events)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import unquote
 
 from aether import clock, regular
 from aether.errors import AetherError, shown
@@ -160,21 +161,17 @@ def _is_flagged(path: Path) -> bool:
 
 def restore(home: Path, *, now: datetime) -> list[str]:
     """Take the conversations of a shared home that are missing from its ledger, and return a line for each."""
-    known = [name for name, one in listed(home)[0].items() if not one.archived]
-    logs = {
-        home / "conversations" / name / FILE
-        for name in (*known, *(path.parent.name for path in emptied(home)))
-    }
-    lost = {path for path in logs if not (path.exists() and path.stat().st_size)}
+    ids = {one.id for one in listed(home)[0].values() if not one.archived}
+    ids |= {unquote(path.parent.name, errors="surrogatepass") for path in emptied(home)}
     done = []
     try:
-        server = ledger.of(home) if lost else None
-        for stream in server.heads(STREAMS) if server else ():
-            name = stream.removeprefix(STREAMS)
-            if server and path_of(home, name) in lost:
+        for name in sorted(ids) if ledger.is_shared(home) else ():
+            path = path_of(home, name)
+            server = None if path.exists() and path.stat().st_size else ledger.of(home)
+            if server and server.head(STREAMS + name):
                 while take_in(home, name, server, now=now):
                     pass
-                done.append(f"read {seals.place(home, path_of(home, name))} again from the ledger")
+                done.append(f"read {seals.place(home, path)} again from the ledger")
     except AetherError as reason:
         done.append(f"left what is missing of the conversations: {reason.what}")
     return done

@@ -1086,20 +1086,19 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
     if not home.is_dir():
         raise NotFound("there is no home.", fix='Run "aether init", or name one.', where=str(home))
     until, tries, is_late = time.monotonic() + RIVALS_SECONDS, 0, False
-    with _own_lock(home, id, path):
+    with _own_lock(home, id, path), _giving_back(home, id):
         while tries < CONFLICT_TRIES:
             head = head_of(path)
             with storage_errors(path):
                 log = repaired(home, load(home, id), head, now)
+            if is_late and time.monotonic() > until:
+                raise _outrun(log)
+            records = plan(log)
+            if not records:
+                return log
+            call = _call(home, log, records)
             try:
-                with _in_turn(home, log, now) if is_late else nullcontext(log) as log:
-                    records = plan(log)
-                    if not records:
-                        return log
-                    call = _call(home, log, records)
-                    is_late = not _agree(home, log, call, now)
-                if is_late and time.monotonic() > until:
-                    raise _outrun(log)
+                is_late = not _agree(home, log, call, now)
                 if is_late:
                     continue
                 _store(home, log, call, now)
@@ -1112,14 +1111,15 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
 
 
 @contextmanager
-def _in_turn(home: Path, log: Log, now: datetime) -> Iterator[Log]:
-    """Keep writers of other replicas of a shared home waiting, and yield the newest state of a conversation."""
-    server = ledger.of(home)
-    if server is None:  # it has left the colony meanwhile
-        yield log
-        return
-    with server.turn(stream_of(log.id), mark_of(log)) as news:
-        yield _caught_up(home, server, log, news.head, now)
+def _giving_back(home: Path, id: str) -> Iterator[None]:
+    """Give the turn of a writer who came late in a shared home back where nothing is appended in it."""
+    try:
+        yield
+    finally:
+        if ledger.is_shared(home):
+            with suppress(AetherError):
+                if server := ledger.of(home):
+                    server.append_if(stream_of(id), ledger.Mark(0, ""), [])
 
 
 def _outrun(log: Log) -> Conflict:
@@ -1163,15 +1163,13 @@ def _agree(home: Path, log: Log, lines: bytes, now: datetime) -> bool:
     server = ledger.of(home)
     if server is None:
         return True
-    if not log.held:  # a stream that is there may have a longer name, of an earlier release
-        ledger.require_name(log.id, what="id of a conversation")
     answer = server.append_if(stream_of(log.id), mark_of(log), lines.splitlines(keepends=True))
     if not answer.done:
         _caught_up(home, server, log, answer.head, now)
     return answer.done
 
 
-def _caught_up(home: Path, server: ledger.Ledger, log: Log, head: int, now: datetime) -> Log:
+def _caught_up(home: Path, server: ledger.Reader, log: Log, head: int, now: datetime) -> Log:
     """Return a conversation after storing what its ledger has up to the line `head`; the caller holds the lock of the log."""
     while log.held < head:
         grown = _news(server, log)
@@ -1182,7 +1180,7 @@ def _caught_up(home: Path, server: ledger.Ledger, log: Log, head: int, now: date
     return log
 
 
-def _news(server: ledger.Ledger, log: Log) -> Log:
+def _news(server: ledger.Reader, log: Log) -> Log:
     """Return `log` grown by whole calls that the ledger has after it; as it is if there are none.
 
     A call may be longer than the ledger answers at once.
@@ -1284,7 +1282,7 @@ def end_of(home: Path, id: str) -> ledger.Mark:
     return ledger.Mark(head, checksum_of(tail))
 
 
-def take_in(home: Path, id: str, server: ledger.Ledger, *, now: datetime) -> bool:
+def take_in(home: Path, id: str, server: ledger.Reader, *, now: datetime) -> bool:
     """Append what the ledger has of a conversation to its log in a shared home, up to a limit; return whether there was any.
 
     Raises:

@@ -25,7 +25,6 @@ from aether.store import (
     conversations,
     documents,
     ledger,
-    offline,
     record_files,
     rewrite,
     seals,
@@ -296,39 +295,6 @@ def _is_unreadable(text: bytes) -> bool:
     return False
 
 
-def _queue(home: Path) -> Iterator[Finding]:
-    """Yield findings for the changes of a shared home that wait for its server, and for those that no longer fitted."""
-    others = offline.tracked(home)
-    if others:
-        what = f"git tracks {pluralize(len(others), 'waiting changes')}, which came with the repository and are not sent."
-        fix = "Remove them: git rm --cached -r .aether/share, and keep .aether/ in .gitignore."
-        yield Finding("warning", "tracked-queue", f"{offline.DIRECTORY}/", what, fix)
-    if ledger.is_shared(home) and ledger.is_tracked(home):
-        yield Finding("warning", "tracked-share", ledger.PLACE, *ledger.TRACKED)
-    waiting = offline.waiting(home)
-    if waiting:
-        what = f"{pluralize(len(waiting), 'changes')} waiting for the server of the colony."
-        fix = 'They are sent when it can be reached; see "aether share status".'
-        yield Finding("info", "waiting", f"{offline.DIRECTORY}/", what, fix)
-    for path in waiting:
-        try:
-            queued = offline.read(path)
-        except InvalidDocument as newer:
-            yield Finding("error", newer.code, newer.where, newer.what, newer.fix)
-            continue
-        if queued is None:
-            what = "a waiting change is damaged; it goes to quarantine instead of the server."
-            yield Finding("error", "damaged-change", seals.place(home, path), what, "Make it again.")
-    for path in offline.unfit(home):
-        queued = None
-        with suppress(InvalidDocument):
-            queued = offline.read(path)
-        who = f"{queued.entry.operation} by {queued.entry.by} at {queued.entry.at}" if queued else "a change"
-        what = f"{who} waited for the server, and no longer fitted what others wrote."
-        fix = "Make the change again where it is still wanted, then remove the file."
-        yield Finding("warning", "unfit-change", seals.place(home, path), what, fix)
-
-
 def _unreadable_files(home: Path) -> Iterator[Finding]:
     """Yield findings for snapshots and hand-offs that do not parse, and for files in quarantine."""
     for directory in ("snapshots", "compressions"):
@@ -344,10 +310,14 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
             f"a hand edit waits: {kept.reason}",
             how_to_accept(kept),
         )
-    yield from _queue(home)
+    shared = ledger.sharing(home)
+    if shared:
+        yield from shared.findings(home)
     paths = {kept.path.stem for kept in edits}
     for path in sorted((home / "quarantine").glob("*")):
-        own = path.name.startswith((offline.UNFIT, f"{rewrite.DIRECTORY}."))  # these have findings
+        own = path.name.startswith(f"{rewrite.DIRECTORY}.") or (
+            shared and path.name.startswith(shared.UNFIT)
+        )  # these have findings
         if own or path.stem.removesuffix(".diff") in paths:
             continue
         what = "was unreadable and is kept here."

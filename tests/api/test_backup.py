@@ -26,7 +26,8 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
-from aether.store import consistent, conversation_list, conversations, doctor, files, log, offline, spool
+from aether.sharing import offline
+from aether.store import consistent, conversation_list, conversations, doctor, files, log, spool
 from aether.store.files import locked
 from tests import homes
 from tests.tables import rows

@@ -67,7 +67,7 @@ def reply(event: str, entry: JsonObject, home: str, settings: Settings, *, left:
         with ledger.staying_local():
             return _reply(event, entry, home, settings, left=left, note=note)
     finally:
-        if event in EXCHANGING_EVENTS and ledger.shared(Path(home)):
+        if event in EXCHANGING_EVENTS and ledger.is_shared(Path(home)):
             _exchange(home)
 
 
@@ -77,7 +77,7 @@ def _reply(event: str, entry: JsonObject, home: str, settings: Settings, *, left
     session = str(entry.get("session", ""))
     if event == "Stop" and entry.get("stop_hook_active"):
         return ""  # another hook kept the turn going; the first stop was drained already
-    shared = ledger.shared(Path(home)) is not None
+    shared = ledger.is_shared(Path(home))
     started = time.monotonic()
     if event in DRAINING_EVENTS and not shared:
         _drain(home, session if event == "SessionStart" else "", note)
@@ -175,9 +175,7 @@ def start_architect(home: str, settings: Settings, words: Sequence[str]) -> None
 
 def _exchange(home: str) -> None:
     """Start the command that exchanges news with the server of a shared home, and drains its spool; wait for nothing."""
-    from aether.store.offline import tried_lately
-
-    if not tried_lately(Path(home)):  # by another such process: the next event tries again
+    if not ledger.tried_lately(Path(home)):  # by another such process: the next event tries again
         _start(home, ["-m", "aether", "fold", "--quiet"])
 
 

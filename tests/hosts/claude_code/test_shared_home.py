@@ -11,7 +11,8 @@ import pytest
 import aether
 from aether.api import share as sharing
 from aether.hosts.claude_code import hook
-from aether.store import conversations, ledger, offline, spool
+from aether.sharing import offline
+from aether.store import conversations, ledger, spool
 from tests import homes
 
 
