@@ -23,10 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 import aether  # noqa: E402 - found beside this directory
 from aether.api import share as sharing  # noqa: E402
-from aether.sharing import (
-    ledgers,
-    offline,
-)
+from aether.sharing import ledgers, offline  # noqa: E402
 from tests import directory_ledger, homes  # noqa: E402
 
 MOST = int(sys.argv[1]) if len(sys.argv) > 1 else 800

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aether.errors import StorageFailed
-from aether.sharing.ledgers import Unsettled
+from aether.sharing.ledgers import Colony, Unsettled
 from aether.store.ledger import Mark
 from tests.children import ended, start
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock, paths, seams
 from aether.errors import AetherError, LockTimeout
@@ -93,9 +93,7 @@ def present(place: Path, *, compared: DocumentIds = ()) -> Snapshot:
     snapshot = load(place, compared=compared)
     if not os.path.exists(f"{place}/{ledger.QUEUE}"):
         return snapshot
-    from aether.sharing import offline
-
-    return offline.present(snapshot)
+    return cast("Snapshot", ledger.sharing(place).present(snapshot))
 
 
 def drained(place: Path) -> Path:
@@ -122,8 +120,9 @@ def drained(place: Path) -> Path:
 
 
 def _refresh(place: Path) -> None:
-    from aether.sharing import offline
     from aether.store.commit import catch_up, settle, write_lock
+
+    shared = ledger.sharing(place)
 
     at = time.monotonic()
     if at < _NEXT_LOOK.get(place, at):
@@ -134,22 +133,21 @@ def _refresh(place: Path) -> None:
     REFUSALS.pop(place, None)
     try:
         with write_lock(place, timeout=READER_PATIENCE_SECONDS):
-            offline.send_queue(catch_up(settle(load(place), now=now()), now=now()), now(), insist=True)
+            shared.send_queue(catch_up(settle(load(place), now=now()), now=now()), now(), insist=True)
     except LockTimeout:
         pass  # another process of this home is at work: it has asked, or asks next
     except AetherError as reason:
         _NEXT_LOOK[place] = at + FAILED_SECONDS
         REFUSALS[place] = reason
         if isinstance(reason, ledger.Offline):
-            offline.note_try(place, failed=True)
+            shared.note_try(place, failed=True)
 
 
 def look_again(place: Path) -> None:
     """Let the server of a shared home be asked at once, also if it could not be reached a moment ago."""
-    from aether.sharing import offline
-
     _NEXT_LOOK.pop(place, None)
-    offline.note_try(place, failed=False)
+    if shared := ledger.sharing(place):
+        shared.note_try(place, failed=False)
 
 
 def looked(place: Path, done: Committed) -> None:

@@ -575,7 +575,7 @@ def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
             except ConcurrentWrite:
                 if not ledger.is_shared(snapshot.home):
                     raise
-                snapshot = load(snapshot.home)  # an edit lost the race to another replica
+                snapshot = catch_up(load(snapshot.home), now=now)  # an edit lost the race to another replica
             except EditedMeanwhile as edited:
                 snapshot = load(snapshot.home)
                 if edited.aside:

@@ -183,7 +183,7 @@ def test_tables_of_an_earlier_release_are_upgraded_by_who_owns_them(colony, entr
     one = colony.first()
     homes.add(one, "a")
     conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
-    monkeypatch.setattr(ledger, "NAME_BYTES", 3)  # its conversations may have longer names
+    monkeypatch.setattr(ledgers, "NAME_BYTES", 3)  # its conversations may have longer names
     fold_home(one, now=homes.NOW)
     if entries == "partitioned":  # that release takes a partition for a table that a backup left
         blocks = (Path(__file__).parents[2] / "docs/shared.md").read_text().split("```sql\n")
@@ -345,7 +345,7 @@ def test_a_conversation_that_the_colony_has_is_written_whatever_its_name(colony,
     one, two = colony.first(), colony.join()
     conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
     sharing.update_share(home=two)
-    monkeypatch.setattr(ledger, "NAME_BYTES", 3)
+    monkeypatch.setattr(ledgers, "NAME_BYTES", 3)
 
     conversations.extend(two, "talk", [{"role": "user", "content": "1"}], now=homes.NOW)
     with pytest.raises(InvalidInput, match="cannot be the id of a conversation"):

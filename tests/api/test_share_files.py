@@ -17,7 +17,7 @@ from aether.api import home as access
 from aether.api import share as sharing
 from aether.cli.main import main
 from aether.errors import Conflict, NotFound, StorageFailed, UnsafePath
-from aether.sharing import ledgers, offline, shared_base, shared_files
+from aether.sharing import ledgers, shared_base, shared_files
 from aether.store import (
     archive_steps,
     archive_store,
@@ -243,7 +243,7 @@ def test_many_long_lines_are_sent_in_several_calls(colony, monkeypatch):
 
 
 def test_what_was_done_without_the_server_is_sent_later(colony, monkeypatch):
-    monkeypatch.setattr(offline, "TRIED_SECONDS", 0)
+    monkeypatch.setattr(ledger, "TRIED_SECONDS", 0)
     monkeypatch.setattr(access, "FAILED_SECONDS", 0)
     one, two = colony.first(), colony.join()
     monkeypatch.delenv(ledgers.URL)

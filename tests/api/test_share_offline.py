@@ -137,7 +137,7 @@ def test_a_new_change_never_overtakes_one_that_waits(pair, away, monkeypatch):
 
     add(two, "b")  # the server was away a moment ago, and is not asked again yet
     assert len(offline.waiting(two)) == 2
-    monkeypatch.setattr(offline, "TRIED_SECONDS", 0)
+    monkeypatch.setattr(ledger, "TRIED_SECONDS", 0)
     add(two, "c")
 
     assert offline.waiting(two) == []
@@ -159,7 +159,7 @@ def test_a_fold_asks_a_server_that_was_away_a_moment_ago(pair, away, capsys):
 
     offline.note_try(two, failed=True)
     assert sharing.share_status(home=two)["reachable"]
-    assert not offline.tried_lately(two)
+    assert not ledger.tried_lately(two)
     assert homes.ids(colony.agree()) == ["before", "a"]
 
 
@@ -648,7 +648,7 @@ def test_a_hook_does_not_say_that_the_server_failed(pair, away):
     with ledger.staying_local(), pytest.raises(ledger.Offline), commits.write_lock(one):
         offline.send_queue(snapshot.load(one), homes.NOW)
 
-    assert not offline.tried_lately(one)
+    assert not ledger.tried_lately(one)
 
 
 def test_a_server_that_was_killed_and_is_back_gets_what_waited(tmp_path, monkeypatch):
@@ -687,7 +687,7 @@ def test_a_server_that_is_away_is_not_waited_for_by_each_command(pair, away, mon
     assert len(asked) == 1
 
     away(back=True)
-    monkeypatch.setattr(offline, "TRIED_SECONDS", 0)
+    monkeypatch.setattr(ledger, "TRIED_SECONDS", 0)
     access._NEXT_LOOK.clear()
     names(two)
     assert len(asked) > 1

@@ -119,7 +119,7 @@ def test_an_interrupted_init_goes_on_and_a_refusal_says_what_to_do(tmp_path, url
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ledger, "write_share", interrupted)
+        patch.setattr(ledgers, "write_share", interrupted)
         assert main(["share", "init", url, "garden", "--home", str(home)]) == 130
     assert main(["share", "init", url, "garden", "--home", str(home)]) == 0
 

@@ -14,7 +14,7 @@ from aether.api import home as access
 from aether.api import share as sharing
 from aether.errors import AetherError
 from aether.sharing import ledgers, offline
-from aether.store import snapshot
+from aether.store import ledger, snapshot
 from tests import directory_ledger, homes
 from tests.colonies import Colony
 from tests.effort import examples
@@ -34,7 +34,7 @@ def test_replicas_end_up_the_same_and_no_acknowledged_change_is_lost(steps):
     with tempfile.TemporaryDirectory(dir=homes.IN_MEMORY) as directory, pytest.MonkeyPatch.context() as patch:
         patch.setitem(ledgers.MODULES, directory_ledger.START, directory_ledger.__name__)
         patch.setenv("AETHER_SHARE_OFFLINE", "queue")
-        patch.setattr(offline, "TRIED_SECONDS", 0)
+        patch.setattr(ledger, "TRIED_SECONDS", 0)
         patch.setattr(access, "FRESH_SECONDS", 0)
         patch.setattr(access, "FAILED_SECONDS", 0)
         server = Path(directory) / "server"
