@@ -1,7 +1,7 @@
 """Administration of a home: init, fold, show, log, undo, examine, repair, export, and snapshots of the whole colony.
 
 A restored snapshot is a change like any other: in the journal, and reversed by `undo`. The checks and repairs themselves are
-in `store.doctor` and `memory.search`.
+in `store.doctor` and `search.rank`.
 """
 
 from __future__ import annotations

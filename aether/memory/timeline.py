@@ -14,8 +14,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from aether.memory.recall import Record
-from aether.store.search_index import instant_text
+from aether.memory.layers import Record, instant_text
 from aether.text.words import pluralize
 from aether.types import KIND_OF_TYPE, JsonObject, Kind
 

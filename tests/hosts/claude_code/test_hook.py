@@ -785,13 +785,13 @@ def test_the_event_of_a_tool_imports_next_to_nothing(project, architect):
     ("event", "more", "heavy"),
     [
         # The stemmer, which leaves no module, and what compares two lines that are alike.
-        ("SessionStart", {"source": "startup"}, "stemmer unicodedata aether.messages.records aether.store.merge sqlite3 aether.api.drain aether.memory.search aether.text.similarity"),
+        ("SessionStart", {"source": "startup"}, "stemmer unicodedata aether.messages.records aether.store.merge sqlite3 aether.api.drain aether.search.rank aether.text.similarity"),
         ("UserPromptSubmit", {"prompt": "Why does load_sessions() of `a.py` retry the gateway?"},
          "aether.api.drain aether.store.keys aether.store.archive_store aether.memory.capture.notes aether.memory.capture.passages aether.messages aether.store.merge unicodedata"),
         # Nothing is searched, and compressing starts only in a full memory.
         ("UserPromptSubmit", {"prompt": "Why does load_sessions() of `a.py` retry the gateway?", "architect": "host"},
          "aether.store.keys aether.store.config"),
-        ("Stop", {"last_assistant_message": "All 3 tests pass."}, "sqlite3 aether.api.working aether.api.compress aether.memory.search unicodedata"),
+        ("Stop", {"last_assistant_message": "All 3 tests pass."}, "sqlite3 aether.api.working aether.api.compress aether.search.rank unicodedata"),
     ],
 )  # fmt: skip
 def test_an_event_that_reads_memory_imports_what_it_needs(project, event, more, heavy):

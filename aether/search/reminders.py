@@ -27,7 +27,7 @@ from itertools import chain, islice
 from typing import NamedTuple
 
 from aether.memory.items import HISTORY
-from aether.memory.recall import Record, excerpt
+from aether.memory.layers import Record, excerpt
 from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.regex import lazy
