@@ -138,11 +138,15 @@ def _commit(
     *,
     may_wait: bool,
 ) -> Committed:
-    shared = ledger.sharing(home)
-    if shared:
+    if _is_shared(home) or os.path.exists(f"{home}/{ledger.QUEUE}"):
+        shared = ledger.sharing(home)
         done: Committed = shared.commit(home, plan, author, now=now, settings=settings, may_wait=may_wait)
         return done
     return commit_to(settle(load(home), now=now), plan, author, now, settings)
+
+
+def _is_shared(home: Path) -> bool:
+    return os.path.exists(f"{home}/{ledger.PLACE}")  # most homes are not, and pay for no more than this
 
 
 def _planned_ahead(home: Path, plan: Callable[[Snapshot], Change]) -> tuple[Snapshot, Change] | None:
@@ -210,7 +214,7 @@ def _stored_before(home: Path, tried: Mapping[int, tuple[bytes, Change]]) -> Com
 
 
 def _crowded(home: Path) -> Conflict:
-    if ledger.is_shared(home):
+    if _is_shared(home):
         what = f"other machines changed the colony each time, {CONFLICT_TRIES} times. Nothing was stored."
         return Conflict(what, fix="Try again.", where=str(home))
     what = f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held."
@@ -237,7 +241,7 @@ def _planned(
         except AetherError as reason:
             refusal = reason
         newest = snapshot
-        if not does_something(change) and ledger.is_shared(snapshot.home):
+        if not does_something(change) and _is_shared(snapshot.home):
             with suppress(StorageFailed):  # it cannot be asked
                 newest = settle(catch_up(snapshot, now=now), now=now)
         if newest.revision == snapshot.revision:
@@ -281,7 +285,7 @@ def _append(
         record_files.files_of(home, kind)  # raises NotFound
     after, entry = after_change(snapshot, change, author, now, key=key)
     line = entry_line(entry)
-    server = ledger.of(home)
+    server = ledger.of(home) if _is_shared(home) else None
     if server:
         _agree(server, snapshot, line, key)
     try:
@@ -573,7 +577,7 @@ def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
             try:
                 return _fold(_with_files_committed(snapshot, now))
             except ConcurrentWrite:
-                if not ledger.is_shared(snapshot.home):
+                if not _is_shared(snapshot.home):
                     raise
                 snapshot = catch_up(load(snapshot.home), now=now)  # an edit lost the race to another replica
             except EditedMeanwhile as edited:
