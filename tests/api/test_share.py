@@ -20,6 +20,7 @@ from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
 from aether.sharing import ledgers, shared_base
 from aether.store import commit as commits
 from aether.store import conversations, doctor, documents, ledger, log, record_files, snapshot
+from aether.store import history as store_history
 from aether.store.commit import fold_home
 from aether.types import Change
 from tests import children, directory_ledger, homes
@@ -234,7 +235,7 @@ def test_two_replicas_in_one_conversation_lose_nothing(colony):
 
     for talk in ("talk", "other"):
         assert conversations.path_of(one, talk).read_bytes() == conversations.path_of(two, talk).read_bytes()
-    said = [message["content"] for message in conversations.history(conversations.load(one, "talk"))]
+    said = [message["content"] for message in store_history.history(conversations.load(one, "talk"))]
     assert said == ["0", "1", "2", "3", "4"]
 
 
@@ -259,7 +260,7 @@ def test_who_comes_late_in_a_conversation_takes_a_turn(colony, monkeypatch):
         each.join()
     colony.agree()
 
-    said = [message["content"] for message in conversations.history(conversations.load(one, "talk"))]
+    said = [message["content"] for message in store_history.history(conversations.load(one, "talk"))]
     assert sorted(said) == ["0", "late", *(f"rival {n}" for n in range(len(rivals)))]
     monkeypatch.setattr(conversations, "RIVALS_SECONDS", -1)
     monkeypatch.setattr(conversations, "_agree", lambda *_: False)
@@ -279,7 +280,7 @@ def test_many_writers_of_one_conversation_lose_nothing(colony):
     assert [children.ended(child) for child in started] == [0] * 4
     colony.agree()
 
-    said = [message["content"] for message in conversations.history(conversations.load(replicas[0], "talk"))]
+    said = [message["content"] for message in store_history.history(conversations.load(replicas[0], "talk"))]
     assert sorted(said) == sorted(f"{who}-{number}" for who in range(4) for number in range(10))
 
 
@@ -305,7 +306,7 @@ def test_what_is_said_while_a_home_is_shared_is_in_the_colony(colony, monkeypatc
 
     for talk in ("talk", "new"):
         assert conversations.path_of(home, talk).read_bytes() == conversations.path_of(two, talk).read_bytes()
-    said = [message["content"] for message in conversations.history(conversations.load(two, "talk"))]
+    said = [message["content"] for message in store_history.history(conversations.load(two, "talk"))]
     assert said == ["0", "meanwhile", "later"]
 
 
@@ -682,7 +683,7 @@ def test_a_conversation_with_a_recorded_loss_is_shared_and_goes_on(colony):
     conversations.take_in(two, "talk", ledgers.of(two), now=homes.NOW)
 
     assert path.read_bytes() == conversations.path_of(two, "talk").read_bytes()
-    said = [message["content"] for message in conversations.history(conversations.load(two, "talk"))]
+    said = [message["content"] for message in store_history.history(conversations.load(two, "talk"))]
     assert said == [*"adef", *"012345"]
     before = path.read_bytes()
     assert not any("talk" in line for line in admin.repair(home=home))
