@@ -35,7 +35,7 @@ from aether.errors import (
 )
 from aether.storage import named_files
 from aether.storage.adapter import FileStorage, NamedFiles
-from aether.store import conversation_list, files, offline, seals
+from aether.store import conversation_list, files, ledger, seals
 from aether.store.commit import write_lock
 from aether.store.consistent import LEFT_OUT, PIECE_BYTES, Part, part_of, paths_in, piece_name, read_home
 from aether.store.files import locked, make_directory, storage_errors, sync_directory, write_all, write_whole
@@ -136,7 +136,7 @@ def create_backup(
         target.put(".gitignore", b"*\n")  # it may lie in a repository, and does not belong to it
     new: list[int] = []
     with _writing(target, known, new) as keep:
-        found = read_home(place, known, keep, lambda done, all_: report(99 * done // max(all_, 1), "reading"))
+        found = read_home(place, keep, lambda done, all_: report(99 * done // max(all_, 1), "reading"))
         listed = {"files": {path: [*part] for path, part in found.files.items()}, "empty": found.empty}
         pieces = _pieces(files.json_line(listed))
         for name, data in pieces.items():
@@ -502,7 +502,7 @@ def _index(target: NamedFiles, manifest: _Manifest) -> _Index:
     value: JsonObject = files.parse_json(data, where=where)
     try:
         # Earlier releases took along when the server of a shared home failed last.
-        found = {path: _part(part) for path, part in value["files"].items() if path != offline.TRIED}
+        found = {path: _part(part) for path, part in value["files"].items() if path != ledger.TRIED}
         # An earlier release takes the directory of the lock for one without files.
         lock = f"conversations/{conversation_list.LIST_LOCK}"
         empty = [path for path in map(str, value["empty"]) if path != lock]

@@ -9,7 +9,6 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from aether.api import asked as asked  # noqa: PLC0414 - others may ask this process for a change
 from aether.api.admin import automatic_snapshot
 from aether.api.home import Home, change, copied, fold_if_possible, now, read
 from aether.clock import new_id
@@ -49,7 +48,7 @@ def emit_signal(
     def plan(documents: Mapping[str, Any]) -> Change:
         return signals.deposit(documents, fields, now=at, new_id=new_id)
 
-    done = change(home, plan, Author("emit", by=source, reason=type), ask=("emit", fields))
+    done = change(home, plan, Author("emit", by=source, reason=type))
     emitted, queued = cast("tuple[Signal, bool]", done.result)
     return {**emitted, "context": signals.context_of(emitted), "queued": queued}
 
@@ -67,8 +66,8 @@ def _released(plan: Callable[[Mapping[str, Any]], Change]) -> Callable[[Mapping[
             colony_now = state["COLONY_STATE"]["colony_status"]["state"]
             return signals.release(state["pheromones"], colony_state=colony_now, now=now())
 
-        done = chain_changes(documents, plan, deposit)
-        return done._replace(result=done.result[0])
+        changes = chain_changes(documents, plan, deposit)
+        return changes._replace(result=changes.result[0])
 
     return both
 
@@ -98,7 +97,7 @@ def transition_state(new: str, trigger: str = "manual", *, home: Home = None) ->
     old = present["colony_status"]["state"]
     colony_state.transition(present, new, now=now(), trigger=trigger)  # refuses before a snapshot is taken
     before = automatic_snapshot(f"pre_{old}_to_{new}", home=home)
-    done: JsonObject = change(
+    result: JsonObject = change(
         home,
         _released(
             lambda documents: colony_state.transition(
@@ -114,7 +113,7 @@ def transition_state(new: str, trigger: str = "manual", *, home: Home = None) ->
             lambda documents: colony_state.record_checkpoint(documents["COLONY_STATE"], after),
             Author("snapshot", by="colony", reason=after),
         )
-    return done
+    return result
 
 
 @public
@@ -132,8 +131,8 @@ def start_phase(
             documents["COLONY_STATE"], documents["pheromones"], phase, now=now(), name=name, goal=goal
         )
 
-    done: phases.PhaseChange = change(home, plan, Author("start phase", reason=f"phase {phase}")).result
-    return done
+    result: phases.PhaseChange = change(home, plan, Author("start phase", reason=f"phase {phase}")).result
+    return result
 
 
 @public
@@ -150,9 +149,9 @@ def complete_phase(phase: int, *, home: Home = None) -> phases.PhaseChange:
         return phases.complete_and_adapt(documents, phase, now=at, new_id=new_id)
 
     author = Author("complete phase", reason=f"phase {phase}")
-    done: phases.PhaseChange = change(home, _released(plan), author).result
+    result: phases.PhaseChange = change(home, _released(plan), author).result
     fold_if_possible(home)
-    return done
+    return result
 
 
 @public
@@ -165,8 +164,8 @@ def adapt_next_phase_from_memory(phase: int, *, home: Home = None) -> phases.Ada
             new_id=new_id,
         )  # fmt: skip
 
-    done: phases.AdaptedPhase | None = change(home, plan, Author("adapt", reason=f"phase {phase}")).result
-    return done
+    result: phases.AdaptedPhase | None = change(home, plan, Author("adapt", reason=f"phase {phase}")).result
+    return result
 
 
 @public
@@ -214,15 +213,14 @@ def register_worker(
     worker_id: str, *, caste: str | None = None, task: str | None = None, home: Home = None
 ) -> JsonObject:
     """Register a worker and return it; crash detection relies on the registered workers."""
-    done: JsonObject = change(
+    result: JsonObject = change(
         home,
         lambda documents: colony_state.register_worker(
             documents["COLONY_STATE"], worker_id, now=now(), caste=caste, task=task
         ),
         Author("register worker", by=worker_id),
-        ask=("register worker", {"id": worker_id, "caste": caste, "task": task}),
     ).result
-    return done
+    return result
 
 
 @public
@@ -232,13 +230,12 @@ def release_worker(worker_id: str, *, home: Home = None) -> JsonObject:
     Raises:
         NotFound: it is not registered.
     """
-    done: JsonObject = change(
+    result: JsonObject = change(
         home,
         lambda documents: colony_state.release_worker(documents["COLONY_STATE"], worker_id),
         Author("release worker", by=worker_id),
-        ask=("release worker", {"id": worker_id}),
     ).result
-    return done
+    return result
 
 
 @public
@@ -257,11 +254,11 @@ def recover_from_crash(*, home: Home = None) -> JsonObject:
         InvalidInput: the colony is not executing or verifying.
     """
     before = automatic_snapshot("pre_recovery", home=home)
-    done: JsonObject = change(
+    result: JsonObject = change(
         home,
         _released(
             lambda documents: colony_state.recover(documents["COLONY_STATE"], now=now(), checkpoint=before)
         ),
         Author("recover"),
     ).result
-    return done
+    return result

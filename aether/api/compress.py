@@ -123,7 +123,7 @@ def prepare(
         record = cast(JsonObject, change(place, plan, author, settings=settings).result)
         snapshot = read(place)
     newer = len(handoff.later_items(snapshot.documents["memory"], record, alone=alone))
-    if ledger.shared(place) and not ledger.stays_local() and not handoff_path(place, record).exists():
+    if ledger.is_shared(place) and not ledger.stays_local() and not handoff_path(place, record).exists():
         from aether.api.share import exchange  # another machine may have prepared it
 
         with suppress(AetherError):
@@ -340,11 +340,11 @@ class Compressed(NamedTuple):
 @public
 def phases_to_compress(*, home: Home = None) -> dict[int, int]:
     """Return the phases that items of working memory belong to, ascending, with their tokens; the current one if they have none."""
-    found = read(find(home)).documents
-    used = (item["metadata"].get("phase") for item in items_of(found["memory"]))
-    phases = sorted({phase for phase in used if phase is not None}) or [handoff.phase_to_compress(found)]
+    documents = read(find(home)).documents
+    used = (item["metadata"].get("phase") for item in items_of(documents["memory"]))
+    phases = sorted({phase for phase in used if phase is not None}) or [handoff.phase_to_compress(documents)]
     tokens = dict.fromkeys(phases, 0)
-    for item in items_of(found["memory"]):
+    for item in items_of(documents["memory"]):
         tokens[item["metadata"].get("phase", phases[0])] += item["token_count"]
     return tokens
 

@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any, NamedTuple, cast
 
 from aether import clock, seams
-from aether.api import asked as asked  # noqa: PLC0414 - others may ask this process for a change
 from aether.api.home import (
     Home,
     change,
@@ -35,7 +34,6 @@ from aether.store.authors import AETHER, Author
 from aether.store.commit import commit
 from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot
-from aether.store.together import Ask
 from aether.text.words import pluralize
 from aether.types import Change, EndState, Item, JsonObject
 
@@ -130,7 +128,7 @@ def _add(entries: list[JsonObject], home: Home, ends: Mapping[str, EndState] | N
         reason = pluralize(len(entries), "items")
     author = Author("add", by=entries[0]["source"] if entries else "queen", reason=reason)
     entries = copied(files.checked_json(entries, where="item"))
-    return store_entries(entries, author, home=home, by_others=not ends, ends=ends or {}).ids
+    return store_entries(entries, author, home=home, ends=ends or {}).ids
 
 
 class StoredEntries(NamedTuple):
@@ -154,15 +152,13 @@ def store_entries(
     wanted: Callable[[Snapshot, list[JsonObject]], list[JsonObject]] = lambda snapshot, entries: entries,
     beside: Callable[[Snapshot], Change] = lambda snapshot: Change({}),
     is_last: bool = True,
-    by_others: bool = False,
     ends: Mapping[str, EndState] = {},
 ) -> StoredEntries:
     """Store checked entries, which the caller hands over, in one commit and return the result.
 
     `wanted` chooses among them under the lock; the change `beside` is committed with them. If more entries follow and
-    these are not the last, the hand-off that a full working memory asks for is left to `prepare_handoff`. With `by_others`
-    another process of a shared home may store them; then all of them are wanted, and nothing goes beside. The first entry
-    `ends` others, by id.
+    these are not the last, the hand-off that a full working memory asks for is left to `prepare_handoff`. The first
+    entry `ends` others, by id.
     """
     at = now()
 
@@ -184,10 +180,7 @@ def store_entries(
         return Change(patches, appends, (chosen, *added.result))
 
     place = drained(find(home))
-    ask = Ask("add", {"entries": entries}, lambda made: (entries, items.Added(*made[:2]), made[2]))
-    # What is said again becomes the item of before, which only who adds it knows.
-    asks = by_others and entries and not any(entry["metadata"].get("pointer") for entry in entries)
-    done = commit(place, plan, author, now=at, may_wait=not author.part, ask=ask if asks else None)
+    done = commit(place, plan, author, now=at, may_wait=not author.part)
     looked(place, done)
     chosen, added, needed = done.result
     path = prepare_handoff(home) if needed and is_last else ""
@@ -230,11 +223,11 @@ def get_working_memory_item(id: str, *, home: Home = None) -> Item:
         return items.record_access(documents["memory"], [id], now=now())
 
     try:
-        found: Item = note_reading(drained(find(home)), plan).result[0]
+        item: Item = note_reading(drained(find(home)), plan).result[0]
     except (StorageFailed, LockTimeout):
         memory = read(home).documents["memory"]
-        found = copied(items.items_of(memory)[items.place_of(memory, id)])
-    return found
+        item = copied(items.items_of(memory)[items.place_of(memory, id)])
+    return item
 
 
 @public
@@ -247,12 +240,12 @@ def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Hom
         BudgetExceeded: the new content does not fit.
     """
     given = dict(updates) if isinstance(updates, Mapping) else updates
-    wanted = copied(files.checked_json(given, where=f"item {id}"))
+    checked_json = copied(files.checked_json(given, where=f"item {id}"))
     at = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
         memory = documents["memory"]
-        updated = items.update(memory, id, wanted, now=at, count=counter_of(memory))
+        updated = items.update(memory, id, checked_json, now=at, count=counter_of(memory))
         return chain_changes(
             documents, lambda _: updated, lambda state: signal_threshold(state, now=at, new_id=new_id)
         )
