@@ -15,7 +15,7 @@ from __future__ import annotations
 from math import ceil
 from typing import NamedTuple
 
-from aether.conversation.shapes import Policy
+from aether.conversation.shapes import Bounds, Policy
 from aether.errors import InvalidInput, shown
 from aether.types import Finding
 
@@ -103,20 +103,6 @@ def fires(budget: ContextBudget, policy: Policy, messages: int) -> str:
     if policy.trigger_messages and messages >= policy.trigger_messages:
         return f"{messages} messages: the trigger is {policy.trigger_messages}"
     return ""
-
-
-class Bounds(NamedTuple):
-    """The bounds of one compaction in tokens, and in messages if their number is a trigger."""
-
-    window: int
-    reserve: int
-    limit: int
-    ceiling: int
-    roomy: int
-    goal: int
-    most_messages: int
-    """As many as fire no trigger; 0: any number."""
-    findings: tuple[Finding, ...]
 
 
 def bounds(policy: Policy, window: int) -> Bounds:

@@ -33,8 +33,8 @@ from aether.messages.model import Message
 from aether.messages.tool_calls import FileFact, failures_of, files_of, merged_failures, merged_files
 from aether.redact.redact import DEFAULT, Rules, redacted
 
-# Share of a summary that the facts may use if prose is wanted beside them: selected sentences say less than a model's.
-FACTS_SHARE, FACTS_SHARE_SELECTED = 0.85, 0.95
+# Share of a summary that the facts may use if prose is wanted beside them.
+FACTS_SHARE = 0.9
 # Tokens: prose of fewer is not worth a call of a model.
 LEAST_PROSE = 40
 # Characters of a call's arguments that a summariser is shown.

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from math import floor
 from typing import NamedTuple
 
-from aether.conversation.shapes import COMPACT, DETAILED, MODERATE, Tier
+from aether.conversation.shapes import Tier
 
 # OLLM-CLI allows 0, 1, 5, 10 and 15 checkpoints. With fewer than ten the oldest would be merged before they age at
 # 3, 6 and 10 compressions; a rollover leaves one.
 TIERS = (
-    Tier(1, "minimal", 4_096, 200, 1, "rollover"),
-    Tier(2, "basic", 8_192, 500, 10, "smart"),
-    Tier(3, "standard", 16_384, 1_000, 10, "progressive"),
-    Tier(4, "premium", 32_768, 1_500, 10, "structured"),
-    Tier(5, "ultra", 0, 1_500, 15, "structured"),
+    Tier(1, "minimal", 4_096, 200, 1, is_rollover=True),
+    Tier(2, "basic", 8_192, 500, 10),
+    Tier(3, "standard", 16_384, 1_000, 10),
+    Tier(4, "premium", 32_768, 1_500, 10),
+    Tier(5, "ultra", 0, 1_500, 15),
 )
 # Of a window whose limit no profile names; the rest is for the answer.
 LIMIT_SHARE = 0.85
@@ -45,7 +45,7 @@ def tier(window: int) -> Tier:
     >>> [tier(size).number for size in (2_048, 4_096, 4_097, 8_192, 16_384, 32_768, 40_000, 1_000_000)]
     [1, 1, 2, 2, 3, 4, 5, 5]
     """
-    return next(one for one in TIERS if not one.most_window or window <= one.most_window)
+    return next(tier for tier in TIERS if not tier.most_window or window <= tier.most_window)
 
 
 def prompt_limit(window: int, profiles: Mapping[int, int]) -> int:
@@ -63,8 +63,8 @@ def billions(model: str) -> float:
     >>> billions("qwen2.5-coder:0.5b"), billions("llama3.1:70B-instruct"), billions("gpt-4")
     (0.5, 70.0, 7.0)
     """
-    found = _BILLIONS.search(model)
-    return float(found[1]) if found else UNKNOWN_BILLIONS
+    match = _BILLIONS.search(model)
+    return float(match[1]) if match else UNKNOWN_BILLIONS
 
 
 def reliability(model: str, compressions: int) -> Reliability:
@@ -79,13 +79,3 @@ def reliability(model: str, compressions: int) -> Reliability:
     level = next((word for least, word in _WORDS if value >= least), "critical")
     after = next((most for largest, most in _WARN_AFTER if size <= largest), 10)
     return Reliability(round(value, 4), level, compressions >= after)
-
-
-def recommended_level(model: str) -> int:
-    """Return the lowest level at which summaries of `model` can be relied on: larger models keep more in fewer words.
-
-    >>> [recommended_level(name) for name in ("llama3:70b", "gemma:13b", "phi:3b")]
-    [1, 2, 3]
-    """
-    size = billions(model)
-    return COMPACT if size >= 30 else MODERATE if size >= 13 else DETAILED

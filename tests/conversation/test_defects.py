@@ -139,7 +139,7 @@ def test_defect_06_changes_of_the_window_and_the_mode_reach_everything(home, mon
     seen = []
     real = context_steps.write_checkpoint
     monkeypatch.setattr(
-        context_steps, "write_checkpoint", lambda *a, **k: seen.append(k["mode"]) or real(*a, **k)
+        context_steps, "write_checkpoint", lambda *a, **k: seen.append(a[0].mode) or real(*a, **k)
     )
     talk(home, 30, window=32_768)
     before = aether.build_prompt(ID, home=home)
@@ -188,7 +188,7 @@ def test_defect_08_strategies_differ(home):
         )
     aether.compress_context("large", home=home)
 
-    assert tiers.tier(4_096).strategy == "rollover"
+    assert tiers.tier(4_096).is_rollover
     assert len(small) == 1
     assert len(aether.checkpoints("large", home=home)) == 3
     assert not other.exists()
@@ -199,7 +199,7 @@ def test_defect_09_a_checkpoint_that_aged_is_counted_again(home):
     for at in range(5):
         aether.compress_context(ID, home=home)
         talk(home, 12, start=30 + 12 * at)
-    context_steps._KNOWN.clear()  # as a new process
+    context_steps._READINGS.clear()  # as a new process
 
     fresh = aether.context_status(ID, home=home).tokens
     assert fresh == aether.validate_context(ID, home=home).tokens == aether.build_prompt(ID, home=home).tokens
