@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from collections import defaultdict
@@ -11,6 +12,7 @@ from statistics import median
 
 import pytest
 
+from aether import seams
 from tests import homes
 from tests.sources import ROOT, modules
 
@@ -23,6 +25,8 @@ MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
 # A module of fewer lines is read with the one that imports it, unless others import it too.
 SMALL_LINES = 80
+# Lines of the modules that can be reached from "add an item": what a reader of it must know.
+MAX_REACHED_LINES = 15_700
 # File names that occur more than once, and why: the same feature or provider on another floor.
 SHARED_NAMES = {
     **dict.fromkeys(
@@ -58,6 +62,7 @@ HOMES = {
     "jinja2": {"aether/view"},
     "starlette": {"aether/view"},
     "uvicorn": {"aether/view"},
+    "rapidfuzz": {"aether/text/similarity.py"},
     "yaml": {"aether/store/config.py"},
     "click": {"aether/cli", "aether/compat/compactctl.py"},
     "filelock": {"aether/store/files.py"},
@@ -66,7 +71,7 @@ HOMES = {
     "orjson": {"aether/store/files.py", "aether/messages/records.py"},
     "snowballstemmer": {"aether/text/words.py"},
     "sqlite3": {
-        "aether/store/search_index.py",
+        "aether/search/index.py",
         "aether/store/archive_store.py",
         "aether/store/index_file.py",
     },
@@ -80,6 +85,7 @@ HEAVY = {
     "tiktoken",
     "jsonschema",
     "filelock",
+    "rapidfuzz",
     "snowballstemmer",
     "psycopg",
     "sqlite3",
@@ -88,7 +94,7 @@ HEAVY = {
 }
 # Nor may the event of a tool, a process for each call of one, pay for these.
 HEAVY_FOR_A_TOOL = HEAVY | set(
-    "typing pathlib contextlib dataclasses hashlib tomllib click subprocess tempfile datetime base64 "
+    "pathlib dataclasses tomllib click subprocess tempfile datetime base64 "
     "aether.api aether.memory aether.paths".split()
 )
 
@@ -181,6 +187,20 @@ def _reached(start: str) -> set[str]:
         seen |= new
         left += new
     return seen
+
+
+def test_adding_an_item_knows_few_modules():
+    reached = _reached("aether.api.working")
+    subjects = ("archive", "architects", "conversation", "messages", "search", "sharing")
+
+    assert sum(len(modules()[name].lines) for name in reached) <= MAX_REACHED_LINES
+    assert [name for name in reached if name.split(".")[1] in subjects] == []
+
+
+def test_every_seam_leads_to_a_function():
+    for target in seams._FUNCTIONS.values():
+        module, _, function = target.partition(":")
+        assert callable(getattr(importlib.import_module(module), function)), target
 
 
 def test_a_function_can_be_held_in_mind():

@@ -131,6 +131,21 @@ def prepare(
     return Prepared(ensure_file(snapshot, record), "", record, newer)
 
 
+def prepare_current_phase(home: Home, *, by: str = "") -> Prepared:
+    """Return the hand-off of the current phase, prepared now if none is open yet.
+
+    If only later phases have items, it is that of the first of them. `by` is the author in the log.
+    """
+    snapshot = read(home)
+    memory = snapshot.documents["memory"]
+    for record in memory["compression"]["open"]:
+        path = handoff_path(snapshot.home, record)
+        # Runs at every addition past the threshold, so the content is left to `prepare` to check.
+        if path.exists() and handoff.has_unchanged_items(memory, record):
+            return Prepared(path, "", record)
+    return prepare(handoff.phase_to_compress(snapshot.documents), manual=True, home=home, by=by)
+
+
 def has_newer_items(phase: int, home: Path, conversation: str = "", *, alone: bool = False) -> bool:
     """Return whether items are newer than the open hand-off of `phase`: compression is meant for those too."""
     memory = read(home).documents["memory"]
@@ -400,10 +415,7 @@ def reach_of(settings: Config, chosen: str, overrides: Mapping[str, Any]) -> Set
     named = settings.architect in (chosen, *UNASKED)
     reach = Settings(
         model=settings.architect_model if named else "", base_url=settings.architect_base_url if named else "",
-        timeout_seconds=settings.architect_timeout_seconds, max_retries=settings.architect_max_retries,
-        max_output_tokens=settings.architect_max_output_tokens, window_tokens=settings.architect_window_tokens,
-        input_usd_per_million=settings.architect_input_usd_per_million or None,
-        output_usd_per_million=settings.architect_output_usd_per_million or None,
+        timeout_seconds=settings.architect_timeout_seconds,
     )  # fmt: skip
     return reach._replace(**cast(Any, overrides))
 

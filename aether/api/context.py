@@ -142,10 +142,7 @@ def open_context(
     mode_rules(mode)
     is_new = not load(record, conversation_id).settings
     if is_new:
-        settings = config.or_default(record)
-        model = model or settings.context_model or None
-        mode = settings.context_mode if mode == "assistant" else mode
-        window = window if window is not None else settings.context_window or None
+        window = window if window is not None else config.or_default(record).context_window or None
     if window is None and (model is not None or is_new):
         window = _window(model or "", record)
     _require_window(window)

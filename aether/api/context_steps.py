@@ -63,6 +63,8 @@ CONFLICT_TRIES = 16
 KEPT_CONTEXTS = 64
 # A compression aims at no more of its trigger than this, or it would be needed again at once.
 MOST_TARGET = 0.75
+# Seconds that a model may take for one checkpoint, with all its tries.
+CHECKPOINT_SECONDS = 30.0
 # What a model has decided for a goal may take no more of a limit than this, with the goal: messages need room, too.
 MOST_GOAL = 0.5
 # Groups of messages that a rollover leaves, and what an emergency leaves of them if it has to go on.
@@ -176,15 +178,9 @@ def case_of(conversation_id: str, record: Path) -> Case:
 
 
 def _limits(settings: config.Config) -> Limits:
-    """Return the thresholds, ages and numbers of the configuration."""
-    return Limits(
-        settings.context_inform_pct, settings.context_compress_pct, settings.context_snapshot_pct,
-        settings.context_emergency_pct, min(settings.context_target_pct, MOST_TARGET * settings.context_compress_pct),
-        settings.context_checkpoints_pct, settings.context_moderate_age, settings.context_compact_age,
-        settings.context_merge_age, settings.context_recent_messages,
-        max(settings.context_recent_messages, settings.context_most_recent_messages), settings.context_least_tokens,
-        settings.context_snapshots,
-    )  # fmt: skip
+    """Return the thresholds, with the share that compresses from the configuration."""
+    compress = settings.context_compress_pct
+    return Limits(compress=compress, target=min(Limits().target, MOST_TARGET * compress))
 
 
 def _current_goal(text: Callable[[], str], record: Path) -> str:
@@ -333,7 +329,7 @@ def compress(
     settings = config.or_default(record)
     author = _Author(
         backend or settings.compact_backend,
-        Settings(model=settings.compact_model, timeout_seconds=settings.context_summary_seconds),
+        Settings(model=settings.compact_model, timeout_seconds=CHECKPOINT_SECONDS),
         {},
     )
     if isinstance(author.backend, str):

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from aether import clock, paths
+from aether import clock, paths, seams
 from aether.errors import AetherError, LockTimeout
-from aether.hints import TYPE_CHECKING, Any
 from aether.store import ledger
 from aether.store.authors import ACTING, Author
 from aether.store.snapshot import REPLANNERS, DocumentIds, Entry, Snapshot, load, require_home
@@ -57,10 +57,9 @@ def _goal_added_again(documents: Mapping[str, Any], entry: Entry) -> Change | No
     """Plan a goal that was added without the server again: others may have another current one by now."""
     if entry.operation != "add goal" or entry.patches.keys() != {"goals"}:
         return None
-    from aether.conversation import goals  # seldom needed
-
     at = clock.parse(entry.at, where="at")
-    return goals.added_again(documents["goals"], entry.patches["goals"], now=at)
+    again: Change | None = seams.call("add goal again", documents["goals"], entry.patches["goals"], now=at)
+    return again
 
 
 REPLANNERS += [_added_again, _goal_added_again]
@@ -116,9 +115,8 @@ def drained(place: Path) -> Path:
     except OSError:
         return place
     if spooled:
-        from aether.api.drain import drain  # it takes longer to import than this module
-
-        left = drain(place, patience=0 if place in _UNDRAINED else READER_PATIENCE_SECONDS).left
+        patience = 0 if place in _UNDRAINED else READER_PATIENCE_SECONDS
+        left = seams.call("drain", place, patience=patience).left
         (_UNDRAINED.add if left else _UNDRAINED.discard)(place)
     return place
 
@@ -214,7 +212,6 @@ def change_snapshot(
 
     With `ask`, the name of an operation (`api.asked`) and its arguments, another process of a shared home may commit it.
     """
-    from aether.api import telemetry
     from aether.store.commit import commit
     from aether.store.together import Ask
 
@@ -235,7 +232,8 @@ def change_snapshot(
         ask=Ask(*ask, answered) if ask else None,
     )  # fmt: skip
     looked(place, done)
-    telemetry.export(place, events)
+    if events:
+        seams.call("export", place, events)
     return done._replace(result=copied(done.result))
 
 

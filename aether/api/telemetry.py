@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from aether.errors import AetherError
-from aether.hints import TYPE_CHECKING, cast
 from aether.paths import HOME_NAME, inside
-from aether.regular import sha256
 from aether.store import config
 from aether.types import JsonObject
 
@@ -64,10 +64,7 @@ def _make_exporter(home: Path, settings: config.Config) -> Exporter:
     made: list[Exporter] = []
     for kind in map(str.strip, settings.telemetry_exporter.split(",")):
         try:
-            one = exporter(
-                cast("Kind", kind), url=urls.get(kind, ""), path=path,
-                timeout_seconds=settings.telemetry_timeout_seconds, content=settings.telemetry_content,
-            )  # fmt: skip
+            one = exporter(cast("Kind", kind), url=urls.get(kind, ""), path=path, content=False)
         except AetherError as reason:  # reported once: the exporters without this one are kept
             warn("telemetry", str(reason))
         else:

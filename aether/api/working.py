@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, NamedTuple, cast
 
-from aether import clock
+from aether import clock, seams
 from aether.api import asked as asked  # noqa: PLC0414 - others may ask this process for a change
 from aether.api.home import (
     Home,
@@ -37,11 +37,7 @@ from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot
 from aether.store.together import Ask
 from aether.text.words import pluralize
-from aether.tuples import NamedTuple
 from aether.types import Change, EndState, Item, JsonObject
-
-if TYPE_CHECKING:
-    from aether.api.compress import Prepared
 
 
 class ItemId(str):
@@ -216,29 +212,9 @@ def _ending(snapshot: Snapshot, added: Change, ends: Mapping[str, EndState], at:
 def prepare_handoff(home: Home) -> str:
     """Return the path of the hand-off of the current phase, prepared now if none is open; "" if that fails."""
     try:
-        return str(prepare_current_phase(home, by=AETHER).path or "")
+        return str(seams.call("prepare handoff", home, by=AETHER).path or "")
     except AetherError:
         return ""  # the items are stored: an error would deny that; `prepare` reports the cause
-
-
-def prepare_current_phase(home: Home, *, by: str = "") -> Prepared:
-    """Return the hand-off of the current phase, prepared now if none is open yet.
-
-    Where only later phases have items, it is that of the first of them. `by` is the author in the log.
-    """
-    # Seldom needed, and half of the start-up time of an addition.
-    from aether.api.compress import Prepared, prepare
-    from aether.api.handoffs import handoff_path
-    from aether.memory import handoff
-
-    snapshot = read(home)
-    documents = snapshot.documents
-    for record in documents["memory"]["compression"]["open"]:
-        path = handoff_path(snapshot.home, record)
-        # Runs at every addition past the threshold, so the content is left to `prepare` to check.
-        if path.exists() and handoff.has_unchanged_items(documents["memory"], record):
-            return Prepared(path, "", record)
-    return prepare(handoff.phase_to_compress(documents), manual=True, home=home, by=by)
 
 
 @public
@@ -311,17 +287,12 @@ def list_working_memory_items(
     memory = read(home).documents["memory"]
     if not any((types, caste, since, until, project, conversation)) and phase is None:
         return cast("list[Item]", copied(items.recent_items(memory, limit)))
-    # Most lists are not filtered, and hooks only add.
-    from aether.memory.search import entry_filter
-    from aether.store.search_index import bare_row
-
     at = now()
-    keep = entry_filter(
+    keep = items.item_filter(
         types=types, phase=phase, caste=caste, since=instant(since, at=at, where="since"), until=instant(until, at=at, where="until"),
         project=project, conversation=conversation,
     )  # fmt: skip
-    wanted = items.recent_items(memory, limit, is_wanted=lambda item: keep.takes(bare_row({"item": item})))
-    return cast("list[Item]", copied(wanted))
+    return cast("list[Item]", copied(items.recent_items(memory, limit, is_wanted=keep)))
 
 
 @public
@@ -350,7 +321,7 @@ def auto_compress_if_needed(*, home: Home = None) -> bool:
     """Return whether compression is needed; if so, its hand-off is prepared for an architect."""
     needed = check_token_threshold(home=home)
     if needed:
-        prepare_current_phase(home)
+        seams.call("prepare handoff", home)
     return needed
 
 

@@ -1,11 +1,9 @@
-"""Working memory: its items, their token threshold, and the forms in which search and models read memory.
+"""Working memory: its items and their token threshold.
 
 The document is `memory`, its part `working_memory`. Guaranteed: `current_tokens` is the sum of the
 items' `token_count`; below the hard limit adding evicts nothing, and at the limit the least recently used
 items that are not protected move to the archive in the same transaction. Compression is needed when
 `current_tokens` reaches `max_capacity_tokens * eviction_threshold_percent // 100`.
-
-`search_entries` yields the texts of all three layers with their weights, for `search`.
 
 `examine` checks the derived values of memory (the sum of the tokens, the number of sessions, the average ratio), and
 what the schema cannot express: repeated ids, and more tokens than allowed.
@@ -14,31 +12,24 @@ what the schema cannot express: repeated ids, and more tokens than allowed.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from types import MappingProxyType
+from typing import Any, NamedTuple, cast
 
 from aether import clock
 from aether.clock import NewId
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
-from aether.hints import TYPE_CHECKING, Any, cast
-from aether.memory.colony import check_phase
+from aether.memory.colony import check_phase, phase_number
 from aether.memory.sessions import (
-    STATEMENT_FIELDS,
     average_ratio,
     compression_ratio,
-    last_heard,
     session_text,
     sessions_of,
     without_parts,
 )
 from aether.store.patch import apply, chain_changes, get
 from aether.tokens.counters import session_tokens
-from aether.tuples import NamedTuple
-from aether.types import Change, Counter, Finding, Item, JsonObject, Layer, Patch
-
-if TYPE_CHECKING:
-    from aether.store.search_index import Cut, Row
+from aether.types import KIND_OF_TYPE, Change, Counter, Finding, Item, JsonObject, Patch
 
 DOCUMENT = "memory"
 PART = "/working_memory"
@@ -562,6 +553,46 @@ def recent_items(
     return [item for _, item in order][: limit or None]
 
 
+def item_filter(
+    *, types: Iterable[str] = (), phase: int | str | None = None, caste: str | None = None,
+    since: datetime | None = None, until: datetime | None = None, project: str | None = None,
+    conversation: str | None = None,
+) -> Callable[[Item], bool]:  # fmt: skip
+    """Return a function that says whether an item matches all of the given options.
+
+    `until` is the first instant that is too late; `project` and `conversation` may be parts of the names.
+
+    Raises:
+        InvalidInput: the phase is not a number of one.
+    """
+    number = phase_number(phase)
+    if phase is not None and number is None:
+        raise InvalidInput(f"{shown(phase)} is not a phase.", fix="Use its number.", where="phase")
+    names = set(types)
+    # A word of the timeline, such as "rule", stands for several types.
+    names |= {name for name, kind in KIND_OF_TYPE.items() if kind in names and kind not in KIND_OF_TYPE}
+
+    def matches(item: Item) -> bool:
+        metadata: Mapping[str, Any] = item["metadata"]
+        pointer = metadata.get("pointer") or {}
+        places = "\n".join(
+            str(name)
+            for name in (metadata.get("conversation"), metadata.get("title"), pointer.get("file"))
+            if name
+        )
+        return (
+            (not names or item["type"] in names)
+            and (number is None or phase_number(metadata.get("phase")) == number)
+            and (not caste or caste.casefold() == str(metadata.get("caste") or "").casefold())
+            and (not project or project.casefold() in str(metadata.get("project") or "").casefold())
+            and (not conversation or conversation.casefold() in places.casefold())
+            and (not since or clock.parse(metadata["timestamp"]) >= since)
+            and (not until or clock.parse(metadata["timestamp"]) < until)
+        )
+
+    return matches
+
+
 class TokenUsage(NamedTuple):
     """How full working memory is, in tokens."""
 
@@ -633,160 +664,6 @@ def withdraw_threshold(documents: Mapping[str, Any], *, now: datetime) -> Change
     return signals.withdraw(documents["pheromones"], ids, now=now)
 
 
-# A decision weighs more than a line of the summary around it, the context of a pattern less than the pattern.
-DECISION_WEIGHT = 1.2
-HIGH_VALUE_WEIGHT = 1.2
-CONTEXT_WEIGHT = 0.5
-
-# Only items of working memory are neighbours of each other, in their order.
-_GAP = 1_000
-_FIRST_ITEM_PLACE = 1 << 62
-
-
-class SearchEntry(NamedTuple):
-    """One item, session or pattern as search reads it."""
-
-    layer: Layer
-    place: int
-    """Entries of one stretch whose places differ by little are neighbours."""
-    row: Row
-    fields: tuple[tuple[float, str], ...]
-    """Weight and marked terms of each of its texts."""
-    value: JsonObject
-    """The stored object."""
-    counts: dict[str, float] | None = None
-    """The weighted count of each of its terms, where they are known."""
-
-
-def search_entries(
-    memory: Mapping[str, Any],
-    cut: Callable[[list[list[str]]], Iterable[Cut]] | None = None,
-    known: Mapping[int, SearchEntry] = MappingProxyType({}),
-) -> Iterator[SearchEntry]:
-    """Yield the entries of the three layers, whose texts are `cut` all at once; those `known` by the `id()` of objects that nobody changes are not."""
-    from aether.store import search_index  # hooks add items without a search
-
-    parts = [*placed_objects(memory)]
-    new = {id(value): _weighted_texts(layer, value) for layer, _, value in parts if id(value) not in known}
-    texts = [[text for _, text in each] for each in new.values()]
-    cuts = dict(zip(new, cut(texts) if cut else map(search_index.cut, texts), strict=True))
-    for layer, place, value in parts:
-        key = id(value)
-        entry = known.get(key) or _search_entry(layer, place, value, new[key], cuts[key])
-        yield entry if entry.place == place else entry._replace(place=place)
-
-
-def placed_objects(memory: Mapping[str, Any]) -> Iterator[tuple[Layer, int, JsonObject]]:
-    """Yield the objects of the three layers, each with its place; parts that are missing or null count as empty."""
-    for place, item in enumerate(_objects_at(memory, "working_memory", "items"), start=_FIRST_ITEM_PLACE):
-        yield "working_memory", place, item
-    sessions = _objects_at(memory, "short_term_memory", "sessions")
-    for nth, session in enumerate(sessions, start=1):
-        yield "short_term_memory", -_GAP * nth, session
-    patterns = _objects_at(memory, "long_term_memory", "patterns")
-    for nth, pattern in enumerate(patterns, start=len(sessions) + 1):
-        yield "long_term_memory", -_GAP * nth, pattern
-
-
-def _weighted_texts(layer: Layer, value: JsonObject) -> list[tuple[float, str]]:
-    """Return the texts by which an entry is found, with their weights."""
-    if layer == "working_memory":
-        return [(1.0, str(value.get("content") or ""))]
-    fields: list[tuple[float, Any]]
-    if layer == "short_term_memory":
-        decisions, outcomes = _objects_at(value, "key_decisions"), _objects_at(value, "outcomes")
-        fields = [
-            (1.0, value.get("summary")),
-            *((DECISION_WEIGHT, each.get("decision")) for each in decisions),
-            *((1.0, each.get("rationale")) for each in decisions),
-            *((1.0, each.get("result")) for each in outcomes),
-            *((1.0, each.get("impact")) for each in outcomes),
-            *((HIGH_VALUE_WEIGHT, each.get("content")) for each in _objects_at(value, "high_value_items")),
-            *(
-                (DECISION_WEIGHT, each.get("text"))
-                for part, fields in STATEMENT_FIELDS.items()
-                if "text" in fields
-                for each in _objects_at(value, part)
-            ),
-        ]
-    else:
-        metadata = value.get("metadata")
-        context = metadata.get("context") if isinstance(metadata, dict) else None
-        fields = [(1.0, value.get("pattern")), (CONTEXT_WEIGHT, context)]
-    return [(weight, text) for weight, text in fields if isinstance(text, str)]
-
-
-def _search_entry(
-    layer: Layer, place: int, value: JsonObject, texts: list[tuple[float, str]], done: Cut
-) -> SearchEntry:
-    from aether.store.search_index import Row, cut_row, instant_text, plain_text, unit_fraction
-
-    get = value.get
-    if layer == "working_memory":
-        row = cut_row({"item": value}, done)
-    else:
-        id_, type_, phase, at, relevance = (
-            (get("session_id") or get("id"), "session", get("phase"), last_heard(value), None)
-            if layer == "short_term_memory"
-            else (get("id"), get("type"), None, get("last_seen"), get("confidence"))
-        )
-        row = Row(
-            id=plain_text(id_), marked="", length=done.length, type=plain_text(type_), phase=plain_text(phase), caste="",
-            at=instant_text(at), relevance=unit_fraction(relevance), labels="", stretch="",
-        )  # fmt: skip
-    fields = tuple((weight, marked) for (weight, _), marked in zip(texts, done.marked, strict=True))
-    return SearchEntry(layer, place, row, fields, value)
-
-
-def _objects_at(holder: Mapping[str, Any], *path: str) -> list[JsonObject]:
-    """Return the objects of the list at `path`; without a list there, none."""
-    value: Any = holder
-    for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def entry_text(entry: SearchEntry) -> str:
-    """Return the main text of the entry."""
-    key = {"short_term_memory": "summary", "long_term_memory": "pattern"}.get(entry.layer, "content")
-    return str(entry.value.get(key) or "")
-
-
-def entry_texts(entry: SearchEntry) -> list[str]:
-    """Return all searched texts of the entry."""
-    value = entry.value
-    if entry.layer == "short_term_memory":
-        found = [value.get("summary")]
-        for part, fields in STATEMENT_FIELDS.items():
-            found += [
-                each.get(field) for each in _objects_at(value, part) for field in fields if field != "quote"
-            ]
-    else:
-        found = [entry_text(entry)]
-    return [text for text in found if isinstance(text, str)]
-
-
-def entry_phases(entry: SearchEntry) -> set[str]:
-    """Return the phases that the entry belongs to, as text."""
-    from aether.store.search_index import plain_text
-
-    return {entry.row.phase} | {plain_text(each) for each in _related_values(entry, "related_phases")}
-
-
-def entry_castes(entry: SearchEntry) -> set[str]:
-    """Return the castes that the entry belongs to."""
-    from aether.store.search_index import plain_text
-
-    return {entry.row.caste} | {plain_text(each) for each in _related_values(entry, "related_castes")}
-
-
-def _related_values(entry: SearchEntry, key: str) -> list[Any]:
-    metadata = entry.value.get("metadata")
-    found = metadata.get(key) if entry.layer == "long_term_memory" and isinstance(metadata, dict) else None
-    return found if isinstance(found, list) else []
-
-
-# The second line of every block: memory is data from earlier, and asks for nothing now.
 def recount(memory: Mapping[str, Any], settings: JsonObject, count: Counter) -> Change:
     """Return the change that records `settings` as the counter and counts every item and session by `count`.
 

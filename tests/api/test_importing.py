@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import aether
-from aether.api import admin, briefing, conversations, dedupe, importing, working
+from aether.api import admin, briefing, compress, conversations, dedupe, importing
 from aether.api.home import read
 from aether.compat import ollm_import
 from aether.errors import Conflict, InvalidInput, NotFound
@@ -495,7 +495,7 @@ def calls_of(monkeypatch, module, name):
 
 
 def test_the_handoff_of_many_batches_is_prepared_once(home, tmp_path, monkeypatch):
-    prepared = calls_of(monkeypatch, working, "prepare_current_phase")
+    prepared = calls_of(monkeypatch, compress, "prepare_current_phase")
     limits(home, capacity=600)
 
     done = load(home, transcript(tmp_path, *map(note, range(80))))

@@ -119,8 +119,8 @@ def test_usage_without_a_home_the_estimate_counts(tmp_path):
 def test_before_any_report_the_profile_corrects(home):
     found = tokens.counting(NEW, place=home)
 
-    assert found.count(TEXT) == round(1.65 * estimate(TEXT))
-    assert (found.label, found.reports) == ("estimate (about ±10 %) × 1.65", 0)
+    assert found.count(TEXT) == round(1.75 * estimate(TEXT))
+    assert (found.label, found.reports) == ("estimate (about ±10 %) × 1.75", 0)
     assert found.profile.window == 1_000_000
 
 
@@ -154,13 +154,13 @@ def test_a_correction_is_never_carried_to_another_model_or_counter(home, monkeyp
     assert tokens.counting(OLD, place=home) == before
     monkeypatch.setattr("aether.tokens.exact.exact", lambda name, text: len(text.split()))
     tokens.use_counter("o200k_base", home=home)
-    assert (tokens.counting(NEW, place=home).factor, tokens.counting(NEW, place=home).reports) == (1.65, 0)
+    assert (tokens.counting(NEW, place=home).factor, tokens.counting(NEW, place=home).reports) == (1.75, 0)
 
 
 def test_a_learned_correction_replaces_that_of_the_home(home):
     """The home's is against o200k_base; the provider's is against the model itself."""
     tokens.use_counter("estimate", 1.1, home=home)
-    assert tokens.counting(NEW, place=home).factor == pytest.approx(1.815)
+    assert tokens.counting(NEW, place=home).factor == pytest.approx(1.925)
 
     aether_record(NEW, counted(NEW, home), round(1.5 * estimate(TEXT)), home)
 
@@ -208,7 +208,7 @@ def test_broken_reports_are_a_finding_and_counting_goes_on(home):
 
     found = tokens.counting(NEW, place=home)
 
-    assert found.factor == 1.65
+    assert found.factor == 1.75
     assert [finding.code for finding in found.findings] == ["CorruptDocument"]
 
 

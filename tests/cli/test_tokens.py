@@ -37,7 +37,7 @@ def test_models_are_listed_with_their_windows_and_factors(here, capsys):
     done = shown(capsys, "tokens", "models", "claude-opus-5-5", "home-made")
 
     assert [line.split() for line in done.out.splitlines()[2:]] == [
-        ["claude-opus-5-5", "1000000", "128000", "1.65", "0"],
+        ["claude-opus-5-5", "1000000", "128000", "1.75", "0"],
         ["home-made", "8192?", "1", "0"],
     ]
     assert done.err == "Counted by estimate (about ±10 %), times the factor.\n"

@@ -55,7 +55,7 @@ def test_what_is_shipped_is_inside(wheel):
         assert shipped - names == set()
     modules = {path.relative_to(ROOT).as_posix() for path in (ROOT / "aether").rglob("*.py")}
     assert modules - names == set()
-    plugin = ROOT / "aether" / "integrations" / "claude_code" / "plugin"
+    plugin = ROOT / "aether" / "hosts" / "claude_code" / "plugin"
     files = {path.relative_to(ROOT).as_posix() for path in plugin.rglob("*") if path.is_file()}
     assert ".mcp.json" in {Path(name).name for name in files}
     assert files - names == set()

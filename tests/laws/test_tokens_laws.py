@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.tokens.counters import counter
-from aether.tokens.estimate import CUT_BOUND, PAIRED_LETTERS, _has_rare_letters, _patterns, _price, estimate
+from aether.tokens.estimate import CUT_BOUND, PAIRED_LETTERS, estimate
 
 
 def any_text() -> st.SearchStrategy[str]:
@@ -63,23 +63,3 @@ def test_a_factor_scales_to_the_nearest_token(text, factor):
     scaled = counter("estimate", factor)(text)
 
     assert scaled == 0 if not text else scaled == max(1, round(estimate(text) * factor))
-
-
-_SIGNS = st.characters(codec="ascii") | st.sampled_from("—–…“”’→←✓✗•│─█\u2000\u2bff😀🎉\U0001f000\U0001ffff")
-
-
-@given(st.text(_SIGNS) | dense_text().filter(lambda text: not _has_rare_letters(text)))
-def test_a_text_of_ascii_and_signs_costs_the_same_by_the_small_patterns(text):
-    """The small patterns save start-up; they must not make a home's counts depend on what else is in a text."""
-    whole, small = _patterns(ascii_only=False), _patterns(ascii_only=True)
-    assert not _has_rare_letters(text)
-
-    pieces = whole.piece.findall(text)
-
-    assert small.piece.findall(text) == pieces
-    assert [_price(piece, small) for piece in pieces] == [_price(piece, whole) for piece in pieces]
-
-
-@given(st.sampled_from("éßяא日한ｱ\u0301\u1e00\u1fff\u2c00\U00020000\ud800"))
-def test_a_letter_of_another_script_is_seen(letter):
-    assert _has_rare_letters(f"— {letter} —")

@@ -9,15 +9,8 @@ import sys
 import pytest
 
 from aether.errors import BackendUnavailable
-from aether.tokens import estimate as estimate_module
 from aether.tokens import exact
-from aether.tokens.estimate import (
-    REMEMBERED_CHARS,
-    REMEMBERED_PIECES,
-    WINDOW_CHARS,
-    _prices,
-    estimate,
-)
+from aether.tokens.estimate import estimate
 from tests.tables import rows
 from tests.tokens.samples import DIRECTORY, O200K_COUNTS, text_of
 
@@ -93,21 +86,6 @@ def test_hostile_repetition_is_counted_without_raising(unit):
     assert twice == pytest.approx(2 * once, rel=0.01)
 
 
-def test_a_long_text_costs_the_sum_of_its_windows():
-    line = "The lock is taken, the file is written, the lock is released.\n"
-    text = line * (3 * WINDOW_CHARS // len(line))
-
-    assert estimate(text) == pytest.approx(estimate(line) * text.count("\n"), rel=0.05)
-
-
-def test_a_sign_beyond_ascii_changes_only_its_own_price():
-    """Text in ASCII and text with other signs are cut into the same pieces."""
-    kinds = ("code_python", "log", "base64", "whitespace", "minified_javascript")
-    difference = {estimate(text_of(kind) + "\n\n漢") - estimate(text_of(kind) + "\n\n") for kind in kinds}
-
-    assert difference <= {1, 2}
-
-
 def test_long_words_cost_by_letter_beyond_the_pairs():
     assert estimate("x" + "abcdefghij" * 30) > estimate("x" + "abcdefghij" * 20) + 30
 
@@ -128,27 +106,3 @@ def test_counting_imports_no_tokenizer():
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
 
     assert ran.stdout == "False\n"
-
-
-def test_prices_that_are_remembered_stay_small():
-    """What is remembered is bounded by number and by length, whatever is counted."""
-    long = "x" * (REMEMBERED_CHARS + 1)
-    prices = _prices(ascii_only=True)
-
-    assert estimate(long) == estimate(long) > 1
-    assert long not in prices
-    for nth in range(0, 3 * REMEMBERED_PIECES, 1_000):
-        estimate(" ".join(f"w{chr(97 + each % 26)}{each}q" for each in range(nth, nth + 1_000)))
-        assert len(prices) <= REMEMBERED_PIECES
-
-
-def test_a_text_that_was_counted_has_the_same_count_again(monkeypatch):
-    monkeypatch.setattr(estimate_module, "_COUNTED", {})
-    monkeypatch.setattr(estimate_module, "_MOST_COUNTED", 4)
-    texts = [f"{nth} of the tests pass, and {nth * 7} fail: naïve " * 9 for nth in range(12)]
-
-    first = [estimate_module.estimate(text) for text in texts]
-
-    assert [estimate_module.estimate(text) for text in texts] == first
-    assert first == [estimate_module._estimated(text) for text in texts]
-    assert len(estimate_module._COUNTED) <= 4

@@ -11,13 +11,15 @@ import os
 import sys
 import time
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from aether.errors import AetherError
-from aether.regular import sha256
 from aether.store import ledger
 from aether.store.spool import is_real
 
+# The most that is injected into a prompt.
+RECALL_TOKENS = 400
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
 if TYPE_CHECKING:
@@ -130,7 +132,7 @@ def _recall(entry: JsonObject, home: str, settings: Settings, session: str) -> s
         return ""
     from aether.api.prompt_recall import prompt_recall
 
-    return prompt_recall(entry["prompt"], budget=settings.claude_recall_tokens, home=home, session=session)
+    return prompt_recall(entry["prompt"], budget=RECALL_TOKENS, home=home, session=session)
 
 
 def _note_settled(home: str, session: str, settings: Settings, *, compacted: bool = False) -> None:
@@ -232,8 +234,7 @@ def _compress(home: str, *, by: str) -> None:
 
     if not token_usage(load(Path(home)).documents["memory"]).needed:
         return  # nothing more is imported at most stops
-    from aether.api.compress import FALLBACK, compress
-    from aether.api.working import prepare_current_phase
+    from aether.api.compress import FALLBACK, compress, prepare_current_phase
 
     if record := prepare_current_phase(home, by=by).record:
         compress(record["phase"], architect=FALLBACK, home=home, by=by)

@@ -14,7 +14,7 @@ from tests.e2e.claude_code.server import call, calls, plot, say
 
 pytestmark = pytest.mark.slow
 
-PLUGIN = Path(driver.SOURCE) / "aether" / "integrations" / "claude_code" / "plugin"
+PLUGIN = Path(driver.SOURCE) / "aether" / "hosts" / "claude_code" / "plugin"
 CONSTRAINT = "Never round the totals."
 TALK = plot(
     {
