@@ -58,9 +58,10 @@ from aether.messages.validate import is_sendable, sendable
 from aether.redact.redact import DEFAULT, Rules, redact, redacted, rules
 from aether.storage import storage as storage_of
 from aether.storage.adapter import StorageAdapter
-from aether.store import config, conversations
-from aether.store.conversations import Log, load, path_of
+from aether.store import config, conversations, history
+from aether.store.conversations import load, path_of
 from aether.store.files import make_directory
+from aether.store.history import Log
 from aether.text.words import pluralize
 from aether.tokens.count import Tally, message_tokens, system_tokens, tally, tools_tokens
 from aether.types import Counter, Finding, JsonObject
@@ -559,7 +560,7 @@ def _compact_with_retries(case: Case, *, force: bool) -> Compaction:
 
 def _texts(case: Case) -> Callable[[], list[bytes]]:
     """Return a function that writes the messages as the log does, at its first call: they are long, and compared often."""
-    return cache(lambda: conversations.texts(case.raws))
+    return cache(lambda: history.texts(case.raws))
 
 
 def _log_of_caller(case: Case) -> Log:
@@ -568,7 +569,7 @@ def _log_of_caller(case: Case) -> Log:
     if case.options.unsaved is None:
         return log
     seen = log._replace(context=log.context[: len(case.raws)])
-    if conversations.context(seen) != case.raws:
+    if history.context(seen) != case.raws:
         raise Conflict(
             f"the live messages of conversation {shown(log.id)} have changed since they were read.",
             fix="Read them again, and compact those.",
@@ -579,7 +580,7 @@ def _log_of_caller(case: Case) -> Log:
 
 def _make_plan(case: Case, log: Log, texts: Callable[[], list[bytes]], *, force: bool) -> Plan:
     # Computed only if something is shortened: it reads every message.
-    numbers = cache(lambda: conversations.numbered(log, texts()))
+    numbers = cache(lambda: history.numbered(log, texts()))
     return plan(
         case.sums.messages, case.policy, case.sums.count, window=case.budget.window,
         overhead=case.budget.used - case.budget.messages, tokens=case.sums.tokens, force=force,
@@ -622,7 +623,7 @@ def _apply_plan(case: Case, made: Plan, log: Log, written: Written, *, before: S
         for place, message in zip(result.places, result.messages, strict=True)
     ]
     text_by_id = dict(zip(map(id, case.raws), before, strict=True))
-    after = [text_by_id.get(id(raw)) or conversations.text_of(raw, nth) for nth, raw in enumerate(raws)]
+    after = [text_by_id.get(id(raw)) or history.text_of(raw, nth) for nth, raw in enumerate(raws)]
     receipt = _receipt(case, made, result, written, before=before, after=after)
     make_directory(case.record)
     wrapper = {"wrapper": case.options.wrapper} if case.options.wrapper else {}

@@ -23,7 +23,7 @@ from aether.conversation.shapes import Policy
 from aether.errors import AetherError, public
 from aether.messages.convert import bare, read
 from aether.messages.model import Message, ProviderFormat
-from aether.store import conversations
+from aether.store import conversations, history
 from aether.store.conversations import load
 from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
@@ -75,11 +75,11 @@ def compaction_diff(conversation_id: str, *, step: int | None = None, home: Home
         NotFound: there is no such conversation, or no such compaction.
     """
     log = load(record_directory(home), conversation_id)
-    before, after, receipt = conversations.compaction(log, last_step(log) if step is None else step)
+    before, after, receipt = history.compaction(log, last_step(log) if step is None else step)
     return Difference(list(_rows(before, after, receipt)), receipt, before, after)
 
 
-def last_step(log: conversations.Log) -> int:
+def last_step(log: history.Log) -> int:
     """Return the newest compaction that is not undone; if all are, the newest."""
     return log.open[-1] if log.open else len(log.compactions)
 
@@ -99,7 +99,7 @@ def conversation_list(*, home: Home = None) -> list[ConversationEntry]:
         except AetherError as reason:
             entries.append(ConversationEntry(stored.id, 0, 0, 0, 0, stored.bytes, reason.what))
             continue
-        messages, steps = len(conversations.said(log)), len(log.compactions)
+        messages, steps = len(history.said(log)), len(log.compactions)
         problem = f"it is damaged in {pluralize(log.damaged, 'places')}" if log.damaged else ""
         entries.append(
             ConversationEntry(

@@ -59,9 +59,10 @@ from aether.messages import convert
 from aether.messages.model import Message, content_text
 from aether.messages.validate import is_sendable, sendable
 from aether.redact.redact import redacted
-from aether.store import config, conversations
-from aether.store.conversations import Snapshot, load
+from aether.store import config, conversations, history
+from aether.store.conversations import load
 from aether.store.files import make_directory
+from aether.store.history import Snapshot
 from aether.store.keys import MIN_CONTEXT_WINDOW
 from aether.tokens.count import message_tokens
 from aether.types import Finding, JsonObject
@@ -237,7 +238,7 @@ def _status(case: Case) -> ContextStatus:
         ),
         *config.untrusted(case.record, "context."),
     ]
-    compressions = conversations.compressions(case.log)
+    compressions = history.compressions(case.log)
     trust = reliability(case.settings.model, compressions)
     if trust.warn:
         what = f"its summaries were written again {compressions} times by a model of this size."
@@ -245,7 +246,7 @@ def _status(case: Case) -> ContextStatus:
         findings.append(Finding("warning", "unreliable", "context", what, fix))
     return ContextStatus(
         case.log.id, case.settings, case.tier, case.tokens, case.limit, len(case.view.live) - checkpoints, checkpoints,
-        compressions, len(conversations.snapshots(case.log, most=case.limits.snapshots)), trust, validation(case),
+        compressions, len(history.snapshots(case.log, most=case.limits.snapshots)), trust, validation(case),
         tuple(findings), token_metrics(case),
     )  # fmt: skip
 
@@ -266,7 +267,7 @@ def context_list(*, home: Home = None) -> list[ContextEntry]:
                 at = clock.stamp(clock.of_file(stored.path.stat().st_mtime))
                 entries.append(
                     ContextEntry(
-                        log.id, at, len(conversations.said(log)), conversations.compressions(log),
+                        log.id, at, len(history.said(log)), history.compressions(log),
                         log.settings.get("model", ""), log.settings.get("mode", ""), log.settings["window"],
                     )
                 )  # fmt: skip
@@ -481,7 +482,7 @@ def _snapshot(case: Case, purpose: Purpose) -> Snapshot:
 
 def _automatic_snapshot(case: Case) -> None:
     """Take a snapshot, unless the newest one is of a context as full as this."""
-    snapshots = conversations.snapshots(case.log, most=case.limits.snapshots)
+    snapshots = history.snapshots(case.log, most=case.limits.snapshots)
     if not snapshots or snapshots[-1].tokens < case.limits.snapshot * case.limit:
         _snapshot(case, "recovery")
         emit(case, "auto-snapshot-created")
@@ -495,7 +496,7 @@ def snapshots(conversation_id: str, *, home: Home = None) -> list[Snapshot]:
         NotFound: the conversation is not open.
     """
     case = case_of(conversation_id, record_directory(home))
-    return conversations.snapshots(case.log, most=case.limits.snapshots)[::-1]
+    return history.snapshots(case.log, most=case.limits.snapshots)[::-1]
 
 
 @public
@@ -514,7 +515,7 @@ def restore_context(
         case = case_of(conversation_id, record)
         snapshot = _snapshot_named(case, snapshot_id)
         places = {n: at for at, n in enumerate(case.log.context)}
-        messages = conversations.messages(case.log, snapshot.context)
+        messages = history.messages(case.log, snapshot.context)
         entries = [(places.get(n), raw) for n, raw in zip(snapshot.context, messages, strict=True)]
         receipt = receipt_of(case, entries, snapshot.tokens)
         try:
@@ -534,7 +535,7 @@ def _snapshot_named(case: Case, snapshot_id: str | None) -> Snapshot:
     Raises:
         NotFound: the context has no such snapshot.
     """
-    newest_first = conversations.snapshots(case.log, most=case.limits.snapshots)[::-1]
+    newest_first = history.snapshots(case.log, most=case.limits.snapshots)[::-1]
     for snapshot in newest_first:
         if snapshot_id in (None, snapshot.id):
             return snapshot
@@ -571,20 +572,16 @@ def export_history(
         what = f"conversation {shown(conversation_id)} is not kept here."
         raise NotFound(what, fix='See what is kept with "aether compact list".', where=str(log.path))
     count = tokens.counting(log.settings.get("model", ""), place=record).count
-    numbers = conversations.said(log)
-    messages = convert.read(conversations.messages(log, numbers))
+    numbers = history.said(log)
+    messages = convert.read(history.messages(log, numbers))
     sizes = dict(zip(numbers, (message_tokens(message, count) for message in messages), strict=True))
-    history = _history_of(log, conversations.records_of(record, conversation_id), sizes)
+    whole = _history_of(log, conversations.records_of(record, conversation_id), sizes)
     if redact:
-        history = redacted(history, redaction_rules(home))
-    return (
-        _as_markdown(history) if format == "markdown" else json.dumps(history, ensure_ascii=False, indent=2)
-    )
+        whole = redacted(whole, redaction_rules(home))
+    return _as_markdown(whole) if format == "markdown" else json.dumps(whole, ensure_ascii=False, indent=2)
 
 
-def _history_of(
-    log: conversations.Log, records: Sequence[JsonObject], sizes: Mapping[int, int]
-) -> JsonObject:
+def _history_of(log: history.Log, records: Sequence[JsonObject], sizes: Mapping[int, int]) -> JsonObject:
     """Return the history in the records of a log: its messages in order, its checkpoints, and totals.
 
     `sizes` are the tokens of each added message, by number; messages that compactions made are left out.
@@ -612,23 +609,23 @@ def _history_of(
         "metadata": {
             "startTime": times[0], "lastUpdate": times[-1], "totalMessages": len(messages),
             "totalTokens": sum(sizes[message["n"]] for message in messages),
-            "compressionCount": conversations.compressions(log),
+            "compressionCount": history.compressions(log),
         },
     }  # fmt: skip
 
 
-def _as_markdown(history: JsonObject) -> str:
+def _as_markdown(whole: JsonObject) -> str:
     """Return the history as Markdown: information, the compressions, and the whole conversation."""
-    about: dict[str, Any] = history["metadata"]
+    about: dict[str, Any] = whole["metadata"]
     lines = [
-        f"# Session {history['sessionId']}", "", "## Session Information", "",
+        f"# Session {whole['sessionId']}", "", "## Session Information", "",
         f"- **Started:** {about['startTime']}", f"- **Last Updated:** {about['lastUpdate']}",
         f"- **Total Messages:** {about['totalMessages']}", f"- **Total Tokens:** {about['totalTokens']}",
         f"- **Compressions:** {about['compressionCount']}", "",
     ]  # fmt: skip
-    if history["checkpointRecords"]:
+    if whole["checkpointRecords"]:
         lines += ["## Compression History", ""]
-    for checkpoint in history["checkpointRecords"]:
+    for checkpoint in whole["checkpointRecords"]:
         level = checkpoint["level"]
         lines += [
             f"### Checkpoint {checkpoint['id']}", "", f"- **Time:** {checkpoint['timestamp']}",
@@ -639,8 +636,8 @@ def _as_markdown(history: JsonObject) -> str:
             f"- **Level:** {level} ({LEVEL_NAMES[level].capitalize()})", "",
         ]  # fmt: skip
     lines += ["## Conversation", ""]
-    read = convert.read([entry["message"] for entry in history["messages"]])
-    for entry, message in zip(history["messages"], read, strict=True):
+    read = convert.read([entry["message"] for entry in whole["messages"]])
+    for entry, message in zip(whole["messages"], read, strict=True):
         lines += [f"### {message.role.capitalize()} ({entry['at']})", "", _as_text(message), "", "---", ""]
     return "\n".join(lines)
 

@@ -51,8 +51,9 @@ from aether.errors import AetherError, Conflict, NotFound, public, shown
 from aether.events import events as tell
 from aether.messages import convert
 from aether.messages.model import PROVIDER_FORMATS, BlockKind, Message, ProviderFormat
-from aether.store import config, conversations, files
-from aether.store.conversations import Log, load
+from aether.store import config, conversations, files, history
+from aether.store.conversations import load
+from aether.store.history import Log
 from aether.text.words import pluralize
 from aether.tokens.count import message_tokens
 from aether.types import Counter, Finding, JsonObject
@@ -223,13 +224,13 @@ def _read_log(
     if before and before.log.inode == log.inode and before.counter == counter:
         messages = {n: before.messages[n] for n in log.context if n in before.messages}
     new = [n for n in log.context if n not in messages]
-    raws = conversations.messages(log, new)
+    raws = history.messages(log, new)
     provider = stated or convert.detect_format(
         raws, after=before.provider if before and messages else "plain"
     )
     if before and messages and provider != before.provider:
         messages, new = {}, list(log.context)
-        raws = conversations.messages(log, new)
+        raws = history.messages(log, new)
         provider = stated or convert.detect_format(raws)
     read = convert.read(raws, provider, after=[live.message for live in messages.values()])
     for n, message in zip(new, read, strict=True):
@@ -312,7 +313,7 @@ Works = Callable[[Case], tuple[Sequence[Work], str]]
 
 def _plan(*, by_hand: bool) -> Works:
     def works(case: Case) -> tuple[Sequence[Work], str]:
-        number = conversations.compressions(case.log) + 1
+        number = history.compressions(case.log) + 1
         return age.plan(
             case.view, case.room, tier=case.tier, number=number, limits=case.limits, by_hand=by_hand
         )
@@ -600,7 +601,7 @@ def make_smaller(
             conversation_id, record, works=works, backend=backend or "extractive", purpose="emergency"
         )
         case = case_of(conversation_id, record)
-        snapshots = conversations.snapshots(case.log)[-1:] if compression.success else []
+        snapshots = history.snapshots(case.log)[-1:] if compression.success else []
         result = EmergencyResult(
             action, compression.success, max(0, compression.freed_tokens), snapshots[0].id if snapshots else "",
             compression.error or compression.reason,
@@ -630,7 +631,7 @@ def _actions(most: int) -> list[tuple[Action, Works]]:
     def rollover(keep: int) -> Works:
         return works(
             lambda case, room: age.rolled_over(
-                case.view, room, case.limits, keep=keep, number=conversations.compressions(case.log) + 1
+                case.view, room, case.limits, keep=keep, number=history.compressions(case.log) + 1
             )
         )
 
@@ -676,6 +677,6 @@ def _replace(case: Case, messages: Mapping[int, Message | None]) -> list[Emergen
         _record(case, entries, [], after, "emergency")
     except AetherError as reason:
         return [EmergencyResult("aggressive-summarization", False, 0, "", str(reason))]
-    snapshots = conversations.snapshots(load(case.record, case.log.id))
+    snapshots = history.snapshots(load(case.record, case.log.id))
     freed = max(0, case.tokens - after)
     return [EmergencyResult("aggressive-summarization", True, freed, snapshots[-1].id)]

@@ -34,7 +34,7 @@ from aether.memory.timeline import (
 from aether.redact.redact import redact
 from aether.search.archive import searchable_archive, shown_ids
 from aether.search.index import Query
-from aether.store import archive_store, conversations, record_files
+from aether.store import archive_store, conversations, history, record_files
 from aether.store.snapshot import Snapshot, load
 from aether.store.undo import undone_revisions
 from aether.text.tags import memory_block
@@ -172,7 +172,7 @@ def compaction_sizes(home: Path) -> Iterator[tuple[str, int, int]]:
             yield done.at, before, after
 
 
-def _all_compactions(home: Path) -> Iterator[tuple[conversations.Log, conversations.Compaction]]:
+def _all_compactions(home: Path) -> Iterator[tuple[history.Log, history.Compaction]]:
     """Yield the compactions of all conversations that can be read; `doctor` names the others."""
     for stored in conversations.stored_conversations(home):
         with suppress(AetherError):
