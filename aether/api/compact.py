@@ -52,7 +52,7 @@ from aether.events.delivery import warn
 from aether.events.events import TOKEN_ESTIMATE, TRIGGER_DECISION, Event, Exporter, record
 from aether.messages import convert
 from aether.messages.content import encodable
-from aether.messages.findings import RepairedRaws, changed
+from aether.messages.faults import RepairedRaws
 from aether.messages.model import ProviderFormat, as_object
 from aether.messages.validate import is_sendable, sendable
 from aether.redact.redact import DEFAULT, Rules, redact, redacted, rules
@@ -431,7 +431,9 @@ def _storable(
     ]
     what = "Rewrote what no record can hold: numbers that are not finite, or nesting that is too deep."
     findings = [
-        changed("not-json", f"messages[{at}]", what) for at, raw in enumerate(storable) if raw is not raws[at]
+        Finding("info", "not-json", f"messages[{at}]", what, "Nothing has to be done.")
+        for at, raw in enumerate(storable)
+        if raw is not raws[at]
     ]
     return storable, findings, plain
 
