@@ -27,10 +27,9 @@ from aether.api.home import Home
 from aether.architects import backend as backend_of
 from aether.architects.base import Settings
 from aether.clock import short_id
-from aether.conversation.budget import ContextBudget, bounds, fires
 from aether.conversation.partition import protected_positions
 from aether.conversation.plan import apply, plan
-from aether.conversation.policy import CompactConfig, validated
+from aether.conversation.policy import CompactConfig, ContextBudget, bounds, fires, validated
 from aether.conversation.policy import policy as named
 from aether.conversation.receipts import policy_json, step_receipt
 from aether.conversation.shapes import Bounds, Compacted, Plan, Policy, Receipt, SummaryTask

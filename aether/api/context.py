@@ -37,7 +37,7 @@ from aether.api.context_steps import emergency as emergency  # noqa: PLC0414 - t
 from aether.api.conversations import record_directory
 from aether.api.home import Home, copied, redaction_rules
 from aether.conversation import checks
-from aether.conversation.modes import mode_rules
+from aether.conversation.modes import Reliability, mode_rules, reliability
 from aether.conversation.shapes import (
     LEVEL_NAMES,
     Checkpoint,
@@ -53,7 +53,6 @@ from aether.conversation.shapes import (
     TokenMetrics,
     Validation,
 )
-from aether.conversation.tiers import Reliability, reliability
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown
 from aether.messages import convert
 from aether.messages.model import Message, content_text

@@ -24,7 +24,7 @@ from aether.conversation import checkpoints as age
 from aether.conversation import checks
 from aether.conversation.checkpoints import Room, View, WrittenCheckpoint
 from aether.conversation.levels import CheckpointText, Source, write_checkpoint
-from aether.conversation.modes import mode_rules
+from aether.conversation.modes import mode_rules, prompt_limit, tier
 from aether.conversation.partition import cut_prose
 from aether.conversation.receipts import step_receipt
 from aether.conversation.shapes import (
@@ -46,7 +46,6 @@ from aether.conversation.shapes import (
 )
 from aether.conversation.steps import has_reasoning, shorten_blocks
 from aether.conversation.summarise import Summarizer
-from aether.conversation.tiers import prompt_limit, tier
 from aether.errors import AetherError, Conflict, NotFound, public, shown
 from aether.events import events as tell
 from aether.messages import convert

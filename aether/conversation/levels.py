@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 from aether.architects.base import Settings
 from aether.architects.extractive.digest import candidate_lines
-from aether.conversation.facts import removed_texts
+from aether.conversation.facts import names_in, names_of, removed_texts
 from aether.conversation.modes import mode_rules, never_compressed
-from aether.conversation.names import names_in, names_of
 from aether.conversation.partition import cut_prose
 from aether.conversation.shapes import COMPACT, DETAILED, RemovedText
 from aether.conversation.summarise import Gate, Summarizer, Written, summarise

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection, Sequence
 from itertools import pairwise
 
 from aether.architects.extractive.digest import write_summary
-from aether.conversation.budget import BY_HAND_SHARE, ContextBudget, bounds, fires
 from aether.conversation.facts import LEAST_PROSE
 from aether.conversation.fit import fit_conversation
 from aether.conversation.partition import cut_prose, is_earlier_summary, partition
+from aether.conversation.policy import BY_HAND_SHARE, ContextBudget, bounds, fires
 from aether.conversation.room import summary_message
 from aether.conversation.shapes import Compacted, Plan, Policy, Summary, task_as_json
 from aether.errors import AetherError, InvalidInput

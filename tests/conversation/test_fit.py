@@ -6,11 +6,10 @@ import pytest
 
 from aether.conversation import draft as drafts
 from aether.conversation import fit
-from aether.conversation.budget import bounds
 from aether.conversation.fit import PROSE_SHARE, drop_misplaced, fit_conversation, keep_older
 from aether.conversation.partition import partition
 from aether.conversation.plan import plan
-from aether.conversation.policy import policy
+from aether.conversation.policy import bounds, policy
 from aether.conversation.room import summary_message
 from aether.conversation.shapes import Facts, Plan, Policy, Summary
 from aether.conversation.summary import rendered

@@ -11,7 +11,7 @@ import pytest
 
 import aether
 from aether.cli.main import main
-from aether.conversation import levels, tiers
+from aether.conversation import levels, modes
 from aether.conversation.levels import Source
 from aether.messages import convert
 from aether.tokens.estimate import estimate
@@ -181,9 +181,9 @@ def test_what_is_about_the_goal_comes_first(thing):
     [("phi:3b", 0.3, 3), ("llama3:7b", 0.5, 5), ("gemma:13b", 0.7, 7), ("yi:34b", 0.85, 10), ("llama3:70b", 0.95, 10)],
 )  # fmt: skip
 def test_larger_models_are_trusted_more_and_for_longer(model, factor, warns_after):
-    assert tiers.reliability(model, 0).value == factor
-    assert tiers.reliability(model, 5).value == pytest.approx(factor * 0.9**5, abs=1e-4)
-    assert [tiers.reliability(model, nth).warn for nth in (warns_after - 1, warns_after)] == [False, True]
+    assert modes.reliability(model, 0).value == factor
+    assert modes.reliability(model, 5).value == pytest.approx(factor * 0.9**5, abs=1e-4)
+    assert [modes.reliability(model, nth).warn for nth in (warns_after - 1, warns_after)] == [False, True]
 
 
 def test_the_names_that_are_fixed_work_as_they_are_written(home):
