@@ -717,47 +717,37 @@ def review(
     from aether.api import review as reviewing
 
     place = ask.place()
-    answers: list[tuple[str, Any, str]] = [*((entry, "keep", "") for entry in keep), *((entry, "forget", "") for entry in drop),
-               *((entry, "correct", text) for entry, text in correct)]  # fmt: skip
+    answers: list[tuple[str, Any, str]] = [(doubt_id, "keep", "") for doubt_id in keep]
+    answers += [
+        *((doubt_id, "forget", "") for doubt_id in drop),
+        *((doubt_id, "correct", text) for doubt_id, text in correct),
+    ]
     settled = [
-        reviewing.settle(entry, answer, text, newer=newer and answer != "keep", home=place)
-        for entry, answer, text in answers
+        reviewing.settle(doubt_id, answer, text, newer=newer and answer != "keep", home=place)
+        for doubt_id, answer, text in answers
     ]
     doubts = reviewing.review(home=place)
-    if doubts and not answers and not ask.json and sys.stdin.isatty() and sys.stdout.isatty():
+    asks = not answers and not ask.json and sys.stdin.isatty() and sys.stdout.isatty()
+    if asks:
         settled = _ask_about(doubts[:limit], place)
         doubts = reviewing.review(home=place)
-        visible = []
-    else:
-        visible = doubts[:limit]
+    listed = doubts[:limit]
     data = {
         "doubts": [
-            {
-                **element._asdict(),
-                "entries": [entry._asdict() for entry in element.entries],
-                "commands": _commands(element),
-            }
-            for element in doubts[:limit]
+            {**doubt._asdict(), "entries": [entry._asdict() for entry in doubt.entries], "commands": _commands(doubt)}
+            for doubt in listed
         ],
-        "settled": [
-            {"id": entry.doubt.id, "answer": entry.answer, "entry": entry.entry} for entry in settled
-        ],
+        "settled": [{"id": settlement.doubt.id, "answer": settlement.answer, "entry": settlement.entry} for settlement in settled],
         "more": max(0, len(doubts) - limit),
-    }
-    emit(
-        ask,
-        data,
-        [
-            line
-            for entry in ([] if answers else visible)
-            for line in [*doubt_lines(entry), *map("  {}".format, _commands(entry).values()), ""]
-        ],
-    )
+    }  # fmt: skip
+    lines = [
+        line
+        for doubt in listed
+        for line in [*doubt_lines(doubt), *map("  {}".format, _commands(doubt).values()), ""]
+    ]
+    emit(ask, data, [] if answers or asks else lines)
     if settled:
-        note(
-            ask,
-            f"{len(settled)} reviewed, {len(doubts)} left. aether undo reverses the last answer.",
-        )
+        note(ask, f"{len(settled)} reviewed, {len(doubts)} left. aether undo reverses the last answer.")
     elif not doubts:
         note(ask, "Nothing to review.")
 

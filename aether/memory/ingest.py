@@ -17,7 +17,7 @@ from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, patterns, proof, sessions, statements
 from aether.memory.briefing.kept import keeps_items, kept_items, outlasts, timestamp
 from aether.redact.redact import redacted
-from aether.store.patch import chain_changes
+from aether.store.patch import chain_changes, join_changes
 from aether.types import Change, Counter, EndState, Handoff, Item, JsonObject, Patch, Session
 
 Step = Callable[[Mapping[str, Any]], Change]
@@ -82,27 +82,21 @@ def ingest(
         return Change({}, result=already_stored(same))
     record, prepared = _handoff_and_items(memory, raw, phase, compression_id, now)
     built = handoff.build_handoff(documents, record, prepared, revision=0, now=now)
-    handoff_data = cast(Handoff, {**built, "prompt": instruct(cast(JsonObject, built))})
+    source = cast(Handoff, {**built, "prompt": instruct(cast(JsonObject, built))})
     extractive = architect.get("backend") == sessions.EXTRACTIVE
-    checked = _not_in_future(
-        answers.check_answer(raw, handoff_data, phase, count=count, extractive=extractive), now
-    )
-    proven = _proven(checked.fields, handoff_data, memory, quoting=extractive)
+    checked = answers.check_answer(raw, source, phase, count=count, extractive=extractive)
+    checked = _not_in_future(checked, now)
+    proven = _proven(checked.fields, source, memory, quoting=extractive)
     endings, proposals = _ends(memory, proven, checked.fields["session_id"])
-    gated = fidelity.gate(
-        handoff_data, {**proven.fields, **({"summary": summary} if summary else {})}, count=count
-    )
-    ids = {item["id"] for item in prepared if item["metadata"].get("ended_at")} | {end.id for end in endings}
+    fields = {**proven.fields, **({"summary": summary} if summary else {})}
+    gated = fidelity.gate(source, fields, count=count)
+    metadata = {
+        "compression_id": record["id"], "answer_sha256": digest, "architect": architect,
+        **_metadata_of(prepared, {end.id for end in endings}, now), **({"proposals": proposals} if proposals else {}),
+    }  # fmt: skip
     session = sessions.build_session(
-        gated.session, phase=phase, original_tokens=record["total_tokens"], count=count,
-        metadata={
-            "compression_id": record["id"], "answer_sha256": digest, "architect": architect, "item_count": len(prepared),
-            "castes": sorted({item["metadata"]["caste"] for item in prepared if item["metadata"]["caste"]}),
-            **_period(prepared, now), "items": kept_items(prepared, ids),
-            **({"ended": texts} if (texts := [item["content"] for item in prepared if item["id"] in ids]) else {}),
-            **({"proposals": proposals} if proposals else {}),
-        },
-    )  # fmt: skip
+        gated.session, phase=phase, original_tokens=record["total_tokens"], count=count, metadata=metadata
+    )
     change = chain_changes(
         documents,
         *(_end_step(end, clock.stamp(now)) for end in endings),
@@ -121,12 +115,20 @@ def ingest(
     )  # fmt: skip
     stamp = clock.stamp(now)
     event = {"event": "memory.compressed", "at": stamp, "receipt_id": result.receipt_id, "phase": phase}
-    appends = {
-        **change.appends,
-        "receipts": [_receipt(result, prepared, record, stamp)],
-        "events": [*change.appends.get("events", []), event],
-    }
-    return Change(change.patches, appends, result)
+    receipt = _receipt(result, prepared, record, stamp)
+    return join_changes(change, Change({}, {"receipts": [receipt], "events": [event]}), result=result)
+
+
+def _metadata_of(prepared: Sequence[Item], ended_ids: set[str], now: datetime) -> JsonObject:
+    """Return what a session keeps of its items: their number, castes, newest time, lasting ones and ended texts."""
+    ended = ended_ids | {item["id"] for item in prepared if item["metadata"].get("ended_at")}
+    times = [stamp for item in prepared if (stamp := timestamp(item["metadata"]["timestamp"]))]
+    texts = [item["content"] for item in prepared if item["id"] in ended]
+    return {
+        "item_count": len(prepared), "castes": sorted({item["metadata"]["caste"] for item in prepared if item["metadata"]["caste"]}),
+        **({"until": min(max(times), clock.stamp(now))} if times else {}), "items": kept_items(prepared, ended),
+        **({"ended": texts} if texts else {}),
+    }  # fmt: skip
 
 
 def _unwrapped(
@@ -166,20 +168,18 @@ def _same_session(
     return same
 
 
-def _proven(
-    fields: JsonObject, handoff_data: Handoff, memory: Mapping[str, Any], *, quoting: bool
-) -> proof.Proven:
+def _proven(fields: JsonObject, source: Handoff, memory: Mapping[str, Any], *, quoting: bool) -> proof.Proven:
     """Return the proven statements of an answer; the built-in architect is `quoting` items, and states nothing."""
     texts = {name: value for name, value in fields.items() if isinstance(value, list) or name == "summary"}
     fields = {**fields, **redacted(texts)}
     if quoting:
         plain = {name: value for name, value in fields.items() if name not in statements.STATED_FIELDS}
         return proof.Proven(plain, [], [])
-    context = [text for entry in handoff_data.get("earlier", []) for text in entry.values()]
-    context += [signal["metadata"].get("context", "") for signal in handoff_data["signals"]]
-    proven = proof.prove(fields, handoff_data["items"], statements.explicit_notes(memory), context=context)
+    context = [text for entry in given.get("earlier", []) for text in entry.values()]
+    context += [signal["metadata"].get("context", "") for signal in source["signals"]]
+    proven = proof.prove(fields, source["items"], statements.explicit_notes(memory), context=context)
     # Items that left meanwhile prove nothing, and that is nobody's fault.
-    if handoff_data["items"] and (reason := proof.rejection(proven)):
+    if source["items"] and (reason := proof.rejection(proven)):
         raise InvalidInput(reason, fix=proof.HOW_TO_QUOTE)
     return proven
 
@@ -227,13 +227,6 @@ def _notes(checked: answers.CheckedAnswer, memory: Mapping[str, Any], record: Js
     if record not in memory["compression"]["open"]:
         notes.append(f"nothing was prepared: the session covers all items up to phase {record['phase']}")
     return notes
-
-
-def _period(prepared: Sequence[Item], now: datetime) -> JsonObject:
-    """Return when the newest of the items was noted, as metadata of their session."""
-    times = [timestamp(item["metadata"]["timestamp"]) for item in prepared]
-    known_times = [time for time in times if time]
-    return {"until": min(max(known_times), clock.stamp(now))} if known_times else {}
 
 
 def already_stored(session: Session) -> IngestResult:
