@@ -175,7 +175,7 @@ def _proven(fields: JsonObject, source: Handoff, memory: Mapping[str, Any], *, q
     if quoting:
         plain = {name: value for name, value in fields.items() if name not in statements.STATED_FIELDS}
         return proof.Proven(plain, [], [])
-    context = [text for entry in given.get("earlier", []) for text in entry.values()]
+    context = [text for entry in source.get("earlier", []) for text in entry.values()]
     context += [signal["metadata"].get("context", "") for signal in source["signals"]]
     proven = proof.prove(fields, source["items"], statements.explicit_notes(memory), context=context)
     # Items that left meanwhile prove nothing, and that is nobody's fault.
