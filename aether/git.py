@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from aether.tuples import NamedTuple
 from aether.types import Fact
 
 # A hook waits for the answer: two calls take 10 ms in a usual repository.

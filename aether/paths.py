@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
+from hashlib import sha256
 from pathlib import Path
 
 from aether import project
 from aether.errors import InvalidInput, NotFound, UnsafePath, shown
-from aether.regular import sha256
 
 HOME_NAME = project.HOME_NAME
 # 255 bytes is the limit of common file systems; suffixes such as `.json` and temp names need room.

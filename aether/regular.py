@@ -1,8 +1,7 @@
 """Regular files: opened without waiting and without following a link, read up to a limit, and their sealed lines.
 
 A home may come from anybody: where one of its files should be there may be a FIFO, a device, a link or gigabytes. All
-readers of homes open files here. A sealed line is a JSON object that ends in its checksum. Hooks pay for the imports of
-this module: it needs only `io`, `os`, `stat`, `sys` and `errors`.
+readers of homes open files here. A sealed line is a JSON object that ends in its checksum.
 """
 
 from __future__ import annotations
@@ -11,14 +10,10 @@ import errno
 import io
 import os
 import stat
-import sys
+from hashlib import sha256
+from typing import Any, BinaryIO
 
 from aether.errors import InvalidDocument, InvalidInput, NotFound, UnsafePath
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any, BinaryIO
 
 # A configuration with every setting and its comment has 10 KiB; the parser of TOML is slow.
 CONFIG_BYTES = 64 * 1024
@@ -31,8 +26,6 @@ _AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | _NO_WAIT
 _MARK = b',"checksum":"'
 # 64 bits of sha256: they show accidents, and are no protection against the owner of the file.
 _CHECKSUM_CHARS = 16
-# Of so much, OpenSSL's is faster by more than the time to load it.
-_LARGE_BYTES = 1 << 20
 # What systems answer for a link, a FIFO without a reader, a socket, a device without a driver.
 _NO_FILE = frozenset({errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP})
 
@@ -185,32 +178,6 @@ def checksum(data: bytes | memoryview) -> str:
     return sha256(data).hexdigest()[:_CHECKSUM_CHARS]
 
 
-if TYPE_CHECKING:
-    from hashlib import sha256 as sha256  # noqa: PLC0414 - it is to be imported from here
-else:
-
-    def sha256(data: bytes) -> Any:
-        """Return the SHA-256 of `data` as that of `hashlib`; OpenSSL is loaded for much data only: it takes too long."""
-        # Another thread may be importing it.
-        known = getattr(sys.modules.get("hashlib"), "sha256", None)
-        return (known or (_sha256() if len(data) < _LARGE_BYTES else _openssl()))(data)
-
-
 def is_sha256(text: str) -> bool:
     """Return whether `text` is a SHA-256 in hexadecimal digits, as its `hexdigest` is."""
     return len(text) == 64 and set("0123456789abcdef").issuperset(text)
-
-
-def _sha256() -> Any:
-    """Return the part of `hashlib` that is needed: to import all of it takes longer than the event of a tool."""
-    try:
-        return __import__("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
-    except ImportError:  # pragma: no cover - another Python
-        return __import__("hashlib").sha256
-
-
-def _openssl() -> Any:
-    try:
-        return __import__("_hashlib").openssl_sha256
-    except (ImportError, AttributeError):  # pragma: no cover - another Python
-        return __import__("hashlib").sha256

@@ -7,9 +7,7 @@ by the counter of the home; times are text as `clock.stamp` writes it.
 from __future__ import annotations
 
 from collections.abc import Callable
-
-from aether.hints import Any, Literal, NotRequired, get_args
-from aether.tuples import NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict, get_args
 
 JsonObject = dict[str, Any]
 Layer = Literal["working_memory", "short_term_memory", "long_term_memory", "archive"]

@@ -31,8 +31,9 @@ sys.path.insert(0, str(ROOT))
 
 import report  # noqa: E402 - runnable without an installation
 
-from aether.memory.search import search  # noqa: E402
-from aether.store import record_files, search_index  # noqa: E402
+from aether.search import index as search_index  # noqa: E402
+from aether.search.rank import search  # noqa: E402
+from aether.store import record_files  # noqa: E402
 from tests.planted import KINDS, planted_archive  # noqa: E402
 
 SIZES = (100_000, 400_000)

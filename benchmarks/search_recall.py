@@ -2,7 +2,7 @@
 
 Data: LoCoMo conversations in ../shared/data/locomo. Every utterance is one item ("Speaker: text", with the
 caption of a shared picture), its session is the phase and the time. For each question of categories 1 to 4,
-recall@k is the share of its evidence utterances among the first k hits of `aether.memory.search.search`
+recall@k is the share of its evidence utterances among the first k hits of `aether.search.rank.search`
 with its default settings. Three conversations were used to choose constants, three were held out.
 
 Usage: python benchmarks/search_recall.py
@@ -20,7 +20,7 @@ from pathlib import Path
 import report
 
 from aether import clock
-from aether.memory.search import search
+from aether.search.rank import search
 from aether.text.words import stems
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -32,8 +32,9 @@ import full_home
 import report
 
 import aether
-from aether.memory.search import search
-from aether.store import record_files, search_index
+from aether.search import index as search_index
+from aether.search.rank import search
+from aether.store import record_files
 
 SIZES = (1_000, 10_000, 100_000)
 COMPARED_UP_TO = 10_000
@@ -48,8 +49,9 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
-from aether.memory.search import search
-from aether.store import record_files, search_index
+from aether.search.rank import search
+from aether.search import index as search_index
+from aether.store import record_files
 
 home = Path(sys.argv[1])
 snapshot = SimpleNamespace(home=home, pending=())

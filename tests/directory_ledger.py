@@ -17,7 +17,8 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from aether.errors import Conflict, CorruptDocument, NotFound, StorageFailed
-from aether.store.ledger import Appended, Mark, News, Unsettled, checksum_of
+from aether.store.ledger import Appended, Mark, News, Unsettled
+from aether.store.log import checksum_of
 
 START = "directory://"
 ANSWER_LINES = 256

@@ -62,6 +62,7 @@ HOMES = {
     "jinja2": {"aether/view"},
     "starlette": {"aether/view"},
     "uvicorn": {"aether/view"},
+    "rapidfuzz": {"aether/text/similarity.py"},
     "yaml": {"aether/store/config.py"},
     "click": {"aether/cli", "aether/compat/compactctl.py"},
     "filelock": {"aether/store/files.py"},
@@ -70,7 +71,7 @@ HOMES = {
     "orjson": {"aether/store/files.py", "aether/messages/records.py"},
     "snowballstemmer": {"aether/text/words.py"},
     "sqlite3": {
-        "aether/store/search_index.py",
+        "aether/search/index.py",
         "aether/store/archive_store.py",
         "aether/store/index_file.py",
     },
@@ -84,6 +85,7 @@ HEAVY = {
     "tiktoken",
     "jsonschema",
     "filelock",
+    "rapidfuzz",
     "snowballstemmer",
     "psycopg",
     "sqlite3",
@@ -92,7 +94,7 @@ HEAVY = {
 }
 # Nor may the event of a tool, a process for each call of one, pay for these.
 HEAVY_FOR_A_TOOL = HEAVY | set(
-    "typing pathlib contextlib dataclasses hashlib tomllib click subprocess tempfile datetime base64 "
+    "pathlib dataclasses tomllib click subprocess tempfile datetime base64 "
     "aether.api aether.memory aether.paths".split()
 )
 

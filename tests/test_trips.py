@@ -1,8 +1,7 @@
 """Three trips of data, and the modules that they visit: an item, an event of a tool, `aether memory forget`.
 
 `aether.errors` is not counted: every public function is called through it. Nor is `aether.text.regex`: it is called where
-a pattern is compiled at its first use in the process, which another test may have had; nor `aether.tuples`, whose one
-function makes the tuples of all classes.
+a pattern is compiled at its first use in the process, which another test may have had;
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ def visited(trip):
         trip()
     finally:
         sys.setprofile(before)
-    found -= {"aether.text.regex", "aether.errors", "aether.tuples"}
+    found -= {"aether.text.regex", "aether.errors"}
     return sorted(name for name in found if name.partition(".")[0] == "aether")
 
 

@@ -1,7 +1,7 @@
 """Administration of a home: init, fold, show, log, undo, examine, repair, export, and snapshots of the whole colony.
 
 A restored snapshot is a change like any other: in the journal, and reversed by `undo`. The checks and repairs themselves are
-in `store.doctor` and `memory.search`.
+in `store.doctor` and `search.rank`.
 """
 
 from __future__ import annotations
@@ -472,7 +472,7 @@ def repair(*, home: Home = None) -> list[str]:
     place = find(home)
     alone = _exchange(place) is None  # then nobody has more, as far as is known
     done = store_doctor.repair(
-        place, now=now(), lines_of=lambda revisions: colony_lines(place, revisions), alone=alone
+        place, now=now(), colony_lines=lambda revisions: colony_lines(place, revisions), alone=alone
     )
     done += [store_doctor.set_aside(place, path, now()) for path in _changed_handoffs(place)]
 

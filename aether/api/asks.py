@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from aether import regular
 from aether.api.hook_sessions import session_file
 from aether.errors import AetherError
-from aether.hints import TYPE_CHECKING, Any
 from aether.store.files import files_ending, make_directory, write_whole
 from aether.store.spool import is_real, require_real
 
@@ -82,7 +83,7 @@ def _points(items: list[Item]) -> dict[str, str]:
         steps = fact.get("steps") if fact.get("kind") == "plan" else None
         if steps and all(step.get("status") == "completed" for step in steps):
             texts = "\0".join(str(step.get("text", "")) for step in steps)
-            points[f"plan {regular.sha256(texts.encode('utf-8', 'replace')).hexdigest()[:16]}"] = PLANNED
+            points[f"plan {sha256(texts.encode('utf-8', 'replace')).hexdigest()[:16]}"] = PLANNED
     return points
 
 

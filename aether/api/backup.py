@@ -39,6 +39,7 @@ from aether.store import conversation_list, files, offline, seals
 from aether.store.commit import write_lock
 from aether.store.consistent import LEFT_OUT, PIECE_BYTES, Part, part_of, paths_in, piece_name, read_home
 from aether.store.files import locked, make_directory, storage_errors, sync_directory, write_all, write_whole
+from aether.store.log import seal_json, unsealed
 from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
 
@@ -147,7 +148,7 @@ def create_backup(
     )  # fmt: skip
     index = [sum(map(len, pieces.values())), [*pieces]]
     value = {"format": FORMAT, "aether": __version__, **backup._asdict(), "of": identity, "index": index}
-    target.put(_manifest_name(backup.id, made, earlier), files.seal_json(value))
+    target.put(_manifest_name(backup.id, made, earlier), seal_json(value))
     report(100, "")
     return backup
 
@@ -300,12 +301,12 @@ def _identity_of(home: Path) -> str:
     path = home / IDENTITY
     with write_lock(home, for_reading=True), storage_errors(home):
         with suppress(FileNotFoundError, CorruptDocument, InvalidDocument):
-            found = (files.unsealed(regular.read(path)) or {}).get("home")
+            found = (unsealed(regular.read(path)) or {}).get("home")
             if isinstance(found, str) and found:
                 return found
         made = clock.new_id("home", now())
         try:
-            write_whole(path, files.seal_json({"home": made}))
+            write_whole(path, seal_json({"home": made}))
         except OSError as reason:
             if reason.errno not in files.UNWRITABLE:
                 raise
@@ -465,7 +466,7 @@ def _manifest(target: NamedFiles, name: str) -> _Manifest:
         InvalidDocument: a newer aether wrote it.
     """
     where, fix = target.where(name), 'Name another backup; "aether backup list" has those that can be read.'
-    value = files.unsealed(target.get(name, MOST_MANIFEST_BYTES)) or {}
+    value = unsealed(target.get(name, MOST_MANIFEST_BYTES)) or {}
     version = value.get("format")
     if isinstance(version, int) and version > FORMAT:
         what = f"its format is {version}, and this aether reads up to {FORMAT}."

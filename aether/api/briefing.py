@@ -15,6 +15,7 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import aether
 from aether import regular
@@ -22,7 +23,6 @@ from aether.api import hook_sessions
 from aether.api.home import Home, counter_of, drained, find, now, read
 from aether.clock import stamp
 from aether.errors import AetherError
-from aether.hints import Any
 from aether.paths import project_root
 from aether.store import config
 from aether.store.files import files_ending, make_directory, write_whole

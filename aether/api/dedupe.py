@@ -8,14 +8,14 @@ way: an act that was repeated is noted twice.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from hashlib import sha256
+from typing import Any
 
 from aether import clock
 from aether.api.hook_sessions import HOOKS
 from aether.errors import InvalidInput
-from aether.hints import Any
 from aether.memory import items
 from aether.memory.items import COPY_PREFIX, REMOVED
-from aether.regular import sha256
 from aether.store import files, record_files
 from aether.store.snapshot import Snapshot
 from aether.types import Counter, JsonObject

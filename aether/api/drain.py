@@ -19,14 +19,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aether import clock, regular
 from aether.api import dedupe, hook_sessions, telemetry
 from aether.api.hook_sessions import NO_REVISION, Session
 from aether.clock import new_id
 from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed, UnsafePath
-from aether.hints import TYPE_CHECKING, Any, cast
 from aether.memory import phases
 from aether.memory.capture.notes import SOURCE_MAIN
 from aether.memory.facts import fact_text
@@ -34,7 +35,6 @@ from aether.memory.items import add_items, items_of, token_usage, update
 from aether.memory.phases import apply_marker
 from aether.messages.model import as_text
 from aether.redact.redact import redact
-from aether.regular import sha256
 from aether.store import config, record_files, spool
 from aether.store.authors import HOOK, Author
 from aether.store.commit import commit, fold_home
@@ -43,7 +43,6 @@ from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot, load, require_home
 from aether.text.words import pluralize
 from aether.tokens.counters import counter_of
-from aether.tuples import NamedTuple
 from aether.types import RELEVANCE_OF_TYPE, Change, Fact, JsonObject
 
 if TYPE_CHECKING:

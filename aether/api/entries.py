@@ -10,16 +10,17 @@ from typing import Any, NamedTuple, get_args
 
 from aether import clock
 from aether.api.home import Home, copied, counter_of, read
-from aether.api.prompt_recall import searchable_archive
 from aether.api.recall import full
 from aether.errors import InvalidInput, NotFound, shown
-from aether.memory import recall as lines
+from aether.memory import layers
+from aether.memory import layers as lines
 from aether.memory.briefing import kept
 from aether.memory.items import SUPERSEDES, forgotten_ids, items_of
-from aether.memory.recall import RecallLine
-from aether.memory.search import LAYERS
+from aether.memory.layers import RecallLine, instant_text
 from aether.memory.sessions import ended_in, sessions_of
-from aether.store.search_index import Query, instant_text
+from aether.search.archive import searchable_archive
+from aether.search.index import Query
+from aether.search.rank import LAYERS
 from aether.store.snapshot import Snapshot
 from aether.store.undo import EntryChange, entry_changes
 from aether.text.similarity import nearest
@@ -137,14 +138,14 @@ def _said_again(memory: Mapping[str, Any], found: JsonObject) -> str:
 
 def _links(memory: Mapping[str, Any], id: str, entry: Mapping[str, Any]) -> Iterator[End]:
     """Yield what the entry leads to, and what leads to it."""
-    texts = {record.id: record.text for record in lines.records(memory)}
+    texts = {record.id: record.text for record in layers.records(memory)}
 
     def end(other: str, kind: str, *, out: bool) -> End:
         return End(other, kind, out, lines.excerpt(texts.get(other, "")))
 
     for other, kind in _leads_to(entry):
         yield end(other, kind, out=True)
-    for record in lines.records(memory):
+    for record in layers.records(memory):
         if record.id != id:
             for other, kind in _leads_to(record.value):
                 if other == id:
@@ -204,7 +205,7 @@ def newest(
         for name, given in (("since", since), ("until", until))
     )
 
-    def is_wanted(record: lines.Record) -> bool:
+    def is_wanted(record: layers.Record) -> bool:
         at = instant_text(record.at)
         return (not types or record.type in types) and at >= first and (not end or at < end)
 
@@ -216,7 +217,7 @@ def newest(
         found, total, complete = _archived(snapshot, wanted, start, limit)
     else:
         held = [
-            record for record in lines.records(memory) if layer in ("", record.layer) and is_wanted(record)
+            record for record in layers.records(memory) if layer in ("", record.layer) and is_wanted(record)
         ]
         held.sort(key=lambda record: record.at, reverse=True)
         found, total, complete = held[start : start + limit], len(held), True
@@ -225,8 +226,8 @@ def newest(
 
 
 def _archived(
-    snapshot: Snapshot, is_wanted: Callable[[lines.Record], bool] | None, start: int, limit: int
-) -> tuple[list[lines.Record], int, bool]:
+    snapshot: Snapshot, is_wanted: Callable[[layers.Record], bool] | None, start: int, limit: int
+) -> tuple[list[layers.Record], int, bool]:
     """Return archived entries, the newest first, how many there are or were found, and whether these are all."""
     source = searchable_archive(snapshot)
     total = source.find(Query((), ())).items
@@ -235,15 +236,15 @@ def _archived(
         wanted = places[start : start + limit]
         stored = source.read(list(wanted))
         return (
-            [lines.item_record(stored[at]["item"], "archive") for at in wanted if at in stored],
+            [layers.item_record(stored[at]["item"], "archive") for at in wanted if at in stored],
             total,
             True,
         )
-    found: list[lines.Record] = []
+    found: list[layers.Record] = []
     for first in range(0, total, READ_AT_ONCE):
         part = places[first : first + READ_AT_ONCE]
         stored = source.read(list(part))
-        held = (lines.item_record(stored[at]["item"], "archive") for at in part if at in stored)
+        held = (layers.item_record(stored[at]["item"], "archive") for at in part if at in stored)
         found += [record for record in held if is_wanted(record)]
         if len(found) > start + limit:
             break

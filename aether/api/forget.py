@@ -36,6 +36,7 @@ from aether.store.commit import fold, settle, write_lock
 from aether.store.conversation_list import list_lock
 from aether.store.conversations import path_of
 from aether.store.files import locked, storage_errors
+from aether.store.log import HEAD
 from aether.store.patch import chain_changes
 from aether.store.rewrite import DIRECTORY, Step, file_identity, finish, stage
 from aether.store.snapshot import Snapshot, load
@@ -59,7 +60,7 @@ DERIVED = tuple(
 LOCK = "lock"
 # Files of a home that hold no text: its locks, and the numbers of last lines. A note of the memory tool may have any name.
 _NO_TEXT = re.compile(
-    rf"(?:(?:hooks(?:/injected|/told)?|data/memories|conversations(?:/[^/]+)?)/)?{LOCK}|(?:data|conversations/[^/]+)/{files.HEAD}"
+    rf"(?:(?:hooks(?:/injected|/told)?|data/memories|conversations(?:/[^/]+)?)/)?{LOCK}|(?:data|conversations/[^/]+)/{HEAD}"
 )
 # Kind of the files whose path starts so, in the words of a report; any other is `other`.
 KINDS = {

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
@@ -21,7 +22,6 @@ from aether.memory.capture.notes import shorten
 from aether.memory.items import items_of
 from aether.memory.sessions import sessions_of
 from aether.paths import file_name, inside, project_root
-from aether.regular import sha256
 from aether.store import files, record_files
 from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.patch import chain_changes

@@ -12,10 +12,10 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from aether import clock, paths, seams
 from aether.errors import AetherError, LockTimeout
-from aether.hints import TYPE_CHECKING, Any
 from aether.store import ledger
 from aether.store.authors import ACTING, Author
 from aether.store.snapshot import REPLANNERS, DocumentIds, Entry, Snapshot, load, require_home

@@ -12,17 +12,16 @@ import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict, cast
 
 from aether import regular
 from aether.errors import AetherError
-from aether.hints import TYPE_CHECKING, Any, cast
-from aether.regular import sha256
 from aether.store import record_files, spool
 from aether.store.files import files_ending, locked, make_directory, storage_errors, write_whole
 from aether.store.snapshot import DocumentIds, Snapshot, document_ids
 from aether.store.spool import is_real, require_real
-from aether.tuples import TypedDict
 from aether.types import Fact, JsonObject
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """Search and recall: entries that match a query in full, or an index of them, their neighbours in time, and single entries.
 
-Each step of recall says its cost in tokens, so that a model reads no more than it needs. Ranking is in `memory.search` and
-`memory.recall`; what a prompt recalls by itself is in `api.prompt_recall`.
+Each step of recall says its cost in tokens, so that a model reads no more than it needs. Ranking is in `search.rank`; what a prompt recalls by itself is in `api.prompt_recall`.
 """
 
 from __future__ import annotations
@@ -11,21 +10,22 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock
 from aether.api import hook_sessions
 from aether.api.home import Home, copied, counter_of, find, instant, note_reading, now, read
-from aether.api.prompt_recall import searchable_archive, shown_ids
 from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, StorageFailed, public, shown
-from aether.hints import TYPE_CHECKING, Any, cast
 from aether.memory import items
-from aether.memory import recall as lines
-from aether.memory.recall import RecallLine
-from aether.memory.search import LIMIT, all_term_counts, asks_for_state, best_passage, search
-from aether.memory.searchable import SearchEntry, search_entries
+from aether.memory import layers as lines
+from aether.memory.layers import RecallLine, Record, item_record, plain_text, records
 from aether.memory.sessions import find_session, session_sections, session_text
-from aether.store import record_files, search_index
-from aether.store.search_index import Candidate, Found, Query, Source, plain_text
+from aether.search import index
+from aether.search.archive import searchable_archive, shown_ids
+from aether.search.index import Candidate, Found, Query, Source
+from aether.search.rank import LIMIT, all_term_counts, asks_for_state, best_passage, search
+from aether.search.texts import SearchEntry, search_entries
+from aether.store import record_files
 from aether.store.snapshot import Snapshot
 from aether.text.words import query_terms, terms, with_synonyms
 from aether.types import KIND_OF_TYPE, Change, Counter, Hit, JsonObject
@@ -124,7 +124,7 @@ def _live_entries(snapshot: Snapshot) -> list[SearchEntry]:
     of texts from the index.
     """
     known = _ENTRIES.get(snapshot.home, {})
-    cut = None if known else partial(search_index.remembered, snapshot.home / "index.sqlite")
+    cut = None if known else partial(index.remembered, snapshot.home / "index.sqlite")
     found = [
         # It takes longer to count all terms of an entry than those of a few queries.
         each if each.counts or id(each.value) not in known else each._replace(counts=all_term_counts(each))
@@ -169,7 +169,7 @@ def _with_conversations(source: Source, home: Path, query: str) -> Source:
     weights = with_synonyms(query_terms(query))[0].weights
     named = [archive_store.find(home, one) for one in dict.fromkeys((query.strip(), *query.split()))]
     rows = [row for row, _ in archive_store.search(home, weights, limit=_MOST_CONVERSATIONS)]
-    records = {
+    conversations = {
         _CONVERSATIONS + nth: {"item": item}
         for nth, row in enumerate(dict.fromkeys([*filter(None, named), *rows]))
         if (item := _conversation_item(home, row, weights))
@@ -177,10 +177,10 @@ def _with_conversations(source: Source, home: Path, query: str) -> Source:
 
     def find(ask: Query) -> Found:
         found = source.find(ask)
-        rows = {place: search_index.row(record) for place, record in records.items()}
-        marked = search_index.term_marks(ask.terms)
+        rows = {place: index.row(record) for place, record in conversations.items()}
+        marked = index.term_marks(ask.terms)
         added = [
-            Candidate(place, records[place], frozenset(search_index.term_counts(each.marked, marked)))
+            Candidate(place, conversations[place], frozenset(index.term_counts(each.marked, marked)))
             for place, each in rows.items()
         ]
         length = found.length + sum(each.length for each in rows.values())
@@ -189,8 +189,8 @@ def _with_conversations(source: Source, home: Path, query: str) -> Source:
         )
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
-        below = source.read([place for place in places if place < _CONVERSATIONS - len(records)])
-        return below | {place: records[place] for place in places if place in records}
+        below = source.read([place for place in places if place < _CONVERSATIONS - len(conversations)])
+        return below | {place: conversations[place] for place in places if place in conversations}
 
     return Source(find, read)
 
@@ -317,7 +317,7 @@ def types_in(layers: Iterable[str] = (), *, home: Home = None) -> set[str]:
         for _, record in record_files.records(snapshot, "items")
         if record.get("why") != items.REMOVED and is_shown(plain_text(record["item"].get("id")))
     )
-    found = {one.type for one in lines.records(memory) if not wanted or one.layer in wanted}
+    found = {one.type for one in records(memory) if not wanted or one.layer in wanted}
     if not wanted or "archive" in wanted:
         found |= {str(item["type"]) for item in archived}
         found |= {CONVERSATION} if next(iter(archive_store.rows(snapshot.home)), None) else set()
@@ -339,7 +339,7 @@ def timeline(id: str, *, before: int = 3, after: int = 3, home: Home = None) -> 
     source = searchable_archive(snapshot)
     stored = source.read(list(range(source.find(Query((), ())).items)))
     entries = [
-        *lines.records(memory, (stored[place] for place in sorted(stored))),
+        *records(memory, (stored[place] for place in sorted(stored))),
         *_conversation(snapshot.home, id),
     ]
     found = lines.neighbours(entries, id, before=before, after=after)
@@ -377,10 +377,10 @@ def _unknown(id: str) -> NotFound:
     )
 
 
-def _by_id(snapshot: Snapshot, ids: Sequence[str]) -> Iterator[lines.Record]:
+def _by_id(snapshot: Snapshot, ids: Sequence[str]) -> Iterator[Record]:
     """Yield the entries with these ids, in no order; the archive is read only for those that are not live."""
     wanted = set(ids)
-    for record in lines.records(snapshot.documents["memory"]):
+    for record in records(snapshot.documents["memory"]):
         if record.id in wanted:
             wanted.discard(record.id)
             yield record
@@ -389,7 +389,7 @@ def _by_id(snapshot: Snapshot, ids: Sequence[str]) -> Iterator[lines.Record]:
     source = searchable_archive(snapshot)
     found = source.find(Query((), tuple(sorted(map(plain_text, wanted))))).candidates
     stored = source.read([candidate.place for candidate in found])
-    yield from lines.records(
+    yield from records(
         {"working_memory": {"items": []}, "short_term_memory": {"sessions": []}, "long_term_memory": {"patterns": []}},
         (stored[place] for place in sorted(stored)),
     )  # fmt: skip
@@ -397,11 +397,11 @@ def _by_id(snapshot: Snapshot, ids: Sequence[str]) -> Iterator[lines.Record]:
         yield from _conversation(snapshot.home, name)
 
 
-def _conversation(home: Path, id: str) -> Iterator[lines.Record]:
+def _conversation(home: Path, id: str) -> Iterator[Record]:
     """Yield the archived conversation `id` as a record, nothing without one."""
     from aether.store import archive_store
 
     row = archive_store.find(home, id)
     item = _conversation_item(home, row, None) if row else None
     if item:
-        yield lines.item_record(item, "archive")
+        yield item_record(item, "archive")

@@ -20,7 +20,8 @@ from aether.api.home import Home, instant, now, read, redaction_rules
 from aether.api.overview import overview
 from aether.conversation import goals
 from aether.errors import public
-from aether.memory import recall, signals
+from aether.memory import layers as recall
+from aether.memory import signals
 from aether.memory.items import token_usage
 from aether.memory.sessions import last_heard, sessions_of
 from aether.memory.timeline import Moment

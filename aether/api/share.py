@@ -44,6 +44,7 @@ from aether.store import (
 from aether.store.commit import catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
 from aether.store.ledger import JOURNAL, Ledger, Mark, Share
 from aether.store.lines import after_lines
+from aether.store.log import seal_json
 from aether.store.shared_files import Blobs
 from aether.store.snapshot import Snapshot, journal_header, journal_path, load
 from aether.text.words import pluralize
@@ -54,7 +55,7 @@ LINES = 500
 # A new replica is folded each time its journal has grown to so much.
 FOLD_BYTES = 1 << 22
 # The line of the stream `READY`.
-WHOLE = files.seal_json({"sent": "whole"})
+WHOLE = seal_json({"sent": "whole"})
 # What the colony that is made of a home knows it by, until it is whole.
 CLAIM = "share/claim.json"
 _OLDER = "The server was restored from an older backup, or this home was: see docs/shared.md."
@@ -764,7 +765,7 @@ def _claimed(server: Ledger, home: Path) -> bool:
     with files.storage_errors(path):
         if not path.exists():
             files.make_directory(path.parent)
-            files.write_whole(path, files.seal_json({"claim": os.urandom(16).hex()}))
+            files.write_whole(path, seal_json({"claim": os.urandom(16).hex()}))
         line = regular.read(path)
     found = server.read_after(ledger.CLAIM, Mark(0, ""), limit=1).lines
     if not found and shared_base.is_of(server, home):  # an earlier release has made the base without a claim

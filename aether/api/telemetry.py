@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from aether.errors import AetherError
-from aether.hints import TYPE_CHECKING, cast
 from aether.paths import HOME_NAME, inside
-from aether.regular import sha256
 from aether.store import config
 from aether.types import JsonObject
 

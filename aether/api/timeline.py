@@ -15,9 +15,9 @@ from typing import Any
 from aether import clock
 from aether.api import hook_sessions
 from aether.api.home import Home, find, instant, now, read
-from aether.api.prompt_recall import searchable_archive, shown_ids
 from aether.errors import AetherError, InvalidInput, NotFound, public, shown
-from aether.memory import recall
+from aether.memory import layers
+from aether.memory import layers as recall
 from aether.memory.briefing.kept import revoked_in
 from aether.memory.items import forgotten_parts, items_of
 from aether.memory.sessions import sessions_of
@@ -32,8 +32,9 @@ from aether.memory.timeline import (
     moments,
 )
 from aether.redact.redact import redact
+from aether.search.archive import searchable_archive, shown_ids
+from aether.search.index import Query
 from aether.store import archive_store, conversations, record_files
-from aether.store.search_index import Query
 from aether.store.snapshot import Snapshot, load
 from aether.store.undo import undone_revisions
 from aether.text.tags import memory_block
@@ -110,7 +111,7 @@ def _item_moments(snapshot: Snapshot) -> Iterator[Moment]:
     """Yield the moments of all items, live and archived, that nobody has forgotten."""
     memory = snapshot.documents["memory"]
     live = items_of(memory)
-    yield from (item_moment(recall.item_record(item, "working_memory")) for item in live)
+    yield from (item_moment(layers.item_record(item, "working_memory")) for item in live)
     here, is_shown = {item["id"] for item in live}, shown_ids(memory)
     cut = forgotten_parts(memory)
     texts = {one.id: one.text for one in _all_records(snapshot) if one.id in cut} if cut else {}
@@ -133,16 +134,19 @@ def _archived(snapshot: Snapshot) -> list[Moment]:
             str(record["item"].get("id")): record["item"]
             for _, record in record_files.records(snapshot, "items")
         }
-        known = (state, [item_moment(recall.item_record(item, "archive")) for item in newest.values()])
+        known = (
+            state,
+            [item_moment(layers.item_record(item, "archive")) for item in newest.values()],
+        )
         _ARCHIVED.clear()
         _ARCHIVED[snapshot.home] = known
     return known[1]
 
 
-def _all_records(snapshot: Snapshot) -> Iterator[recall.Record]:
+def _all_records(snapshot: Snapshot) -> Iterator[layers.Record]:
     source = searchable_archive(snapshot)
     stored = source.read(list(range(source.find(Query((), ())).items)))
-    return recall.records(snapshot.documents["memory"], (stored[place] for place in sorted(stored)))
+    return layers.records(snapshot.documents["memory"], (stored[place] for place in sorted(stored)))
 
 
 def compressions(snapshot: Snapshot) -> list[JsonObject]:
@@ -214,7 +218,7 @@ def file_reminder(path: str, *, home: Home = None, session: str = "") -> str:
         return ""
     snapshot = load(place)  # no drain: a reading tool does not wait for one
     found = searchable_archive(snapshot).find(Query(terms(name[0]).words, ())).candidates
-    known = recall.records(snapshot.documents["memory"], (each.record for each in found))
+    known = layers.records(snapshot.documents["memory"], (each.record for each in found))
     about = about_file(known, path, ended=revoked_in(snapshot.documents["memory"]))
     at = now()
     chosen = [

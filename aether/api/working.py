@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from aether import clock, seams
 from aether.api import asked as asked  # noqa: PLC0414 - others may ask this process for a change
@@ -37,7 +37,6 @@ from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot
 from aether.store.together import Ask
 from aether.text.words import pluralize
-from aether.tuples import NamedTuple
 from aether.types import Change, EndState, Item, JsonObject
 
 

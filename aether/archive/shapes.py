@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date
+from hashlib import sha256
 from textwrap import shorten
 from typing import Any, Literal, NamedTuple, TypedDict
 
@@ -20,7 +21,6 @@ from aether.messages.convert import META, read
 from aether.messages.findings import warning
 from aether.messages.model import Message, as_object, as_text
 from aether.messages.tool_calls import answers_in, is_refusal, words_of_refusal
-from aether.regular import sha256
 from aether.text.cleaning import clean, without_escapes
 from aether.text.regex import lazy
 from aether.types import DETAILS, Detail, Finding, JsonObject

@@ -90,16 +90,16 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
       aether claude install --link --dry-run
       aether claude install --architect extractive --dry-run
     """
-    from aether.api.architects import COSTS
+    from aether.api import architects
     from aether.errors import AetherError, InvalidDocument
-    from aether.hosts.claude_code import choice, install
+    from aether.hosts.claude_code import install
     from aether.paths import find_home
 
     scope = scope or install.default_scope()
     place = find_home(ask.home or project.home_of(os.getcwd()))
-    name = architect or choice.present(scope, place) or _asked_architect(ask, dry_run)
+    name = architect or architects.chosen(scope, place) or _asked_architect(ask, dry_run)
     try:
-        chosen = choice.plan(name, scope, place)
+        chosen = architects.choose(name, scope, place)
     except AetherError as reason:
         if architect:
             raise
@@ -114,7 +114,7 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
         raise
     home, made = (None, False) if scope == "user" or dry_run else install.make_home(ask.home)
     if chosen and not dry_run:
-        choice.write(chosen, scope)
+        architects.write_choice(chosen, scope)
     plugin = str(install.plugin_directory())
     data = {
         "scope": scope, "links": [one._asdict() for one in links], "files": [one._asdict() for one in files],
@@ -125,23 +125,24 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
     lines += [f"{home}: made"] if made else []
     emit(ask, data, [*lines, *([plain(f"Architect: {chosen.architect} ({chosen.path})")] if chosen else [])])
     if chosen:
-        note(ask, f"Its cost: {COSTS[chosen.architect.partition(':')[0]]}.")
+        note(ask, f"Its cost: {architects.COSTS[chosen.architect.partition(':')[0]]}.")
     if not dry_run:
         _note_next_steps(ask, scope, plugin)
 
 
 def _asked_architect(ask: Ask, dry_run: bool) -> str:
     """Return the architect that a person at the terminal chooses; the usual one where nobody can be asked."""
-    from aether.api.architects import COSTS
-    from aether.hosts.claude_code import choice
+    from aether.api import architects
 
     if dry_run or ask.json or ask.quiet or not (is_typed() and sys.stderr.isatty()):
-        return choice.USUAL
+        return architects.USUAL
     say("Who writes the session of a conversation: its state, next steps, rules, decisions and open points?")
-    for name in choice.OFFERED:
-        say(f"  {name}: {COSTS[name]}")
-    offered = click.Choice(choice.OFFERED)
-    return str(click.prompt("Architect", type=offered, default=choice.USUAL, show_choices=False, err=True))
+    for name in architects.OFFERED:
+        say(f"  {name}: {architects.COSTS[name]}")
+    offered = click.Choice(architects.OFFERED)
+    return str(
+        click.prompt("Architect", type=offered, default=architects.USUAL, show_choices=False, err=True)
+    )
 
 
 def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:

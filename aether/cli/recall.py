@@ -22,7 +22,7 @@ _INDEXED = (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from aether.memory.recall import RecallLine
+    from aether.memory.layers import RecallLine
 
 
 @click.command("recall", cls=Command)

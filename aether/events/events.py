@@ -12,9 +12,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any, Literal, NamedTuple, Protocol
 
-from aether.regular import sha256
 from aether.types import JsonObject
 
 

@@ -16,7 +16,7 @@ from aether.errors import InvalidInput, shown
 from aether.mcp.results import RESULT_CHARS, Answer, as_json
 from aether.mcp.tools import notes_on
 from aether.memory.graph import Entity, Graph
-from aether.memory.recall import excerpt
+from aether.memory.layers import excerpt
 from aether.types import JsonObject
 
 RESOURCE = "memory://knowledge-graph"

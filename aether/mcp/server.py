@@ -32,8 +32,8 @@ from aether.mcp.catalogue import Tool
 from aether.mcp.graph_tools import RESOURCE
 from aether.mcp.results import Answer, as_json, minify, part_of
 from aether.mcp.tools import handoff_text
-from aether.memory import phases
-from aether.memory import recall as lines
+from aether.memory import layers, phases
+from aether.memory import layers as lines
 
 NAME = "aether"
 # Claude Code names the project of the servers that it starts.
@@ -252,7 +252,7 @@ def knowledge_graph(home: Path) -> str:
 def overview(home: Path) -> str:
     """Return the status, and the newest entries with id, gist and the cost of the full text."""
     memory = api_home.read(home).documents["memory"]
-    newest = sorted(lines.records(memory), key=lambda record: record.at, reverse=True)[:NEWEST]
+    newest = sorted(layers.records(memory), key=lambda record: record.at, reverse=True)[:NEWEST]
     count = api_home.counter_of(memory)
     shown_lines = [lines.recall_line(record, count=count)._asdict() for record in newest]
     kept = [

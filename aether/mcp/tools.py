@@ -30,7 +30,7 @@ from aether.memory import answers, phases
 from aether.memory.handoff import session_room
 from aether.memory.ingest import IngestResult
 from aether.memory.items import items_of
-from aether.memory.recall import excerpt, format_line, hit_line
+from aether.memory.layers import excerpt, format_line, hit_line
 from aether.redact.redact import redact, without_whole_blocks
 from aether.store.documents import NAMES
 from aether.text.tags import memory_block

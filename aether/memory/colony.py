@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, NotFound, shown
-from aether.hints import Any, get_args
 from aether.types import Change, Finding, HistoryEntry, Patch, State, Worker
 
 # Largest whole number that every JSON reader returns exactly (2**53 - 1, RFC 8259 section 6).

@@ -24,9 +24,11 @@ from aether.memory import handoff, snapshots
 from aether.memory.capture.notes import title_of
 from aether.memory.capture.passages import REQUEST_CHARS
 from aether.memory.sessions import STATEMENT_FIELDS
+from aether.regular import sealed_body
 from aether.schemas import check
 from aether.store import archive_store, documents, files
 from aether.store.conversations import FILE as CONVERSATION
+from aether.store.log import seal_json, unsealed
 from aether.store.patch import keys_of, pointer
 from aether.store.snapshot import Entry
 from aether.text.words import sentences
@@ -167,7 +169,7 @@ def conversation_of(path: str, data: bytes) -> str | None:
     """Return the id of the conversation whose log is at `path`, or None."""
     if not path.startswith("conversations/") or not path.endswith(f"/{CONVERSATION}"):
         return None
-    return (files.unsealed(data[: data.find(b"\n") + 1]) or {}).get("conversation")
+    return (unsealed(data[: data.find(b"\n") + 1]) or {}).get("conversation")
 
 
 def unwrapped(
@@ -217,14 +219,14 @@ def rewrite_file(path: str, data: bytes, erase: Rewrite, concerns: IsRelevant = 
     if path.endswith(".jsonl"):
         lines = data.splitlines(keepends=True)
         return b"".join(_line(line, erase) if concerns(line) else line for line in lines)
-    if files.sealed_body(data) is not None:  # a waiting event of a hook
+    if sealed_body(data) is not None:  # a waiting event of a hook
         return _line(data, erase)
     value = _parsed(data) if path.endswith(".json") and not path.startswith("memories/") else None
     return _raw(data, erase) if value is None else _whole(data, value, erase)
 
 
 def _line(line: bytes, erase: Rewrite) -> bytes:
-    body = files.sealed_body(line)
+    body = sealed_body(line)
     value = _parsed(line if body is None else body)
     if value is None or not line.endswith(b"\n"):
         return _raw(line, erase)
@@ -236,7 +238,7 @@ def _line(line: bytes, erase: Rewrite) -> bytes:
         return files.json_line(made) + b"\n"
     # A line in which only a digest was emptied can still be undone.
     held = is_entry and len(MARK.findall(str(made))) > len(MARK.findall(str(value)))
-    return files.seal_json({**made, "erased": True} if held else made)
+    return seal_json({**made, "erased": True} if held else made)
 
 
 def _transaction(fields: JsonObject, erase: Rewrite) -> JsonObject:

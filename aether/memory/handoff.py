@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, cast
 
 from aether import clock
@@ -17,7 +18,6 @@ from aether.errors import CorruptDocument
 from aether.memory import phases, signals
 from aether.memory.items import items_of
 from aether.memory.statements import in_force
-from aether.regular import sha256
 from aether.text.regex import lazy
 from aether.types import Change, Handoff, Item, JsonObject, Patch
 

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import Any, NamedTuple, cast
 
 from aether import clock
 from aether.clock import NewId
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
-from aether.hints import Any, cast
 from aether.memory.colony import check_phase, phase_number
 from aether.memory.sessions import (
     average_ratio,
@@ -29,7 +29,6 @@ from aether.memory.sessions import (
 )
 from aether.store.patch import apply, chain_changes, get
 from aether.tokens.counters import session_tokens
-from aether.tuples import NamedTuple
 from aether.types import KIND_OF_TYPE, Change, Counter, Finding, Item, JsonObject, Patch
 
 DOCUMENT = "memory"

@@ -28,7 +28,7 @@ from aether.clock import NewId
 from aether.errors import InvalidInput, NotFound, shown
 from aether.memory.sessions import ended_in, last_heard
 from aether.text.cleaning import without_injected
-from aether.text.similarity import Index, fingerprint, implied_by, index, opposites, supporting
+from aether.text.similarity import Index, gist, implied_by, index, opposites, supporting
 from aether.text.words import sentences, stem, words
 from aether.types import Change, JsonObject, Link, Patch, Pattern
 
@@ -461,7 +461,7 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
             # A result makes a pattern only by its relevance.
             kind = "" if entry_type == "outcome" and relevance > high else entry_type
             own = without_injected(text).strip()
-            if kind not in WORK_TYPES and fingerprint(own).weights and not ended_in(session, own):
+            if kind not in WORK_TYPES and gist(own).signs and not ended_in(session, own):
                 yield Statement(
                     own, at, session["session_id"], session["id"], session.get("phase"),
                     castes_of(session, entry), relevance, order, kind, last_heard(session),
@@ -513,7 +513,7 @@ def _groups(memory: JsonObject, statements: list[Statement]) -> Iterator[list[St
     high, least = (memory["pattern_extraction"][name] for name in ("high_relevance", "repeated_success"))
     by_words: dict[str, list[Statement]] = {}
     for statement in statements:
-        by_words.setdefault(fingerprint(statement.text).plain, []).append(statement)
+        by_words.setdefault(gist(statement.text).plain, []).append(statement)
     units = list(by_words.values())
     found = index(unit[-1].text for unit in units)
     near = [supporting(unit[-1].text, found) for unit in units]

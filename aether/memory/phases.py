@@ -16,16 +16,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
+from typing import Any, Literal, NamedTuple, get_args
 
 from aether import clock
 from aether.clock import NewId
 from aether.errors import InvalidInput, shown
-from aether.hints import Any, Literal, get_args
 from aether.memory import signals
 from aether.memory.colony import DOCUMENT, RUNNING, check_phase, follow_route, phase_number
 from aether.store.patch import chain_changes, join_changes
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 from aether.types import (
     Adaptation,
     Change,

@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from datetime import datetime
+from hashlib import sha256
+from typing import Any, cast
 
 from aether import clock
 from aether.errors import Conflict, InvalidInput, NotFound, shown
-from aether.hints import Any, cast
-from aether.regular import sha256
 from aether.text.words import sentences
 from aether.tokens.counters import ANSWER_FIELDS, session_tokens
 from aether.types import Change, Counter, JsonObject, Patch, Session

@@ -14,11 +14,11 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from typing import Any, cast
 
 from aether import clock
 from aether.clock import NewId
 from aether.errors import InvalidInput, shown
-from aether.hints import Any, cast
 from aether.memory.colony import check_phase, phase_number
 from aether.store.patch import chain_changes
 from aether.types import ActiveSignal, Change, JsonObject, Operation, Patch, Signal, SignalType

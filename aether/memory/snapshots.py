@@ -52,7 +52,7 @@ def checksum(documents: Mapping[str, Any]) -> str:
     >>> checksum({"a": 1, "b": 2}) == checksum({"b": 2, "a": 1})
     True
     """
-    from aether.regular import sha256
+    from hashlib import sha256
 
     # ASCII escapes, so that text with a lone surrogate has a checksum too.
     canonical = json.dumps(documents, sort_keys=True, separators=(",", ":"))

@@ -9,12 +9,11 @@ proposes it, as it proposes the end of a person's rule or decision without words
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from aether.errors import NotFound, shown
-from aether.hints import Any, Literal, cast, get_args
 from aether.memory.items import is_noted, items_of
 from aether.memory.sessions import last_heard, sessions_of
-from aether.tuples import NamedTuple
 from aether.types import Change, Ended, EndState, Evidence, Item, JsonObject, Patch
 
 Kind = Literal["state", "next", "rule", "decision", "open"]

@@ -12,12 +12,10 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
-from aether.memory.recall import Record
-from aether.store.search_index import instant_text
+from aether.memory.layers import Record, instant_text
 from aether.text.words import pluralize
-from aether.tuples import NamedTuple
 from aether.types import KIND_OF_TYPE, JsonObject, Kind
 
 # Shown if no type is asked for: each changed file and each command would hide them.

@@ -15,10 +15,9 @@ import json
 import re
 from collections.abc import Sequence
 from types import MappingProxyType
+from typing import Any, Literal, NamedTuple, get_args
 
-from aether.hints import Any, Literal, get_args
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 ProviderFormat = Literal["anthropic", "openai", "responses", "gemini", "plain"]

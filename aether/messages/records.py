@@ -14,12 +14,11 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from typing import Any, Literal, NamedTuple, get_args
 
-from aether.hints import Any, Literal, get_args
 from aether.messages.model import IMAGE, NOTHING, as_arguments, as_text, content_text, is_failure_text
 from aether.messages.speakers import own_words
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 Kind = Literal[

@@ -13,8 +13,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from typing import Literal, NamedTuple
 
-from aether.hints import Literal
 from aether.messages.model import Block, Message, as_text
 from aether.messages.shell import (
     Part,
@@ -32,10 +33,8 @@ from aether.messages.shell import (
     short_command,
 )
 from aether.redact.redact import without_blocks
-from aether.regular import sha256
 from aether.text.cleaning import clean, without_injected
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 Action = Literal["read", "changed", "created", "deleted"]

@@ -12,13 +12,13 @@ import os
 import re
 from fnmatch import translate
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 from aether.errors import InvalidInput, shown
 from aether.redact.assignments import is_secret_name, may_be_secret_name, without_assigned, without_said
 from aether.redact.rules import without_ruled
 from aether.redact.table import PLACEHOLDER
 from aether.redact.values import is_docker_auth, is_drawn
-from aether.tuples import NamedTuple
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 

@@ -13,9 +13,9 @@ import json
 import re
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 from aether.errors import InvalidDocument
-from aether.hints import Any
 from aether.paths import resource
 from aether.store.patch import pointer
 from aether.types import Finding

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
-from aether.hints import Any
 from aether.types import Fact, Item, JsonObject
 
 _SPAN = r"`(?P<command>.+?)`"

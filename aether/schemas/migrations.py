@@ -9,9 +9,9 @@ from any source: a file, the journal, or another member of the colony. A documen
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from aether.errors import InvalidDocument
-from aether.hints import Any
 from aether.paths import resource
 from aether.types import JsonObject
 

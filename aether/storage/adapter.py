@@ -20,16 +20,8 @@ from aether import regular
 from aether.errors import Conflict, InvalidInput, NotFound
 from aether.paths import directory_name, inside
 from aether.store import files
-from aether.store.files import (
-    append,
-    cut_torn_end,
-    locked,
-    make_directory,
-    storage_errors,
-    sync_directory,
-    write_all,
-    write_whole,
-)
+from aether.store.files import locked, make_directory, storage_errors, sync_directory, write_all, write_whole
+from aether.store.log import append, cut_torn_end
 from aether.types import JsonObject
 
 EVENTS = "events.jsonl"

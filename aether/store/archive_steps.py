@@ -1,14 +1,13 @@
-"""Steps of the archive: one conversation ages, comes back or is added, whole or not at all, and only once.
+"""Steps of the archive: one conversation ages, returns or is added, whole or not at all, and only once.
 
-Each step holds the lock of the home, then that of the conversation. It names itself in `archive/step.json`, makes the
-fuller form durable in grace, writes the archive file (from here it is decided), commits its receipt, and removes what it
-replaces. `settle` ends a step that a killed process left: forwards from the decision on, else back.
+A step holds the lock of the home, then that of the conversation. It names itself in `archive/step.json`, writes the fuller
+form to grace, writes the archive file (the commit point), commits its receipt, and removes what it replaces. `settle` ends a
+step that a killed process left: forwards after the commit point, else back.
 """
 
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import json
 from collections.abc import Generator, Iterator, Sequence
@@ -33,6 +32,7 @@ from aether.store import (
 from aether.store.authors import ARCHIVE, Author
 from aether.store.commit import commit_locked, write_lock
 from aether.store.files import REPAIR, storage_errors
+from aether.store.log import seal_json, unsealed
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize
 from aether.types import Change, Finding, JsonObject
@@ -46,92 +46,86 @@ def digest(data: bytes) -> str:
 
 
 def add(
-    home: Path, made: Sequence[tuple[JsonObject, bytes | None]], *, packed: bool, now: datetime
+    home: Path, additions: Sequence[tuple[JsonObject, bytes | None]], *, packed: bool, now: datetime
 ) -> list[str]:
-    """Write new archive files, each with the file it was read from, which rests in grace; return their places.
+    """Write new archive files, each with the file it was read from, which is kept in grace; return their paths.
 
     Raises:
         Conflict: one of them is in the home by now.
         CorruptDocument, InvalidDocument: the file in the place of one is damaged, or of another version.
-        LockTimeout, StorageFailed: some were not written; the next step ends what was.
+        LockTimeout, StorageFailed: some were not written; the next step ends those that were.
     """
-    names = [archive_store.name_of(value, packed=packed) for value, _ in made]
+    names = [archive_store.name_of(value, packed=packed) for value, _ in additions]
     with write_lock(home):
         settle(home, now=now)
-        for name, (value, _) in zip(names, made, strict=True):
+        for name, (value, _) in zip(names, additions, strict=True):
             archive_store.require_free(home, name, value["id"])
-            if archive_store.find(home, value["id"]) or conversations.path_of(home, value["id"]).exists():
-                raise Conflict(
-                    f"conversation {shown(value['id'])} is there by now.", fix="Try again.", where=str(home)
-                )
-        rest = [value["grace"]["file"] for value, data in made if data is not None]
-        archive_store.set_step(home, {"kind": "add", "new": names, "grace": rest})
-        for name, (value, data) in zip(names, made, strict=True):
+            _require_new(home, value["id"])
+        graces = [value["grace"]["file"] for value, data in additions if data is not None]
+        archive_store.set_step(home, {"kind": "add", "new": names, "grace": graces})
+        for name, (value, data) in zip(names, additions, strict=True):
             if data is not None:
                 archive_store.write_grace(home, value["grace"]["file"], data)
             archive_store.write(home, name, value)
-        conversations.retire(home, [value["id"] for value, _ in made], now=now)
-        archive_store.put(home, zip(names, (value for value, _ in made), strict=True))
+        conversations.retire(home, [value["id"] for value, _ in additions], now=now)
+        archive_store.put(home, zip(names, (value for value, _ in additions), strict=True))
         archive_store.set_step(home, None)
     return names
 
 
+def _require_new(home: Path, id: str) -> None:
+    if archive_store.find(home, id) or conversations.path_of(home, id).exists():
+        raise Conflict(f"conversation {shown(id)} exists by now.", fix="Try again.", where=str(home))
+
+
 def take(
-    home: Path, value: JsonObject, *, old: JsonObject | None, log: bytes = b"", rest: bytes | None = None, packed: bool,
+    home: Path, value: JsonObject, *, old: JsonObject | None, log: bytes = b"", grace: bytes | None = None, packed: bool,
     now: datetime,
 ) -> int:  # fmt: skip
-    """Put `value` in the place of a conversation's `old` archive file, or of its `log`, and return the bytes on disk it saves.
+    """Replace a conversation's `old` archive file, or its `log`, by `value`, and return the bytes on disk it saves.
 
-    Its last step is the receipt, which is committed. `rest` is what rests in its grace from now on, None where that is
-    there already.
+    The last of its steps is the receipt, which is committed. `grace` is the fuller form, None if it is stored already.
 
     Raises:
-        Conflict: the conversation was changed meanwhile, or its log is damaged; it is as it was.
-        LockTimeout, StorageFailed: it is as it was, or the next step ends this one.
+        Conflict: the conversation was changed meanwhile, or its log is damaged; nothing was changed.
+        LockTimeout, StorageFailed: nothing was changed, or the next step ends this one.
     """
     id = value["id"]  # noqa: A001
     with write_lock(home):
         settle(home, now=now)
         with conversations.held(home, id) if old is None else nullcontext() as data:
-            found = archive_store.find(home, id)
-            present = archive_store.read(home, found.name) if found else None
-            is_same = data == log if old is None else bool(present and present["checksum"] == old["checksum"])
-            if not is_same or (old is None and found):
+            row = archive_store.find(home, id)
+            current = archive_store.read(home, row.name) if row else None
+            is_same = data == log and not row if old is None else current and current["checksum"] == old["checksum"]  # fmt: skip
+            if not is_same:
                 what = f"conversation {shown(id)} was changed meanwhile."
-                raise Conflict(what, fix="Try again.", where=found.name if found else id)
-            name = archive_store.name_of(value, packed=packed)
-            grace = (value["grace"] or {}).get("file", "")
+                raise Conflict(what, fix="Try again.", where=row.name if row else id)
             step = {
-                "kind": "age", "id": id, "receipt": value["steps"][-1]["id"], "new": name, "grace": grace,
-                "old": found.name if found else "", "old_grace": found.grace if found else "", "live": old is None,
+                "kind": "age", "id": id, "receipt": value["steps"][-1]["id"],
+                "new": archive_store.name_of(value, packed=packed), "grace": (value["grace"] or {}).get("file", ""),
+                "old": row.name if row else "", "old_grace": row.grace if row else "", "live": old is None,
             }  # fmt: skip
             before = bytes_of(home, id)
             archive_store.set_step(home, step)
-            if rest is not None:
-                archive_store.write_grace(home, grace, rest)
-            archive_store.write(home, name, value)
-            _forward(home, step, value, now, again=False)
+            if grace is not None:
+                archive_store.write_grace(home, step["grace"], grace)
+            archive_store.write(home, step["new"], value)
+            _finish_age(home, step, value, now, again=False)
     return before - bytes_of(home, id)
 
 
 def exchange(home: Path, name: str, value: JsonObject, *, packed: bool, now: datetime) -> str:
-    """Put `value` in the place of the file `name` of an older version, which goes to quarantine; return its place.
+    """Replace the file `name` of an older version, which goes to quarantine, by `value`; return the new path.
 
     Raises:
         Conflict: its conversation is in the home already.
-        LockTimeout, StorageFailed: the older file is as it was.
+        LockTimeout, StorageFailed: the older file is unchanged.
     """
     with write_lock(home):
         settle(home, now=now)
-        if archive_store.find(home, value["id"]) or conversations.path_of(home, value["id"]).exists():
-            raise Conflict(
-                f"conversation {shown(value['id'])} is in the home already.", fix="Move one away.", where=name
-            )
-        path, new = archive_store.placed(home, name), archive_store.name_of(value, packed=packed)
-        with storage_errors(path):
-            documents.quarantine(
-                home, f"archive-{path.stem}", regular.read(path, regular.LOG_BYTES), at=clock.stamp(now)
-            )
+        _require_new(home, value["id"])
+        _quarantine(home, name, now)
+        new = archive_store.name_of(value, packed=packed)
         archive_store.write(home, new, value, over=new == name)
         conversations.retire(home, [value["id"]], now=now)
         if new != name:
@@ -142,57 +136,51 @@ def exchange(home: Path, name: str, value: JsonObject, *, packed: bool, now: dat
 
 def bytes_of(home: Path, id: str) -> int:
     """Return the bytes on disk of a conversation, live or archived."""
+    row = archive_store.find(home, id)
     log = seals.place(home, conversations.path_of(home, id))
-    found = archive_store.find(home, id)
-    return archive_store.size(home, log) + (found.bytes if found else 0)
+    return archive_store.size(home, log) + (row.bytes if row else 0)
 
 
 def restore(home: Path, id: str, receipt: JsonObject, *, now: datetime) -> Path:
-    """Bring the log of a conversation back from grace, byte for byte, and return where it is.
+    """Restore the log of a conversation from grace, byte for byte, and return its path.
 
     Raises:
         NotFound: it is not archived, or its grace is over.
         CorruptDocument: its fuller form is damaged.
         Conflict: it is live by now.
-        LockTimeout, StorageFailed: it is as it was, or the next step ends this one.
+        LockTimeout, StorageFailed: nothing was changed, or the next step ends this one.
     """
     with write_lock(home):
         settle(home, now=now)
-        found = archive_store.find(home, id)
-        grace = archive_store.read(home, found.name)["grace"] if found else None
-        if not found or not grace:
+        row = archive_store.find(home, id)
+        grace = archive_store.read(home, row.name)["grace"] if row else None
+        if not row or not grace:
             raise NotFound(f"{shown(id)} has no fuller form.", fix='See "aether archive show".', where=id)
         data = archive_store.read_grace(home, grace)
         with conversations.held(home, id) as log:
             if log:
                 raise Conflict(f"conversation {shown(id)} is live.", fix="Nothing to do.", where=id)
-            step = {"kind": "restore", "id": id, "old": found.name, "grace": found.grace, "receipt": receipt}
+            step = {"kind": "restore", "id": id, "old": row.name, "grace": row.grace, "receipt": receipt}
             archive_store.set_step(home, step)
             path = conversations.put_back(home, id, data, now=now, restored=True)
-            _come_back(home, step, now, again=False)
+            _finish_restore(home, step, now, again=False)
     return path
 
 
 def set_aside(home: Path, id: str, *, now: datetime) -> bool:
-    """Move an archived conversation and its fuller form to quarantine, and return whether it was there.
+    """Move an archived conversation and its fuller form to quarantine, and return whether it was archived.
 
     Raises:
-        LockTimeout, StorageFailed: it is as it was, or the next step ends this one.
+        LockTimeout, StorageFailed: nothing was changed, or the next step ends this one.
     """
     with write_lock(home):
         settle(home, now=now)
-        found = archive_store.find(home, id)
-        if found is None:
+        row = archive_store.find(home, id)
+        if row is None:
             return False
-        names = [name for name in (found.name, found.grace) if name]
-        for name in names:
-            path = archive_store.placed(home, name)
-            with storage_errors(path), suppress(FileNotFoundError):
-                data = regular.read(path, regular.LOG_BYTES)
-                documents.quarantine(home, f"archive-{path.name}", data, at=clock.stamp(now))
-        step = {"kind": "remove", "id": id, "names": names}
+        step = {"kind": "remove", "id": id, "names": [name for name in (row.name, row.grace) if name]}
         archive_store.set_step(home, step)
-        _remove(home, step, now)
+        _end_remove(home, step, now)
         archive_store.set_step(home, None)
     return True
 
@@ -201,47 +189,26 @@ def end_open(home: Path, *, now: datetime) -> None:
     """End the step that a killed process left, if there is one.
 
     Raises:
-        LockTimeout, StorageFailed: it is as it was.
+        LockTimeout, StorageFailed: it is unchanged.
     """
     if not archive_store.is_empty(home) and archive_store.open_step(home) is not None:
         with write_lock(home):
             settle(home, now=now)
 
 
-def _remove(home: Path, step: JsonObject, now: datetime) -> None:
-    conversations.strike(home, step["id"], now=now)
-    for name in step["names"]:
-        archive_store.remove(home, name)
-    archive_store.take_out(home, step["id"])
-
-
 def settle(home: Path, *, now: datetime) -> str:
-    """End the step that a killed process left, and return what was done, "" without one; the caller holds the lock."""
+    """End the step that a killed process left, and return a report, "" without one; the caller holds the lock."""
     step = archive_store.open_step(home)
     if step is None:
         return ""
-    done = ""
-    match step["kind"]:
-        case "add":
-            done = _end_add(home, step, now)
-        case "age":
-            done = _end_age(home, step, now)
-        case "restore":
-            with conversations.held(home, step["id"]) as log:
-                if log:
-                    conversations.put_back(home, step["id"], log, now=now, restored=True)
-                    _come_back(home, step, now, again=True)
-                    return f"completed the return of conversation {shown(step['id'])}"
-            done = f"undid the return of conversation {shown(step['id'])}"
-        case "remove":
-            _remove(home, step, now)
-            done = f"completed the removal of conversation {shown(step['id'])}"
-        case _:
-            kept = archive_store.set_step_aside(home)
-            archive_store.rebuild_index(home)
-            return f"kept archive/step.json, which is no step of this home, as {kept}"
-    archive_store.set_step(home, None)
-    return done
+    endings = {"add": _end_add, "age": _end_age, "restore": _end_restore, "remove": _end_remove}
+    with suppress(KeyError, TypeError):  # it is not a step of this home
+        report = endings[step["kind"]](home, step, now)
+        archive_store.set_step(home, None)
+        return report
+    kept = archive_store.set_step_aside(home)
+    archive_store.rebuild_index(home)
+    return f"kept archive/step.json, which is not a step of this home, as {kept}"
 
 
 def _end_add(home: Path, step: JsonObject, now: datetime) -> str:
@@ -249,223 +216,225 @@ def _end_add(home: Path, step: JsonObject, now: datetime) -> str:
     for name in step["new"]:
         with suppress(AetherError):
             written.append((name, archive_store.read(home, name)))
-    named = {(value["grace"] or {}).get("file") for _, value in written}
-    for name in step["grace"]:
-        if name not in named:
-            archive_store.remove(home, name)
     conversations.retire(home, [value["id"] for _, value in written], now=now)
     archive_store.put(home, written)
+    in_use = {row.grace for row in archive_store.rows(home)}
+    for name in {*step["grace"]} - in_use:
+        archive_store.remove(home, name)
     return f"entered {len(written)} of {len(step['new'])} conversations that were being added"
 
 
 def _end_age(home: Path, step: JsonObject, now: datetime) -> str:
-    value = None
+    id, value = step["id"], None  # noqa: A001
     with suppress(AetherError):
         value = archive_store.read(home, step["new"])
-    is_decided = value is not None and bool(value["steps"]) and value["steps"][-1]["id"] == step["receipt"]
-    with conversations.held(home, step["id"]) if step["live"] else nullcontext(b"") as log:
+    is_written = value is not None and bool(value["steps"]) and value["steps"][-1]["id"] == step["receipt"]
+    with conversations.held(home, id) if step["live"] else nullcontext(b"") as log:
         is_same = not log or (value and digest(log) == value["steps"][-1]["sha256_before"])
-        if value and is_decided and is_same:
-            _forward(home, step, value, now, again=True)
-            return f"completed a step of conversation {shown(step['id'])}"
-        if is_decided:  # it was written to since: it is live
+        if value and is_written and is_same:
+            _finish_age(home, step, value, now, again=True)
+            return f"completed a step of conversation {shown(id)}"
+        if is_written:  # it was written to since: it is live
             archive_store.remove(home, step["new"])
         if log:
-            conversations.put_back(home, step["id"], log, now=now)
+            conversations.put_back(home, id, log, now=now)
         if step["grace"] and step["grace"] != step["old_grace"]:
             archive_store.remove(home, step["grace"])
     if step["live"]:
-        archive_store.take_out(home, step["id"])
-    return f"undid a step of conversation {shown(step['id'])}"
+        archive_store.take_out(home, id)
+    return f"undid a step of conversation {shown(id)}"
 
 
-def _forward(home: Path, step: JsonObject, value: JsonObject, now: datetime, *, again: bool) -> None:
-    """Do what follows the decision; each part may have been done before."""
+def _finish_age(home: Path, step: JsonObject, value: JsonObject, now: datetime, *, again: bool) -> None:
+    """Do what follows the commit point; `again`: parts of it may be done already."""
     if step["live"]:
         conversations.retire(home, [step["id"]], now=now)
-    record(home, value["steps"][-1], again=again, now=now)
+    _commit_receipt(home, value["steps"][-1], again=again, now=now)
     if step["live"]:
         conversations.remove_log(home, step["id"])
-    if step["old"] and step["old"] != step["new"]:
-        archive_store.remove(home, step["old"])
-    if step["old_grace"] and step["old_grace"] != step["grace"]:
-        archive_store.remove(home, step["old_grace"])
+    for old, new in (("old", "new"), ("old_grace", "grace")):
+        if step[old] and step[old] != step[new]:
+            archive_store.remove(home, step[old])
     archive_store.put(home, [(step["new"], value)])
     archive_store.set_step(home, None)
 
 
-def _come_back(home: Path, step: JsonObject, now: datetime, *, again: bool) -> None:
-    record(home, step["receipt"], again=again, now=now)
+def _end_restore(home: Path, step: JsonObject, now: datetime) -> str:
+    with conversations.held(home, step["id"]) as log:
+        if not log:
+            return f"undid the return of conversation {shown(step['id'])}"
+        conversations.put_back(home, step["id"], log, now=now, restored=True)
+        _finish_restore(home, step, now, again=True)
+    return f"completed the return of conversation {shown(step['id'])}"
+
+
+def _finish_restore(home: Path, step: JsonObject, now: datetime, *, again: bool) -> None:
+    _commit_receipt(home, step["receipt"], again=again, now=now)
     archive_store.remove(home, step["old"])
     archive_store.remove(home, step["grace"])
     archive_store.take_out(home, step["id"])
     archive_store.set_step(home, None)
 
 
-def record(home: Path, receipt: JsonObject, *, again: bool, now: datetime) -> None:
+def _end_remove(home: Path, step: JsonObject, now: datetime) -> str:
+    """Move the files of a conversation to quarantine; again for those that a killed process left."""
+    conversations.strike(home, step["id"], now=now)
+    for name in step["names"]:
+        _quarantine(home, name, now)
+        archive_store.remove(home, name)
+    archive_store.take_out(home, step["id"])
+    return f"completed the removal of conversation {shown(step['id'])}"
+
+
+def _commit_receipt(home: Path, receipt: JsonObject, *, again: bool, now: datetime) -> None:
     """Commit a receipt; `again`: it may be committed already. The caller holds the lock of the home."""
 
     def plan(snapshot: Snapshot) -> Change:
-        known = record_files.records(snapshot, "receipts", holding=[("id", receipt["id"])]) if again else ()
-        return Change(
-            {}, {} if any(one.get("id") == receipt["id"] for _, one in known) else {"receipts": [receipt]}
-        )
+        records = record_files.records(snapshot, "receipts", holding=[("id", receipt["id"])]) if again else ()
+        is_new = all(record.get("id") != receipt["id"] for _, record in records)
+        return Change({}, {"receipts": [receipt]} if is_new else {})
 
     author = Author("restore" if receipt["rule"] == "restored" else "age", by=ARCHIVE)
     commit_locked(home, plan, author, now=now)
+
+
+def _quarantine(home: Path, name: str, now: datetime) -> str:
+    """Copy a file of the archive to quarantine, and return the path of the copy, "" if it is missing."""
+    path = archive_store.placed(home, name)
+    with storage_errors(path), suppress(FileNotFoundError):
+        data = regular.read(path, regular.LOG_BYTES)
+        return seals.place(home, documents.quarantine(home, f"archive-{path.name}", data, at=clock.stamp(now)))  # fmt: skip
+    return ""
 
 
 # --- Copies that leave the home
 
 
 def exported(home: Path) -> Iterator[JsonObject]:
-    """Yield each archived conversation with what rests in its grace, without secrets."""
+    """Yield each archived conversation with its fuller form in grace, without secrets."""
     for name in archive_store.names(home):
         try:
             value = archive_store.read(home, name)
-            rest = archive_store.read_grace(home, value["grace"]) if value["grace"] else None
+            fuller = archive_store.read_grace(home, value["grace"]) if value["grace"] else None
         except (AetherError, KeyError) as reason:
             yield {"problem": str(reason)}
             continue
-        made: JsonObject = {"file": redacted(value)}
-        if rest is not None and _is_log(value):
-            made["records"] = [
-                redacted(one) for line in rest.splitlines(keepends=True) if (one := files.unsealed(line))
-            ]
-        elif rest is not None and _is_file(value):
-            made |= _exported_file(rest)
-        elif rest is not None:
-            made["before"] = redacted(archive_store.parsed(rest, where=name))
-        yield made
-
-
-def _is_log(value: JsonObject) -> bool:
-    """Return whether what rests of a conversation is its log."""
-    return bool(value["source"]["kind"] == "conversation" and value["grace"]["level"] == "full")
-
-
-def _is_file(value: JsonObject) -> bool:
-    """Return whether what rests of a conversation is the file that it was read from."""
-    return bool(
-        value["source"]["kind"] == "file"
-        and value["grace"]["level"] == "full"
-        and archive_store.grace_kind(value["grace"]["file"]) == "file"
-    )
+        record: JsonObject = {"file": redacted(value)}
+        if fuller is not None:
+            kind = archive_store.grace_kind(value["grace"]["file"])
+            if kind == "conversation":
+                lines = map(unsealed, fuller.splitlines(keepends=True))
+                record["records"] = [redacted(line) for line in lines if line]
+            elif kind == "dict":
+                record["before"] = redacted(archive_store.parsed(fuller, where=name))
+            else:
+                record |= _exported_file(fuller)
+        yield record
 
 
 def _exported_file(data: bytes) -> JsonObject:
-    """Return a file that was added, without secrets: its text, or in base64 what is not UTF-8."""
-    clean = _without_secrets(data)
-    try:
-        return {"text": clean.decode()}
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(clean).decode()}
-
-
-def _without_secrets(data: bytes) -> bytes:
-    """Return a file without its secrets, in its own encoding and compression; byte for byte if it has none."""
+    """Return a file that was added: its text without secrets; in base64 if it is not UTF-8, left out if that has secrets."""
+    with suppress(UnicodeError):
+        return {"text": redact(data.decode())}
+    plain = data
     if data.startswith(b"\x1f\x8b"):
         with suppress(CorruptDocument):
             plain = archive_store.gunzipped(data, where="")
-            clean = _without_secrets(plain)
-            return data if clean == plain else gzip.compress(clean, mtime=0)
-    for encoding, errors in ((json.detect_encoding(data), "surrogatepass"), ("utf-8", "surrogateescape")):
+    for encoding in (json.detect_encoding(plain), "latin-1"):
         with suppress(UnicodeError):
-            text = data.decode(encoding, errors)
-            clean_text = redact(text)
-            return data if clean_text == text else clean_text.encode(encoding, errors)
-    return data
+            text = plain.decode(encoding)
+            if redact(text) != text:
+                return {}
+    return {"base64": base64.b64encode(data).decode()}
 
 
 def importable(given: Any) -> list[JsonObject]:
-    """Return those of `given`, the archived conversations of an export, that fit their schema.
+    """Return the archived conversations of an export that have a file, checked against their schema.
 
     Raises:
-        InvalidDocument: one of them does not.
+        InvalidDocument: one of them does not match.
     """
-    found = []
-    for nth, one in enumerate(given if isinstance(given, list) else []):
-        if isinstance(one, dict) and "file" in one:
-            wrong = [finding.message for finding in check.findings(SCHEMA, one["file"])]
+    records = []
+    for nth, record in enumerate(given if isinstance(given, list) else []):
+        if isinstance(record, dict) and "file" in record:
+            faults = [finding.message for finding in check.findings(SCHEMA, record["file"])]
             try:
-                base64.b64decode(one.get("base64", ""), validate=True)
+                base64.b64decode(record.get("base64", ""), validate=True)
             except (TypeError, ValueError) as reason:
-                wrong.append(f"its file is no base64 ({reason}).")
-            if wrong:
-                raise InvalidDocument(wrong[0], fix="Export the home again.", where=f"archived[{nth}]")
-            found.append(one)
-    return found
+                faults.append(f"its file is not base64 ({reason}).")
+            if faults:
+                raise InvalidDocument(faults[0], fix="Export the home again.", where=f"archived[{nth}]")
+            records.append(record)
+    return records
 
 
 def bring_in(home: Path, given: Sequence[JsonObject], *, now: datetime) -> None:
-    """Write the archived conversations of an export, with what rests of them."""
-    made = []
-    for one in given:
-        value, rest = one["file"], None
-        if value["grace"]:
-            if "records" in one:
-                rest = b"".join(map(files.seal_json, one["records"]))
-            elif "text" in one:
-                rest = one["text"].encode("utf-8", "surrogatepass")
-            elif "base64" in one:
-                rest = base64.b64decode(one["base64"])
-            elif "before" in one:
-                rest = archive_store.encoded(one["before"])
-            value = value | {"grace": value["grace"] and _grace_of(value, rest)}
-        made.append((value, rest))
-    if made:
-        add(home, made, packed=False, now=now)
+    """Write the archived conversations of an export, with their fuller forms."""
+    additions = []
+    for record in given:
+        value, fuller = record["file"], None
+        if grace := value["grace"]:
+            fuller = _fuller_form(record)
+            kind = archive_store.grace_kind(grace["file"])
+            value = value | {"grace": None}
+            if fuller is not None:
+                kept = archive_store.grace_of(value["id"], kind, grace["level"], fuller, until=grace["until"])
+                value["grace"] = kept
+        additions.append((value, fuller))
+    if additions:
+        add(home, additions, packed=False, now=now)
 
 
-def _grace_of(value: JsonObject, rest: bytes | None) -> JsonObject | None:
-    if rest is None:
-        return None
-    old = value["grace"]
-    return archive_store.grace_of(
-        value["id"], archive_store.grace_kind(old["file"]), old["level"], rest, until=old["until"]
-    )
+def _fuller_form(record: JsonObject) -> bytes | None:
+    if "records" in record:
+        return b"".join(map(seal_json, record["records"]))
+    if "text" in record:
+        return str(record["text"]).encode("utf-8", "surrogatepass")
+    if "base64" in record:
+        return base64.b64decode(record["base64"])
+    return archive_store.encoded(record["before"]) if "before" in record else None
 
 
 # --- Checks and repairs
 
 
 def examine(home: Path) -> list[Finding]:
-    """Return the problems of the archive: damaged and missing files, what crashes left, and an index that is not right."""
+    """Return the problems of the archive: damaged and missing files, remains of crashes, and a stale index."""
     if archive_store.is_empty(home):
         return []
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if archive_store.open_step(home) is not None:
         what = "a step was interrupted; the next one ends it first."
-        found.append(Finding("warning", "open-step", archive_store.STEP, what, REPAIR))
+        findings.append(Finding("warning", "open-step", archive_store.STEP, what, REPAIR))
     places: dict[str, str] = {}
-    resting: set[str] = set()
+    graces: set[str] = set()
     newer = 0
     for name in archive_store.names(home):
         try:
             value = archive_store.read(home, name)
+            faults = check.findings(SCHEMA, value)
         except (AetherError, KeyError) as reason:
-            found.append(_finding(reason, name))
+            findings.append(_finding(reason, name))
             newer += isinstance(reason, InvalidDocument) and _is_newer(home, name)
             continue
-        wrong = check.findings(SCHEMA, value)
-        found += [one._replace(where=f"{name}{one.where.removeprefix(SCHEMA)}") for one in wrong]
-        if wrong:
+        findings += [fault._replace(where=f"{name}{fault.where.removeprefix(SCHEMA)}") for fault in faults]
+        if faults:
             continue
         if value["id"] in places:
             what = f"conversation {shown(value['id'])} is in {places[value['id']]} as well."
-            found.append(Finding("error", "twice", name, what, "Move one of them away."))
+            findings.append(Finding("error", "twice", name, what, "Move one of them away."))
         places[value["id"]] = name
         if value["grace"]:
-            resting.add(value["grace"]["file"])
-            found += _examine_grace(home, value)
-    # A file of a newer aether may name what is left.
-    for name in sorted({*archive_store.grace_names(home)} - resting) if not newer else ():
+            graces.add(value["grace"]["file"])
+            findings += _examine_grace(home, value)
+    # A file of a newer aether may name the others.
+    for name in sorted({*archive_store.grace_names(home)} - graces) if not newer else ():
         what = "no archive file names it: a killed process left it, or the archive file was lost."
-        found.append(Finding("warning", "left-over", name, what, REPAIR))
+        findings.append(Finding("warning", "left-over", name, what, REPAIR))
     if {row.id: row.name for row in archive_store.rows(home)} != places:
-        what = "it does not fit the files; it can be made again at any time."
-        found.append(Finding("warning", "stale-index", archive_store.INDEX, what, REPAIR))
-    return found
+        what = "it does not match the files; it can be rebuilt at any time."
+        findings.append(Finding("warning", "stale-index", archive_store.INDEX, what, REPAIR))
+    return findings
 
 
 def _finding(reason: Exception, name: str) -> Finding:
@@ -483,37 +452,45 @@ def _examine_grace(home: Path, value: JsonObject) -> Iterator[Finding]:
         yield Finding("error", "damaged-grace", value["grace"]["file"], what, REPAIR)
 
 
+def _is_newer(home: Path, name: str) -> bool:
+    try:
+        return not archive_store.is_older(archive_store.other_version(home, name))
+    except AetherError:
+        return True
+
+
 def repair(home: Path, *, now: datetime) -> Iterator[str]:
-    """Repair the archive as far as possible, and yield a line for each repair and each loss; nothing damaged is deleted.
+    """Repair the archive as far as possible, and yield a line for each repair and each loss; no damaged file is deleted.
 
     The caller holds the lock of the home.
     """
     if archive_store.is_empty(home):
         return
     try:
-        done = settle(home, now=now)
+        if report := settle(home, now=now):
+            yield report
     except Conflict as reason:  # the log is repaired after this; the step is ended by the next command
         yield f"left the step that was interrupted, because {reason.what} Run it again"
         return
-    if done:
-        yield done
-    kept, newer = yield from _repair_files(home, now)
+    graces, newer = yield from _repair_files(home, now)
     archive_store.rebuild_index(home)
-    if newer:
-        # What rests in grace, and what the list names, may be theirs.
+    if newer:  # fuller forms, and names in the list, may belong to them
         yield f"left {pluralize(newer, 'archive files')} of a newer aether as they are, and all that may belong to them"
         return
     for name in archive_store.grace_names(home):
-        if name not in kept:
-            yield from _bring_forth(home, name, now)
+        if name not in graces:
+            yield from _recover_grace(home, name, now)
     archive_store.rebuild_index(home)
-    yield from _repair_list(home, now)
+    archived = {row.id for row in archive_store.rows(home)}
+    for entry in conversation_list.listed(home)[0].values():
+        if entry.archived and entry.id not in archived:
+            conversations.enter_loss(home, entry.id, now=now)
+            yield f"conversation {shown(entry.id)} is lost: its archive file was deleted or damaged, and it has no fuller form"
 
 
-def _repair_files(home: Path, now: datetime) -> Generator[str, None, tuple[dict[str, str], int]]:
-    """Repair the archive files; return what rests of them in grace, and how many a newer aether wrote."""
-    kept: dict[str, str] = {}
-    newer = 0
+def _repair_files(home: Path, now: datetime) -> Generator[str, None, tuple[set[str], int]]:
+    """Repair the archive files; return the fuller forms that they name, and the number of files of a newer aether."""
+    graces, newer = set[str](), 0
     for name in archive_store.names(home):
         try:
             value = archive_store.read(home, name)
@@ -522,110 +499,74 @@ def _repair_files(home: Path, now: datetime) -> Generator[str, None, tuple[dict[
             continue
         except (AetherError, KeyError):
             yield from _repair_file(home, name, now)
-            with suppress(AetherError, KeyError):
+            try:
                 value = archive_store.read(home, name)
-                kept |= _resting(value)
-            continue
+            except AetherError:
+                continue
         if value["grace"] and any(_examine_grace(home, value)):
             yield from _drop_grace(home, name, value, now)
-        else:
-            kept |= _resting(value)
-    return kept, newer
-
-
-def _is_newer(home: Path, name: str) -> bool:
-    try:
-        return not archive_store.is_older(archive_store.other_version(home, name))
-    except AetherError:
-        return True  # not known: what may be its stays
-
-
-def _resting(value: JsonObject) -> dict[str, str]:
-    return {value["grace"]["file"]: value["id"]} if value["grace"] else {}
+        elif value["grace"]:
+            graces.add(value["grace"]["file"])
+    return graces, newer
 
 
 def _repair_file(home: Path, name: str, now: datetime) -> Iterator[str]:
-    """Seal an archive file that was changed again as it is, if it is still valid; else put it into quarantine."""
-    path = archive_store.placed(home, name)
-    with storage_errors(path):
-        data = regular.read(path, regular.LOG_BYTES)
-        quarantined = documents.quarantine(home, f"archive-{path.stem}", data, at=clock.stamp(now))
-        place = seals.place(home, quarantined)
-        with suppress(AetherError):
-            value = files.parse_json(archive_store.read_bytes(home, name), where=name)
-            if isinstance(value, dict) and not check.findings(SCHEMA, value):
-                archive_store.write(home, name, value, over=True)
-                _lose(home, name, f"it was changed, and counts as it is now; what it was is {place}", now)
-                yield f"sealed {name} again, which was changed; what it was is {place}"
-                return
-        path.unlink()
-    yield f"kept the damaged {name} as {place}"
+    """Seal an archive file that was edited, if it is still valid; else move it to quarantine."""
+    copy = _quarantine(home, name, now)
+    with suppress(AetherError):
+        value = files.parse_json(archive_store.read_bytes(home, name), where=name)
+        if isinstance(value, dict) and not check.findings(SCHEMA, value):
+            archive_store.write(home, name, value, over=True)
+            _record_loss(home, name, f"it was changed, and counts as it is now; its copy is {copy}", now)
+            yield f"sealed {name} again, which was changed; its copy is {copy}"
+            return
+    archive_store.remove(home, name)
+    yield f"kept the damaged {name} as {copy}"
 
 
-def _lose(home: Path, name: str, what: str, now: datetime) -> None:
-    """Enter a loss in the record of seals, so that doctor names it from now on."""
+def _record_loss(home: Path, name: str, what: str, now: datetime) -> None:
+    """Enter a loss in the record of seals, so that doctor reports it from now on."""
     record = seals.read(home)
     if record.state == "good":
         seals.write(home, seals.with_loss(record, name, what, now=now))
 
 
-def _repair_list(home: Path, now: datetime) -> Iterator[str]:
-    """Enter the loss of archived conversations of which nothing is left."""
-    known = {row.id for row in archive_store.rows(home)}
-    for one in conversation_list.listed(home)[0].values():
-        if one.archived and one.id not in known:
-            conversations.enter_loss(home, one.id, now=now)
-            yield f"conversation {shown(one.id)} is lost: its archive file was deleted or damaged, and nothing of it rests in grace"
-
-
 def _drop_grace(home: Path, name: str, value: JsonObject, now: datetime) -> Iterator[str]:
-    """Keep a damaged fuller form in quarantine, and take it out of its archive file."""
+    """Move a damaged fuller form to quarantine, and remove it from its archive file."""
     grace = value["grace"]["file"]
-    path = archive_store.placed(home, grace)
-    if path.exists():
-        kept = documents.quarantine(
-            home, f"grace-{path.stem}", regular.read(path, regular.LOG_BYTES), at=clock.stamp(now)
-        )
+    if copy := _quarantine(home, grace, now):
         archive_store.remove(home, grace)
-        yield f"kept the damaged {grace} as {seals.place(home, kept)}; its conversation stays with level {value['level']}"
+        yield f"kept the damaged {grace} as {copy}; its conversation stays at level {value['level']}"
     archive_store.write(home, name, {**value, "grace": None})
-    _lose(home, grace, f"the fuller form of conversation {shown(value['id'])} was lost", now)
+    _record_loss(home, grace, f"the fuller form of conversation {shown(value['id'])} was lost", now)
 
 
-def _bring_forth(home: Path, name: str, now: datetime) -> Iterator[str]:
-    """Bring back what rests in grace and has no archive file; remove it if the conversation is there without it."""
-    kind = archive_store.grace_kind(name)
-    data = b""
+def _recover_grace(home: Path, name: str, now: datetime) -> Iterator[str]:
+    """Restore the conversation of a fuller form that no archive file names; remove the form if it is not needed."""
+    kind, data = archive_store.grace_kind(name), b""
     with suppress(AetherError):
         data = archive_store.read_bytes(home, name)
-    known = {row.id for row in archive_store.rows(home)}
-    fields = files.unsealed(data.partition(b"\n")[0] + b"\n") if kind == "conversation" else None
-    if fields and "conversation" in fields:
-        id = str(fields["conversation"])  # noqa: A001
-        if id not in known and not conversations.path_of(home, id).exists():
+    archived = {row.id for row in archive_store.rows(home)}
+    header = unsealed(data.partition(b"\n")[0] + b"\n") if kind == "conversation" else None
+    id, level = "", "full"  # noqa: A001
+    if header and "conversation" in header:
+        id = str(header["conversation"])  # noqa: A001
+        if id not in archived and not conversations.path_of(home, id).exists():
             with conversations.held(home, id):
                 conversations.put_back(home, id, data, now=now)
-            _lose(
-                home,
-                name,
-                f"the archive file of conversation {shown(id)} was lost; it is live again, from its log",
-                now,
-            )
-            yield f"brought conversation {shown(id)} back from {name}: its archive file was lost"
-        archive_store.remove(home, name)
-        return
-    with suppress(AetherError):
-        value = archive_store.parsed(data, where=name)
-        if value["id"] not in known:
-            archive_store.write(home, archive_store.name_of(value), value)
-            what = f"the archive file of conversation {shown(value['id'])} was lost; it has level {value['level']} again"
-            _lose(home, name, what, now)
-            yield f"brought conversation {shown(value['id'])} back from {name}: its archive file was lost"
-        archive_store.remove(home, name)
-        return
-    path = archive_store.placed(home, name)
-    kept = documents.quarantine(
-        home, f"grace-{path.stem}", data or regular.read(path, regular.LOG_BYTES), at=clock.stamp(now)
-    )
+        else:
+            archived.add(id)
+    else:
+        with suppress(AetherError):
+            value = archive_store.parsed(data, where=name)
+            id, level = value["id"], value["level"]  # noqa: A001
+            if id not in archived:
+                archive_store.write(home, archive_store.name_of(value), value)
+    if not id:
+        copy = _quarantine(home, name, now)
+        yield f"kept {name}, which no archive file names, as {copy}: add it again if it is missed"
+    elif id not in archived:
+        what = f"the archive file of conversation {shown(id)} was lost; it has level {level} again"
+        _record_loss(home, name, what, now)
+        yield f"recovered conversation {shown(id)} from {name}: its archive file was lost"
     archive_store.remove(home, name)
-    yield f"kept {name}, which no archive file names, as {seals.place(home, kept)}: add it again if it is missed"

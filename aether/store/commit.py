@@ -14,6 +14,7 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import (
@@ -23,35 +24,31 @@ from aether.errors import (
     LockTimeout,
     StorageFailed,
 )
-from aether.hints import Any
 from aether.store import (
     config,
     documents,
     ledger,
     offline,
     record_files,
-    recovery,
     rewrite,
     seals,
     spool,
     together,
 )
 from aether.store.authors import ACTING, AETHER, HAND, INIT, QUEEN, Author
-from aether.store.files import (
+from aether.store.files import EditedMeanwhile, locked, require_exclusive, storage_errors, sync, write_whole
+from aether.store.lines import after_lines, require_taken, unreadable
+from aether.store.log import (
+    CHECKSUM_END,
     ConcurrentWrite,
-    EditedMeanwhile,
     append,
+    checksum_of,
     head_path,
     lines_backwards,
-    locked,
-    require_exclusive,
+    lines_of,
     set_head,
-    storage_errors,
-    sync,
     unsealed,
-    write_whole,
 )
-from aether.store.lines import after_lines, require_taken, unreadable
 from aether.store.patch import diff
 from aether.store.seals import ranges, revisions
 from aether.store.snapshot import (
@@ -73,7 +70,6 @@ from aether.store.snapshot import (
     resolve_or_refuse,
     scan_journal,
 )
-from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject
 
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
@@ -669,11 +665,11 @@ def mark_of(snapshot: Snapshot) -> ledger.Mark:
     """Return how far the journal of a shared home reaches."""
     home, line = snapshot.home, b""
     if snapshot.unwritten:
-        return ledger.Mark(snapshot.revision, ledger.checksum_of(snapshot.unwritten[-1]))
+        return ledger.Mark(snapshot.revision, checksum_of(snapshot.unwritten[-1]))
     with storage_errors(home), suppress(FileNotFoundError), regular.opened(journal_path(home)) as file:
         if snapshot.end > len(file.readline()):
-            file.seek(max(0, snapshot.end - ledger.CHECKSUM_END))
-            line = file.read(min(snapshot.end, ledger.CHECKSUM_END))
+            file.seek(max(0, snapshot.end - CHECKSUM_END))
+            line = file.read(min(snapshot.end, CHECKSUM_END))
     if not line:
         for path in reversed(month_files(home)):
             line = next(lines_backwards(path), b"")
@@ -681,7 +677,7 @@ def mark_of(snapshot: Snapshot) -> ledger.Mark:
                 break
         if (unsealed(line) or {}).get("revision") != snapshot.revision:
             line = b""  # the end of the history is missing: doctor reports it
-    return ledger.Mark(snapshot.revision, ledger.checksum_of(line))
+    return ledger.Mark(snapshot.revision, checksum_of(line))
 
 
 def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
@@ -916,7 +912,7 @@ def _as_in_ledger(home: Path, found: Journal) -> Journal:
             return found
         before = next((line for path in reversed(month_files(home)) for line in lines_backwards(path)), b"")
         known = (unsealed(before) or {}).get("revision") == found.base
-        mark = ledger.Mark(found.base, ledger.checksum_of(before) if known else "")
+        mark = ledger.Mark(found.base, checksum_of(before) if known else "")
         # Not more than the home has had: what is newer is checked when the home catches up.
         lines = ledger.lines_after(server, ledger.JOURNAL, mark, reached)
     except StorageFailed as reason:
@@ -932,7 +928,7 @@ def _as_in_ledger(home: Path, found: Journal) -> Journal:
         raise Conflict(what, fix=fix, where=str(home))
     ours = {
         held["revision"]: line
-        for line, good in recovery.lines_of(regular.read(journal_path(home), regular.LOG_BYTES))
+        for line, good in lines_of(regular.read(journal_path(home), regular.LOG_BYTES))
         if good and (held := unsealed(line) or {}).get("revision", 0) > found.base
     } if journal_path(home).exists() else {}  # fmt: skip
     for revision, line in ours.items():

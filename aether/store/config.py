@@ -16,17 +16,16 @@ import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from aether import regular
 from aether.errors import AetherError, InvalidDocument, InvalidInput, NotFound, UnsafePath, shown
-from aether.hints import Any
 from aether.project import HOME_NAME, state_directory, user_file
-from aether.regular import sha256
 from aether.store import files
 from aether.store.keys import CHECKED_ON_USE, FIELDS, KEYS, NAMES, check_value
 from aether.store.keys import Config as Config  # noqa: PLC0414 - what `load` returns
-from aether.tuples import NamedTuple
 from aether.types import Finding
 
 NAME = "config.toml"

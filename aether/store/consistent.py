@@ -26,6 +26,7 @@ from aether.errors import Conflict, UnsafePath
 from aether.store import config, conversation_list, files, offline, rewrite, together
 from aether.store.commit import write_lock
 from aether.store.files import locked, storage_errors
+from aether.store.log import head_path, read_head
 
 # Locks, the derived indexes, when a server failed last, what processes ask of each other, what a killed process left, and a
 # rewrite that is not decided; not what a model or a person keeps.
@@ -211,7 +212,7 @@ def _at_one_moment(look: _Look) -> Moment | None:
             if name != "conversations" or not _is_directory(home / name):
                 _take_all(look, name)
         newer = _newer(home, listed)
-        revision = files.read_head(files.head_path(home)) or 0
+        revision = read_head(head_path(home)) or 0
     if look.held_bytes[0] > MOST_HELD_BYTES:
         return None
     found = look.found

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aether import clock, regular
 from aether.errors import AetherError, shown
-from aether.store import archive_store, documents, files, ledger, recovery, seals
+from aether.store import archive_store, documents, files, ledger, seals
 from aether.store.conversation_list import LIST, Listed, enter, list_lock, listed
 from aether.store.conversations import (
     FILE,
@@ -28,7 +28,8 @@ from aether.store.conversations import (
     take_in,
     unseen,
 )
-from aether.store.files import REPAIR, ConcurrentWrite, storage_errors, write_whole
+from aether.store.files import REPAIR, storage_errors, write_whole
+from aether.store.log import HEAD, ConcurrentWrite, lines_of, read_head, set_head
 from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
 
@@ -52,7 +53,7 @@ def examine(home: Path) -> list[Finding]:
     found += _missing(home)
     for head_path in emptied(home):
         place = seals.place(home, head_path.with_name(FILE))
-        what = f"everything in it is missing: {pluralize(files.read_head(head_path) or 0, 'lines')}."
+        what = f"everything in it is missing: {pluralize(read_head(head_path) or 0, 'lines')}."
         found.append(Finding("error", "damaged-file", place, what, REPAIR))
     return found
 
@@ -77,7 +78,7 @@ def _damage(log: Log, head: int | None, place: str) -> Iterator[Finding]:
         fix = 'Run "aether doctor --repair", or append to it.'
         yield Finding("warning", "torn-line", place, what, fix)
     if head == -1 or (head is None and flagged):
-        what = f"{files.HEAD} beside it is {'missing' if head is None else 'damaged'}."
+        what = f"{HEAD} beside it is {'missing' if head is None else 'damaged'}."
         yield Finding("warning", "damaged", place, what, f"{REPAIR[:-1]}, or append to it.")
 
 
@@ -114,7 +115,7 @@ def _missing(home: Path) -> Iterator[Finding]:
         if not (home / "conversations" / name).is_dir():
             what = f"conversation {shown(one.id)} is missing: its directory was deleted."
             yield Finding("error", "missing-conversation", place, what, REPAIR)
-        elif not any((home / "conversations" / name / file).exists() for file in (FILE, files.HEAD)):
+        elif not any((home / "conversations" / name / file).exists() for file in (FILE, HEAD)):
             what = f"conversation {shown(one.id)} has no messages: none was acknowledged, or its files were deleted."
             yield Finding("info", "no-messages", place, what, "Nothing to do, or restore a snapshot.")
     for name, stored in present.items():
@@ -144,11 +145,11 @@ def _in_place(home: Path) -> dict[str, Stored]:
 
 def emptied(home: Path) -> list[Path]:
     """Return the heads of conversations whose log is missing or empty although it had lines."""
-    heads = sorted((home / "conversations").glob(f"*/{files.HEAD}"))
+    heads = sorted((home / "conversations").glob(f"*/{HEAD}"))
     logs = {path: path.with_name(FILE) for path in heads}
     return [
         path for path, log in logs.items()
-        if files.read_head(path) and not (log.exists() and (log.is_dir() or log.stat().st_size))
+        if read_head(path) and not (log.exists() and (log.is_dir() or log.stat().st_size))
     ]  # fmt: skip
 
 
@@ -216,7 +217,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
                 words = f"lost: {pluralize(lost, 'lines')}" if lost > 0 else "nothing is lost"
                 done.append(f"wrote {place} again; {words}")
             if after.lines:
-                files.set_head(log.path.with_name(files.HEAD), after.lines)
+                set_head(log.path.with_name(HEAD), after.lines)
     return [*done, *_repair_list(home, now)]
 
 
@@ -228,7 +229,7 @@ def _repair_list(home: Path, now: datetime) -> Iterator[str]:
         with list_lock(home), storage_errors(home):
             data = regular.read(home / LIST, regular.LOG_BYTES)
             kept = documents.quarantine(home, "conversations", data, at=clock.stamp(now))
-            write_whole(home / LIST, b"".join(line for line, good in recovery.lines_of(data) if good))
+            write_whole(home / LIST, b"".join(line for line, good in lines_of(data) if good))
         yield f"wrote {LIST} again; it is kept as {seals.place(home, kept)}"
     for name in sorted(present.keys() - known.keys()):
         enter(home, Listed(present[name].id, clock.stamp(now)))

@@ -14,8 +14,9 @@ from typing import NamedTuple
 from aether import regular
 from aether.errors import AetherError, Conflict, StorageFailed, UnsafePath
 from aether.paths import directory_name, inside
-from aether.store import config, files, recovery, seals
-from aether.store.files import ConcurrentWrite, append, locked, make_directory, storage_errors
+from aether.store import config, seals
+from aether.store.files import locked, make_directory, storage_errors
+from aether.store.log import ConcurrentWrite, append, cut_torn_end, lines_of, seal_json, unsealed
 from aether.types import JsonObject
 
 LIST = seals.CONVERSATIONS
@@ -58,7 +59,7 @@ def listed(home: Path) -> tuple[dict[str, Listed], bool]:
 def listed_in(home: Path, data: bytes) -> tuple[dict[str, Listed], bool]:
     """Return the same of `data`, the content of the list at some time."""
     found: dict[str, Listed] = {}
-    lines = [*recovery.lines_of(data)]
+    lines = [*lines_of(data)]
     for one in _in_list(lines):
         with suppress(AetherError):
             name = inside(home, f"conversations/{directory_name(one.id, what='conversation')}").name
@@ -74,7 +75,7 @@ def last_listed(home: Path) -> dict[str, Listed]:
         data = regular.read(home / LIST, regular.LOG_BYTES)
     except (AetherError, OSError):  # doctor reports what is there
         return {}
-    return {one.id: one for one in _in_list(recovery.lines_of(data))}
+    return {one.id: one for one in _in_list(lines_of(data))}
 
 
 def removed_ids(home: Path) -> set[str]:
@@ -85,7 +86,7 @@ def removed_ids(home: Path) -> set[str]:
 def _in_list(lines: Iterable[tuple[bytes, bool]]) -> Iterator[Listed]:
     """Yield what the lines of a list that are whole say, each of which may change what earlier ones said."""
     for line, good in lines:
-        fields = (files.unsealed(line) if good else None) or {}
+        fields = (unsealed(line) if good else None) or {}
         had = fields.get("lines", 0)
         texts = [fields.get("conversation"), fields.get("at"), fields.get("source", "")]
         if all(isinstance(text, str) for text in texts):
@@ -117,12 +118,12 @@ def entered(home: Path, *lines: Listed) -> Iterator[None]:
         Conflict: other processes wrote at the same time again and again.
     """
     path = home / LIST
-    added = b"".join(files.seal_json(_listed_fields(line)) for line in lines)
+    added = b"".join(seal_json(_listed_fields(line)) for line in lines)
     with list_lock(home):
         for _ in range(CONFLICT_TRIES if path.parent.is_dir() else 0):
             try:
                 with storage_errors(path):
-                    append(path, added, at=files.cut_torn_end(path))
+                    append(path, added, at=cut_torn_end(path))
             except ConcurrentWrite:
                 continue
             except UnsafePath:

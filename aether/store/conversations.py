@@ -32,7 +32,8 @@ from aether.errors import (
     shown,
 )
 from aether.paths import directory_name, inside
-from aether.store import archive_store, config, documents, files, ledger, recovery, seals
+from aether.regular import seal, sealed_body
+from aether.store import archive_store, config, documents, files, ledger, seals
 from aether.store.conversation_list import (
     CONFLICT_TRIES,
     LIST,
@@ -42,14 +43,20 @@ from aether.store.conversation_list import (
     entered,
     last_listed,
 )
-from aether.store.files import (
+from aether.store.files import locked, make_directory, require_exclusive, storage_errors, write_whole
+from aether.store.log import (
+    CHECKSUM_END,
+    HEAD,
     ConcurrentWrite,
     append,
-    locked,
-    make_directory,
-    require_exclusive,
-    storage_errors,
-    write_whole,
+    checksum_of,
+    cut_tail,
+    lines_backwards,
+    lines_of,
+    read_head,
+    seal_json,
+    set_head,
+    unsealed,
 )
 from aether.store.seals import ranges
 from aether.text.words import pluralize
@@ -228,7 +235,7 @@ def extended(log: Log, data: bytes) -> Log:
     for line in data.splitlines(keepends=True):
         at += len(line)
         seen += 1
-        body = files.sealed_body(line) if line.endswith(b"\n") else None
+        body = sealed_body(line) if line.endswith(b"\n") else None
         if body is None:
             bad += 1
             continue
@@ -367,7 +374,7 @@ def _require_ours(log: Log, header: JsonObject) -> None:
 def header(id: str, *, listed: bool = False) -> bytes:
     """Return the first line of the log of conversation `id`; `listed`: the list of its home names it."""
     more = {"listed": True} if listed else {}
-    return files.seal_json({"conversation": id, "format": FORMAT, "head": True, **more})
+    return seal_json({"conversation": id, "format": FORMAT, "head": True, **more})
 
 
 def expanded(runs: Sequence[Sequence[int]]) -> list[int]:
@@ -692,7 +699,7 @@ def records_of(home: Path, id: str) -> list[JsonObject]:
     log = load(home, id)
     with storage_errors(log.path, left="Nothing was read."):
         lines = regular.read(log.path, regular.LOG_BYTES)[: log.end].splitlines(keepends=True)
-    return [value for line in lines if (value := files.unsealed(line)) is not None]
+    return [value for line in lines if (value := unsealed(line)) is not None]
 
 
 def bring_back(home: Path, id: str, records: Sequence[JsonObject], *, now: datetime) -> bool:
@@ -706,12 +713,12 @@ def bring_back(home: Path, id: str, records: Sequence[JsonObject], *, now: datet
     with lock_of(home, path), storage_errors(path):
         if path.exists() or archive_store.find(home, id):
             return False
-        data = b"".join(files.seal_json(record) for record in records)
+        data = b"".join(seal_json(record) for record in records)
         if not _agree(home, empty(path, id), data, now):
             return False
         enter(home, Listed(id, clock.stamp(now)))
         write_whole(path, data)
-        files.set_head(path.with_name(files.HEAD), load(home, id, whole=True).lines)
+        set_head(path.with_name(HEAD), load(home, id, whole=True).lines)
     return True
 
 
@@ -775,7 +782,7 @@ def set_aside(home: Path, id: str, *, lines: int, now: datetime) -> Path | None:
         data = regular.read(path, regular.LOG_BYTES)
         kept = documents.quarantine(home, name, data, at=clock.stamp(now))
         enter(home, Listed(id, clock.stamp(now), removed=True, lines=data.count(b"\n")))
-        path.with_name(files.HEAD).unlink(missing_ok=True)
+        path.with_name(HEAD).unlink(missing_ok=True)
         path.unlink()
         files.sync_directory(path.parent)
     return kept
@@ -812,8 +819,8 @@ def times(data: bytes) -> dict[int, str]:
 def last_use(stored: Stored) -> str:
     """Return the time of the last record of a log, of which only the end is read; "" if it has none."""
     with suppress(AetherError, OSError):
-        for line in files.lines_backwards(stored.path):
-            fields = files.unsealed(line) or {}
+        for line in lines_backwards(stored.path):
+            fields = unsealed(line) or {}
             if "at" in fields:
                 return str(fields["at"])
     return ""
@@ -851,7 +858,7 @@ def remove_log(home: Path, id: str) -> None:
     """Remove the log of an archived conversation, and its directory; the caller holds its lock."""
     path = path_of(home, id)
     path.unlink(missing_ok=True)
-    path.with_name(files.HEAD).unlink(missing_ok=True)
+    path.with_name(HEAD).unlink(missing_ok=True)
     _CACHE.pop(path, None)
     files.sync_directory(path.parent)
     path.with_name("lock").unlink(missing_ok=True)
@@ -867,7 +874,7 @@ def put_back(home: Path, id: str, data: bytes, *, now: datetime, restored: bool 
     """
     path = path_of(home, id)
     write_whole(path, data)
-    files.set_head(path.with_name(files.HEAD), load(home, id, whole=True).lines)
+    set_head(path.with_name(HEAD), load(home, id, whole=True).lines)
     enter(home, Listed(id, clock.stamp(now), restored=restored))
     return path
 
@@ -913,13 +920,13 @@ def _make_place(home: Path, path: Path) -> None:
 
 def head_of(path: Path) -> int | None:
     """Return the head of the log at `path`; read it before the log: lines appended meanwhile must not look lost."""
-    return files.read_head(path.with_name(files.HEAD))
+    return read_head(path.with_name(HEAD))
 
 
 def header_of(path: Path) -> JsonObject | None:
     """Return the fields of the first line of a log, None if it is damaged."""
     with regular.opened(path) as file:
-        return files.unsealed(file.readline())
+        return unsealed(file.readline())
 
 
 def repaired(home: Path, log: Log, head: int | None, now: datetime, *, compare: bool = False) -> Log:
@@ -939,11 +946,11 @@ def repaired(home: Path, log: Log, head: int | None, now: datetime, *, compare: 
         return log
     require_exclusive(log.path.parent)
     data = regular.read(log.path, regular.LOG_BYTES) if log.path.exists() else b""
-    lines = _as_in_ledger(home, log, [*recovery.lines_of(data)], max(head, log.lines))
+    lines = _as_in_ledger(home, log, [*lines_of(data)], max(head, log.lines))
     if is_whole and (lines is None or b"".join(lines).startswith(data[: log.end])):
         return log
     if lines is None:
-        lines = _with_losses(home, log, [*recovery.lines_of(data)], head, now)
+        lines = _with_losses(home, log, [*lines_of(data)], head, now)
     if data:
         documents.quarantine(home, f"conversation-{log.path.parent.name}", data, at=clock.stamp(now))
     write_whole(log.path, b"".join(lines))
@@ -988,13 +995,13 @@ def _with_losses(
         if not lines:
             lines.append(header(log.id, listed=(home / LIST).exists()))
         record = {"lost": max(1, until - reached), "line": max(until, reached + 1), "at": clock.stamp(now)}
-        lines.append(files.seal_json(record))
+        lines.append(seal_json(record))
 
     for line, good in had:
         if not good:
             gap += max(1, line.count(b"\n"))
             continue
-        nth = _line_of(files.sealed_body(line) or b"")[0]
+        nth = _line_of(sealed_body(line) or b"")[0]
         if gap or nth > reached + 1:
             lose(nth - 1 if nth else reached + gap)
             reached = nth - 1 if nth else reached + gap
@@ -1099,7 +1106,7 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
             except ConcurrentWrite:
                 tries += 1
                 continue
-            files.set_head(path.with_name(files.HEAD), log.lines + len(records) + (not log.end))
+            set_head(path.with_name(HEAD), log.lines + len(records) + (not log.end))
             return load(home, id)
     raise crowded(path)
 
@@ -1192,7 +1199,7 @@ def _news(server: ledger.Ledger, log: Log) -> Log:
         lines += found.lines
         size += sum(map(len, found.lines))
         is_all = not found.lines or log.held + len(lines) >= found.head
-        if is_all or not all(_line_of(files.sealed_body(line) or b"")[1] for line in found.lines):
+        if is_all or not all(_line_of(sealed_body(line) or b"")[1] for line in found.lines):
             data = b"".join(lines)
             grown = _of_ledger(log, data)
             if grown.end > log.end and not grown.damaged:
@@ -1201,7 +1208,7 @@ def _news(server: ledger.Ledger, log: Log) -> Log:
                 raise _unreadable(log)
         if size > regular.LOG_BYTES:
             raise _unreadable(log)
-        mark = ledger.Mark(mark.revision + len(found.lines), ledger.checksum_of(lines[-1]))
+        mark = ledger.Mark(mark.revision + len(found.lines), checksum_of(lines[-1]))
 
 
 def _of_ledger(log: Log, data: bytes) -> Log:
@@ -1213,7 +1220,7 @@ def _of_ledger(log: Log, data: bytes) -> Log:
     """
     try:
         for line in data.splitlines(keepends=True):
-            _require_bounded(files.sealed_body(line) or b"{}")
+            _require_bounded(sealed_body(line) or b"{}")
         grown = extended(log, data)
         new = [files.parse_json(text, where=FILE) for text in grown.texts[len(log.texts) :] if text]
         if all(isinstance(message, dict) for message in new):
@@ -1252,7 +1259,7 @@ def _store_news(home: Path, log: Log, grown: Log, now: datetime) -> None:
     """Append to the log what it has grown by, which is in `torn`."""
     if grown.end > log.end:
         _store(home, log, grown.torn, now)
-        files.set_head(log.path.with_name(files.HEAD), grown.lines)
+        set_head(log.path.with_name(HEAD), grown.lines)
 
 
 def stream_of(id: str) -> str:
@@ -1262,7 +1269,7 @@ def stream_of(id: str) -> str:
 
 def mark_of(log: Log) -> ledger.Mark:
     """Return how far a replica has a conversation."""
-    return ledger.Mark(log.held, ledger.checksum_of(log.last))
+    return ledger.Mark(log.held, checksum_of(log.last))
 
 
 def end_of(home: Path, id: str) -> ledger.Mark:
@@ -1272,9 +1279,9 @@ def end_of(home: Path, id: str) -> ledger.Mark:
         path = path_of(home, id)
         head = head_of(path) or 0
         with regular.opened(path) as file:
-            file.seek(max(0, file.seek(0, os.SEEK_END) - ledger.CHECKSUM_END))
+            file.seek(max(0, file.seek(0, os.SEEK_END) - CHECKSUM_END))
             tail = file.read()
-    return ledger.Mark(head, ledger.checksum_of(tail))
+    return ledger.Mark(head, checksum_of(tail))
 
 
 def take_in(home: Path, id: str, server: ledger.Ledger, *, now: datetime) -> bool:
@@ -1304,7 +1311,7 @@ def _call(home: Path, log: Log, records: list[bytes]) -> bytes:
     """Return the lines of one call; a reader that misses the last one ignores all of them."""
     first = log.lines + 1 + (not log.end)
     lines = b"".join(
-        files.seal(_numbered(record, nth, more=nth < first + len(records) - 1))
+        seal(_numbered(record, nth, more=nth < first + len(records) - 1))
         for nth, record in enumerate(records, first)
     )
     # The list is made with the first line of a home that has documents.
@@ -1326,12 +1333,8 @@ def cut_end(home: Path, log: Log, now: datetime) -> int:
         ConcurrentWrite: the torn end was a line that another writer, whose lock did not hold, has written on since.
     """
     if log.torn:
-        with regular.opened(log.path) as file:
-            file.seek(log.end)
-            if file.read(len(log.torn) + 1) != log.torn:
-                raise ConcurrentWrite(log.path)
         lines = log.torn.splitlines(keepends=True)
-        if any(line.endswith(b"\n") and files.sealed_body(line) is None for line in lines):
+        if any(line.endswith(b"\n") and sealed_body(line) is None for line in lines):
             documents.quarantine(home, f"conversation-{log.path.parent.name}", log.torn, at=clock.stamp(now))
-        os.truncate(log.path, log.end)
+        cut_tail(log.path, log.end, log.torn)
     return log.end

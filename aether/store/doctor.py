@@ -27,30 +27,24 @@ from aether.store import (
     ledger,
     offline,
     record_files,
-    recovery,
     rewrite,
     seals,
     spool,
 )
 from aether.store.commit import fold, settle, write_lock, write_recovered
 from aether.store.files import (
-    HEAD,
     REPAIR,
-    head_path,
     json_document,
     leftover_temps,
     make_directory,
     move_to_quarantine,
     no_files,
     parse_json,
-    read_head,
     require_exclusive,
-    seal_json,
-    set_head,
     storage_errors,
-    unsealed,
     write_whole,
 )
+from aether.store.log import HEAD, head_path, lines_of, read_head, seal_json, set_head, unsealed
 from aether.store.patch import json_equal
 from aether.store.seals import Grown
 from aether.store.snapshot import (
@@ -383,11 +377,11 @@ def _removed_temp(home: Path, path: Path, now: datetime) -> str:
 
 
 def repair(
-    home: Path, *, now: datetime, lines_of: LinesOf = lambda revisions: {}, alone: bool = True
+    home: Path, *, now: datetime, colony_lines: LinesOf = lambda revisions: {}, alone: bool = True
 ) -> list[str]:
     """Repair the files of `home` under the lock, and return a line for each repair and each loss.
 
-    `lines_of` returns those lines of the history of a shared home that its colony has, by their revisions. Not `alone`, the
+    `colony_lines` returns those lines of the history of a shared home that its colony has, by their revisions. Not `alone`, the
     colony may have files that are damaged here whole, and cannot be asked: snapshots and archive files are left as they are.
     """
     done = conversation_checks.restore(home, now=now)
@@ -401,7 +395,7 @@ def repair(
         snapshot = load(home)
         irregular = sorted(snapshot.irregular)
         with storage_errors(home):
-            done += _repair_sealed(home, now, lines_of, alone=alone)
+            done += _repair_sealed(home, now, colony_lines, alone=alone)
         fold(settle(load(home), now=now), now=now)
         done += [f"wrote {name}.json again from what is known" for name in irregular]
         with storage_errors(home):
@@ -433,7 +427,7 @@ def set_aside(home: Path, path: Path, now: datetime) -> str:
     return f"kept the damaged {seals.place(home, path)} as {seals.place(home, kept)}"
 
 
-def _repair_sealed(home: Path, now: datetime, lines_of: LinesOf, *, alone: bool) -> list[str]:
+def _repair_sealed(home: Path, now: datetime, colony_lines: LinesOf, *, alone: bool) -> list[str]:
     """Restore what the history still holds of the files that grow, name what is lost, and renew the record of seals."""
     record = seals.read(home)
     done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
@@ -441,7 +435,7 @@ def _repair_sealed(home: Path, now: datetime, lines_of: LinesOf, *, alone: bool)
         name: what for name in (*record.grown, *record.whole) if (what := seals.fault(home, record, name))
     }
     is_lost = record.state != "good" and (record.state == "damaged" or _is_sealed(home))
-    for lines, lost in (_repair_months(home, record, faults, now, lines_of), *(_repair_records(home, kind, record, faults, now) for kind in record_files.KINDS)):  # fmt: skip
+    for lines, lost in (_repair_months(home, record, faults, now, colony_lines), *(_repair_records(home, kind, record, faults, now) for kind in record_files.KINDS)):  # fmt: skip
         done += lines
         losses += lost
     spared = {} if alone else {name: record.whole[name] for name in faults.keys() & record.whole.keys()}
@@ -487,7 +481,7 @@ Repaired = tuple[list[str], list[tuple[str, str, tuple[int, int] | None]]]
 
 
 def _repair_months(
-    home: Path, record: seals.Seals, faults: dict[str, str], now: datetime, lines_of: LinesOf
+    home: Path, record: seals.Seals, faults: dict[str, str], now: datetime, colony_lines: LinesOf
 ) -> Repaired:
     """Keep the whole lines of the history, and name the lost revisions."""
     done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
@@ -496,8 +490,8 @@ def _repair_months(
     for name in sorted(names):
         path = home / name
         data = regular.read(path, regular.LOG_BYTES) if path.is_file() else b""
-        good = b"".join(line for line, whole in recovery.lines_of(data) if whole)
-        if name in faults and (found := _in_ledger(home, name, good, record.grown[name].lines, lines_of)):
+        good = b"".join(line for line, whole in lines_of(data) if whole)
+        if name in faults and (found := _in_ledger(home, name, good, record.grown[name].lines, colony_lines)):
             good = found
         if good != data:
             kept = documents.quarantine(home, f"journal-{path.stem}", data, at=clock.stamp(now))
@@ -513,7 +507,7 @@ def _repair_months(
     return done, losses
 
 
-def _in_ledger(home: Path, name: str, good: bytes, lines: int, lines_of: LinesOf) -> bytes | None:
+def _in_ledger(home: Path, name: str, good: bytes, lines: int, colony_lines: LinesOf) -> bytes | None:
     """Return the month `name`, of whose `lines` these are `good`, with what the ledger of a shared home has; None if not shared.
 
     Raises:
@@ -523,7 +517,7 @@ def _in_ledger(home: Path, name: str, good: bytes, lines: int, lines_of: LinesOf
     if not ledger.is_shared(home) or good.count(b"\n") >= lines:
         return None
     held = {(unsealed(line) or {})["revision"]: line for line in good.splitlines(keepends=True)}
-    held |= lines_of(_lost_revisions(home, name, lines))
+    held |= colony_lines(_lost_revisions(home, name, lines))
     if len(held) < lines:
         what = f"the ledger does not have all that is missing: {pluralize(lines - len(held), 'lines')}."
         fix = "Its server was restored from an older backup: see docs/shared.md. The file is as it was."
@@ -604,9 +598,7 @@ def _held_records(
     whole = True
     for path in record_files.files_of(home, kind):
         before[path] = regular.read(path, regular.LOG_BYTES)
-        for line, good in recovery.lines_of(
-            before[path], lambda line: record_files.record_of(line) is not None
-        ):
+        for line, good in lines_of(before[path], lambda line: record_files.record_of(line) is not None):
             found = record_files.record_of(line) if good else None
             whole &= found is not None
             if found is not None:

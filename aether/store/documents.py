@@ -15,14 +15,13 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from aether import regular
 from aether.errors import AetherError, CorruptDocument, NotFound, shown
-from aether.hints import Any, Literal
 from aether.paths import resource
 from aether.store import files
 from aether.store.files import make_directory, write_whole
-from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 ALWAYS = ("memory", "pheromones", "COLONY_STATE")

@@ -14,8 +14,9 @@ from typing import Any
 from aether import clock
 from aether.errors import AetherError, InvalidDocument, shown
 from aether.redact.redact import redacted
-from aether.store import conversations, files
+from aether.store import conversations
 from aether.store.conversations import Log
+from aether.store.log import seal_json
 from aether.types import JsonObject
 
 # Numbers that a record may have beyond the number of all records: those of messages that were lost.
@@ -65,7 +66,7 @@ def records(home: Path, given: JsonObject, *, now: datetime) -> list[JsonObject]
 def _replayed(home: Path, id: str, records: Sequence[JsonObject]) -> Log:
     """Return the log that `bring_back` would write."""
     empty = conversations.empty(conversations.path_of(home, id), id)
-    return conversations.extended(empty, b"".join(map(files.seal_json, records)))
+    return conversations.extended(empty, b"".join(map(seal_json, records)))
 
 
 def _without_messages(log: Log, records: Sequence[JsonObject]) -> Iterator[JsonObject]:

@@ -1,8 +1,7 @@
-"""Files: how the bytes of a home reach the disk, as JSON, as whole files, as appended lines, under a lock.
+"""Files: how the bytes of a home reach the disk, as JSON and as whole files, under a lock.
 
 `write_whole` replaces a file durably or leaves it as it was, and removes its temp file on every exception; only a
-killed process can leave one. `append` is one write and one sync, and truncates what it could not acknowledge. The
-lock of a directory is freed when its holder dies.
+killed process can leave one. The lock of a directory is freed when its holder dies. Files that grow are in `log`.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from aether import clock, regular
 from aether.errors import (
@@ -27,22 +27,13 @@ from aether.errors import (
     LockTimeout,
     NotFound,
     StorageFailed,
-    UnsafePath,
     shown,
 )
-from aether.hints import Any
 from aether.regular import checksum as checksum  # noqa: PLC0414 - with the other forms in which bytes are stored
-from aether.regular import seal as seal  # noqa: PLC0414
-from aether.regular import sealed_body as sealed_body  # noqa: PLC0414
-from aether.types import JsonObject
 
 TEMP_SUFFIX = ".aether-tmp"
-# The number of the last line of a growing file, in a file beside it.
-HEAD = "head"
-_HEAD_DIGITS = 20
 # Windows refuses to replace a file that a reader holds open; readers close within milliseconds.
 REPLACE_TRIES = 20
-BLOCK_BYTES = 1 << 16
 # Deeper than any note, shallower than every codec's own limit (orjson 254, the standard library about 1000).
 MAX_DEPTH = 100
 # Below this the standard encoder takes under 3 ms, less than importing orjson does.
@@ -73,7 +64,7 @@ _EXCHANGE, _HERE = 2, -100
 # By directory: the name that the holder of its lock wrote into it.
 _HELD: dict[str, bytes] = {}
 _DIGITS = frozenset("0123456789")
-_sync_data = getattr(os, "fdatasync", os.fsync)
+sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 class EditedMeanwhile(Exception):
@@ -84,13 +75,6 @@ class EditedMeanwhile(Exception):
         self.path = path
         self.aside = aside
         """Where the saved file is now, if the new one has its place; else it is still at `path`."""
-
-
-class ConcurrentWrite(Exception):
-    """Another process wrote to a file although the lock was held; `commit` plans again."""
-
-    tried: tuple[int, bytes] | None = None
-    """The revision and the line that were to be appended, which may be in the home by now."""
 
 
 def require_writable(directory: str | os.PathLike[str]) -> None:
@@ -116,7 +100,7 @@ def storage_errors(where: str | os.PathLike[str], *, left: str = "Nothing was st
     """
     try:
         yield
-    except (AetherError, ConcurrentWrite):
+    except AetherError:
         raise  # LockTimeout is an OSError too
     except FileNotFoundError as reason:
         what, fix = "the home, or a part of it, does not exist.", 'Run "aether init", or restore it.'
@@ -295,66 +279,15 @@ def sync(path: Path) -> None:
     """Make the content of the file at `path` durable."""
     handle = regular.handle(path, os.O_RDWR)
     try:
-        _sync_data(handle)
+        sync_data(handle)
     finally:
         os.close(handle)
-
-
-def append(path: Path, data: bytes, *, at: int, sync: bool = True) -> None:
-    """Append `data` to the file at `path`, whose end is at byte `at`, durably unless without `sync`.
-
-    On any exception the file is truncated to `at`, so that it holds nothing unacknowledged.
-
-    Raises:
-        ConcurrentWrite: the file does not end at `at`: another process wrote although we hold the lock.
-    """
-    # Only an empty file is created: one that vanished must not come back empty.
-    make = 0 if at else os.O_CREAT
-    handle = regular.handle(path, os.O_RDWR | make | os.O_APPEND)
-    try:
-        if os.fstat(handle).st_size != at:
-            raise ConcurrentWrite(path)
-        try:
-            write_all(handle, data)
-            if sync:
-                _sync_data(handle)
-            if not at:
-                sync_directory(path.parent)
-            _require_ours(handle, path, data, at)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                if data.startswith(os.pread(handle, len(data) + 1, at)):  # else another's bytes are there
-                    os.ftruncate(handle, at)
-                    os.fsync(handle)
-            raise
-    finally:
-        close(handle)
-
-
-def _require_ours(handle: int, path: Path, data: bytes, at: int) -> None:
-    # Without a working lock, a line counts only if it is at its place.
-    found = os.fstat(handle)
-    elsewhere = found.st_size != at + len(data) and os.pread(handle, len(data), at) != data
-    if elsewhere or not os.path.samestat(found, os.stat(path)):
-        raise ConcurrentWrite(path)
 
 
 def close(handle: int) -> None:
     """Close `handle` of a file that is synced; an error is ignored, because the data is stored."""
     with contextlib.suppress(OSError):
         os.close(handle)
-
-
-def cut_torn_end(path: Path) -> int:
-    """Truncate the file at `path` after its last whole line and return its length."""
-    if not path.exists():
-        return 0
-    end = path.stat().st_size
-    torn = next(lines_backwards(path), b"\n")
-    if not torn.endswith(b"\n"):
-        end -= len(torn)
-        os.truncate(path, end)
-    return end
 
 
 def files_ending(directory: Path, suffix: str) -> list[Path]:
@@ -372,22 +305,6 @@ def months_in(directory: Path) -> list[Path]:
     found = files_ending(directory, ".jsonl")
     named = (path for path in found if path.name[0] in _DIGITS and path.name.partition("-")[2][:1] in _DIGITS)
     return sorted(named)
-
-
-def lines_backwards(path: Path) -> Iterator[bytes]:
-    """Yield the lines of the file at `path`, last first, reading no further than needed."""
-    with regular.opened(path) as file:
-        at = file.seek(0, os.SEEK_END)
-        rest: list[bytes] = []  # pieces of a line whose start is not read yet, the last one first
-        while at:
-            size = min(BLOCK_BYTES, at)
-            at = file.seek(at - size)
-            rest.append(file.read(size))
-            if at and b"\n" not in rest[-1]:
-                continue  # joined once: a line may be much longer than a block
-            lines = b"".join(reversed(rest)).splitlines(keepends=True)
-            rest = [lines.pop(0)] if at else []
-            yield from reversed(lines)
 
 
 def no_files(directory: Path) -> list[Path]:
@@ -518,22 +435,6 @@ def _check_one(entry: Any, where: str, below: list[Any]) -> None:
     elif entry is not None and kind not in (str, int, float, bool):
         fix = "Use text, numbers, lists, objects."
         raise InvalidInput(f"{shown(entry)} is not JSON.", fix=fix, where=where)
-
-
-def seal_json(value: JsonObject) -> bytes:
-    """Return `value` as a line of JSON that ends in its checksum."""
-    return seal(json_line(value))
-
-
-def unsealed(line: bytes) -> JsonObject | None:
-    """Return the value of a sealed line, or None if it is torn or damaged."""
-    body = sealed_body(line)
-    if body is None:
-        return None
-    # Of no other encoding than UTF-8: to find that out takes as long as to read a short line.
-    plain = body.startswith(b'{"') and body.isascii()
-    found: JsonObject = parse_json(body.decode("ascii") if plain else body, where="journal")
-    return found
 
 
 @contextlib.contextmanager
@@ -705,43 +606,3 @@ def move_to_quarantine(home: Path, path: Path) -> Path:
     os.replace(path, kept)
     sync_directory(kept.parent)
     return kept
-
-
-@lru_cache(maxsize=64)
-def head_path(home: Path) -> Path:
-    """Return the head of the journal of `home`."""
-    return home / "data" / HEAD
-
-
-def head_line(number: int) -> bytes:
-    """Return the content of a head, which has the same length for every number."""
-    return seal(b'{"head":' + str(number).ljust(_HEAD_DIGITS).encode() + b"}")
-
-
-def read_head(path: Path) -> int | None:
-    """Return the number in the head at `path`: None without one, -1 if it is damaged."""
-    try:
-        data = regular.read(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (AetherError, OSError):  # no regular file
-        return -1
-    try:
-        found = unsealed(data) or {}
-        return int(found["head"]) if data == head_line(int(found["head"])) else -1
-    except (AetherError, KeyError, TypeError, ValueError):
-        return -1
-
-
-def set_head(path: Path, number: int) -> None:
-    """Write the head at `path`; one that cannot be written is left."""
-    if not hasattr(os, "pwrite"):
-        return  # pragma: no cover - Windows: the end of a file is not watched
-    with contextlib.suppress(OSError, UnsafePath):
-        handle = regular.handle(path, os.O_RDWR | os.O_CREAT)
-        try:
-            line = head_line(number)
-            if os.pread(handle, len(line), 0) != line:
-                os.pwrite(handle, line, 0)
-        finally:
-            close(handle)

@@ -13,13 +13,13 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
 from aether import regular
 from aether.errors import Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath, shown
-from aether.hints import Any, Protocol
 from aether.store import files, spool
+from aether.store.log import checksum_of
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 
 # What a shared home knows of its colony; neither an address nor a password.
 PLACE = "data/share.json"
@@ -47,8 +47,6 @@ FOREIGN = (
     "Nothing of it was stored. If a newer aether wrote it: pip install --upgrade aether-memory. Else the owner of the "
     "database removes it, as docs/shared.md says."
 )
-# A sealed line ends in 16 digits, a quote, a brace and a newline.
-CHECKSUM_END = 19
 
 # The stream of the journal; that of a conversation is `conversations/<id>`.
 JOURNAL = ""
@@ -373,8 +371,3 @@ def lines_after(server: Ledger, stream: str, mark: Mark, until: int | None = Non
             break
         lines += more
     return lines if until is None else lines[: max(0, until - mark.revision)]
-
-
-def checksum_of(line: bytes) -> str:
-    """Return the checksum at the end of a sealed line, as a `Mark` has it."""
-    return line[-CHECKSUM_END:-3].decode("ascii", "replace")

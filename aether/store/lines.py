@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import operator
 from pathlib import Path
+from typing import Any
 
 from aether import clock
 from aether.errors import AetherError, CorruptDocument, InvalidInput, shown
-from aether.hints import Any
 from aether.schemas import check, migrations
 from aether.store import documents, ledger, record_files
 from aether.store.files import checked_json

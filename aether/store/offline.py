@@ -14,14 +14,15 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from aether import regular
 from aether.errors import AetherError, UnsafePath
-from aether.hints import Any
 from aether.schemas import check, migrations
-from aether.store import files, ledger, recovery, spool
+from aether.store import files, ledger, spool
 from aether.store.authors import only_looks
-from aether.store.merge import rules_of
+from aether.store.log import seal_json, unsealed
+from aether.store.merge import Ids, ids_of, refitted, rules_of
 from aether.store.patch import apply
 from aether.store.snapshot import (
     REPLANNERS,
@@ -33,7 +34,6 @@ from aether.store.snapshot import (
     read_journal,
 )
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject, Patch
 
 DIRECTORY = ledger.QUEUE
@@ -69,7 +69,7 @@ class Queued(NamedTuple):
     """With the revision that the home had."""
     on: dict[str, str]
     """The checksum of each document that it changes, as it was before."""
-    ids: dict[str, recovery.Ids]
+    ids: dict[str, Ids]
     """The list entries that it changes, for each document; a change of an earlier release has none."""
 
 
@@ -116,10 +116,8 @@ def put(seen: Snapshot, entry: Entry, after: Mapping[str, Any]) -> None:
     waits = names(home)
     number = int(waits[-1].partition("-")[0]) + 1 if waits else 1
     on = {name: _state_of(before[name]) for name in entry.patches}
-    ids = {name: recovery.ids_of(before[name], patch) for name, patch in entry.patches.items()}
-    data = files.seal_json(
-        {**entry_fields(entry), "schema_version": migrations.VERSION, "on": on, "ids": ids}
-    )
+    ids = {name: ids_of(before[name], patch) for name, patch in entry.patches.items()}
+    data = seal_json({**entry_fields(entry), "schema_version": migrations.VERSION, "on": on, "ids": ids})
     path = home / DIRECTORY / f"{number:08d}-{entry.key}.json"
     files.write_whole(path, data)
     made = _made(seen, waits)
@@ -137,7 +135,7 @@ def read(path: Path) -> Queued | None:
     """
     fields: JsonObject | None = None
     with suppress(AetherError, OSError):
-        fields = files.unsealed(regular.read(path, regular.LOG_BYTES))
+        fields = unsealed(regular.read(path, regular.LOG_BYTES))
     if fields:
         migrations.is_current(f"{DIRECTORY}/{path.stem}", fields)
         with suppress(AetherError, KeyError, TypeError, ValueError, AttributeError):
@@ -176,7 +174,7 @@ def fitted(documents: Mapping[str, Any], queued: Queued) -> Change | None:
         if name in changed:
             ids, inverse = queued.ids.get(name, [[]] * len(patch)), entry.inverse.get(name, [])
             known, rules = documents.get(name), rules_of(check.schema(name))
-            fit = None if known is None else recovery.refitted(known, patch, inverse, rules, ids)
+            fit = None if known is None else refitted(known, patch, inverse, rules, ids)
         if fit is None:
             return None
         made[name] = fit
@@ -223,7 +221,7 @@ def _key(snapshot: Snapshot, waits: list[str]) -> str:
 
 def _read_made(home: Path) -> _Made | None:
     with suppress(AetherError, OSError, KeyError, TypeError, ValueError):
-        fields = files.unsealed(regular.read(home / MADE, regular.LOG_BYTES)) or {}
+        fields = unsealed(regular.read(home / MADE, regular.LOG_BYTES)) or {}
         return _Made(fields["on"], fields["number"], fields["documents"], fields["number"])
     return None
 
@@ -232,7 +230,7 @@ def _remember(home: Path, made: _Made) -> None:
     if made.number - made.kept >= KEPT_EACH and not only_looks():
         with suppress(AetherError, OSError):  # it is derived: the changes are read again
             fields = {"on": made.on, "number": made.number, "documents": made.documents}
-            files.write_whole(home / MADE, files.seal_json(fields))
+            files.write_whole(home / MADE, seal_json(fields))
             made = made._replace(kept=made.number)
     _MADE[home] = made
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from aether.errors import InvalidInput, shown
-from aether.hints import Any
 from aether.types import Change, JsonObject, Operation, Patch
 
 

@@ -20,7 +20,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether import clock
 from aether.errors import (
@@ -36,7 +36,6 @@ from aether.errors import (
 )
 from aether.paths import resource
 from aether.store.ledger import JOURNAL, Appended, Mark, News, OldTables, Unsettled, Unusable, require_name
-from aether.tuples import NamedTuple
 
 RIGHTS = ("read", "write", "admin")
 # The oldest version of PostgreSQL that the tests run.

@@ -13,23 +13,13 @@ import json
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from aether import regular
 from aether.errors import CorruptDocument, NotFound, shown
-from aether.hints import BinaryIO
-from aether.store.files import (
-    append,
-    cut_torn_end,
-    head_path,
-    json_line,
-    lines_backwards,
-    make_directory,
-    months_in,
-    parse_json,
-    read_head,
-    seal_json,
-    sealed_body,
-)
+from aether.regular import sealed_body
+from aether.store.files import json_line, make_directory, months_in, parse_json
+from aether.store.log import append, cut_torn_end, head_path, lines_backwards, read_head, seal_json
 from aether.store.snapshot import Pending, Snapshot
 from aether.types import JsonObject
 

@@ -15,26 +15,23 @@ import stat
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from aether import regular
 from aether.errors import CorruptDocument, InvalidDocument, UnsafePath, shown
-from aether.hints import Any
 from aether.paths import own_file
-from aether.store import recovery, spool
+from aether.store import spool
 from aether.store.files import (
-    HEAD,
     locked,
     make_directory,
     move_to_quarantine,
     parse_json,
-    seal_json,
     storage_errors,
     sync_directory,
-    unsealed,
     write_whole,
 )
+from aether.store.log import HEAD, lines_of, seal_json, unsealed
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 
 # `commit.write_lock` looks for it.
 DIRECTORY = "erasing"
@@ -133,7 +130,7 @@ def _listed(data: bytes) -> list[Step]:
         value = parse_json(data, where=PLAN)
         rows = value if all(isinstance(row, list) and len(row) == 3 for row in value) else [None]
     else:
-        lines = [unsealed(line) or {} if good else {} for line, good in recovery.lines_of(data)]
+        lines = [unsealed(line) or {} if good else {} for line, good in lines_of(data)]
         whole = [(line.get("step"), line.get("of")) for line in lines]
         is_whole = bool(lines) and whole == [(number, len(lines)) for number in range(len(lines))]
         rows = [[line.get(name) for name in Step._fields[:3]] for line in lines] if is_whole else [None]

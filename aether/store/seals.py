@@ -16,16 +16,16 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from fnmatch import fnmatchcase
+from hashlib import sha256
 from os import fstat
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError, UnsafePath
-from aether.hints import Any
 from aether.paths import inside, is_plain
-from aether.regular import sha256
 from aether.store import documents, files
-from aether.tuples import NamedTuple
+from aether.store.log import head_path
 from aether.types import JsonObject
 
 PATH = "data/seals.json"
@@ -226,7 +226,7 @@ def seal_file(home: Path, path: Path, data: bytes | None) -> None:
     whole = {name: known for name, known in seals.whole.items() if name != place(home, path)}
     if data is not None:
         whole[place(home, path)] = files.checksum(data)
-    if seals.state == "missing" and not files.head_path(home).exists():
+    if seals.state == "missing" and not head_path(home).exists():
         seals = appended(home, seals, {})
     if whole != seals.whole and seals.state != "damaged":
         write(home, seals._replace(whole=whole))

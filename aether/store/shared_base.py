@@ -14,16 +14,17 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from aether import regular
 from aether.errors import AetherError, CorruptDocument, NotFound
 from aether.store import documents, files, ledger, record_files
 from aether.store.commit import mark_of
 from aether.store.ledger import JOURNAL, Ledger, Mark
+from aether.store.log import checksum_of, head_path, lines_backwards, seal_json, set_head, unsealed
 from aether.store.seals import ranges
 from aether.store.shared_files import PART_BYTES, Blobs, File
 from aether.store.snapshot import Snapshot, journal_header, journal_path, month_files
-from aether.tuples import NamedTuple
 
 # After so many lines a new base is made.
 LINES = 10_000
@@ -71,7 +72,7 @@ def set_base(server: Ledger, blobs: Blobs, snapshot: Snapshot, *, whole: bool = 
         "base": 1, "revision": mark.revision, "checksum": mark.checksum, "made": made,
         "files": [{**one._asdict(), "parts": list(one.parts)} for one in held],
     }  # fmt: skip
-    made_of = server.put_blob(files.seal_json(value))
+    made_of = server.put_blob(seal_json(value))
     names = _names_of(Base(mark.revision, mark.checksum, tuple(made), held))
     replaced = server.set_base(JOURNAL, mark, made_of, sorted(names))
     if replaced is None:  # another admin has made a newer one
@@ -116,7 +117,7 @@ def parts(server: Ledger) -> set[str]:
 
 def _manifest(server: Ledger, name: str) -> Base:
     with suppress(KeyError, TypeError, ValueError):
-        value = files.unsealed(server.get_blob(name)) or {}
+        value = unsealed(server.get_blob(name)) or {}
         held = tuple(
             File(one["path"], one["sha256"], one["size"], tuple(one["parts"])) for one in value["files"]
         )
@@ -137,10 +138,10 @@ def is_of(server: Ledger, home: Path) -> bool:
     if base is None:
         return server.head(JOURNAL) == 0
     for path in reversed(month_files(home)):
-        for line in files.lines_backwards(path):
-            fields = files.unsealed(line) or {}
+        for line in lines_backwards(path):
+            fields = unsealed(line) or {}
             if fields.get("revision") == base.revision:
-                return ledger.checksum_of(line) == base.checksum
+                return checksum_of(line) == base.checksum
     return all(_continues(home, one) for one in base.files)
 
 
@@ -188,7 +189,7 @@ def lines_of(server: Ledger, blobs: Blobs, revisions: list[int]) -> dict[int, by
 
 
 def _revision(line: bytes) -> int:
-    return int((files.unsealed(line) or {}).get("revision", 0))
+    return int((unsealed(line) or {}).get("revision", 0))
 
 
 def _enter(home: Path, base: Base) -> None:
@@ -201,7 +202,7 @@ def _enter(home: Path, base: Base) -> None:
             files.make_directory(backup.parent)
             files.write_whole(backup, regular.read(path, regular.LOG_BYTES))
     files.write_whole(journal_path(home), journal_header(base.revision, made=base.made))
-    files.set_head(files.head_path(home), base.revision)
+    set_head(head_path(home), base.revision)
 
 
 def _is_ours(file: File) -> bool:

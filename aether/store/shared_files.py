@@ -18,7 +18,7 @@ from contextlib import nullcontext, suppress
 from datetime import datetime
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath
@@ -35,7 +35,7 @@ from aether.store import (
     seals,
 )
 from aether.store.ledger import Ledger, Mark
-from aether.tuples import NamedTuple
+from aether.store.log import checksum_of, seal_json, unsealed
 from aether.types import JsonObject
 
 STREAM = "files"
@@ -240,11 +240,11 @@ def send_stream(server: Ledger, stream: str, lines: list[bytes]) -> None:
         found = server.read_after(stream, mark, limit=SEND_LINES).lines
         if not found or found != lines[mark.revision : mark.revision + len(found)]:
             raise Conflict("the colony has other lines already.", fix=fix, where=server.colony)
-        mark = Mark(mark.revision + len(found), ledger.checksum_of(found[-1]))
+        mark = Mark(mark.revision + len(found), checksum_of(found[-1]))
     while some := _first(lines[mark.revision : mark.revision + SEND_LINES]):
         if not server.append_if(stream, mark, some).done:
             raise Conflict("others write to this colony already.", fix=fix, where=server.colony)
-        mark = Mark(mark.revision + len(some), ledger.checksum_of(some[-1]))
+        mark = Mark(mark.revision + len(some), checksum_of(some[-1]))
 
 
 def _first(lines: list[bytes]) -> list[bytes]:
@@ -308,14 +308,14 @@ def _with_news(server: Ledger, state: _State) -> tuple[dict[str, Unit], Mark]:
                 units[key] = unit
             else:
                 units.pop(key, None)
-        mark = Mark(mark.revision + len(lines), ledger.checksum_of(lines[-1]))
+        mark = Mark(mark.revision + len(lines), checksum_of(lines[-1]))
     return units, mark
 
 
 def _parsed(line: bytes) -> tuple[str, Unit | None]:
     """Return what a line says; that of a line which names another place, or is no line of ours, is nothing."""
     with suppress(AetherError, KeyError, TypeError, ValueError, OverflowError):
-        fields = files.unsealed(line) or {}
+        fields = unsealed(line) or {}
         key = str(fields["unit"])
         if "files" not in fields:
             return key, None
@@ -507,7 +507,7 @@ def _sent(
                     return None  # changed by hand this moment
                 held += [part for data in found for part in parts_of(data)]
                 fields |= _fields(units[key])
-            lines.append(files.seal_json(fields))
+            lines.append(seal_json(fields))
             if sum(map(len, held)) > ROUND_BYTES:
                 break
         with server.turn(STREAM, mark) as news:
@@ -519,7 +519,7 @@ def _sent(
                 return None
         return (
             units,
-            Mark(mark.revision + len(lines), ledger.checksum_of(lines[-1])),
+            Mark(mark.revision + len(lines), checksum_of(lines[-1])),
             len(lines) == len(out),
         )
     return remote, mark, True
@@ -666,7 +666,7 @@ def _read_state(home: Path, identity: str) -> _State:
     """Return what home and ledger agreed on last; nothing if that is damaged, or of another colony."""
     empty = _State(identity, Mark(0, ""), {}, frozenset(), {})
     try:
-        found = files.unsealed(regular.read(home / STATE, regular.LOG_BYTES)) or {}
+        found = unsealed(regular.read(home / STATE, regular.LOG_BYTES)) or {}
     except (FileNotFoundError, NotADirectoryError):
         return empty
     with suppress(AetherError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
@@ -688,4 +688,4 @@ def _write_state(home: Path, state: _State) -> None:
     path = home / STATE
     with files.storage_errors(path):
         files.make_directory(path.parent)
-        files.write_whole(path, files.seal_json(value))
+        files.write_whole(path, seal_json(value))

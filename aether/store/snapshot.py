@@ -19,28 +19,19 @@ from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
-from aether.hints import Any
 from aether.project import link_out_of
+from aether.regular import sealed_body
 from aether.schemas import migrations
 from aether.store import documents
 from aether.store.authors import Author
 from aether.store.documents import Document
-from aether.store.files import (
-    checked_json,
-    head_path,
-    lines_backwards,
-    months_in,
-    read_head,
-    seal_json,
-    sealed_body,
-    storage_errors,
-    unsealed,
-)
+from aether.store.files import checked_json, months_in, storage_errors
+from aether.store.log import head_path, lines_backwards, lines_of, read_head, seal_json, unsealed
 from aether.store.patch import apply, apply_with_inverse, diff, json_equal
-from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject, Patch
 
 JOURNAL_FORMAT = 1
@@ -522,9 +513,7 @@ def recovered(home: Path, data: bytes, head: int) -> Journal:
     Raises:
         InvalidDocument: a newer aether wrote it.
     """
-    from aether.store import recovery  # few journals are damaged
-
-    lines = [line for line, good in recovery.lines_of(data) if good]
+    lines = [line for line, good in lines_of(data) if good]
     fields = [unsealed(line) or {} for line in lines]
     first = next((line for line, held in zip(lines, fields, strict=True) if "journal" in held), b"")
     ours: dict[int, bytes] = {}
@@ -563,12 +552,11 @@ def _at_of(home: Path) -> str:
 def _refit(state: Mapping[str, Any], name: str, patch: Patch, entry: Entry) -> Patch | None:
     """Return the `patch` of document `name` as it fits its state, None if it does not."""
     from aether.schemas import check
-    from aether.store import recovery
-    from aether.store.merge import rules_of
+    from aether.store.merge import refitted, rules_of
 
     if name not in state:
         return None
-    return recovery.refitted(state[name], patch, entry.inverse.get(name, []), rules_of(check.schema(name)))
+    return refitted(state[name], patch, entry.inverse.get(name, []), rules_of(check.schema(name)))
 
 
 def _refitted(home: Path, found: Journal, ours: dict[int, bytes]) -> Journal:

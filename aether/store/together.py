@@ -17,16 +17,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError
-from aether.hints import Any
 from aether.store import files, spool
 from aether.store.authors import Author
 from aether.store.lines import require_valid
+from aether.store.log import head_path, read_head, seal_json, unsealed
 from aether.store.snapshot import Entry, Snapshot, after_change, cached, entry_line, file_id, journal_path
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject
 
 DIRECTORY = "share/waiting"
@@ -123,7 +123,7 @@ class Asking:
         ):  # it is a state of this journal
             self.since = known.revision
         else:
-            self.since = max(0, files.read_head(files.head_path(self.home)) or 0)
+            self.since = max(0, read_head(head_path(self.home)) or 0)
         directory = f"{self.home}/{DIRECTORY}"
         if not os.path.isdir(directory):
             files.make_directory(Path(directory))
@@ -131,7 +131,7 @@ class Asking:
         handle = regular.handle(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND)
         try:
             # A file that was copied with its home is another: who made it has asked in the other home.
-            data = files.seal_json({**self.fields, "file": os.fstat(handle).st_ino})
+            data = seal_json({**self.fields, "file": os.fstat(handle).st_ino})
             files.write_all(handle, data)
         except BaseException:
             os.close(handle)
@@ -145,7 +145,7 @@ class Asking:
         size = os.fstat(self._handle).st_size if self._path else 0
         if size <= self._size:
             return None
-        fields = files.unsealed(os.pread(self._handle, size - self._size, self._size))
+        fields = unsealed(os.pread(self._handle, size - self._size, self._size))
         if fields is not None:  # else it is being written
             self.forget()
         return fields
@@ -202,7 +202,7 @@ def take(home: Path) -> list[Taken]:
             if abs(time.time() - about.st_mtime) > OLD_SECONDS:
                 os.unlink(path)
             elif known and len(found) < MOST and size + about.st_size <= MOST_BYTES:
-                fields = files.unsealed(regular.read(path))  # None: it is being written
+                fields = unsealed(regular.read(path))  # None: it is being written
                 if fields and fields.get("operation") in OPERATIONS and fields.get("file") == about.st_ino:
                     os.rename(path, _taken(path))
                     found.append(Taken(path, known[1], fields))
@@ -268,7 +268,7 @@ def answer(taken: Taken, fields: JsonObject) -> None:
     with suppress(OSError, AetherError):  # it looks for the key in the history
         handle = regular.handle(_taken(taken.path), os.O_WRONLY | os.O_APPEND)
         try:
-            files.write_all(handle, files.seal_json(fields))
+            files.write_all(handle, seal_json(fields))
         finally:
             os.close(handle)
 

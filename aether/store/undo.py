@@ -9,16 +9,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether.errors import Conflict, NotFound
 from aether.schemas import check
 from aether.store.authors import AETHER, ARCHIVE, HOOK, INIT
-from aether.store.files import lines_backwards, unsealed
+from aether.store.log import lines_backwards, unsealed
 from aether.store.merge import Place, merge, rules_of, value_at
 from aether.store.patch import apply, diff, entry_id, json_equal, keys_of
 from aether.store.snapshot import Entry, Snapshot, entry_of, folded_entries, month_files, read_journal
-from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject, Patch
 
 # Changes that only count reads: never what a person means by the last change.

@@ -1,22 +1,17 @@
 """Similarity: whether two statements say the same thing, or opposite things, without a model.
 
-A statement is reduced to a *fingerprint*: weighted stems, each with a sign, plus its numbers and names.
-``similarity`` compares the topics and halves the score if a sign, number or name differs, so that "use X" never
-equals "do not use X", nor "timeout 30" "timeout 60". Symmetric and reflexive, exactly: weights are whole numbers.
+A statement is reduced to its *gist*: the stems of its content words, each with the sign of its clause, and its numbers and
+names. Words match by equality or, for typing errors and inflections, by a ratio of `rapidfuzz`.
 
     topic = shared / (shared + (only_a + only_b) / 2 + min(only_a, only_b))
 
-The last term separates a word that was *replaced* (another thing) from one that was *added* (more detail).
+The last term separates a word that was *replaced* (another thing) from one that was *added* (more detail). Statements are
+the same if their topics are and no sign, number or name differs, so that "use X" never equals "do not use X", nor "timeout 30"
+"timeout 60". They contradict each other if their topics are close and exactly one of sign and number differs. Symmetric and
+reflexive. "Never", "avoid" and "disable" turn the sign of a clause, two turns cancel; numbers are scaled by their unit.
 
-Signs are those of the clause: "never", "avoid" and "disable" negate a clause, two negations cancel, and the words
-after "instead of" or ", not" are negated alone. What an act is done "without" decides, if both statements name it:
-"never push without a review" demands a review, and contradicts "push without a review". Words after "because" are reasons: they weigh little, and their
-numbers and negations decide nothing. Numbers are scaled by their unit ("1 minute" is "60 seconds"); paths,
-identifiers, versions and proper names are *names*.
-
-The word lists at the end are short on purpose: function words of the common languages of notes, and the verbs and
-adjectives of instructions. A missing word makes two statements different, which loses a repetition; a wrong one
-would merge statements that differ.
+The word lists at the end are short on purpose: a missing word makes two statements different, which loses a repetition; a
+wrong one would merge statements that differ.
 """
 
 from __future__ import annotations
@@ -24,41 +19,56 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import chain, islice
+from typing import NamedTuple
+
+from rapidfuzz import fuzz, process
 
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, UNSPACED, stem, words
-from aether.tuples import NamedTuple
 
 # Tuned on the even half of tests/text/similarity_pairs.json, reported on the odd half.
 SAME_AT = 0.72
 # Opposites share less: "enable" and "remove" are words of their own beside the topic.
-CONTRADICTS_AT = 0.55
-# Share of the common topic that must have the opposite sign; below it only an aside is negated.
+CONTRADICTS_AT = 0.5
+# Share of the common words that must have the opposite sign; below it only an aside is negated.
 OPPOSED_SHARE = 0.4
-# Share of a statement that a longer one must contain to say the same among other things, and how much longer it may
-# be: a long text contains any few words by chance.
-SUPPORT_AT = 0.85
-SUPPORT_SPAN = 3
-# A lighter statement (two words with a topic weigh 20) is contained in too many others by chance.
-LEAST_SUPPORT_WEIGHT = 20
-# Most pairs compared when all statements of an index are compared with all: about a second. Only thousands of
-# statements, or hundreds without a rare word, reach it.
+# Share of a statement that a longer one must contain to say the same among other things, how many times longer it may be,
+# and how many words the statement needs: a long text contains any few words by chance.
+SUPPORT_AT, SUPPORT_SPAN, LEAST_SUPPORT_WORDS = 0.85, 3, 2
+# Ratio of two words that count as one: "rewritten" and "rewriten", not "encode" and "decode".
+WORD_RATIO = 88
+# Most pairs compared when all statements of an index are compared with all: about a second.
 MOST_PAIRS = 200_000
 # Score of a pair whose topics are equal but whose signs, numbers or names are not.
 DISAGREEMENT = 0.5
+# Longer texts are not cached: 8,192 of them could hold gigabytes.
+CACHED_CHARS = 1_000
+
+
+class Gist(NamedTuple):
+    """The comparable parts of a statement."""
+
+    signs: dict[str, int]
+    """Each stem with the sign of its clause."""
+    numbers: frozenset[str]
+    names: frozenset[str]
+    question: bool
+    plain: str
+    """The case-folded text: equal if only case, spacing and punctuation at the ends differ."""
+    rejected: frozenset[str]
+    """Stems of an option that is rejected for another one: "tabs, not spaces"."""
+    condition: frozenset[str]
+    """Stems of what must not be missing: "never push without a review"."""
 
 
 class Index(NamedTuple):
-    """Statements prepared by `index` for `nearest`, `opposites` and the other searches."""
+    """Statements prepared by `index` for `nearest` and the other searches."""
 
-    fingerprints: list[Fingerprint]
+    gists: list[Gist]
     postings: dict[str, list[int]]
-    """The statements with each stem."""
-    rare: dict[str, list[int]]
-    """The statements of which each stem is among the rarest; an equal statement shares one of those."""
+    """Positions of the statements with each stem."""
 
 
 class Near(NamedTuple):
@@ -74,7 +84,7 @@ def similarity(a: str, b: str) -> float:
     >>> similarity("Use atomic writes for state files", "State files must be written atomically") > 0.9
     True
     """
-    return fingerprint_similarity(fingerprint(a), fingerprint(b))
+    return _similarity(gist(a), gist(b))
 
 
 def same(a: str, b: str) -> bool:
@@ -92,74 +102,41 @@ def contradicts(a: str, b: str) -> bool:
     >>> contradicts("Use tabs", "Never use tabs"), contradicts("Use tabs", "Use locks")
     (True, False)
     """
-    return fingerprints_contradict(fingerprint(a), fingerprint(b))
-
-
-def fingerprint_similarity(a: Fingerprint, b: Fingerprint) -> float:
-    """Return the similarity of two statements by their fingerprints."""
-    if a.plain == b.plain:
-        return 1.0
-    topic = _topic(a, b)
-    agree = a.numbers == b.numbers and a.question == b.question and not (_only_in(a, b) or _only_in(b, a))
-    if agree and not _other_names(a, b) and not _opposed(a, b):
-        return topic
-    return topic * DISAGREEMENT
-
-
-def fingerprints_contradict(a: Fingerprint, b: Fingerprint) -> bool:
-    """Return whether two statements contradict each other, by their fingerprints."""
-    if a.question or b.question or _other_names(a, b) or _topic(a, b) < CONTRADICTS_AT:
-        return False
-    # "Never push without a review" says nothing of whether to push.
-    if (a.conditional and _only_in(a, b)) or (b.conditional and _only_in(b, a)):
-        return False
-    # The port of the API and that of the site are two values.
-    other_number = bool(a.numbers - b.numbers) and bool(b.numbers - a.numbers) and not _replaced(a, b)
-    # What is forbidden twice is no contradiction, though "never delete" reads as "keep".
-    opposed = _opposed(a, b) and not (_FORBIDS.match(a.plain) and _FORBIDS.match(b.plain))
-    # "not 30" and "60" agree: two differences cancel.
-    return opposed != other_number
+    return _contradict(gist(a), gist(b))
 
 
 def index(statements: Iterable[str]) -> Index:
     """Return `statements` as an index for `nearest` and the other searches."""
-    gists = [fingerprint(statement) for statement in statements]
+    gists = [gist(statement) for statement in statements]
     postings: dict[str, list[int]] = defaultdict(list)
-    rare: dict[str, list[int]] = defaultdict(list)
-    for at, each in enumerate(gists):
-        for term in each.weights or (each.plain,):
-            postings[term].append(at)
-    for at, each in enumerate(gists):
-        for term in _rarest(each, postings, _share(SAME_AT)):
-            rare[term].append(at)
-    return Index(gists, dict(postings), dict(rare))
+    for position, entry in enumerate(gists):
+        for term in entry.signs.keys() | entry.rejected or (entry.plain,):
+            postings[term].append(position)
+    return Index(gists, dict(postings))
 
 
 def nearest(statement: str, among: Index | Sequence[str], *, at_least: float = SAME_AT) -> list[Near]:
     """Return the statements in `among` with a similarity of `at_least`, the most similar first.
 
-    Only statements that share one of their rarest stems are compared: the common stems alone cannot reach the score.
-    Exact unless so many share one that all pairs are more than ``MOST_PAIRS``.
+    Only statements that share one of the rarest stems are compared.
     """
-    found = among if isinstance(among, Index) else index(among)
-    asked = fingerprint(statement)
-    near = [
-        Near(at, fingerprint_similarity(asked, found.fingerprints[at]))
-        for at in _candidates(asked, found, at_least)
-        # A statement on another topic need not be compared in full.
-        if asked.plain == found.fingerprints[at].plain or _topic(asked, found.fingerprints[at]) >= at_least
+    among = among if isinstance(among, Index) else index(among)
+    query = gist(statement)
+    scores = [
+        Near(position, _similarity(query, among.gists[position]))
+        for position in _candidates(query, among, at_least / (2 - at_least))
     ]
     return sorted(
-        (each for each in near if each.similarity >= at_least), key=lambda each: (-each.similarity, each.at)
+        (near for near in scores if near.similarity >= at_least), key=lambda near: (-near.similarity, near.at)
     )
 
 
 def opposites(statement: str, among: Index | Sequence[str]) -> list[int]:
     """Return the positions in `among` of the statements that contradict `statement`, in order."""
-    found = among if isinstance(among, Index) else index(among)
-    asked = fingerprint(statement)
-    candidates = sorted(_candidates(asked, found, CONTRADICTS_AT))
-    return [at for at in candidates if fingerprints_contradict(asked, found.fingerprints[at])]
+    among = among if isinstance(among, Index) else index(among)
+    query = gist(statement)
+    candidates = _candidates(query, among, CONTRADICTS_AT / (2 - CONTRADICTS_AT))
+    return sorted(position for position in candidates if _contradict(query, among.gists[position]))
 
 
 def supporting(statement: str, among: Index | Sequence[str]) -> list[int]:
@@ -168,607 +145,346 @@ def supporting(statement: str, among: Index | Sequence[str]) -> list[int]:
     >>> supporting("Amounts are integer cents", ["VAT amounts are integer cents too, no floats", "Amounts are floats"])
     [0]
     """
-    found = among if isinstance(among, Index) else index(among)
-    asked = fingerprint(statement)
-    longer = islice(_reached(asked, found.postings, SUPPORT_AT), _most(found))
-    there = {at for at in longer if _supports(found.fingerprints[at], asked)}
-    return sorted(there | {near.at for near in nearest(statement, found)})
+    among = among if isinstance(among, Index) else index(among)
+    query = gist(statement)
+    longer = {
+        position
+        for position in _candidates(query, among, SUPPORT_AT)
+        if _supports(among.gists[position], query)
+    }
+    return sorted(longer | {near.at for near in nearest(statement, among)})
 
 
 def implied_by(statement: str, among: Index | Sequence[str]) -> list[int]:
     """Return the positions in `among` of what `statement` says, alone or among other things, the most similar first."""
-    found = among if isinstance(among, Index) else index(among)
-    asked = fingerprint(statement)
-    near = [each.at for each in nearest(statement, found)]
-    rare = chain.from_iterable(found.rare.get(term, ()) for term in asked.weights)
+    among = among if isinstance(among, Index) else index(among)
+    query = gist(statement)
+    equal = [near.at for near in nearest(statement, among)]
+    # A shorter statement may share any of the words.
     shorter = {
-        at for at in islice(rare, _most(found)) if at not in near and _supports(asked, found.fingerprints[at])
+        position
+        for position in _candidates(query, among, 0)
+        if position not in equal and _supports(query, among.gists[position])
     }
-    return near + sorted(shorter, key=lambda at: (-found.fingerprints[at].total, at))
+    return equal + sorted(shorter, key=lambda position: (-len(among.gists[position].signs), position))
 
 
-def _share(at_least: float) -> float:
-    """Return the share that two statements must have in common, by the formula of the topic."""
-    return at_least / (2 - at_least)
-
-
-def _most(found: Index) -> int:
-    """Return the most statements of an index to compare one with."""
-    return max(1, MOST_PAIRS // max(1, len(found.fingerprints)))
-
-
-def _candidates(asked: Fingerprint, found: Index, at_least: float) -> set[int]:
-    if at_least < SAME_AT:
-        return _reach(asked, found, _share(at_least))
-    reached = islice(_reached(asked, found.postings, _share(at_least), found.rare), _most(found))
-    # The common part weighs no more than the lighter of the two.
-    least, most = asked.total * _share(at_least), asked.total / _share(at_least)
-    return {
-        at
-        for at in reached
-        if least <= found.fingerprints[at].total <= most and found.fingerprints[at].numbers == asked.numbers
-    }
-
-
-def _reach(asked: Fingerprint, found: Index, share: float) -> set[int]:
-    """Return the positions of the statements that may contain `share` of the weight of `asked`."""
-    return set(islice(_reached(asked, found.postings, share), _most(found)))
-
-
-def _reached(
-    asked: Fingerprint,
-    postings: Mapping[str, list[int]],
-    share: float,
-    lists: Mapping[str, list[int]] | None = None,
-) -> Iterator[int]:
-    """Yield the positions that share one of the rarest stems of `asked`, each once, the rarest stem first."""
-    seen: set[int] = set()
-    for term in _rarest(asked, postings, share):
-        for at in (lists or postings).get(term, ()):
-            if at not in seen:
-                seen.add(at)
-                yield at
-
-
-def _rarest(asked: Fingerprint, postings: Mapping[str, list[int]], share: float) -> Iterator[str]:
-    """Yield the rarest stems of `asked`, until the rest weighs less than `share` of it."""
-    left, needed = asked.total, asked.total * share
-    if not asked.weights:
-        yield asked.plain
-    for term in sorted(asked.weights, key=lambda term: (len(postings.get(term, ())), term)):
-        if left < needed:
+def _candidates(query: Gist, among: Index, share: float) -> set[int]:
+    """Return positions with one of the rarest stems of `query`, of which all others together are less than `share`."""
+    terms = sorted(query.signs or (query.plain,), key=lambda term: (len(among.postings.get(term, ())), term))
+    most = max(1, MOST_PAIRS // max(1, len(among.gists)))
+    positions: set[int] = set()
+    for place, term in enumerate(terms):
+        if len(terms) - place < share * len(terms) or len(positions) >= most:
             break
-        yield term
-        left -= asked.weights[term]
+        positions.update(among.postings.get(term, ())[: most - len(positions)])
+    return positions
 
 
-def _containment(a: Fingerprint, b: Fingerprint) -> float:
+def _similarity(a: Gist, b: Gist) -> float:
     if a.plain == b.plain:
         return 1.0
-    if (
-        not a.weights
-        or not a.numbers <= b.numbers
-        or not a.names <= b.names | b.weights.keys()
-        or _opposed(a, b)
-        or (b.conditional and _only_in(b, a))
-    ):
-        return 0.0
-    return _mentioned(a, b) / a.total
+    topic = _topic(a, b)
+    agree = a.numbers == b.numbers and a.question == b.question and not _other_condition(a, b)
+    return topic if agree and not _other_names(a, b) and not _opposed(a, b) else topic * DISAGREEMENT
 
 
-def _supports(longer: Fingerprint, a: Fingerprint) -> bool:
-    """Return whether `longer` says `a` among a few other things."""
-    if (
-        a.total < LEAST_SUPPORT_WEIGHT
-        or longer.total > SUPPORT_SPAN * a.total
-        or a.question
-        or longer.question
-    ):
+def _contradict(a: Gist, b: Gist) -> bool:
+    if a.plain == b.plain or a.question or b.question or _other_names(a, b) or _other_condition(a, b):
         return False
-    return _mentioned(a, longer) >= SUPPORT_AT * a.total and _containment(a, longer) >= SUPPORT_AT
+    if a.rejected & b.signs.keys() and b.rejected & a.signs.keys():
+        return True
+    if _topic(a, b) < CONTRADICTS_AT:
+        return False
+    # The port of the API and that of the site are two values.
+    replaced = bool(a.signs.keys() - b.signs.keys()) and bool(b.signs.keys() - a.signs.keys())
+    other_number = bool(a.numbers - b.numbers) and bool(b.numbers - a.numbers) and not replaced
+    # Two prohibitions are not opposites, though "never delete" reads as "keep"; "not 30" and "60" agree.
+    opposed = _opposed(a, b) and not (_FORBIDS.match(a.plain) and _FORBIDS.match(b.plain))
+    return opposed != other_number
 
 
-def _mentioned(a: Fingerprint, b: Fingerprint) -> int:
-    return sum(weight for term, weight in a.weights.items() if term in b.weights)
-
-
-def _topic(a: Fingerprint, b: Fingerprint) -> float:
-    if len(a.weights) > len(b.weights):
-        a, b = b, a
-    shared = 0
-    others = b.weights
-    for term, weight in a.weights.items():
-        if term in others:
-            other = others[term]
-            shared += min(weight, other)
+def _topic(a: Gist, b: Gist) -> float:
+    only_a, only_b = a.signs.keys() - b.signs.keys(), b.signs.keys() - a.signs.keys()
+    shared = len(a.signs) - len(only_a)
     if not shared:
         return 0.0
-    only_a, only_b = a.total - shared, b.total - shared
-    return shared / (shared + (only_a + only_b) / 2 + min(only_a, only_b))
+    likewise = len(_likewise(only_a, only_b))
+    shared, extra_a, extra_b = shared + likewise, len(only_a) - likewise, len(only_b) - likewise
+    return shared / (shared + (extra_a + extra_b) / 2 + min(extra_a, extra_b))
 
 
-def _opposed(a: Fingerprint, b: Fingerprint) -> bool:
-    shared = opposed = 0
-    # What is done without something is about that thing, however many words name the act.
-    deciding = (a.lacking | b.lacking) & a.weights.keys() & b.weights.keys()
-    for term, weight in a.weights.items():
-        if term in (deciding or b.weights):
-            common = min(weight, b.weights[term])
-            shared += common
-            opposed += common if a.signs[term] != b.signs[term] else 0
-    return opposed > 0 and opposed >= OPPOSED_SHARE * shared
+def _likewise(only_a: Iterable[str], only_b: Iterable[str]) -> set[str]:
+    """Return the words of one statement that are a word of the other with another ending or a typing error."""
+    shorter, longer = sorted((sorted(only_a), sorted(only_b)), key=len)
+    matched: set[str] = set()
+    for word in shorter:
+        free = [other for other in longer if other not in matched]
+        match = process.extractOne(word, free, scorer=fuzz.ratio, score_cutoff=WORD_RATIO)
+        if match and len(word) > 4:
+            matched.add(match[0])
+    return matched
 
 
-def _only_in(a: Fingerprint, b: Fingerprint) -> bool:
-    """Return whether `a` names something to be lacking of which `b` says nothing."""
-    return bool(a.lacking) and a.lacking.isdisjoint(b.weights)
-
-
-def _replaced(a: Fingerprint, b: Fingerprint) -> bool:
-    """Return whether each of two statements has a word of its own, so that they are about two things."""
-    return all(
-        any(weight >= _CONTENT for term, weight in one.weights.items() if term not in other.weights)
-        for one, other in ((a, b), (b, a))
+def _supports(longer: Gist, a: Gist) -> bool:
+    """Return whether `longer` says `a` among a few other things."""
+    shared = a.signs.keys() & longer.signs.keys()
+    return (
+        len(a.signs) >= LEAST_SUPPORT_WORDS
+        and len(longer.signs) <= SUPPORT_SPAN * len(a.signs)
+        and len(shared) >= SUPPORT_AT * len(a.signs)
+        and not (a.question or longer.question or _opposed(a, longer))
+        and a.numbers <= longer.numbers
+        and a.names <= longer.names
+        and longer.condition <= a.signs.keys()
     )
 
 
-def _other_names(a: Fingerprint, b: Fingerprint) -> bool:
-    only_a = {name for name in a.names - b.names if name not in b.weights}
-    only_b = {name for name in b.names - a.names if name not in a.weights}
-    return bool(only_a) and bool(only_b)
+def _opposed(a: Gist, b: Gist) -> bool:
+    shared = a.signs.keys() & b.signs.keys()
+    turned = sum(a.signs[term] != b.signs[term] for term in shared)
+    return turned > 0 and turned >= OPPOSED_SHARE * len(shared)
 
 
-# Longer texts are not cached: 8,192 of them could hold gigabytes.
-CACHED_CHARS = 1_000
+def _other_names(a: Gist, b: Gist) -> bool:
+    return bool(a.names - b.names) and bool(b.names - a.names)
 
-# Weights in tenths of a content word, whole so that sums do not depend on their order.
-_CONTENT = 10
-_LIGHT = 3
-# After "because": two people may decide the same for different reasons.
-_REASON = 2
-# After "instead of": the rejected option counts less than the chosen one.
-_REJECTED = 7
-# Pairs of characters with kana are mostly endings and particles.
-_KANA = 2
-# A path or identifier counts a little more than one word, however many pieces it has.
-_NAME = 12
-# A float represents this many digits exactly.
-_EXACT_DIGITS = 15
+
+def _other_condition(a: Gist, b: Gist) -> bool:
+    """Return whether one statement depends on something that the other does not mention."""
+    return any(one.condition and one.condition.isdisjoint(other.signs) for one, other in ((a, b), (b, a)))
+
 
 _SCAN = lazy(
     r"""(?P<name>\b[a-z][a-z0-9+.-]{1,20}://[^\s<>"'`)\]]+
         |\b\d{4}-\d\d-\d\d\b
-        |(?<![^\s(\[,;:])--?[A-Za-z][\w-]*
+        |(?<![^\s(\[,;:])--?[a-z][\w-]*
         |\#\d+\b
-        |(?<![\w-])(?:[a-z]{1,20}-){0,3}(?:eu|us|ap|ca|sa|me|af|(?:north|south)?(?:east|west)|north|south|central
-            |node|host|server|shard|replica|zone|region|rack|cluster|db|web|prod|staging)-\d+\b
-        |\b(?=[a-f]{0,64}\d)(?=\d{0,64}[a-f])[0-9a-f]{7,64}\b
+        |\b(?:phase|step|issue|task|ticket|pr|line|section|version|node|shard|host|server|replica|zone)\s\d+\b
+        |\b(?:[a-z]+-){0,3}(?:eu|us|ap|ca|sa|me|af|(?:north|south)?(?:east|west)|north|south|central|node|host|server|shard|zone)-\d+\b
+        |\b(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{7,64}\b
         |\b[a-z](?:\+\+|\#)
-        |\b\d+(?:\.\d+){2,}(?:[-+]?[a-z]\w*)?\b)
-    |(?P<path>(?<![\w.@*/-])(?:~|\.{1,2})?(?:[\w.@*-]*/)+(?:[\w.@*-]*[\w*-])?)
-    |v(?=\d)(?P<version>\d+(?:\.\d+)*)\b
-    |(?P<number>(?:(?<![\w)\]])-)?(?<![^\W\d_])\d+(?:[,_]\d{3}\b)*(?:\.\d+)?%?)
-    |(?P<dotted>\b[^\W\d][\w-]{0,80}(?:\.[^\W\d]\w{0,80})+\b)
-    |(?P<word>[^\W_](?:[\w'’]*\w)?|_\w+)
-    |(?P<mark>[¬⊖∵])
-    |(?P<stop>[.;!?\n。;!?]+)
-    |(?P<comma>[,,、(])""",
+        |\bv?\d+(?:\.\d+){2,}(?:[-+]?[a-z]\w*)?\b
+        |(?<![\w.@*/-])(?:(?:~|\.{1,2})?/(?:[\w.@*-]+/?)+|[\w.@*-]+(?:/[\w.@*-]+)*/[\w@*-]*\.[a-z]\w*)
+        |\b[^\W\d][\w-]{0,80}(?:\.[^\W\d]\w{0,80})+\b
+        |\b(?=\w*[a-z])(?=\w*_)\w+\b|\b(?!v\d+\b)[a-z]+\d\w*\b|(?-i:\b[a-z]+[A-Z]\w*)
+        |(?<!limit\s)(?<!budget\s)(?<!size\s)\b(?:of|in|since|until)\s(?:19|20)\d\d\b)
+    |(?P<number>(?:(?<![\w)\]])-)?(?<![^\W\d_])v?\d+(?:[,_]\d{3}\b)*(?:\.\d+)?)
+        (?:\s?(?P<unit>%|[^\W\d_]+))?
+    |(?P<stop>[.;!?\n。;!?]+|\bbut\b|\baber\b)
+    |(?P<word>[^\W\d_](?:[\w'’]*\w)?)""",
     re.VERBOSE | re.IGNORECASE,
 )
-_YEAR = lazy(r"(?:19|20)\d\d")
-_FORBIDS = lazy(r"(?:please |and |also )*(?:never|do not|don['’]t|must not|no)\b")
-_IDENTIFIER = lazy(r"\w_\w|^_|[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]")
-_FILE_END = lazy(r"\.[A-Za-z]\w*$")
+_VERSION = lazy(r"^v(?=\d)")
 _UNSPACED_RUN = lazy(f"([{UNSPACED}]+)")
-_KANA_IN = lazy("[\u3041-\u309f]")
-_TERM_FOLDS = (("ise", "ize"), ("isation", "ization"), ("our", "or"))
+_PREFERRED = lazy(
+    r"\bprefer(?:s|red)?\s+(?P<chosen>.*?)\s+(?:over|to)\s+(?P<rejected>[^.;,]*)", re.IGNORECASE
+)
+_REJECTED = lazy(
+    r"(?:\b(?:instead of|rather than|anstatt|statt|au lieu de|en lugar de|en vez de|вместо)|,\s*(?:and |but |please )*(?:not?|nicht|non|pas|не))"
+    r"\s+(?P<rejected>[^.;,]*)",
+    re.IGNORECASE,
+)
+_FORBIDS = lazy(r"(?:please )?(?:never|do not|don't|must not|no)\b")
+_REASON = lazy(
+    r"\b(?:because|since|so that|in order to|due to|weil|damit|parce que|porque|потому)\b[^.;,\n]*,?",
+    re.IGNORECASE,
+)
 
 
-class Fingerprint(NamedTuple):
-    """The comparable parts of a statement."""
+def gist(statement: str) -> Gist:
+    """Return the gist of `statement`; linear in its length.
 
-    weights: dict[str, int]
-    total: int
-    """Sum of the weights."""
-    signs: dict[str, int]
-    numbers: frozenset[str]
-    names: frozenset[str]
-    question: bool
-    plain: str
-    """The case-folded text: equal where only case, spacing and punctuation at the ends differ."""
-    lacking: frozenset[str] = frozenset()
-    """The stems after "without"."""
-    conditional: bool = False
-    """Whether something is forbidden only without something else."""
-
-
-class _Token(NamedTuple):
-    """One token: `kind` is word, name, number, not, against, because, but, stop or comma."""
-
-    kind: str
-    text: str
-
-
-class _Part(NamedTuple):
-    """A stretch of tokens with one sign."""
-
-    tokens: list[_Token]
-    negated: bool
-    weight: int
-    lacking: bool = False
-    """Whether "without" comes before it."""
-
-
-def fingerprint(statement: str) -> Fingerprint:
-    """Return the fingerprint of `statement`; linear in its length.
-
-    >>> found = fingerprint("Never use more than 4 workers")
-    >>> found.signs["worker"], found.numbers
+    >>> parts = gist("Never use more than 4 workers")
+    >>> parts.signs["worker"], parts.numbers
     (-1, frozenset({'4'}))
     """
-    make = _fingerprint if len(statement) <= CACHED_CHARS else _fingerprint.__wrapped__
-    return make(statement)
+    return _gist(statement) if len(statement) <= CACHED_CHARS else _gist.__wrapped__(statement)
 
 
 @lru_cache(maxsize=8_192)
-def _fingerprint(statement: str) -> Fingerprint:
-    text = unicodedata.normalize("NFKC", statement)
-    weights: dict[str, int] = {}
+def _gist(statement: str) -> Gist:
+    text = unicodedata.normalize("NFKC", statement).replace("’", "'")
+    plain = " ".join(text.casefold().split()).strip(" .!;:,") or text
+    question = text.rstrip(" \"')*_`").endswith("?")
+    for pattern, replacement in PHRASES:
+        text = pattern.sub(replacement, text)
+    rejected: set[str] = set()
+
+    def reject(match: re.Match[str]) -> str:
+        rejected.update(_term(word)[0] for word in words(match["rejected"]))
+        return f" {match.groupdict().get('chosen', '')} "
+
+    text = _UNSPACED_RUN.sub(r" \1 ", text.replace("`", " "))
+    text = _REASON.sub(" ", _REJECTED.sub(reject, _PREFERRED.sub(reject, text)))
+    tokens = [*_tokens(text)]
     signs: dict[str, int] = {}
-    numbers: set[str] = set()
-    names: set[str] = set()
-    lacking: set[str] = set()
-    conditional = False
-    for part in _parts(list(_tokens(text))):
-        main = part.weight > _REASON
-        found = list(_terms(part, names if main else set(), numbers if main else set()))
-        turns = part.negated + sum(turn < 0 for _, _, turn in found)
-        if part.lacking:
-            lacking |= {term for term, weight, _ in found if term and weight > _LIGHT}
-            conditional = conditional or (part.weight == _CONTENT and bool(part.tokens))
-        for term, weight, _ in found:
-            if term and weight > weights.get(term, 0):
-                weights[term] = weight
-                signs[term] = -1 if turns % 2 and main else 1
-    return Fingerprint(
-        weights,
-        sum(weights.values()),
-        signs,
-        frozenset(numbers),
-        frozenset(names),
-        text.rstrip(" \"')*_`").endswith("?"),
-        " ".join(text.casefold().split()).strip(" .!;:,") or text,
-        frozenset(lacking),
-        conditional,
+    condition: set[str] = set()
+    for clause in _clauses(tokens):
+        # "Never push without a review": with two turns, what comes after "without" must not be missing.
+        terms = [(term, without) for term, without, _ in clause if term]
+        turns = sum(turn < 0 for _, _, turn in clause)
+        for term, _ in terms:
+            signs.setdefault(term, -1 if turns % 2 else 1)
+        condition.update(term for term, without in terms if without and turns > 1)
+    numbers = frozenset(_scaled(*text.split()) for kind, text in tokens if kind == "number")
+    names = frozenset(_VERSION.sub("", text.casefold()) for kind, text in tokens if kind == "name")
+    return Gist(
+        signs, numbers, names, question, plain, frozenset(rejected - signs.keys()), frozenset(condition)
     )
 
 
-def _tokens(text: str) -> Iterator[_Token]:
-    for pattern, written in PHRASES:
-        text = pattern.sub(written, text)
-    text = _UNSPACED_RUN.sub(r" \1 ", text.replace("`", ""))
-    inside = re.findall(
-        r"(?<![.!?:;\n])[ (]([A-Z][\w-]*)", text
-    )  # with a capital, but not first in a sentence
-    proper = frozenset(inside if len(inside) * 2 <= len(text.split()) else ())
-    for found in _SCAN.finditer(text):
-        kind, value = str(found.lastgroup), found.group()
-        if kind == "path":
-            yield from _path(value)
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    """Yield kind and text of each token: name, number with its unit, stop or word."""
+    for match in _SCAN.finditer(text):
+        kind = next(name for name in ("name", "number", "stop", "word") if match[name])
+        value, unit = match[kind], (match["unit"] or "").casefold()
+        if kind == "number":
+            yield kind, f"{value.lstrip('v')} {unit if unit in UNITS else 's'}"
+            if unit not in UNITS:
+                yield "word", unit
+        elif value.casefold() in NUMBER_WORDS:
+            yield "number", f"{NUMBER_WORDS[value.casefold()]} s"
+        else:
+            yield kind, value if kind == "name" else value.casefold()
+
+
+def _clauses(tokens: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, bool, int]]]:
+    """Yield the terms of each clause: the term, whether it comes after "without", and -1 if it turns the clause."""
+    clause: list[tuple[str, bool, int]] = []
+    without = False
+    for kind, text in tokens:
+        if kind == "stop":
+            yield clause
+            clause, without = [], False
+        elif kind == "name":
+            clause += [(stem(piece), without, 1) for piece in words(text)]
+        elif text in NOT or text.endswith("n't") or text in WITHOUT:
+            without = without or text in WITHOUT
+            clause.append(("", without, -1))
         elif kind == "word":
-            yield from _word(value, proper)
-        elif kind == "mark":
-            yield _Token({"¬": "not", "⊖": "against"}.get(value, "because"), value)
-        elif kind == "version":
-            yield _Token("number" if value.count(".") < 2 else "name", value[1:])
-        elif kind == "dotted":
-            yield _Token("name", value.casefold())
-        else:
-            yield _Token(kind, value)
-
-
-def _path(value: str) -> Iterator[_Token]:
-    pieces = value.strip("/").split("/")
-    if value[0] in "/.~" or len(pieces) > 2 or value.endswith("/") or _FILE_END.search(value):
-        yield _Token("name", value)
-    else:
-        # "read/write" is two words.
-        for piece in pieces:
-            yield from _word(piece, frozenset())
-
-
-def _word(value: str, proper: frozenset[str]) -> Iterator[_Token]:
-    folded = value.casefold().replace("’", "'")
-    if _IDENTIFIER.search(value):
-        yield _Token("name", folded)
-    elif folded in NOT or folded.endswith("n't"):
-        yield _Token("not", folded)
-    elif folded in WITHOUT:
-        yield _Token("without", folded)
-    elif folded in BUT:
-        yield _Token("but", folded)
-    elif folded in BECAUSE:
-        yield _Token("because", folded)
-    elif folded in NUMBER_WORDS:
-        yield _Token("number", str(NUMBER_WORDS[folded]))
-    else:
-        for word in words(value):
-            yield _Token("number" if word.isdecimal() else "proper" if value in proper else "word", word)
-
-
-def _parts(tokens: list[_Token]) -> Iterator[_Part]:
-    """Yield the stretches of `tokens` that share one sign and weight, without the markers."""
-    at = 0
-    while at < len(tokens):
-        end = at
-        while end < len(tokens) and tokens[end].kind not in ("stop", "but"):
-            end += 1
-        yield from _clause(tokens[at:end])
-        at = end + 1
-
-
-def _clause(tokens: list[_Token]) -> list[_Part]:
-    """Return the assertion, what it lacks, the rejections and the reasons of one clause."""
-    main: list[_Token] = []
-    lacked: list[_Token] = []
-    rejected: list[_Token] = []
-    reason: list[_Token] = []
-    into = main
-    negated = forbids_lack = prefers = False
-    before = _Token("stop", "")
-    for token in tokens:
-        if token.kind == "because":
-            into = reason
-        elif token.kind == "against" or _rejects(token, before, main, prefers):
-            into = rejected
-        elif token.kind == "without":
-            # "Never deploy without review" asks for review.
-            negated, forbids_lack, into = False, forbids_lack or negated, lacked
-        elif token.kind == "not":
-            negated = negated or into is main
-        elif token.kind == "comma":
-            # "Because the disk is slow, use a cache": the main clause starts only here.
-            into = into if main else main
-        else:
-            into.append(token)
-            prefers = prefers or token.text in PREFER
-        before = token
-    return [
-        _Part(main, negated, _CONTENT),
-        _Part(lacked, not forbids_lack, _CONTENT if forbids_lack else _REJECTED, lacking=True),
-        _Part(rejected, not negated, _REJECTED),
-        _Part(reason, False, _REASON),
-    ]
-
-
-def _rejects(token: _Token, before: _Token, main: list[_Token], prefers: bool) -> bool:
-    """Return whether the words after `token` are the option that the clause rejects."""
-    if token.kind == "not":
-        aside = token.text == "not" or before.kind == "comma"
-        return bool(main) and aside and token.text in NOUN_NOT and before.text not in BEFORE_NOT
-    return prefers and before.text not in PREFER and token.text in ("over", "to")
-
-
-def _terms(part: _Part, names: set[str], numbers: set[str]) -> Iterator[tuple[str, int, int]]:
-    """Yield term, weight and turn of each token of `part`; add its names and numbers to those sets."""
-    tokens = part.tokens
-    for at, token in enumerate(tokens):
-        before = tokens[at - 1] if at else _Token("", "")
-        after = tokens[at + 1].text if at + 1 < len(tokens) else ""
-        if token.kind == "number" and (before.text in LABELS or _is_year(tokens, at, after)):
-            names.add(f"{before.text} {token.text}")
-            yield f"{before.text} {token.text}", part.weight, 1
-        elif token.kind == "number":
-            numbers.add(_scaled(token.text, after))
-        elif token.kind == "name":
-            names.add(token.text)
-            pieces = [stem(piece) for piece in words(token.text)] or [token.text]
-            yield from (
-                (piece, max(1, _NAME * part.weight // (_CONTENT * len(pieces))), 1) for piece in pieces
-            )
-        elif not (before.kind == "number" and token.text in UNITS):
-            if token.kind == "proper":
-                names.add(_term(token.text)[0])
-            yield from _weighed(token.text, part.weight)
-
-
-def _is_year(tokens: Sequence[_Token], at: int, after: str) -> bool:
-    """Return whether the number at `at` is a year ("invoices of 2024 are locked"), before the text `after`, and no amount."""
-    is_amount = at > 1 and tokens[at - 2].text in AMOUNTS
-    follows = at > 0 and tokens[at - 1].text in BEFORE_YEAR and not is_amount
-    return follows and bool(_YEAR.fullmatch(tokens[at].text)) and (not after or after in STOPWORDS)
-
-
-def _weighed(word: str, weight: int) -> Iterator[tuple[str, int, int]]:
-    term, turn = _term(word)
-    if word in TURNS:
-        yield "", 0, -1
-    elif word in STOPWORDS or term in _lexicon().empty:
-        return
-    elif term in _lexicon().light:
-        yield term, max(1, weight * _LIGHT // _CONTENT), turn
-    else:
-        yield term, max(1, weight * _KANA // _CONTENT) if _KANA_IN.search(word) else weight, turn
+            terms = [(word, *_term(word)) for word in words(text)]
+            clause += [("" if word in STOPWORDS else term, without, turn) for word, term, turn in terms]
+    yield clause
 
 
 @lru_cache(maxsize=100_000)
 def _term(word: str) -> tuple[str, int]:
-    """Return the term by which `word` is compared, and -1 if the word is its opposite, else 1."""
-    if len(word) > 5:
-        for british, american in _TERM_FOLDS:
-            word = re.sub(f"{british}(?=d$|s$|$)", american, word)
-    found = stem(word)
-    folded = _lexicon().equal.get(found, found)
-    return _lexicon().opposite.get(found) or _lexicon().opposite.get(folded, (folded, 1))
+    """Return the term by which `word` is compared, and -1 if the word turns its clause, else 1; a weak word has no term."""
+    if word in TURNS:
+        return "", -1
+    root = stem(re.sub("(?<=.{3})is(?=e[ds]?$|ation)", "iz", word))
+    tables = _tables()
+    head, turn = tables.opposites.get(root) or tables.opposites.get(tables.equal.get(root, root), ("", 1))
+    term = head or tables.equal.get(root, root)
+    return ("" if term in tables.weak else term), turn
 
 
 def _scaled(number: str, unit: str) -> str:
     """Return `number` times its unit; as text, because long ids are numbers too and may not be rounded."""
-    plain = number.strip("%").replace(",", "").replace("_", "")
-    scale = UNITS.get(unit, 1.0)
-    if len(plain) > _EXACT_DIGITS:
-        return plain
-    return f"{float(plain) * scale:.15g}"
+    plain = number.replace(",", "").replace("_", "")
+    return plain if len(plain) > 15 else f"{float(plain) * UNITS.get(unit, 1.0):.15g}"
 
 
-class _Lexicon(NamedTuple):
-    """The lexicon by stems."""
+class _Tables(NamedTuple):
+    """The word lists by stems."""
 
     equal: dict[str, str]
-    opposite: dict[str, tuple[str, int]]
-    light: frozenset[str]
-    empty: frozenset[str]
+    opposites: dict[str, tuple[str, int]]
+    weak: frozenset[str]
 
 
 @lru_cache(maxsize=1)
-def _lexicon() -> _Lexicon:
+def _tables() -> _Tables:
     # Stemmed on first use: the stemmer is an import that not every caller pays for.
-    equal = {stem(word): stem(head) for word, head in EQUAL.items()}
-    opposite = {
-        stem(word): (equal.get(stem(head), stem(head)), turn) for word, (head, turn) in OPPOSITES.items()
-    }
-    return _Lexicon(equal, opposite, frozenset(map(stem, LIGHT)), frozenset(map(stem, EMPTY)))
+    equal = {stem(word): stem(group.split("/")[0]) for group in EQUAL.split() for word in group.split("/")}
+    opposites = {}
+    for pair in OPPOSITES.replace("\n", "|").strip("|").split("|"):
+        for side, turn in zip(pair.split(":"), (1, -1), strict=True):
+            for word in side.strip().split("/"):
+                opposites[stem(word)] = (stem(pair.split("/")[0].split(":")[0].strip()), turn)
+    return _Tables(equal, opposites, frozenset(map(stem, WEAK.split())))
 
 
 NOT = frozenset(
     "not never no none nothing nobody neither nor cannot cant dont doesnt wont nicht kein keine keinen keiner "
-    "keinem nie niemals pas jamais aucun aucune nunca jamás nada ningún ninguna non mai não nao нет не нельзя "
-    "никогда ни nie nigdy nein niet geen nooit inte aldrig ingen ikke değil asla لا لم لن ليس לא אין नहीं मत "
-    "không đừng chớ tidak jangan 않는다 않습니다 않는 마세요 마라 말것 없다".split()
+    "keinem nie niemals pas jamais aucun aucune nunca jamás nada ningún ninguna non mai não nao нет не нельзя никогда "
+    "ни nigdy nein niet geen nooit inte aldrig ingen ikke değil لا لم لن ليس לא אין नहीं मत không đừng tidak jangan 않습니다 마세요 없다".split()
 )
-# These can also reject a noun ("tabs, not spaces").
-NOUN_NOT = frozenset("not nicht pas non no não не niet inte ikke không".split())
 WITHOUT = frozenset("without ohne sans sin senza sem без bez zonder utan 없이".split())
-BUT = frozenset("but however yet whereas aber mais pero ma но maar men".split())
-BECAUSE = frozenset("because since weil denn da parce car porque perché потому omdat eftersom".split())
-PREFER = frozenset(
-    "prefer prefers preferred choose chose chosen pick picked favor favour favored favoured select".split()
-)
-# Words after which "not" negates the clause; elsewhere it rejects the noun that follows ("spaces, not tabs").
-BEFORE_NOT = frozenset(
-    "do does did is are was were be been being am must should shall will would can could may might has have had "
-    "to please we it they you i and or need ought".split()
-)
-
-# These weigh little: any two instructions share them.
-LIGHT = frozenset(
-    "use make do set get put let keep go ensur need want chang updat add one new now current alway ever everi each "
-    "all any onli still also must should requir have system way thing type kind good run work instead prefer choos favor".split()
-)
-# These weigh nothing: they introduce a statement.
-EMPTY = frozenset(
-    "decid decis agre note rememb rememb remember pleas team user must should alway ever need ought ensur sure want "
-    "everi each all any anywher as well same actual realli simpli howev therefor thus hence conclus rule polici der within via per onto upon across among while until such like please die das den dem des "
-    "ein eine einen le la les un une el los las il lo o os as para pour für per и в на для".split()
-)
-
-# Words with one meaning : words with the opposite one; all count as the first word of their line.
-_OPPOSITE_PAIRS = """
-enable/activate/switchon : disable/deactivate/switchoff
-allow/permit/accept/approve : forbid/prohibit/ban/disallow/deny/block/reject/refuse
-pass/succeed/success/successful/successfully : fail/failure/break/broke/broken
-keep/kept/retain/preserve : remove/delete/drop/discard/erase | include : exclude/omit/skip/ignore
-increase/raise/grow : decrease/reduce/lower/shrink | start/begin : stop/halt | open : close
-show/display : hide/conceal | lock : unlock | fast/quick/quickly : slow/slowly
-safe/safely : unsafe/unsafely | secure/securely : insecure/insecurely | stable : unstable
-valid : invalid | required/mandatory/compulsory : optional | possible : impossible | public : private
-mutable : immutable | sync/synchronous/synchronously : async/asynchronous/asynchronously
-online : offline | present/exist : absent/missing | true : false
-automatic/automatically : manual/manually | strict/strictly : lenient/leniently
-reliable/reliably : unreliable/flaky/flakily | more : less/fewer | maximum/max : minimum/min
-first : last | like/love : dislike/hate | erlauben/erlaubt : verboten/verbieten
-aktivieren/aktiviert : deaktivieren/deaktiviert | activer/activez : désactiver/désactivez
-activar/activa : desactivar/desactiva
-включить/включай/включайте : отключить/отключай/отключайте/выключить
-"""
-# These negate a clause and are no terms themselves.
+# These turn a clause and are not terms themselves.
 TURNS = frozenset(
     "avoid prevent non vermeide vermeiden évite évitez éviter evita evitar evite избегай избегайте".split()
 )
 
-_EQUAL = """
-use/utilize/employ/adopt/leverage choose/chose/chosen/select/pick/opt verify/check/validate
-fix/repair/resolve/solve complete/finish/done create/generate store/save/persist write/written/wrote
-fetch/retrieve send/sent run/ran/execute build/built make/made find/found lose/lost
-throw/threw/thrown/raise take/took/taken give/gave/given hold/held know/known/knew freeze/froze/frozen
-config/configuration/configure repo/repository database/db auth/authentication/authenticate
-directory/dir/folder documentation/docs/doc environment/env parameter/param/argument function/func
-limit/cap/restrict big/large small/tiny postgres/postgresql javascript/js typescript/ts python/py
-kubernetes/k8s twice/2x
+# Any two instructions share these.
+WEAK = (
+    "use make do set get put let keep go ensure need want change update add one new now current always ever every each all "
+    "any only still also must should require have way thing instead prefer choose decide decision agree note remember "
+    "please team user ought sure same very such policy die das den dem des ein eine einen le la les un une el los las il "
+    "lo o os as para pour für per и в на для not"
+)
+
+# Words with one meaning : words with the opposite one; all count as the first word.
+OPPOSITES = """
+enable/activate : disable/deactivate | allow/permit/accept/approve : forbid/prohibit/ban/disallow/deny/block/reject/refuse
+pass/succeed/success/successful : fail/failure/break/broke/broken | retain/kept/preserve : remove/delete/drop/discard/erase
+include : exclude/omit/skip/ignore | increase/raise/grow : decrease/reduce/lower/shrink | start/begin : stop/halt
+open : close | show/display : hide/conceal | lock : unlock | fast/quick : slow | safe : unsafe | secure : insecure
+stable : unstable | valid : invalid | mandatory/required/compulsory : optional | possible : impossible | public : private
+mutable : immutable | sync/synchronous : async/asynchronous | online : offline | present/exist : absent/missing
+true : false | automatic/automatically : manual/manually | strict : lenient | reliable : unreliable/flaky
+more : less/fewer | maximum/max : minimum/min | first : last | like/love : dislike/hate | aktivieren : deaktivieren
+activer : désactiver | activar : desactivar | включить/включай : отключить/отключай/выключить
+"""
+
+EQUAL = """
+use/utilize/employ/adopt/leverage choose/chose/chosen/select/pick/opt verify/check/validate fix/repair/resolve/solve
+complete/finish/done create/generate store/save/persist write/written/wrote rewrite/rewritten fetch/retrieve send/sent
+run/ran/execute build/built find/found lose/lost throw/threw/thrown/raise take/took/taken hold/held know/known/knew
+config/configuration/configure repo/repository database/db auth/authentication/authenticate directory/dir/folder
+documentation/docs/doc environment/env parameter/param/argument function/func limit/cap/restrict big/large small/tiny
+postgres/postgresql javascript/js typescript/ts python/py kubernetes/k8s integer/whole
 """
 
 PHRASES = tuple(
-    (lazy(pattern, re.IGNORECASE), written)
-    for pattern, written in (
+    (lazy(pattern, re.IGNORECASE), replacement)
+    for pattern, replacement in (
         (r"\b(?:turn|switch)(?:ed|es|ing|s)?[ -]off\b", "disable"),
         (r"\b(?:turn|switch)(?:ed|es|ing|s)?[ -]on\b", "enable"),
-        (r"\b(?:instead of|rather than|in favou?r of not|anstatt|statt|au lieu de|en lugar de|en vez de|вместо)\b", "⊖"),
-        (r"\b(?:in order (?:not )?to|so that|so as to|to (?:avoid|prevent|not)|due to|thanks to|for the sake of|damit|pour éviter|чтобы)\b", "∵"),
-        (r"\b(?:no longer|not any ?more)\b", "never"),
+        (r"\b(?:no longer|not any ?more|under no circumstances|by no means)\b", "never"),
         (r"\bnot only\b", " "),
-        (r"\b(?:stays?|remains?) (?:exactly |just )?as (?:it|they) (?:is|are|was|were)\b", "never changes"),
+        (r"\b(?:stays?|remains?) as (?:it|they) (?:is|are)\b", "never changes"),
         (r"\b(?:has|have|needs?) to pass\b|\bmust pass\b", "must run"),
-        (r"\bstick(?:s|ing)? (?:to|with)\b", "prefer"),
-        (r"\bwhole (?=cents?\b|numbers?\b|euros?\b)", "integer "),
-        (r", (?:but )?please (?=no\b|not\b)", ", "),
-        (r"\b(?:under no circumstances|by no means|in no case|at no time)\b", "never"),
-        (r"\b(?:(?:it (?:has been|is|was) |we(?:'ve| have)? |they |the team )?(?:decided|agreed)(?: to| that| on)?|decision|entscheidung|décision|decisión|решение|决定|決定)\s*:", " "),
         (r"\bgo(?:es|ing)? with\b|\bsettled? on\b|\bopt(?:ed)? for\b", "use"),
-        (r"\b(?:fall|fell|falls) back\b", "fallback"),
+        (r"\b(fall|fell|falls) back\b", "fallback"),
         (r"\btime[- ]?outs?\b|\btimed out\b", "timeout"),
-        (r"因为|由于|以便|为了|ので|ため", "∵"),
-        (r"代替|而不是|ではなく|の代わりに", "⊖"),
-        (r"禁止|不允许|不要|不得|不能|不可|不应|切勿|请勿|没有|避免|不|没|勿|别|してはいけない|してはならない|しないでください|しないで|しない|しません|ません|ではない|ない|ไม่|อย่า|ห้าม", "¬"),
-        (r"하지\s*(?:마|않|말)\S*", " ¬ "),
+        (r"禁止|不允许|不要|不得|不能|不可|不应|切勿|请勿|没有|避免|不|没|勿|别", " never "),
+        (r"してはいけない|してはならない|しないで(?:ください)?|しない|しません|ません|ではない|ない|ไม่|อย่า|ห้าม", " never "),
+        (r"하지\s*(?:마|않|말)\S*", " never "),
         (r"(?:하세요|하십시오|합니다|해야 한다|한다|하기)(?=\s|[.,!]|$)", " "),
-        (r"(?<=\d)\s*(?:秒鐘|秒钟|秒間|秒|초)", " seconds "),
-        (r"(?<=\d)\s*(?:分钟|分鐘|分間|分|분)", " minutes "),
-        (r"(?<=\d)\s*(?:小时|小時|時間|시간)", " hours "),
+        (r"(?<=\d)\s*(?:秒鐘|秒钟|秒間|秒|초)\S*", " seconds "),
+        (r"(?<=\d)\s*(?:分钟|分鐘|分間|分|분)\S*", " minutes "),
     )
 )  # fmt: skip
 
 # Units, scaled so that "1 minute" is "60 seconds"; 1 for plain counts.
 UNITS = {
-    **dict.fromkeys("ms msec millisecond milliseconds".split(), 0.001),
-    **dict.fromkeys(
-        "s sec secs second seconds sekunde sekunden secondes segundos секунд times x".split(), 1.0
-    ),
-    **dict.fromkeys("min mins minute minutes minuten minutos минут".split(), 60.0),
-    **dict.fromkeys("h hr hrs hour hours stunden heures horas часов".split(), 3600.0),
-    **dict.fromkeys("day days tage jours días дней".split(), 86_400.0),
-    **dict.fromkeys("kb kib k".split(), 1e3),
-    **dict.fromkeys("mb mib".split(), 1e6),
-    **dict.fromkeys("gb gib".split(), 1e9),
-    **dict.fromkeys("percent nd rd th st".split(), 1.0),
+    unit: scale
+    for scale, units in (
+        (0.001, "ms msec millisecond milliseconds"),
+        (1.0, "s sec secs second seconds sekunde sekunden secondes segundos секунд times x % percent"),
+        (60.0, "min mins minute minutes minuten minutos минут"),
+        (3600.0, "h hr hrs hour hours stunden heures horas часов"),
+        (86_400.0, "day days tage jours días дней"),
+        (1e3, "kb kib k"),
+        (1e6, "mb mib"),
+        (1e9, "gb gib"),
+    )
+    for unit in units.split()
 }
+# "One" is an article too.
 NUMBER_WORDS = {
-    word: number  # "one" is an article too
-    for number, word in enumerate("zero - two three four five six seven eight nine ten eleven twelve".split())
-    if word != "-"
-} | {
-    "fifteen": 15,
-    "twenty": 20,
-    "thirty": 30,
-    "forty": 40,
-    "fifty": 50,
-    "sixty": 60,
-    "hundred": 100,
-    "twice": 2,
-}
-# "Of 2000" after one of these is no year.
-AMOUNTS = frozenset("limit budget maximum minimum size chunk chunks batch batches timeout port total".split())
-BEFORE_YEAR = frozenset("of in since until im von".split())
-# A number after one of these is a name: phase 1 and phase 2 are two things, not two values of one.
-LABELS = frozenset(
-    "phase step issue task ticket pr line section chapter rfc item bug story sprint milestone level stage part "
-    "option test case day week node host server shard replica partition zone region rack cluster tenant customer order invoice".split()
-)
-
-
-EQUAL = {word: line.split("/")[0] for line in _EQUAL.split() for word in line.split("/")}
-OPPOSITES = {
-    word: (pair.split(" : ")[0].split("/")[0].strip(), turn)
-    for pair in _OPPOSITE_PAIRS.replace("\n", "|").strip("|").split("|")
-    for side, turn in zip(pair.split(" : "), (1, -1), strict=True)
-    for word in side.strip().split("/")
-}
+    **dict(zip("two three four five six seven eight nine ten eleven twelve".split(), map(str, range(2, 13)), strict=True)),
+    "zero": "0", "fifteen": "15", "twenty": "20", "thirty": "30", "hundred": "100", "twice": "2",
+}  # fmt: skip

@@ -10,11 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
+from typing import Any, NamedTuple
 
 from aether.errors import InvalidInput, shown
-from aether.hints import Any
 from aether.tokens.estimate import estimate
-from aether.tuples import NamedTuple
 from aether.types import Counter
 
 ESTIMATE = "estimate"

@@ -24,8 +24,8 @@ from aether.api.working import update_working_memory_item
 from aether.conversation import goals
 from aether.errors import AetherError, InvalidInput
 from aether.memory.items import items_of
+from aether.memory.layers import excerpt
 from aether.memory.patterns import LINK_TYPES
-from aether.memory.recall import excerpt
 from aether.memory.sessions import sessions_of
 from aether.store import documents, spool
 from aether.store.snapshot import load

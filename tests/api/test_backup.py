@@ -26,7 +26,7 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
-from aether.store import consistent, conversation_list, conversations, doctor, files, offline, spool
+from aether.store import consistent, conversation_list, conversations, doctor, files, log, offline, spool
 from aether.store.files import locked
 from tests import homes
 from tests.tables import rows
@@ -344,9 +344,9 @@ def manifest(place):
 
 
 def rewritten(path, **fields):
-    value = files.unsealed(path.read_bytes())
+    value = log.unsealed(path.read_bytes())
     value.pop("checksum", None)
-    path.write_bytes(files.seal_json({**value, **fields}))
+    path.write_bytes(log.seal_json({**value, **fields}))
 
 
 def flip(path):

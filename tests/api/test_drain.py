@@ -22,7 +22,7 @@ from aether.hosts.claude_code.transcript import interim_texts as said_in
 from aether.memory import phases
 from aether.memory.facts import fact_text
 from aether.messages.sources import claude_code
-from aether.store import doctor, files, record_files, spool
+from aether.store import doctor, files, log, record_files, spool
 from aether.store.files import locked
 from tests import homes
 from tests.api.calls import limits, memory, whole
@@ -542,7 +542,7 @@ def test_a_broken_home_keeps_its_spool(home):
     (home / "config.toml").write_text("what = ever")
     assert drain_drain(home).left == ""
     put(home, *turn(2))
-    (home / "data" / "journal.jsonl").write_bytes(files.seal_json({"journal": 99, "base": 0}))
+    (home / "data" / "journal.jsonl").write_bytes(log.seal_json({"journal": 99, "base": 0}))
 
     done = drain_drain(home)
 

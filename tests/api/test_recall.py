@@ -403,4 +403,4 @@ def test_what_a_prompt_recalls_is_looked_up_without_the_search():
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
-    assert not {"aether.memory.search", "aether.api.recall"} & {*done.stdout.split()}
+    assert not {"aether.search.rank", "aether.api.recall"} & {*done.stdout.split()}

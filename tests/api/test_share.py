@@ -22,8 +22,8 @@ from aether.store import (
     conversations,
     doctor,
     documents,
-    files,
     ledger,
+    log,
     record_files,
     shared_base,
     snapshot,
@@ -87,7 +87,7 @@ def test_a_writer_in_its_turn_stores_what_others_wrote_together_with_its_own_lin
     monkeypatch.setattr(
         commits,
         "append",
-        lambda path, data, **named: (appended.append(data), files.append(path, data, **named)),
+        lambda path, data, **named: (appended.append(data), log.append(path, data, **named)),
     )
 
     homes.add(met[1], "b")
@@ -612,7 +612,7 @@ def test_a_journal_is_not_repaired_from_a_ledger_that_has_less_or_other_lines(co
     whole = path.read_bytes()
     damaged = whole.replace(b'"reason":"b"', b'"reason":"???"')
     other = damaged.splitlines(keepends=True)
-    other[-1] = files.seal_json({**files.unsealed(other[-1]), "reason": "another"})
+    other[-1] = log.seal_json({**log.unsealed(other[-1]), "reason": "another"})
     missing = b"".join(whole.splitlines(keepends=True)[:-1])  # the head of the home knows of it
     for data, head, words in (
         (b"".join(other), 5, "another line"),

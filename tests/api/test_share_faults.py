@@ -26,7 +26,7 @@ from aether.errors import (
 )
 from aether.paths import resource
 from aether.store import commit as commits
-from aether.store import conversations, documents, files, ledger, shared_base
+from aether.store import conversations, documents, files, ledger, log, shared_base
 from aether.store.commit import commit, fold_home
 from aether.types import Change
 from tests import children, homes
@@ -493,7 +493,7 @@ def test_a_home_that_has_left_and_comes_back_with_its_own_lines_is_refused(colon
 def sealed(number, /, **fields):
     """Return a line of the journal as any client with a right may append it."""
     usual = {"revision": number, "at": "2026-03-01T10:15:00.000000Z", "by": "x", "operation": "x"}
-    return files.seal_json({name: value for name, value in {**usual, **fields}.items() if value is not None})
+    return log.seal_json({name: value for name, value in {**usual, **fields}.items() if value is not None})
 
 
 DEEP = json.loads("[" * 400 + "]" * 400)
@@ -550,16 +550,16 @@ def test_a_line_that_cannot_be_read_is_not_stored_and_stops_nothing_else(colony,
 CONVERSATIONS = {
     "no id": ("", [b'{"n":1}\n']),
     "no record": ("bad", [b"no line\n"]),
-    "a step without its fields": ("bad", [files.seal(b'{"line":2,"step":1}')]),
-    "no object": ("bad", [files.seal(b"[1]")]),
-    "a message that is none": ("bad", [files.seal(b'{"n":1,"at":"","line":2,"message":5}')]),
-    "a number that fills the memory": ("bad", [files.seal(b'{"n":99999999999,"at":"","line":2,"message":{}}')]),
+    "a step without its fields": ("bad", [log.seal(b'{"line":2,"step":1}')]),
+    "no object": ("bad", [log.seal(b"[1]")]),
+    "a message that is none": ("bad", [log.seal(b'{"n":1,"at":"","line":2,"message":5}')]),
+    "a number that fills the memory": ("bad", [log.seal(b'{"n":99999999999,"at":"","line":2,"message":{}}')]),
     "runs that fill the memory": (
         "bad",
-        [files.seal(b'{"line":2,"at":"","step":1,"before":[[1,99999999999]],"after":[],"receipt":{}}')],
+        [log.seal(b'{"line":2,"at":"","step":1,"before":[[1,99999999999]],"after":[],"receipt":{}}')],
     ),
     "of another id": ("bad", [conversations.header("other")]),
-    "of a newer aether": ("bad", [files.seal_json({"conversation": "bad", "format": 99})]),
+    "of a newer aether": ("bad", [log.seal_json({"conversation": "bad", "format": 99})]),
 }  # fmt: skip
 
 
@@ -665,7 +665,7 @@ def test_a_replica_that_is_far_behind_is_folded_on_the_way(colony, monkeypatch):
     sizes = []
 
     def appended(path, *rest, **options):
-        files.append(path, *rest, **options)
+        log.append(path, *rest, **options)
         sizes.append(path.stat().st_size)
 
     monkeypatch.setattr(commits, "append", appended)

@@ -26,6 +26,7 @@ from aether.store import (
     documents,
     files,
     ledger,
+    log,
     offline,
     shared_base,
     shared_files,
@@ -34,6 +35,7 @@ from aether.store import (
 )
 from aether.store.commit import fold_home
 from aether.store.ledger import Mark
+from aether.store.log import checksum_of
 from tests import children, homes
 from tests.colonies import content, history, tree
 
@@ -173,7 +175,7 @@ def test_a_blob_that_could_not_be_removed_is_removed_at_the_next_exchange(colony
     def turn(stream, mark):
         calls.append(stream)
         if others and len(calls) == 2:  # the first one sends
-            line = files.seal_json({"unit": "snapshots/none.json"})
+            line = log.seal_json({"unit": "snapshots/none.json"})
             server.append_if(stream, ledger.Mark(server.head(stream), ""), [line])
         return real(stream, mark)
 
@@ -232,8 +234,7 @@ def test_many_long_lines_are_sent_in_several_calls(colony, monkeypatch):
         server, "append_if", lambda stream, mark, lines: sent.append(lines) or real(stream, mark, lines)
     )
     lines = [
-        files.seal_json({"n": number, "x": "x" * size})
-        for number, size in enumerate([300] * 9 + [5000, 1, 1])
+        log.seal_json({"n": number, "x": "x" * size}) for number, size in enumerate([300] * 9 + [5000, 1, 1])
     ]
 
     shared_files.send_stream(server, "s", lines)
@@ -391,17 +392,15 @@ def test_a_hostile_line_writes_nowhere(colony):
     for key, paths in HOSTILE:
         for size in (17, 2**50, -1):
             fields = [{"path": path, "sha256": name, "size": size} for path in paths]
-            line = files.seal_json({"unit": key, "files": fields})
+            line = log.seal_json({"unit": key, "files": fields})
             assert server.append_if(shared_files.STREAM, mark, [line]).done
-            mark = ledger.Mark(mark.revision + 1, ledger.checksum_of(line))
+            mark = ledger.Mark(mark.revision + 1, checksum_of(line))
     parts = [{"path": "compressions/a.json", "sha256": name, "size": 17, "parts": [name] * 100}]
     for line in (
-        files.seal_json({"unit": "compressions/a.json", "files": parts}),
-        files.seal_json({"unit": ["x"], "files": 3}),
+        log.seal_json({"unit": "compressions/a.json", "files": parts}),
+        log.seal_json({"unit": ["x"], "files": 3}),
         *(
-            files.seal_json(
-                {"unit": "compressions/b.json", "files": [{"path": "compressions/b.json"} | wrong]}
-            )
+            log.seal_json({"unit": "compressions/b.json", "files": [{"path": "compressions/b.json"} | wrong]})
             for wrong in (
                 {"sha256": "../x", "size": 1},
                 {"sha256": name, "size": 1, "parts": ["/etc/passwd"]},
@@ -694,7 +693,7 @@ def test_a_damaged_base_is_refused_and_nothing_is_made(colony):
     data = server.get_blob(name)
     for wrong in (
         b"{}",
-        files.seal_json((files.unsealed(data) or {}) | {"files": [{"path": "../x", "sha256": "", "size": 0, "parts": []}]}),
+        log.seal_json((log.unsealed(data) or {}) | {"files": [{"path": "../x", "sha256": "", "size": 0, "parts": []}]}),
         data.replace(b'"sha256":"', b'"sha256":"0'),
     ):  # fmt: skip
         server.set_base("", ledger.Mark(revision, ""), server.put_blob(wrong))
@@ -865,7 +864,7 @@ def test_lines_that_no_aether_writes_stop_no_exchange(colony):
         {"unit": "snapshots/x.json", "files": [{"path": "snapshots/x.json", "sha256": "0" * 64, "size": "1e999"}]},
     ]  # fmt: skip
     for line in lines:
-        sealed = files.seal(files.json_line(line).replace(b'"1e999"', b"1e999"))
+        sealed = log.seal(files.json_line(line).replace(b'"1e999"', b"1e999"))
         mark = Mark(server.head(shared_files.STREAM), "")
         assert server.append_if(shared_files.STREAM, mark, [sealed]).done
     aether.create_snapshot(home=one)

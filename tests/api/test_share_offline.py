@@ -21,7 +21,7 @@ from aether.conversation import goals
 from aether.errors import Conflict, InvalidDocument, StorageFailed, UnsafePath
 from aether.memory import items
 from aether.store import commit as commits
-from aether.store import doctor, documents, files, ledger, offline, record_files, snapshot
+from aether.store import doctor, documents, ledger, log, offline, record_files, snapshot
 from aether.store.patch import apply
 from aether.types import Change
 from tests import children, homes, postgres_server
@@ -260,8 +260,8 @@ def test_a_change_of_a_field_never_meets_another_entry_of_the_same_value(pair, a
     score(two, "meant", 0.9)
     if release == "earlier":  # its queue did not name the entries
         (path,) = offline.waiting(two)
-        fields = files.unsealed(path.read_bytes())
-        path.write_bytes(files.seal_json({name: value for name, value in fields.items() if name != "ids"}))
+        fields = log.unsealed(path.read_bytes())
+        path.write_bytes(log.seal_json({name: value for name, value in fields.items() if name != "ids"}))
     away(back=True)
     homes.remove(one, "meant")
 
@@ -345,9 +345,9 @@ def test_a_queue_of_an_earlier_release_is_sent(pair, away):
     away()
     add(two, "a")
     (path,) = offline.waiting(two)
-    fields = files.unsealed(path.read_bytes())
+    fields = log.unsealed(path.read_bytes())
     path.write_bytes(
-        files.seal_json({name: fields[name] for name in fields if name not in ("schema_version", "ids")})
+        log.seal_json({name: fields[name] for name in fields if name not in ("schema_version", "ids")})
     )
     offline._MADE.clear()
     assert names(two) == ["before", "a"]
@@ -362,7 +362,7 @@ def test_a_queue_of_a_newer_aether_is_refused_and_kept(pair, away):
     add(two, "a")
     (path,) = offline.waiting(two)
     data = path.read_bytes()
-    newer = files.seal_json({**files.unsealed(data), "schema_version": 4})
+    newer = log.seal_json({**log.unsealed(data), "schema_version": 4})
     path.write_bytes(newer)
     offline._MADE.clear()
 

@@ -19,7 +19,7 @@ from aether.api import share as sharing
 from aether.api import telemetry
 from aether.errors import AetherError, BudgetExceeded, StorageFailed
 from aether.store import commit as commits
-from aether.store import files, ledger, record_files, snapshot, together
+from aether.store import files, ledger, log, record_files, snapshot, together
 from tests import children, homes
 
 FOLLOWERS = ("a", "b", "c")
@@ -40,7 +40,7 @@ def waiting(home):
     found = []
     for path in sorted((home / together.DIRECTORY).glob("*.json")):
         with suppress(FileNotFoundError):
-            found += [path] if files.unsealed(path.read_bytes()) else []
+            found += [path] if log.unsealed(path.read_bytes()) else []
     return found
 
 
@@ -593,7 +593,7 @@ def test_a_home_that_leaves_has_its_journal_on_its_disk_and_nothing_that_was_ask
 ):
     path, synced = asked(home), []
     monkeypatch.setattr(
-        files, "_sync_data", lambda handle: synced.append((os.fstat(handle).st_ino, ledger.is_shared(home)))
+        files, "sync_data", lambda handle: synced.append((os.fstat(handle).st_ino, ledger.is_shared(home)))
     )
     add(home, "own")
     journal = snapshot.journal_path(home).stat().st_ino
@@ -613,7 +613,7 @@ def test_a_fold_syncs_the_journal_before_what_it_writes(colony, home, monkeypatc
     steps = []
     journal = snapshot.journal_path(home).stat().st_ino
     write_lines = record_files.write_lines
-    monkeypatch.setattr(files, "_sync_data", lambda handle: steps.append(os.fstat(handle).st_ino))
+    monkeypatch.setattr(files, "sync_data", lambda handle: steps.append(os.fstat(handle).st_ino))
     monkeypatch.setattr(
         record_files, "write_lines", lambda lines: [steps.append("lines"), write_lines(lines)]
     )

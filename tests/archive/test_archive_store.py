@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import random
-import subprocess
-from collections import Counter
 from datetime import timedelta
-from itertools import accumulate
 
 import pytest
 
@@ -18,9 +14,8 @@ from aether.api import archive, forget
 from aether.api.admin import import_export
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, NotFound, UnsafePath
 from aether.schemas import check
-from aether.store import archive_steps, archive_store, commit, conversations, doctor, index_file
+from aether.store import archive_steps, archive_store, commit, conversations, doctor
 from aether.store.files import locked
-from aether.text import words
 from tests import homes
 from tests.archive.talks import SECRET, WORDS, add, levels, said, talk
 from tests.tables import rows
@@ -149,7 +144,7 @@ def test_archived_conversations_are_found_with_their_level_and_the_part_that_mat
 
 def test_an_old_conversation_about_common_words_is_found_among_many_that_hold_them(home, monkeypatch):
     """The best are chosen among all that hold a word, not among the newest of them."""
-    monkeypatch.setattr(archive_store, "_MOST_COMPARED", 1)
+    monkeypatch.setattr(archive_store, "_CANDIDATES", 1)
     answer = "The harbour crane. The crane of the harbour lifts; a harbour without a crane, a crane without a harbour."
     add(home, talk("old", words=[answer]))
     for nth in range(40):
@@ -184,81 +179,6 @@ def test_a_file_without_times_ages_from_its_last_change_and_is_named_by_what_a_p
 
     add(home, {"id": "undated", "messages": said("Nothing says when this was.")})
     assert "No time of it is known" in aether.explain_retention("undated", now=homes.NOW, home=home)["reason"]
-
-
-def entered(home, talks):
-    """Enter conversations of generated words into the index: of each, by id, its words."""
-    made = [
-        archive_store.Entry((name, "", "", "2026-01-01", 0, 0, "", 0, "", "", "", ""), Counter(words))
-        for name, words in talks.items()
-    ]
-    (home / archive_store.DIRECTORY).mkdir(exist_ok=True)
-
-    def work(db):
-        with index_file.writing(db):
-            archive_store.enter(db, made)
-
-    archive_store.indexed(home, work)
-
-
-@pytest.mark.parametrize("size", [600, pytest.param(100_000, marks=pytest.mark.slow)])
-def test_old_conversations_about_common_words_are_found_among_long_and_short_ones(home, size):
-    """Each answer says two or three of the words that most conversations hold, and says them as often as long ones do."""
-    rng = random.Random(size)
-    words = [f"w{nth}" for nth in range(5_000)]
-    weights = list(accumulate(1 / (rank + 3) for rank in range(len(words))))
-    asked = [rng.sample(words[:30], rng.choice([2, 3])) for _ in range(40)]
-    entered(home, {f"answer {nth}": 4 * query + rng.choices(words, k=20) for nth, query in enumerate(asked)})
-    for start in range(0, size, 5_000):
-        lengths = {
-            f"talk {nth}": rng.choice([30, 200, 800]) for nth in range(start, min(size, start + 5_000))
-        }
-        entered(
-            home,
-            {name: rng.choices(words, cum_weights=weights, k=length) for name, length in lengths.items()},
-        )
-
-    found = [
-        [row.id for row, _ in archive_store.search(home, dict.fromkeys(query, 1.0), limit=10)]
-        for query in asked
-    ]
-
-    assert [nth for nth, ids in enumerate(found) if f"answer {nth}" not in ids] == []
-
-
-def test_the_index_of_changed_and_removed_conversations_is_that_of_those_that_are_left(home, tmp_path):
-    def answers(home):
-        return [
-            [
-                (row.id, round(score, 9))
-                for row, score in archive_store.search(home, {f"w{nth}": 1.0, "w1": 0.5}, limit=900)
-            ]
-            for nth in range(30)
-        ]
-
-    rng = random.Random(7)
-    talks = {
-        f"talk {nth}": [f"w{rng.randint(0, 29) * rng.randint(0, 1)}" for _ in range(rng.randint(1, 60))]
-        for nth in range(700)
-    }
-    entered(home, talks)
-    assert archive_store.indexed(
-        home, lambda db: db.execute("SELECT max(length(held)) FROM posting").fetchone()
-    ) == (8_192,)
-    for nth in range(0, 700, 3):
-        archive_store.take_out(home, f"talk {nth}")
-        del talks[f"talk {nth}"]
-    aged = {name: words[:3] for name, words in talks.items() if name.endswith("5")}
-    entered(home, aged)
-    entered(other := aether.init(tmp_path / "other"), talks | aged)
-
-    assert [sorted(one) for one in answers(home)] == [sorted(one) for one in answers(other)]
-    for name in talks:
-        archive_store.take_out(home, name)
-    left = (
-        "SELECT (SELECT count(*) FROM posting), (SELECT sum(held) FROM term), (SELECT sum(length) FROM total)"
-    )
-    assert archive_store.indexed(home, lambda db: db.execute(left).fetchone()) == (0, 0, 0)
 
 
 def test_the_index_can_be_lost_damaged_or_of_another_version(home):
@@ -397,14 +317,6 @@ def _cut(path):
 
 def _change_title(path):
     path.write_bytes(path.read_bytes().replace(b'"title": "Database"', b'"title": "Another"'))
-
-
-def test_bytes_after_the_end_of_a_compressed_file_are_found():
-    packed = archive_store.packed(b"body")
-    assert archive_store.unpacked(packed, where="x") == b"body"
-    for more in (b"y", bytes(archive_store.files.BLOCK_BYTES)):
-        with pytest.raises(CorruptDocument, match="other bytes follow"):
-            archive_store.unpacked(packed + more, where="x")
 
 
 @pytest.mark.parametrize(
@@ -563,41 +475,31 @@ GIVEN = "archive/2026/03/20260301_101500_Database_given.json"
 REMOVE = {"kind": "remove", "id": "given", "names": [GIVEN]}
 
 
-@rows(
-    "step",
-    [
-        {},
-        {"kind": "age"},
-        {"kind": ["add"]},
-        REMOVE | {"id": 7},
-        REMOVE | {"names": [GIVEN, "../victim"]},
-        REMOVE | {"names": ["archive/victim"]},
-        REMOVE | {"names": ["archive/2026/03/../../victim"]},
-        REMOVE | {"names": GIVEN},
-        {"kind": "add", "new": [], "grace": ["archive/victim"]},
-        {"kind": "add", "new": [], "grace": [GIVEN]},
-        {"kind": "restore", "id": "given", "old": GIVEN, "grace": "", "receipt": {}},
-        REMOVE | {"checksum": "0000000000000000"},
-        [],
-        "text",
-    ],
-)
-def test_a_step_that_is_none_is_put_aside_and_stops_nothing(tmp_path, step):
-    """It may come with a clone, or be damaged."""
-    home = homes.fresh(tmp_path)
+def test_a_step_of_an_earlier_release_is_ended_and_its_files_are_in_quarantine(home):
     add(home, talk())
-    victims = [tmp_path / "victim", home / "archive/victim", home / GIVEN]
-    for victim in victims[:2]:
-        victim.write_bytes(b"")
-    (home / archive_store.STEP).write_text(json.dumps(step))
+    (home / archive_store.STEP).write_text(json.dumps(REMOVE))
 
-    add(home, talk("other"))
+    with commit.write_lock(home):
+        assert archive_steps.settle(home, now=LATER).startswith("completed the removal")
+    assert levels(home) == {}
+    assert len([*(home / "quarantine").iterdir()]) == 1
 
-    assert all(victim.exists() for victim in victims)
-    assert levels(home) == {"given": "full", "other": "full"}
-    assert [one.name.partition(".")[0] for one in (home / "quarantine").iterdir()] == ["step"]
-    doctor.repair(home, now=LATER)
-    assert [one for one in doctor.examine(home) if one.level != "info"] == []
+
+def test_a_removed_conversation_is_in_no_search(home):
+    add(home, talk("a"), talk("b"))
+    assert archive.delete_archived("a", home=home)
+    add(home, talk("b", words=[*WORDS, "The harbour crane."]))
+
+    assert [hit.id for hit in aether.search_archive("postgres", home=home)] == ["b"]
+    assert [hit.id for hit in aether.search_archive("crane", home=home)] == ["b"]
+
+
+def test_compressed_bytes_that_were_cut_or_extended_are_refused():
+    packed = archive_store.packed(b"body")
+    assert archive_store.unpacked(packed, where="x") == b"body"
+    for data in (packed + b"y", packed[:-1], b"", b"body"):
+        with pytest.raises(CorruptDocument):
+            archive_store.unpacked(data, where="x")
 
 
 @rows("make", [lambda path: path.mkdir(), lambda path: path.symlink_to("/etc/hostname"), os.mkfifo])
@@ -610,36 +512,6 @@ def test_what_is_no_file_in_the_place_of_a_step_stops_nothing(tmp_path, make):
 
     assert not os.path.lexists(home / archive_store.STEP)
     assert levels(home) == {"given": "full"}
-
-
-def test_a_step_that_git_tracks_is_not_taken(tmp_path):
-    home = homes.fresh(tmp_path)
-    add(home, talk())
-    (home / archive_store.STEP).write_text(json.dumps(REMOVE))
-    for command in (["init", "-q"], ["add", "-f", ".aether/archive/step.json"]):
-        subprocess.run(["git", *command], cwd=tmp_path, check=True)
-
-    add(home, talk("other"))
-
-    assert levels(home) == {"given": "full", "other": "full"}
-
-
-def test_a_step_of_an_earlier_release_is_ended_and_no_flipped_bit_changes_one(home):
-    add(home, talk())
-    archive_store.set_step(home, REMOVE)
-    good = (home / archive_store.STEP).read_bytes()
-    for at in range(0, len(good) * 8, 53):
-        flipped = bytearray(good)
-        flipped[at // 8] ^= 1 << at % 8
-        (home / archive_store.STEP).write_bytes(bytes(flipped))
-        step = archive_store.open_step(home)
-        assert step == archive_store.UNKNOWN or {key: step[key] for key in REMOVE} == REMOVE
-
-    (home / archive_store.STEP).write_text(json.dumps(REMOVE))
-
-    with commit.write_lock(home):
-        assert archive_steps.settle(home, now=LATER).startswith("completed the removal")
-    assert levels(home) == {}
 
 
 @rows(
@@ -658,36 +530,3 @@ def test_a_file_of_the_archive_names_no_other_as_its_fuller_form(tmp_path, file)
     doctor.repair(home, now=LATER)
 
     assert levels(home) == {"other": "full"}
-
-
-def test_a_text_is_read_no_further_than_to_the_words_that_the_index_holds(monkeypatch):
-    read = []
-    monkeypatch.setattr(archive_store, "_PIECE_CHARS", 40)
-    monkeypatch.setattr(archive_store, "runs", lambda text: read.append(text) or words.runs(text))
-    long = " ".join(f"getUser{number} fails" for number in range(500))
-
-    whole = archive_store.words_of(long)
-    assert "".join(read) == long
-    found = words.terms(long)
-    assert whole == [*found.words, *found.parts]
-
-    read.clear()
-    monkeypatch.setattr(archive_store, "MOST_WORDS", 20)
-    assert archive_store.words_of(long) == whole[:20]
-    assert len("".join(read)) < 300
-    monkeypatch.setattr(archive_store, "MOST_WORDS", 1010)
-    assert archive_store.words_of(long) == whole[:1010]
-
-
-@rows("space", [" ", "\n", "\t", "\r", "\t\u0308", "\r\u0301\n"])
-def test_a_long_text_is_cut_at_every_kind_of_blank(monkeypatch, space):
-    read = []
-    monkeypatch.setattr(archive_store, "_PIECE_CHARS", 40)
-    monkeypatch.setattr(archive_store, "runs", lambda text: read.append(text) or words.runs(text))
-    long = space.join(f"getUser{number}{space}fällt{space}don't{space}日本語" for number in range(100))
-
-    found = archive_store.words_of(long)
-
-    cut = words.terms(long)
-    assert found == [archive_store._plain(one) for one in (*cut.words, *cut.parts)]
-    assert max(map(len, read)) < 90

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 
 import aether
+from aether.api import architects
 from aether.cli import claude as cli_claude
 from aether.cli.main import main
 from aether.errors import Conflict
-from aether.hosts.claude_code import choice, install
+from aether.hosts.claude_code import install
 from aether.mcp import catalogue, server
 from aether.store import spool
 from tests import homes
@@ -213,7 +214,7 @@ def test_a_person_at_a_terminal_is_asked_once_and_shown_what_each_costs(here, ca
     done = claude(capsys, "install")
 
     assert "Architect: claude-code" in done.out
-    assert all(f"  {name}: " in done.err for name in choice.OFFERED)
+    assert all(f"  {name}: " in done.err for name in architects.OFFERED)
     assert asked[0]["default"] == "host"
     claude(capsys, "install")
     claude(capsys, "install", "--architect", "host")

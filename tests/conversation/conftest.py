@@ -17,7 +17,7 @@ from tests import homes
 @pytest.fixture
 def home(monkeypatch):
     """Return a fresh home in memory."""
-    for module, name in ((os, "fsync"), (os, "fdatasync"), (files, "_sync_data")):
+    for module, name in ((os, "fsync"), (os, "fdatasync"), (files, "sync_data")):
         monkeypatch.setattr(module, name, lambda handle: None)
     directory = tempfile.mkdtemp(prefix="aether-context-", dir=homes.IN_MEMORY)
     yield homes.fresh(Path(directory))

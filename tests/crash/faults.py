@@ -108,7 +108,7 @@ class Calls:
 def injected(calls: Calls) -> Iterator[Calls]:
     """Count, and strike, the system calls of the block."""
     saved = [(os, name, getattr(os, name)) for name in CALLS]
-    saved += [(fcntl, "flock", fcntl.flock), (io, "open", io.open), (files, "_sync_data", files._sync_data)]
+    saved += [(fcntl, "flock", fcntl.flock), (io, "open", io.open), (files, "sync_data", files.sync_data)]
     for module, name, real in saved:
         known = "io.open" if module is io else name
         setattr(module, name, calls.wrap(known, real, dry="sync" in name))

@@ -40,7 +40,7 @@ def acts():
 @pytest.fixture(scope="module", autouse=True)
 def _no_syncs():
     patch = pytest.MonkeyPatch()
-    patch.setattr("aether.store.files._sync_data", lambda handle: None)
+    patch.setattr("aether.store.files.sync_data", lambda handle: None)
     patch.setattr("aether.store.files.sync_directory", lambda directory: None)
     yield
     patch.undo()

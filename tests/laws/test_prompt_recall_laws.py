@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from aether.memory.briefing import prompt_match
-from aether.memory.briefing.prompt_match import MOST_MATCHES, PASSAGE_CHARS, match_prompt, parse_prompt
-from aether.memory.recall import Record
+from aether.memory.layers import Record
+from aether.search import reminders as prompt_match
+from aether.search.reminders import MOST_MATCHES, PASSAGE_CHARS, match_prompt, parse_prompt
 from aether.text.cleaning import clean
 from aether.text.tags import memory_block
 

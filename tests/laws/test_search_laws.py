@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether import clock
-from aether.memory.search import LAYERS, search
-from aether.store import search_index
-from aether.store.search_index import Filter, Query
+from aether.memory.layers import Filter
+from aether.search import index as search_index
+from aether.search.index import Query
+from aether.search.rank import LAYERS, search
 from aether.text.words import query_terms
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -12,7 +12,7 @@ from aether.memory import forget as forgetting
 from aether.memory import handoff, sessions, snapshots
 from aether.memory.capture.notes import title_of
 from aether.memory.forget import find_by_ids, find_by_text, find_similar, forget
-from aether.store import documents, files, snapshot
+from aether.store import documents, files, log, snapshot
 from aether.store.patch import apply
 from tests import homes
 from tests.homes import NOW, item
@@ -251,7 +251,7 @@ def test_a_journal_line_is_rewritten_and_sealed_and_its_paths_key_by_key():
         )
     )  # fmt: skip
 
-    made = files.unsealed(erasure.rewrite_file("data/journal.jsonl", line, erase))
+    made = log.unsealed(erasure.rewrite_file("data/journal.jsonl", line, erase))
 
     assert made["patches"]["memories"] == [
         {"op": "add", "path": f"/files/~1{NEW}~0", "value": {NEW: 1}},
@@ -336,7 +336,7 @@ def test_the_objects_of_a_file_are_those_that_parse_and_all_in_them():
 
 
 def test_a_conversation_is_known_by_the_first_line_of_its_log():
-    data = files.seal_json({"conversation": "c", "format": 1})
+    data = log.seal_json({"conversation": "c", "format": 1})
 
     assert erasure.conversation_of("conversations/c/history.jsonl", data) == "c"
     assert erasure.conversation_of("conversations/c/history.jsonl", b"") is None

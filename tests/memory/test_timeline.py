@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aether.memory.recall import Record, records
+from aether.memory.layers import Record, records
 from aether.memory.timeline import Asked, Moment, about_file, item_moment, moments
 from tests.memory.memories import memory, session
 from tests.tables import rows

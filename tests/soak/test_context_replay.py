@@ -29,7 +29,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(files, "_sync_data", lambda handle: None)  # costs 4 ms each and changes nothing here
+    monkeypatch.setattr(files, "sync_data", lambda handle: None)  # costs 4 ms each and changes nothing here
     yield
     context_steps._KNOWN.clear()
     conversations._CACHE.clear()

@@ -185,7 +185,7 @@ def test_a_transcript_always_fits_as_it_stood_at_its_checkpoints(name):
     ids=lambda path: path.name[:40],
 )
 def test_through_the_store_every_byte_is_given_back(path, tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_sync_data", lambda handle: None)  # costs 4 ms each and changes nothing here
+    monkeypatch.setattr(files, "sync_data", lambda handle: None)  # costs 4 ms each and changes nothing here
     home = homes.fresh(tmp_path)
 
     said, times = stored(real(path), home, 32_000)

@@ -201,7 +201,7 @@ def test_no_conversation_is_ever_too_long_refused_or_robbed(batch):
 
 @pytest.mark.slow
 def test_through_the_store_it_is_the_same_and_undo_gives_every_byte_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_sync_data", lambda handle: None)  # costs 4 ms each and changes nothing here
+    monkeypatch.setattr(files, "sync_data", lambda handle: None)  # costs 4 ms each and changes nothing here
     home = homes.fresh(tmp_path)
     came, failures = [], []
     for seed in range(RUNS, RUNS + STORED):

@@ -18,7 +18,7 @@ from aether.errors import (
     UnsafePath,
 )
 from aether.store import commit as commits
-from aether.store import doctor, documents, files, record_files, snapshot
+from aether.store import doctor, documents, files, log, record_files, snapshot
 from aether.store import snapshot as store_snapshot
 from aether.store.authors import Author
 from aether.store.commit import commit, fold_home
@@ -35,7 +35,7 @@ def test_a_commit_is_one_line_of_the_journal(home):
     done = homes.add(home, "one")
 
     line = snapshot.journal_path(home).read_bytes().removeprefix(before)
-    entry = snapshot.entry_of(files.unsealed(line))
+    entry = snapshot.entry_of(log.unsealed(line))
     assert line.count(b"\n") == 1
     assert (entry.revision, entry.operation, entry.by, entry.reason) == (done.revision, "add", "queen", "one")
     assert entry.at == "2026-03-01T10:15:00.000000Z"
@@ -200,7 +200,7 @@ def test_a_disk_that_refuses_stores_nothing_and_says_what_to_do(home, monkeypatc
         raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patched:
-        patched.setattr(files, "_sync_data", refuse)
+        patched.setattr(files, "sync_data", refuse)
         with pytest.raises(StorageFailed, match=f"Nothing was stored.*{fix}"):
             homes.add(home, "one")
 
@@ -219,7 +219,7 @@ def test_a_home_without_write_permission_is_said_to_be_so(home):
 
 
 def test_a_stored_line_is_acknowledged_even_if_it_cannot_be_looked_at_again(home, monkeypatch):
-    real = files.append
+    real = log.append
 
     def append_then_blind(path, data, **named):
         real(path, data, **named)
@@ -322,7 +322,7 @@ def test_many_writers_without_a_lock_lose_nothing(home):
 @pytest.mark.usefixtures("no_lock")
 def test_a_writer_that_never_gets_through_gives_up_with_a_reason(home, monkeypatch):
     def never(*args, **kwargs):
-        raise files.ConcurrentWrite
+        raise log.ConcurrentWrite
 
     monkeypatch.setattr(commits, "append", never)
 
@@ -381,7 +381,7 @@ def fold_unlocked(home):
 @pytest.mark.usefixtures("no_lock")
 def test_a_line_that_another_process_folds_before_it_is_acknowledged_is_stored_once(home, monkeypatch):
     homes.add(home, "before")
-    between(monkeypatch, "_require_ours", lambda: fold_unlocked(home))
+    between(monkeypatch, "_require_in_place", lambda: fold_unlocked(home), module=log)
 
     done = homes.add(home, "ours")
 
@@ -399,7 +399,7 @@ def test_a_line_behind_one_that_counts_for_nothing_is_stored_once(home, monkeypa
         with path.open("ab") as file:
             file.write(last)
 
-    between(monkeypatch, "write_all", write_again)
+    between(monkeypatch, "write_all", write_again, module=log)
 
     homes.add(home, "ours")
 
@@ -443,7 +443,7 @@ def test_a_line_that_is_being_written_is_not_cut_as_torn(home, monkeypatch):
     homes.add(home, "theirs")
     whole = path.read_bytes()
     os.truncate(path, len(whole) - 9)
-    files.set_head(home / "data" / files.HEAD, 2)
+    log.set_head(home / "data" / log.HEAD, 2)
 
     def complete():
         with path.open("ab") as file:
@@ -549,7 +549,7 @@ def test_a_line_that_was_torn_when_read_and_is_whole_now_is_not_cut(home):
     homes.add(home, "one")
     journal_bytes = snapshot.journal_path(home).read_bytes()
     snapshot.journal_path(home).write_bytes(journal_bytes[:-5])
-    files.set_head(home / "data" / files.HEAD, 1)
+    log.set_head(home / "data" / log.HEAD, 1)
     snapshot._CACHE.clear()
     torn = snapshot.load(home)
     snapshot.journal_path(home).write_bytes(journal_bytes)
@@ -569,7 +569,7 @@ def test_a_fold_makes_all_it_wrote_durable_before_it_drops_the_journal(tmp_path,
     for place in ("data/journal", "data/backups"):
         shutil.rmtree(home / place, ignore_errors=True)
     done = []
-    sync, replace, write = files.sync_directory, files._replace, files.append
+    sync, replace, write = files.sync_directory, files._replace, log.append
     monkeypatch.setattr(
         files, "sync_directory", lambda path: (sync(path), done.append(("sync", str(path.relative_to(home)))))
     )
@@ -672,7 +672,7 @@ def test_a_damaged_first_line_is_an_error(first):
 
 
 def test_a_journal_of_a_newer_aether_is_left_alone():
-    data = files.seal_json({"journal": snapshot.JOURNAL_FORMAT + 1, "base": 0})
+    data = log.seal_json({"journal": snapshot.JOURNAL_FORMAT + 1, "base": 0})
 
     with pytest.raises(InvalidDocument, match="newer aether"):
         snapshot.scan_journal(data, where="journal")
@@ -680,7 +680,7 @@ def test_a_journal_of_a_newer_aether_is_left_alone():
 
 @rows("line", [b"", b"{}", b'{"a":1,"checksum":"0000000000000000"}\n', b"\xff" * 40])
 def test_a_line_without_its_checksum_says_nothing(line):
-    assert files.unsealed(line) is None
+    assert log.unsealed(line) is None
 
 
 def test_the_months_are_listed_oldest_first(tmp_path):

@@ -19,7 +19,7 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
-from aether.store import conversation_checks, conversation_list, conversations, doctor, files, seals
+from aether.store import conversation_checks, conversation_list, conversations, doctor, files, log, seals
 from aether.store.conversations import (
     clear,
     compaction,
@@ -404,7 +404,7 @@ def test_a_conversation_whose_first_line_is_damaged_is_listed_by_its_directory(h
 def test_a_conversation_whose_first_write_failed_can_start_again(home, opening):
     talk(home, "one")
     path_of(home, ID).write_bytes(opening)
-    path_of(home, ID).with_name(files.HEAD).unlink()  # it is written after the log
+    path_of(home, ID).with_name(log.HEAD).unlink()  # it is written after the log
 
     assert [stored.id for stored in conversations.stored_conversations(home)] == [ID] * bool(opening)
     doctor.repair(home, now=homes.NOW)
@@ -442,7 +442,7 @@ def test_a_directory_in_the_place_of_a_log_is_reported_and_hides_no_other(home):
 def half_written(home, monkeypatch, module):
     """Leave half of a second message in the log, which is whole when `module` comes to cut it off."""
     talk(home, "one")
-    path, head = path_of(home, ID), path_of(home, ID).with_name(files.HEAD)
+    path, head = path_of(home, ID), path_of(home, ID).with_name(log.HEAD)
     before, known = path.read_bytes(), head.read_bytes()
     talk(home, "two")
     whole = path.read_bytes()
@@ -521,7 +521,7 @@ def test_two_writers_whose_lock_failed_both_get_their_turn(home, monkeypatch):
                 path,
                 b"".join(
                     map(
-                        conversations.files.seal,
+                        conversations.seal,
                         conversations._records(2, conversations.texts(other), "2026"),
                     )
                 ),
@@ -539,7 +539,7 @@ def test_writers_that_meet_again_and_again_are_reported(home, monkeypatch):
     talk(home, "one")
 
     def append(path, data, *, at):
-        raise files.ConcurrentWrite(path)
+        raise log.ConcurrentWrite(path)
 
     monkeypatch.setattr(conversations, "append", append)
 
@@ -553,7 +553,7 @@ def test_a_full_disk_stores_nothing_and_says_so(home, monkeypatch):
     def full(handle):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(files, "_sync_data", full)
+    monkeypatch.setattr(files, "sync_data", full)
     with pytest.raises(StorageFailed, match="Nothing was stored"):
         talk(home, "two")
     monkeypatch.undo()
@@ -632,9 +632,7 @@ def test_another_log_in_the_same_place_is_read_again(talked):
     """A line that was read and then cut off, because it was never acknowledged, must not stay in the cache."""
     load(talked, "talk")
     line = conversations._message_line(3, b'{"role":"user","content":"other"}', "2026")
-    rewritten(
-        talked, lambda data: b"".join(data.splitlines(keepends=True)[:-1]) + files.seal(line), known=True
-    )
+    rewritten(talked, lambda data: b"".join(data.splitlines(keepends=True)[:-1]) + log.seal(line), known=True)
 
     assert conversations.context(load(talked, "talk"))[-1]["content"] == "other"
 
@@ -722,7 +720,7 @@ def test_two_ids_in_one_place_are_distinguished(talked):
 
 
 def test_a_newer_format_is_left_alone(talked):
-    newer = files.seal_json({"conversation": "talk", "format": 99})
+    newer = log.seal_json({"conversation": "talk", "format": 99})
     path = rewritten(talked, lambda data: newer)
 
     with pytest.raises(InvalidDocument, match="newer aether"):
@@ -777,7 +775,7 @@ def test_a_conversation_that_was_brought_back_is_whole_with_its_head(home):
 
     assert conversations.bring_back(home, ID, records, now=homes.NOW)
     assert path_of(home, ID).read_bytes() == data
-    path_of(home, ID).with_name(files.HEAD).unlink()
+    path_of(home, ID).with_name(log.HEAD).unlink()
     path_of(home, ID).unlink()
     assert conversations.bring_back(home, ID, records, now=homes.NOW)
 
@@ -954,7 +952,7 @@ def test_a_home_that_was_blocked_by_a_conversation_called_lock_goes_on(home):
 def test_a_line_of_the_list_that_says_nothing_is_passed_over(tmp_path, line):
     """Anybody can make one with a good checksum, and a clone may bring it."""
     home = homes.fresh(tmp_path)
-    (home / conversation_list.LIST).write_bytes(files.seal_json(line | {"lost": True}))
+    (home / conversation_list.LIST).write_bytes(log.seal_json(line | {"lost": True}))
 
     assert conversation_list.listed(home) == ({}, False)
     assert conversation_list.removed_ids(home) == set()

@@ -10,7 +10,7 @@ import pytest
 
 import aether
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound
-from aether.store import doctor, documents, files, snapshot
+from aether.store import doctor, documents, files, log, snapshot
 from aether.store.authors import Author
 from aether.store.commit import commit, fold, fold_home, write_lock
 from aether.store.undo import entries_newest_first, states_since, undo
@@ -566,7 +566,7 @@ def test_the_doctor_leaves_a_document_that_a_newer_aether_changed_in_the_journal
 
 
 def test_the_doctor_leaves_a_journal_of_a_newer_aether_as_it_is(lived):
-    snapshot.journal_path(lived).write_bytes(files.seal_json({"journal": 99, "base": 3}))
+    snapshot.journal_path(lived).write_bytes(log.seal_json({"journal": 99, "base": 3}))
 
     with pytest.raises(InvalidDocument, match="Upgrade aether"):
         doctor.repair(lived, now=homes.NOW)

@@ -13,7 +13,7 @@ import filelock
 import pytest
 
 from aether.errors import CorruptDocument, InvalidInput, LockTimeout, NotFound, StorageFailed, UnsafePath
-from aether.store import files
+from aether.store import files, log
 from aether.store.files import locked
 from tests.crash import faults
 from tests.tables import rows
@@ -92,49 +92,49 @@ def test_a_short_write_goes_on_where_it_stopped(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "write", lambda handle, data: real(handle, bytes(data)[:3]))
 
     files.write_whole(tmp_path / "a", b"0123456789")
-    files.append(tmp_path / "a", b"abcdefg\n", at=10)
+    log.append(tmp_path / "a", b"abcdefg\n", at=10)
 
     assert (tmp_path / "a").read_bytes() == b"0123456789abcdefg\n"
 
 
 def test_appending_adds_to_the_end(tmp_path):
-    files.append(tmp_path / "a", b"one\n", at=0)
-    files.append(tmp_path / "a", b"two\n", at=4)
+    log.append(tmp_path / "a", b"one\n", at=0)
+    log.append(tmp_path / "a", b"two\n", at=4)
 
     assert (tmp_path / "a").read_bytes() == b"one\ntwo\n"
 
 
 def test_a_failed_append_is_cut_off_again(tmp_path, monkeypatch):
-    files.append(tmp_path / "a", b"one\n", at=0)
-    monkeypatch.setattr(files, "_sync_data", _raise(OSError(errno.EIO, "bad")))
+    log.append(tmp_path / "a", b"one\n", at=0)
+    monkeypatch.setattr(files, "sync_data", _raise(OSError(errno.EIO, "bad")))
 
     with pytest.raises(OSError, match="bad"):
-        files.append(tmp_path / "a", b"two\n", at=4)
+        log.append(tmp_path / "a", b"two\n", at=4)
 
     assert (tmp_path / "a").read_bytes() == b"one\n"
 
 
 def test_an_append_behind_which_another_wrote_is_not_cut(tmp_path, monkeypatch):
-    files.append(tmp_path / "a", b"one\n", at=0)
+    log.append(tmp_path / "a", b"one\n", at=0)
 
     def other_then_fail(handle):
         with (tmp_path / "a").open("ab") as file:
             file.write(b"theirs\n")
         raise OSError(errno.EIO, "bad")
 
-    monkeypatch.setattr(files, "_sync_data", other_then_fail)
+    monkeypatch.setattr(files, "sync_data", other_then_fail)
 
     with pytest.raises(OSError, match="bad"):
-        files.append(tmp_path / "a", b"two\n", at=4)
+        log.append(tmp_path / "a", b"two\n", at=4)
 
     assert (tmp_path / "a").read_bytes().endswith(b"theirs\n")
 
 
 def test_an_append_to_another_end_than_expected_is_refused(tmp_path):
-    files.append(tmp_path / "a", b"one\n", at=0)
+    log.append(tmp_path / "a", b"one\n", at=0)
 
-    with pytest.raises(files.ConcurrentWrite):
-        files.append(tmp_path / "a", b"two\n", at=0)
+    with pytest.raises(log.ConcurrentWrite):
+        log.append(tmp_path / "a", b"two\n", at=0)
 
     assert (tmp_path / "a").read_bytes() == b"one\n"
 
@@ -148,40 +148,40 @@ def test_an_append_that_landed_behind_another_is_refused(tmp_path, monkeypatch):
             file.write(b"theirs\n")
         return real(handle, data)
 
-    files.append(tmp_path / "a", b"one\n", at=0)
+    log.append(tmp_path / "a", b"one\n", at=0)
     monkeypatch.setattr(os, "write", late)
 
-    with pytest.raises(files.ConcurrentWrite):
-        files.append(tmp_path / "a", b"ours\n", at=4)
+    with pytest.raises(log.ConcurrentWrite):
+        log.append(tmp_path / "a", b"ours\n", at=4)
 
     assert (tmp_path / "a").read_bytes() == b"one\ntheirs\nours\n"
 
 
 def test_an_append_to_a_file_that_was_replaced_meanwhile_is_refused(tmp_path, monkeypatch):
-    files.append(tmp_path / "a", b"one\n", at=0)
-    real = files._sync_data
+    log.append(tmp_path / "a", b"one\n", at=0)
+    real = files.sync_data
 
     def replaced(handle):
         real(handle)
         files.write_whole(tmp_path / "a", b"new\n")
 
-    monkeypatch.setattr(files, "_sync_data", replaced)
+    monkeypatch.setattr(files, "sync_data", replaced)
 
-    with pytest.raises(files.ConcurrentWrite):
-        files.append(tmp_path / "a", b"two\n", at=4)
+    with pytest.raises(log.ConcurrentWrite):
+        log.append(tmp_path / "a", b"two\n", at=4)
 
     assert (tmp_path / "a").read_bytes() == b"new\n"
 
 
 def test_a_file_that_vanished_does_not_come_back_empty(tmp_path):
     with pytest.raises(FileNotFoundError):
-        files.append(tmp_path / "a", b"two\n", at=4)
+        log.append(tmp_path / "a", b"two\n", at=4)
 
     assert not (tmp_path / "a").exists()
 
 
 def test_an_error_at_closing_does_not_deny_what_is_stored(tmp_path, monkeypatch):
-    files.append(tmp_path / "a", b"one\n", at=0)
+    log.append(tmp_path / "a", b"one\n", at=0)
     real = os.close
 
     def close(handle):
@@ -190,7 +190,7 @@ def test_an_error_at_closing_does_not_deny_what_is_stored(tmp_path, monkeypatch)
 
     monkeypatch.setattr(os, "close", close)
 
-    files.append(tmp_path / "a", b"two\n", at=4)
+    log.append(tmp_path / "a", b"two\n", at=4)
 
     assert (tmp_path / "a").read_bytes() == b"one\ntwo\n"
 
@@ -198,23 +198,23 @@ def test_an_error_at_closing_does_not_deny_what_is_stored(tmp_path, monkeypatch)
 def test_a_torn_end_is_cut_off(tmp_path):
     (tmp_path / "a").write_bytes(b"one\ntwo\nthr")
 
-    assert files.cut_torn_end(tmp_path / "a") == 8
+    assert log.cut_torn_end(tmp_path / "a") == 8
     assert (tmp_path / "a").read_bytes() == b"one\ntwo\n"
 
 
 def test_a_whole_end_is_left(tmp_path):
     (tmp_path / "a").write_bytes(b"one\n")
 
-    assert files.cut_torn_end(tmp_path / "a") == 4
-    assert files.cut_torn_end(tmp_path / "none") == 0
+    assert log.cut_torn_end(tmp_path / "a") == 4
+    assert log.cut_torn_end(tmp_path / "none") == 0
 
 
 @rows("block", [1, 2, 3, 5, 64])
 def test_lines_are_read_backwards_whatever_the_block(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(files, "BLOCK_BYTES", block)
+    monkeypatch.setattr(log, "BLOCK_BYTES", block)
     (tmp_path / "a").write_bytes(b"one\n\ntwo two\nthree")
 
-    assert list(files.lines_backwards(tmp_path / "a")) == [b"three", b"two two\n", b"\n", b"one\n"]
+    assert list(log.lines_backwards(tmp_path / "a")) == [b"three", b"two two\n", b"\n", b"one\n"]
 
 
 @rows(

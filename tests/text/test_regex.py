@@ -129,7 +129,7 @@ def _needing():
     ]
     modules += [
         import_module(f"aether.{name}")
-        for name in ("messages.shell", "messages.tool_calls", "memory.capture.tool_work", "memory.search")
+        for name in ("messages.shell", "messages.tool_calls", "memory.capture.tool_work", "search.rank")
     ]
     kind = type(lazy("", needs=("a",)))
     held = [

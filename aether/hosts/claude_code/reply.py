@@ -11,10 +11,10 @@ import os
 import sys
 import time
 from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
 
 from aether.errors import AetherError
-from aether.regular import sha256
 from aether.store import ledger
 from aether.store.spool import is_real
 

@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import zip_longest
+from typing import Any, get_args
 
 from aether import clock
-from aether.hints import Any, get_args
 from aether.memory.briefing import sections as making
 from aether.memory.briefing.kept import known_items, revoked_in
 from aether.memory.briefing.sections import Kind, Line, Source, of_conversation

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
+from typing import Any, cast
 
 from aether import clock
 from aether.errors import InvalidInput
-from aether.hints import Any, cast
 from aether.memory.items import is_noted, items_of
 from aether.memory.sessions import last_heard, sessions_of
 from aether.memory.statements import statements_of

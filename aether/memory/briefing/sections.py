@@ -11,8 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, islice
 from operator import itemgetter
+from typing import Any, Literal, NamedTuple
 
-from aether.hints import Any, Literal
 from aether.memory import signals
 from aether.memory.briefing.kept import keeps_items, newest_sessions, timestamp
 from aether.memory.items import is_noted
@@ -20,7 +20,6 @@ from aether.memory.sessions import EXTRACTIVE, ended_in
 from aether.memory.statements import Stated, statements_of
 from aether.text.cleaning import without_emphasis, without_injected
 from aether.text.words import STOPWORDS, words
-from aether.tuples import NamedTuple
 from aether.types import Item
 
 Kind = Literal["state", "next", "rule", "decision", "open", "request", "outcome", "lesson", "file", "command"]

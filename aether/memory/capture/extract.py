@@ -14,8 +14,9 @@ request: `end_turn` and `end_agent`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from typing import NotRequired, TypedDict
 
-from aether.hints import NotRequired
 from aether.memory.capture.notes import (
     CUT,
     INTERRUPTED,
@@ -45,10 +46,8 @@ from aether.memory.items import STATES
 from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.redact.redact import redact, redacted, without_blocks
-from aether.regular import sha256
 from aether.text.cleaning import clean, without_echoes, without_thoughts
 from aether.text.regex import lazy
-from aether.tuples import TypedDict
 from aether.types import Fact
 
 # Characters, at about four to a token: an answer of two pages, a host's summary of four.

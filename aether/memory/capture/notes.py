@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import re
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict
 
-from aether.hints import TYPE_CHECKING, Any, Literal, NotRequired
 from aether.memory.facts import fact_text
 from aether.redact.redact import redact, redacted
-from aether.regular import sha256
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple, TypedDict
 from aether.types import RELEVANCE_OF_TYPE, Evidence, Fact, JsonObject
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from hashlib import sha256
+from typing import Any, NamedTuple
 
 from aether import clock
 from aether.errors import InvalidInput
@@ -20,9 +21,7 @@ from aether.memory.capture.notes import is_unique, title_of
 from aether.memory.items import COPY_PREFIX, HISTORY, PASSAGE_PREFIX, PERSON, Place, passage_place
 from aether.messages.records import Record
 from aether.redact.redact import redact
-from aether.regular import sha256
 from aether.text.cleaning import clean, without_echoes
-from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject, Patch
 
 # The reason in the archive records.

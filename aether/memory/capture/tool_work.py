@@ -12,8 +12,8 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
+from typing import Any, NotRequired, TypedDict
 
-from aether.hints import Any, NotRequired
 from aether.memory.capture.notes import Note, Origin, fact_note, shorten
 from aether.messages import shell, tool_calls
 from aether.messages.model import as_object, as_text
@@ -21,7 +21,6 @@ from aether.messages.records import Record
 from aether.redact.redact import redact, redacted, without_blocks
 from aether.text.cleaning import clean, without_escapes
 from aether.text.regex import lazy
-from aether.tuples import TypedDict
 from aether.types import Fact, JsonObject, Step
 
 # An agent has few open calls at a time; more were interrupted and will never be answered.

@@ -15,17 +15,16 @@ import json
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+from typing import Any, NamedTuple
 
-from aether.hints import Any
 from aether.messages.branches import Node, Role, withdrawn
 from aether.messages.model import as_object, as_text, content_text
 from aether.messages.records import Part, Record, asked, parts, put_bounded, with_part
 from aether.messages.replies import answers, reply
 from aether.messages.speakers import is_agent, is_person, own_words
 from aether.messages.tool_calls import ASKING_TOOL
-from aether.regular import sha256
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds

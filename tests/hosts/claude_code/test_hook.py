@@ -774,7 +774,7 @@ def test_the_event_of_a_tool_imports_next_to_nothing(project, architect):
     found = set(process(project, payload, code=code).stdout.decode().split())
 
     heavy = {
-        "typing", "pathlib", "contextlib", "dataclasses", "hashlib", "tomllib", "click", "jsonschema", "asyncio", "filelock",
+        "pathlib", "dataclasses", "tomllib", "click", "jsonschema", "asyncio", "filelock",
         "sqlite3", "subprocess", "tempfile", "datetime", "base64", "aether.api", "aether.memory", "aether.paths",
     }  # fmt: skip
     assert len(entries(project)) == 1
@@ -785,13 +785,13 @@ def test_the_event_of_a_tool_imports_next_to_nothing(project, architect):
     ("event", "more", "heavy"),
     [
         # The stemmer, which leaves no module, and what compares two lines that are alike.
-        ("SessionStart", {"source": "startup"}, "stemmer unicodedata aether.messages.records aether.store.merge sqlite3 aether.api.drain aether.memory.search aether.text.similarity"),
+        ("SessionStart", {"source": "startup"}, "stemmer unicodedata aether.messages.records aether.store.merge sqlite3 aether.api.drain aether.search.rank aether.text.similarity"),
         ("UserPromptSubmit", {"prompt": "Why does load_sessions() of `a.py` retry the gateway?"},
          "aether.api.drain aether.store.keys aether.store.archive_store aether.memory.capture.notes aether.memory.capture.passages aether.messages aether.store.merge unicodedata"),
         # Nothing is searched, and compressing starts only in a full memory.
         ("UserPromptSubmit", {"prompt": "Why does load_sessions() of `a.py` retry the gateway?", "architect": "host"},
          "aether.store.keys aether.store.config"),
-        ("Stop", {"last_assistant_message": "All 3 tests pass."}, "sqlite3 aether.api.working aether.api.compress aether.memory.search unicodedata"),
+        ("Stop", {"last_assistant_message": "All 3 tests pass."}, "sqlite3 aether.api.working aether.api.compress aether.search.rank unicodedata"),
     ],
 )  # fmt: skip
 def test_an_event_that_reads_memory_imports_what_it_needs(project, event, more, heavy):
@@ -811,8 +811,8 @@ def test_an_event_that_reads_memory_imports_what_it_needs(project, event, more, 
     code, *found = process(project, payload, code=code).stdout.decode().split()
 
     others = (
-        "dataclasses hashlib tomllib click jsonschema asyncio subprocess tempfile threading aether.api.importing "
-        "typing signal _strptime urllib.parse ipaddress"
+        "dataclasses tomllib click jsonschema asyncio subprocess tempfile threading aether.api.importing "
+        "signal _strptime urllib.parse ipaddress"
     )
     assert (code, logged(project)) == ("0", "")
     # Git is asked at the start of a session and at the end of a turn.

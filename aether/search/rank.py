@@ -26,17 +26,16 @@ from functools import cache, lru_cache
 from itertools import accumulate, chain, repeat
 from operator import add, mul, sub
 from types import MappingProxyType
+from typing import Any, NamedTuple, cast, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
-from aether.hints import Any, cast, get_args
-from aether.memory.colony import phase_number
-from aether.memory.items import (
-    HISTORY,
-    PERSON,
-    STATES,
-)
-from aether.memory.searchable import (
+from aether.memory.items import HISTORY, PERSON, STATES
+from aether.memory.layers import EVERYTHING, Filter, entry_filter, plain_text
+from aether.search.index import EMPTY, Query, Row, Source, phrase, term_marks
+from aether.search.index import all_term_counts as all_text_counts
+from aether.search.index import term_counts as text_counts
+from aether.search.texts import (
     SearchEntry,
     entry_castes,
     entry_phases,
@@ -45,19 +44,6 @@ from aether.memory.searchable import (
     placed_objects,
     search_entries,
 )
-from aether.store.search_index import (
-    EMPTY,
-    EVERYTHING,
-    Filter,
-    Query,
-    Row,
-    Source,
-    phrase,
-    plain_text,
-    term_marks,
-)
-from aether.store.search_index import all_term_counts as search_index_all_term_counts
-from aether.store.search_index import term_counts as search_index_term_counts
 from aether.text.regex import lazy
 from aether.text.words import (
     CACHED_TEXTS,
@@ -70,8 +56,7 @@ from aether.text.words import (
     terms,
     with_synonyms,
 )
-from aether.tuples import NamedTuple
-from aether.types import KIND_OF_TYPE, Archived, Hit, JsonObject, Layer
+from aether.types import Archived, Hit, JsonObject, Layer
 
 
 class _NotGiven(int):
@@ -182,29 +167,6 @@ def search(
         if again := repeats.get(match.entry.row.id):
             hit["repeats"] = again
     return _without_replaced(hits)
-
-
-def entry_filter(
-    *, types: Iterable[str] = (), phase: int | str | None = None, caste: str | None = None,
-    since: datetime | None = None, until: datetime | None = None,
-    project: str | None = None, conversation: str | None = None,
-) -> Filter:  # fmt: skip
-    """Return the filter for entries of these `types`, this `phase`, `caste` and time, and parts of the names of their places.
-
-    A type may be the word of a timeline for several, such as `rule`, if no known type has that name.
-
-    Raises:
-        InvalidInput: the phase is not a number of one.
-    """
-    if phase is not None and phase_number(phase) is None:
-        raise InvalidInput(f"{shown(phase)} is not a phase.", fix="Use its number.", where="phase")
-    wanted = [plain_text(each) for each in types]
-    wanted += [name for name, kind in KIND_OF_TYPE.items() if kind in wanted and kind not in KIND_OF_TYPE]
-    return Filter(
-        tuple(wanted), plain_text(phase), plain_text(caste).casefold(),
-        clock.stamp(since) if since else "", clock.stamp(until) if until else "",
-        plain_text(project).casefold(), plain_text(conversation).casefold(),
-    )  # fmt: skip
 
 
 def _without_replaced(hits: Sequence[Hit]) -> list[Hit]:
@@ -566,10 +528,10 @@ def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]
     if counts is not None:
         return {term: counts[term] for term, _, _ in marked_terms if term in counts}
     if len(entry.fields) == 1 and entry.fields[0][0] == 1.0:
-        return search_index_term_counts(entry.fields[0][1], marked_terms)
+        return text_counts(entry.fields[0][1], marked_terms)
     found: dict[str, float] = {}
     for weight, text in entry.fields:
-        for term, times in search_index_term_counts(text, marked_terms).items():
+        for term, times in text_counts(text, marked_terms).items():
             found[term] = found.get(term, 0.0) + weight * times
     return found
 
@@ -578,7 +540,7 @@ def all_term_counts(entry: SearchEntry) -> dict[str, float]:
     """Return the count of every term in the entry."""
     found: dict[str, float] = {}
     for weight, text in entry.fields:
-        for term, times in search_index_all_term_counts(text).items():
+        for term, times in all_text_counts(text).items():
             found[term] = found.get(term, 0.0) + weight * times
     return found
 

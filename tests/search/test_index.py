@@ -11,14 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from aether.store import index_file, search_index
-from aether.store.search_index import (
+from aether.memory.layers import Filter, instant_text
+from aether.search import index as search_index
+from aether.search.index import (
     EMPTY,
     Archive,
-    Filter,
     Query,
     indexed_source,
-    instant_text,
     marked_terms,
     refresh,
     row,
@@ -28,6 +27,7 @@ from aether.store.search_index import (
     term_marks,
     unit_fraction,
 )
+from aether.store import index_file
 from aether.text.words import query_terms, terms
 from tests import homes
 from tests.tables import rows
@@ -335,7 +335,8 @@ def test_a_writer_overtaken_between_batches_goes_on_from_there(path, monkeypatch
 KILLED = """
 import json, os, sys
 from pathlib import Path
-from aether.store import search_index
+from aether.memory.layers import Filter, instant_text
+from aether.search import index as search_index
 records = [tuple(pair) for pair in json.loads(sys.stdin.read())]
 search_index.BATCH, real = 5, search_index._add
 def add(db, state, batch):
@@ -377,7 +378,7 @@ def test_hostile_fields_are_stored_and_found(path):
 
 def test_importing_the_module_does_not_import_sqlite():
     done = subprocess.run(
-        [sys.executable, "-c", "import sys; sys.modules.pop('sqlite3', 0); import aether.store.search_index; print('sqlite3' in sys.modules)"],
+        [sys.executable, "-c", "import sys; sys.modules.pop('sqlite3', 0); import aether.search.index; print('sqlite3' in sys.modules)"],
         capture_output=True, text=True, check=True,
         env={**os.environ, "PYTHONPATH": str(Path(search_index.__file__).parents[2])},
     )  # fmt: skip

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aether.api import architects
 from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput
-from aether.hosts.claude_code import choice
 from aether.project import user_file
 from aether.store import config
 from tests import homes
@@ -26,49 +26,49 @@ ARCHITECT = st.sampled_from(
 )
 
 
-@given(TABLES, ARCHITECT, st.sampled_from([*choice.OFFERED, "command:jq -r '.a' \"ü\""]))
+@given(TABLES, ARCHITECT, st.sampled_from([*architects.OFFERED, "command:jq -r '.a' \"ü\""]))
 def test_the_choice_is_written_and_nothing_else_changes(tables, architect, name):
     text = tables + architect
 
-    made = choice.with_architect(text, name)
+    made = architects.with_architect(text, name)
 
     before, after = tomllib.loads(text), tomllib.loads(made)
     assert after.pop("architect")["default"] == name
     before.pop("architect", None)
     assert after == before
-    assert choice.with_architect(made, name) == made
+    assert architects.with_architect(made, name) == made
     assert set(tables.splitlines()) <= set(made.splitlines())
 
 
 def test_for_a_project_the_home_has_it_and_the_user_trusts_it(home):
-    choice.write(choice.plan("claude-code", "project", home), "project")
+    architects.write_choice(architects.choose("claude-code", "project", home), "project")
 
     assert config.load(home).architect == "claude-code"
-    assert choice.present("project", home) == "claude-code"
+    assert architects.chosen("project", home) == "claude-code"
     assert not Path(user_file()).exists()
 
 
 def test_for_all_projects_the_user_has_it(home, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "mine"))
-    choice.write(choice.plan("host", "user", home), "user")
+    architects.write_choice(architects.choose("host", "user", home), "user")
 
     assert config.load(home).architect == "host"
     assert not (home / config.NAME).exists()
-    assert choice.present("user", home) == "host"
+    assert architects.chosen("user", home) == "host"
 
 
 def test_what_a_repository_chose_counts_for_nothing(home):
     (home / config.NAME).write_text('[architect]\ndefault = "claude-code"\n')
 
-    assert choice.present("project", home) == ""
+    assert architects.chosen("project", home) == ""
     with pytest.raises(Conflict, match="nobody trusts"):
-        choice.plan("host", "project", home)
+        architects.choose("host", "project", home)
 
 
 def test_settings_of_the_home_that_are_trusted_stay_trusted(home):
     homes.configure(home, '[architect]\nmodel = "m"\n')
 
-    choice.write(choice.plan("ollama", "local", home), "local")
+    architects.write_choice(architects.choose("ollama", "local", home), "local")
 
     assert (config.load(home).architect, config.load(home).architect_model) == ("ollama", "m")
 
@@ -76,7 +76,7 @@ def test_settings_of_the_home_that_are_trusted_stay_trusted(home):
 @rows("name", ["", "gpt", "command", "command:", "host:x", "Host"])
 def test_there_is_no_other_architect(home, name):
     with pytest.raises(InvalidInput, match="must be one of"):
-        choice.plan(name, "project", home)
+        architects.choose(name, "project", home)
 
 
 @rows("text", ["[", "architect = 3", 'architect.default = "host"'])
@@ -84,7 +84,7 @@ def test_a_file_that_only_a_person_can_change_is_left(home, text):
     homes.configure(home, text)
 
     with pytest.raises(AetherError) as refused:
-        choice.plan("ollama", "project", home)
+        architects.choose("ollama", "project", home)
 
     assert isinstance(refused.value, (InvalidDocument, InvalidInput))
     assert (home / config.NAME).read_text() == text

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from aether.memory.briefing import prompt_match as module
-from aether.memory.briefing.prompt_match import (
+from aether.memory.layers import Record
+from aether.search import reminders as module
+from aether.search.reminders import (
     LOOKED_AT,
     MOST_MATCHES,
     PROMPT_CHARS,
     match_prompt,
     parse_prompt,
 )
-from aether.memory.recall import Record
 from tests.tables import rows
 
 FILLER = [f"The {word} service answers within {n} seconds." for n, word in enumerate(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from aether.memory import recall
+from aether.memory import layers
+from aether.memory import layers as recall
 from tests.tables import rows
 
 
@@ -35,7 +36,7 @@ def test_every_entry_is_found_once_and_the_newer_of_two_records_counts():
     archived.append({"item": item("b", "2026-01-02T00:00:00Z", "new")})
 
     found = list(
-        recall.records(
+        layers.records(
             memory(item("a", "2026-01-01T00:00:00Z"), sessions=[SESSION], patterns=[PATTERN]), archived
         )
     )
@@ -48,15 +49,15 @@ def test_every_entry_is_found_once_and_the_newer_of_two_records_counts():
 
 def test_a_time_is_read_when_it_is_asked_for(monkeypatch):
     at = "2026-02-01T01:00:00-05:00"
-    [found] = recall.records(memory(item("a", at)))
+    [found] = layers.records(memory(item("a", at)))
 
     assert (found.stored_at, found.at) == (at, "2026-02-01T06:00:00.000000Z")
-    monkeypatch.setattr(recall, "instant_text", None)
-    assert [one.id for one in recall.records(memory(item("a", at), item("b", at)))] == ["a", "b"]
+    monkeypatch.setattr(layers, "instant_text", None)
+    assert [one.id for one in layers.records(memory(item("a", at), item("b", at)))] == ["a", "b"]
 
 
 def test_tokens_that_were_never_counted_are_counted():
-    session, pattern = recall.records(memory(sessions=[SESSION], patterns=[PATTERN]))
+    session, pattern = layers.records(memory(sessions=[SESSION], patterns=[PATTERN]))
 
     assert recall.recall_line(pattern, count=len).tokens == len("Never block.")
     # The number that a session has of itself is that of all its fields.
@@ -66,7 +67,7 @@ def test_tokens_that_were_never_counted_are_counted():
 def test_an_index_stops_before_the_line_that_does_not_fit():
     lines = [
         recall.recall_line(record, count=len)
-        for record in recall.records(memory(item("a", "x"), item("b", "y")))
+        for record in layers.records(memory(item("a", "x"), item("b", "y")))
     ]
     one = len(recall.format_line(lines[0])) + 1
 
@@ -80,7 +81,7 @@ def test_an_index_stops_before_the_line_that_does_not_fit():
 
 def test_neighbours_in_time_are_on_both_sides_as_far_as_there_are_any():
     found = list(
-        recall.records(
+        layers.records(
             memory(
                 *(item(name, f"2026-01-0{day}T00:00:00Z") for name, day in zip("dcba", "4321", strict=True))
             )

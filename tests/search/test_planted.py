@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from aether.memory.search import search
+from aether.search.index import Archive, indexed_source, refresh
+from aether.search.rank import search
 from aether.store import record_files
-from aether.store.search_index import Archive, indexed_source, refresh
 from tests import effort
 from tests.planted import KINDS, PLANTED, planted_archive
 

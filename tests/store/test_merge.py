@@ -1,15 +1,15 @@
-"""Recovery: damaged lines, and later changes applied again without a lost one."""
+"""Salvage: damaged lines, and later changes applied again without a lost one."""
 
 from random import Random
 
 import pytest
 
-from aether.store import doctor, files, recovery, snapshot
+from aether.store import doctor, log, merge, snapshot
 from aether.store.patch import apply_with_inverse
 from tests import homes
 from tests.tables import rows
 
-LINES = [files.seal_json({"n": n, "text": "some text*J-"}) for n in range(3)]
+LINES = [log.seal_json({"n": n, "text": "some text*J-"}) for n in range(3)]
 RULES = {("total",): "sum", ("entries", "*", "reads"): "touch"}
 
 
@@ -19,7 +19,7 @@ def test_a_flipped_bit_costs_its_own_line_and_no_other():
         damaged = bytearray(data)
         damaged[at] ^= 1 << at % 8
 
-        lines = [line for line, good in recovery.lines_of(bytes(damaged)) if good]
+        lines = [line for line, good in log.lines_of(bytes(damaged)) if good]
 
         assert set(lines) <= set(LINES), at
         # A flipped end of a line joins two.
@@ -29,7 +29,7 @@ def test_a_flipped_bit_costs_its_own_line_and_no_other():
 def test_a_damaged_line_is_named_in_its_place():
     harmed = LINES[0] + LINES[1].replace(b"some", b"eome") + LINES[2]
 
-    assert list(recovery.lines_of(harmed)) == [
+    assert list(log.lines_of(harmed)) == [
         (LINES[0], True), (LINES[1].replace(b"some", b"eome"), False), (LINES[2], True),
     ]  # fmt: skip
 
@@ -63,7 +63,7 @@ def test_a_change_is_applied_only_where_it_fits(_what, before, patch, now, wante
     inverse = apply_with_inverse(was, patch)[1]
     state = {"total": 9, "entries": now}
 
-    fitted = recovery.refitted(state, patch, inverse, RULES)
+    fitted = merge.refitted(state, patch, inverse, RULES)
 
     if wanted is None:
         assert fitted is None
@@ -98,10 +98,10 @@ WHOLE = [{"op": "replace", "path": "/entries/0", "value": entry("a") | {"text": 
 )  # fmt: skip
 def test_an_entry_is_known_by_its_id(what, patch, now, wanted):
     was = {"total": 5, "entries": [entry("a"), entry("b"), "x", [1]]}
-    ids = recovery.ids_of(was, patch)
+    ids = merge.ids_of(was, patch)
     inverse = apply_with_inverse(was, patch)[1]
 
-    fitted = recovery.refitted({"total": 9, "entries": now}, patch, inverse, RULES, ids)
+    fitted = merge.refitted({"total": 9, "entries": now}, patch, inverse, RULES, ids)
 
     assert (fitted is None) == (wanted is None)
     if fitted is not None:

@@ -5,7 +5,7 @@ cut, old ones too, by points for the words they hold, how often, and in how shor
 candidates, and so are those beside the best. `scan` follows this rule by reading every record, `indexed_source` by
 `index.sqlite`; both find the same.
 
-The index holds no text but postings, by which all items get their points in milliseconds (`store.postings`), and the
+The index holds no text but postings, by which all items get their points in milliseconds (`store.index_file`), and the
 terms of the texts of the live layers, which would take longer to cut than to search.
 
 The index is derived: it can be deleted at any moment, is brought up to the archive's head before each search, and is
@@ -18,24 +18,20 @@ from __future__ import annotations
 import heapq
 import json
 import math
-import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from aether import clock
-from aether.errors import InvalidInput
-from aether.hints import TYPE_CHECKING, Any, TypeVar
-from aether.store import postings
-from aether.store.index_file import on_index, writing
-from aether.store.postings import CHUNK, CHUNK_BITS, PLANE_BYTES
+from aether.memory.layers import EVERYTHING, FILTERED, Filter, conversation_names, instant_text, plain_text
+from aether.store import index_file as postings
+from aether.store.index_file import CHUNK, CHUNK_BITS, PLANE_BYTES, on_index, writing
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, run_terms, runs, term, words
-from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 if TYPE_CHECKING:
@@ -58,8 +54,6 @@ BESIDE_REACH = 2
 _CACHED_RUNS = 50_000
 # "Alice: …", "Decision: …": who says it, or what kind of note it is.
 _LABEL = lazy(r"\s*([^\W\d_][\w.'’ -]{0,30}):\s")
-# A time as `clock.stamp` writes it, as nearly all are.
-_STAMP = lazy(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 
 Records = Callable[[], Iterator[JsonObject]]
 
@@ -87,44 +81,6 @@ class Row(NamedTuple):
     """Its part in the conversation, of a passage who speaks."""
     asks: bool = False
     """Whether its text ends as a question."""
-
-
-class Filter(NamedTuple):
-    """The items a caller wants to see; an empty field accepts all."""
-
-    types: tuple[str, ...] = ()
-    phase: str = ""
-    caste: str = ""
-    """Case-folded."""
-    since: str = ""
-    until: str = ""
-    project: str = ""
-    """A part of it, case-folded."""
-    conversation: str = ""
-    """A part of its id, title or file, case-folded."""
-
-    def has(self, field: str, text: str) -> bool:
-        """Return whether `text` is what the filter wants in `field`."""
-        if field == "type":
-            return not self.types or text in self.types
-        wanted: str = getattr(self, field)
-        return not wanted or (wanted in text.casefold() if field in _PARTLY else wanted == text.casefold())
-
-    def takes(self, row: Row) -> bool:
-        """Return whether `row` is wanted; `until` is the first instant that is too late."""
-        return (
-            all(self.has(field, getattr(row, field)) for field in _NAMES)
-            and (not self.since or row.at >= self.since)
-            and (not self.until or row.at < self.until)
-        )
-
-
-# The fields of a row that a filter compares as texts, and those of which it may name a part.
-_NAMES = ("type", "phase", "caste", "project", "conversation")
-_PARTLY = frozenset({"project", "conversation"})
-# Metadata that name a conversation.
-_NAMING = frozenset({"conversation", "title", "pointer"})
-EVERYTHING = Filter()
 
 
 class Query(NamedTuple):
@@ -212,11 +168,6 @@ def cut(texts: Sequence[str]) -> Cut:
     return Cut(tuple([one[0] for one in each]), sum([one[1] for one in each]), label, asks)
 
 
-def bare_row(record: JsonObject) -> Row:
-    """Return the row of a record without the words of its text, which a filter does not ask for."""
-    return _row(record, "", 0, "", asks=False)
-
-
 def _row(record: JsonObject, marked: str, length: int, label: str, asks: bool) -> Row:
     item = record.get("item") or {}
     metadata = item.get("metadata") or {}
@@ -233,15 +184,11 @@ def _row(record: JsonObject, marked: str, length: int, label: str, asks: bool) -
     )  # fmt: skip
 
 
-def conversation_names(metadata: Any) -> str:
-    """Return the names of the conversation of an entry: id, title and file, one per line."""
-    if _NAMING.isdisjoint(metadata):
-        return ""
-    pointer = metadata.get("pointer")
-    file = pointer.get("file") if isinstance(pointer, dict) else None
-    return "\n".join(
-        filter(None, map(plain_text, (metadata.get("conversation"), metadata.get("title"), file)))
-    )
+def unit_fraction(value: Any) -> float:
+    """Return a number from 0 to 1; other values count as one half."""
+    if isinstance(value, float) and 0.0 <= value <= 1.0:  # as nearly all are
+        return value
+    return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else 0.5
 
 
 def marked_terms(said: Terms) -> str:
@@ -273,45 +220,6 @@ def all_term_counts(text: str) -> dict[str, float]:
         found[part] = found.get(part, 0) + PART_WEIGHT * times
     found.pop("", None)
     return found
-
-
-def plain_text(value: Any) -> str:
-    r"""Return a field as text that every store takes: nothing for null, lone surrogates escaped, no NUL.
-
-    >>> plain_text(3), plain_text(None), len(plain_text(chr(0xDC80))), plain_text("a\0b")
-    ('3', '', 6, 'a�b')
-    """
-    if isinstance(value, str) and value.isascii() and "\0" not in value:
-        return value
-    # The JSON functions of SQLite end a text at NUL.
-    return "" if value is None else str(value).encode("utf-8", "backslashreplace").decode().replace("\0", "�")
-
-
-def instant_text(value: Any) -> str:
-    """Return a time in the form that sorts, empty if it is not a time.
-
-    >>> instant_text("2026-02-01T01:00:00-05:00"), instant_text("yesterday"), instant_text(None)
-    ('2026-02-01T06:00:00.000000Z', '', '')
-    """
-    return _instant(value) if isinstance(value, str) else ""
-
-
-@lru_cache(maxsize=CACHED_TEXTS)
-def _instant(text: str) -> str:
-    try:
-        if _STAMP.fullmatch(text):
-            datetime.fromisoformat(text)  # whether it is a time: a prompt asks this of every entry of a home
-            return text
-        return clock.stamp(clock.parse(text))
-    except (InvalidInput, ValueError):
-        return ""
-
-
-def unit_fraction(value: Any) -> float:
-    """Return a number from 0 to 1; other values count as one half."""
-    if isinstance(value, float) and 0.0 <= value <= 1.0:  # as nearly all are
-        return value
-    return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else 0.5
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
@@ -600,7 +508,7 @@ def _is_of(db: sqlite3.Connection, archive: Archive) -> bool:
     if known is None:
         return _state(db).items == 0
     position, record = next(archive.records(known[0] - 1), (-1, {}))[:2]
-    return known == (position, _key(bare_row(record).id))
+    return known == (position, _key(plain_text((record.get("item") or {}).get("id"))))
 
 
 def _state(db: sqlite3.Connection) -> _State:
@@ -617,7 +525,7 @@ def _micros(at: str) -> int | None:
 
 def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[Any, ...]]) -> None:
     rows = [row(one[1]) for one in batch]
-    numbers = _numbers_of_names(db, {getattr(one, field) for one in rows for field in _NAMES})
+    numbers = _numbers_of_names(db, {getattr(one, field) for one in rows for field in FILTERED})
     new: dict[str, dict[int, list[tuple[int, int]]]] = {}
     for place, one in enumerate(rows, start=state.items):
         for said, level in levels(one).items():
@@ -627,7 +535,7 @@ def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[Any, ...]]) ->
         "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             (place, position, offset[0] if offset else -1, _key(one.id), _micros(one.at),
-             *(numbers[getattr(one, field)] for field in _NAMES))
+             *(numbers[getattr(one, field)] for field in FILTERED))
             for place, ((position, _, *offset), one) in enumerate(zip(batch, rows, strict=True), start=state.items)
         ),
     )  # fmt: skip
@@ -684,7 +592,7 @@ def _masks(db: sqlite3.Connection, ask: Query, items: int) -> list[Callable[[int
         return [seen]
     query, bound = _KEPT, {"since": _micros(ask.keep.since), "until": _micros(ask.keep.until)}
     names = db.execute("SELECT number, text FROM name").fetchall()
-    for field in _NAMES:
+    for field in FILTERED:
         if getattr(ask.keep, "types" if field == "type" else field):
             fit = [str(number) for number, text in names if ask.keep.has(field, text)]
             query += f" AND {field} IN ({', '.join(fit)})"

@@ -1,25 +1,20 @@
-"""Searchable entries: the items, sessions and patterns of memory in the form in which `search` reads them.
-
-Each entry has its weighted texts, its place among its neighbours, and the row by which it is filtered and ranked.
-"""
+"""Entries of the three layers as search reads them: their texts with weights, their places, and the fields of a row."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
+from typing import Any, NamedTuple
 
-from aether.hints import Any
+from aether.memory.layers import instant_text, plain_text
 from aether.memory.sessions import STATEMENT_FIELDS, last_heard
-from aether.store import search_index
-from aether.store.search_index import Cut, Row, cut_row, instant_text, plain_text, unit_fraction
-from aether.tuples import NamedTuple
+from aether.search.index import Cut, Row, cut, cut_row, unit_fraction
 from aether.types import JsonObject, Layer
 
 # A decision weighs more than a line of the summary around it, the context of a pattern less than the pattern.
 DECISION_WEIGHT = 1.2
 HIGH_VALUE_WEIGHT = 1.2
 CONTEXT_WEIGHT = 0.5
-
 # Only items of working memory are neighbours of each other, in their order.
 _GAP = 1_000
 _FIRST_ITEM_PLACE = 1 << 62
@@ -42,17 +37,23 @@ class SearchEntry(NamedTuple):
 
 def search_entries(
     memory: Mapping[str, Any],
-    cut: Callable[[list[list[str]]], Iterable[Cut]] | None = None,
-    known: Mapping[int, SearchEntry] = MappingProxyType({}),
+    cut_all: Callable[[list[list[str]]], Iterable[Cut]] | None = None,
+    cached: Mapping[int, SearchEntry] = MappingProxyType({}),
 ) -> Iterator[SearchEntry]:
-    """Yield the entries of the three layers, whose texts are `cut` all at once; those `known` by the `id()` of objects that nobody changes are not."""
-    parts = [*placed_objects(memory)]
-    new = {id(value): _weighted_texts(layer, value) for layer, _, value in parts if id(value) not in known}
-    texts = [[text for _, text in each] for each in new.values()]
-    cuts = dict(zip(new, cut(texts) if cut else map(search_index.cut, texts), strict=True))
-    for layer, place, value in parts:
+    """Yield the entries of the three layers.
+
+    Their texts are cut into terms by `cut_all`, all at once, if it is given. `cached` are entries of an earlier call by the `id()` of
+    objects that nobody changes.
+    """
+    objects = [*placed_objects(memory)]
+    weighted = {
+        id(value): _weighted_texts(layer, value) for layer, _, value in objects if id(value) not in cached
+    }
+    texts = [[text for _, text in pairs] for pairs in weighted.values()]
+    cuts = dict(zip(weighted, cut_all(texts) if cut_all else map(cut, texts), strict=True))
+    for layer, place, value in objects:
         key = id(value)
-        entry = known.get(key) or _search_entry(layer, place, value, new[key], cuts[key])
+        entry = cached.get(key) or _search_entry(layer, place, value, weighted[key], cuts[key])
         yield entry if entry.place == place else entry._replace(place=place)
 
 
@@ -61,11 +62,11 @@ def placed_objects(memory: Mapping[str, Any]) -> Iterator[tuple[Layer, int, Json
     for place, item in enumerate(_objects_at(memory, "working_memory", "items"), start=_FIRST_ITEM_PLACE):
         yield "working_memory", place, item
     sessions = _objects_at(memory, "short_term_memory", "sessions")
-    for nth, session in enumerate(sessions, start=1):
-        yield "short_term_memory", -_GAP * nth, session
+    for number, session in enumerate(sessions, start=1):
+        yield "short_term_memory", -_GAP * number, session
     patterns = _objects_at(memory, "long_term_memory", "patterns")
-    for nth, pattern in enumerate(patterns, start=len(sessions) + 1):
-        yield "long_term_memory", -_GAP * nth, pattern
+    for number, pattern in enumerate(patterns, start=len(sessions) + 1):
+        yield "long_term_memory", -_GAP * number, pattern
 
 
 def _weighted_texts(layer: Layer, value: JsonObject) -> list[tuple[float, str]]:
@@ -77,16 +78,16 @@ def _weighted_texts(layer: Layer, value: JsonObject) -> list[tuple[float, str]]:
         decisions, outcomes = _objects_at(value, "key_decisions"), _objects_at(value, "outcomes")
         fields = [
             (1.0, value.get("summary")),
-            *((DECISION_WEIGHT, each.get("decision")) for each in decisions),
-            *((1.0, each.get("rationale")) for each in decisions),
-            *((1.0, each.get("result")) for each in outcomes),
-            *((1.0, each.get("impact")) for each in outcomes),
-            *((HIGH_VALUE_WEIGHT, each.get("content")) for each in _objects_at(value, "high_value_items")),
+            *((DECISION_WEIGHT, decision.get("decision")) for decision in decisions),
+            *((1.0, decision.get("rationale")) for decision in decisions),
+            *((1.0, outcome.get("result")) for outcome in outcomes),
+            *((1.0, outcome.get("impact")) for outcome in outcomes),
+            *((HIGH_VALUE_WEIGHT, item.get("content")) for item in _objects_at(value, "high_value_items")),
             *(
-                (DECISION_WEIGHT, each.get("text"))
-                for part, fields in STATEMENT_FIELDS.items()
-                if "text" in fields
-                for each in _objects_at(value, part)
+                (DECISION_WEIGHT, statement.get("text"))
+                for part, names in STATEMENT_FIELDS.items()
+                if "text" in names
+                for statement in _objects_at(value, part)
             ),
         ]
     else:
@@ -97,11 +98,11 @@ def _weighted_texts(layer: Layer, value: JsonObject) -> list[tuple[float, str]]:
 
 
 def _search_entry(
-    layer: Layer, place: int, value: JsonObject, texts: list[tuple[float, str]], done: Cut
+    layer: Layer, place: int, value: JsonObject, texts: list[tuple[float, str]], terms: Cut
 ) -> SearchEntry:
     get = value.get
     if layer == "working_memory":
-        row = cut_row({"item": value}, done)
+        row = cut_row({"item": value}, terms)
     else:
         id_, type_, phase, at, relevance = (
             (get("session_id") or get("id"), "session", get("phase"), last_heard(value), None)
@@ -109,10 +110,10 @@ def _search_entry(
             else (get("id"), get("type"), None, get("last_seen"), get("confidence"))
         )
         row = Row(
-            id=plain_text(id_), marked="", length=done.length, type=plain_text(type_), phase=plain_text(phase), caste="",
+            id=plain_text(id_), marked="", length=terms.length, type=plain_text(type_), phase=plain_text(phase), caste="",
             at=instant_text(at), relevance=unit_fraction(relevance), labels="", stretch="",
         )  # fmt: skip
-    fields = tuple((weight, marked) for (weight, _), marked in zip(texts, done.marked, strict=True))
+    fields = tuple((weight, marked) for (weight, _), marked in zip(texts, terms.marked, strict=True))
     return SearchEntry(layer, place, row, fields, value)
 
 
@@ -121,7 +122,7 @@ def _objects_at(holder: Mapping[str, Any], *path: str) -> list[JsonObject]:
     value: Any = holder
     for key in path:
         value = value.get(key) if isinstance(value, Mapping) else None
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def entry_text(entry: SearchEntry) -> str:
@@ -133,28 +134,26 @@ def entry_text(entry: SearchEntry) -> str:
 def entry_texts(entry: SearchEntry) -> list[str]:
     """Return all searched texts of the entry."""
     value = entry.value
-    if entry.layer == "short_term_memory":
-        found = [value.get("summary")]
-        for part, fields in STATEMENT_FIELDS.items():
-            found += [
-                each.get(field) for each in _objects_at(value, part) for field in fields if field != "quote"
-            ]
-    else:
-        found = [entry_text(entry)]
-    return [text for text in found if isinstance(text, str)]
+    if entry.layer != "short_term_memory":
+        return [entry_text(entry)]
+    texts = [value.get("summary")]
+    for part, names in STATEMENT_FIELDS.items():
+        for statement in _objects_at(value, part):
+            texts += [statement.get(name) for name in names if name != "quote"]
+    return [text for text in texts if isinstance(text, str)]
 
 
 def entry_phases(entry: SearchEntry) -> set[str]:
     """Return the phases that the entry belongs to, as text."""
-    return {entry.row.phase} | {plain_text(each) for each in _related_values(entry, "related_phases")}
+    return {entry.row.phase} | {plain_text(phase) for phase in _related_values(entry, "related_phases")}
 
 
 def entry_castes(entry: SearchEntry) -> set[str]:
     """Return the castes that the entry belongs to."""
-    return {entry.row.caste} | {plain_text(each) for each in _related_values(entry, "related_castes")}
+    return {entry.row.caste} | {plain_text(caste) for caste in _related_values(entry, "related_castes")}
 
 
 def _related_values(entry: SearchEntry, key: str) -> list[Any]:
     metadata = entry.value.get("metadata")
-    found = metadata.get(key) if entry.layer == "long_term_memory" and isinstance(metadata, dict) else None
-    return found if isinstance(found, list) else []
+    values = metadata.get(key) if entry.layer == "long_term_memory" and isinstance(metadata, dict) else None
+    return values if isinstance(values, list) else []

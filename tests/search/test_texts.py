@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aether.memory.searchable import entry_castes, entry_phases, entry_text, entry_texts, search_entries
+from aether.search.texts import entry_castes, entry_phases, entry_text, entry_texts, search_entries
 from tests.tables import rows
 
 LEARNED = {

@@ -8,7 +8,8 @@ import pytest
 
 from aether import clock
 from aether.errors import InvalidInput
-from aether.memory.search import (
+from aether.search.index import scan_source, term_marks
+from aether.search.rank import (
     DAY_FACTOR,
     LABEL_FACTOR,
     MONTH_FACTOR,
@@ -25,8 +26,7 @@ from aether.memory.search import (
     search,
     term_counts,
 )
-from aether.memory.searchable import search_entries
-from aether.store.search_index import scan_source, term_marks
+from aether.search.texts import search_entries
 from aether.text.words import is_question, query_terms
 from tests.tables import rows
 

@@ -24,9 +24,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from heapq import heapify, heappop, heappush, nsmallest
 from itertools import chain, islice
+from typing import NamedTuple
 
 from aether.memory.items import HISTORY
-from aether.memory.recall import Record, excerpt
+from aether.memory.layers import Record, excerpt
 from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.regex import lazy
@@ -39,7 +40,6 @@ from aether.text.words import (
     query_terms,
     terms,
 )
-from aether.tuples import NamedTuple
 
 # More matches are a page to read, not a hint.
 MOST_MATCHES = 3

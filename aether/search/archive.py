@@ -1,0 +1,104 @@
+"""The archive of a home as a source for searches: indexed if possible, without what is forgotten or undone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from aether.memory import items
+from aether.memory.layers import plain_text
+from aether.search.index import (
+    EMPTY,
+    Archive,
+    Candidate,
+    Found,
+    Query,
+    Source,
+    indexed_source,
+    row,
+    term_counts,
+    term_marks,
+)
+from aether.store import record_files
+from aether.store.snapshot import Snapshot
+from aether.types import JsonObject
+
+
+def searchable_archive(snapshot: Snapshot) -> Source:
+    """Return the archive of `snapshot` as a source for searches: indexed if possible, without forgotten entries."""
+    head = record_files.head(snapshot)
+    if head < 0:
+        return EMPTY
+    archive = Archive(
+        head,
+        lambda after: record_files.located(snapshot, "items", after=after),
+        lambda offsets: record_files.fetch(snapshot, "items", offsets),
+    )
+    whole = indexed_source(snapshot.home / "index.sqlite", archive)
+    memory = snapshot.documents["memory"]
+    is_shown = shown_ids(memory)
+    forgotten = items.forgotten_parts(memory)
+
+    def find(query: Query) -> Found:
+        answer = whole.find(query)
+        visible = [candidate for candidate in answer.candidates if is_shown(candidate.id)]
+        if forgotten:
+            visible = [kept for each in visible if (kept := _without_forgotten(each, forgotten, query))]
+        placed = _with_places([candidate.record for candidate in visible], memory)
+        visible = [each._replace(record=record) for each, record in zip(visible, placed, strict=True)]
+        return answer._replace(candidates=visible)
+
+    def read(places: Sequence[int]) -> dict[int, JsonObject]:
+        visible = {
+            place: items.left_of(record, forgotten)
+            for place, record in whole.read(places).items()
+            if is_shown(plain_text(record["item"].get("id")))
+        }
+        return dict(zip(visible, _with_places([*visible.values()], memory), strict=True))
+
+    return Source(find, read)
+
+
+def shown_ids(memory: Mapping[str, Any]) -> Callable[[str], bool]:
+    """Return the test whether an archived item may be found, by its id as rows of the index spell it.
+
+    It is not forgotten, and no passage of an import that was undone.
+    """
+    hidden = frozenset(map(plain_text, items.forgotten_ids(memory)))
+    places = items.known_places(memory)
+    return lambda name: name not in hidden and items.is_kept(name, places)
+
+
+def _without_forgotten(
+    candidate: Candidate, forgotten: Mapping[str, set[str]], query: Query
+) -> Candidate | None:
+    """Return a candidate without its forgotten parts; None if no term of the query is left."""
+    if candidate.id not in forgotten:
+        return candidate
+    record = items.left_of(candidate.record, forgotten)
+    terms = frozenset(term_counts(row(record).marked, term_marks(query.terms)))
+    return candidate._replace(record=record, held=terms) if terms or not candidate.held else None
+
+
+def _with_places(records: list[JsonObject], memory: Mapping[str, Any]) -> list[JsonObject]:
+    """Return archived records; a passage of an earlier release gets project and title of others of its conversation."""
+    bare = [number for number, record in enumerate(records) if _is_bare_passage(record.get("item") or {})]
+    if not bare:
+        return records
+    places: dict[str, dict[str, str]] = {}
+    for item in (*items.items_of(memory), *(record.get("item") or {} for record in records)):
+        metadata = item.get("metadata") or {}
+        place = {name: metadata[name] for name in ("project", "title") if metadata.get(name)}
+        places.setdefault(str(metadata.get("conversation", "")), {}).update(place)
+    placed = [*records]
+    for number in bare:
+        item = records[number]["item"]
+        metadata = places[item["metadata"]["conversation"]] | item["metadata"]
+        placed[number] = {**records[number], "item": {**item, "metadata": metadata}}
+    return placed
+
+
+def _is_bare_passage(item: JsonObject) -> bool:
+    metadata = item.get("metadata") or {}
+    is_of_conversation = isinstance(metadata.get("conversation"), str)
+    return item.get("type") == items.HISTORY and is_of_conversation and "title" not in metadata
