@@ -168,7 +168,7 @@ def configuration_page() -> str:
     for key in KEYS.values():
         variables, also = (", ".join(f"`{name}`" for name in names) for names in (key.env, key.also))
         kind = TYPES[type(key.default)]
-        mark = "\u25cf" if key.authority else "\u25cb" if key.lowers else key.harmless
+        mark = "\u25cf" if key.authority else "\u25cb" if key.lowers else ""
         lines.append(
             f"| `{key.path}` | {kind} | `{json.dumps(key.default)}` | {variables} | {key.meaning} | {also} | {mark} |"
         )

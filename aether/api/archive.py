@@ -170,7 +170,7 @@ def _rules(place: Path, now: datetime | None, preset: str | None = None) -> _Rul
     settings = config.load(place)
     days = [int(day) for day in settings.archive_boundaries.split(",") if day.strip()]
     if preset is not None or not days:
-        boundaries = retention.boundaries(preset or settings.archive_preset)
+        boundaries = retention.boundaries(preset or "default")
     else:
         boundaries = retention.boundaries(dict(zip(LEVELS[1:], days, strict=True)))
     document = load(place).documents["retention"]

@@ -36,6 +36,8 @@ from aether.types import JsonObject
 ECHO = "echo"
 # The longest reply to ask for; a small window has less room.
 ANSWER_TOKENS, LEAST_ANSWER_TOKENS = 4_096, 64
+# The longest silence of a server, while it loads a model or answers.
+SILENCE_SECONDS = 300.0
 # A model that calls tools so often for one message has lost its way.
 MOST_ROUNDS = 8
 OVERFLOW_TRIES = 3
@@ -127,7 +129,7 @@ def open_chat(
     same = named.chat_backend == chosen
     reach = Settings(
         model=model or (named.chat_model if same else ""), base_url=named.chat_base_url if same else "",
-        timeout_seconds=named.chat_timeout_seconds, max_output_tokens=ANSWER_TOKENS, window_tokens=window or 0,
+        timeout_seconds=SILENCE_SECONDS, max_output_tokens=ANSWER_TOKENS, window_tokens=window or 0,
     )._replace(**cast("Any", overrides))  # fmt: skip
     known = load(record, conversation_id).settings
     if module.NAME in _NEED_A_MODEL:

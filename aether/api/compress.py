@@ -415,10 +415,7 @@ def reach_of(settings: Config, chosen: str, overrides: Mapping[str, Any]) -> Set
     named = settings.architect in (chosen, *UNASKED)
     reach = Settings(
         model=settings.architect_model if named else "", base_url=settings.architect_base_url if named else "",
-        timeout_seconds=settings.architect_timeout_seconds, max_retries=settings.architect_max_retries,
-        max_output_tokens=settings.architect_max_output_tokens, window_tokens=settings.architect_window_tokens,
-        input_usd_per_million=settings.architect_input_usd_per_million or None,
-        output_usd_per_million=settings.architect_output_usd_per_million or None,
+        timeout_seconds=settings.architect_timeout_seconds,
     )  # fmt: skip
     return reach._replace(**cast(Any, overrides))
 

@@ -144,8 +144,6 @@ def open_context(
     known = load(record, conversation_id).settings
     if not known:
         asked = config.or_default(record)
-        model = model or asked.context_model or None
-        mode = asked.context_mode if mode == "assistant" else mode
         window = window if window is not None else asked.context_window or None
     if window is None and (model is not None or not known):
         window = _window(model or "", record)

@@ -64,6 +64,8 @@ CONFLICT_TRIES = 16
 KEPT_CONTEXTS = 64
 # A compression aims at no more of its trigger than this, or it would be needed again at once.
 MOST_TARGET = 0.75
+# Seconds that a model may take for one checkpoint, with all its tries.
+CHECKPOINT_SECONDS = 30.0
 # What a model has decided for a goal may take no more of a limit than this, with the goal: messages need room, too.
 MOST_GOAL = 0.5
 # Groups of messages that a rollover leaves, and what an emergency leaves of them if it has to go on.
@@ -172,14 +174,9 @@ def case_of(conversation_id: str, record: Path) -> Case:
 
 
 def _limits(asked: config.Config) -> Limits:
-    """Return the thresholds, ages and numbers of the configuration."""
-    return Limits(
-        asked.context_inform_pct, asked.context_compress_pct, asked.context_snapshot_pct, asked.context_emergency_pct,
-        min(asked.context_target_pct, MOST_TARGET * asked.context_compress_pct), asked.context_checkpoints_pct,
-        asked.context_moderate_age, asked.context_compact_age, asked.context_merge_age,
-        asked.context_recent_messages, max(asked.context_recent_messages, asked.context_most_recent_messages),
-        asked.context_least_tokens, asked.context_snapshots,
-    )  # fmt: skip
+    """Return the thresholds, with the share that compresses from the configuration."""
+    compress = asked.context_compress_pct
+    return Limits(compress=compress, target=min(Limits().target, MOST_TARGET * compress))
 
 
 def _goal(text: Callable[..., str], record: Path) -> str:
@@ -397,9 +394,7 @@ def _author(case: Case, backend: str | Summarizer | None) -> _Author:
     asked = backend or settings.compact_backend
     if isinstance(asked, str):
         backend_of(asked)  # an unknown name is a mistake of the caller, not a failure of a backend
-    return _Author(
-        asked, Settings(model=settings.compact_model, timeout_seconds=settings.context_summary_seconds)
-    )
+    return _Author(asked, Settings(model=settings.compact_model, timeout_seconds=CHECKPOINT_SECONDS))
 
 
 def _carried_out(

@@ -64,10 +64,7 @@ def _make_exporter(home: Path, settings: config.Config) -> Exporter:
     made: list[Exporter] = []
     for kind in map(str.strip, settings.telemetry_exporter.split(",")):
         try:
-            one = exporter(
-                cast("Kind", kind), url=urls.get(kind, ""), path=path,
-                timeout_seconds=settings.telemetry_timeout_seconds, content=settings.telemetry_content,
-            )  # fmt: skip
+            one = exporter(cast("Kind", kind), url=urls.get(kind, ""), path=path, content=False)
         except AetherError as reason:  # reported once: the exporters without this one are kept
             warn("telemetry", str(reason))
         else:

@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 SHOWN = 20
 # The file whose date says when a command last aged the archive on its own.
 STAMP = "archive/aged"
+# The daily pass ages no further conversation after this.
+PASS_SECONDS = 5.0
 
 
 @click.group("archive", cls=Group)
@@ -478,17 +480,16 @@ def age_daily(home: Path) -> None:
     from aether.api.archive import age_archive
     from aether.errors import AetherError
     from aether.paths import inside
-    from aether.store import config
     from aether.store.files import make_directory, write_whole
 
-    settings, today = config.or_default(home), clock.stamp(clock.now())[:10]
+    today = clock.stamp(clock.now())[:10]
     try:
         stamp = inside(home, STAMP)
         if stamp.is_file() and stamp.read_text(encoding="utf-8", errors="replace").strip() == today:
             return
         make_directory(stamp.parent)
         write_whole(stamp, f"{today}\n".encode())
-        done = age_archive(seconds=settings.archive_seconds, home=home)
+        done = age_archive(seconds=PASS_SECONDS, home=home)
     except (AetherError, OSError) as reason:
         say(plain(f"Note: the archive was not aged: {reason}"))
         return

@@ -14,6 +14,7 @@ from typing import Any, get_args
 from aether.conversation.shapes import Policy, Strategy
 from aether.errors import InvalidInput, shown
 from aether.store.keys import (
+    CODE_FIELDS,
     KEYS,
     MODEL,
     WINDOW,
@@ -51,8 +52,9 @@ _OWN: dict[str, Rule] = {
     "name": not_empty, "target": positive_share, "summary_share": positive_share, "keep_middle": any_share, "min_reclaim": any_share,
     "min_progress": any_share,
 }  # fmt: skip
+_SETTINGS = KEYS | CODE_FIELDS
 _KEYS = {
-    FIELDS.get(key.field, key.field): key for path, key in KEYS.items() if path.startswith("policy.")
+    FIELDS.get(key.field, key.field): key for path, key in _SETTINGS.items() if path.startswith("policy.")
 } | {
     name: Key(name, Policy._field_defaults[name], "see docs/compaction.md", rule)
     for name, rule in _OWN.items()
@@ -101,7 +103,7 @@ def validated(policy: Policy, *, where: str = "policy") -> Policy:
 
 
 def _of(path: str) -> Any:
-    return field(default=KEYS[path].default, metadata={"key": KEYS[path]})
+    return field(default=_SETTINGS[path].default, metadata={"key": _SETTINGS[path]})
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,12 @@
 """Configuration: the one loader of settings, from files and from the environment.
 
 A setting comes from the first of these that has it: an argument, the environment, the file that the caller names, the
-`config.toml` of the home, the `config.toml` of the user, the default. Every file has the same keys, those of `keys`.
-A home is data, never authority, and may come from anybody: of a file in a home, keys with authority count only if the
-user trusts exactly this file, and some others only as far as they lower what the user has; `untrusted` says which do
-not. The user's word is a file in the user's own state directory, never in the home: it names the configuration by its
-path and holds the hash of its bytes, so that a changed file is another file, and is not trusted. What belongs to the
-memory itself (capacities, thresholds, ratios) is in `memory.json`.
+`config.toml` of the home, the `config.toml` of the user, the default. Every file has the keys of `keys`.
+A home is data, never authority, and may come from anybody: in a home's file, keys with authority count only if the
+user trusts exactly this file, and some others only if they lower what the user has; `untrusted` names those that do
+not count. The trust is stored in the user's own state directory, never in the home: it names the configuration by its
+path and holds the hash of its bytes, so that a changed file is not trusted. What belongs to the memory itself
+(capacities, thresholds, ratios) is in `memory.json`.
 """
 
 from __future__ import annotations
@@ -24,43 +24,41 @@ from aether import regular
 from aether.errors import AetherError, InvalidDocument, InvalidInput, NotFound, UnsafePath, shown
 from aether.project import HOME_NAME, state_directory, user_file
 from aether.store import files
-from aether.store.keys import CHECKED_ON_USE, FIELDS, KEYS, NAMES, check_value
+from aether.store.keys import CHECKED_ON_USE, FIELDS, KEYS, NAMES, RETIRED, check_value
 from aether.store.keys import Config as Config  # noqa: PLC0414 - what `load` returns
 from aether.types import Finding
 
 NAME = "config.toml"
 FORMS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
-_YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
+_TRUE, _FALSE = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 _TABLES = {name.partition(".")[0] for name in NAMES if "." in name}
 _VARIABLES = {name: key for key in KEYS.values() for name in key.env}
 _PRIVATE = "claude.private_paths"
-# Similar names are searched for slowly: a file of a thousand wrong names must not keep anybody waiting.
-MOST_FAULTS = 20
-# Of a name without its table, of 1: "fold" is like "fold_bytes".
-LEAST_LIKENESS = 0.5
+# The search for a similar name is slow: a file with a thousand wrong names must not keep anybody waiting.
+MAX_ERRORS = 20
 # A TOML key of n parts costs n * n steps, and no setting has more than two; a list of paths has some dozen dots.
-MOST_DOTS = 250
-MOST_REASON = 300
+MAX_DOTS = 250
 
 
-class _Read(NamedTuple):
-    """The settings of one source by path, and the errors of its invalid ones by the names it uses."""
+class _Source(NamedTuple):
+    """The settings of one file or of the environment, by path."""
 
     values: dict[str, Any]
-    wrong: dict[str, AetherError]
-    old: dict[str, str]
-    """The older names it uses, with those of today."""
+    errors: dict[str, AetherError]
+    """By the name that the source uses; an empty name if a whole file cannot be read."""
+    notes: list[Finding]
+    """Older names, and settings of earlier releases, which are ignored."""
     refused: Mapping[str, Any] = {}
-    """The settings with authority of a home that is not trusted with them."""
+    """The settings with authority of an untrusted home."""
     bounded: Mapping[str, Any] = {}
-    """Those of its settings that count only as far as they lower what the user has; they are in `values` too."""
+    """The values of an untrusted home that count only if they are below the user's; also in `values`."""
 
 
-_NOTHING = _Read({}, {}, {})
+_EMPTY = _Source({}, {}, [])
 # Every commit asks for the settings: each source is read once while it stays as it is, and so is their sum.
-_FILES: dict[Path, tuple[tuple[int, int, int], int | None, _Read]] = {}
-_HOMES: dict[Path, tuple[tuple[_Read, ...], tuple[Config, dict[str, AetherError]]]] = {}
-_AROUND: dict[str, Any] = {}
+_FILES: dict[Path, tuple[tuple[int, int, int], int | None, _Source]] = {}
+_HOMES: dict[Path, tuple[tuple[_Source, ...], tuple[Config, dict[str, AetherError]]]] = {}
+_ENVIRONMENT: dict[str, Any] = {}
 
 
 class Settings(NamedTuple):
@@ -71,7 +69,7 @@ class Settings(NamedTuple):
     origins: dict[str, str]
     """By path, of every setting: environment, file, home, user or default."""
     findings: list[Finding]
-    """Unknown variables, mistakes in the files of home and user, and older names."""
+    """Unknown variables, mistakes in the files of home and user, older names and removed settings."""
 
 
 def load(home: Path) -> Config:
@@ -81,10 +79,10 @@ def load(home: Path) -> Config:
         InvalidDocument: a file does not parse, or a key is unknown or of the wrong type.
         InvalidInput: a variable is not allowed.
     """
-    found, wrong = _of_home(home)
-    for reason in wrong.values():
+    config, errors = _of_home(home)
+    for reason in errors.values():
         raise reason
-    return found
+    return config
 
 
 def or_default(home: Path) -> Config:
@@ -102,36 +100,52 @@ def load_with_errors(home: Path) -> tuple[Config, dict[str, str]]:
 
     The key is empty if a whole file cannot be read.
     """
-    found, wrong = _of_home(home)
-    return found, {name: str(reason) for name, reason in wrong.items()}
+    config, errors = _of_home(home)
+    return config, {name: str(reason) for name, reason in errors.items()}
 
 
-def hides_private_paths(wrong: Iterable[str]) -> bool:
+def hides_private_paths(names: Iterable[str]) -> bool:
     """Return whether errors of these settings, as `load_with_errors` names them, leave the private paths unknown."""
-    return not {"", "claude", _PRIVATE}.isdisjoint(wrong)
+    return not {"", "claude", _PRIVATE}.isdisjoint(names)
+
+
+def notes(home: Path) -> list[Finding]:
+    """Return the older names and the removed settings in the files of `home` and of its user."""
+    _of_home(home)
+    return [note for source in _HOMES[home][0] for note in source.notes]
 
 
 def _of_home(home: Path) -> tuple[Config, dict[str, AetherError]]:
     # The mapping below `os.environ`: to decode every name takes longer than the rest of a commit's own work.
     raw = getattr(os.environ, "_data", os.environ)
-    if _AROUND.get("raw") != raw:
-        _AROUND.update(raw=dict(raw), user=Path(user_file()), read=_of_variables(os.environ, "AETHER_"))
-    sources = (_of_config(_AROUND["user"], own=True), _of_config(_path(home, NAME)), _AROUND["read"])
-    known = _HOMES.get(home)
-    if known is None or not all(map(operator.is_, known[0], sources)):
-        raised = _raised(sources[1], sources[0])
-        fields = {
-            FIELDS[path]: value for one in sources for path, value in one.values.items()
-            if path in FIELDS and not (one is sources[1] and path in raised)
-        }  # fmt: skip
-        if _PRIVATE in sources[1].values and _PRIVATE not in sources[2].values:
+    if _ENVIRONMENT.get("raw") != raw:
+        _ENVIRONMENT.update(
+            raw=dict(raw), user=Path(user_file()), source=_of_variables(os.environ, "AETHER_")
+        )
+    user, own = _of_config(_ENVIRONMENT["user"], own=True), _of_config(_path(home, NAME))
+    sources = user, own, _ENVIRONMENT["source"]
+    cached = _HOMES.get(home)
+    if cached is None or not all(map(operator.is_, cached[0], sources)):
+        values: dict[str, Any] = {}
+        for source in sources:
+            ignored = _raised(own, user) if source is own else {}
+            values |= {path: value for path, value in source.values.items() if path not in ignored}
+        if _PRIVATE in own.values and _PRIVATE not in sources[2].values:
             # A home adds private paths: with fewer than without it, it would turn a protection off.
-            usual = sources[0].values.get(_PRIVATE, KEYS[_PRIVATE].default)
-            named = f"{usual},{sources[1].values[_PRIVATE]}".split(",")
-            fields[FIELDS[_PRIVATE]] = ", ".join(dict.fromkeys(filter(None, map(str.strip, named))))
-        wrong = {name: reason for one in sources for name, reason in one.wrong.items()}
-        known = _HOMES[home] = sources, (Config(**fields), wrong)
-    return known[1]
+            patterns = f"{user.values.get(_PRIVATE, KEYS[_PRIVATE].default)},{own.values[_PRIVATE]}".split(
+                ","
+            )
+            values[_PRIVATE] = ", ".join(dict.fromkeys(filter(None, map(str.strip, patterns))))
+        config = Config(**{FIELDS[path]: value for path, value in values.items() if path in FIELDS})
+        errors = {name: reason for source in sources for name, reason in source.errors.items()}
+        cached = _HOMES[home] = sources, (config, errors)
+    return cached[1]
+
+
+def _raised(home: _Source, user: _Source) -> dict[str, Any]:
+    """Return the settings of an untrusted home that are above those of `user`."""
+    usual = {path: user.values.get(path, KEYS[path].default) for path in home.bounded}
+    return {path: value for path, value in home.bounded.items() if value > usual[path]}
 
 
 def untrusted(home: Path, name: str = "") -> list[Finding]:
@@ -140,17 +154,17 @@ def untrusted(home: Path, name: str = "") -> list[Finding]:
     They are those with authority, of a file that the user does not trust, whose path starts with `name`; not those
     that have the same value without it.
     """
-    found, _ = _of_home(home)
-    user, read, around = _HOMES[home][0]
-    refused = {**read.refused, **_raised(read, user)}
-    usual = {path: getattr(found, field) for path, field in FIELDS.items()}
+    config, _ = _of_home(home)
+    user, own, environment = _HOMES[home][0]
+    refused = {**own.refused, **_raised(own, user)}
+    usual = {path: getattr(config, field) for path, field in FIELDS.items()}
     usual |= {path: user.values.get(path, KEYS[path].default) for path in refused if path not in FIELDS}
-    names = [
+    paths = [
         path
         for path, value in refused.items()
-        if path.startswith(name) and path not in around.values and usual[path] != value
+        if path.startswith(name) and path not in environment.values and usual[path] != value
     ]
-    return _ignored(_path(home, NAME), names)
+    return _ignored(_path(home, NAME), paths)
 
 
 def require_trusted(home: Path, names: Iterable[str]) -> None:
@@ -159,25 +173,19 @@ def require_trusted(home: Path, names: Iterable[str]) -> None:
     Raises:
         UnsafePath: the home has one that does not count.
     """
-    user, read = (_of_config(_path(user_file()), own=True), _of_config(_path(home, NAME)))
+    user, own = (_of_config(_path(user_file()), own=True), _of_config(_path(home, NAME)))
     for name in names:
-        for one in untrusted(home, name):
-            if name in read.refused and name not in user.values:
-                raise UnsafePath(one.message, fix=one.fix, where=one.where)
+        for finding in untrusted(home, name):
+            if name in own.refused and name not in user.values:
+                raise UnsafePath(finding.message, fix=finding.fix, where=finding.where)
 
 
-def _raised(read: _Read, user: _Read) -> dict[str, Any]:
-    """Return the settings of a home that nobody trusts by which it would have more than `user` has."""
-    usual = {path: user.values.get(path, KEYS[path].default) for path in read.bounded}
-    return {path: value for path, value in read.bounded.items() if value > usual[path]}
-
-
-def _ignored(file: Path, names: Iterable[str]) -> list[Finding]:
-    if not (listed := ", ".join(sorted(names))):
+def _ignored(file: Path, paths: Iterable[str]) -> list[Finding]:
+    if not (names := ", ".join(sorted(paths))):
         return []
-    what = f"ignored, because a home is data and only its user may set them: {listed}."
+    message = f"ignored, because a home is data and only its user may set them: {names}."
     fix = f'Run "aether trust" to see and allow them, or set them in {user_file()} or the environment.'
-    return [Finding("warning", "untrusted", str(file), what, fix)]
+    return [Finding("warning", "untrusted", str(file), message, fix)]
 
 
 def authority(file: Path) -> tuple[bytes, dict[str, Any]]:
@@ -189,24 +197,22 @@ def authority(file: Path) -> tuple[bytes, dict[str, Any]]:
         InvalidDocument, UnsafePath: it is too large, or no regular file.
     """
     data = _bytes(file, own=False)
-    read = _checked(_mapping(data, file), str(file), InvalidDocument, late=True)
-    judged = _untrusted(read)
-    return data, {**judged.refused, **_raised(judged, _of_config(_path(user_file()), own=True))}
+    source = _without_trust(_checked(_mapping(data, file), str(file), InvalidDocument, late=True))
+    return data, {**source.refused, **_raised(source, _of_config(_path(user_file()), own=True))}
 
 
-def _untrusted(read: _Read) -> _Read:
+def _without_trust(source: _Source) -> _Source:
     """Return the settings of a home that nobody trusts."""
-    refused = {path: value for path, value in read.values.items() if KEYS[path].authority}
-    kept = {path: value for path, value in read.values.items() if path not in refused}
-    bounded = {path: value for path, value in kept.items() if KEYS[path].lowers}
-    return read._replace(values=kept, refused=refused, bounded=bounded)
+    refused = {path: value for path, value in source.values.items() if KEYS[path].authority}
+    values = {path: value for path, value in source.values.items() if path not in refused}
+    bounded = {path: value for path, value in values.items() if KEYS[path].lowers}
+    return source._replace(values=values, refused=refused, bounded=bounded)
 
 
-def _judged(read: _Read, file: Path, data: bytes) -> _Read:
-    """Return the settings of `file` in a home, which holds `data`: without those with authority unless it is trusted."""
-    judged = _untrusted(read)
-    needs = judged.refused or judged.bounded
-    return judged if needs and not is_trusted(file, data) else read
+def _judged(source: _Source, file: Path, data: bytes) -> _Source:
+    """Return the settings of `file` in a home, which holds `data`, as far as the user trusts it."""
+    limited = _without_trust(source)
+    return limited if (limited.refused or limited.bounded) and not is_trusted(file, data) else source
 
 
 def settings(
@@ -214,56 +220,52 @@ def settings(
 ) -> Settings:  # fmt: skip
     """Return the settings of compaction that are set: in the environment, in `file`, in `home`, in the user's file.
 
-    Of the `config.toml` of `home`, settings with authority are left out unless the user trusts it, and so are those
-    that break a rule that is checked late; mistakes are findings. A `file` in a home is a home's, too. `environ` is the environment of this process unless given; with one that is given, neither
-    home nor user's file is read.
+    The `config.toml` of `home` counts without settings with authority unless the user trusts it, and without those
+    that break a rule that is checked late; its mistakes are findings. A `file` in a home is a home's, too. `environ` is
+    the environment of this process unless given; with a given one, neither home nor user's file is read.
 
     Raises:
         NotFound: there is no such file.
         InvalidInput: it is of no known form, does not parse, or a setting is unknown or not allowed.
     """
-    layers: dict[str, _Read] = {}
+    layers: dict[str, _Source] = {}
+    findings = []
     if environ is None:
         layers["user"] = _of_config(_path(user_file()), own=True)
         if home is not None:
-            found = _of_config(_path(home, NAME))
-            kept = {
+            source = _of_config(_path(home, NAME))
+            values = {
                 path: value
-                for path, value in found.values.items()
+                for path, value in source.values.items()
                 if not path.startswith(CHECKED_ON_USE)
                 or (KEYS[path].authority and not KEYS[path].rule(value))
             }
-            layers["home"] = found._replace(values=kept)
-    findings = untrusted(home) if "home" in layers and home is not None else []
-    findings += [
-        Finding("warning", reason.code, reason.where, reason.what, reason.fix)
-        for one in layers.values()
-        for reason in one.wrong.values()
-    ]
-    around = os.environ if environ is None else environ
-    if file is not None:
-        layers["file"] = _named(Path(file))
-        findings += _ignored(Path(file), layers["file"].refused)
+            layers["home"] = source._replace(values=values)
+            findings = untrusted(home)
         findings += [
-            Finding("info", "old-name", str(file), f"{old} is an older name of {new}.", f"Write {new}.")
-            for old, new in layers["file"].old.items()
+            Finding("warning", reason.code, reason.where, reason.what, reason.fix)
+            for source in layers.values()
+            for reason in source.errors.values()
         ]
-    layers["environment"] = _of_variables(around, "AETHER_", "COMPACT_")
+    variables = os.environ if environ is None else environ
+    if file is not None:
+        layers["file"] = _of_named_file(Path(file))
+        findings += [*_ignored(Path(file), layers["file"].refused), *layers["file"].notes]
+    layers["environment"] = _of_variables(variables, "AETHER_", "COMPACT_")
     for layer in ("file", "environment"):
-        for reason in layers[layer].wrong.values() if layer in layers else ():
+        for reason in layers.get(layer, _EMPTY).errors.values():
             raise reason
-    values = {path: value for one in layers.values() for path, value in one.values.items()}
-    origins = {path: layer for layer, one in layers.items() for path in one.values}
-    return Settings(
-        values, {path: origins.get(path, "default") for path in KEYS}, [*unknown_variables(around), *findings]
-    )
+    values = {path: value for source in layers.values() for path, value in source.values.items()}
+    origins = {path: layer for layer, source in layers.items() for path in source.values}
+    origins = {path: origins.get(path, "default") for path in KEYS}
+    return Settings(values, origins, [*unknown_variables(variables), *findings])
 
 
-def _named(file: Path) -> _Read:
+def _of_named_file(file: Path) -> _Source:
     """Return the settings of a file that the caller names; one in a home has authority only if the user trusts it."""
     data = _bytes(file, own=True)
-    read = _checked(_mapping(data, file), str(file), InvalidInput, late=False)
-    return _judged(read, file, data) if HOME_NAME in Path(os.path.realpath(file)).parts else read
+    source = _checked(_mapping(data, file), str(file), InvalidInput, late=False)
+    return _judged(source, file, data) if HOME_NAME in Path(os.path.realpath(file)).parts else source
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[Finding]:
@@ -275,93 +277,94 @@ def unknown_variables(environ: Mapping[str, str]) -> list[Finding]:
     ]
 
 
-def _checked(tree: Mapping[str, Any], where: str, kind: type[AetherError], *, late: bool) -> _Read:
+def _checked(tree: Mapping[str, Any], where: str, kind: type[AetherError], *, late: bool) -> _Source:
     """Return the settings of a parsed file; it may be nested, flat, or both."""
-    values: dict[str, Any] = {}
-    wrong: dict[str, AetherError] = {}
-    old: dict[str, str] = {}
+    source = _Source({}, {}, [])
     for name, value in _leaves(tree):
-        if len(wrong) == MOST_FAULTS:
-            break
         key, fault = NAMES.get(name), None
-        if key is None:
-            fault = _unknown(name, value)
-        elif key.path in values:
-            fault = InvalidInput(f"{key.path} is given twice.", fix="Leave one of them out.")
-        else:
-            try:
-                values[key.path] = check_value(key, value, late=late)
-            except InvalidInput as reason:
-                fault = reason
+        try:
+            if key is not None:
+                if key.path in source.values:
+                    fault = InvalidInput(f"{key.path} is given twice.", fix="Leave one of them out.")
+                source.values[key.path] = check_value(key, value, late=late)
+            elif name in RETIRED:
+                note = f"{name} is no longer a setting, and is ignored."
+                source.notes.append(Finding("info", "removed-setting", where, note, RETIRED[name]))
+            else:
+                fault = _unknown(name, value)
+        except InvalidInput as reason:
+            fault = reason
         if fault:
-            wrong[name] = kind(fault.what, fix=fault.fix, where=where)
+            source.errors[name] = kind(fault.what, fix=fault.fix, where=where)
+            if len(source.errors) == MAX_ERRORS:
+                break
         if key and name != key.path:
-            old[name] = key.path
-    return _Read(values, wrong, old)
+            note = f"{name} is an older name of {key.path}."
+            source.notes.append(Finding("info", "old-name", where, note, f"Write {key.path}."))
+    return source
 
 
 def _leaves(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     for name, value in tree.items():
         if isinstance(value, Mapping):
-            yield from ((f"{name}.{below}", found) for below, found in value.items())
+            yield from ((f"{name}.{below}", leaf) for below, leaf in value.items())
         elif value is not None or name not in _TABLES:  # in YAML, a table with nothing in it
             yield str(name), value
 
 
 def _unknown(name: str, value: Any) -> InvalidInput:
     """Return the error for a name that is not a setting, with the similar one that it may mean."""
-    from difflib import SequenceMatcher, get_close_matches
+    from difflib import get_close_matches
 
     if name in _TABLES:
         what = f"{name} must be a table of settings, got {shown(value)}."
         return InvalidInput(what, fix="Nest its keys below it.")
-    names = {key.path.rpartition(".")[2]: key.path for key in KEYS.values()}
-    last = name.rpartition(".")[2]
-    # Names of one table are similar by its name alone.
-    found = [
-        one for one in get_close_matches(name, NAMES, n=1)
-        if SequenceMatcher(None, last, one.rpartition(".")[2]).ratio() >= LEAST_LIKENESS
-    ]  # fmt: skip
-    found = found or [names[one] for one in get_close_matches(last, names, n=1)]
-    meant = f"Did you mean {found[0]}? " if found else ""
-    return InvalidInput(
-        f"{shown(name)} is not a setting.", fix=f'{meant}"compactctl create-config" lists all settings.'
-    )
+    # Names of one table are similar by the table alone: the last parts are compared, those of the table first.
+    table, _, last = name.rpartition(".")
+    below = {path.rpartition(".")[2]: path for path in KEYS if path.rpartition(".")[0] == table}
+    everywhere = {path.rpartition(".")[2]: path for path in KEYS}
+    similar = [below[near] for near in get_close_matches(last, below, 1, 0.5)]
+    similar += [everywhere[near] for near in get_close_matches(last, everywhere, 1)]
+    advice = f"Did you mean {similar[0]}? " if similar else ""
+    fix = f'{advice}"compactctl create-config" lists all settings.'
+    return InvalidInput(f"{shown(name)} is not a setting.", fix=fix)
 
 
-def _of_config(path: Path, *, own: bool = False) -> _Read:
+def _of_config(path: Path, *, own: bool = False) -> _Source:
     """Return the settings of the `config.toml` at `path`, read once while it stays as it is; none if it does not exist.
 
     It is a home's, and has authority only if the user trusts it, unless it is the user's `own`.
     """
     try:
-        found = os.stat(path, follow_symlinks=own)
+        stat = os.stat(path, follow_symlinks=own)
     except OSError:
-        return _NOTHING
-    now, known = (found.st_mtime_ns, found.st_size, found.st_ino), _FILES.get(path)
-    if known is None or known[0] != now or (known[1] is not None and known[1] != _time_of_trust(path)):
-        read, judged = _NOTHING, None
+        return _EMPTY
+    version, cached = (stat.st_mtime_ns, stat.st_size, stat.st_ino), _FILES.get(path)
+    trust_time = None if own else _time_of_trust(path)
+    if cached is None or cached[:2] != (version, trust_time):
         try:
             data = _bytes(path, own=own)
-            read = _checked(_mapping(data, path), str(path), InvalidDocument, late=True)
-            if not own:
-                judged = _time_of_trust(path)
-                read = _judged(read, path, data)
+            source = _checked(_mapping(data, path), str(path), InvalidDocument, late=True)
+            source = source if own else _judged(source, path, data)
         except NotFound as reason:
-            return read._replace(wrong={"": reason})  # the disk may answer the next time
+            return _EMPTY._replace(errors={"": reason})  # the disk may answer the next time
         except InvalidInput as reason:
-            read = read._replace(wrong={"": InvalidDocument(reason.what, fix=reason.fix, where=str(path))})
+            wrong = InvalidDocument(reason.what, fix=reason.fix, where=str(path))
+            source = _EMPTY._replace(errors={"": wrong})
         except AetherError as reason:
-            read = read._replace(wrong={"": reason})
-        known = _FILES[path] = now, judged, read
-    return known[2]
+            source = _EMPTY._replace(errors={"": reason})
+        cached = _FILES[path] = version, trust_time, source
+    return cached[2]
 
 
 def record_of_trust(file: Path) -> Path:
-    """Return where the user's word about the configuration `file` is kept, whether or not it is there."""
-    place = os.path.join(os.path.realpath(file.parent), file.name)
-    name = sha256(place.encode("utf-8", "surrogateescape")).hexdigest()
+    """Return where the user's trust in the configuration `file` is stored, if it is."""
+    name = sha256(_real_path(file).encode("utf-8", "surrogateescape")).hexdigest()
     return Path(state_directory(), "trust", f"{name}.json")
+
+
+def _real_path(file: Path) -> str:
+    return os.path.join(os.path.realpath(file.parent), file.name)
 
 
 def is_trusted(file: Path, data: bytes) -> bool:
@@ -372,10 +375,10 @@ def is_trusted(file: Path, data: bytes) -> bool:
 def trusted_hash(file: Path) -> str:
     """Return the hash of the content with which the user trusts `file`; empty without one."""
     try:
-        found = json.loads(regular.read(record_of_trust(file), regular.CONFIG_BYTES))
+        record = json.loads(regular.read(record_of_trust(file), regular.CONFIG_BYTES))
     except (OSError, ValueError, RecursionError, AetherError):
         return ""
-    return str(found.get("sha256", "")) if isinstance(found, dict) else ""
+    return str(record.get("sha256", "")) if isinstance(record, dict) else ""
 
 
 def grant_trust(file: Path, data: bytes) -> None:
@@ -385,13 +388,10 @@ def grant_trust(file: Path, data: bytes) -> None:
         StorageFailed: the state directory cannot be written.
     """
     path = record_of_trust(file)
-    word = {
-        "path": os.path.join(os.path.realpath(file.parent), file.name),
-        "sha256": sha256(data).hexdigest(),
-    }
+    record = {"path": _real_path(file), "sha256": sha256(data).hexdigest()}
     with files.storage_errors(path):
         files.make_directory(path.parent)
-        files.write_whole(path, files.json_line(word) + b"\n")
+        files.write_whole(path, files.json_line(record) + b"\n")
 
 
 def revoke_trust(file: Path) -> bool:
@@ -416,21 +416,19 @@ def _time_of_trust(file: Path) -> int:
         return 0
 
 
-def _of_variables(environ: Mapping[str, str], *prefixes: str) -> _Read:
+def _of_variables(environ: Mapping[str, str], *prefixes: str) -> _Source:
     """Return the settings of variables; of two for one setting, that of the last prefix wins. Empty ones are not set."""
-    values: dict[str, Any] = {}
-    wrong: dict[str, AetherError] = {}
-    given = [name for name in environ if name.startswith(prefixes) and name in _VARIABLES]
-    for name in sorted(given):
-        key, text = _VARIABLES[name], environ[name].strip()
-        try:
-            if text and not (key.path in values and name.startswith(prefixes[0])):
-                values[key.path] = check_value(
-                    key, _value(type(key.default), text), late=prefixes == ("AETHER_",)
-                )
-        except InvalidInput as reason:
-            wrong[name] = InvalidInput(reason.what, fix=reason.fix, where=name)
-    return _Read(values, wrong, {})
+    source = _Source({}, {}, [])
+    for prefix in prefixes:
+        for name in sorted(name for name in environ if name.startswith(prefix) and name in _VARIABLES):
+            key, text = _VARIABLES[name], environ[name].strip()
+            try:
+                if text:
+                    value = _value(type(key.default), text)
+                    source.values[key.path] = check_value(key, value, late=prefixes == ("AETHER_",))
+            except InvalidInput as reason:
+                source.errors[name] = InvalidInput(reason.what, fix=reason.fix, where=name)
+    return source
 
 
 def _value(kind: type, text: str) -> Any:
@@ -439,9 +437,9 @@ def _value(kind: type, text: str) -> Any:
     A list is JSON, or separated by commas (regular expressions may hold commas: use JSON).
     """
     if kind is bool:
-        return True if text.lower() in _YES else False if text.lower() in _NO else text
+        return True if text.lower() in _TRUE else False if text.lower() in _FALSE else text
     if kind is tuple and not text.startswith("["):
-        return tuple(one.strip() for one in text.split(",") if one.strip())
+        return tuple(part.strip() for part in text.split(",") if part.strip())
     try:
         return json.loads(text) if kind is tuple else kind(text)
     except ValueError:
@@ -484,44 +482,44 @@ def _mapping(data: bytes, path: Path) -> Mapping[str, Any]:
     """
     form = form_of(path)
     try:
-        found = _parse(data.decode("utf-8-sig"), form)
+        tree = _parse(data.decode("utf-8-sig"), form)
     except UnicodeDecodeError as reason:
         raise InvalidInput("is not UTF-8 text.", fix="Convert it to UTF-8.", where=str(path)) from reason
     except RecursionError as reason:
         raise InvalidInput("is nested too deeply.", fix="Correct the file.", where=str(path)) from reason
     except ValueError as reason:
-        what = f"is not {form.upper()}: {str(reason)[:MOST_REASON]}."
+        what = f"is not {form.upper()}: {str(reason)[:300]}."
         raise InvalidInput(what, fix="Correct the file.", where=str(path)) from reason
-    if not isinstance(found, Mapping):
-        what = f"must hold settings by name, got {shown(found)}."
+    if not isinstance(tree, Mapping):
+        what = f"must hold settings by name, got {shown(tree)}."
         raise InvalidInput(what, fix='See "compactctl create-config".', where=str(path))
-    return found
+    return tree
 
 
 def _parse(text: str, form: str) -> Any:
     if form == "json":
-        return json.loads(text, object_pairs_hook=_once)
+        return json.loads(text, object_pairs_hook=_without_repeats)
     if form == "toml":
         import tomllib
 
-        if any(line.count(".") > MOST_DOTS for line in text.splitlines()):
-            raise ValueError(f"a line has more than {MOST_DOTS} dots")
+        if any(line.count(".") > MAX_DOTS for line in text.splitlines()):
+            raise ValueError(f"a line has more than {MAX_DOTS} dots")
         return tomllib.loads(text)
     import yaml
 
     try:
-        found = yaml.safe_load(text)
+        tree = yaml.safe_load(text)
     except yaml.YAMLError as reason:
         raise ValueError(reason) from reason
-    return {} if found is None else found  # a file of comments
+    return {} if tree is None else tree  # a file of comments
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return the object of `pairs`, and refuse two of one key."""
     names = [name for name, _ in pairs]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{shown(twice)} is given twice")
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{shown(name)} is given twice")
     return dict(pairs)
 
 

@@ -78,7 +78,7 @@ def examine(home: Path) -> list[Finding]:
     found += [*conversation_checks.examine(home), *archive_steps.examine(home)]
     for fault in config.faults(home):
         found.append(Finding("error", fault.code, "config.toml", fault.what, fault.fix))
-    found += config.untrusted(home)
+    found += [*config.untrusted(home), *config.notes(home)]
     found += _spool(home)
     try:
         snapshot = load(home)

@@ -17,38 +17,63 @@ from aether.conversation.shapes import Step, Strategy
 from aether.errors import Conflict, InvalidDocument, InvalidInput, NotFound
 from aether.store import config
 from aether.store.config import create, example, load, nested, settings, unknown_variables
-from aether.store.keys import FIELDS, KEYS, NAMES, STEPS, STRATEGIES, Config, check_value
+from aether.store.keys import FIELDS, KEYS, NAMES, RETIRED, STEPS, STRATEGIES, Config, check_value
 from tests import homes
 from tests.tables import rows
 
 # Another value than the default for each setting, so that one that is lost shows.
 OTHER = {
-    "context.window": 4096, "context.model": "llama3:8b", "context.mode": "debugger", "context.profiles": "LLM_profiles.json",
-    "context.inform_pct": 0.5, "context.compress_pct": 0.75, "context.target_pct": 0.4, "context.snapshot_pct": 0.8,
-    "context.emergency_pct": 0.9, "context.checkpoints_pct": 0.2, "context.moderate_age": 2, "context.compact_age": 4,
-    "context.merge_age": 8, "context.recent_messages": 5, "context.most_recent_messages": 15, "context.least_tokens": 200,
-    "context.snapshots": 3, "context.summary_seconds": 60.0,
-    "model": "gpt-5", "max_context_tokens": 32_000, "policy.trigger_pct": 0.7, "policy.target_pct": 0.4,
-    "policy.trigger_tokens": 9000, "policy.trigger_messages": 40, "policy.hard_cap_buffer": 900,
-    "policy.keep_recent_turns": 9, "policy.keep_tool_io_pairs": 2, "policy.roles_never_prune": ("developer",),
-    "policy.protected_flag": "pinned", "policy.protected_labels": ("law",), "policy.protected_paths": ("*.md", "a/*"),
-    "policy.min_reclaim_pct": 0.1, "policy.strategy": "brief", "policy.steps": ("summarise", "select"),
-    "telemetry.enabled": False, "telemetry.exporter": "file", "telemetry.path": "events.jsonl",
-    "telemetry.ariadne_url": "http://localhost:5175/ingest", "telemetry.otlp_url": "http://localhost:4318",
-    "storage.enabled": False, "storage.adapter": "s3", "storage.path": "there", "storage.bucket": "kept",
-    "storage.prefix": "team", "storage.kms_key_id": "key", "redaction.enabled": False,
-    "redaction.patterns": (r"ACME-\d{2,4}",), "summarizer.backend": "openai", "summarizer.model": "small",
-    "summarizer.timeout": 3.5, "store.lock_timeout_seconds": 3.0, "store.fold_bytes": 7, "store.history_months": 2,
-    "architect.default": "ollama", "architect.daily_tokens": 9, "architect.model": "m", "architect.base_url": "http://here", "architect.timeout_seconds": 9.0,
-    "chat.backend": "ollama", "chat.model": "m", "chat.base_url": "http://here", "chat.timeout_seconds": 9.0,
-    "architect.max_retries": 5, "architect.max_output_tokens": 500, "architect.window_tokens": 9000,
-    "architect.input_usd_per_million": 1.5, "architect.output_usd_per_million": 2.5, "telemetry.timeout_seconds": 1.0,
-    "telemetry.content": True, "claude.capture": False, "claude.inject": False, "claude.recall": False,
-    "claude.file_history": True, "claude.recall_tokens": 100, "claude.brief_tokens": 200, "claude.private_paths": "x/**", "claude.auto_compress": False,
+    "context.window": 4096,
+    "context.profiles": "LLM_profiles.json",
+    "context.compress_pct": 0.75,
+    "model": "gpt-5",
+    "max_context_tokens": 32000,
+    "policy.trigger_pct": 0.7,
+    "policy.target_pct": 0.4,
+    "policy.hard_cap_buffer": 900,
+    "policy.keep_recent_turns": 9,
+    "policy.keep_tool_io_pairs": 2,
+    "policy.roles_never_prune": ("developer",),
+    "policy.strategy": "brief",
+    "telemetry.enabled": False,
+    "telemetry.exporter": "file",
+    "telemetry.path": "events.jsonl",
+    "telemetry.ariadne_url": "http://localhost:5175/ingest",
+    "telemetry.otlp_url": "http://localhost:4318",
+    "storage.enabled": False,
+    "storage.adapter": "s3",
+    "storage.path": "there",
+    "storage.bucket": "kept",
+    "storage.prefix": "team",
+    "redaction.patterns": ("ACME-\\d{2,4}",),
+    "summarizer.backend": "openai",
+    "summarizer.model": "small",
+    "summarizer.timeout": 3.5,
+    "store.lock_timeout_seconds": 3.0,
+    "store.fold_bytes": 7,
+    "store.history_months": 2,
+    "architect.default": "ollama",
+    "architect.daily_tokens": 9,
+    "architect.model": "m",
+    "architect.base_url": "http://here",
+    "architect.timeout_seconds": 9.0,
+    "chat.backend": "ollama",
+    "chat.model": "m",
+    "chat.base_url": "http://here",
+    "claude.capture": False,
+    "claude.inject": False,
+    "claude.recall": False,
+    "claude.file_history": True,
+    "claude.brief_tokens": 200,
+    "claude.private_paths": "x/**",
+    "claude.auto_compress": False,
     "claude.deadline_seconds": 4.0,
-    "archive.preset": "research", "archive.boundaries": "1, 2, 3", "archive.grace_days": 3, "archive.auto": "daily", "share.offline": "queue",
-    "archive.compress": True, "archive.seconds": 2.0,
-}  # fmt: skip
+    "archive.boundaries": "1, 2, 3",
+    "archive.grace_days": 3,
+    "archive.auto": "daily",
+    "share.offline": "queue",
+    "archive.compress": True,
+}
 
 
 def toml(tree):
@@ -78,7 +103,6 @@ def test_every_key_of_a_home_can_be_set(tmp_path):
     made = {str: "x", int: 7, float: 7.5, bool: not True}
     values = {path: made[type(KEYS[path].default)] for path in FIELDS} | {"chat.backend": "ollama"}
     values |= {
-        "archive.preset": "research",
         "archive.boundaries": "1, 2, 3",
         "archive.auto": "daily",
         "share.offline": "queue",
@@ -112,7 +136,7 @@ def test_a_whole_number_counts_as_a_float(tmp_path):
         ("[store]\nlock_timeout_seconds = nan", "store.lock_timeout_seconds must be >= 0, got nan"),
         ("[store]\nlock_timeout_seconds = -0.5", "store.lock_timeout_seconds must be >= 0, got -0.5"),
         ("[architect]\nmodel = 1", "architect.model must be a text, got 1"),
-        ("[telemetry]\ncontent = 1", "telemetry.content must be true or false, got 1"),
+        ("[claude]\ncapture = 1", "claude.capture must be true or false, got 1"),
         ("[store", "not TOML"),
     ],
 )
@@ -199,8 +223,8 @@ def test_truths_have_many_names_in_variables(text, truth):
         ("COMPACT_TRIGGER_PCT", "1.5", r"policy.trigger_pct must be in range \(0.0, 1.0\], got 1.5"),
         ("COMPACT_KEEP_RECENT_TURNS", "6.5", "policy.keep_recent_turns must be a whole number"),
         ("COMPACT_STRATEGY", "nonsense", "policy.strategy must be one of task_state"),
-        ("COMPACT_PROTECTED_LABELS", "[1]", "policy.protected_labels must be a list of texts"),
-        ("COMPACT_PROTECTED_LABELS", "[", "policy.protected_labels must be a list of texts"),
+        ("COMPACT_ROLES_NEVER_PRUNE", "[1]", "policy.roles_never_prune must be a list of texts"),
+        ("COMPACT_ROLES_NEVER_PRUNE", "[", "policy.roles_never_prune must be a list of texts"),
     ],
 )
 def test_a_variable_that_is_not_allowed_is_named(variable, text, words):
@@ -209,7 +233,9 @@ def test_a_variable_that_is_not_allowed_is_named(variable, text, words):
 
 
 def test_lists_in_variables_stand_between_commas():
-    assert of_environment({"COMPACT_PROTECTED_LABELS": "a, b,"}) == {"policy.protected_labels": ("a", "b")}
+    assert of_environment({"COMPACT_ROLES_NEVER_PRUNE": "user, tool,"}) == {
+        "policy.roles_never_prune": ("user", "tool")
+    }
 
 
 def test_empty_variables_are_not_set():
@@ -356,10 +382,12 @@ def test_each_source_overrides_those_below_it_key_by_key(tmp_path, monkeypatch):
     """A policy from a file keeps its other settings; the original lost them all (defect 16)."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
     monkeypatch.setattr(sys, "platform", "linux")
-    policy = dict.fromkeys(("keep_recent_turns", "keep_tool_io_pairs", "trigger_messages", "trigger_tokens"))
+    policy = dict.fromkeys(("keep_recent_turns", "keep_tool_io_pairs", "hard_cap_buffer", "target_pct"))
     for nth, name in enumerate(("user/aether/config.toml", "home/config.toml", "compact.toml"), start=2):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(toml({"policy": dict.fromkeys(policy, nth)}))
+        (tmp_path / name).write_text(
+            toml({"policy": dict.fromkeys(policy, nth) | ({"target_pct": 0.2} if nth == 2 else {})})
+        )
         policy.popitem()
     config.grant_trust(tmp_path / "home/config.toml", (tmp_path / "home/config.toml").read_bytes())
     monkeypatch.setenv("COMPACT_KEEP_RECENT_TURNS", "9")
@@ -368,10 +396,10 @@ def test_each_source_overrides_those_below_it_key_by_key(tmp_path, monkeypatch):
     found = settings(tmp_path / "compact.toml", home=tmp_path / "home")
 
     assert config_from_values(found.values).policy == CompactPolicy(
-        trigger_tokens=2, trigger_messages=3, keep_tool_io_pairs=4, keep_recent_turns=9
+        target_pct=0.2, hard_cap_buffer=3, keep_tool_io_pairs=4, keep_recent_turns=9
     )
     assert [found.origins[f"policy.{name}"] for name in (
-        "strategy", "trigger_tokens", "trigger_messages", "keep_tool_io_pairs", "keep_recent_turns"
+        "strategy", "target_pct", "hard_cap_buffer", "keep_tool_io_pairs", "keep_recent_turns"
     )] == ["default", "user", "home", "file", "environment"]  # fmt: skip
 
 
@@ -397,13 +425,13 @@ def test_a_home_has_the_settings_of_its_user_its_own_and_the_environment(tmp_pat
     monkeypatch.setattr(sys, "platform", "linux")
     (tmp_path / "user/aether").mkdir(parents=True)
     (tmp_path / "user/aether/config.toml").write_text(
-        "[store]\nfold_bytes = 1\nhistory_months = 1\n[claude]\nrecall_tokens = 1\n"
+        "[store]\nfold_bytes = 1\nhistory_months = 1\n[claude]\nbrief_tokens = 1\n"
     )
     homes.configure(tmp_path, "[store]\nfold_bytes = 2\nhistory_months = 2\n")
     monkeypatch.setenv("AETHER_STORE_FOLD_BYTES", "3")
     monkeypatch.setenv("COMPACT_SUMMARIZER_BACKEND", "nonsense")  # of compaction only
 
-    assert load(tmp_path) == Config(fold_bytes=3, history_months=2, claude_recall_tokens=1)
+    assert load(tmp_path) == Config(fold_bytes=3, history_months=2, claude_brief_tokens=1)
 
     monkeypatch.setenv("AETHER_STORE_FOLD_BYTES", "many")
     with pytest.raises(
@@ -484,15 +512,15 @@ def test_the_config_of_an_older_home_has_the_same_effect(tmp_path):
 
     assert load(tmp_path) == Config(
         lock_timeout_seconds=5.0, fold_bytes=2000, history_months=6, architect="anthropic", architect_model="m",
-        architect_base_url="http://localhost:1", architect_timeout_seconds=60.0, architect_max_retries=0,
-        architect_max_output_tokens=8000, architect_window_tokens=100000, architect_input_usd_per_million=3.0,
-        architect_output_usd_per_million=15.0, compact_backend="ollama", compact_model="small",
+        architect_base_url="http://localhost:1", architect_timeout_seconds=60.0, compact_backend="ollama", compact_model="small",
         compact_timeout_seconds=7200.0, telemetry_exporter="file, pigeon", telemetry_ariadne_url="nonsense",
-        telemetry_otlp_url="http://localhost:4318", telemetry_path="told.jsonl", telemetry_timeout_seconds=1.0,
-        telemetry_content=True, claude_capture=False, claude_inject=False, claude_recall=False, claude_recall_tokens=300,
-        claude_brief_tokens=900, claude_private_paths=f"{Config().claude_private_paths}, secrets/**", claude_auto_compress=False,
+        telemetry_otlp_url="http://localhost:4318", telemetry_path="told.jsonl", claude_capture=False, claude_inject=False, claude_recall=False, claude_brief_tokens=900, claude_private_paths=f"{Config().claude_private_paths}, secrets/**", claude_auto_compress=False,
         claude_deadline_seconds=4.0,
     )  # fmt: skip
+    assert [note.message.partition(" ")[0] for note in config.notes(tmp_path) if note.code == "removed-setting"] == [
+        "architect.max_retries", "architect.max_output_tokens", "architect.window_tokens", "architect.input_usd_per_million",
+        "architect.output_usd_per_million", "telemetry.timeout_seconds", "telemetry.content", "claude.recall_tokens",
+    ]  # fmt: skip
     config.revoke_trust(tmp_path / "config.toml")
     assert settings(home=tmp_path).values.keys() & SETTINGS.keys() == set()  # nothing for CompactManager
 
@@ -510,7 +538,7 @@ def test_an_older_file_of_compaction_and_its_variables_have_the_same_effect(tmp_
         ariadne_url="http://localhost:5175/ingest", redaction_patterns=("ACME-[0-9]+",), telemetry_enabled=False,
         summarizer_backend="command:cat",
         policy=CompactPolicy(
-            trigger_pct=0.9, keep_recent_turns=9, roles_never_prune=("system",), steps=("summarise", "select")
+            trigger_pct=0.9, keep_recent_turns=9, roles_never_prune=("system",)
         ),
     )  # fmt: skip
 
@@ -544,9 +572,9 @@ def test_a_broken_value_is_refused_with_its_path_and_its_default():
 
 def test_whole_numbers_stand_for_numbers_and_lists_for_tuples():
     assert check_value(KEYS["summarizer.timeout"], 3) == 3.0
-    assert check_value(KEYS["policy.protected_labels"], ["a", "b"]) == ("a", "b")
+    assert check_value(KEYS["policy.roles_never_prune"], ["user", "tool"]) == ("user", "tool")
     with pytest.raises(InvalidInput, match="must be a list of texts"):
-        check_value(KEYS["policy.protected_labels"], ["a", 1])
+        check_value(KEYS["policy.roles_never_prune"], ["user", 1])
 
 
 def test_every_key_has_variables_of_its_own_and_one_line_of_meaning():
@@ -567,6 +595,19 @@ def test_every_default_keeps_its_own_rule():
     assert {FIELDS[path]: KEYS[path].default for path in FIELDS} == Config()._asdict()
 
 
+def test_a_removed_setting_is_ignored_with_a_note(tmp_path):
+    assert len(KEYS) <= 50
+    assert RETIRED.keys() & NAMES.keys() == set()
+    for path in RETIRED:
+        (tmp_path / "tree.json").write_text(json.dumps(nested({path: 1})))
+        found = settings(tmp_path / "tree.json", environ={})
+
+        assert found.values == {}
+        assert [note.message for note in found.findings] == [
+            f"{path} is no longer a setting, and is ignored."
+        ]
+
+
 def test_a_name_in_a_file_means_one_key():
     assert sum(1 + len(key.also) for key in KEYS.values()) == len(NAMES)
 
@@ -579,27 +620,35 @@ def test_the_names_of_steps_and_strategies_are_those_of_a_policy():
 # A home that nobody trusts may lower these, and set those; every other key is ignored there.
 LOWERED = {
     "claude.capture": (False, True), "claude.inject": (False, True), "claude.recall": (False, True), "claude.file_history": (False, True),
-    "claude.auto_compress": (False, True), "claude.recall_tokens": (10, 20), "claude.brief_tokens": (100, 200),
-    "claude.deadline_seconds": (1.0, 2.0), "archive.seconds": (1.0, 2.0),
+    "claude.auto_compress": (False, True), "claude.brief_tokens": (100, 200),
+    "claude.deadline_seconds": (1.0, 2.0),
 }  # fmt: skip
 HARMLESS = {
-    "model", "max_context_tokens", "policy.trigger_pct", "policy.target_pct", "policy.trigger_tokens", "policy.trigger_messages",
-    "policy.hard_cap_buffer", "policy.keep_recent_turns", "policy.keep_tool_io_pairs", "policy.protected_labels", "policy.protected_paths",
-    "policy.min_reclaim_pct", "policy.strategy", "policy.steps", "redaction.patterns", "archive.compress", "summarizer.timeout", "store.lock_timeout_seconds",
-    "store.fold_bytes", "architect.timeout_seconds", "architect.input_usd_per_million", "architect.output_usd_per_million",
-    "telemetry.timeout_seconds", "claude.private_paths", "chat.timeout_seconds",
-    "context.model", "context.mode", "context.inform_pct", "context.compress_pct", "context.target_pct", "context.snapshot_pct",
-    "context.emergency_pct", "context.checkpoints_pct", "context.moderate_age", "context.compact_age", "context.merge_age",
-    "context.recent_messages", "context.most_recent_messages", "context.least_tokens", "context.snapshots", "context.summary_seconds",
-}  # fmt: skip
+    "model",
+    "max_context_tokens",
+    "policy.trigger_pct",
+    "policy.target_pct",
+    "policy.hard_cap_buffer",
+    "policy.keep_recent_turns",
+    "policy.keep_tool_io_pairs",
+    "policy.strategy",
+    "redaction.patterns",
+    "archive.compress",
+    "summarizer.timeout",
+    "store.lock_timeout_seconds",
+    "store.fold_bytes",
+    "architect.timeout_seconds",
+    "claude.private_paths",
+    "context.compress_pct",
+}
 
 
 def test_every_key_is_ignored_in_a_home_that_nobody_trusts_unless_there_is_a_reason():
     """Whoever adds a key that a cloned repository may set has to say here why that is harmless."""
     for path, key in KEYS.items():
-        assert [key.authority, key.lowers, bool(key.harmless)].count(True) == 1, path
+        assert not (key.authority and key.lowers), path
     assert {path for path, key in KEYS.items() if key.lowers} == LOWERED.keys()
-    assert {path for path, key in KEYS.items() if key.harmless} == HARMLESS
+    assert {path for path, key in KEYS.items() if not (key.authority or key.lowers)} == HARMLESS
 
 
 def test_a_home_that_nobody_trusts_changes_no_setting_with_authority(tmp_path):

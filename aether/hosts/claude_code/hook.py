@@ -80,7 +80,7 @@ class Usual:
 
     claude_capture = claude_inject = claude_recall = claude_auto_compress = True
     claude_private_paths = ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**"
-    claude_deadline_seconds, claude_recall_tokens, claude_file_history = 8.0, 400, False
+    claude_deadline_seconds, claude_file_history = 8.0, False
     architect = "extractive"
 
 

@@ -18,6 +18,8 @@ from aether.errors import AetherError
 from aether.store import ledger
 from aether.store.spool import is_real
 
+# The most that is injected into a prompt.
+RECALL_TOKENS = 400
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
 if TYPE_CHECKING:
@@ -130,7 +132,7 @@ def _recall(entry: JsonObject, home: str, settings: Settings, session: str) -> s
         return ""
     from aether.api.prompt_recall import prompt_recall
 
-    return prompt_recall(entry["prompt"], budget=settings.claude_recall_tokens, home=home, session=session)
+    return prompt_recall(entry["prompt"], budget=RECALL_TOKENS, home=home, session=session)
 
 
 def _note_settled(home: str, session: str, settings: Settings, *, compacted: bool = False) -> None:
