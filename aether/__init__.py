@@ -95,8 +95,8 @@ _NAMES_IN = {
     "aether.messages.convert": "bare",
 }
 _FORMER = (
-    "aether.backends", "aether.events.event", "aether.integrations", "aether.messages.formats", "aether.messages.repair",
-    "aether.operations", "aether.redact.redaction",
+    "aether.backends.", "aether.events.event.", "aether.integrations.", "aether.messages.formats.",
+    "aether.messages.repair.", "aether.operations.", "aether.redact.redaction.",
 )  # fmt: skip
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names.split()}
 
@@ -117,15 +117,15 @@ def __dir__() -> list[str]:
 
 
 class _Former:
-    """Finds modules under their former names, which `aether.compat.moved` lists."""
+    """Finds modules under their former names, which `aether.compat.deprecations` lists."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:  # noqa: ARG004 - the protocol's parameters
-        if not name.startswith(_FORMER):
+        if not f"{name}.".startswith(_FORMER):
             return None
-        from aether.compat import moved
+        from aether.compat import deprecations
 
-        return moved.find_spec(name)
+        return deprecations.find_spec(name)
 
 
 # Before the other finders: they would load what is below a former package a second time.

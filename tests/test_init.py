@@ -130,7 +130,7 @@ FORMER_IMPORTS = {
 @rows("former", FORMER_IMPORTS)
 def test_a_former_module_name_still_works_and_warns(former):
     now = import_module(FORMER_IMPORTS[former])
-    for name in [name for name in sys.modules if name.startswith(aether._FORMER)]:
+    for name in [name for name in sys.modules if f"{name}.".startswith(aether._FORMER)]:
         del sys.modules[name]
 
     with warnings.catch_warnings(record=True) as caught:

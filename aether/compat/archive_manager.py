@@ -5,7 +5,7 @@ the original; each method is a call of `api.archive` or of the pure `archive`. A
 is missing; `":memory:"` is a home that goes with its manager. Conversations of a manager are live ones of the home, in
 which `about` is noted beside the settings of the context, until `aether archive age` or `trigger_automatic_compression`
 archives them. docs/archive.md says what differs from the original, and why.
-No model is ever loaded: `model_name` is kept for its callers only.
+No model is ever loaded: passing a `model_name` warns.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from aether.api.admin import init
 from aether.api.home import Home
 from aether.archive import forms, retention
 from aether.archive.shapes import Conversation, Level, given_conversation, level, read_conversation
+from aether.compat.deprecations import warn_without_effect
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound, UnsafePath, public_methods, shown
 from aether.store import archive_store, conversations
 from aether.types import Finding, JsonObject
@@ -107,9 +108,11 @@ class CompressionEngine:
     """
 
     def __init__(
-        self, model_name: str = "facebook/bart-large-cnn", *, boundaries: Mapping[str, int] | str | None = None,
+        self, model_name: str = "", *, boundaries: Mapping[str, int] | str | None = None,
         now: Callable[[], datetime] = clock.now,
     ) -> None:  # fmt: skip
+        if model_name:
+            warn_without_effect("CompressionEngine", "model_name", "sentences are extracted without a model.")
         self.model_name = model_name
         self.boundaries = retention.boundaries(boundaries)
         self.now = now
@@ -337,7 +340,7 @@ class ArchivalManager:
     def archive_conversation(
         self,
         conversation: JsonObject,
-        compressed: CompressedConversation | None = None,  # noqa: ARG002 - the rules decide
+        compressed: CompressedConversation | None = None,
     ) -> str:
         """Store a conversation and return the path of its file.
 
@@ -346,6 +349,8 @@ class ArchivalManager:
         Raises:
             InvalidInput: it is no conversation.
         """
+        if compressed is not None:
+            warn_without_effect("ArchivalManager", "compressed", "age and importance decide the level.")
         done = self.archive_conversations_batch([conversation])
         for one in done.failed if not done else ():
             raise InvalidInput(one.message, fix=one.fix, where=one.where)

@@ -32,7 +32,7 @@ from aether.conversation.summary import rendered
 from aether.errors import BudgetExceeded
 from aether.messages.model import BlockKind, Message, ProviderFormat
 from aether.redact.redact import DEFAULT, Rules
-from aether.text.picking import heaviest_fitting
+from aether.text.selection import heaviest_fitting
 from aether.text.words import pluralize
 from aether.types import Counter, Finding
 

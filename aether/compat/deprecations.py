@@ -1,4 +1,8 @@
-"""Modules under the names that they had in the release before, importable for one more release with a warning."""
+"""Deprecations: modules under the names of the release before, and parameters of adapters that do nothing.
+
+A former module name works for one more release, with a `DeprecationWarning`. A parameter that the original project
+had and that has no effect here warns when it is passed.
+"""
 
 from __future__ import annotations
 
@@ -58,3 +62,8 @@ class _Loader:
 
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self.spec
+
+
+def warn_without_effect(adapter: str, parameter: str, reason: str) -> None:
+    """Warn the caller of an adapter's method that `parameter` has no effect, and why."""
+    warnings.warn(f"{adapter}: {parameter} has no effect: {reason}", UserWarning, stacklevel=3)
