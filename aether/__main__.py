@@ -23,7 +23,7 @@ def compactctl() -> NoReturn:
 
 def hook() -> NoReturn:
     """Answer the event on standard input, as `aether-hook`, and exit; Ctrl-C ends it as a kill would."""
-    _start("aether.hosts.claude_code.hook")
+    _start("aether.hosts.hook")
 
 
 def _start(module: str) -> NoReturn:

@@ -36,7 +36,7 @@ RUNS = 3
 REPEATS = 7
 AT_ONCE = 16
 GOALS = {"PostToolUse": 4.0, "SessionStart": 8.0, "UserPromptSubmit": 6.0, "Stop": 6.0}
-HOOK = [sys.executable, "-c", "from aether.hosts.claude_code.hook import run; run()"]
+HOOK = [sys.executable, "-c", "from aether.hosts.hook import run; run()"]
 PASS = [sys.executable, "-c", "pass"]
 EVENTS: dict[str, dict[str, Any]] = {
     "SessionStart startup": {"hook_event_name": "SessionStart", "source": "startup"},

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from aether.hosts import hook
+from aether.hosts.claude_code import event
 from aether.messages.model import content_text
 from aether.messages.records import Record
 from aether.messages.sources import claude_code
@@ -232,6 +234,12 @@ def turn(number: int, session: str = "s1") -> list[dict[str, Any]]:
             message=f"Decision: service {number} of {session} listens on port {port} because the other one is taken.",
         ),
     ]  # fmt: skip
+
+
+def entry_of(payload: dict[str, Any], *, private: str = "") -> dict[str, Any] | None:
+    """Return the entry of the payload of a hook; it may name `said` and `task_text`, which a transcript would hold."""
+    spoken = {field: payload[field] for field in ("said", "task_text") if field in payload}
+    return hook.entry_of(event.event_of(payload) | spoken, private=private)
 
 
 def put(home: Path, *entries: dict[str, Any]) -> list[str]:

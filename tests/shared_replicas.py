@@ -24,7 +24,7 @@ import aether
 from aether import clock
 from aether.api import share as sharing
 from aether.errors import AetherError, NotFound
-from aether.store import conversations, doctor, documents, ledger, snapshot
+from aether.store import conversations, doctor, documents, history, ledger, snapshot
 from aether.store.authors import Author
 from aether.store.commit import commit
 from tests.children import ended, start
@@ -181,7 +181,7 @@ def checked(homes: Sequence[Path], steps: Sequence[Step]) -> list[str]:
     for talk in ("talk0", "talk1"):
         with suppress(NotFound):
             logs = [conversations.load(home, talk) for home in homes]
-            said = [[str(one["content"]) for one in conversations.history(log)] for log in logs]
+            said = [[str(one["content"]) for one in history.history(log)] for log in logs]
             streams[talk] = said[0]
             found += [f"{talk} differs" for one in said[1:] if one != said[0]]
     return found + faults(_calls(steps, streams), streams)

@@ -257,7 +257,7 @@ def test_arrows_point_down():
         ("import aether.cli.main", HEAVY),
         ("from aether.api import status; status.get_memory_status", HEAVY),
         (
-            "import aether.hosts.claude_code.hook, aether.hosts.claude_code.event, aether.store.spool",
+            "import aether.hosts.hook, aether.hosts.claude_code.event, aether.store.spool",
             HEAVY_FOR_A_TOOL,
         ),
     ],

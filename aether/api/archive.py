@@ -29,7 +29,15 @@ from aether.clock import new_id
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.messages.transcripts import load_conversation
 from aether.redact.redact import redact, redacted
-from aether.store import archive_steps, archive_store, config, conversation_list, conversations, files
+from aether.store import (
+    archive_steps,
+    archive_store,
+    config,
+    conversation_list,
+    conversations,
+    files,
+    history,
+)
 from aether.store.authors import Author
 from aether.store.snapshot import load
 from aether.text.cleaning import clean
@@ -311,14 +319,13 @@ def _case(place: Path, id: str, rules: _Rules) -> _Case:
 
 def _of_log(place: Path, id: str, data: bytes) -> Conversation:
     """Return the conversation in a log; the time of a message is that at which it was added."""
-    log = conversations.extended(conversations.empty(conversations.path_of(place, id), id), data)
+    log = history.extended(history.empty(conversations.path_of(place, id), id), data)
     if log.torn or log.damaged:
         what = f"the log of conversation {shown(id)} is damaged."
         raise Conflict(what, fix=files.REPAIR, where=str(log.path))
-    numbers = conversations.said(log)
-    messages = conversations.messages(log, numbers)
-    stored = conversations.times(data)
-    times = [stored[number] for number in numbers]
+    numbers = history.said(log)
+    messages = history.messages(log, numbers)
+    times = [log.times[number - 1] for number in numbers]
     # The notes of its owner (`MemoryManager`): title, session, time and metadata.
     about = log.settings.get("about", {})
     raw = {

@@ -37,7 +37,7 @@ def note_settled(home: Path, session: str, memory: Mapping[str, Any], *, compact
     `compacted` means that its context is about to be replaced by a summary.
     """
     items = [
-        one for one in memory["working_memory"]["items"] if one["metadata"].get("conversation") == session
+        item for item in memory["working_memory"]["items"] if item["metadata"].get("conversation") == session
     ]
     if not session or not items:
         return
@@ -96,11 +96,11 @@ def _read(home: Path, session: str) -> JsonObject:
     with suppress(OSError, AetherError, ValueError, RecursionError, TypeError, KeyError):
         path = session_file(home, DIRECTORY, session)
         if is_real(str(home), DIRECTORY) and not path.is_symlink():
-            found = json.loads(regular.read(path))
+            record = json.loads(regular.read(path))
             return {
-                "due": str(found["due"]),
-                "asked": [*map(str, found["asked"])],
-                "edits": int(found["edits"]),
+                "due": str(record["due"]),
+                "asked": [*map(str, record["asked"])],
+                "edits": int(record["edits"]),
             }
     return {"due": "", "asked": [], "edits": 0}
 

@@ -106,7 +106,7 @@ def close_session(
 
         change = chain_changes(snapshot.documents, lambda _: opening, store)
         archived = {item["id"] for item in work.archived}
-        moved = [one for one in change.appends.get("items", []) if one["item"]["id"] not in archived]
+        moved = [item for item in change.appends.get("items", []) if item["item"]["id"] not in archived]
         appends = {**change.appends, "items": moved}
         if not moved:
             del appends["items"]
@@ -181,7 +181,8 @@ def unclosed(snapshot: Snapshot, session: str = "") -> Work | None:
     conversation = max(fitting, key=lambda name: heard[name])
     live = [item for item in items_of(memory) if item["metadata"].get("conversation") == conversation]
     compacted = next(
-        (each for each in reversed(sessions_of(memory)) if conversation_of(each) == conversation), None
+        (session for session in reversed(sessions_of(memory)) if conversation_of(session) == conversation),
+        None,
     )
     archived = _archived(snapshot, compacted) if compacted and _is_compaction(compacted) else []
     if not live and not archived:

@@ -67,8 +67,8 @@ def _released(plan: Callable[[Mapping[str, Any]], Change]) -> Callable[[Mapping[
             colony_now = state["COLONY_STATE"]["colony_status"]["state"]
             return signals.release(state["pheromones"], colony_state=colony_now, now=now())
 
-        done = chain_changes(documents, plan, deposit)
-        return done._replace(result=done.result[0])
+        changes = chain_changes(documents, plan, deposit)
+        return changes._replace(result=changes.result[0])
 
     return both
 
@@ -98,7 +98,7 @@ def transition_state(new: str, trigger: str = "manual", *, home: Home = None) ->
     old = present["colony_status"]["state"]
     colony_state.transition(present, new, now=now(), trigger=trigger)  # refuses before a snapshot is taken
     before = automatic_snapshot(f"pre_{old}_to_{new}", home=home)
-    done: JsonObject = change(
+    result: JsonObject = change(
         home,
         _released(
             lambda documents: colony_state.transition(
@@ -114,7 +114,7 @@ def transition_state(new: str, trigger: str = "manual", *, home: Home = None) ->
             lambda documents: colony_state.record_checkpoint(documents["COLONY_STATE"], after),
             Author("snapshot", by="colony", reason=after),
         )
-    return done
+    return result
 
 
 @public
@@ -132,8 +132,8 @@ def start_phase(
             documents["COLONY_STATE"], documents["pheromones"], phase, now=now(), name=name, goal=goal
         )
 
-    done: phases.PhaseChange = change(home, plan, Author("start phase", reason=f"phase {phase}")).result
-    return done
+    result: phases.PhaseChange = change(home, plan, Author("start phase", reason=f"phase {phase}")).result
+    return result
 
 
 @public
@@ -150,9 +150,9 @@ def complete_phase(phase: int, *, home: Home = None) -> phases.PhaseChange:
         return phases.complete_and_adapt(documents, phase, now=at, new_id=new_id)
 
     author = Author("complete phase", reason=f"phase {phase}")
-    done: phases.PhaseChange = change(home, _released(plan), author).result
+    result: phases.PhaseChange = change(home, _released(plan), author).result
     fold_if_possible(home)
-    return done
+    return result
 
 
 @public
@@ -165,8 +165,8 @@ def adapt_next_phase_from_memory(phase: int, *, home: Home = None) -> phases.Ada
             new_id=new_id,
         )  # fmt: skip
 
-    done: phases.AdaptedPhase | None = change(home, plan, Author("adapt", reason=f"phase {phase}")).result
-    return done
+    result: phases.AdaptedPhase | None = change(home, plan, Author("adapt", reason=f"phase {phase}")).result
+    return result
 
 
 @public
@@ -214,7 +214,7 @@ def register_worker(
     worker_id: str, *, caste: str | None = None, task: str | None = None, home: Home = None
 ) -> JsonObject:
     """Register a worker and return it; crash detection relies on the registered workers."""
-    done: JsonObject = change(
+    result: JsonObject = change(
         home,
         lambda documents: colony_state.register_worker(
             documents["COLONY_STATE"], worker_id, now=now(), caste=caste, task=task
@@ -222,7 +222,7 @@ def register_worker(
         Author("register worker", by=worker_id),
         ask=("register worker", {"id": worker_id, "caste": caste, "task": task}),
     ).result
-    return done
+    return result
 
 
 @public
@@ -232,13 +232,13 @@ def release_worker(worker_id: str, *, home: Home = None) -> JsonObject:
     Raises:
         NotFound: it is not registered.
     """
-    done: JsonObject = change(
+    result: JsonObject = change(
         home,
         lambda documents: colony_state.release_worker(documents["COLONY_STATE"], worker_id),
         Author("release worker", by=worker_id),
         ask=("release worker", {"id": worker_id}),
     ).result
-    return done
+    return result
 
 
 @public
@@ -257,11 +257,11 @@ def recover_from_crash(*, home: Home = None) -> JsonObject:
         InvalidInput: the colony is not executing or verifying.
     """
     before = automatic_snapshot("pre_recovery", home=home)
-    done: JsonObject = change(
+    result: JsonObject = change(
         home,
         _released(
             lambda documents: colony_state.recover(documents["COLONY_STATE"], now=now(), checkpoint=before)
         ),
         Author("recover"),
     ).result
-    return done
+    return result

@@ -54,15 +54,16 @@ from aether.events.delivery import warn
 from aether.events.events import TOKEN_ESTIMATE, TRIGGER_DECISION, Event, Exporter, record
 from aether.messages import convert
 from aether.messages.content import encodable
-from aether.messages.findings import RepairedRaws, changed
+from aether.messages.faults import RepairedRaws
 from aether.messages.model import Message, ProviderFormat, as_object
 from aether.messages.validate import is_sendable, sendable
 from aether.redact.redact import DEFAULT, Rules, redact, redacted, rules
 from aether.storage import storage as storage_of
 from aether.storage.adapter import StorageAdapter
-from aether.store import config, conversations, files
-from aether.store.conversations import Log, load, path_of
+from aether.store import config, conversations, files, history
+from aether.store.conversations import load, path_of
 from aether.store.files import make_directory
+from aether.store.history import Log
 from aether.text.words import pluralize
 from aether.tokens.count import Tally, message_tokens, system_tokens, tally, tools_tokens
 from aether.types import Counter, Finding, JsonObject
@@ -384,7 +385,7 @@ def _known_log(found: Case) -> Log:
     if found.options.unsaved is None:
         return log
     known = log._replace(context=log.context[: len(found.raws)])
-    if conversations.context(known) != found.raws:
+    if history.context(known) != found.raws:
         raise Conflict(
             f"the live messages of conversation {shown(log.id)} have changed since they were read.",
             fix="Read them again, and compact those.",
@@ -410,12 +411,12 @@ def _unchanged(found: Case, at: tell.Moment, findings: list[Finding]) -> Compact
 
 def _texts(found: Case) -> Callable[[], list[bytes]]:
     """Return a function that writes the messages as the log does, at its first call: they are long, and compared often."""
-    return cache(lambda: conversations.texts(found.raws))
+    return cache(lambda: history.texts(found.raws))
 
 
 def _make_plan(found: Case, log: Log, texts: Callable[[], list[bytes]], *, force: bool) -> Plan:
     # Computed only if something is shortened: it reads every message.
-    known = cache(lambda: conversations.numbered(log, texts()))
+    known = cache(lambda: history.numbered(log, texts()))
     last = log.compactions[-1].receipt if log.open else None
     backend = found.options.backend or config.or_default(found.record).compact_backend
     return plan(
@@ -439,7 +440,7 @@ def _apply_plan(
         for place, message in zip(result.places, result.messages, strict=True)
     ]
     known = dict(zip(map(id, found.raws), had, strict=True))
-    texts = [known.get(id(raw)) or conversations.text_of(raw, nth) for nth, raw in enumerate(raws)]
+    texts = [known.get(id(raw)) or history.text_of(raw, nth) for nth, raw in enumerate(raws)]
     record = make_receipt(found, made, result, written, had=had, made=texts)
     make_directory(found.record)
     step = conversations.record_compaction(
@@ -671,7 +672,9 @@ def _storable(
     ]
     what = "Rewrote what no record can hold: numbers that are not finite, or nesting that is too deep."
     findings = [
-        changed("not-json", f"messages[{at}]", what) for at, raw in enumerate(made) if raw is not raws[at]
+        Finding("info", "not-json", f"messages[{at}]", what, "Nothing has to be done.")
+        for at, raw in enumerate(made)
+        if raw is not raws[at]
     ]
     return made, findings, plain
 

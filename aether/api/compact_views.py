@@ -22,7 +22,7 @@ from aether.conversation.shapes import Policy
 from aether.errors import AetherError, public
 from aether.messages.convert import bare, read
 from aether.messages.model import Message, ProviderFormat
-from aether.store import conversations
+from aether.store import conversations, history
 from aether.store.conversations import load
 from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
@@ -75,11 +75,11 @@ def compaction_diff(conversation_id: str, *, step: int | None = None, home: Home
     """
     log = load(record_directory(home), conversation_id)
     step = last_step(log) if step is None else step
-    before, after, receipt = conversations.compaction(log, step)
+    before, after, receipt = history.compaction(log, step)
     return Difference(list(_rows(before, after, receipt)), receipt, before, after)
 
 
-def last_step(log: conversations.Log) -> int:
+def last_step(log: history.Log) -> int:
     """Return the newest compaction that is not undone; if all are, the newest."""
     return log.open[-1] if log.open else len(log.compactions)
 
@@ -99,7 +99,7 @@ def conversation_list(*, home: Home = None) -> list[ConversationEntry]:
         except AetherError as reason:
             entries.append(ConversationEntry(found.id, 0, 0, 0, 0, found.bytes, reason.what))
             continue
-        said = len(conversations.said(log))
+        said = len(history.said(log))
         done, undone = len(log.compactions), len(log.compactions) - len(log.open)
         problem = f"it is damaged in {pluralize(log.damaged, 'places')}" if log.damaged else ""
         entries.append(ConversationEntry(log.id, said, len(log.context), done, undone, found.bytes, problem))

@@ -340,11 +340,11 @@ class Compressed(NamedTuple):
 @public
 def phases_to_compress(*, home: Home = None) -> dict[int, int]:
     """Return the phases that items of working memory belong to, ascending, with their tokens; the current one if they have none."""
-    found = read(find(home)).documents
-    used = (item["metadata"].get("phase") for item in items_of(found["memory"]))
-    phases = sorted({phase for phase in used if phase is not None}) or [handoff.phase_to_compress(found)]
+    documents = read(find(home)).documents
+    used = (item["metadata"].get("phase") for item in items_of(documents["memory"]))
+    phases = sorted({phase for phase in used if phase is not None}) or [handoff.phase_to_compress(documents)]
     tokens = dict.fromkeys(phases, 0)
-    for item in items_of(found["memory"]):
+    for item in items_of(documents["memory"]):
         tokens[item["metadata"].get("phase", phases[0])] += item["token_count"]
     return tokens
 

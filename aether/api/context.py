@@ -58,9 +58,10 @@ from aether.messages import convert
 from aether.messages.model import Message, content_text
 from aether.messages.validate import is_sendable, sendable
 from aether.redact.redact import redacted
-from aether.store import config, conversations
-from aether.store.conversations import Snapshot, load
+from aether.store import config, conversations, history
+from aether.store.conversations import load
 from aether.store.files import make_directory
+from aether.store.history import Snapshot
 from aether.store.keys import MIN_CONTEXT_WINDOW
 from aether.tokens.count import message_tokens
 from aether.types import Finding, JsonObject
@@ -234,10 +235,10 @@ def _status(case: Case) -> ContextStatus:
         Finding("warning", "invalid-setting", name, why, fix)
         for name, why in wrong.items() if not name or name.startswith("context")
     ] + config.untrusted(case.record, "context.")  # fmt: skip
-    done = conversations.compressions(case.log)
+    done = history.compressions(case.log)
     return ContextStatus(
         case.log.id, case.settings, case.tier, case.tokens, case.limit, len(case.view.live) - marked, marked, done,
-        len(conversations.snapshots(case.log, most=case.limits.snapshots)), reliability(case.settings.model, done), validation(case), (*case.findings, *ignored),
+        len(history.snapshots(case.log, most=case.limits.snapshots)), reliability(case.settings.model, done), validation(case), (*case.findings, *ignored),
         token_metrics(case),
     )  # fmt: skip
 
@@ -255,7 +256,7 @@ def context_list(*, home: Home = None) -> list[ContextEntry]:
         with suppress(AetherError):
             log = load(record, stored.id)
             if log.settings:
-                said, done = len(conversations.said(log)), conversations.compressions(log)
+                said, done = len(history.said(log)), history.compressions(log)
                 at = clock.stamp(clock.of_file(stored.path.stat().st_mtime))
                 held = log.settings
                 found.append(
@@ -498,7 +499,7 @@ def _snapshot(case: Case, purpose: Purpose) -> Snapshot:
 
 def _automatic_snapshot(case: Case) -> None:
     """Take a snapshot, unless the newest one is of a context as full as this."""
-    taken = conversations.snapshots(case.log, most=case.limits.snapshots)
+    taken = history.snapshots(case.log, most=case.limits.snapshots)
     if not taken or taken[-1].tokens < case.limits.snapshot * case.limit:
         _snapshot(case, "recovery")
         emit(case, "auto-snapshot-created")
@@ -512,7 +513,7 @@ def snapshots(conversation_id: str, *, home: Home = None) -> list[Snapshot]:
         NotFound: the conversation is not open.
     """
     case = case_of(conversation_id, record_directory(home))
-    return conversations.snapshots(case.log, most=case.limits.snapshots)[::-1]
+    return history.snapshots(case.log, most=case.limits.snapshots)[::-1]
 
 
 @public
@@ -531,7 +532,7 @@ def restore_context(
         case = case_of(conversation_id, record)
         found = _named_snapshot(case, snapshot_id)
         places = {n: at for at, n in enumerate(case.log.context)}
-        kept = conversations.messages(case.log, found.context)
+        kept = history.messages(case.log, found.context)
         entries = [(places.get(n), raw) for n, raw in zip(found.context, kept, strict=True)]
         before = [held.message.raw for held in case.view.live]
         receipt = receipt_of(case, before, entries, found.tokens)
@@ -547,7 +548,7 @@ def restore_context(
 
 
 def _named_snapshot(case: Case, snapshot_id: str | None) -> Snapshot:
-    taken = conversations.snapshots(case.log, most=case.limits.snapshots)[::-1]
+    taken = history.snapshots(case.log, most=case.limits.snapshots)[::-1]
     for one in taken:
         if snapshot_id in (None, one.id):
             return one
@@ -588,11 +589,11 @@ def export_history(
         raise NotFound(what, fix='See what is kept with "aether compact list".', where=str(log.path))
     settings = log.settings
     count = tokens.counting(settings.get("model", ""), place=record).count
-    said = conversations.said(log)
-    sizes = dict(zip(said, (message_tokens(one, count) for one in convert.read(conversations.messages(log, said))), strict=True))  # fmt: skip
+    said = history.said(log)
+    sizes = dict(zip(said, (message_tokens(one, count) for one in convert.read(history.messages(log, said))), strict=True))  # fmt: skip
     found = _history_of(
         conversation_id, conversations.records_of(record, conversation_id), sizes, settings,
-        compressions=conversations.compressions(log),
+        compressions=history.compressions(log),
     )  # fmt: skip
     if redact:
         found = redacted(found, redaction_rules(home))

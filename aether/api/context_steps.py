@@ -52,8 +52,9 @@ from aether.errors import AetherError, Conflict, NotFound, public, shown
 from aether.events import events as tell
 from aether.messages import convert
 from aether.messages.model import PROVIDER_FORMATS, BlockKind, Message, ProviderFormat
-from aether.store import config, conversations
-from aether.store.conversations import Log, load
+from aether.store import config, conversations, history
+from aether.store.conversations import load
+from aether.store.history import Log
 from aether.text.words import pluralize
 from aether.tokens.count import message_tokens
 from aether.types import Counter, Finding, JsonObject
@@ -217,12 +218,12 @@ def _read_again(
     same = known and known.key[:-1] == (log.inode, *counter)
     held = {n: known.held[n] for n in log.context if n in known.held} if known and same else {}
     new = [n for n in log.context if n not in held]
-    raws = conversations.messages(log, new)
+    raws = history.messages(log, new)
     before: ProviderFormat = known.key[-1] if known and held else "plain"
     found_format = stated or convert.detect_format(raws, after=before)
     if held and found_format != before:
         held, new = {}, list(log.context)
-        raws = conversations.messages(log, new)
+        raws = history.messages(log, new)
         found_format = stated or convert.detect_format(raws)
     read = convert.read(raws, found_format, after=[one.message for one in held.values()])
     for n, message in zip(new, read, strict=True):
@@ -307,7 +308,7 @@ Works = Callable[[Case], tuple[Sequence[Work], str]]
 def _planned(*, by_hand: bool) -> Works:
     def works(case: Case) -> tuple[Sequence[Work], str]:
         made = steps.plan(
-            case.view, case.room, tier=case.tier, number=conversations.compressions(case.log) + 1, limits=case.limits,
+            case.view, case.room, tier=case.tier, number=history.compressions(case.log) + 1, limits=case.limits,
             by_hand=by_hand,
         )  # fmt: skip
         return made.works, made.reason
@@ -604,7 +605,7 @@ def make_smaller(
             conversation_id, record, works=works, backend=backend or "extractive", purpose="emergency"
         )
         case = case_of(conversation_id, record)
-        taken = conversations.snapshots(case.log)[-1:] if done.success else []
+        taken = history.snapshots(case.log)[-1:] if done.success else []
         made = EmergencyResult(
             action, done.success, max(0, done.freed_tokens), taken[0].id if taken else "", done.error or done.reason
         )  # fmt: skip
@@ -627,7 +628,7 @@ def _within(most: int, works: Works) -> Works:
 
 def _rollover(keep: int) -> Works:
     def works(case: Case) -> tuple[Sequence[Work], str]:
-        number = conversations.compressions(case.log) + 1
+        number = history.compressions(case.log) + 1
         return steps.rolled_over(case.view, case.room, case.limits, keep=keep, number=number), ""
 
     return works
@@ -683,5 +684,5 @@ def _replaced(case: Case, made: Mapping[int, Message | None]) -> list[EmergencyR
         _record(case, entries, [], after, "emergency")
     except AetherError as reason:
         return [EmergencyResult("aggressive-summarization", False, 0, "", str(reason))]
-    taken = conversations.snapshots(load(case.record, case.log.id))
+    taken = history.snapshots(load(case.record, case.log.id))
     return [EmergencyResult("aggressive-summarization", True, max(0, freed), taken[-1].id)]

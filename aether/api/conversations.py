@@ -23,9 +23,10 @@ from aether.messages.transcripts import conversation_bytes, convert_conversation
 from aether.messages.validate import check
 from aether.messages.validate import repair as repair_messages
 from aether.paths import inside
-from aether.store import conversations
-from aether.store.conversations import Log, load
+from aether.store import conversations, history
+from aether.store.conversations import load
 from aether.store.files import make_directory
+from aether.store.history import Log
 from aether.text.words import argument
 from aether.types import Finding, JsonObject
 
@@ -112,7 +113,7 @@ def context(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
     Raises:
         NotFound: the named home does not exist.
     """
-    return conversations.context(load(record_directory(home), conversation_id))
+    return history.context(load(record_directory(home), conversation_id))
 
 
 def full_history(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
@@ -121,13 +122,13 @@ def full_history(conversation_id: str, *, home: Home = None) -> list[JsonObject]
     Raises:
         NotFound: the named home does not exist.
     """
-    return conversations.history(load(record_directory(home), conversation_id))
+    return history.history(load(record_directory(home), conversation_id))
 
 
 def _since_cleared(log: Log) -> dict[int, JsonObject]:
     """Return the messages that were added since the context was cleared, by number."""
     said = _said_since_cleared(log)
-    return dict(zip(said, conversations.messages(log, said), strict=True))
+    return dict(zip(said, history.messages(log, said), strict=True))
 
 
 def _said_since_cleared(log: Log) -> list[int]:
@@ -155,11 +156,11 @@ def follow(conversation_id: str, known: Reading | None, *, home: Home = None) ->
     if known and known.log is log:
         return known
     held = {**known.said, **known.context} if known and known.log.inode == log.inode else {}
-    live = conversations.messages(log, [n for n in log.context if n not in held])
+    live = history.messages(log, [n for n in log.context if n not in held])
     held |= dict(zip((n for n in log.context if n not in held), live, strict=True))
     said = _said_since_cleared(log)
     missing = [n for n in said if n not in held]
-    held |= dict(zip(missing, conversations.messages(log, missing), strict=True))
+    held |= dict(zip(missing, history.messages(log, missing), strict=True))
     return Reading(log, {n: held[n] for n in log.context}, {n: held[n] for n in said})
 
 
@@ -186,7 +187,7 @@ def resume_in(record: Path, conversation_id: str, messages: Sequence[JsonObject]
     if not said or list(messages[: len(said)]) != list(said.values()):
         return list(messages)
     given = dict(zip(said, messages, strict=False))
-    live = zip(log.context, conversations.context(log), strict=True)
+    live = zip(log.context, history.context(log), strict=True)
     return [*(given.get(n, made) for n, made in live), *messages[len(said) :]]
 
 

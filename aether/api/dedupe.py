@@ -99,8 +99,8 @@ def phases_by_file(snapshot: Snapshot) -> dict[str, set[int]]:
 
 def conversations(snapshot: Snapshot) -> set[str]:
     """Return the ids of the conversations of which something is stored that is not from a copy."""
-    own = (entry for entry in _stored(snapshot, -1) if not note_key(entry).startswith(COPY_PREFIX))
-    return {str(entry["metadata"].get("conversation", "")) for entry in own}
+    entries = (entry for entry in _stored(snapshot, -1) if not note_key(entry).startswith(COPY_PREFIX))
+    return {str(entry["metadata"].get("conversation", "")) for entry in entries}
 
 
 def is_known(draft: Any, known: Collection[str]) -> bool:
@@ -168,10 +168,10 @@ def _stored(snapshot: Snapshot, after: int, holding: Collection[tuple[str, str]]
 
 
 def _pointer(entry: Any) -> JsonObject:
-    found = entry["metadata"].get("pointer")  # anyone may give an item a pointer of another kind
-    return found if isinstance(found, dict) else {}
+    pointer = entry["metadata"].get("pointer")  # anyone may give an item a pointer of another kind
+    return pointer if isinstance(pointer, dict) else {}
 
 
 def _places(entry: Any) -> list[JsonObject]:
-    found = entry["metadata"].get("places")
-    return [place for place in found if isinstance(place, dict)] if isinstance(found, list) else []
+    places = entry["metadata"].get("places")
+    return [place for place in places if isinstance(place, dict)] if isinstance(places, list) else []

@@ -1,12 +1,12 @@
 """The drain: store the events that hooks have spooled as working-memory items, each exactly once.
 
-Entries are drained in the order of their names, in batches. Pure functions compute the change of a batch (its notes and the
-evictions they cause, changes of the phase, the summary of a compaction), and one commit stores it. Then the sessions of its
-entries are written, and the entries are removed. A session file names the entries it contains, the key of a note does not
-depend on the time of storing, and phase lines and summaries have no effect the second time: a crash at any point loses
-nothing and doubles nothing. One process drains at a time. Entries that cannot be stored now stay in the spool; malformed ones
-go into quarantine. The summary of a compaction ends its batch: it covers everything captured before it and nothing later.
-Home access (`api.home`) drains before each operation, so nothing of it is used here.
+Entries are drained in the order of their names, in batches. Pure functions compute the change of a batch (its notes and
+the evictions they cause, changes of the phase, the summary of a compaction), and one commit stores it. Then the sessions
+of its entries are written, and the entries are removed. A session file names the entries it contains, the key of a note
+does not depend on the time of storing, and phase lines and summaries have no effect the second time: a crash at any point
+loses nothing and doubles nothing. One process drains at a time. Entries that cannot be stored now stay in the spool;
+malformed ones go into quarantine. The summary of a compaction ends its batch: it covers everything captured before it and
+nothing later. Home access (`api.home`) drains before each operation, so nothing of it is used here.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
 from aether import clock, regular
 from aether.api import dedupe, hook_sessions, telemetry
@@ -32,7 +32,6 @@ from aether.memory import phases
 from aether.memory.capture.notes import SOURCE_MAIN
 from aether.memory.facts import fact_text
 from aether.memory.items import add_items, items_of, token_usage, update
-from aether.memory.phases import apply_marker
 from aether.messages.model import as_text
 from aether.redact.redact import redact
 from aether.store import config, record_files, spool
@@ -46,11 +45,9 @@ from aether.tokens.counters import counter_of
 from aether.types import RELEVANCE_OF_TYPE, Change, Fact, JsonObject
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from aether.memory.phases import PhaseMarker
 
-    Step = Callable[[Mapping[str, Any]], Change]
+    State = Mapping[str, Any]
 
 # Entries of one commit: enough that the disk does not dominate, few enough to lose little in a crash.
 BATCH_ENTRIES = 200
@@ -68,39 +65,38 @@ class Drained(NamedTuple):
 
 
 class _Batch(NamedTuple):
-    """Some entries and their notes; the empty parts are filled while the entries are read."""
+    """Some entries of the spool and what they yield; the lists are filled while they are read."""
 
     home: Path
     snapshot: Snapshot
+    started: str
+    """The session that starts at this moment, if one does."""
     most_chars: float
-    met: list[str]
-    """All entries that were read."""
+    read: list[str]
+    """Names of the entries that were read."""
     names: list[str]
     """Those that leave the spool; an entry that only another user can read stays."""
     sessions: dict[str, Session]
-    changed: set[str]
     """The sessions that entries belong to."""
     notes: list[JsonObject]
     markers: list[PhaseMarker]
-    summarised: list[JsonObject]
+    compactions: list[JsonObject]
     """The entry of the compaction that ends the batch, if any."""
-    started: str
-    """The session that starts at this moment, if one does."""
-    entries: list[JsonObject]
-    """Those at which git is asked, with their directories."""
+    asking: list[JsonObject]
+    """Event, session and directory of the entries at which git is asked."""
 
 
-class _Stored(NamedTuple):
-    """Result of the change of a batch."""
+class _Outcome(TypedDict):
+    """What the commit of a batch found."""
 
-    head: int
-    """Position of the last archived item that the notes were compared with."""
     folds: bool
     """Whether a phase was completed or a summary stored, after which the journal is folded."""
+    refused: str
+    """Why the summary of the compaction was refused; empty if it was not."""
     handoff: JsonObject | None
     """The record of the hand-off that the full memory needs."""
-    refused: str
-    """Why the summary of the compaction was rejected; empty if it was not."""
+    archive_head: int
+    """Position of the last archived item that the notes were compared with."""
 
 
 def drain(home: Path, *, patience: float = PATIENCE_SECONDS, started: str = "") -> Drained:
@@ -111,7 +107,7 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS, started: str = "") 
     """
     if not spool.waiting(str(home)):
         return Drained("")
-    left = ""
+    reason = ""
     patience = min(patience, lock_patience(home))
     try:
         require_home(home)
@@ -123,18 +119,18 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS, started: str = "") 
             waiting = spool.waiting(str(home))
             while waiting:
                 batch = _next_batch(home, waiting, started)
-                waiting = waiting[len(batch.met) :]
+                waiting = waiting[len(batch.read) :]
                 _store(batch, settings)
-                if len(batch.names) < len(batch.met):
-                    left = "some entries belong to another user, who has to drain them."
+                if len(batch.names) < len(batch.read):
+                    reason = "some entries belong to another user, who has to drain them."
             with suppress(OSError):  # a file that cannot be removed expires in a minute
                 _marker(home).unlink(missing_ok=True)
-    except AetherError as reason:
-        left = str(reason)
-        if isinstance(reason, LockTimeout) and patience >= PATIENCE_SECONDS:
+    except AetherError as error:
+        reason = str(error)
+        if isinstance(error, LockTimeout) and patience >= PATIENCE_SECONDS:
             with suppress(OSError, UnsafePath):  # without this file the next hook waits as long
                 regular.touch(_marker(home))
-    return Drained(left)
+    return Drained(reason)
 
 
 def lock_patience(home: Path) -> float:
@@ -150,26 +146,30 @@ def _marker(home: Path) -> Path:
     return home / "hooks" / "locked-out"
 
 
+# --- Entries are read
+
+
 def _next_batch(home: Path, waiting: list[str], started: str) -> _Batch:
     """Return the first entries of `waiting`, read until the batch is full, a line changes the phase, or a compaction."""
     snapshot = load(home)
     capacity = snapshot.documents["memory"]["working_memory"]["max_capacity_tokens"]
-    batch = _Batch(home, snapshot, dedupe.batch_chars(capacity), [], [], {}, set(), [], [], [], started, [])
+    batch = _Batch(home, snapshot, started, dedupe.batch_chars(capacity), [], [], {}, [], [], [], [])
     chars = 0
     for name in waiting[:BATCH_ENTRIES]:
         entry = spool.get(str(home), name)
         if batch.notes and entry is not None and _summary_of(entry):
             break
-        batch.met.append(name)
-        if entry is None and (home / "hooks" / "spool" / name).exists():
-            if not os.access(home / "hooks" / "spool" / name, os.R_OK):
+        batch.read.append(name)
+        path = home / "hooks" / "spool" / name
+        if entry is None and path.exists():
+            if not os.access(path, os.R_OK):
                 continue  # it is another user's
             raise OSError(errno.EIO, f"{name} cannot be read")  # perhaps for now: the entries after it wait
         batch.names.append(name)
-        found = _read(batch, name, entry, waiting) if entry is not None else []
-        batch.notes.extend(found)
-        chars += sum(len(note["content"]) for note in found)
-        if batch.markers or batch.summarised or chars > batch.most_chars:
+        notes = _observe(batch, name, entry, waiting) if entry is not None else []
+        batch.notes.extend(notes)
+        chars += sum(len(note["content"]) for note in notes)
+        if batch.markers or batch.compactions or chars > batch.most_chars:
             break
     return batch
 
@@ -178,7 +178,7 @@ def _summary_of(entry: JsonObject) -> str:
     return as_text(entry.get("summary")).strip() if entry.get("event") == "PostCompact" else ""
 
 
-def _read(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> list[JsonObject]:
+def _observe(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> list[JsonObject]:
     """Return the ready notes of one entry and advance its session; a malformed entry goes into quarantine."""
     key, event = as_text(entry.get("session")), as_text(entry.get("event"))
     if key not in batch.sessions:
@@ -186,187 +186,24 @@ def _read(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> li
     session = batch.sessions[key]
     if name in session["done"]:
         return []
-    batch.changed.add(key)
     archived = record_files.end_of_head(batch.home) if key and key == batch.started else -1
     hook_sessions.meet(session, name, entry, waiting, archived=archived)
     if event in hook_sessions.ASKING_EVENTS:
         place = as_text(entry.get("directory")) or as_text(session["state"].get("directory"))
-        batch.entries.append({"event": event, "session": key, "directory": place})
+        batch.asking.append({"event": event, "session": key, "directory": place})
     if event == "SessionStart" or (event == "SessionEnd" and hook_sessions.is_idle(session)):
         return []
     phase = phases.current_phase(batch.snapshot.documents["COLONY_STATE"])
     try:
         injected = hook_sessions.read_injected(batch.home, key)
-        found = hook_sessions.ready_notes(session, entry, phase=phase, injected=injected)
+        drafts = hook_sessions.ready_notes(session, entry, phase=phase, injected=injected)
     except hook_sessions.MALFORMED_ERRORS as reason:
         _quarantine(batch.home, name, entry, f"{type(reason).__name__}: {reason}.")
         return []
     batch.markers.extend(hook_sessions.phase_markers(entry))
     if _summary_of(entry):
-        batch.summarised.append(entry)
-    return cast("list[JsonObject]", found)
-
-
-def _store(batch: _Batch, settings: config.Config) -> _Stored:
-    """Commit `batch`, write its sessions, remove its entries, and return the result."""
-    stored, revision = _commit(batch, settings)
-    for key in sorted(batch.changed):
-        session = batch.sessions[key]
-        session["archive_read"] = max(session["archive_read"], stored.head)
-        if session["revision"] == NO_REVISION:
-            session["revision"] = revision
-        hook_sessions.write_session(batch.home, key, session)
-    spool.remove(str(batch.home), batch.names)
-    return stored
-
-
-def _commit(batch: _Batch, settings: config.Config) -> tuple[_Stored, int]:
-    """Commit the change of `batch` and return its result with the revision after it.
-
-    Raises:
-        LockTimeout: another process was writing.
-        StorageFailed: the disk refused.
-    """
-    parts = list(dedupe.batches(_storable(batch), batch.most_chars))
-    trees = hook_sessions.asked_trees(batch.entries)
-    trees = {
-        place: fact for place, fact in trees.items() if fact != hook_sessions.noted_tree(batch.home, place)
-    }
-    if not (parts or batch.markers or batch.summarised or trees):
-        return _Stored(-1, False, None, ""), batch.snapshot.revision
-    at = clock.now()
-    events: list[JsonObject] = []
-
-    def plan(snapshot: Snapshot) -> Change:
-        change = _batch_change(batch, parts, trees, snapshot, at)
-        events[:] = change.appends.get("events", [])
-        return change
-
-    reasons = [pluralize(sum(map(len, parts)), "notes of Claude Code")] if parts else []
-    reasons += [f"{marker.action} phase {marker.phase}" for marker in batch.markers]
-    reasons += ["summary of a compaction"] * len(batch.summarised)
-    reasons += ["state of git"] * bool(trees)
-    operation = "capture" if parts or trees else f"{batch.markers[0].action} phase" if batch.markers else ""
-    author = Author("compress" if batch.summarised else operation, by=HOOK, reason=", ".join(reasons))
-    done = commit(batch.home, plan, author, now=at, settings=settings)
-    stored: _Stored = done.result
-    hook_sessions.note_trees(batch.home, trees)
-    telemetry.export(batch.home, events)
-    if stored.refused:
-        session = as_text(batch.summarised[0].get("session"))
-        reason = f"the summary of a compaction was refused: {stored.refused}"
-        spool.log_failure(str(batch.home), "drain", session, reason)
-    with suppress(AetherError):  # the next command folds, and the next addition writes the hand-off
-        if stored.folds:
-            fold_home(batch.home, now=clock.now(), timeout=settings.lock_timeout_seconds)
-        if stored.handoff:
-            from aether.api.handoffs import ensure_file, handoff_path
-
-            if not handoff_path(batch.home, stored.handoff).exists():
-                ensure_file(load(batch.home), stored.handoff)
-    return stored, done.revision
-
-
-def _batch_change(
-    batch: _Batch, parts: list[list[JsonObject]], trees: Mapping[str, Fact], snapshot: Snapshot, at: datetime
-) -> Change:
-    """Return the change of `batch`; its result is a `_Stored`."""
-    files = {note["metadata"]["pointer"]["file"] for note in batch.notes}
-    after = min((batch.sessions[key]["archive_read"] for key in batch.changed), default=-1)
-    # Only under the lock are all notes visible that another process, importing the same session, has stored.
-    keys = {dedupe.note_key(note) for note in batch.notes}
-    known = (
-        dedupe.known_keys(snapshot, to_hooks=True, files=files, keys=keys, after=after) if parts else set()
-    )
-    count = counter_of(snapshot.documents["memory"])
-    fresh = [[note for note in part if dedupe.is_new(note, known)] for part in parts]
-    adding = [
-        partial(add_items, entries=part, now=at + timedelta(microseconds=nth), new_id=new_id, count=count)
-        for nth, part in enumerate(fresh)
-        if part
-    ]
-    adding += [
-        partial(_tree_change, batch=batch, place=place, fact=fact, at=at) for place, fact in trees.items()
-    ]
-    marking = [partial(apply_marker, marker=marker, now=at, new_id=new_id) for marker in batch.markers]
-    summing = [_summary_step(entry, snapshot, at) for entry in batch.summarised]
-    opening = [_handoff_step(batch.home, at)] if adding else []
-    change = chain_changes(snapshot.documents, *adding, *marking, *summing, *opening)
-    results = iter(change.result)
-    for _ in adding:
-        next(results)
-    completed = [next(results) for _ in marking]
-    folds, refused = any(completed), ""
-    for _ in summing:
-        done, refused = next(results)
-        folds |= bool(done and done.stored)
-    stored = _Stored(record_files.head(snapshot) if parts else -1, folds, next(results, None), refused)
-    return change._replace(result=stored)
-
-
-def _tree_change(
-    state: Mapping[str, Any], *, batch: _Batch, place: str, fact: Fact, at: datetime
-) -> Change:  # fmt: skip
-    """Return the change that stores what git says of the work tree of `place`, instead of what it said before."""
-    memory, count = state["memory"], counter_of(state["memory"])
-    session = next(entry["session"] for entry in reversed(batch.entries) if entry["directory"] == place)
-    metadata = {
-        "timestamp": clock.stamp(at), "phase": phases.current_phase(state["COLONY_STATE"]), "role": "tree",
-        "evidence": "machine", "fact": fact, "project": place, "conversation": session,
-        "pointer": {"via": hook_sessions.HOOKS, "key": sha256(f"tree/{place}".encode()).hexdigest()[:32]},
-    }  # fmt: skip
-    item = {"content": redact(fact_text(fact)), "metadata": metadata}
-    for before in items_of(memory):
-        if before["metadata"].get("role") == "tree" and before["metadata"].get("project") == place:
-            return update(memory, before["id"], item, now=at, count=count)
-    more = {
-        "type": "observation",
-        "relevance_score": RELEVANCE_OF_TYPE["observation"],
-        "source": SOURCE_MAIN,
-        "caste": None,
-    }
-    return add_items(state, entries=[item | more], now=at, new_id=new_id, count=count)
-
-
-def _summary_step(entry: JsonObject, snapshot: Snapshot, at: datetime) -> Step:
-    """Return the step that stores the summary of a compaction, once.
-
-    Its result is an `IngestResult` or None, and the reason why the summary was rejected.
-    """
-
-    def step(state: Mapping[str, Any]) -> Change:
-        from aether.api import handoffs  # seldom needed
-
-        try:
-            change = handoffs.summary_change(
-                snapshot._replace(documents=dict(state)), as_text(entry["summary"]), now=at,
-                session=as_text(entry.get("session")), trigger=as_text(entry.get("trigger")),
-            )  # fmt: skip
-        except (LockTimeout, StorageFailed):
-            raise  # the entry waits for the next drain
-        except AetherError as reason:
-            return Change({}, result=(None, str(reason)))
-        return change._replace(result=(change.result, ""))
-
-    return step
-
-
-def _handoff_step(home: Path, at: datetime) -> Step:
-    """Return the step that opens a hand-off for a full memory; its result is the record of the open one, or None."""
-
-    def step(state: Mapping[str, Any]) -> Change:
-        memory = state["memory"]
-        if not token_usage(memory).needed:
-            return Change({})
-        from aether.api.handoffs import ensure_open
-        from aether.memory import handoff  # seldom needed
-
-        for record in memory["compression"]["open"]:
-            if not record.get("conversation") and handoff.has_unchanged_items(memory, record):
-                return Change({}, result=record)
-        return ensure_open(home, state, handoff.phase_to_compress(state), at)
-
-    return step
+        batch.compactions.append(entry)
+    return cast("list[JsonObject]", drafts)
 
 
 def _storable(batch: _Batch) -> Iterator[JsonObject]:
@@ -380,9 +217,171 @@ def _storable(batch: _Batch) -> Iterator[JsonObject]:
             _quarantine(batch.home, f"{dedupe.note_key(note)}.json", note, reason.what)
 
 
-def _quarantine(home: Path, name: str, what: JsonObject, reason: str) -> None:
-    """Move `what` to `quarantine/`, and add a line to the log of the hooks."""
+def _quarantine(home: Path, name: str, value: JsonObject, reason: str) -> None:
+    """Move `value` to `quarantine/`, and add a line to the log of the hooks."""
     path = home / "quarantine" / f"hooks-{name}"
     make_directory(path.parent)
-    write_whole(path, json.dumps(what).encode("ascii"))
+    write_whole(path, json.dumps(value).encode("ascii"))
     spool.log_failure(str(home), "drain", "", f"{reason} Kept in quarantine/{path.name}")
+
+
+# --- A batch is stored
+
+
+def _store(batch: _Batch, settings: config.Config) -> None:
+    """Commit `batch`, write its sessions, and remove its entries."""
+    outcome, revision = _commit(batch, settings)
+    for key, session in sorted(batch.sessions.items()):
+        session["archive_read"] = max(session["archive_read"], outcome["archive_head"])
+        if session["revision"] == NO_REVISION:
+            session["revision"] = revision
+        hook_sessions.write_session(batch.home, key, session)
+    spool.remove(str(batch.home), batch.names)
+
+
+def _commit(batch: _Batch, settings: config.Config) -> tuple[_Outcome, int]:
+    """Commit the change of `batch` and return what it found, and the revision after it.
+
+    Raises:
+        LockTimeout: another process was writing.
+        StorageFailed: the disk refused.
+    """
+    parts = list(dedupe.batches(_storable(batch), batch.most_chars))
+    asked = hook_sessions.asked_trees(batch.asking)
+    trees = {
+        place: fact for place, fact in asked.items() if fact != hook_sessions.noted_tree(batch.home, place)
+    }
+    if not (parts or batch.markers or batch.compactions or trees):
+        return _Outcome(folds=False, refused="", handoff=None, archive_head=-1), batch.snapshot.revision
+    at = clock.now()
+    events: list[JsonObject] = []
+
+    def plan(snapshot: Snapshot) -> Change:
+        change = _batch_change(batch, parts, trees, snapshot, at)
+        events[:] = change.appends.get("events", [])
+        return change
+
+    done = commit(batch.home, plan, _author(batch, parts, trees), now=at, settings=settings)
+    outcome: _Outcome = done.result
+    hook_sessions.note_trees(batch.home, trees)
+    telemetry.export(batch.home, events)
+    if outcome["refused"]:
+        reason = f"the summary of a compaction was refused: {outcome['refused']}"
+        spool.log_failure(str(batch.home), "drain", as_text(batch.compactions[0].get("session")), reason)
+    with suppress(AetherError):  # the next command folds, and the next addition writes the hand-off
+        if outcome["folds"]:
+            fold_home(batch.home, now=clock.now(), timeout=settings.lock_timeout_seconds)
+        if handoff := outcome["handoff"]:
+            from aether.api.handoffs import ensure_file, handoff_path
+
+            if not handoff_path(batch.home, handoff).exists():
+                ensure_file(load(batch.home), handoff)
+    return outcome, done.revision
+
+
+def _author(batch: _Batch, parts: list[list[JsonObject]], trees: Mapping[str, Fact]) -> Author:
+    reasons = [pluralize(sum(map(len, parts)), "notes of Claude Code")] if parts else []
+    reasons += [f"{marker.action} phase {marker.phase}" for marker in batch.markers]
+    reasons += ["summary of a compaction"] * bool(batch.compactions) + ["state of git"] * bool(trees)
+    operation = "capture" if parts or trees or not batch.markers else f"{batch.markers[0].action} phase"
+    return Author("compress" if batch.compactions else operation, by=HOOK, reason=", ".join(reasons))
+
+
+def _batch_change(
+    batch: _Batch, parts: list[list[JsonObject]], trees: Mapping[str, Fact], snapshot: Snapshot, at: datetime
+) -> Change:
+    """Return the change of `batch`; its result is an `_Outcome`."""
+    head = record_files.head(snapshot) if parts else -1
+    outcome = _Outcome(folds=False, refused="", handoff=None, archive_head=head)
+    count = counter_of(snapshot.documents["memory"])
+    steps: list[Callable[[State], Change]] = []
+    for number, part in enumerate(_fresh(batch, parts, snapshot)):
+        time_of_part = at + timedelta(microseconds=number)
+        steps.append(partial(add_items, entries=part, now=time_of_part, new_id=new_id, count=count))
+    steps += [
+        partial(_tree_change, batch=batch, place=place, fact=fact, at=at) for place, fact in trees.items()
+    ]
+    has_items = bool(steps)
+
+    def mark(state: State, marker: PhaseMarker) -> Change:
+        change = phases.apply_marker(state, marker=marker, now=at, new_id=new_id)
+        outcome["folds"] |= bool(change.result)
+        return change
+
+    steps += [partial(mark, marker=marker) for marker in batch.markers]
+    for entry in batch.compactions:
+        steps.append(partial(_summary_change, entry=entry, snapshot=snapshot, at=at, outcome=outcome))
+    if has_items:
+        steps.append(partial(_handoff_change, home=batch.home, at=at, outcome=outcome))
+    return chain_changes(snapshot.documents, *steps)._replace(result=outcome)
+
+
+def _fresh(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapshot) -> Iterator[list[JsonObject]]:
+    """Yield the notes of each part that are not stored yet.
+
+    Only under the lock are all notes visible that another process, importing the same session, has stored.
+    """
+    if not parts:
+        return
+    files = {note["metadata"]["pointer"]["file"] for note in batch.notes}
+    keys = {dedupe.note_key(note) for note in batch.notes}
+    after = min(session["archive_read"] for session in batch.sessions.values())
+    stored = dedupe.known_keys(snapshot, to_hooks=True, files=files, keys=keys, after=after)
+    for part in parts:
+        if fresh := [note for note in part if dedupe.is_new(note, stored)]:
+            yield fresh
+
+
+def _tree_change(state: State, *, batch: _Batch, place: str, fact: Fact, at: datetime) -> Change:
+    """Return the change that stores what git says of the work tree of `place`, instead of what it said before."""
+    memory, count = state["memory"], counter_of(state["memory"])
+    session = next(entry["session"] for entry in reversed(batch.asking) if entry["directory"] == place)
+    metadata = {
+        "timestamp": clock.stamp(at), "phase": phases.current_phase(state["COLONY_STATE"]), "role": "tree",
+        "evidence": "machine", "fact": fact, "project": place, "conversation": session,
+        "pointer": {"via": hook_sessions.HOOKS, "key": sha256(f"tree/{place}".encode()).hexdigest()[:32]},
+    }  # fmt: skip
+    item: JsonObject = {"content": redact(fact_text(fact)), "metadata": metadata}
+    for before in items_of(memory):
+        if before["metadata"].get("role") == "tree" and before["metadata"].get("project") == place:
+            return update(memory, before["id"], item, now=at, count=count)
+    kind = "observation"
+    item |= {"type": kind, "relevance_score": RELEVANCE_OF_TYPE[kind], "source": SOURCE_MAIN, "caste": None}
+    return add_items(state, entries=[item], now=at, new_id=new_id, count=count)
+
+
+def _summary_change(
+    state: State, *, entry: JsonObject, snapshot: Snapshot, at: datetime, outcome: _Outcome
+) -> Change:
+    """Return the change that stores the summary of a compaction, once."""
+    from aether.api import handoffs  # seldom needed
+
+    try:
+        change = handoffs.summary_change(
+            snapshot._replace(documents=dict(state)), as_text(entry["summary"]), now=at,
+            session=as_text(entry.get("session")), trigger=as_text(entry.get("trigger")),
+        )  # fmt: skip
+    except (LockTimeout, StorageFailed):
+        raise  # the entry waits for the next drain
+    except AetherError as reason:
+        outcome["refused"] = str(reason)
+        return Change({})
+    outcome["folds"] |= bool(change.result and change.result.stored)
+    return change
+
+
+def _handoff_change(state: State, *, home: Path, at: datetime, outcome: _Outcome) -> Change:
+    """Return the change that opens a hand-off for a full memory, unless one is open."""
+    memory = state["memory"]
+    if not token_usage(memory).needed:
+        return Change({})
+    from aether.api.handoffs import ensure_open
+    from aether.memory import handoff  # seldom needed
+
+    for record in memory["compression"]["open"]:
+        if not record.get("conversation") and handoff.has_unchanged_items(memory, record):
+            outcome["handoff"] = record
+            return Change({})
+    change = ensure_open(home, state, handoff.phase_to_compress(state), at)
+    outcome["handoff"] = change.result
+    return change

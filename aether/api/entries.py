@@ -71,19 +71,19 @@ def about(id: str, *, home: Home = None) -> About:
     snapshot = read(home)
     memory = snapshot.documents["memory"]
     try:
-        (found,) = full([id], home=snapshot.home)
+        (hit,) = full([id], home=snapshot.home)
     except NotFound:
         history, _ = entry_changes(snapshot, id, most=1)
         if not history or history[0].before is None:
             raise
-        found = _past(id, history[0].before, counter_of(memory))
-    links = [*_links(memory, id, found["entry"])]
+        hit = _past(id, history[0].before, counter_of(memory))
+    links = [*_links(memory, id, hit["entry"])]
     by = next((end.id for end in links if end.type == SUPERSEDES and not end.out), "")
     ended = kept.ends_in(memory).get(id)
     by = by or (ended["by"] if ended and ended["how"] == "superseded" else "")
-    fields = {name: found[name] for name in ("id", "layer", "type", "at", "tokens", "text", "entry")}
-    state = _state(memory, found, by)
-    again = _said_again(memory, found) if state in get_args(EndState) else ""
+    fields = {name: hit[name] for name in ("id", "layer", "type", "at", "tokens", "text", "entry")}
+    state = _state(memory, hit, by)
+    again = _said_again(memory, hit) if state in get_args(EndState) else ""
     made: About = copied(About(**fields, state=state, by=by, links=links, again=again))
     return made
 
@@ -97,13 +97,21 @@ def changes(id: str, *, home: Home = None) -> tuple[list[EntryChange], bool]:
 def _past(id: str, last: JsonObject, count: Counter) -> JsonObject:
     """Return an entry of the history as `full` returns one that is still there."""
     text = str(last.get("content") or last.get("pattern") or last.get("summary") or "")
-    at = (
+    compressed_at = (
         last.get("compressed_at")
         or last.get("last_seen")
         or (last.get("metadata") or {}).get("timestamp", "")
     )
     kind = last.get("type") or "session"
-    return {"id": id, "layer": "", "type": kind, "at": at, "tokens": count(text), "text": text, "entry": last}
+    return {
+        "id": id,
+        "layer": "",
+        "type": kind,
+        "at": compressed_at,
+        "tokens": count(text),
+        "text": text,
+        "entry": last,
+    }
 
 
 def _state(memory: Mapping[str, Any], found: Mapping[str, Any], by: str) -> str:
@@ -125,12 +133,12 @@ def _said_again(memory: Mapping[str, Any], found: JsonObject) -> str:
         if item["id"] not in ended and item["type"] == found["type"]
     ]
     said += [
-        (one["pattern"], one["id"])
-        for one in memory["long_term_memory"]["patterns"]
-        if one["id"] not in ended
+        (pattern["pattern"], pattern["id"])
+        for pattern in memory["long_term_memory"]["patterns"]
+        if pattern["id"] not in ended
     ]
     for session in sessions_of(memory):
-        texts = [one["content"] for one in session["high_value_items"]]
+        texts = [high_value_item["content"] for high_value_item in session["high_value_items"]]
         said += [(text, session["session_id"]) for text in texts if not ended_in(session, text)]
     near = nearest(found["text"], [text for text, _ in said])
     return said[near[0].at][1] if near else ""
@@ -161,9 +169,9 @@ def _leads_to(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield metadata[SUPERSEDES], SUPERSEDES
     linked = {str(link["target_id"]) for link in entry.get("associative_links") or ()}
     shows = metadata.get("evidence")
-    for each in shows if isinstance(shows, list) else ():
-        if each["session_id"] not in linked:
-            yield str(each["session_id"]), "evidence"
+    for support in shows if isinstance(shows, list) else ():
+        if support["session_id"] not in linked:
+            yield str(support["session_id"]), "evidence"
 
 
 class Newest(NamedTuple):
@@ -206,8 +214,8 @@ def newest(
     )
 
     def is_wanted(record: layers.Record) -> bool:
-        at = instant_text(record.at)
-        return (not types or record.type in types) and at >= first and (not end or at < end)
+        text = instant_text(record.at)
+        return (not types or record.type in types) and text >= first and (not end or text < end)
 
     snapshot = read(home)
     memory = snapshot.documents["memory"]
@@ -216,11 +224,11 @@ def newest(
         wanted = is_wanted if types or first or end else None
         found, total, complete = _archived(snapshot, wanted, start, limit)
     else:
-        held = [
+        records = [
             record for record in layers.records(memory) if layer in ("", record.layer) and is_wanted(record)
         ]
-        held.sort(key=lambda record: record.at, reverse=True)
-        found, total, complete = held[start : start + limit], len(held), True
+        records.sort(key=lambda record: record.at, reverse=True)
+        found, total, complete = records[start : start + limit], len(records), True
     made = [lines.recall_line(record, count=count) for record in found[:limit]]
     return Newest(made, total, total > start + len(made), complete)
 
@@ -259,5 +267,5 @@ def known_types(*, home: Home = None) -> list[str]:
     patterns = memory["long_term_memory"]["patterns"]
     sessions = ["session"] if sessions_of(memory) else []
     return sorted(
-        {*(item["type"] for item in items_of(memory)), *(one["type"] for one in patterns), *sessions}
+        {*(item["type"] for item in items_of(memory)), *(pattern["type"] for pattern in patterns), *sessions}
     )

@@ -44,18 +44,18 @@ def create_entities(entities: Iterable[Entity], *, home: Home = None) -> list[En
         InvalidInput: a text cannot be stored, a name is empty without its secrets, or two names are equal without them.
     """
     said = list(entities)
-    given = _without_secrets(said)
-    _require_names(given, "name")
+    clean = _without_secrets(said)
+    _require_names(clean, "name")
     names: dict[str, str] = {}
-    for at, (before, after) in enumerate(zip(said, given, strict=True)):
+    for place, (before, after) in enumerate(zip(said, clean, strict=True)):
         if names.setdefault(after["name"], before["name"]) != before["name"]:
             raise InvalidInput(
                 f"without its secrets and private blocks, the name equals that of another entity: {after['name']!r}.",
                 fix="Give each entity its own name without a secret.",
-                where=f"[{at}]",
+                where=f"[{place}]",
             )
     created: list[Entity] = _change(
-        "create_entities", lambda at: graph.create_entities(at, given, now=now()), home
+        "create_entities", lambda at: graph.create_entities(at, clean, now=now()), home
     )
     return created
 
@@ -66,10 +66,10 @@ def create_relations(relations: Iterable[Relation], *, home: Home = None) -> lis
     Raises:
         InvalidInput: a text cannot be stored, or a name is empty without its secrets.
     """
-    given = _without_secrets(list(relations))
-    _require_names(given, "from", "to")
+    clean = _without_secrets(list(relations))
+    _require_names(clean, "from", "to")
     created: list[Relation] = _change(
-        "create_relations", lambda at: graph.create_relations(at, given, now=now()), home
+        "create_relations", lambda at: graph.create_relations(at, clean, now=now()), home
     )
     return created
 
@@ -83,29 +83,29 @@ def add_observations(
         NotFound: there is no such entity; nothing is stored.
         InvalidInput: a text cannot be stored.
     """
-    given = _without_secrets(list(observations))
+    clean = _without_secrets(list(observations))
     added: list[AddedObservations] = _change(
-        "add_observations", lambda at: graph.add_observations(at, given, now=now()), home
+        "add_observations", lambda at: graph.add_observations(at, clean, now=now()), home
     )
     return added
 
 
 def delete_entities(names: Iterable[str], *, home: Home = None) -> int:
     """Remove entities and the relations that touch them, and return how many entities there were."""
-    given = _without_secrets(list(names))
-    return int(_change("delete_entities", lambda at: graph.delete_entities(at, given), home))
+    clean = _without_secrets(list(names))
+    return int(_change("delete_entities", lambda at: graph.delete_entities(at, clean), home))
 
 
 def delete_observations(deletions: Iterable[graph.Deletion], *, home: Home = None) -> int:
     """Remove observations, and return how many there were."""
-    given = _without_secrets(list(deletions))
-    return int(_change("delete_observations", lambda at: graph.delete_observations(at, given), home))
+    clean = _without_secrets(list(deletions))
+    return int(_change("delete_observations", lambda at: graph.delete_observations(at, clean), home))
 
 
 def delete_relations(relations: Iterable[Relation], *, home: Home = None) -> int:
     """Remove relations, and return how many there were."""
-    given = _without_secrets(list(relations))
-    return int(_change("delete_relations", lambda at: graph.delete_relations(at, given), home))
+    clean = _without_secrets(list(relations))
+    return int(_change("delete_relations", lambda at: graph.delete_relations(at, clean), home))
 
 
 def read_graph(*, home: Home = None) -> Graph:
@@ -147,10 +147,10 @@ def import_graph(source: str | os.PathLike[str] | IO[bytes], *, home: Home = Non
         InvalidInput: a text cannot be stored.
     """
     bad: list[BadLine] = []
-    given: Any = _without_secrets(_lines(source, bad))
+    clean: Any = _without_secrets(_lines(source, bad))
     name = Path(source).name if isinstance(source, (str, os.PathLike)) else "-"
     author = Author("import graph", by="queen", reason=name)
-    done = change(home, lambda documents: graph.merge(documents[graph.DOCUMENT], given, now=now()), author)
+    done = change(home, lambda documents: graph.merge(documents[graph.DOCUMENT], clean, now=now()), author)
     return GraphImported(done.result, bad, done.revision if done.changed else 0)
 
 
@@ -168,8 +168,8 @@ def _lines(source: Any, bad: list[BadLine]) -> Any:
 
 
 def _document(home: Home) -> Mapping[str, Any]:
-    found: JsonObject = read(home).documents[graph.DOCUMENT]
-    return found
+    document: JsonObject = read(home).documents[graph.DOCUMENT]
+    return document
 
 
 def _change(operation: str, plan: Callable[[Mapping[str, Any]], Change], home: Home) -> Any:
@@ -178,13 +178,13 @@ def _change(operation: str, plan: Callable[[Mapping[str, Any]], Change], home: H
 
 
 def _require_names(given: Iterable[Mapping[str, Any]], *fields: str) -> None:
-    for at, each in enumerate(given):
+    for place, each in enumerate(given):
         for field in fields:
             if not each[field].strip():
                 raise InvalidInput(
                     f"{field} is empty, or has only parts that are not stored.",
                     fix="Use a name without secrets and private blocks.",
-                    where=f"[{at}]",
+                    where=f"[{place}]",
                 )
 
 

@@ -78,10 +78,10 @@ def ensure_file(snapshot: Snapshot, record: JsonObject) -> Path:
             snapshot.documents, record, items, revision=snapshot.revision, now=clock.now()
         )
         asked = cast(JsonObject, {**built, "target_tokens": handoff.session_room(built)})
-        whole = handoff.seal(built, prompt_of(asked))
+        sealed = handoff.seal(built, prompt_of(asked))
         with storage_errors(snapshot.home, left="The hand-off is open; preparing it again writes its file."):
             make_directory(path.parent)
-            write_whole(path, files.json_document(whole))
+            write_whole(path, files.json_document(sealed))
     return path
 
 
@@ -134,9 +134,9 @@ def summary_change(
 
     memory, place = snapshot.documents["memory"], snapshot.home
     digest = sha256(f"{session}\0{summary}".encode("utf-8", "surrogatepass")).hexdigest()
-    known = [each for each in sessions_of(memory) if _digest_of(each["metadata"]) == digest]
-    if known:
-        return Change({}, result=ingest.already_stored(known[0]))
+    sessions = [session for session in sessions_of(memory) if _digest_of(session["metadata"]) == digest]
+    if sessions:
+        return Change({}, result=ingest.already_stored(sessions[0]))
     stored = [
         receipt["revision"]
         for _, receipt in record_files.records(snapshot, "receipts")
@@ -145,8 +145,8 @@ def summary_change(
     if stored and not undone_revisions(snapshot).issuperset(stored):  # its session was evicted since
         return Change({})
     prose = prose_of(summary)
-    given = [item["content"] for item in items_of(memory)]
-    shown = [*given, steering(snapshot.documents, now=now, root=project_root(place))]
+    contents = [item["content"] for item in items_of(memory)]
+    shown = [*contents, steering(snapshot.documents, now=now, root=project_root(place))]
     fault = f"It {found}." if (found := model_fault(prose, given=shown)) else ""
     phase = handoff.phase_to_compress(snapshot.documents)
     if not handoff.items_up_to(memory, phase, session):
@@ -227,5 +227,5 @@ def _session_without_items(documents: Mapping[str, Any], prose: str, digest: str
         lambda state: ingest.create_session(state, answer, phase=phase, now=now, new_id=new_id, count=count),
         lambda state: Change({}, result=sessions_of(state["memory"])[-1]),
     )
-    done = ingest.already_stored(change.result[-1])
-    return change._replace(result=done._replace(stored=True, notes=["the summary covers no items"]))
+    already_stored = ingest.already_stored(change.result[-1])
+    return change._replace(result=already_stored._replace(stored=True, notes=["the summary covers no items"]))

@@ -18,7 +18,7 @@ from aether import clock, paths, seams
 from aether.errors import AetherError, LockTimeout
 from aether.store import ledger
 from aether.store.authors import ACTING, Author
-from aether.store.snapshot import REPLANNERS, DocumentIds, Entry, Snapshot, load, require_home
+from aether.store.snapshot import REPLANNERS, Entry, Snapshot, load, require_home
 from aether.types import Change, Counter, JsonObject
 
 # What writes, or asks a server, is imported by the functions that need it: a hook mostly reads.
@@ -88,9 +88,9 @@ def read(home: Home) -> Snapshot:
     return present(drained(find(home)))
 
 
-def present(place: Path, *, compared: DocumentIds = ()) -> Snapshot:
-    """Return the state of a home for reading, undrained, with what waits for its server; `compared` as for `load`."""
-    snapshot = load(place, compared=compared)
+def present(place: Path) -> Snapshot:
+    """Return the state of a home for reading, undrained, with what waits for its server."""
+    snapshot = load(place)
     if not os.path.exists(f"{place}/{ledger.QUEUE}"):
         return snapshot
     from aether.store import offline

@@ -108,10 +108,10 @@ def preview_directory(home: Path) -> DirectoryState:
 
 def _read_directory(home: Path) -> tuple[DirectoryState, dict[str, str | None]]:
     """Return the document and the directory as they are, and the edits of a person: None for a removed file."""
-    found = _scan(home)._replace(files=read(home).documents[tool.DOCUMENT]["files"])
+    state = _scan(home)._replace(files=read(home).documents[tool.DOCUMENT]["files"])
     if _directory(home).is_dir():
-        found = found._replace(stamps=_stamps(home))
-    return found, compare(found.files, found.texts, others=found.others, stamps=found.stamps).edited
+        state = state._replace(stamps=_stamps(home))
+    return state, compare(state.files, state.texts, others=state.others, stamps=state.stamps).edited
 
 
 def write_directory(home: Path, shown: DirectoryState) -> DirectoryState:
@@ -165,7 +165,7 @@ def _written(home: Path, path: str, *, there: str | None, text: str | None) -> b
 
 def _scan(home: Path) -> DirectoryState:
     root = _directory(home)
-    found = DirectoryState({}, {}, {}, {})
+    state = DirectoryState({}, {}, {}, {})
     if root.is_symlink():
         raise UnsafePath(
             "the directory of the memory tool is a link.",
@@ -174,27 +174,27 @@ def _scan(home: Path) -> DirectoryState:
         )
     with storage_errors(home):
         if root.exists():
-            _walk(root, ROOT, found)
-    return found
+            _walk(root, ROOT, state)
+    return state
 
 
-def _walk(directory: Path, path: str, found: DirectoryState) -> None:
+def _walk(directory: Path, path: str, state: DirectoryState) -> None:
     with os.scandir(directory) as entries:
         for entry in entries:
             place = f"{path}/{entry.name}"
             if entry.name.endswith(files.TEMP_SUFFIX):
                 continue
             if entry.is_dir(follow_symlinks=False):
-                _walk(directory / entry.name, place, found)
+                _walk(directory / entry.name, place, state)
                 continue
             text = _text(directory / entry.name, place)
             if text is not None:
-                found.texts[place] = text
+                state.texts[place] = text
             else:
                 with contextlib.suppress(FileNotFoundError):
                     # Bytes of a name that are not UTF-8 are replaced.
-                    named = os.fsencode(place).decode("utf-8", "replace")
-                    found.others[named] = entry.stat(follow_symlinks=False).st_size
+                    name = os.fsencode(place).decode("utf-8", "replace")
+                    state.others[name] = entry.stat(follow_symlinks=False).st_size
 
 
 def _text(file: Path, path: str) -> str | None:
@@ -218,10 +218,10 @@ def _text(file: Path, path: str) -> str | None:
 
 def _stamps(home: Path) -> dict[str, str]:
     try:
-        found = files.parse_json(regular.read(_stamp_file(home)), where="stamp.json")
+        stamps = files.parse_json(regular.read(_stamp_file(home)), where="stamp.json")
     except (FileNotFoundError, AetherError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return stamps if isinstance(stamps, dict) else {}
 
 
 def _directory(home: Path) -> Path:
@@ -241,7 +241,7 @@ def examine_directory(home: Path) -> list[Finding]:
     if not _directory(home).is_dir():
         return []
     try:
-        found = _scan(home)
+        scan = _scan(home)
     except AetherError as reason:
         return [Finding("error", reason.code, "memories/", reason.what, reason.fix)]
     from aether.redact.redact import redact  # it compiles patterns, which commands do not need
@@ -249,13 +249,13 @@ def examine_directory(home: Path) -> list[Finding]:
     size = tool.format_size(MAX_FILE_BYTES)
     what = f"not a note: not text, a link, or more than {size}. It is left unchanged."
     return [
-        *(Finding("info", "no-note", path[1:], what, "Nothing to do, or move it away.") for path in found.others),
+        *(Finding("info", "no-note", path[1:], what, "Nothing to do, or move it away.") for path in scan.others),
         *(
             Finding(
                 "warning", "secret", path[1:], "seems to hold a secret.",
                 "Remove it from the file; earlier versions stay in the journal.",
             )
-            for path, text in found.texts.items() if redact(text) != text
+            for path, text in scan.texts.items() if redact(text) != text
         ),
     ]  # fmt: skip
 
@@ -280,20 +280,20 @@ def memory_tool(command: Mapping[str, Any], *, home: Home = None) -> ToolAnswer:
     author = Author(f"memory {name}", by="model", reason=str(path))
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        return tool.change(documents[tool.DOCUMENT], command, others=shown.others)
+        return tool.change(documents[tool.DOCUMENT], command, others=directory.others)
 
     place = find(home)
     if name == "view" and not os.access(place, os.W_OK):
-        shown = preview_directory(place)
-        return ToolAnswer(*tool.run(shown.files, command, others=shown.others)[:2])
+        directory = preview_directory(place)
+        return ToolAnswer(*tool.run(directory.files, command, others=directory.others)[:2])
     with directory_lock(place):
-        shown = synchronize_directory(place)
-        answer = tool.run(shown.files, command, others=shown.others)
+        directory = synchronize_directory(place)
+        answer = tool.run(directory.files, command, others=directory.others)
         if answer.files is not None:
             # Again under the lock of the home: an undo may have changed the document since.
             answer = change(place, plan, author).result
         if answer.files is not None:
-            write_directory(place, shown._replace(files=answer.files))
+            write_directory(place, directory._replace(files=answer.files))
     return ToolAnswer(answer.text, answer.is_error)
 
 
@@ -307,7 +307,7 @@ def clear_memory_files(*, home: Home = None) -> int:
         return tool.replace_files(document, {})._replace(result=len(document["files"]))
 
     with directory_lock(place):
-        shown = synchronize_directory(place)
+        directory = synchronize_directory(place)
         count: int = change(place, plan, Author("memory clear")).result
-        write_directory(place, shown._replace(files={}))
+        write_directory(place, directory._replace(files={}))
     return count

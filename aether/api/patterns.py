@@ -29,14 +29,17 @@ def promote(*, home: Home = None) -> patterns.Promotion:
     def plan(documents: Mapping[str, Any]) -> Change:
         return patterns.promote(documents["memory"], now=at, new_id=new_id)
 
-    done: patterns.Promotion = change(home, plan, Author("promote")).result
-    return done
+    result: patterns.Promotion = change(home, plan, Author("promote")).result
+    return result
 
 
 @public
 def detect_patterns_across_sessions(*, home: Home = None) -> list[JsonObject]:
     """Return the statements that enough distinct sessions hold, without promoting them."""
-    return [found._asdict() for found in patterns.repeated_statements(read(home).documents["memory"])]
+    return [
+        repeated_statement._asdict()
+        for repeated_statement in patterns.repeated_statements(read(home).documents["memory"])
+    ]
 
 
 @public
@@ -77,8 +80,8 @@ def promote_item(item_id: str, *, home: Home = None) -> patterns.Promotion:
     def plan(documents: Mapping[str, Any]) -> Change:
         return patterns.promote_item(documents["memory"], item_id, now=at, new_id=new_id)
 
-    done: patterns.Promotion = change(home, plan, Author("promote", reason=item_id)).result
-    return done
+    result: patterns.Promotion = change(home, plan, Author("promote", reason=item_id)).result
+    return result
 
 
 @public

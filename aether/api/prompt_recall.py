@@ -39,9 +39,7 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
         return ""
     place = find(home)
     # A prompt does not wait for the drain: the spool is drained at the end of the turn.
-    compared = hook_sessions.read_compared(place)
-    snapshot = present(place, compared=compared)
-    hook_sessions.note_compared(snapshot, compared)
+    snapshot = present(place)
     memory = snapshot.documents["memory"]
     known = hook_sessions.read_injected(place, session)
     entries = [record for record in records(memory) if not _is_of(record, session)]

@@ -15,7 +15,7 @@ from aether.api.compact_views import last_step
 from aether.api.conversations import record_directory
 from aether.api.home import Home
 from aether.messages.convert import read
-from aether.store import conversations
+from aether.store import conversations, history
 from aether.text.words import query_terms, terms
 
 
@@ -52,7 +52,7 @@ def removed_by_compaction(
     """
     log = conversations.load(record_directory(home), conversation_id)
     step = last_step(log) if step is None else step
-    _, _, receipt = conversations.compaction(log, step)
+    _, _, receipt = history.compaction(log, step)
     done = log.compactions[step - 1]
     shortened = {done.before[place] for place in receipt["places"] if place is not None} - set(done.after)
     return step, _messages(log, {*done.before} - {*done.after}, shortened)
@@ -70,9 +70,9 @@ def removed_from_context(conversation_id: str, *, home: Home = None) -> list[Rem
     return _messages(log, {*range(1, len(log.texts) + 1)} - live, shortened)
 
 
-def _messages(log: conversations.Log, numbers: set[int], shortened: set[int]) -> list[RemovedMessage]:
+def _messages(log: history.Log, numbers: set[int], shortened: set[int]) -> list[RemovedMessage]:
     found = [number for number, step in enumerate(log.derived, 1) if not step]
-    said = read(conversations.messages(log, found))  # all: the call of a result may still be in the context
+    said = read(history.messages(log, found))  # all: the call of a result may still be in the context
     tools = {block.call_id: block.tool for one in said for block in one.blocks if block.kind == "call"}
     return [
         RemovedMessage(

@@ -55,15 +55,15 @@ def report(
     """
     at = now()
     start = instant(since, at=at, where="since")
-    found = api_timeline.timeline(since=start or "", conversation=conversation, home=home)
+    timeline = api_timeline.timeline(since=start or "", conversation=conversation, home=home)
     snapshot = read(home)
     # Before a text is cut: half a secret is no secret to the rules. All texts of a report are of these.
     hidden = redaction_rules(home) if redact else None
     if hidden:
         snapshot = snapshot._replace(documents=redacted(snapshot.documents, hidden))
     memory, goal = snapshot.documents["memory"], goals.current(snapshot.documents["goals"])
-    shown = [_safe(one, hidden) for one in found[-MOST_MOMENTS:]]
-    decided = [_safe(one, hidden) for one in found if one.kind == "decision"]
+    shown = [_safe(one, hidden) for one in timeline[-MOST_MOMENTS:]]
+    decided = [_safe(one, hidden) for one in timeline if one.kind == "decision"]
     decisions = _decisions(decided, None if conversation else snapshot, start)
     lessons = [] if conversation else _lessons(memory["long_term_memory"]["patterns"], start)
     about = overview(home=snapshot.home)
@@ -77,12 +77,12 @@ def report(
             "goal": "" if conversation else (goal or {}).get("description", ""),
             "open": [] if conversation else _open(snapshot),
         },
-        "counts": _counts(found),
+        "counts": _counts(timeline),
         "timeline": [_day(day, list(group)) for day, group in groupby(shown, key=lambda one: one.at[:10])],
         "decisions": decisions[-MOST_DECISIONS:],
         "lessons": lessons[:MOST_LESSONS],
         "left_out": {
-            "moments": len(found) - len(shown),
+            "moments": len(timeline) - len(shown),
             "decisions": max(0, len(decisions) - MOST_DECISIONS),
             "lessons": max(0, len(lessons) - MOST_LESSONS),
         },
@@ -97,11 +97,11 @@ def report(
 
 def written(found: JsonObject, write: Callable[[JsonObject], str]) -> tuple[JsonObject, bytes]:
     """Return a report and the bytes that `write` makes of it: at most `MOST_BYTES`, the oldest parts left out if needed."""
-    share, shown = 1.0, found
-    while len(data := write(shown).encode("utf-8", "replace")) > MOST_BYTES and share > 0.001:
+    share, part = 1.0, found
+    while len(data := write(part).encode("utf-8", "replace")) > MOST_BYTES and share > 0.001:
         share *= min(0.9, 0.97 * MOST_BYTES / len(data))
-        shown = _part_of(found, share)
-    return shown, data
+        part = _part_of(found, share)
+    return part, data
 
 
 def _part_of(found: JsonObject, share: float) -> JsonObject:
@@ -113,7 +113,7 @@ def _part_of(found: JsonObject, share: float) -> JsonObject:
     def last(held: list[Any]) -> list[Any]:
         return held[len(held) - ceil(len(held) * share) :]
 
-    moments = [(day["day"], one) for day in found["timeline"] for one in day["moments"]]
+    moments = [(day["day"], moment) for day in found["timeline"] for moment in day["moments"]]
     days = groupby(last(moments), key=itemgetter(0))
     made: JsonObject = {
         **found,
@@ -134,22 +134,22 @@ def _part_of(found: JsonObject, share: float) -> JsonObject:
     return made | {"left_out": {name: number + left[name] for name, number in found["left_out"].items()}}
 
 
-def _safe(one: Moment, hidden: Rules | None) -> Moment:
+def _safe(moment: Moment, hidden: Rules | None) -> Moment:
     """Return a moment with its secrets replaced, those of names as well."""
     if hidden is None:
-        return one
-    texts = {name: value for name, value in one._asdict().items() if isinstance(value, str) and value}
+        return moment
+    texts = {name: value for name, value in moment._asdict().items() if isinstance(value, str) and value}
     safe: dict[str, Any] = {name: redact_text(text, hidden) for name, text in texts.items()}
-    return one._replace(**safe)
+    return moment._replace(**safe)
 
 
 def _safe_text(text: str, hidden: Rules | None) -> str:
     return redact_text(text, hidden) if hidden else text
 
 
-def _counts(found: Iterable[Moment]) -> JsonObject:
+def _counts(moments: Iterable[Moment]) -> JsonObject:
     counts: JsonObject = {}
-    for one in found:
+    for one in moments:
         counts[one.kind] = counts.get(one.kind, 0) + 1
     return counts
 
@@ -159,37 +159,45 @@ def _day(day: str, moments: Sequence[Moment]) -> JsonObject:
         "day": day or "undated",
         "moments": [
             {
-                "at": one.at, "kind": one.kind, "text": recall.excerpt(one.text, MOMENT_CHARS),
-                "by": one.caste or ("" if one.agent == "queen" else one.agent), "conversation": one.title or one.conversation,
+                "at": moment.at, "kind": moment.kind, "text": recall.excerpt(moment.text, MOMENT_CHARS),
+                "by": moment.caste or ("" if moment.agent == "queen" else moment.agent), "conversation": moment.title or moment.conversation,
             }
-            for one in moments
+            for moment in moments
         ],
     }  # fmt: skip
 
 
 def _decisions(
-    found: Iterable[Moment], snapshot: Snapshot | None, start: datetime | None
+    moments: Iterable[Moment], snapshot: Snapshot | None, start: datetime | None
 ) -> list[JsonObject]:
     """Return the decisions with their reasons, oldest first: `found` of the timeline, and those of goals and sessions.
 
     Without `snapshot` only those of the timeline: a goal and a session may be about several conversations.
     """
-    made = [_decision(one.at, one.text, one.evidence, one.id) for one in found]
+    made = [_decision(one.at, one.text, one.evidence, one.id) for one in moments]
     texts = "\n".join(one["text"] for one in made)
     first = clock.stamp(start) if start else ""
     if snapshot is None:
         return sorted(made, key=lambda one: str(one["at"]))
     for session in sessions_of(snapshot.documents["memory"]):
         made += [
-            _decision(last_heard(session), one["decision"], "", session["session_id"], one["rationale"])
-            for one in session["key_decisions"]
-            if last_heard(session) >= first and one["decision"] not in texts
+            _decision(
+                last_heard(session),
+                key_decision["decision"],
+                "",
+                session["session_id"],
+                key_decision["rationale"],
+            )
+            for key_decision in session["key_decisions"]
+            if last_heard(session) >= first and key_decision["decision"] not in texts
         ]
     for goal in snapshot.documents["goals"]["goals"]:
         made += [
-            _decision(one["at"], one["description"], goal["evidence"], goal["id"], one["rationale"])
-            for one in goal["decisions"]
-            if one["at"] >= first
+            _decision(
+                decision["at"], decision["description"], goal["evidence"], goal["id"], decision["rationale"]
+            )
+            for decision in goal["decisions"]
+            if decision["at"] >= first
         ]
     return sorted(made, key=lambda one: str(one["at"]))
 
@@ -204,7 +212,7 @@ def _decision(at: str, text: str, evidence: str, id: str, why: str = "") -> Json
 def _lessons(patterns: Iterable[JsonObject], start: datetime | None) -> list[JsonObject]:
     first = clock.stamp(start) if start else ""
     chosen = sorted(
-        (one for one in patterns if one["last_seen"] >= first),
+        (pattern for pattern in patterns if pattern["last_seen"] >= first),
         key=lambda one: (-one["confidence"], -one["occurrences"], one["id"]),
     )
     return [
@@ -224,7 +232,11 @@ def _open(snapshot: Snapshot) -> list[str]:
         if item["type"] == "blocker"
     ]
     goal = goals.current(snapshot.documents["goals"])
-    held += [one["description"] for one in (goal or {}).get("blockers", []) if not one.get("resolved_at")]
+    held += [
+        blocker["description"]
+        for blocker in (goal or {}).get("blockers", [])
+        if not blocker.get("resolved_at")
+    ]
     return held[::-1]
 
 
@@ -244,15 +256,15 @@ def layers(memory: Mapping[str, Any]) -> list[JsonObject]:
 def saved(snapshot: Snapshot, *, since: str = "") -> list[JsonObject]:
     """Return the compressions and compactions since a time, oldest first, with the tokens that they saved and the sum."""
     steps = [
-        (one["at"], "compression", one["tokens_before"], one["tokens_after"])
-        for one in api_timeline.compressions(snapshot)
+        (compression["at"], "compression", compression["tokens_before"], compression["tokens_after"])
+        for compression in api_timeline.compressions(snapshot)
     ]
     steps += [
         (at, "compaction", before, after)
         for at, before, after in api_timeline.compaction_sizes(snapshot.home)
     ]
     total, made = 0, []
-    for at, kind, before, after in sorted(one for one in steps if one[0] >= since):
+    for at, kind, before, after in sorted(step for step in steps if step[0] >= since):
         total += before - after
         made.append({"at": at, "kind": kind, "before": before, "after": after, "sum": total})
     return made
@@ -261,21 +273,21 @@ def saved(snapshot: Snapshot, *, since: str = "") -> list[JsonObject]:
 def signal_strengths(pheromones: Mapping[str, Any], *, now: datetime) -> list[JsonObject]:
     """Return the active signals, the strongest first, each with its strength for some hours before and after now."""
     made = []
-    for one in signals.active_signals(pheromones, now=now):
-        created = clock.parse(one["created_at"])
+    for active_signal in signals.active_signals(pheromones, now=now):
+        created = clock.parse(active_signal["created_at"])
         hours = [
             hour
             for hour in range(-SIGNAL_HOURS, SIGNAL_HOURS + 1, 2)
             if now + timedelta(hours=hour) >= created
         ]
-        half_life = one["decay_rate"]
+        half_life = active_signal["decay_rate"]
         made.append(
             {
-                "id": one["id"], "type": one["type"], "name": f"{one['type']}: {recall.excerpt(one['context'], 60)}".rstrip(": "),
-                "strength": one["current_strength"],
+                "id": active_signal["id"], "type": active_signal["type"], "name": f"{active_signal['type']}: {recall.excerpt(active_signal['context'], 60)}".rstrip(": "),
+                "strength": active_signal["current_strength"],
                 "half_life": "holds until answered" if half_life is None else f"{half_life / 3600:g} h",
                 "points": [
-                    [hour, round(signals.strength_at(one, now + timedelta(hours=hour)), 3)] for hour in hours
+                    [hour, round(signals.strength_at(active_signal, now + timedelta(hours=hour)), 3)] for hour in hours
                 ],
             }
         )  # fmt: skip
@@ -326,17 +338,17 @@ def _markdown(found: Mapping[str, Any]) -> Iterator[str]:
 def _markdown_lists(found: Mapping[str, Any]) -> Iterator[str]:
     if found["decisions"]:
         yield from ("", "## Decisions", "")
-        for one in found["decisions"]:
-            why = f" Why: {_md(one['why'])}" if one["why"] else ""
-            yield f"- {one['at'][:10]} {_md(one['text'])}{why}"
+        for decision in found["decisions"]:
+            why = f" Why: {_md(decision['why'])}" if decision["why"] else ""
+            yield f"- {decision['at'][:10]} {_md(decision['text'])}{why}"
     if found["lessons"]:
         yield from ("", "## Lessons", "")
-        yield from (f"- {_md(one['text'])} ({one['occurrences']}x)" for one in found["lessons"])
+        yield from (f"- {_md(lesson['text'])} ({lesson['occurrences']}x)" for lesson in found["lessons"])
     for day in found["timeline"]:
         yield from ("", f"## {day['day']}", "")
-        for one in day["moments"]:
-            by = f" ({_md(one['by'])})" if one["by"] else ""
-            yield f"- {one['at'][11:16] or '—'} {one['kind']}{by}: {_md(one['text'])}"
+        for decision in day["moments"]:
+            by = f" ({_md(decision['by'])})" if decision["by"] else ""
+            yield f"- {decision['at'][11:16] or '—'} {decision['kind']}{by}: {_md(decision['text'])}"
     left = [f"{number} {name}" for name, number in found["left_out"].items() if number]
     if left:
         yield from ("", f"Left out, the oldest: {', '.join(left)}.")

@@ -105,12 +105,12 @@ def replaced(
     )
     added = items.add(memory, [entry], now=at, new_id=new_id, count=counter_of(memory))
     newer = added.result.ids[0]
-    done = chain_changes(
+    changes = chain_changes(
         state,
         lambda _: added,
         lambda present: end(present["memory"], id, "superseded", at=stamp(at), by=newer),
     )
-    return done._replace(result=newer)
+    return changes._replace(result=newer)
 
 
 def _entry(memory: Mapping[str, Any], id: str) -> tuple[str, str]:

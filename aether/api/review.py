@@ -101,14 +101,14 @@ def _decide(doubt: Doubt, subject: Entry, answer: Answer, text: str, place: Home
     def plan(state: Mapping[str, Any]) -> Change:
         memory = _current(state, doubt)
         proposal = reviewing.proposal_of(memory, subject)
-        done = chain_changes(
+        changes = chain_changes(
             state,
             lambda present: (
                 Change({}, result="") if answer == "forget" else _confirm(present, proposal, text, at)
             ),
             lambda present: reviewing.keep(present["memory"], doubt, now=at),
         )
-        return done._replace(result=done.result[0])
+        return changes._replace(result=changes.result[0])
 
     return str(change(place, plan, Author("review", reason=doubt.id)).result)
 
@@ -145,9 +145,9 @@ def _forget(doubt: Doubt, subject: Entry, place: Home, correction: str = "") -> 
     def plan(state: Mapping[str, Any]) -> Change:
         memory = _current(state, doubt)
         if subject.part:
-            found = find_repeats(state, archived, reviewing.find_text(memory, subject) or subject.text)
+            repeats = find_repeats(state, archived, reviewing.find_text(memory, subject) or subject.text)
         else:
-            found, _ = find_by_ids(state, archived, [subject.id])
+            repeats, _ = find_by_ids(state, archived, [subject.id])
         if doubt.kind == "duplicate":  # the other entry may repeat it word for word, and stays
             copies = {
                 (session["session_id"], f"items/{nth}")
@@ -155,13 +155,13 @@ def _forget(doubt: Doubt, subject: Entry, place: Home, correction: str = "") -> 
                 for nth, item in enumerate(session["metadata"].get("items", []))
                 if item["id"] == subject.id
             }
-            found = [one for one in found if (one.id, one.part) in {subject.name, *copies}]
-        done = chain_changes(
+            repeats = [one for one in repeats if (one.id, one.part) in {subject.name, *copies}]
+        changes = chain_changes(
             state,
-            lambda present: forget_targets(present, found, at),
+            lambda present: forget_targets(present, repeats, at),
             lambda present: _add(present, subject, correction, at) if correction else Change({}),
         )
-        return done._replace(result=done.result[1].ids[0] if correction else "")
+        return changes._replace(result=changes.result[1].ids[0] if correction else "")
 
     return str(change(place, plan, Author("correct" if correction else "forget", reason=doubt.id)).result)
 

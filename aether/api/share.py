@@ -32,6 +32,7 @@ from aether.storage.adapter import NamedFiles
 from aether.store import (
     archive_store,
     conversation_list,
+    conversation_stream,
     conversations,
     files,
     ledger,
@@ -302,9 +303,11 @@ def _apart(place: Path, server: Ledger) -> list[_Apart]:
     found, ends = list[_Apart](), server.ends()
     marks = {shared_files.STREAM: shared_files.mark_of(place, server)}
     for name in _unequal(place, ends):
-        marks[conversations.stream_of(name)] = Mark(0, "")
+        marks[conversation_stream.stream_of(name)] = Mark(0, "")
         with suppress(AetherError):  # one that cannot be read is not compared
-            marks[conversations.stream_of(name)] = conversations.mark_of(conversations.load(place, name))
+            marks[conversation_stream.stream_of(name)] = conversation_stream.mark_of(
+                conversations.load(place, name)
+            )
     for stream, mark in marks.items():
         end, fault = ends.get(stream, Mark(0, "")), ""
         if mark == end:
@@ -323,13 +326,13 @@ def _unequal(place: Path, ends: Mapping[str, Mark]) -> list[str]:
 
     Those that are archived or removed here are left out.
     """
-    removed, start = conversation_list.removed_ids(place), conversations.STREAMS
+    removed, start = conversation_list.removed_ids(place), conversation_stream.STREAMS
     names = {stream.removeprefix(start) for stream in ends if stream.startswith(start)}
     names |= {stored.id for stored in conversations.stored_conversations(place)}
     return [
         name
         for name in sorted(names)
-        if conversations.end_of(place, name) != ends.get(conversations.stream_of(name), Mark(0, ""))
+        if conversations.end_of(place, name) != ends.get(conversation_stream.stream_of(name), Mark(0, ""))
         and name not in removed
         and not archive_store.find(place, name)
     ]
@@ -437,7 +440,7 @@ def _examine_exchange(place: Path, server: Ledger) -> list[Finding]:
     found += [
         Finding("error", "unread-conversation", f"conversations/{name}", f"the colony has more of it: {why}", fix)
         for name, (why, fix) in sorted(_unread(place).items())
-        if conversations.stream_of(name) not in apart
+        if conversation_stream.stream_of(name) not in apart
     ]  # fmt: skip
     if lacking := shared_files.lacking(place):
         names = ", ".join(map(shown, lacking[:3]))
@@ -586,7 +589,7 @@ def _fill_conversations(server: Ledger, place: Path) -> None:
     """
     unread, ends = dict[str, list[str]](), server.ends()
     for name in _unequal(place, ends):
-        stream = conversations.stream_of(name)
+        stream = conversation_stream.stream_of(name)
         try:
             shared_files.fill(place, stream, server, ends.get(stream, Mark(0, "")).revision, now())
         except LockTimeout:
@@ -724,7 +727,7 @@ def _send_conversations(server: Ledger, place: Path) -> None:
     for stored in conversations.stored_conversations(place):
         with conversations.held(place, stored.id) as data:
             shared_files.send_stream(
-                server, conversations.stream_of(stored.id), data.splitlines(keepends=True)
+                server, conversation_stream.stream_of(stored.id), data.splitlines(keepends=True)
             )
 
 

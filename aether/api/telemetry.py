@@ -58,15 +58,15 @@ def _make_exporter(home: Path, settings: config.Config) -> Exporter:
     from aether.events.delivery import warn
     from aether.events.exporters import exporter, fan_out
 
-    named = settings.telemetry_path  # only the user can name a path out of the home
-    path = home / named if named else inside(home, DEFAULT_FILE)
+    telemetry_path = settings.telemetry_path  # only the user can name a path out of the home
+    path = home / telemetry_path if telemetry_path else inside(home, DEFAULT_FILE)
     urls = {"ariadne": settings.telemetry_ariadne_url, "otlp": settings.telemetry_otlp_url}
-    made: list[Exporter] = []
+    exporters: list[Exporter] = []
     for kind in map(str.strip, settings.telemetry_exporter.split(",")):
         try:
             one = exporter(cast("Kind", kind), url=urls.get(kind, ""), path=path, content=False)
         except AetherError as reason:  # reported once: the exporters without this one are kept
             warn("telemetry", str(reason))
         else:
-            made.append(one)
-    return fan_out(made)
+            exporters.append(one)
+    return fan_out(exporters)

@@ -34,7 +34,7 @@ from aether.memory.timeline import (
 from aether.redact.redact import redact
 from aether.search.archive import searchable_archive, shown_ids
 from aether.search.index import Query
-from aether.store import archive_store, conversations, record_files
+from aether.store import archive_store, conversations, history, record_files
 from aether.store.snapshot import Snapshot, load
 from aether.store.undo import undone_revisions
 from aether.text.tags import memory_block
@@ -92,12 +92,15 @@ def timeline(
 def _require_conversation(snapshot: Snapshot, name: str) -> None:
     """Refuse a name that no conversation has: an empty answer would say that nothing happened in it."""
     wanted = name.casefold()
-    kept = (one.id for one in conversations.stored_conversations(snapshot.home))
+    ids = (
+        stored_conversation.id for stored_conversation in conversations.stored_conversations(snapshot.home)
+    )
     rested = (f"{row.id}\n{row.title}" for row in archive_store.rows(snapshot.home))
     noted = (
-        f"{one.conversation}\n{one.title}\n{one.pointer.get('file', '')}" for one in _item_moments(snapshot)
+        f"{moment.conversation}\n{moment.title}\n{moment.pointer.get('file', '')}"
+        for moment in _item_moments(snapshot)
     )
-    if not any(wanted in each.casefold() for each in chain(kept, rested, noted)):
+    if not any(wanted in each.casefold() for each in chain(ids, rested, noted)):
         fix = 'Pass a part of its id, title or file; "aether timeline" shows those of its moments.'
         raise NotFound(f"no conversation is named {shown(name)}.", fix=fix, where="conversation")
 
@@ -114,7 +117,7 @@ def _item_moments(snapshot: Snapshot) -> Iterator[Moment]:
     yield from (item_moment(layers.item_record(item, "working_memory")) for item in live)
     here, is_shown = {item["id"] for item in live}, shown_ids(memory)
     cut = forgotten_parts(memory)
-    texts = {one.id: one.text for one in _all_records(snapshot) if one.id in cut} if cut else {}
+    texts = {record.id: record.text for record in _all_records(snapshot) if record.id in cut} if cut else {}
     for one in _archived(snapshot):
         if one.id not in here and is_shown(one.id):
             yield one._replace(text=texts.get(one.id, one.text))
@@ -125,7 +128,7 @@ def _archived(snapshot: Snapshot) -> list[Moment]:
     files = [path.stat() for path in record_files.files_of(snapshot.home, "items")]
     state = (
         record_files.head(snapshot),
-        [(one.st_ino, one.st_size, one.st_mtime_ns) for one in files],
+        [(file.st_ino, file.st_size, file.st_mtime_ns) for file in files],
     )
     known = _ARCHIVED.get(snapshot.home)
     if known is None or known[0] != state:
@@ -151,17 +154,17 @@ def _all_records(snapshot: Snapshot) -> Iterator[layers.Record]:
 
 def compressions(snapshot: Snapshot) -> list[JsonObject]:
     """Return the receipts of the compressions that are not undone, oldest first."""
-    found = [
+    receipts = [
         receipt
         for _, receipt in record_files.records(snapshot, "receipts")
         if receipt.get("kind") == "compression"
     ]
-    newest = {one["session_id"]: one for one in found}
+    newest = {one["session_id"]: one for one in receipts}
     held = [newest.get(session["session_id"]) for session in sessions_of(snapshot.documents["memory"])]
     # The journal is read back to the first one whose session is not there: it was undone, or evicted.
-    doubtful = [int(one.get("revision", 0)) for one in found if one not in held]
+    doubtful = [int(one.get("revision", 0)) for one in receipts if one not in held]
     undone = undone_revisions(snapshot, after=min(doubtful) - 1) if doubtful else set()
-    return [one for one in found if one.get("revision") not in undone]
+    return [one for one in receipts if one.get("revision") not in undone]
 
 
 def compaction_sizes(home: Path) -> Iterator[tuple[str, int, int]]:
@@ -172,20 +175,20 @@ def compaction_sizes(home: Path) -> Iterator[tuple[str, int, int]]:
             yield done.at, before, after
 
 
-def _all_compactions(home: Path) -> Iterator[tuple[conversations.Log, conversations.Compaction]]:
+def _all_compactions(home: Path) -> Iterator[tuple[history.Log, history.Compaction]]:
     """Yield the compactions of all conversations that can be read; `doctor` names the others."""
     for stored in conversations.stored_conversations(home):
         with suppress(AetherError):
             log = conversations.load(home, stored.id)
-            yield from ((log, done) for done in log.compactions)
+            yield from ((log, compaction) for compaction in log.compactions)
 
 
 def _compactions(home: Path) -> Iterator[Moment]:
     for log, done in _all_compactions(home):
-        one = done.receipt
+        receipt = done.receipt
         state = "" if done.step in log.open else " (undone)"
-        text = f"Compacted from {one.get('tokens_before')} to {one.get('tokens_after')} tokens, {len(done.before)} to {len(done.after)} messages{state}"
-        by = str((one.get("summary") or {}).get("backend") or "")
+        text = f"Compacted from {receipt.get('tokens_before')} to {receipt.get('tokens_after')} tokens, {len(done.before)} to {len(done.after)} messages{state}"
+        by = str((receipt.get("summary") or {}).get("backend") or "")
         yield Moment(done.at, "compaction", "compaction", text, log.id, conversation=log.id, agent=by)
 
 
@@ -217,9 +220,9 @@ def file_reminder(path: str, *, home: Home = None, session: str = "") -> str:
     if session and once in hook_sessions.read_injected(place, session):
         return ""
     snapshot = load(place)  # no drain: a reading tool does not wait for one
-    found = searchable_archive(snapshot).find(Query(terms(name[0]).words, ())).candidates
-    known = layers.records(snapshot.documents["memory"], (each.record for each in found))
-    about = about_file(known, path, ended=revoked_in(snapshot.documents["memory"]))
+    candidates = searchable_archive(snapshot).find(Query(terms(name[0]).words, ())).candidates
+    records = layers.records(snapshot.documents["memory"], (each.record for each in candidates))
+    about = about_file(records, path, ended=revoked_in(snapshot.documents["memory"]))
     at = now()
     chosen = [
         one

@@ -230,11 +230,11 @@ def get_working_memory_item(id: str, *, home: Home = None) -> Item:
         return items.record_access(documents["memory"], [id], now=now())
 
     try:
-        found: Item = note_reading(drained(find(home)), plan).result[0]
+        item: Item = note_reading(drained(find(home)), plan).result[0]
     except (StorageFailed, LockTimeout):
         memory = read(home).documents["memory"]
-        found = copied(items.items_of(memory)[items.place_of(memory, id)])
-    return found
+        item = copied(items.items_of(memory)[items.place_of(memory, id)])
+    return item
 
 
 @public
@@ -247,12 +247,12 @@ def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Hom
         BudgetExceeded: the new content does not fit.
     """
     given = dict(updates) if isinstance(updates, Mapping) else updates
-    wanted = copied(files.checked_json(given, where=f"item {id}"))
+    checked_json = copied(files.checked_json(given, where=f"item {id}"))
     at = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
         memory = documents["memory"]
-        updated = items.update(memory, id, wanted, now=at, count=counter_of(memory))
+        updated = items.update(memory, id, checked_json, now=at, count=counter_of(memory))
         return chain_changes(
             documents, lambda _: updated, lambda state: signal_threshold(state, now=at, new_id=new_id)
         )

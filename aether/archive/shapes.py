@@ -18,7 +18,6 @@ from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.messages.content import as_json, encodable
 from aether.messages.convert import META, read
-from aether.messages.findings import warning
 from aether.messages.model import Message, as_object, as_text
 from aether.messages.tool_calls import answers_in, is_refusal, words_of_refusal
 from aether.text.cleaning import clean, without_escapes
@@ -156,7 +155,9 @@ def read_conversation(
     created = _time(given.get("created_at"), f"{where}.created_at", found) or min(known, default="")
     updated = _time(given.get("updated_at"), f"{where}.updated_at", found)
     if not (created or updated):
-        found.append(warning("no-time", where, "No time in it can be read.", "Give it a created_at."))
+        found.append(
+            Finding("warning", "no-time", where, "No time in it can be read.", "Give it a created_at.")
+        )
     name = _name(given.get("id")) or f"conversation_{_digest(given | {'messages': messages})}"
     metadata = as_object(given.get("metadata"))
     conversation: Conversation = {
@@ -291,7 +292,7 @@ def _as_json(value: Any, where: str, found: list[Finding]) -> Any:
         return value
     if isinstance(value, date):
         return value.isoformat()
-    found.append(warning("no-json", where, f"{shown(value)} is no JSON.", "It was kept as text."))
+    found.append(Finding("warning", "no-json", where, f"{shown(value)} is no JSON.", "It was kept as text."))
     return str(value)
 
 
@@ -299,7 +300,13 @@ def _message(given: Any, where: str, found: list[Finding]) -> JsonObject:
     if isinstance(given, dict):
         return given
     found.append(
-        warning("no-message", where, f"{shown(given)} is not a message.", "It became a text of the user.")
+        Finding(
+            "warning",
+            "no-message",
+            where,
+            f"{shown(given)} is not a message.",
+            "It became a text of the user.",
+        )
     )
     return {"role": "user", "content": given if isinstance(given, str) else as_json(given)}
 
@@ -319,7 +326,7 @@ def _time(given: Any, where: str, found: list[Finding]) -> str:
         return clock.stamp(clock.of_file(given) if is_number else clock.parse(given))
     except (InvalidInput, ValueError, OverflowError, OSError):
         what = f"{shown(given)} is not a time; it was left out."
-        found.append(warning("bad-time", where, what, "Write it as 2026-03-01T10:15:00Z."))
+        found.append(Finding("warning", "bad-time", where, what, "Write it as 2026-03-01T10:15:00Z."))
         return ""
 
 

@@ -400,7 +400,7 @@ def hook_command(ask: Ask, event: str, file: str | None) -> int:
       aether hook SessionStart event.json
     """
     from aether import regular
-    from aether.hosts.claude_code import hook
+    from aether.hosts import hook
 
     if ask.home:
         os.environ["AETHER_HOME"] = ask.home

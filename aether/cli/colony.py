@@ -40,10 +40,10 @@ def emit_(
     """
     from aether.api import colony
 
-    made = colony.emit_signal(type_, context, strength=strength, caste=caste, phase=phase, home=ask.place())
-    emit(ask, made, made["id"])
-    if made["queued"]:
-        note(ask, f"{made['type']} is queued: it is deposited when the running phase ends.")
+    signal = colony.emit_signal(type_, context, strength=strength, caste=caste, phase=phase, home=ask.place())
+    emit(ask, signal, signal["id"])
+    if signal["queued"]:
+        note(ask, f"{signal['type']} is queued: it is deposited when the running phase ends.")
 
 
 @signal_command.command("list")
@@ -58,16 +58,20 @@ def list_(ask: Ask, caste: str | None) -> None:
     """
     from aether.api import colony
 
-    found = colony.active_signals(caste=caste, home=ask.place())
+    active_signals = colony.active_signals(caste=caste, home=ask.place())
     rows = [
         (
             signal["type"], f"{signal['effective_strength']:.2f}", f"{signal['strength']:.2f}",
             when(signal["created_at"]), signal["context"],
         )
-        for signal in found
+        for signal in active_signals
     ]  # fmt: skip
-    emit(ask, found, Table(rows, head=("type", "now", "at first", "since (UTC)", "context"), right=[1, 2]))
-    if not found:
+    emit(
+        ask,
+        active_signals,
+        Table(rows, head=("type", "now", "at first", "since (UTC)", "context"), right=[1, 2]),
+    )
+    if not active_signals:
         note(ask, "No signal is active.")
     waiting = len(colony.queued_signals(home=ask.place()))
     if waiting:
@@ -98,13 +102,13 @@ def start(ask: Ask, phase: int, name: str | None, goal: str | None) -> None:
     """
     from aether.api import colony
 
-    done = colony.start_phase(phase, name=name, goal=goal, home=ask.place())
+    outcome = colony.start_phase(phase, name=name, goal=goal, home=ask.place())
     text = (
-        f"Phase {phase} started; the colony is {done.state}."
-        if done.changed
+        f"Phase {phase} started; the colony is {outcome.state}."
+        if outcome.changed
         else f"Phase {phase} was running already."
     )
-    emit(ask, done._asdict(), text)
+    emit(ask, outcome._asdict(), text)
 
 
 @phase_command.command("complete")
@@ -122,14 +126,14 @@ def complete(ask: Ask, phase: int) -> None:
     """
     from aether.api import colony
 
-    done = colony.complete_phase(phase, home=ask.place())
+    outcome = colony.complete_phase(phase, home=ask.place())
     text = (
-        f"Phase {phase} completed; the colony is {done.state}."
-        if done.changed
+        f"Phase {phase} completed; the colony is {outcome.state}."
+        if outcome.changed
         else f"Phase {phase} was completed before."
     )
-    emit(ask, done._asdict(), text)
-    if done.changed:
+    emit(ask, outcome._asdict(), text)
+    if outcome.changed:
         note(ask, f"Next: aether memory compress --phase {phase}, then aether phase decide continue")
 
 
@@ -247,8 +251,8 @@ def state_set(ask: Ask, state: str, trigger: str) -> None:
     """
     from aether.api import colony
 
-    done = colony.transition_state(state, trigger, home=ask.place())
-    emit(ask, done, f"{done['from']} → {done['to']}")
+    entry = colony.transition_state(state, trigger, home=ask.place())
+    emit(ask, entry, f"{entry['from']} → {entry['to']}")
 
 
 @state_command.command("recover")
@@ -264,5 +268,5 @@ def state_recover(ask: Ask) -> None:
     """
     from aether.api import colony
 
-    done = colony.recover_from_crash(home=ask.place())
-    emit(ask, done, f"{done['from']} → {done['to']}")
+    entry = colony.recover_from_crash(home=ask.place())
+    emit(ask, entry, f"{entry['from']} → {entry['to']}")

@@ -41,23 +41,23 @@ def import_(ask: Ask, source: str) -> None:
     from aether.api import graph
     from aether.errors import InvalidInput
 
-    done = graph.import_graph(sys.stdin.buffer if source == "-" else source, home=ask.place())
-    merged = done.merged
-    if done.bad_lines and not any(merged):
-        first = done.bad_lines[0]
+    imported = graph.import_graph(sys.stdin.buffer if source == "-" else source, home=ask.place())
+    merged = imported.merged
+    if imported.bad_lines and not any(merged):
+        first = imported.bad_lines[0]
         raise InvalidInput(
             f"no line is an entity or a relation (line {first.line}: {first.reason}).",
             fix='Name the file of a memory server. A transcript: "aether import".',
             where=source,
         )
-    for bad in done.bad_lines[:MOST_BAD_LINES]:
+    for bad in imported.bad_lines[:MOST_BAD_LINES]:
         say(f"line {bad.line}: {bad.reason}")
-    if len(done.bad_lines) > MOST_BAD_LINES:
-        say(f"… and {pluralize(len(done.bad_lines) - MOST_BAD_LINES, 'lines')} more; --json names all.")
+    if len(imported.bad_lines) > MOST_BAD_LINES:
+        say(f"… and {pluralize(len(imported.bad_lines) - MOST_BAD_LINES, 'lines')} more; --json names all.")
     data = {
         **merged._asdict(),
-        "bad_lines": [bad._asdict() for bad in done.bad_lines],
-        "revision": done.revision,
+        "bad_lines": [bad._asdict() for bad in imported.bad_lines],
+        "revision": imported.revision,
     }
     emit(
         ask,
@@ -65,8 +65,8 @@ def import_(ask: Ask, source: str) -> None:
         f"{pluralize(merged.entities, 'entities')}, {pluralize(merged.observations, 'observations of known ones')}, "
         f"{pluralize(merged.relations, 'relations')} added; {merged.known} known already.",
     )
-    if done.revision:
-        note(ask, f"To undo it: aether undo {done.revision}")
+    if imported.revision:
+        note(ask, f"To undo it: aether undo {imported.revision}")
 
 
 @graph_command.command("search")
@@ -81,15 +81,17 @@ def search(ask: Ask, query: str) -> None:
     """
     from aether.api import graph
 
-    found = graph.search_nodes(query, home=ask.place())
+    nodes = graph.search_nodes(query, home=ask.place())
     lines = []
-    for entity in found["entities"]:
+    for entity in nodes["entities"]:
         lines += [
             f"{entity['name']} ({entity['entityType']})",
             *(f"  {text}" for text in entity["observations"]),
         ]
-    lines += [f"{each['from']} {each['relationType']} {each['to']}" for each in found["relations"]]
-    emit(ask, found, lines)
+    lines += [
+        f"{relation['from']} {relation['relationType']} {relation['to']}" for relation in nodes["relations"]
+    ]
+    emit(ask, nodes, lines)
     if not lines:
         note_nothing(ask)
 

@@ -393,9 +393,9 @@ def search(ask: Ask, /, query: str, **options: Any) -> None:
     from aether.api import recall
 
     ask.least_to_fold = UNFOLDED_BYTES
-    found = recall.search_memory(query, home=ask.place(), **given(options))
-    emit(ask, found, hit_rows(found) if sys.stdout.isatty() else hits_table(found))
-    if not found:
+    hits = recall.search_memory(query, home=ask.place(), **given(options))
+    emit(ask, hits, hit_rows(hits) if sys.stdout.isatty() else hits_table(hits))
+    if not hits:
         note_nothing(ask, options["types"], layers=options["layers"])
 
 
@@ -410,9 +410,9 @@ def status(ask: Ask) -> None:
     """
     from aether.api.status import get_memory_status
 
-    found = get_memory_status(home=ask.place())
-    emit(ask, found, status_lines(found))
-    if found["working_memory"]["compression_needed"]:
+    report = get_memory_status(home=ask.place())
+    emit(ask, report, status_lines(report))
+    if report["working_memory"]["compression_needed"]:
         note(ask, "Compression is needed: aether memory compress")
 
 
@@ -502,11 +502,11 @@ def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
     """
     from aether.api.compress import trigger_phase_boundary_compression
 
-    done = trigger_phase_boundary_compression(
+    compression = trigger_phase_boundary_compression(
         phase, read_text(file), home=ask.place(), architect={"backend": "manual", "model": ""},
         compression_id=handoff,
     )  # fmt: skip
-    emit(ask, done._asdict(), ingested_lines(done))
+    emit(ask, compression._asdict(), ingested_lines(compression))
 
 
 @memory_command.command("close")
@@ -573,25 +573,25 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
     from aether.clock import new_id
 
     made: list[dict[str, Any]] = []
-    taken = "" if phase is None else _earlier_words(ask, phase)
+    earlier_words = "" if phase is None else _earlier_words(ask, phase)
     try:
         large, too_small = _phases_by_size(ask) if phase is None else ([phase], [])
         whole, revisions = new_id("compress", now()), list[int]()
         for each in large:
             part = f"{whole}/{len(revisions) + 1}" if phase is None else ""
-            done = _compressed(ask, each, architect, part=part)
-            if done.ingested and done.ingested.revision:
-                revisions.append(done.ingested.revision)
+            compressed = _compressed(ask, each, architect, part=part)
+            if compressed.ingested and compressed.ingested.revision:
+                revisions.append(compressed.ingested.revision)
             made.append(
                 {
-                    "handoff": str(done.prepared.path) if done.prepared.path else None,
-                    "reason": done.prepared.reason, "architect": done.architect, "notes": done.notes,
-                    "result": done.ingested._asdict() if done.ingested else None,
+                    "handoff": str(compressed.prepared.path) if compressed.prepared.path else None,
+                    "reason": compressed.prepared.reason, "architect": compressed.architect, "notes": compressed.notes,
+                    "result": compressed.ingested._asdict() if compressed.ingested else None,
                 }
             )  # fmt: skip
             if not ask.json:
-                emit(ask, None, _compressed_lines(done))
-            if done.ingested is None and done.prepared.path is not None:
+                emit(ask, None, _compressed_lines(compressed))
+            if compressed.ingested is None and compressed.prepared.path is not None:
                 note(ask, f"Write the session by hand, then: aether memory ingest --phase {each} FILE")
                 break  # each hand-off holds the items of the phases before it
     except BaseException:
@@ -601,8 +601,8 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
         raise
     if ask.json:
         emit(ask, made[0] if phase is not None else {"phases": made, "too_small": too_small}, "")
-    if taken:
-        note(ask, taken)
+    if earlier_words:
+        note(ask, earlier_words)
     if revisions:  # undone together
         note_undo(ask, revisions[-1:])
     return 0
@@ -674,14 +674,16 @@ def promote(ask: Ask, item: str | None) -> None:
     from aether.api import patterns
 
     place = ask.place()
-    done = patterns.promote_item(item, home=place) if item else patterns.promote(home=place)
+    promotion = patterns.promote_item(item, home=place) if item else patterns.promote(home=place)
     data = {
-        "created": done.created,
-        "supported": done.supported,
-        "contradictions": [pair._asdict() for pair in done.contradictions],
+        "created": promotion.created,
+        "supported": promotion.supported,
+        "contradictions": [pair._asdict() for pair in promotion.contradictions],
     }
-    text = [f"{pluralize(len(done.created), 'new patterns')}, {len(done.supported)} with more evidence."]
-    emit(ask, data, text + contradiction_lines([pair._asdict() for pair in done.contradictions]))
+    text = [
+        f"{pluralize(len(promotion.created), 'new patterns')}, {len(promotion.supported)} with more evidence."
+    ]
+    emit(ask, data, text + contradiction_lines([pair._asdict() for pair in promotion.contradictions]))
 
 
 @memory_command.command("review")
@@ -810,8 +812,8 @@ def stats(ask: Ask) -> None:
     """
     from aether.api.status import get_compression_stats
 
-    found = get_compression_stats(home=ask.place())
-    emit(ask, found, stats_lines(found))
+    statistics = get_compression_stats(home=ask.place())
+    emit(ask, statistics, stats_lines(statistics))
 
 
 @memory_command.command("link")
@@ -828,8 +830,8 @@ def link(ask: Ask, source_id: str, target_id: str, type_: str) -> None:
     """
     from aether.api import patterns
 
-    made = patterns.create_associative_link(source_id, target_id, type_, home=ask.place())
-    emit(ask, {"link_id": made}, made)
+    link_id = patterns.create_associative_link(source_id, target_id, type_, home=ask.place())
+    emit(ask, {"link_id": link_id}, link_id)
 
 
 def item_lines(item: Mapping[str, Any], *, layer: str = "working_memory") -> list[str]:
@@ -904,9 +906,9 @@ def _two_lines(places: Iterable[Sequence[str]], texts: Iterable[tuple[str, Itera
     width = max(LEAST_COLUMNS, get_terminal_size().columns)
     lines = []
     for nth, (place, (text, matched)) in enumerate(zip(places, texts, strict=True), start=1):
-        named = one_line(" · ".join(filter(None, place)))
+        line = one_line(" · ".join(filter(None, place)))
         part = matching_part(one_line(text), matched, max(LEAST_COLUMNS, width - len(_INDENT)))
-        lines += [cut_to(f"{nth:>2}. {named}", width), cut_to(f"{_INDENT}{part}", width)]
+        lines += [cut_to(f"{nth:>2}. {line}", width), cut_to(f"{_INDENT}{part}", width)]
     return lines
 
 
@@ -932,15 +934,15 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         pointer = metadata.get("pointer")
         file = pointer.get("file") if isinstance(pointer, dict) else ""
         title = str(hit.get("title") or file or hit.get("conversation") or "")
-        again = len({one["conversation"] for one in hit.get("repeats") or ()})
+        again = len({repeat["conversation"] for repeat in hit.get("repeats") or ()})
         times = metadata.get("count", 1)
         also = f"({times} times)" if times != 1 else ""
         also += "(removed)" if (hit.get("archived") or {}).get("why") == "removed" else ""
         also += f"{' ' if also else ''}(and in {pluralize(again, 'other conversations')})" if again else ""
-        by = hit.get("speaker") or metadata.get("evidence")
-        if isinstance(by, list):  # the statements that a pattern was learned from, one of each session
-            by = f"learned in {pluralize(len(by), 'sessions')}"
-        found.append((hit["at"][:10], by, project, title, also))
+        speaker = hit.get("speaker") or metadata.get("evidence")
+        if isinstance(speaker, list):  # the statements that a pattern was learned from, one of each session
+            speaker = f"learned in {pluralize(len(speaker), 'sessions')}"
+        found.append((hit["at"][:10], speaker, project, title, also))
     is_shown = [
         nth in (0, 1, 4) or len(found) == 1 or len({one[nth] for one in found}) > 1 for nth in range(5)
     ]

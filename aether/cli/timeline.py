@@ -86,11 +86,11 @@ def _days(found: list[Moment]) -> Iterator[str | Table]:
             yield Table([_row(one) for one in group], indent=4)
 
 
-def _row(one: Moment) -> tuple[str, ...]:
-    agent = one.caste or ("" if one.agent == "queen" else one.agent)
-    text = one_line(one.text)
+def _row(moment: Moment) -> tuple[str, ...]:
+    agent = moment.caste or ("" if moment.agent == "queen" else moment.agent)
+    text = one_line(moment.text)
     text = text if len(text) <= LINE_CHARS else text[: LINE_CHARS - 1].rstrip() + "…"
-    return (when(one.at)[11:16] or "—", one.kind, agent, text)
+    return (when(moment.at)[11:16] or "—", moment.kind, agent, text)
 
 
 @click.command("history", cls=Command)
@@ -108,23 +108,23 @@ def history_command(ask: Ask, file: str) -> None:
     """
     from aether.api.timeline import file_history
 
-    found = file_history(file, home=ask.place())
-    parts = {name: [one._asdict() for one in part] for name, part in _parts(found)}
-    emit(ask, {"path": found.path, **parts}, _history(found))
+    history = file_history(file, home=ask.place())
+    parts = {name: [one._asdict() for one in part] for name, part in _parts(history)}
+    emit(ask, {"path": history.path, **parts}, _history(history))
     if not any(parts.values()):
         note(ask, f"Memory knows nothing about {plain(file)}.")
 
 
-def _parts(found: FileHistory) -> Iterator[tuple[str, list[Known]]]:
-    yield from ((name, getattr(found, name)) for name in ("changes", "errors", "decisions", "others"))
+def _parts(history: FileHistory) -> Iterator[tuple[str, list[Known]]]:
+    yield from ((name, getattr(history, name)) for name in ("changes", "errors", "decisions", "others"))
 
 
-def _history(found: FileHistory) -> Iterator[str]:
+def _history(history: FileHistory) -> Iterator[str]:
     heads = {
         "changes": "Changes", "errors": "Errors and fixes", "decisions": "Decisions and rules", "others": "Requests and results",
     }  # fmt: skip
     first = True
-    for name, part in _parts(found):
+    for name, part in _parts(history):
         if part:
             yield from (() if first else ("",))
             yield f"{heads[name]}:"

@@ -31,7 +31,7 @@ from aether.archive import forms, retention
 from aether.archive.shapes import Conversation, Level, given_conversation, level, read_conversation
 from aether.compat.deprecations import warn_without_effect
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound, UnsafePath, public_methods, shown
-from aether.store import archive_store, conversations
+from aether.store import archive_store, conversations, history
 from aether.types import Finding, JsonObject
 
 __all__ = [
@@ -794,7 +794,7 @@ class MemoryManager:
     def _live(self, conversation_id: str) -> JsonObject:
         return _of_log(self._log(conversation_id))
 
-    def _log(self, conversation_id: str) -> conversations.Log:
+    def _log(self, conversation_id: str) -> history.Log:
         """Return the log of a conversation that is not archived."""
         log = conversations.load(self.home, conversation_id)
         if not log.settings:
@@ -811,11 +811,11 @@ def _require_score(score: float) -> None:
         raise InvalidInput(f"{score} is no score.", fix="Give one from 0 to 1.", where="importance_score")
 
 
-def _of_log(log: conversations.Log) -> JsonObject:
+def _of_log(log: history.Log) -> JsonObject:
     """Return a live conversation in the shape of Mai's memory manager."""
     about = log.settings.get("about", {})
     importance = about.get("importance", {})
-    messages = conversations.messages(log, conversations.said(log))
+    messages = history.messages(log, history.said(log))
     for one in messages:
         if one.get("id") in importance:
             one["importance_score"] = importance[one["id"]]

@@ -30,7 +30,7 @@ from aether.conversation.shapes import (
 )
 from aether.conversation.tiers import Reliability
 from aether.frameworks.recall_tool import recall_tool
-from aether.store.conversations import Snapshot
+from aether.store.history import Snapshot
 from aether.types import JsonObject
 
 __all__ = ["AsyncContextOrchestrator", "ContextOrchestrator"]

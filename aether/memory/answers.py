@@ -119,8 +119,8 @@ def check_answer(
     """
     given = {name: value for name, value in unwrap(answer).items() if value is not None}
     if handoff is not None:
-        own = given.get("session_id", given.get("id", handoff["compression_id"]))
-        given = {"id": own, "session_id": own, "compressed_at": handoff["prepared_at"], **given}
+        session_id = given.get("session_id", given.get("id", handoff["compression_id"]))
+        given = {"id": session_id, "session_id": session_id, "compressed_at": handoff["prepared_at"], **given}
     faults = [f'{name} is missing: add "{name}".' for name in REQUIRED if given.get(name) is None]
     findings: list[Finding] = []
     fields: JsonObject = {}
@@ -157,12 +157,12 @@ def _json_objects(
 ) -> list[JsonObject]:
     """Return the outermost JSON objects at the first `starts` opening braces of `text`."""
     found: list[JsonObject] = []
-    at = text.find("{")
-    while at >= 0 and starts > 0:
-        parsed = parse(text, at)
+    start = text.find("{")
+    while start >= 0 and starts > 0:
+        parsed = parse(text, start)
         if parsed:
             found.append(parsed[0])
-        at = text.find("{", parsed[1] if parsed else at + 1)
+        start = text.find("{", parsed[1] if parsed else start + 1)
         starts -= 1
     return found
 
@@ -182,15 +182,15 @@ def _parse_strict(text: str, at: int) -> tuple[Any, int] | None:
 def _parse_lenient(text: str, at: int) -> tuple[Any, int] | None:
     """Parse the object at `at` without the commas before closing brackets."""
     kept: list[str] = []
-    depth, done = 0, at
+    depth, end = 0, at
     for piece in _JSON_TOKEN.finditer(text, at):
         mark = piece.group()
         if mark == ",":
-            kept.append(text[done : piece.start()])
-            done = piece.end()
+            kept.append(text[end : piece.start()])
+            end = piece.end()
         depth += (mark in ("{", "[")) - (mark in ("}", "]"))
         if depth == 0:
-            kept.append(text[done : piece.end()])
+            kept.append(text[end : piece.end()])
             parsed = _parse_strict("".join(kept), 0)
             return (parsed[0], piece.end()) if parsed else None
     return None
@@ -298,7 +298,7 @@ def _entries(given: JsonObject, field: str, faults: list[str]) -> list[tuple[str
     if not isinstance(value, list):
         faults.append(f"{field} is {shown(value)}: write a list.")
         return []
-    return [(f"{field}[{at}]", entry) for at, entry in enumerate(value)]
+    return [(f"{field}[{place}]", entry) for place, entry in enumerate(value)]
 
 
 def _high_value_items(given: JsonObject, faults: list[str], findings: list[Finding]) -> list[JsonObject]:

@@ -158,9 +158,9 @@ def register_worker(
             where="worker",
         )
     worker: Worker = {"id": worker_id, "caste": caste, "task": task, "registered_at": clock.stamp(now)}
-    at = _place_of(colony, worker_id)
-    if at is not None:
-        patch: Patch = [{"op": "replace", "path": f"/colony_status/workers/{at}", "value": worker}]
+    place = _place_of(colony, worker_id)
+    if place is not None:
+        patch: Patch = [{"op": "replace", "path": f"/colony_status/workers/{place}", "value": worker}]
     else:
         registered = colony["colony_status"]["workers_registered"] + 1
         patch = [
@@ -176,16 +176,16 @@ def release_worker(colony: Mapping[str, Any], worker_id: str) -> Change:
     Raises:
         NotFound: no active worker has this id.
     """
-    at = _place_of(colony, worker_id)
+    place = _place_of(colony, worker_id)
     workers = colony["colony_status"]["workers"]
-    if at is None:
+    if place is None:
         raise NotFound(
             f"no worker {shown(worker_id)} is active.",
             fix=f"Active: {shown([worker['id'] for worker in workers])}.",
             where="worker",
         )
-    patch: Patch = [{"op": "remove", "path": f"/colony_status/workers/{at}"}]
-    return Change({DOCUMENT: patch}, result=workers[at])
+    patch: Patch = [{"op": "remove", "path": f"/colony_status/workers/{place}"}]
+    return Change({DOCUMENT: patch}, result=workers[place])
 
 
 def _place_of(colony: Mapping[str, Any], worker_id: str) -> int | None:
@@ -232,8 +232,8 @@ def recover(colony: Mapping[str, Any], *, now: datetime, checkpoint: str | None 
             fix=f"Recover only from {' or '.join(RUNNING)}.",
             where="colony state",
         )
-    found = detect_crash(colony, now)
-    trigger = "timeout_recovery" if found and found.code == "colony_stuck" else "crash_recovery"
+    crash = detect_crash(colony, now)
+    trigger = "timeout_recovery" if crash and crash.code == "colony_stuck" else "crash_recovery"
     return transition(colony, "PLANNING", now=now, trigger=trigger, checkpoint=checkpoint)
 
 

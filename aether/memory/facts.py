@@ -68,8 +68,8 @@ def _branch(fact: Fact) -> str:
     lines = [f"Branch {name}" if name else "No branch"]
     lines[0] += f" ({', '.join(filter(None, (upstream, ahead)))})." if upstream or ahead else "."
     if names := fact.get("names", []):
-        more = fact.get("times", len(names)) - len(names)
-        lines.append(f"Uncommitted: {', '.join(names)}" + (f" and {more} more." if more > 0 else "."))
+        times = fact.get("times", len(names)) - len(names)
+        lines.append(f"Uncommitted: {', '.join(names)}" + (f" and {times} more." if times > 0 else "."))
     else:
         lines.append("Nothing is uncommitted.")
     if subject := fact.get("subject", ""):

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple, TypedDict
 
 from aether.clock import stamp
 from aether.errors import InvalidInput, NotFound
-from aether.store.patch import pointer
+from aether.store.patch import chain_changes, diff
 from aether.text.words import stems
-from aether.types import Change, JsonObject, Patch
+from aether.types import Change, JsonObject
 
 DOCUMENT = "graph"
 # Of the graph as JSON, about 80,000 entities and relations: every command and hook reads it all, which takes 0.2 s.
@@ -94,14 +94,18 @@ def create_entities(graph: Mapping[str, Any], entities: Iterable[Entity], *, now
     Raises:
         InvalidInput: the graph would be too large.
     """
-    known = {entity["name"] for entity in graph["entities"]}
-    fresh: list[Entity] = []
+    names = {entity["name"] for entity in graph["entities"]}
+    created: dict[str, Entity] = {}
     for entity in entities:
-        if entity["name"] not in known:
-            known.add(entity["name"])
+        if entity["name"] not in names:
             once = list(dict.fromkeys(entity["observations"]))
-            fresh.append({"name": entity["name"], "entityType": entity["entityType"], "observations": once})
-    return _add(graph, [_stored(entity, stamp(now)) for entity in fresh], "/entities/-", fresh)
+            created.setdefault(entity["name"], {**_entity(entity), "observations": once})
+    at = stamp(now)
+    stored = [
+        {"id": name, **entity, "created_at": at, "observations": [{"id": text, "at": at} for text in entity["observations"]]}
+        for name, entity in created.items()
+    ]  # fmt: skip
+    return _changed(graph, {**graph, "entities": [*graph["entities"], *stored]}, list(created.values()))
 
 
 def create_relations(graph: Mapping[str, Any], relations: Iterable[Relation], *, now: datetime) -> Change:
@@ -110,13 +114,10 @@ def create_relations(graph: Mapping[str, Any], relations: Iterable[Relation], *,
     Raises:
         InvalidInput: the graph would be too large.
     """
-    known = {_key(relation) for relation in graph["relations"]}
-    fresh: dict[str, Relation] = {}
-    for relation in relations:
-        if _key(relation) not in known:
-            fresh.setdefault(_key(relation), _relation(relation))
-    stored = [{"id": key, **relation, "created_at": stamp(now)} for key, relation in fresh.items()]
-    return _add(graph, stored, "/relations/-", list(fresh.values()))
+    keys = {_key(relation) for relation in graph["relations"]}
+    created = {key: _relation(each) for each in relations if (key := _key(each)) not in keys}
+    stored = [{"id": key, **relation, "created_at": stamp(now)} for key, relation in created.items()]
+    return _changed(graph, {**graph, "relations": [*graph["relations"], *stored]}, list(created.values()))
 
 
 def add_observations(
@@ -128,54 +129,47 @@ def add_observations(
         NotFound: there is no such entity.
         InvalidInput: the graph would be too large.
     """
-    places = _places(graph)
-    known: dict[str, set[str]] = {}
-    patch: Patch = []
+    entities, places = [*graph["entities"]], _places(graph)
     added: list[AddedObservations] = []
-    for each in observations:
-        name = each["entityName"]
+    for addition in observations:
+        name = addition["entityName"]
         if name not in places:
-            raise NotFound(
-                f"Entity with name {name} not found.", fix="Create it with create_entities.", where=DOCUMENT
-            )
-        held = known.setdefault(name, set(_observations(graph["entities"][places[name]])))
-        fresh = [text for text in dict.fromkeys(each["contents"]) if text not in held]
-        held.update(fresh)
-        path = pointer("entities", places[name], "observations", "-")
-        patch += [{"op": "add", "path": path, "value": _observation(text, stamp(now))} for text in fresh]
-        added.append({"entityName": name, "addedObservations": fresh})
-    return _check_size(graph, Change({DOCUMENT: patch}, result=added))
+            raise _missing(name, "Create it with create_entities.")
+        entity = entities[places[name]]
+        contents = [text for text in dict.fromkeys(addition["contents"]) if text not in _observations(entity)]
+        stored = [*entity["observations"], *({"id": text, "at": stamp(now)} for text in contents)]
+        entities[places[name]] = {**entity, "observations": stored}
+        added.append({"entityName": name, "addedObservations": contents})
+    return _changed(graph, {**graph, "entities": entities}, added)
 
 
 def delete_entities(graph: Mapping[str, Any], names: Iterable[str]) -> Change:
     """Return the change that removes entities with all their relations; its result is the number of entities."""
-    named = set(names)
-    entities = [at for at, entity in enumerate(graph["entities"]) if entity["name"] in named]
-    touched = [at for at, each in enumerate(graph["relations"]) if named & {each["from"], each["to"]}]
-    patch = [*_remove("entities", at=entities), *_remove("relations", at=touched)]
-    return Change({DOCUMENT: patch}, result=len(entities))
+    unwanted = set(names)
+    entities = [entity for entity in graph["entities"] if entity["name"] not in unwanted]
+    relations = [each for each in graph["relations"] if not unwanted & {each["from"], each["to"]}]
+    number = len(graph["entities"]) - len(entities)
+    return _reduced(graph, {**graph, "entities": entities, "relations": relations}, number)
 
 
 def delete_observations(graph: Mapping[str, Any], deletions: Iterable[Deletion]) -> Change:
     """Return the change that removes observations; its result is their number. Unknown ones are ignored."""
-    places = _places(graph)
-    unwanted: dict[int, set[str]] = {}
-    for each in deletions:
-        if each["entityName"] in places:
-            unwanted.setdefault(places[each["entityName"]], set()).update(each["observations"])
-    patch: Patch = []
-    for place, texts in unwanted.items():
-        held = _observations(graph["entities"][place])
-        found = [at for at, text in enumerate(held) if text in texts]
-        patch += _remove("entities", place, "observations", at=found)
-    return Change({DOCUMENT: patch}, result=len(patch))
+    entities, places = [*graph["entities"]], _places(graph)
+    for deletion in deletions:
+        if (place := places.get(deletion["entityName"])) is not None:
+            stored = entities[place]["observations"]
+            remaining = [each for each in stored if each["id"] not in deletion["observations"]]
+            entities[place] = {**entities[place], "observations": remaining}
+    before, after = (sum(len(one["observations"]) for one in each) for each in (graph["entities"], entities))
+    return _reduced(graph, {**graph, "entities": entities}, before - after)
 
 
 def delete_relations(graph: Mapping[str, Any], relations: Iterable[Relation]) -> Change:
     """Return the change that removes exactly these relations; its result is their number."""
     unwanted = {_key(relation) for relation in relations}
-    found = [at for at, relation in enumerate(graph["relations"]) if _key(relation) in unwanted]
-    return Change({DOCUMENT: _remove("relations", at=found)}, result=len(found))
+    remaining = [relation for relation in graph["relations"] if _key(relation) not in unwanted]
+    number = len(graph["relations"]) - len(remaining)
+    return _reduced(graph, {**graph, "relations": remaining}, number)
 
 
 def merge(graph: Mapping[str, Any], other: Graph, *, now: datetime) -> Change:
@@ -187,34 +181,45 @@ def merge(graph: Mapping[str, Any], other: Graph, *, now: datetime) -> Change:
     places = _places(graph)
     united: dict[str, Entity] = {}
     for entity in other["entities"]:  # a file of the official server may hold one name twice
-        kept = united.setdefault(entity["name"], {**entity, "observations": []})
-        kept["observations"] = [*kept["observations"], *entity["observations"]]
-    wanted: list[NewObservations] = [
+        entry = united.setdefault(entity["name"], {**entity, "observations": []})
+        entry["observations"] = [*entry["observations"], *entity["observations"]]
+    additions: list[NewObservations] = [
         {"entityName": name, "contents": entity["observations"]}
         for name, entity in united.items()
         if name in places
     ]
-    observed = add_observations(graph, wanted, now=now)
-    entities = create_entities(graph, united.values(), now=now)
-    relations = create_relations(graph, other["relations"], now=now)
-    fresh = len(entities.result) + len(relations.result)
-    given = len(united) + len({_key(relation) for relation in other["relations"]})
-    patch = [step for each in (observed, entities, relations) for step in each.patches[DOCUMENT]]
-    counts = Merged(
-        len(entities.result), len(observed.patches[DOCUMENT]), len(relations.result), given - fresh
+    steps = (
+        lambda state: add_observations(state[DOCUMENT], additions, now=now),
+        lambda state: create_entities(state[DOCUMENT], united.values(), now=now),
+        lambda state: create_relations(state[DOCUMENT], other["relations"], now=now),
     )
-    return _check_size(graph, Change({DOCUMENT: patch}, result=counts))
+    change = chain_changes({DOCUMENT: graph}, *steps)
+    observed, entities, relations = change.result
+    entries = len(united) + len({_key(relation) for relation in other["relations"]})
+    observations = sum(len(addition["addedObservations"]) for addition in observed)
+    known = entries - len(entities) - len(relations)
+    return change._replace(result=Merged(len(entities), observations, len(relations), known))
 
 
 def read_graph(graph: Mapping[str, Any]) -> Graph:
     """Return all entities and relations, in order of creation."""
-    return _part(graph["entities"], graph["relations"])
+    return {
+        "entities": [*map(_entity, graph["entities"])],
+        "relations": [*map(_relation, graph["relations"])],
+    }
 
 
 def search_nodes(graph: Mapping[str, Any], query: str) -> Graph:
     """Return the entities with `query` in a name, type or observation, and their relations."""
-    wanted = query.lower()
-    return _with_relations(graph, (entity for entity in graph["entities"] if _holds(entity, wanted)))
+    part = query.lower()
+    entities = (
+        entity
+        for entity in graph["entities"]
+        if any(
+            part in text.lower() for text in (entity["name"], entity["entityType"], *_observations(entity))
+        )
+    )
+    return _with_relations(graph, entities)
 
 
 def open_nodes(graph: Mapping[str, Any], names: Sequence[str]) -> Graph:
@@ -251,37 +256,35 @@ def describe(graph: Mapping[str, Any], name: str) -> Match:
     for match in _descriptions(graph):
         if match.name == name:
             return match
-    raise NotFound(
-        f"Entity with name {name} not found.", fix="Look for it with search_nodes.", where=DOCUMENT
-    )
+    raise _missing(name, "Look for it with search_nodes.")
 
 
 def _descriptions(graph: Mapping[str, Any]) -> Iterator[Match]:
     facts: dict[str, list[str]] = {}
-    for each in graph["relations"]:
-        for name in {each["from"], each["to"]}:
-            facts.setdefault(name, []).append(f"{each['from']} {each['relationType']} {each['to']}")
+    for relation in graph["relations"]:
+        for name in {relation["from"], relation["to"]}:
+            facts.setdefault(name, []).append(
+                f"{relation['from']} {relation['relationType']} {relation['to']}"
+            )
     for entity in graph["entities"]:
         name, kind = entity["name"], entity["entityType"]
         lines = [f"{name} ({kind})", *_observations(entity), *facts.get(name, [])]
         # A hand edit may leave out the times.
-        times = [entity.get("created_at", ""), *(each.get("at", "") for each in entity["observations"])]
+        times = [
+            entity.get("created_at", ""),
+            *(observation.get("at", "") for observation in entity["observations"]),
+        ]
         yield Match(name, kind, str(max(times)), "\n".join(lines), 1.0)
 
 
-def _add(graph: Mapping[str, Any], values: Iterable[Any], path: str, result: Any) -> Change:
-    patch: Patch = [{"op": "add", "path": path, "value": value} for value in values]
-    return _check_size(graph, Change({DOCUMENT: patch}, result=result))
-
-
-def _check_size(graph: Mapping[str, Any], change: Change) -> Change:
-    """Return `change`, which only adds.
+def _changed(graph: Mapping[str, Any], after: Mapping[str, Any], result: Any) -> Change:
+    """Return the change from `graph` to `after`, which only adds.
 
     Raises:
         InvalidInput: the graph would be too large.
     """
-    patch = change.patches[DOCUMENT]
-    size = sum(len(json.dumps(each, ensure_ascii=False)) for each in (graph, *patch)) if patch else 0
+    change = _reduced(graph, after, result)
+    size = len(json.dumps(after, ensure_ascii=False)) if change.patches[DOCUMENT] else 0
     if size > MAX_CHARS:
         raise InvalidInput(
             f"the graph would hold {size:,} characters, the most is {MAX_CHARS:,}; nothing was added.",
@@ -291,9 +294,12 @@ def _check_size(graph: Mapping[str, Any], change: Change) -> Change:
     return change
 
 
-def _remove(*keys: str | int, at: Sequence[int]) -> Patch:
-    # From the end: a removal shifts the places after it.
-    return [{"op": "remove", "path": pointer(*keys, place)} for place in reversed(at)]
+def _reduced(graph: Mapping[str, Any], after: Mapping[str, Any], result: Any) -> Change:
+    return Change({DOCUMENT: diff(dict(graph), dict(after))}, result=result)
+
+
+def _missing(name: str, fix: str) -> NotFound:
+    return NotFound(f"Entity with name {name} not found.", fix=fix, where=DOCUMENT)
 
 
 def _places(graph: Mapping[str, Any]) -> dict[str, int]:
@@ -301,25 +307,16 @@ def _places(graph: Mapping[str, Any]) -> dict[str, int]:
     return {entity["name"]: at for at, entity in reversed(list(enumerate(graph["entities"])))}
 
 
-def _holds(entity: Mapping[str, Any], wanted: str) -> bool:
-    texts = (entity["name"], entity["entityType"], *_observations(entity))
-    return any(wanted in text.lower() for text in texts)
-
-
 def _with_relations(graph: Mapping[str, Any], entities: Iterable[JsonObject]) -> Graph:
     chosen = list(entities)
     names = {entity["name"] for entity in chosen}
-    return _part(chosen, (each for each in graph["relations"] if names & {each["from"], each["to"]}))
+    relations = (each for each in graph["relations"] if names & {each["from"], each["to"]})
+    return {"entities": [*map(_entity, chosen)], "relations": [*map(_relation, relations)]}
 
 
-def _part(entities: Iterable[JsonObject], relations: Iterable[JsonObject]) -> Graph:
-    return {
-        "entities": [
-            {"name": each["name"], "entityType": each["entityType"], "observations": _observations(each)}
-            for each in entities
-        ],
-        "relations": [_relation(each) for each in relations],
-    }
+def _entity(stored: Mapping[str, Any]) -> Entity:
+    texts = _observations(stored)
+    return {"name": stored["name"], "entityType": stored["entityType"], "observations": texts}
 
 
 def _relation(stored: Mapping[str, Any]) -> Relation:
@@ -327,16 +324,7 @@ def _relation(stored: Mapping[str, Any]) -> Relation:
 
 
 def _observations(stored: Mapping[str, Any]) -> list[str]:
-    return [observation["id"] for observation in stored["observations"]]
-
-
-def _stored(entity: Entity, at: str) -> JsonObject:
-    observations = [_observation(text, at) for text in entity["observations"]]
-    return {"id": entity["name"], **entity, "created_at": at, "observations": observations}
-
-
-def _observation(text: str, at: str) -> JsonObject:
-    return {"id": text, "at": at}
+    return [each if isinstance(each, str) else each["id"] for each in stored["observations"]]
 
 
 def _key(relation: Mapping[str, Any]) -> str:

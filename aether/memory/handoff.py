@@ -39,14 +39,14 @@ def items_up_to(
     memory: Mapping[str, Any], phase: int, conversation: str = "", *, alone: bool = False
 ) -> list[Item]:
     """Return the items of `phase`, of earlier phases unless `alone`, and without a phase; with `conversation`, only those noted in it."""
-    found = [
+    items = [
         item
         for item in items_of(memory)
         if (own := item["metadata"].get("phase", phase)) == phase or (own < phase and not alone)
     ]
     if conversation:
-        return [item for item in found if item["metadata"].get("conversation") == conversation]
-    return found
+        return [item for item in items if item["metadata"].get("conversation") == conversation]
+    return items
 
 
 def phase_to_compress(documents: Mapping[str, Any]) -> int:
@@ -74,8 +74,8 @@ def session_room(handoff: Mapping[str, Any]) -> int:
 
 def open_handoff(memory: Mapping[str, Any], phase: int, conversation: str = "") -> JsonObject | None:
     """Return the record of the newest hand-off that is open for `phase`, or for one `conversation` in it, or None."""
-    found = open_handoffs(memory, phase, conversation)
-    return found[-1] if found else None
+    handoffs = open_handoffs(memory, phase, conversation)
+    return handoffs[-1] if handoffs else None
 
 
 def open_handoffs(memory: Mapping[str, Any], phase: int, conversation: str = "") -> list[JsonObject]:
@@ -107,8 +107,8 @@ def start_handoff(
 def is_id_used(memory: Mapping[str, Any], compression_id: str) -> bool:
     """Return whether an open hand-off or a session has this id."""
     sessions = memory["short_term_memory"]["sessions"]
-    named = [record["id"] for record in memory["compression"]["open"]]
-    return compression_id in named or any(compression_id == session["session_id"] for session in sessions)
+    ids = [record["id"] for record in memory["compression"]["open"]]
+    return compression_id in ids or any(compression_id == session["session_id"] for session in sessions)
 
 
 def is_handoff_id(text: object) -> bool:
@@ -123,9 +123,9 @@ def has_unchanged_items(memory: Mapping[str, Any], record: JsonObject) -> bool:
 
 def unchanged_items(memory: Mapping[str, Any], record: JsonObject) -> list[Item]:
     """Return the items of a hand-off that are still in working memory, unchanged."""
-    wanted = record["items"]
+    items = record["items"]
     return [
-        item for item in items_of(memory) if item["id"] in wanted and item_digest(item) == wanted[item["id"]]
+        item for item in items_of(memory) if item["id"] in items and item_digest(item) == items[item["id"]]
     ]
 
 

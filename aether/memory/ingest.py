@@ -88,14 +88,14 @@ def ingest(
     proven = _proven(checked.fields, given, memory, quoting=extractive)
     ends, proposals = _ends(memory, proven, checked.fields["session_id"])
     gated = fidelity.gate(given, {**proven.fields, **({"summary": summary} if summary else {})}, count=count)
-    over = {item["id"] for item in held if item["metadata"].get("ended_at")} | {end.id for end in ends}
+    ids = {item["id"] for item in held if item["metadata"].get("ended_at")} | {end.id for end in ends}
     session = sessions.build_session(
         gated.session, phase=phase, original_tokens=record["total_tokens"], count=count,
         metadata={
             "compression_id": record["id"], "answer_sha256": digest, "architect": architect, "item_count": len(held),
             "castes": sorted({item["metadata"]["caste"] for item in held if item["metadata"]["caste"]}),
-            **_period(held, now), "items": kept_items(held, over),
-            **({"ended": texts} if (texts := [item["content"] for item in held if item["id"] in over]) else {}),
+            **_period(held, now), "items": kept_items(held, ids),
+            **({"ended": texts} if (texts := [item["content"] for item in held if item["id"] in ids]) else {}),
             **({"proposals": proposals} if proposals else {}),
         },
     )  # fmt: skip
@@ -110,19 +110,19 @@ def ingest(
         *_promote_and_evict(session["session_id"], now, new_id),
     )
     promoted, evicted = change.result[-2:]
-    done = IngestResult(
+    result = IngestResult(
         session, True, len(held), gated.carried, gated.left_out, gated.missing_identifiers, gated.score, promoted.created,
         [pair._asdict() for pair in promoted.contradictions], evicted, new_id("receipt", now, 0),
         _notes(checked, memory, record), dropped=proof.dropped_counts(proven.dropped),
     )  # fmt: skip
-    at = clock.stamp(now)
-    event = {"event": "memory.compressed", "at": at, "receipt_id": done.receipt_id, "phase": phase}
+    stamp = clock.stamp(now)
+    event = {"event": "memory.compressed", "at": stamp, "receipt_id": result.receipt_id, "phase": phase}
     appends = {
         **change.appends,
-        "receipts": [_receipt(done, held, record, at)],
+        "receipts": [_receipt(result, held, record, stamp)],
         "events": [*change.appends.get("events", []), event],
     }
-    return Change(change.patches, appends, done)
+    return Change(change.patches, appends, result)
 
 
 def _unwrapped(
@@ -153,9 +153,9 @@ def _same_session(
         # An answer without ids answers the open hand-off; without one, it may have answered the last.
         same = next(
             (
-                each
-                for each in sessions.sessions_of(memory)
-                if each["phase"] == phase and each["metadata"].get("answer_sha256") == digest
+                session
+                for session in sessions.sessions_of(memory)
+                if session["phase"] == phase and session["metadata"].get("answer_sha256") == digest
             ),
             None,
         )
@@ -224,7 +224,7 @@ def _notes(checked: answers.CheckedAnswer, memory: Mapping[str, Any], record: Js
 def _period(held: Sequence[Item], now: datetime) -> JsonObject:
     """Return when the newest of the items was noted, as metadata of their session."""
     times = [timestamp(item["metadata"]["timestamp"]) for item in held]
-    known = [at for at in times if at]
+    known = [time for time in times if time]
     return {"until": min(max(known), clock.stamp(now))} if known else {}
 
 
@@ -296,10 +296,10 @@ def _archive_items(
     going = {item["id"] for item in held}
     part = memory["working_memory"]
     places = [place for place, item in enumerate(part["items"]) if item["id"] in going]
-    left = part["current_tokens"] - sum(item["token_count"] for item in held)
+    current_tokens = part["current_tokens"] - sum(item["token_count"] for item in held)
     patch = [
         *items.removal(places),
-        {"op": "replace", "path": "/working_memory/current_tokens", "value": left},
+        {"op": "replace", "path": "/working_memory/current_tokens", "value": current_tokens},
     ]
     records = items.archive_records(
         [part["items"][place] for place in places],
@@ -362,15 +362,15 @@ def _hand_on(memory: Mapping[str, Any], session_id: str) -> Change:
     """Return the change that gives the items of a session that outlast it, and that nobody ended, to the next older one."""
     every = sessions.sessions_of(memory)
     leaving = sessions.find_session(memory, session_id)
-    staying = [at for at, one in enumerate(every) if one is not leaving and keeps_items(one)]
+    staying = [place for place, one in enumerate(every) if one is not leaving and keeps_items(one)]
     if leaving is None or not staying:
         return Change({})
-    known = {item["content"] for item in items.items_of(memory)}
-    known |= {item["content"] for at in staying for item in every[at]["metadata"]["items"]}
+    contents = {item["content"] for item in items.items_of(memory)}
+    contents |= {item["content"] for at in staying for item in every[at]["metadata"]["items"]}
     held = [
         item
         for item in leaving["metadata"].get("items", [])
-        if outlasts(item) and not item["metadata"].get("ended_at") and item["content"] not in known
+        if outlasts(item) and not item["metadata"].get("ended_at") and item["content"] not in contents
     ]
     heir = min(staying, key=lambda at: sessions.last_instant(every[at]))
     path = f"/short_term_memory/sessions/{heir}/metadata/items"
@@ -437,8 +437,8 @@ def promote_and_evict(
     return change._replace(result=change.result[-1])
 
 
-def _receipt(done: IngestResult, held: Sequence[Item], record: JsonObject, at: str) -> JsonObject:
-    session = done.session
+def _receipt(result: IngestResult, held: Sequence[Item], record: JsonObject, at: str) -> JsonObject:
+    session = result.session
     fields = (
         "carried",
         "left_out",
@@ -451,10 +451,10 @@ def _receipt(done: IngestResult, held: Sequence[Item], record: JsonObject, at: s
         "dropped",
     )
     return {
-        "receipt_id": done.receipt_id, "kind": "compression", "at": at, "compression_id": record["id"],
+        "receipt_id": result.receipt_id, "kind": "compression", "at": at, "compression_id": record["id"],
         "session_id": session["session_id"], "phase": session["phase"],
         "architect": session["metadata"]["architect"], "tokens_before": session["original_tokens"],
         "tokens_after": session["compressed_tokens"], "ratio": session["compression_ratio"],
-        "items": [item["id"] for item in held], **{field: getattr(done, field) for field in fields},
+        "items": [item["id"] for item in held], **{field: getattr(result, field) for field in fields},
         "answer_sha256": session["metadata"]["answer_sha256"],
     }  # fmt: skip

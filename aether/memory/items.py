@@ -98,8 +98,8 @@ class Added(NamedTuple):
 
 def items_of(memory: Mapping[str, Any]) -> list[Item]:
     """Return the items of working memory, in the order in which they were added."""
-    found: list[Item] = memory["working_memory"]["items"]
-    return found
+    items: list[Item] = memory["working_memory"]["items"]
+    return items
 
 
 def is_noted(item: Mapping[str, Any]) -> bool:
@@ -336,10 +336,10 @@ def _without(memory: Mapping[str, Any], places: Sequence[int]) -> Mapping[str, A
     part = memory["working_memory"]
     freed = sum(part["items"][place]["token_count"] for place in places)
     out = frozenset(places)
-    left = [item for place, item in enumerate(part["items"]) if place not in out]
+    items = [item for place, item in enumerate(part["items"]) if place not in out]
     return {
         **memory,
-        "working_memory": {**part, "items": left, "current_tokens": part["current_tokens"] - freed},
+        "working_memory": {**part, "items": items, "current_tokens": part["current_tokens"] - freed},
     }
 
 
@@ -355,8 +355,8 @@ def added_again(memory: Mapping[str, Any], patch: Patch, archived: Sequence[Json
     adds_only = len(evicted) + len(coming) == len(steps) and [one["why"] for one in archived] == [
         "evicted" for _ in evicted
     ]
-    held = {item["id"] for item in items_of(memory)}
-    if not adds_only or not coming or held.intersection(item["id"] for item in coming):
+    ids = {item["id"] for item in items_of(memory)}
+    if not adds_only or not coming or ids.intersection(item["id"] for item in coming):
         return None
     try:
         return _added(memory, coming, now=now)
@@ -460,7 +460,7 @@ def record_access(memory: Mapping[str, Any], ids: Iterable[str], *, now: datetim
     """Return the change that counts one access of each of `ids`; its result is those items after it."""
     wanted = set(ids)
     patch: Patch = []
-    found: list[Item] = []
+    items: list[Item] = []
     for place, item in enumerate(items_of(memory)):
         if item["id"] in wanted:
             metadata = item["metadata"]
@@ -468,8 +468,8 @@ def record_access(memory: Mapping[str, Any], ids: Iterable[str], *, now: datetim
             base = f"{PART}/items/{place}/metadata"
             patch.append({"op": "replace", "path": f"{base}/access_count", "value": uses})
             patch.append({"op": "replace", "path": f"{base}/last_accessed", "value": at})
-            found.append({**item, "metadata": {**metadata, "access_count": uses, "last_accessed": at}})
-    return Change({DOCUMENT: patch}, result=found)
+            items.append({**item, "metadata": {**metadata, "access_count": uses, "last_accessed": at}})
+    return Change({DOCUMENT: patch}, result=items)
 
 
 def update(
@@ -504,31 +504,31 @@ def update(
         key: value for key, value in {**kept, **(changes or {}), **phase}.items() if value is not None
     }
     checked = checked_entries([entry])[0]
-    made = _new_item(checked, id=old["id"], at=old["metadata"]["timestamp"], count=count)
-    made["metadata"]["access_count"] = old["metadata"]["access_count"]
-    made["metadata"]["last_accessed"] = max(clock.stamp(now), old["metadata"]["last_accessed"])
-    made["associative_links"] = old["associative_links"]
+    item = _new_item(checked, id=old["id"], at=old["metadata"]["timestamp"], count=count)
+    item["metadata"]["access_count"] = old["metadata"]["access_count"]
+    item["metadata"]["last_accessed"] = max(clock.stamp(now), old["metadata"]["last_accessed"])
+    item["associative_links"] = old["associative_links"]
     part = memory["working_memory"]
-    total = part["current_tokens"] - old["token_count"] + made["token_count"]
+    total = part["current_tokens"] - old["token_count"] + item["token_count"]
     if total > max(part["max_capacity_tokens"], part["current_tokens"]):
         raise BudgetExceeded(
-            f"the new content has {made['token_count']} tokens and would make {total} of {part['max_capacity_tokens']}.",
+            f"the new content has {item['token_count']} tokens and would make {total} of {part['max_capacity_tokens']}.",
             fix="Shorten it, or compress working memory first.",
             where=f"item {id}",
         )
     path = f"{PART}/items/{place}"
     return Change(
-        {DOCUMENT: [{"op": "replace", "path": path, "value": made}, _total_step(total)]}, result=made
+        {DOCUMENT: [{"op": "replace", "path": path, "value": item}, _total_step(total)]}, result=item
     )
 
 
 def clear(memory: Mapping[str, Any], *, now: datetime) -> Change:
     """Return the change that moves every item to the archive; its result is their number."""
-    held = items_of(memory)
-    if not held:
+    items = items_of(memory)
+    if not items:
         return Change({}, result=0)
     patch = [{"op": "replace", "path": f"{PART}/items", "value": []}, _total_step(0)]
-    return Change({DOCUMENT: patch}, {"items": archive_records(held, why="cleared", now=now)}, len(held))
+    return Change({DOCUMENT: patch}, {"items": archive_records(items, why="cleared", now=now)}, len(items))
 
 
 def _total_step(tokens: int) -> JsonObject:
@@ -642,8 +642,8 @@ def signal_threshold(documents: Mapping[str, Any], *, now: datetime, new_id: New
         return Change({}, result=False)
     from aether.memory import signals  # only near the threshold: most additions are far from it
 
-    held = documents["pheromones"]["active_pheromones"]
-    if any(signal["type"] == "TOKEN_THRESHOLD" for signal in held):
+    active_pheromones = documents["pheromones"]["active_pheromones"]
+    if any(signal["type"] == "TOKEN_THRESHOLD" for signal in active_pheromones):
         return Change({}, result=True)
     context = f"{fill.current} of {fill.maximum} tokens: compression is needed"
     emitted = signals.emit(

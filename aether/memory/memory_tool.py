@@ -79,8 +79,8 @@ def _unsafe(path: str, why: str) -> UnsafePath:
 def index(files: Iterable[str]) -> Index:
     """Return the paths of `files` and of their directories, for `blocking_path`."""
     known: Index = {}
-    for each in files:
-        known |= {_folded(place): (place, place == each) for place in _with_parents(each)}
+    for file in files:
+        known |= {_folded(place): (place, place == file) for place in _with_parents(file)}
     return known
 
 
@@ -141,7 +141,7 @@ class _Tree(NamedTuple):
 
     def below(self, path: str) -> list[str]:
         """Return all files at `path` or below it."""
-        return [each for each in (*self.files, *self.others) if each == path or each.startswith(f"{path}/")]
+        return [file for file in (*self.files, *self.others) if file == path or file.startswith(f"{path}/")]
 
 
 def change(
@@ -360,10 +360,10 @@ def _lines_with(text: str, part: str) -> Iterable[int]:
     [1, 3]
     """
     number, start = 1, 0
-    while (at := text.find(part, start)) >= 0:
-        number += text.count("\n", start, at)
+    while (place := text.find(part, start)) >= 0:
+        number += text.count("\n", start, place)
         yield number
-        start = text.find("\n", at) + 1
+        start = text.find("\n", place) + 1
         number += 1
         if not start:
             return
@@ -398,8 +398,8 @@ def _delete(tree: _Tree, given: Mapping[str, Any]) -> Answer:
 
 
 def _refuse_foreign(tree: _Tree, named: list[str]) -> Answer | None:
-    kept = [place for place in named if place in tree.others]
-    return _wrong(f"{', '.join(kept[:5])} is no note of yours and is left alone") if kept else None
+    places = [place for place in named if place in tree.others]
+    return _wrong(f"{', '.join(places[:5])} is no note of yours and is left alone") if places else None
 
 
 def _rename(tree: _Tree, given: Mapping[str, Any]) -> Answer:
@@ -412,8 +412,8 @@ def _rename(tree: _Tree, given: Mapping[str, Any]) -> Answer:
         return _wrong(f"The destination {new} already exists")
     if not moved or inside:
         return _wrong(f"Cannot rename {old} into itself" if moved else f"The path {old} does not exist")
-    if taken := blocking_path(index({*tree.files, *tree.others} - set(moved)), new):
-        return _wrong(_clash(new, taken))
+    if path := blocking_path(index({*tree.files, *tree.others} - set(moved)), new):
+        return _wrong(_clash(new, path))
     to = {place: new + place[len(old) :] for place in moved}
     try:
         list(map(canonical, to.values()))

@@ -4,49 +4,47 @@ Guaranteed: `occurrences` is the number of distinct sessions in `metadata.eviden
 pattern keeps its evidence word for word after the session is evicted. The wording of a pattern never changes,
 because later statements are compared with it. Patterns that contradict each other are both kept, linked both ways.
 
-A statement is promoted if it is a high-value item with a relevance above `pattern_extraction.high_relevance` of the home, or if at least
-`repeated_success` distinct sessions state it among their high-value items, rules and decisions in force; outcomes are evidence only.
-Requests, commands and changed files are never promoted. The type of a pattern follows from that of its entry; only for entries without
-such a type its words decide, by the four rules of the original. A failure is evidence for failures only. Of several wordings the
-one that most sessions agree with is kept, among equals the latest. Promoting twice changes nothing; text that aether injected
-never counts; a pattern is created once, even if its sessions are removed.
+A statement is promoted if it is a high-value item with a relevance above `pattern_extraction.high_relevance` of the home, or if
+at least `repeated_success` distinct sessions state it among their high-value items, rules and decisions in force; outcomes are
+evidence only. Requests, commands and changed files are never promoted. The type of a pattern follows from that of its entry;
+only for entries without such a type its words decide, by the four rules of the original. A failure is evidence for failures only.
+Of several wordings the one that most sessions agree with is kept, among equals the latest. Promoting twice changes nothing;
+text that aether injected never counts; a pattern is created once, even if its sessions are removed.
 
 Both ends of a link must exist in a layer. Items and patterns hold their links in `associative_links`, sessions in
-`metadata.associative_links`; a session also lists its patterns in `metadata.related_patterns`. Linking twice
-changes nothing.
+`metadata.associative_links`; a session also lists its patterns in `metadata.related_patterns`. Linking twice changes nothing.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from copy import deepcopy
 from datetime import datetime
 from itertools import count
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from aether import clock
 from aether.clock import NewId
 from aether.errors import InvalidInput, NotFound, shown
 from aether.memory.sessions import ended_in, last_heard
+from aether.store.patch import diff
 from aether.text.cleaning import without_injected
 from aether.text.similarity import Index, gist, implied_by, index, opposites, supporting
 from aether.text.words import sentences, stem, words
-from aether.types import Change, JsonObject, Link, Patch, Pattern
+from aether.types import Change, JsonObject, Link, Pattern
 
-MakeId = Callable[[str], str]
-"""Makes the next id of a kind."""
 PatternType = Literal["success_pattern", "failure_pattern", "preference", "constraint"]
-PATTERN_TYPES: tuple[PatternType, ...] = ("success_pattern", "failure_pattern", "preference", "constraint")
-
+PATTERN_TYPES: tuple[PatternType, ...] = get_args(PatternType)
 # Facts of the original colony: the confidence of a new pattern, of each further session, and the minimum from three
 # sessions on.
 NEW_CONFIDENCE = 0.7
 CONFIDENCE_PER_SESSION = 0.1
 REPEATED_SESSIONS = 3
 REPEATED_BASE = 0.5
-
 # Requests, changed files and commands are work, not a regularity of it.
 WORK_TYPES = frozenset(
-    {"code_change", "command", "code_snippet", "user_input", "user_request", "request", "message", "next"}
+    "code_change command code_snippet user_input user_request request message next".split()
 )
 # The type of the pattern that is made of an entry of each type; a choice that holds on is a preference.
 _TYPE_OF: Mapping[str, PatternType] = {
@@ -60,7 +58,7 @@ _CUES: dict[PatternType, frozenset[str]] = {
     "success_pattern": frozenset({"success", "worked", "achiev"}),
     "constraint": frozenset({"must", "should", "constraint", "avoid"}),
 }
-# What such an entry says is the output of a run: a line of it says nothing alone.
+# Such an entry is the output of a run: a line of it says nothing alone.
 _RUNS = frozenset({"solution", "error"})
 # A longer entry is data.
 MAX_SENTENCES = 40
@@ -71,28 +69,26 @@ LINK_TYPES = (
     "contradicts", "supersedes",
 )  # fmt: skip
 # Links of these types are symmetric, so the other end gets one too.
-_MUTUAL = frozenset(("related_to", "similar_context", "temporal_proximity", "caste_affinity", "contradicts"))
+_MUTUAL = frozenset({"related_to", "similar_context", "temporal_proximity", "caste_affinity", "contradicts"})
 
 
 class Statement(NamedTuple):
     """A statement of a session."""
 
     text: str
-    session_at: int
-    """Position of the session in short-term memory."""
-    session_id: str
-    link_to: str
-    """The `id` of the session, for links; sessions are counted by `session_id`."""
-    phase: int | None
+    session: Mapping[str, Any]
     castes: tuple[str, ...]
-    relevance: float
+    relevance: float = 0.0
     """Above 0 only for high-value items; the other statements have no relevance of their own."""
-    order: int = 0
-    """Position among all statements, oldest first."""
     type: str = ""
     """The type of its entry."""
-    at: str = ""
-    """When its session was last heard of."""
+    order: int = 0
+    """Position among all statements, oldest first."""
+
+    @property
+    def session_id(self) -> str:
+        """The id by which its session is counted."""
+        return str(self.session["session_id"])
 
 
 class Contradiction(NamedTuple):
@@ -113,14 +109,62 @@ class Promotion(NamedTuple):
     contradictions: list[Contradiction]
 
 
-class Support(NamedTuple):
-    """Statements for one pattern: an existing one by its position, or a new wording."""
+class Repeated(NamedTuple):
+    """A statement that occurs in several sessions."""
 
-    statements: list[Statement]
-    at: int | None = None
-    wording: str = ""
-    type: PatternType | None = None
-    confidence: float = NEW_CONFIDENCE
+    statement: str
+    sessions: list[str]
+    """Ids of the distinct sessions, oldest first."""
+    wordings: list[str]
+
+
+class _Draft:
+    """Memory with copies of the entries that change; `change` compares it with the original."""
+
+    def __init__(self, memory: JsonObject, now: datetime, new_id: NewId) -> None:
+        self.memory, self.now = memory, now
+        self.items = [*memory["working_memory"]["items"]]
+        self.sessions = [*memory["short_term_memory"]["sessions"]]
+        self.patterns: list[Any] = [*memory["long_term_memory"]["patterns"]]
+        self.supported: list[str] = []
+        numbers = count()
+        self.make_id: Callable[[str], str] = lambda kind: new_id(kind, now, next(numbers))
+
+    def link(self, target: str, target_type: str, link_type: str) -> Link:
+        """Return a new link, to be stored by its holder."""
+        return {
+            "link_id": self.make_id("link"), "target_id": target, "target_type": target_type, "link_type": link_type,
+            "created_at": clock.stamp(self.now),
+        }  # fmt: skip
+
+    def created(self) -> list[Any]:
+        """Return the patterns that are new."""
+        return self.patterns[len(self.memory["long_term_memory"]["patterns"]) :]
+
+    def change(self, result: Any) -> Change:
+        """Return the change from the original to the draft."""
+        parts = (
+            ("working_memory", "items"),
+            ("short_term_memory", "sessions"),
+            ("long_term_memory", "patterns"),
+        )
+        after = {
+            **self.memory,
+            **{layer: {**self.memory[layer], field: getattr(self, field)} for layer, field in parts},
+        }
+        if new := len(self.created()):
+            metrics = self.memory["metrics"]
+            after["metrics"] = {
+                **metrics, "total_pattern_extractions": metrics["total_pattern_extractions"] + new,
+            }  # fmt: skip
+        patch = diff(self.memory, after)
+        return Change({"memory": patch} if patch else {}, result=result)
+
+
+def _copied(entries: list[Any], at: int) -> Any:
+    """Return the entry at this position, replaced by a copy that may be changed."""
+    entries[at] = deepcopy(entries[at])
+    return entries[at]
 
 
 def pattern_type(text: str) -> PatternType:
@@ -147,61 +191,89 @@ def extract_pattern(
     """
     text = _worded(content)
     if type is not None and type not in PATTERN_TYPES:
-        raise InvalidInput(
-            f"{shown(type)} is not a pattern type.", fix=f"Use one of {', '.join(PATTERN_TYPES)}."
-        )
+        fix = f"Use one of {', '.join(PATTERN_TYPES)}."
+        raise InvalidInput(f"{shown(type)} is not a pattern type.", fix=fix)
     if not 0 <= confidence <= 1:
         raise InvalidInput(f"{shown(confidence)} is not a confidence.", fix="Pass a number from 0 to 1.")
-    seen = session_statement(memory, session_id, text)
-    patterns = memory["long_term_memory"]["patterns"]
-    at = matching_pattern(text, seen.session_id, patterns, index(pattern["pattern"] for pattern in patterns))
-    support = Support([seen], at, text, type, confidence)
-    change = apply_supports(memory, [support], now=now, new_id=new_id)
-    return change._replace(result=change.result.created[0] if at is None else patterns[at]["id"])
+    draft = _Draft(memory, now, new_id)
+    session = next(
+        (session for session in draft.sessions if session_id in (session["id"], session["session_id"])), None
+    )
+    if session is None:
+        fix = 'List the sessions with "aether memory stats".'
+        raise NotFound(f"no session has the id {shown(session_id)}.", fix=fix)
+    statement = Statement(text, session, _castes_of(session))
+    position = _matching_pattern(statement, draft.patterns, _pattern_index(memory))
+    if position is None:
+        position = _new_pattern(draft, text, type or pattern_type(text), confidence)
+    _add_evidence(draft, position, [statement])
+    _link_contradictions(draft)
+    return draft.change(draft.patterns[position]["id"])
 
 
 def promote_item(memory: JsonObject, item_id: str, *, now: datetime, new_id: NewId) -> Change:
-    """Return the change that records the text of an item as a pattern because a person says so.
+    """Return the change that records the text of an item as a pattern because a person says so; its result is a `Promotion`.
 
-    Its result is a `Promotion`. No session is its evidence until one repeats it. An existing pattern with the same meaning is linked with the item
-    instead.
+    No session is its evidence until one repeats it. An existing pattern with the same meaning is linked with the item instead.
 
     Raises:
         InvalidInput: the entry is no item, or says nothing without injected text.
         NotFound: nothing has this id.
     """
-    place = _endpoint(memory, item_id)
-    if place.type != "working_memory_item":
+    draft = _Draft(memory, now, new_id)
+    item, kind = _find_entry(draft, item_id)
+    if kind != "working_memory_item":
         fix = "Name an item; of a session pass the text of a statement."
         raise InvalidInput(f"{shown(item_id)} is no item of working memory.", fix=fix)
-    text, about = _worded(place.value["content"]), place.value["metadata"]
-    patterns = memory["long_term_memory"]["patterns"]
-    known = implied_by(text, index(pattern["pattern"] for pattern in patterns))
-    if known:
-        found = patterns[known[0]]["id"]
-        linked = create_link(memory, found, item_id, "extracted_from", now=now, new_id=new_id)
-        return linked._replace(result=Promotion([], [found], []))
-    ids = count()
-
-    def make(kind: str) -> str:
-        return new_id(kind, now, next(ids))
-
-    kind = next((one for one in PATTERN_TYPES if one == place.value["type"]), None)
-    pattern = _new_pattern(Support([], None, text, kind), [], now, make)
+    text, metadata = _worded(item["content"]), item["metadata"]
+    if equal := implied_by(text, _pattern_index(memory)):
+        known_id = draft.patterns[equal[0]]["id"]
+        linked = create_link(memory, known_id, item_id, "extracted_from", now=now, new_id=new_id)
+        return linked._replace(result=Promotion([], [known_id], []))
+    own_type = next((kind for kind in PATTERN_TYPES if kind == item["type"]), None)
+    pattern = draft.patterns[_new_pattern(draft, text, own_type or pattern_type(text), NEW_CONFIDENCE)]
     pattern |= {"occurrences": 1, "confidence": NEW_CONFIDENCE}
-    pattern["associative_links"].append(
-        new_link(make("link"), item_id, place.type, "extracted_from", now=now)
+    pattern["associative_links"].append(draft.link(item_id, kind, "extracted_from"))
+    for field, value in (
+        ("related_castes", metadata.get("caste")),
+        ("related_phases", metadata.get("phase")),
+    ):
+        pattern["metadata"][field] += [] if value is None else [value]
+    return draft.change(Promotion([pattern["id"]], [], _link_contradictions(draft)))
+
+
+def promote(memory: JsonObject, *, now: datetime, new_id: NewId) -> Change:
+    """Return the change that promotes weighty and repeated statements; its result is a `Promotion`."""
+    draft, among = _Draft(memory, now, new_id), _pattern_index(memory)
+    gains: dict[int, list[Statement]] = defaultdict(list)
+    unmatched: list[Statement] = []
+    for statement in _statements(memory):
+        position = _matching_pattern(statement, draft.patterns, among)
+        if position is None:
+            unmatched.append(statement)
+        elif _may_support(statement, draft.patterns[position]["type"]):
+            gains[position].append(statement)
+    for position, statements in sorted(gains.items()):
+        _add_evidence(draft, position, statements)
+    for group in _groups(memory, unmatched):
+        position = _new_pattern(draft, group[0].text, _lasting_type(group[0]) or "preference", NEW_CONFIDENCE)
+        _add_evidence(draft, position, sorted(group, key=lambda statement: statement.order))
+    contradictions = _link_contradictions(draft)
+    return draft.change(
+        Promotion([pattern["id"] for pattern in draft.created()], draft.supported, contradictions)
     )
-    for field, given in (("related_castes", about.get("caste")), ("related_phases", about.get("phase"))):
-        pattern["metadata"][field] += [] if given is None else [given]
-    patch: Patch = []
-    contradictions = _link_contradictions(patterns, [pattern], patch, now, make)
-    total = memory["metrics"]["total_pattern_extractions"] + 1
-    patch += [
-        {"op": "add", "path": "/long_term_memory/patterns/-", "value": pattern},
-        {"op": "replace", "path": "/metrics/total_pattern_extractions", "value": total},
-    ]
-    return Change({"memory": patch}, result=Promotion([pattern["id"]], [], contradictions))
+
+
+def repeated_statements(memory: JsonObject) -> list[Repeated]:
+    """Return the statements of at least `repeated_success` distinct sessions, promoted or not, most repeated first."""
+    repeated: list[Repeated] = []
+    for group in _groups(memory, list(_statements(memory))):
+        ordered = sorted(group, key=lambda statement: statement.order)
+        session_ids = list(dict.fromkeys(statement.session_id for statement in ordered))
+        if len(session_ids) >= memory["pattern_extraction"]["repeated_success"]:
+            wordings = list(dict.fromkeys(statement.text for statement in ordered))
+            repeated.append(Repeated(group[0].text, session_ids, wordings))
+    return sorted(repeated, key=lambda entry: -len(entry.sessions))
 
 
 def _worded(content: str) -> str:
@@ -212,261 +284,140 @@ def _worded(content: str) -> str:
     return text
 
 
-def session_statement(memory: JsonObject, session_id: str, text: str) -> Statement:
-    """Return `text` as a statement of the session with that id.
-
-    Raises:
-        NotFound: no session has that id.
-    """
-    for at, session in enumerate(memory["short_term_memory"]["sessions"]):
-        if session_id in (session["id"], session["session_id"]):
-            return Statement(
-                text,
-                at,
-                session["session_id"],
-                session["id"],
-                session.get("phase"),
-                castes_of(session),
-                0.0,
-                at=last_heard(session),
-            )
-    raise NotFound(
-        f"no session has the id {shown(session_id)}.", fix='List the sessions with "aether memory stats".'
-    )
-
-
-def castes_of(session: Mapping[str, Any], entry: Mapping[str, Any] | None = None) -> tuple[str, ...]:
+def _castes_of(session: Mapping[str, Any], entry: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     """Return the caste of `entry` of `session`, else the castes of the whole session."""
     own = (entry or {}).get("caste")
     listed = (session.get("metadata") or {}).get("castes") or []
     return (own,) if isinstance(own, str) else tuple(caste for caste in listed if isinstance(caste, str))
 
 
-def matching_pattern(text: str, session_id: str, patterns: list[Pattern], found: Index) -> int | None:
-    """Return the position of the pattern that `text` is evidence for, or None.
+def _pattern_index(memory: JsonObject) -> Index:
+    return index(pattern["pattern"] for pattern in memory["long_term_memory"]["patterns"])
+
+
+def _matching_pattern(statement: Statement, patterns: list[Pattern], among: Index) -> int | None:
+    """Return the position of the pattern that `statement` is evidence for, or None.
 
     A pattern that counts the session already comes first: otherwise promoting the same session again could
     assign its statements to another pattern.
     """
-    near = implied_by(text, found)
-    for at in near:
-        if session_id in session_ids(patterns[at]):
-            return at
-    return near[0] if near else None
+    near = implied_by(statement.text, among)
+    counted = (at for at in near if statement.session_id in _session_ids(patterns[at]))
+    return next(counted, near[0] if near else None)
 
 
-def session_ids(pattern: Mapping[str, Any]) -> set[str]:
+def _session_ids(pattern: Mapping[str, Any]) -> set[str]:
     """Return the ids of the sessions that `pattern` counts; a pattern of the original format names them in its links."""
     evidence = (pattern.get("metadata") or {}).get("evidence")
     if evidence is not None:
-        return {each["session_id"] for each in evidence}
+        return {entry["session_id"] for entry in evidence}
     links = pattern.get("associative_links") or []
     return {link["target_id"] for link in links if link["target_type"] == "short_term_session"}
 
 
-def apply_supports(
-    memory: JsonObject, supports: Iterable[Support], *, now: datetime, new_id: NewId
-) -> Change:
-    """Return the change that adds each support to its pattern, an existing or a new one; its result is a `Promotion`."""
-    patterns: list[Pattern] = memory["long_term_memory"]["patterns"]
-    ids = count()
-
-    def make(kind: str) -> str:
-        return new_id(kind, now, next(ids))
-
-    patch: Patch = []
-    fresh: list[Pattern] = []
-    related: dict[int, list[str]] = {}
-    gained: list[str] = []
-    for support in supports:
-        if support.at is None:
-            new = _one_per_session(support.statements, set())
-            pattern = _new_pattern(support, new, now, make)
-            fresh.append(pattern)
-        else:
-            pattern = patterns[support.at]
-            new = _one_per_session(support.statements, session_ids(pattern))
-            if new:
-                pointer = f"/long_term_memory/patterns/{support.at}"
-                patch += _evidence_patch(pattern, pointer, new, now, make)
-                gained.append(pattern["id"])
-        for statement in new:
-            related.setdefault(statement.session_at, []).append(pattern["id"])
-    contradictions = _link_contradictions(patterns, fresh, patch, now, make)
-    patch += [{"op": "add", "path": "/long_term_memory/patterns/-", "value": pattern} for pattern in fresh]
-    sessions = memory["short_term_memory"]["sessions"]
-    for at, pattern_ids in related.items():
-        patch += relate_patterns(sessions[at], f"/short_term_memory/sessions/{at}", pattern_ids)
-    if fresh:
-        total = memory["metrics"]["total_pattern_extractions"] + len(fresh)
-        patch.append({"op": "replace", "path": "/metrics/total_pattern_extractions", "value": total})
-    result = Promotion([pattern["id"] for pattern in fresh], gained, contradictions)
-    return Change({"memory": patch} if patch else {}, result=result)
+def _new_pattern(draft: _Draft, text: str, type: PatternType, confidence: float) -> int:
+    """Add a pattern without evidence to the draft, and return its position."""
+    stamp = clock.stamp(draft.now)
+    metadata = {"context": "", "related_castes": [], "related_phases": [], "evidence": []}
+    draft.patterns.append({
+        "id": draft.make_id("pattern"), "type": type, "pattern": text, "confidence": confidence, "occurrences": 0,
+        "created_at": stamp, "last_seen": stamp, "associative_links": [], "metadata": metadata,
+    })  # fmt: skip
+    return len(draft.patterns) - 1
 
 
-def _one_per_session(statements: list[Statement], known: set[str]) -> list[Statement]:
-    """Return the first statement of each session that is not in `known`."""
+def _add_evidence(draft: _Draft, at: int, statements: Iterable[Statement]) -> None:
+    """Count the first statement of each session that the pattern at this position does not count yet."""
+    counted = _session_ids(draft.patterns[at])
     first: dict[str, Statement] = {}
     for statement in statements:
-        first.setdefault(statement.session_id, statement)
-    return [statement for session_id, statement in first.items() if session_id not in known]
-
-
-def _new_pattern(support: Support, statements: list[Statement], now: datetime, make: MakeId) -> Pattern:
-    return {
-        "id": make("pattern"), "type": support.type or pattern_type(support.wording), "pattern": support.wording,
-        "confidence": _confidence(support.confidence, len(statements) - 1, len(statements)),
-        "occurrences": len(statements), "created_at": clock.stamp(now), "last_seen": max((each.at for each in statements), default=clock.stamp(now)),
-        "associative_links": [_session_link(each, now, make) for each in statements],
-        "metadata": {
-            "context": "",
-            "related_castes": sorted({caste for each in statements for caste in each.castes}),
-            "related_phases": sorted({each.phase for each in statements if each.phase is not None}),
-            "evidence": [_evidence(each) for each in statements],
-        },
-    }  # fmt: skip
-
-
-def _evidence_patch(
-    pattern: Pattern, pointer: str, statements: list[Statement], now: datetime, make: MakeId
-) -> Patch:
-    """Return the patch that adds `statements`, one per new session, to the pattern at `pointer`."""
-    occurrences = pattern["occurrences"] + len(statements)
-    values = {
-        "occurrences": occurrences,
-        "confidence": _confidence(pattern["confidence"], len(statements), occurrences),
-        "last_seen": max(pattern["last_seen"], *(each.at for each in statements)),
-    }
-    patch: Patch = [
-        {"op": "replace", "path": f"{pointer}/{key}", "value": value} for key, value in values.items()
-    ]
-    links = [_session_link(each, now, make) for each in statements]
-    patch += _append_patch(pattern, "associative_links", pointer, links)
-    metadata, inner = pattern["metadata"], f"{pointer}/metadata"
-    phases = sorted({each.phase for each in statements if each.phase is not None})
-    castes = sorted({one for each in statements for one in each.castes})
-    patch += _append_patch(metadata, "related_phases", inner, phases)
-    patch += _append_patch(metadata, "related_castes", inner, castes)
-    evidence = [_evidence(each) for each in statements]
+        if statement.session_id not in counted:
+            first.setdefault(statement.session_id, statement)
+    if not first:
+        return
+    pattern = _copied(draft.patterns, at)
+    metadata, is_new = pattern["metadata"], not pattern["occurrences"]
     if "evidence" not in metadata:
-        # A pattern of the original format names the sessions that it has counted in its links.
-        text, linked = pattern["pattern"], sorted(session_ids(pattern))
-        evidence = [*({"session_id": each, "phase": None, "text": text} for each in linked), *evidence]
-    return patch + _append_patch(metadata, "evidence", inner, evidence)
+        original = (
+            {"session_id": name, "phase": None, "text": pattern["pattern"]} for name in sorted(counted)
+        )
+        metadata["evidence"] = list(original)
+    latest = max(last_heard(statement.session) for statement in first.values())
+    pattern["last_seen"] = latest if is_new else max(pattern["last_seen"], latest)
+    pattern["occurrences"] += len(first)
+    raised = pattern["confidence"] + CONFIDENCE_PER_SESSION * (len(first) - is_new)
+    if pattern["occurrences"] >= REPEATED_SESSIONS:
+        raised = max(raised, REPEATED_BASE + CONFIDENCE_PER_SESSION * pattern["occurrences"])
+    # Rounded, so that 0.1 adds up.
+    pattern["confidence"] = round(min(1.0, raised), 4)
+    for statement in first.values():
+        session = statement.session
+        metadata["evidence"].append(
+            {"session_id": statement.session_id, "phase": session.get("phase"), "text": statement.text}
+        )
+        _listed(pattern, "associative_links").append(
+            draft.link(session["id"], "short_term_session", "extracted_from")
+        )
+        _relate_pattern(draft, session["id"], pattern["id"])
+    phases = {phase for statement in first.values() if (phase := statement.session.get("phase")) is not None}
+    castes = {caste for statement in first.values() for caste in statement.castes}
+    for field, values in (("related_phases", phases), ("related_castes", castes)):
+        listed = _listed(metadata, field)
+        listed += sorted(values.difference(listed))
+    if not is_new:
+        draft.supported.append(pattern["id"])
 
 
-def _append_patch(owner: Mapping[str, Any], key: str, pointer: str, values: list[Any]) -> Patch:
-    held = owner.get(key)
-    if not isinstance(held, list):
-        return [{"op": "add", "path": f"{pointer}/{key}", "value": values}]
-    return [
-        {"op": "add", "path": f"{pointer}/{key}/-", "value": value} for value in values if value not in held
-    ]
+def _listed(owner: JsonObject, field: str) -> list[Any]:
+    """Return the list in `field` of `owner`, an empty one if there is none."""
+    if not isinstance(owner.get(field), list):
+        owner[field] = []
+    return cast("list[Any]", owner[field])
 
 
-def _evidence(statement: Statement) -> JsonObject:
-    return {"session_id": statement.session_id, "phase": statement.phase, "text": statement.text}
+def _relate_pattern(draft: _Draft, session_id: str, pattern_id: str) -> None:
+    at = next(place for place, session in enumerate(draft.sessions) if session["id"] == session_id)
+    session = _copied(draft.sessions, at)
+    if not isinstance(session.get("metadata"), dict):
+        session["metadata"] = {}
+    related = _listed(session["metadata"], "related_patterns")
+    if pattern_id not in related:
+        related.append(pattern_id)
 
 
-def _session_link(statement: Statement, now: datetime, make: MakeId) -> Link:
-    return new_link(make("link"), statement.link_to, "short_term_session", "extracted_from", now=now)
-
-
-def _confidence(before: float, further: int, occurrences: int) -> float:
-    """Return the confidence after `further` sessions of `occurrences` in all; rounded, so that 0.1 adds up."""
-    raised = before + CONFIDENCE_PER_SESSION * further
-    if occurrences >= REPEATED_SESSIONS:
-        raised = max(raised, REPEATED_BASE + CONFIDENCE_PER_SESSION * occurrences)
-    return round(min(1.0, raised), 4)
-
-
-def _link_contradictions(
-    patterns: list[Pattern], fresh: list[Pattern], patch: Patch, now: datetime, make: MakeId
-) -> list[Contradiction]:
+def _link_contradictions(draft: _Draft) -> list[Contradiction]:
     """Link each new pattern and those that it contradicts both ways, without a change of confidence."""
-    every = [*patterns, *fresh]
-    found = index(pattern["pattern"] for pattern in every if fresh)
+    new = draft.created()
+    among = index(pattern["pattern"] for pattern in draft.patterns if new)
     contradictions: list[Contradiction] = []
-    for at, pattern in enumerate(fresh, start=len(patterns)):
-        for other_at in opposites(pattern["pattern"], found):
-            if other_at >= at:
-                break
-            other = every[other_at]
-            back = _pattern_link(pattern, now, make)
-            if other_at >= len(patterns):
-                other["associative_links"].append(back)
-            else:
-                pointer = f"/long_term_memory/patterns/{other_at}"
-                patch += _append_patch(other, "associative_links", pointer, [back])
-            pattern["associative_links"].append(_pattern_link(other, now, make))
-            pair = Contradiction(pattern["id"], other["id"], pattern["pattern"], other["pattern"])
-            contradictions.append(pair)
+    for at in range(len(draft.patterns) - len(new), len(draft.patterns)):
+        pattern = draft.patterns[at]
+        for place in opposites(pattern["pattern"], among):
+            if place < at:
+                other = _copied(draft.patterns, place)
+                _listed(other, "associative_links").append(
+                    draft.link(pattern["id"], "long_term_pattern", "contradicts")
+                )
+                pattern["associative_links"].append(
+                    draft.link(other["id"], "long_term_pattern", "contradicts")
+                )
+                contradictions.append(
+                    Contradiction(pattern["id"], other["id"], pattern["pattern"], other["pattern"])
+                )
     return contradictions
-
-
-def _pattern_link(target: Pattern, now: datetime, make: MakeId) -> Link:
-    return new_link(make("link"), target["id"], "long_term_pattern", "contradicts", now=now)
-
-
-class Repeated(NamedTuple):
-    """A statement that occurs in several sessions."""
-
-    statement: str
-    sessions: list[str]
-    """Ids of the distinct sessions, oldest first."""
-    wordings: list[str]
-
-
-def promote(memory: JsonObject, *, now: datetime, new_id: NewId) -> Change:
-    """Return the change that promotes weighty and repeated statements; its result is a `Promotion`."""
-    patterns: list[Pattern] = memory["long_term_memory"]["patterns"]
-    known = index(pattern["pattern"] for pattern in patterns)
-    gains: dict[int, list[Statement]] = {}
-    rest: list[Statement] = []
-    for statement in _statements(memory):
-        at = matching_pattern(statement.text, statement.session_id, patterns, known)
-        if at is None:
-            rest.append(statement)
-        elif _may_support(statement, patterns[at]["type"]):
-            gains.setdefault(at, []).append(statement)
-    supports = [Support(gained, at) for at, gained in sorted(gains.items())]
-    supports += [
-        Support(sorted(group, key=_order), wording=group[0].text, type=_lasting_type(group[0]))
-        for group in _groups(memory, rest)
-    ]
-    return apply_supports(memory, supports, now=now, new_id=new_id)
-
-
-def repeated_statements(memory: JsonObject) -> list[Repeated]:
-    """Return the statements of at least `repeated_success` distinct sessions, promoted or not, most repeated first."""
-    found: list[Repeated] = []
-    least = memory["pattern_extraction"]["repeated_success"]
-    for group in _groups(memory, list(_statements(memory))):
-        ordered = sorted(group, key=_order)
-        sessions = list(dict.fromkeys(each.session_id for each in ordered))
-        wordings = list(dict.fromkeys(each.text for each in ordered))
-        if len(sessions) >= least:
-            found.append(Repeated(group[0].text, sessions, wordings))
-    return sorted(found, key=lambda each: -len(each.sessions))
 
 
 def _statements(memory: JsonObject) -> Iterator[Statement]:
     """Yield the statements of the sessions, oldest session first, without injected text."""
-    sessions = memory["short_term_memory"]["sessions"]
-    by_time = sorted(enumerate(sessions), key=lambda numbered: (last_heard(numbered[1]), numbered[0]))
     high = memory["pattern_extraction"]["high_relevance"]
-    order = 0
-    for at, session in by_time:
+    order = count()
+    for session in sorted(memory["short_term_memory"]["sessions"], key=last_heard):
         for entry, text, relevance, entry_type in _texts_of(session):
             # A result makes a pattern only by its relevance.
             kind = "" if entry_type == "outcome" and relevance > high else entry_type
             own = without_injected(text).strip()
             if kind not in WORK_TYPES and gist(own).signs and not ended_in(session, own):
-                yield Statement(
-                    own, at, session["session_id"], session["id"], session.get("phase"),
-                    castes_of(session, entry), relevance, order, kind, last_heard(session),
-                )  # fmt: skip
-                order += 1
+                yield Statement(own, session, _castes_of(session, entry), relevance, kind, next(order))
 
 
 def _texts_of(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, float, str]]:
@@ -485,10 +436,6 @@ def _texts_of(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], s
                 yield entry, str(entry.get(name) or ""), 0.0, kind
     for entry in session.get("outcomes") or []:
         yield entry, str(entry.get("result") or ""), 0.0, "outcome"
-
-
-def _order(statement: Statement) -> int:
-    return statement.order
 
 
 def _lasting_type(statement: Statement) -> PatternType | None:
@@ -511,39 +458,31 @@ def _groups(memory: JsonObject, statements: list[Statement]) -> Iterator[list[St
     cannot drift along a chain. Only a promoted group takes its members from other groups.
     """
     high, least = (memory["pattern_extraction"][name] for name in ("high_relevance", "repeated_success"))
-    by_words: dict[str, list[Statement]] = {}
+    by_words: dict[str, list[Statement]] = defaultdict(list)
     for statement in statements:
-        by_words.setdefault(gist(statement.text).plain, []).append(statement)
+        by_words[gist(statement.text).plain].append(statement)
     units = list(by_words.values())
-    found = index(unit[-1].text for unit in units)
-    near = [supporting(unit[-1].text, found) for unit in units]
-    agreeing = [len({one.session_id for at in ats for one in units[at]}) for ats in near]
-    taken: set[int] = set()
-    weighty = [any(each.relevance > high for each in unit) for unit in units]
-    ranks = [(-n, not weighty[at], -units[at][-1].order) for at, n in enumerate(agreeing)]
+    among = index(unit[-1].text for unit in units)
+    near = [supporting(unit[-1].text, among) for unit in units]
+    agreeing = [
+        len({statement.session_id for place in places for statement in units[place]}) for places in near
+    ]
+    weighty = [any(statement.relevance > high for statement in unit) for unit in units]
+    ranks = [(-number, not weighty[place], -units[place][-1].order) for place, number in enumerate(agreeing)]
+    grouped: set[int] = set()
     for at in sorted(range(len(units)), key=ranks.__getitem__):
-        if at in taken:
-            continue
         first = next(filter(_lasting_type, reversed(units[at])), None)
-        if first is None:
+        if at in grouped or first is None:
             continue
-        members = [other for other in near[at] if other not in taken]
+        members = [place for place in near[at] if place not in grouped]
         kind = _lasting_type(first) or ""
-        others = (one for other in members for one in units[other] if _may_support(one, kind))
-        group = [first, *(one for one in others if one is not first)]
-        repeated = len({each.session_id for each in group}) >= least
-        if repeated or weighty[at]:
-            taken.update(members)
+        others = (
+            statement for place in members for statement in units[place] if _may_support(statement, kind)
+        )
+        group = [first, *(statement for statement in others if statement is not first)]
+        if weighty[at] or len({statement.session_id for statement in group}) >= least:
+            grouped.update(members)
             yield group
-
-
-class _Endpoint(NamedTuple):
-    """One end of a link: its id, type, JSON pointer and value."""
-
-    id: str
-    type: str
-    pointer: str
-    value: Mapping[str, Any]
 
 
 def create_link(
@@ -556,81 +495,51 @@ def create_link(
         NotFound: an end is in no layer.
     """
     if link_type not in LINK_TYPES:
-        raise InvalidInput(
-            f"{shown(link_type)} is not a link type.", fix=f"Use one of {', '.join(LINK_TYPES)}."
-        )
+        fix = f"Use one of {', '.join(LINK_TYPES)}."
+        raise InvalidInput(f"{shown(link_type)} is not a link type.", fix=fix)
     if source_id == target_id:
         raise InvalidInput(f"{shown(source_id)} cannot be linked to itself.", fix="Name two different ids.")
-    source, target = _endpoint(memory, source_id), _endpoint(memory, target_id)
-    patch: Patch = []
-    link_id = _add_link(patch, source, target, link_type, link_id=new_id("link", now, 0), now=now)
-    kinds = {source.type, target.type}
+    draft = _Draft(memory, now, new_id)
+    source, source_type = _find_entry(draft, source_id)
+    target, target_type = _find_entry(draft, target_id)
+    link_id = _add_link(draft, source, source_type, target=(target_id, target_type), link_type=link_type)
+    kinds = {source_type, target_type}
     both_ways = kinds == {"short_term_session", "long_term_pattern"}
     if both_ways or ("working_memory_item" not in kinds and link_type in _MUTUAL):
-        back_id = _add_link(patch, target, source, link_type, link_id=new_id("link", now, 1), now=now)
-        if both_ways and source.type == "short_term_session":
-            # A session lists the ids of its patterns; the pattern holds the link itself.
-            link_id = back_id
-    return Change({"memory": patch} if patch else {}, result=link_id)
+        back_id = _add_link(draft, target, target_type, target=(source_id, source_type), link_type=link_type)
+        # A session lists the ids of its patterns; the pattern holds the link itself.
+        link_id = back_id if both_ways and source_type == "short_term_session" else link_id
+    return draft.change(link_id)
 
 
-def new_link(link_id: str, target_id: str, target_type: str, link_type: str, *, now: datetime) -> Link:
-    """Return a link as its holder stores it."""
-    return {
-        "link_id": link_id, "target_id": target_id, "target_type": target_type, "link_type": link_type,
-        "created_at": clock.stamp(now),
-    }  # fmt: skip
-
-
-def relate_patterns(session: Mapping[str, Any], pointer: str, pattern_ids: list[str]) -> Patch:
-    """Return the patch that lists `pattern_ids` in the session at `pointer`, except those listed already."""
-    metadata = session.get("metadata")
-    if not isinstance(metadata, dict):
-        return [{"op": "add", "path": f"{pointer}/metadata", "value": {"related_patterns": pattern_ids}}]
-    listed = metadata.get("related_patterns")
-    if not isinstance(listed, list):
-        return [{"op": "add", "path": f"{pointer}/metadata/related_patterns", "value": pattern_ids}]
-    path = f"{pointer}/metadata/related_patterns/-"
-    return [{"op": "add", "path": path, "value": each} for each in pattern_ids if each not in listed]
-
-
-def _endpoint(memory: JsonObject, wanted: str) -> _Endpoint:
-    layers = (
-        ("working_memory", "items", "working_memory_item"),
-        ("short_term_memory", "sessions", "short_term_session"),
-        ("long_term_memory", "patterns", "long_term_pattern"),
-    )
-    for layer, entries, end_type in layers:
-        for at, entry in enumerate(memory[layer][entries]):
-            if entry["id"] == wanted:
-                return _Endpoint(wanted, end_type, f"/{layer}/{entries}/{at}", entry)
+def _find_entry(draft: _Draft, id: str) -> tuple[Any, str]:
+    """Return the item, session or pattern with this id, copied into the draft, and its type as the end of a link."""
+    for entries, kind in (
+        (draft.items, "working_memory_item"), (draft.sessions, "short_term_session"), (draft.patterns, "long_term_pattern"),
+    ):  # fmt: skip
+        for place, entry in enumerate(entries):
+            if entry["id"] == id:
+                return _copied(entries, place), kind
     raise NotFound(
-        f"no item, session or pattern has the id {shown(wanted)}.",
+        f"no item, session or pattern has the id {shown(id)}.",
         fix='Find ids with "aether memory search" or "aether show memory".',
     )
 
 
-def _add_link(
-    patch: Patch, holder: _Endpoint, target: _Endpoint, link_type: str, *, link_id: str, now: datetime
-) -> str:
-    """Add to `patch` a link from `holder` to `target`; return the id of that link."""
-    is_session = holder.type == "short_term_session"
-    if is_session and target.type == "long_term_pattern":
-        patch += relate_patterns(holder.value, holder.pointer, [target.id])
-        return link_id
-    pointer, owner = holder.pointer, holder.value
-    if is_session:
-        pointer, owner = f"{pointer}/metadata", owner.get("metadata")  # type: ignore[assignment]
-        if not isinstance(owner, dict):
-            patch.append({"op": "add", "path": pointer, "value": {}})
-            owner = {}
-    links = owner.get("associative_links")
-    if not isinstance(links, list):
-        patch.append({"op": "add", "path": f"{pointer}/associative_links", "value": []})
-        links = []
-    for held in links:
-        if held["target_id"] == target.id and held["link_type"] == link_type:
-            return str(held["link_id"])
-    link = new_link(link_id, target.id, target.type, link_type, now=now)
-    patch.append({"op": "add", "path": f"{pointer}/associative_links/-", "value": link})
-    return link_id
+def _add_link(draft: _Draft, holder: Any, kind: str, *, target: tuple[str, str], link_type: str) -> str:
+    """Add a link to `target`, an id and its type, to `holder` of this `kind`, unless it has it; return the id of the link."""
+    target_id, target_type = target
+    if kind == "short_term_session":
+        if target_type == "long_term_pattern":
+            _relate_pattern(draft, holder["id"], target_id)
+            return ""
+        if not isinstance(holder.get("metadata"), dict):
+            holder["metadata"] = {}
+        holder = holder["metadata"]
+    links = _listed(holder, "associative_links")
+    same = (link for link in links if (link["target_id"], link["link_type"]) == (target_id, link_type))
+    link = next(same, None)
+    if link is None:
+        link = draft.link(target_id, target_type, link_type)
+        links.append(link)
+    return str(link["link_id"])

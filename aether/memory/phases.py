@@ -108,8 +108,8 @@ def start_phase(
     if running != phase:
         own.append({"op": "replace", "path": "/colony_status/current_phase", "value": phase})
     if phase in status["phases_completed"]:
-        at = status["phases_completed"].index(phase)
-        own.append({"op": "remove", "path": f"/colony_status/phases_completed/{at}"})
+        index = status["phases_completed"].index(phase)
+        own.append({"op": "remove", "path": f"/colony_status/phases_completed/{index}"})
     own += _roadmap(colony, phase, fields)
     decided: dict[str, Patch] = {}
     withdrawn: list[str] = []
@@ -260,15 +260,15 @@ def _checkins(pheromones: Mapping[str, Any]) -> list[str]:
 def _roadmap(colony: Mapping[str, Any], phase: int, fields: Mapping[str, Any]) -> Patch:
     """Return the patch that sets these fields of `phase` in the roadmap, which is sorted by number."""
     roadmap = colony["phases"]["roadmap"]
-    for at, entry in enumerate(roadmap):
+    for place, entry in enumerate(roadmap):
         if entry["phase"] == phase:
             return [
-                {"op": "replace", "path": f"/phases/roadmap/{at}/{field}", "value": value}
+                {"op": "replace", "path": f"/phases/roadmap/{place}/{field}", "value": value}
                 for field, value in fields.items()
                 if entry[field] != value
             ]
-    at = next((at for at, entry in enumerate(roadmap) if entry["phase"] > phase), len(roadmap))
-    return [{"op": "add", "path": f"/phases/roadmap/{at}", "value": {**planned_phase(phase), **fields}}]
+    place = next((place for place, entry in enumerate(roadmap) if entry["phase"] > phase), len(roadmap))
+    return [{"op": "add", "path": f"/phases/roadmap/{place}", "value": {**planned_phase(phase), **fields}}]
 
 
 def planned_phase(phase: int) -> RoadmapPhase:
@@ -343,8 +343,8 @@ def apply_marker(
     running = status["current_phase"] if status["state"] in RUNNING else None
     with suppress(InvalidInput):
         if marker.action == "complete" and running == marker.phase:
-            done = complete_and_adapt(documents, marker.phase, now=now, new_id=new_id)
-            return done._replace(result=True)
+            completed = complete_and_adapt(documents, marker.phase, now=now, new_id=new_id)
+            return completed._replace(result=True)
         if marker.action == "start" and running is None and marker.phase not in status["phases_completed"]:
             started = start_phase(colony, pheromones, marker.phase, now=now, name=marker.name or None)
             return started._replace(result=False)
@@ -399,8 +399,8 @@ def adapt_next_phase(
     adaptation: Adaptation = {
         "inherited_focus": [text for name, text in texts if name == "FOCUS"],
         "inherited_constraints": [text for name, text in texts if name == "REDIRECT"],
-        "success_patterns": [each["id"] for each in patterns if each["type"] == "success_pattern"],
-        "failure_patterns": [each["id"] for each in patterns if each["type"] == "failure_pattern"],
+        "success_patterns": [pattern["id"] for pattern in patterns if pattern["type"] == "success_pattern"],
+        "failure_patterns": [pattern["id"] for pattern in patterns if pattern["type"] == "failure_pattern"],
         "adapted_from": phase, "adapted_at": clock.stamp(now),
     }  # fmt: skip
     # Signals of an earlier phase for the same patterns are withdrawn, so that they do not add up.

@@ -134,15 +134,15 @@ def prove(
     for field in STATED_FIELDS:
         fields[field] = []
         for entry in read_statements(answer_fields.get(field)):
-            kept = _checked(field, entry, sources, proven)
-            if kept:
-                fields[field].append(kept)
+            checked = _checked(field, entry, sources, proven)
+            if checked:
+                fields[field].append(checked)
                 if field == "resolved":
                     target = entry.get("target", "")
-                    named = [ref for ref in entry["items"] if "/" in ref]  # the ids of statements
-                    references = (item_id(target, sources.numbered) or target, *named, entry["text"])
+                    refs = [ref for ref in entry["items"] if "/" in ref]  # the ids of statements
+                    references = (item_id(target, sources.numbered) or target, *refs, entry["text"])
                     proven.ends.append(
-                        _end("resolve", references, f"resolved/{len(fields[field]) - 1}", kept)
+                        _end("resolve", references, f"resolved/{len(fields[field]) - 1}", checked)
                     )
     fields["key_decisions"] = list(_decisions(answer_fields.get("key_decisions") or [], sources, proven))
     fields["high_value_items"] = [
@@ -167,13 +167,13 @@ def _sources(items: Sequence[Item], notes: Sequence[Mapping[str, Any]], context:
         for text, evidence in _words_of(item)
     ]
     # Rendered facts may be shortened: their fields hold all names.
-    shown = [
+    texts = [
         text
         for item in items
         for times in [str(item["metadata"].get("timestamp", ""))]
         for text in (item["content"], f"{times[:10]} {times[11:16]}", *_strings(item["metadata"].get("fact")))
     ]
-    return _Sources(words, normalized("\n".join([*shown, *context])), [item["id"] for item in items], notes)
+    return _Sources(words, normalized("\n".join([*texts, *context])), [item["id"] for item in items], notes)
 
 
 def _words_of(item: Item) -> Iterator[tuple[str, Evidence]]:
@@ -200,22 +200,22 @@ def _strings(value: Any) -> Iterator[str]:
 def _decisions(entries: Sequence[JsonObject], sources: _Sources, proven: Proven) -> Iterator[JsonObject]:
     stored = 0
     for entry in entries:
-        kept = _checked("key_decisions", _statement(entry), sources, proven)
-        if not kept:
+        checked = _checked("key_decisions", _statement(entry), sources, proven)
+        if not checked:
             continue
-        text, rationale = kept.pop("text"), redact(entry.get("rationale", ""))
+        text, rationale = checked.pop("text"), redact(entry.get("rationale", ""))
         supersedes = redact(_text(entry.get("supersedes")))
         supersedes = item_id(supersedes, sources.numbered) or supersedes
         if missing_name(_names(rationale), sources.names):
             rationale = ""
         if supersedes:
             proven.ends.append(
-                _end("supersede", (supersedes,), f"key_decisions/{stored}", {**kept, "text": text})
+                _end("supersede", (supersedes,), f"key_decisions/{stored}", {**checked, "text": text})
             )
         yield {
             "decision": text,
             "rationale": rationale,
-            **kept,
+            **checked,
             **({"supersedes": supersedes} if supersedes else {}),
         }
         stored += 1
@@ -305,8 +305,8 @@ def _is_of_others(text: str, quote: str, sources: _Sources) -> bool:
     speakers = {words.evidence for words in sources.words if is_quoted(text, words.text)}
     if speakers or _shares_words(text, quote):
         return bool(speakers) and "person" not in speakers
-    others = [words.text for words in sources.words if words.evidence != "person"]
-    return bool(nearest(text, [sentence for other in others for sentence in sentences(other)]))
+    texts = [words.text for words in sources.words if words.evidence != "person"]
+    return bool(nearest(text, [sentence for other in texts for sentence in sentences(other)]))
 
 
 def _in_words_of(quote: str, text: str) -> str:

@@ -99,38 +99,38 @@ _compared: list[tuple[frozenset[Entry], list[_Pair]]] = []
 
 def doubts(memory: Mapping[str, Any], *, now: datetime) -> list[Doubt]:
     """Return what is doubtful and was not kept before, the most serious first."""
-    kept = {each["id"] for each in memory.get("reviewed", [])}
+    ids = {each["id"] for each in memory.get("reviewed", [])}
     entries, authors = _entries(memory)
     items = {item["id"]: item for item in known_items(memory) if "id" in item}
     noted = {name for name, item in items.items() if is_noted(item)}
     ended = revoked_in(memory)
     # What was captured is kept once for each place that it was said in.
     lasting = [
-        one
-        for one in entries
-        if one.type in _LASTING and one.id not in ended and one.id not in items.keys() - noted
+        entry
+        for entry in entries
+        if entry.type in _LASTING and entry.id not in ended and entry.id not in items.keys() - noted
     ]
-    blockers = {one.id for one in entries if one.type == "blocker"} & noted - ended.keys()
+    blockers = {entry.id for entry in entries if entry.type == "blocker"} & noted - ended.keys()
     agents = {
         name: by
         for name, by in authors.items()
         if (name[0] not in items or name[0] in noted) and name[0] not in ended
     }
-    found = chain(
+    raised = chain(
         _secrets(entries), _orders(entries), _proposals(memory), _unconfirmed(entries, agents),
-        _repeated(sorted(lasting, key=lambda one: one.at)), _said_twice([one for one in entries if one.id in noted - ended.keys()]),
+        _repeated(sorted(lasting, key=lambda one: one.at)), _said_twice([entry for entry in entries if entry.id in noted - ended.keys()]),
         _stale(entries, blockers, now),
     )  # fmt: skip
     shown: set[tuple[str, str]] = set()
     doubtful = []
-    for kind, why, concerned in found:
+    for kind, why, concerned in raised:
         name = concerned[0].name
         if name not in shown:  # one question about an entry at a time
-            one = _doubt(kind, why, *concerned)
+            doubt = _doubt(kind, why, *concerned)
             said = _sentences_in_doubt(kind, *concerned)
-            if one.id not in kept and not (said and kept.issuperset(said)):
+            if doubt.id not in ids and not (said and ids.issuperset(said)):
                 shown.add(name)
-                doubtful.append(one)
+                doubtful.append(doubt)
     return doubtful
 
 
@@ -139,7 +139,7 @@ def _entries(memory: Mapping[str, Any]) -> tuple[list[Entry], dict[tuple[str, st
     live = {item["id"] for item in items_of(memory)}
     items = [item for item in known_items(memory) if "id" in item]
     patterns = memory["long_term_memory"]["patterns"]
-    authors = {(item["id"], ""): by for item in items if (by := _noting_agent(item))}
+    authors = {(item["id"], ""): noting_agent for item in items if (noting_agent := _noting_agent(item))}
     items.sort(key=lambda item: item["id"] not in live)  # working memory first
     found = {
         (item["id"], ""): Entry(
@@ -150,12 +150,13 @@ def _entries(memory: Mapping[str, Any]) -> tuple[list[Entry], dict[tuple[str, st
     }  # fmt: skip
     entries = [*reversed(found.values())]
     entries += [
-        Entry(one["id"], _PATTERNS, one["type"], one["last_seen"], one["pattern"]) for one in patterns
+        Entry(pattern["id"], _PATTERNS, pattern["type"], pattern["last_seen"], pattern["pattern"])
+        for pattern in patterns
     ]
-    said = "\n".join(one.text for one in entries)
+    said = "\n".join(entry.text for entry in entries)
     for session in sessions_of(memory):
-        by = (session["metadata"].get("architect") or {}).get("backend") or ""
-        quotes = by == EXTRACTIVE and keeps_items(session)
+        noting_agent = (session["metadata"].get("architect") or {}).get("backend") or ""
+        quotes = noting_agent == EXTRACTIVE and keeps_items(session)
         for part in parts_of(session, "short_term_memory"):
             text = part.text.strip()
             if not all(line in said for line in text.split("\n")):
@@ -170,8 +171,8 @@ def _entries(memory: Mapping[str, Any]) -> tuple[list[Entry], dict[tuple[str, st
                         part.part,
                     )
                 )
-                if by and not quotes and not entry.get("carried"):
-                    authors[part.id, part.part] = by
+                if noting_agent and not quotes and not entry.get("carried"):
+                    authors[part.id, part.part] = noting_agent
     return entries, authors
 
 
@@ -210,7 +211,7 @@ def keep(memory: Mapping[str, Any], doubt: Doubt, *, now: datetime) -> Change:
     The sentences that it is about are remembered too: a session that repeats them is no other doubt.
     """
     held = {one.name: one for one in _entries(memory)[0]}
-    said = _sentences_in_doubt(doubt.kind, *(held.get(one.name, one) for one in doubt.entries))
+    said = _sentences_in_doubt(doubt.kind, *(held.get(entry.name, entry) for entry in doubt.entries))
     values: list[Any] = [{"id": name, "at": clock.stamp(now)} for name in (doubt.id, *said)]
     if "reviewed" in memory:
         return Change({"memory": [{"op": "add", "path": "/reviewed/-", "value": value} for value in values]})
@@ -222,7 +223,12 @@ def _sentences_in_doubt(kind: str, *entries: Entry) -> list[str]:
     if kind not in ("secret", "instruction"):
         return []
     is_about = _has_secret if kind == "secret" else _gives_orders
-    said = (" ".join(words(one)) for entry in entries for one in sentences(entry.text) if is_about(one))
+    said = (
+        " ".join(words(sentence))
+        for entry in entries
+        for sentence in sentences(entry.text)
+        if is_about(sentence)
+    )
     return [_id_of(f"{kind}\n{one}") for one in dict.fromkeys(said)]
 
 
@@ -292,10 +298,10 @@ def _repeated(lasting: list[Entry]) -> Iterator[_Raised]:
     Only entries that are new since the last call are compared with the others: whoever answers one doubt after another
     waits for one entry at most.
     """
-    place = {entry: at for at, entry in enumerate(lasting)}
+    place = {entry: place for place, entry in enumerate(lasting)}
     known, compared = _compared[-1] if _compared else (frozenset[Entry](), [])
     pairs = [pair for pair in compared if pair.older in place and pair.newer in place]
-    fresh = {at for at, entry in enumerate(lasting) if entry not in known}
+    fresh = {place for place, entry in enumerate(lasting) if entry not in known}
     texts = index(entry.text for entry in (lasting if fresh else ()))
     for at in sorted(fresh):
         for near in nearest(lasting[at].text, texts):

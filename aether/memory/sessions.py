@@ -70,8 +70,8 @@ _WORK_TYPES = frozenset("user_input user_request request code_change command cod
 
 def sessions_of(memory: Mapping[str, Any]) -> list[Session]:
     """Return the sessions of short-term memory, in the order in which they were stored."""
-    found: list[Session] = memory["short_term_memory"]["sessions"]
-    return found
+    sessions: list[Session] = memory["short_term_memory"]["sessions"]
+    return sessions
 
 
 def find_session(memory: Mapping[str, Any], session_id: str) -> Session | None:
@@ -150,9 +150,9 @@ def store_session(memory: Mapping[str, Any], session: Session) -> Change:
             where="short_term_memory",
         )
     # Ids are unique over all layers, because links and searches only have the id.
-    used = {each[field] for each in sessions_of(memory) for field in ("id", "session_id")}
-    used |= {each["id"] for each in memory["working_memory"]["items"]}
-    used |= {each["id"] for each in memory["long_term_memory"]["patterns"]}
+    used = {session[field] for session in sessions_of(memory) for field in ("id", "session_id")}
+    used |= {item["id"] for item in memory["working_memory"]["items"]}
+    used |= {pattern["id"] for pattern in memory["long_term_memory"]["patterns"]}
     for name in sorted({session["id"], session["session_id"]} & used):
         raise Conflict(
             f"{shown(name)} is the id of another session, an item or a pattern.",
@@ -169,13 +169,13 @@ def store_session(memory: Mapping[str, Any], session: Session) -> Change:
 def count_compression(memory: Mapping[str, Any], session: Session) -> Change:
     """Return the change that counts the compression of `session` in the metrics."""
     metrics = memory["metrics"]
-    done = metrics["total_compressions"] + 1
+    total_compressions = metrics["total_compressions"] + 1
     total = round(metrics.get("compression_ratio_total", 0.0) + session["compression_ratio"], 2)
     return Change({
         "memory": [
-            {"op": "replace", "path": "/metrics/total_compressions", "value": done},
+            {"op": "replace", "path": "/metrics/total_compressions", "value": total_compressions},
             {"op": "add", "path": "/metrics/compression_ratio_total", "value": total},
-            {"op": "replace", "path": "/metrics/average_compression_ratio", "value": average_ratio(total, done)},
+            {"op": "replace", "path": "/metrics/average_compression_ratio", "value": average_ratio(total, total_compressions)},
         ]
     })  # fmt: skip
 
@@ -187,8 +187,8 @@ def average_ratio(total: float, compressions: int) -> float:
 
 def oldest_session(memory: Mapping[str, Any], *, spared: str | None = None) -> Session | None:
     """Return the session that was last heard of first, by instant and not by text, except `spared`, or None."""
-    others = (session for session in sessions_of(memory) if session["session_id"] != spared)
-    return min(others, key=last_instant, default=None)
+    sessions = (session for session in sessions_of(memory) if session["session_id"] != spared)
+    return min(sessions, key=last_instant, default=None)
 
 
 def last_instant(session: Mapping[str, Any]) -> datetime:
@@ -221,12 +221,12 @@ def evict_session(memory: Mapping[str, Any], session_id: str, *, now: datetime) 
         {"op": "replace", "path": "/metrics/short_term_evictions", "value": evictions},
     ]
     # The archive record is an item that search finds, and the whole session.
-    at = last_heard(session)
+    heard = last_heard(session)
     item = {
         "id": session_id, "type": "session", "content": session_text(session),
         "token_count": session["compressed_tokens"], "associative_links": [],
         "metadata": {
-            "timestamp": at, "relevance_score": 0.5, "access_count": 0, "last_accessed": at,
+            "timestamp": heard, "relevance_score": 0.5, "access_count": 0, "last_accessed": heard,
             "source": "architect", "caste": None, "phase": session["phase"],
         },
     }  # fmt: skip
@@ -277,11 +277,11 @@ def session_sections(session: Mapping[str, Any]) -> dict[str, list[str]]:
     headings = {kind: name for name, kinds in _HEADINGS.items() for kind in kinds}
     found: dict[str, list[str]] = {"Summary": session["summary"].split("\n")}
     found |= {name: [] for name in (*_HEADINGS, _OTHERS)}
-    found["Results"] += [_joined(each["result"], each["impact"]) for each in session["outcomes"]]
+    found["Results"] += [_joined(outcome["result"], outcome["impact"]) for outcome in session["outcomes"]]
     found["Decisions"] += [
-        _joined(each["decision"], each["rationale"])
-        for each in session["key_decisions"]
-        if not each.get("ended") and not ended_in(session, each["decision"])
+        _joined(key_decision["decision"], key_decision["rationale"])
+        for key_decision in session["key_decisions"]
+        if not key_decision.get("ended") and not ended_in(session, key_decision["decision"])
     ]
     for field, name in _STATED.items():
         found[name] += [entry["text"] for entry in session.get(field, []) if not entry.get("ended")]
@@ -305,8 +305,8 @@ def session_text(session: Mapping[str, Any]) -> str:
     """
     decided = [_joined(entry["decision"], entry["rationale"]) for entry in session["key_decisions"]]
     results = [_joined(entry["result"], entry["impact"]) for entry in session["outcomes"]]
-    said = session["high_value_items"]
-    work = [entry["content"] for entry in said if entry.get("type") in _WORK_TYPES]
-    rest = [entry["content"] for entry in said if entry.get("type") not in _WORK_TYPES]
+    high_value_items = session["high_value_items"]
+    work = [entry["content"] for entry in high_value_items if entry.get("type") in _WORK_TYPES]
+    contents = [entry["content"] for entry in high_value_items if entry.get("type") not in _WORK_TYPES]
     stated = [entry["text"] for field in _STATED for entry in session.get(field, [])]
-    return "\n".join([session["summary"], *work, *results, *decided, *rest, *stated])
+    return "\n".join([session["summary"], *work, *results, *decided, *contents, *stated])

@@ -68,7 +68,7 @@ def emit(
     """
     table: dict[str, SignalType] = {**TYPES, **pheromones["pheromone_types"]}
     spellings = (type, type.upper()) if isinstance(type, str) else ()
-    name = next((each for each in spellings if each in table), None)
+    name = next((spelling for spelling in spellings if spelling in table), None)
     if name is None:
         raise InvalidInput(
             f"{shown(type)} is not a type of signal.", fix=f"Use one of {', '.join(table)}.", where="signal"
@@ -77,10 +77,12 @@ def emit(
         raise InvalidInput(
             f"{shown(context)} says nothing.", fix="Say in words what the signal is about.", where="signal"
         )
-    given = table[name]["default_strength"] if strength is None else strength
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given <= 1:
+    value = table[name]["default_strength"] if strength is None else strength
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise InvalidInput(
-            f"{shown(given)} is not a strength.", fix="Use a number above 0, at most 1.", where="signal"
+            f"{shown(value)} is not a strength.",
+            fix="Use a number above 0, at most 1.",
+            where="signal",
         )
     about: JsonObject = {**(metadata or {}), "source": source, "caste": caste, "context": context}
     if phase is not None:
@@ -91,13 +93,13 @@ def emit(
         if not isinstance(about.get(field, ""), str):
             raise InvalidInput(f"{field} is {shown(about[field])}.", fix="Use text.", where="signal")
     signal: Signal = {
-        "id": id, "type": name, "strength": float(given), "created_at": clock.stamp(now),
+        "id": id, "type": name, "strength": float(value), "created_at": clock.stamp(now),
         "decay_rate": table[name]["half_life_seconds"], "metadata": about,
     }  # fmt: skip
     if name in GUARDED_TYPES and colony_state == GUARDED_STATE:
         there = "queued" in pheromones
-        path, value = ("/queued/-", signal) if there else ("/queued", [signal])
-        return Change({DOCUMENT: [{"op": "add", "path": path, "value": value}]}, result=signal)
+        path, queued = ("/queued/-", signal) if there else ("/queued", [signal])
+        return Change({DOCUMENT: [{"op": "add", "path": path, "value": queued}]}, result=signal)
     return Change({DOCUMENT: [{"op": "add", "path": "/active_pheromones/-", "value": signal}]}, result=signal)
 
 
@@ -133,21 +135,21 @@ def deposited(patch: Patch) -> tuple[Signal, bool]:
 
 def queued_signals(pheromones: Mapping[str, Any]) -> list[Signal]:
     """Return the signals that wait for the end of the running phase."""
-    found: list[Signal] = pheromones.get("queued", [])
-    return found
+    signals: list[Signal] = pheromones.get("queued", [])
+    return signals
 
 
 def release(pheromones: Mapping[str, Any], *, colony_state: str, now: datetime) -> Change:
     """Return the change that deposits the queued signals, as of `now`, unless the colony is EXECUTING; its result is their ids."""
-    held = queued_signals(pheromones)
-    if not held or colony_state == GUARDED_STATE:
+    signals = queued_signals(pheromones)
+    if not signals or colony_state == GUARDED_STATE:
         return Change({}, result=[])
     patch: list[Operation] = [{"op": "replace", "path": "/queued", "value": []}]
     patch += [
         {"op": "add", "path": "/active_pheromones/-", "value": {**signal, "created_at": clock.stamp(now)}}
-        for signal in held
+        for signal in signals
     ]
-    return Change({DOCUMENT: patch}, result=[signal["id"] for signal in held])
+    return Change({DOCUMENT: patch}, result=[signal["id"] for signal in signals])
 
 
 def context_of(signal: Mapping[str, Any]) -> str:
@@ -200,16 +202,16 @@ def active_signals(
     of deposit: of two equally strong signals the newer is first, then the smaller id.
     """
     wanted = None if types is None else {name.upper() for name in types}
-    found: list[ActiveSignal] = []
+    signals: list[ActiveSignal] = []
     for signal in pheromones["active_pheromones"]:
         if wanted is not None and signal["type"].upper() not in wanted:
             continue
         effective = effective_strength(signal, caste, now, sensitivities=pheromones["caste_sensitivities"])
         if effective > threshold:
             strengths = {"current_strength": strength_at(signal, now), "effective_strength": effective}
-            found.append(cast("ActiveSignal", {**signal, **strengths, "context": context_of(signal)}))
+            signals.append(cast("ActiveSignal", {**signal, **strengths, "context": context_of(signal)}))
     return sorted(
-        found, key=lambda s: (-s["effective_strength"], -clock.parse(s["created_at"]).timestamp(), s["id"])
+        signals, key=lambda s: (-s["effective_strength"], -clock.parse(s["created_at"]).timestamp(), s["id"])
     )
 
 
@@ -228,8 +230,8 @@ def is_phase_complete(signal: Mapping[str, Any], phase: int) -> bool:
 
 def find_phase_complete(pheromones: Mapping[str, Any], phase: int) -> Signal | None:
     """Return the newest signal that says `phase` is complete, or None."""
-    found: list[Signal] = [s for s in pheromones["active_pheromones"] if is_phase_complete(s, phase)]
-    return max(found, key=lambda s: (clock.parse(s["created_at"]), s["id"]), default=None)
+    signals: list[Signal] = [s for s in pheromones["active_pheromones"] if is_phase_complete(s, phase)]
+    return max(signals, key=lambda s: (clock.parse(s["created_at"]), s["id"]), default=None)
 
 
 def expire(pheromones: Mapping[str, Any], now: datetime) -> Change:
@@ -246,7 +248,7 @@ def withdraw(
     An id that is not active is ignored, so withdrawing twice is withdrawing once.
     """
     wanted = set(ids)
-    moved = [(at, s) for at, s in enumerate(pheromones["active_pheromones"]) if s["id"] in wanted]
+    moved = [(place, s) for place, s in enumerate(pheromones["active_pheromones"]) if s["id"] in wanted]
     if not moved:
         return Change({}, result=[])
     # Last first, so that no removal shifts the position of the next one.

@@ -114,7 +114,9 @@ def prunable(snapshots: Iterable[Mapping[str, Any]], *, taken: str = "") -> list
 
     Snapshots that a person took are never among them, nor is the one that was just `taken`.
     """
-    automatic = [each["snapshot_id"] for each in sorted(snapshots, key=sort_key) if each["automatic"]]
+    automatic = [
+        snapshot["snapshot_id"] for snapshot in sorted(snapshots, key=sort_key) if snapshot["automatic"]
+    ]
     return [each for each in automatic[: max(0, len(automatic) - MAX_AUTOMATIC_SNAPSHOTS)] if each != taken]
 
 
@@ -127,11 +129,11 @@ def archive_removed(
     """
     before = documents["memory"]
     after = apply(before, change.patches.get("memory", []))
-    kept = {item["id"] for item in items.items_of(after)}
-    removed = [item for item in items.items_of(before) if item["id"] not in kept]
+    ids = {item["id"] for item in items.items_of(after)}
+    removed = [item for item in items.items_of(before) if item["id"] not in ids]
     records = items.archive_records(removed, why=items.REMOVED, now=now)
     for session in () if undone else sessions.sessions_of(before):
         if sessions.find_session(after, session["session_id"]) is None:
             evicted = sessions.evict_session(before, session["session_id"], now=now)
-            records += [{**each, "why": items.REMOVED} for each in evicted.appends["items"]]
+            records += [{**item, "why": items.REMOVED} for item in evicted.appends["items"]]
     return join_changes(change, Change({}, {"items": records} if records else {}), result=change.result)

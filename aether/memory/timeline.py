@@ -86,11 +86,11 @@ def moments(
 
 def item_moment(record: Record) -> Moment:
     """Return the moment that an item, live or archived, is about."""
-    known = record.value.get("metadata") or {}
+    metadata = record.value.get("metadata") or {}
     return Moment(
         record.at, KIND_OF_TYPE.get(record.type, "note"), record.type, record.text, record.id,
-        **{field: str(known.get(field) or "") for field in ("conversation", "title", "project", "caste", "evidence")},
-        agent=str(known.get("source") or ""), phase=known.get("phase"), pointer=known.get("pointer") or {},
+        **{field: str(metadata.get(field) or "") for field in ("conversation", "title", "project", "caste", "evidence")},
+        agent=str(metadata.get("source") or ""), phase=metadata.get("phase"), pointer=metadata.get("pointer") or {},
     )  # fmt: skip
 
 
@@ -123,18 +123,18 @@ def _phases(colony: Mapping[str, Any]) -> Iterator[Moment]:
                 yield Moment(instant_text(one[field]), "phase", "phase", text, "", phase=one["phase"])
 
 
-def _wanted(one: Moment, asked: Asked) -> bool:
+def _wanted(moment: Moment, asked: Asked) -> bool:
     if asked.types:
-        kinds = one.kind in asked.types or one.type in asked.types
+        kinds = moment.kind in asked.types or moment.type in asked.types
     else:
-        kinds = one.kind in MAIN_KINDS and one.type != _PASSAGE
-    places = f"{one.conversation}\n{one.title}\n{one.pointer.get('file', '')}".casefold()
+        kinds = moment.kind in MAIN_KINDS and moment.type != _PASSAGE
+    places = f"{moment.conversation}\n{moment.title}\n{moment.pointer.get('file', '')}".casefold()
     return (
         kinds
-        and (not asked.since or one.at >= asked.since)
-        and (not asked.until or one.at < asked.until)
+        and (not asked.since or moment.at >= asked.since)
+        and (not asked.until or moment.at < asked.until)
         and asked.conversation.casefold() in places
-        and asked.project.casefold() in one.project.casefold()
+        and asked.project.casefold() in moment.project.casefold()
     )
 
 
@@ -228,11 +228,11 @@ def about_file(records: Iterable[Record], path: str, *, ended: Collection[str] =
     if not asked[-1:] or not asked[-1]:
         return FileHistory(path, [], [], [], [])
     found = [
-        (one, places)
+        (statement, places)
         for record in records
         for project in [components(str((record.value.get("metadata") or {}).get("project") or ""))]
-        for one in _statements(record)
-        if (places := {*_places(one, asked, project)})
+        for statement in _statements(record)
+        if (places := {*_places(statement, asked, project)})
     ]
     known = {place for _, places in found for place in places}
     same = {place for place in known if _is_same(place, asked, known)}
@@ -262,16 +262,16 @@ def _is_same(place: tuple[str, ...], asked: tuple[str, ...], known: Iterable[tup
 
 def _statements(record: Record) -> Iterator[Known]:
     """Yield the statements of an entry: a session has several, each with its type."""
-    known = record.value.get("metadata") or {}
+    metadata = record.value.get("metadata") or {}
     if record.layer != "short_term_memory":
         if record.type in _PARTS:
-            evidence = str(known.get("evidence") or "") if isinstance(known, Mapping) else ""
+            evidence = str(metadata.get("evidence") or "") if isinstance(metadata, Mapping) else ""
             yield Known(record.at, record.type, record.text, record.id, record.layer, evidence)
         return
     said = [
-        *(("decision", f"{one['decision']} ({one['rationale']})" if one["rationale"] else one["decision"]) for one in record.value["key_decisions"]),
-        *(("outcome", one["result"]) for one in record.value["outcomes"]),
-        *((one["type"], one["content"]) for one in record.value["high_value_items"]),
+        *(("decision", f"{key_decision['decision']} ({key_decision['rationale']})" if key_decision["rationale"] else key_decision["decision"]) for key_decision in record.value["key_decisions"]),
+        *(("outcome", outcome["result"]) for outcome in record.value["outcomes"]),
+        *((high_value_item["type"], high_value_item["content"]) for high_value_item in record.value["high_value_items"]),
     ]  # fmt: skip
     # Changes in a session are those of its items, which are in the archive one by one.
     yield from (

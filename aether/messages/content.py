@@ -2,18 +2,17 @@
 
 Reading never raises: content that is not understood becomes a block of kind `other` with its JSON as text, so that it is
 counted and kept. A place is the tuple of keys that leads to a value inside a message; replacing the value copies the
-objects on the way and nothing else. Media are read from any format and written in each format that has them;
-`media_fault` says why a provider refuses a block of media.
+objects on the way and nothing else. Media are read from any format; each provider's module writes its own.
 """
 
 from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from aether.errors import shown
-from aether.messages.model import Block, ProviderFormat, as_arguments, as_object, as_text, is_failure_text
+from aether.messages.model import Block, as_arguments, as_object, as_text, is_failure_text
 from aether.text.regex import lazy
 from aether.types import JsonObject
 
@@ -29,20 +28,13 @@ MEDIA = frozenset(
 # Parsers of JSON, and the store, refuse a hundred levels, and the request around a message is a few.
 MAX_LEVELS = 90
 TOO_DEEP = "[nested too deeply]"
-# The pictures that all providers take.
-_PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
-_PDF = "application/pdf"
+PDF = "application/pdf"
 # How the base64 of each kind of file starts.
 _STARTS = {
-    "iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp", "JVBERi0": _PDF,
+    "iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp", "JVBERi0": PDF,
 }  # fmt: skip
 # Only the head is looked at: data that is something else shows it there, and it may have megabytes.
 _HEAD_CHARS = 1_024
-_PARTS = {
-    "openai": frozenset({"image_url", "input_audio", "file"}),
-    "responses": frozenset({"input_image", "input_file", "input_audio", "computer_screenshot"}),
-}
-_TYPE_KEYS = frozenset({"type", "media_type", "mime_type", "mimeType", "format", "detail"})
 _BASE64 = lazy(r"[A-Za-z0-9+/_\s-]+=*\s*")
 _ADDRESS = lazy(r"(?!data:)[A-Za-z][A-Za-z0-9+.-]*:\S+")
 _WEB_ADDRESS = lazy(r"https?://\S+")
@@ -122,30 +114,7 @@ def encodable(value: Any, *, lone: bool = True, levels: int = MAX_LEVELS) -> Any
     >>> encodable({"a": {"b": [1]}}, levels=2)
     {'a': {'b': '[1]'}}
     """
-    return value if _is_encodable(value, levels) else _encodable(value, lone, levels)
-
-
-def _is_encodable(value: Any, levels: int) -> bool:
-    """Return whether nothing has to be rewritten, as of almost every message that is sent."""
-    if isinstance(value, str):
-        return _unicode(value, lone=True) is value
-    if not isinstance(value, (dict, list)):
-        return not isinstance(value, float) or math.isfinite(value)
-    if not levels:
-        return False
-    if isinstance(value, list):
-        return all(_is_plain(one) or _is_encodable(one, levels - 1) for one in value)
-    for key, one in value.items():
-        if not (
-            (_is_plain(key) or _is_encodable(key, levels))
-            and (_is_plain(one) or _is_encodable(one, levels - 1))
-        ):
-            return False
-    return True
-
-
-def _is_plain(value: Any) -> bool:
-    return type(value) is str and value.isascii()
+    return _encodable(value, lone, levels)
 
 
 def _encodable(value: Any, lone: bool, levels: int) -> Any:
@@ -258,16 +227,16 @@ def read_media(block: Any) -> Media | None:
     raw = as_object(block)
     kind = block_type(raw)
     if source := as_object(raw.get("source")):
-        mime = as_text(source.get("media_type")) or (_PDF if kind == "document" else "image/*")
+        mime = as_text(source.get("media_type")) or (PDF if kind == "document" else "image/*")
         return _media(mime, source.get("data"), source.get("url"))
-    for key, mime in (("image_url", "image/*"), ("image", "image/*"), ("file_url", _PDF)):
+    for key, mime in (("image_url", "image/*"), ("image", "image/*"), ("file_url", PDF)):
         if key in raw:
             return _linked(raw[key] if isinstance(raw[key], str) else as_object(raw[key]).get("url"), mime)
     if sound := as_object(raw.get("input_audio")):
         return _media(f"audio/{as_text(sound.get('format'))}", sound.get("data"), None)
     file = as_object(raw.get("file")) or raw
     if isinstance(file.get("file_data"), str):
-        return _linked(file["file_data"], _PDF)
+        return _linked(file["file_data"], PDF)
     inline = as_object(raw.get("inlineData", raw.get("inline_data")))
     stored = as_object(raw.get("fileData", raw.get("file_data")))
     named = {**stored, **inline}
@@ -288,142 +257,19 @@ def _media(mime: str, data: Any, url: Any) -> Media | None:
     return found if found.data or found.url else None
 
 
-def write_media(media: Media, format: ProviderFormat) -> JsonObject | None:
-    """Return the block of media in a format, None if the format has none for that kind.
-
-    >>> write_media(Media("image/png", "aGk="), "gemini")
-    {'inlineData': {'mimeType': 'image/png', 'data': 'aGk='}}
-    """
-    is_image, is_pdf = media.mime.startswith("image/"), media.mime == _PDF
-    if format == "gemini":
-        if media.data:
-            return {"inlineData": {"mimeType": media.mime, "data": media.data}}
-        return {"fileData": {"mimeType": media.mime, "fileUri": media.url}}
-    if format != "anthropic":
-        return _write_for_openai(media, is_image=is_image, is_pdf=is_pdf, responses=format == "responses")
-    if not is_image and not is_pdf:
-        return None
-    source: JsonObject = {"type": "url", "url": media.url}
-    if media.data:
-        source = {"type": "base64", "media_type": media.mime, "data": media.data}
-    return {"type": "image" if is_image else "document", "source": source}
-
-
-def _write_for_openai(media: Media, *, is_image: bool, is_pdf: bool, responses: bool) -> JsonObject | None:
-    link = f"data:{media.mime};base64,{media.data}" if media.data else media.url
-    if is_image and responses:
-        return {"type": "input_image", "image_url": link, "detail": "auto"}
-    if is_image:
-        return {"type": "image_url", "image_url": {"url": link}}
-    if is_pdf and media.data:
-        file = {"filename": "file.pdf", "file_data": link}
-        return {"type": "input_file", **file} if responses else {"type": "file", "file": file}
-    if is_pdf and responses:
-        return {"type": "input_file", "file_url": media.url}
-    if media.mime.startswith("audio/") and media.data and not responses:
-        return {"type": "input_audio", "input_audio": {"data": media.data, "format": media.mime[6:]}}
-    return None
-
-
-def rewritten_media(block: JsonObject, format: ProviderFormat) -> JsonObject | None:
-    """Return a block of media, of any format, as the provider of `format` accepts it; None if that cannot be made of it.
-
-    >>> rewritten_media({"type": "image_url", "image_url": {"url": "https://a.org/b.png"}}, "anthropic")
-    {'type': 'image', 'source': {'type': 'url', 'url': 'https://a.org/b.png'}}
-    """
+def rewritten_media(
+    block: JsonObject, write: Callable[[Media], JsonObject | None], fault: Callable[[JsonObject], str]
+) -> JsonObject | None:
+    """Return a block of media, of any format, as the provider with these functions accepts it; None if it has no such."""
     media = read_media(block)
-    made = write_media(media, format) if media else None
-    if made is None or media_fault(made, format):
+    written = write(media) if media else None
+    if written is None or fault(written):
         return None
-    same = made.get("type") == block.get("type") and format == "anthropic"
-    return {**block, **made} if same else made
+    # Fields beside the source stay, such as a mark of the cache.
+    return {**block, **written} if written.get("type") == block_type(block) != "" else written
 
 
-def media_fault(block: Any, format: ProviderFormat) -> str:
-    """Return why the provider of `format` refuses a block of media; empty if it does not.
-
-    A plain message may hold media in any dialect, as long as there are any.
-
-    >>> media_fault({"type": "image", "source": None}, "anthropic")
-    'The source is None.'
-    """
-    raw = as_object(block)
-    match format:
-        case "anthropic":
-            return _source_fault(raw, block_type(raw))
-        case "gemini":
-            return _gemini_fault(raw)
-        case "plain":
-            return "" if _has_payload(raw) else "It has no source."
-        case _:
-            kind = block_type(raw)
-            return _part_fault(raw, kind) if kind in _PARTS[format] else f"{shown(kind)} is not a medium."
-
-
-def _has_payload(value: Any) -> bool:
-    """Return whether there is a text, other than names of types, in a block of media."""
-    if isinstance(value, list):
-        return any(map(_has_payload, value))
-    if isinstance(value, dict):
-        return any(_has_payload(inner) for key, inner in value.items() if key not in _TYPE_KEYS)
-    return isinstance(value, (str, bytes)) and bool(value.strip())
-
-
-def _source_fault(block: JsonObject, kind: str) -> str:
-    """Return why Anthropic refuses a picture, a document or an uploaded file."""
-    source = block if kind == "container_upload" else as_object(block.get("source"))
-    form = "file" if kind == "container_upload" else source.get("type")
-    is_document = kind == "document"
-    if form == "base64":
-        mime = source.get("media_type")
-        if mime not in ((_PDF,) if is_document else _PICTURES):
-            return f"{shown(mime)} is not a media type of {kind}."
-    text = as_text(source.get("data"))
-    good = {
-        "base64": is_base64(source.get("data")),
-        "url": bool(_WEB_ADDRESS.fullmatch(as_text(source.get("url")))),
-        "file": bool(as_text(source.get("file_id"))),
-        "text": is_document and source.get("media_type") == "text/plain" and bool(text.strip()),
-        "content": is_document and _is_content(source.get("content")),
-    }
-    return "" if good.get(as_text(form)) else f"The source is {shown(block.get('source'))}."
-
-
-def _is_content(content: Any) -> bool:
-    """Return whether `content` of a document is a text, or texts and pictures."""
-    listed = [{"type": "text", "text": content}] if isinstance(content, str) else content
-    if not isinstance(listed, list) or not listed:
-        return False
-    return all(
-        bool(as_text(block.get("text")).strip())
-        if block_type(block) == "text"
-        else block_type(block) == "image" and not media_fault(block, "anthropic")
-        for block in map(as_object, listed)
-    )
-
-
-def _part_fault(part: JsonObject, kind: str) -> str:
-    """Return why OpenAI refuses a part of media, of either interface."""
-    file = as_object(part.get("file")) if kind == "file" else part
-    sound = as_object(part.get("input_audio"))
-    if kind in ("input_file", "file", "input_image", "computer_screenshot") and as_text(file.get("file_id")):
-        return ""
-    match kind:
-        case "image_url":
-            link = as_object(part.get("image_url")).get("url")
-            return "" if _is_link(link, "image/") else f"{shown(link)} is not the address of a picture."
-        case "input_image" | "computer_screenshot":
-            link = part.get("image_url")
-            return "" if _is_link(link, "image/") else f"{shown(link)} is not the address of a picture."
-        case "input_file" | "file":
-            data = as_text(file.get("file_data"))
-            given = _is_link(data, "") or is_base64(data) or _is_link(file.get("file_url"), "")
-            return "" if given else "The file has no data, address or file_id."
-    good = is_base64(sound.get("data")) and as_text(sound.get("format"))
-    return "" if good else "The sound has no data in base64, or no format."
-
-
-def _is_link(link: Any, mime: str) -> bool:
+def is_link(link: Any, mime: str) -> bool:
     """Return whether `link` is an address, or a data URL of a type that starts with `mime`."""
     text = as_text(link)
     if not text.startswith("data:"):
@@ -432,16 +278,9 @@ def _is_link(link: Any, mime: str) -> bool:
     return bool(mark) and head.startswith(f"data:{mime}") and is_base64(data)
 
 
-def _gemini_fault(part: JsonObject) -> str:
-    inline = part.get("inlineData", part.get("inline_data"))
-    if inline is not None:
-        mime = as_object(inline).get("mimeType", as_object(inline).get("mime_type"))
-        if "/" not in as_text(mime) or "*" in str(mime):
-            return f"{shown(mime)} is not a media type."
-        data = as_object(inline).get("data")
-        return "" if isinstance(data, bytes) or is_base64(data) else "It has no data in base64."
-    stored = as_object(part.get("fileData", part.get("file_data")))
-    return "" if as_text(stored.get("fileUri", stored.get("file_uri"))) else "It has no data and no address."
+def is_web_address(url: Any) -> bool:
+    """Return whether `url` is an address of the web."""
+    return bool(_WEB_ADDRESS.fullmatch(as_text(url)))
 
 
 def is_base64(data: Any) -> bool:

@@ -1,24 +1,23 @@
-"""Provider formats: conversations read, written and converted between them, losslessly.
+"""Conversations read from provider formats, and converted between them, losslessly.
 
 Reading keeps the given dict as `raw` and never raises about odd content. The key `meta` of a message is aether's own in
 every format (what is protected, labels, which message is a summary); `bare` removes it before a message is sent.
 
 Conversion keeps role, text, calls, results and their order; findings name each content that the other format cannot
-hold, such as reasoning. Rules of the providers are checked in `aether.messages.validate`.
+hold, such as reasoning. A result without its call becomes text of the user, since no provider accepts it otherwise.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from aether.errors import InvalidInput, shown
-from aether.messages.content import block_type, replaced, value_at, with_only_text
-from aether.messages.findings import RepairedRaws, changed, error, unused_name, warning
+from aether.messages.content import replaced, rewritten_media, value_at, with_only_text
+from aether.messages.faults import unused_name
 from aether.messages.model import (
     IMAGE,
-    PROVIDER_FORMATS,
     Block,
     Message,
     ProviderFormat,
@@ -27,41 +26,19 @@ from aether.messages.model import (
     as_object,
     as_text,
     content_text,
+    is_failure_text,
 )
-from aether.messages.providers import anthropic, gemini, openai, plain, responses
-from aether.messages.turns import Report, Turn, turns_for, with_call_ids
+from aether.messages.providers import PROVIDERS, Provider, provider
+from aether.messages.turns import Answer, Turn, with_call_ids
 from aether.text.regex import lazy
 from aether.types import Finding, JsonObject
 
 META = "meta"
 # The shortest id that a provider accepts is OpenAI's; Anthropic accepts the same letters.
-ID_CHARS = 40
+_ID_CHARS = 40
 _ODD = lazy(r"[^a-zA-Z0-9_-]")
-# Formats with the system prompt beside the messages and nowhere else at the start.
-_SYSTEM_BESIDE = ("anthropic", "gemini")
-# Types of blocks that only one format has.
-_ANTHROPIC = frozenset("tool_use tool_result thinking redacted_thinking document server_tool_use".split())
-_OPENAI = frozenset({"image_url", "input_audio", "file", "refusal"})
-_RESPONSES = frozenset({"input_text", "output_text", "input_image", "input_file"})
-_ITEMS = frozenset({"reasoning", "item_reference", "compaction"})
-
-
-class Provider(Protocol):
-    """The functions that the module of each provider has."""
-
-    def message(self, raw: JsonObject) -> Message: ...
-    def write(self, turn: Turn) -> list[JsonObject]: ...
-    def without_reasoning(self, raw: JsonObject) -> JsonObject: ...
-    def findings(self, raws: Sequence[JsonObject], known: int = 0) -> Iterator[Finding]:
-        """Yield the faults of `raws`, but not of what is in the first `known` of them, which had none."""
-        ...
-
-    def repaired(self, raws: Sequence[JsonObject]) -> RepairedRaws: ...
-
-
-_PROVIDERS: dict[str, Provider] = {
-    "anthropic": anthropic, "openai": openai, "responses": responses, "gemini": gemini, "plain": plain,
-}  # fmt: skip
+# A text under these keys alone is a sign of no format, and most messages are that.
+_BARE = frozenset({"role", "content", META})
 
 
 class Converted(NamedTuple):
@@ -91,7 +68,9 @@ def read(
                 fix="Give each message as an object.",
                 where=f"messages[{position}]",
             )
-    return with_call_ids([module.message(raw) for raw in raws], after=after)
+    return with_call_ids(
+        [module.message(raw) for raw in raws], after=after, optional=module.TRAITS.ids_optional
+    )
 
 
 def message(raw: JsonObject, format: ProviderFormat) -> Message:
@@ -101,18 +80,6 @@ def message(raw: JsonObject, format: ProviderFormat) -> Message:
         InvalidInput: it is not an object, or the format is unknown.
     """
     return read([raw], format)[0]
-
-
-def provider(format: str) -> Provider:
-    """Return the module of a provider's format.
-
-    Raises:
-        InvalidInput: the format is unknown.
-    """
-    if format not in _PROVIDERS:
-        fix = f"Use one of {', '.join(PROVIDER_FORMATS)}."
-        raise InvalidInput(f"{shown(format)} is not a provider format.", fix=fix, where="format")
-    return _PROVIDERS[format]
 
 
 def detect_format(raws: Sequence[Any], *, after: ProviderFormat = "plain") -> ProviderFormat:
@@ -127,44 +94,15 @@ def detect_format(raws: Sequence[Any], *, after: ProviderFormat = "plain") -> Pr
     >>> detect_format([{"role": "user", "content": "Hi"}], after="gemini")
     'gemini'
     """
-    found: set[ProviderFormat] = {after} - {"plain"}
-    for raw in raws:
-        found.update(_signs(as_object(raw)))
-    for certain in ("gemini", "responses"):
-        if certain in found:
-            return certain
-    return found.pop() if len(found) == 1 else "plain"
-
-
-# A text under these keys alone is a sign of no format, and most messages are that.
-_BARE = frozenset({"role", "content", "meta"})
-
-
-def _signs(raw: JsonObject) -> Iterator[ProviderFormat]:
-    """Yield the formats that a message shows a sign of."""
-    if raw.keys() <= _BARE and isinstance(raw.get("content"), str) and raw.get("role") != "function":
-        return
-    if isinstance(raw.get("parts"), list):
-        yield "gemini"
-    kind = block_type(raw)
-    if (kind in _ITEMS or "call_id" in raw or kind.endswith("_call")) and "role" not in raw:
-        yield "responses"
-    listed = (raw.get(key) for key in ("tool_calls", "content"))
-    calls, content = ([*map(as_object, value)] if isinstance(value, list) else [] for value in listed)
-    kinds = {block_type(block) for block in content}
-    # The dialects of some agents, which only the plain reader knows.
-    flat = any(isinstance(call.get("function"), str) for call in calls)
-    if flat or {"tool_call_ids", "toolCalls", "toolCallId"} & raw.keys() or "toolCall" in kinds:
-        yield "plain"
-    called = any(isinstance(call.get(key), dict) for call in calls for key in ("function", "custom"))
-    answers = raw.get("role") == "tool" and "tool_call_id" in raw
-    legacy = raw.get("role") == "function" or isinstance(raw.get("function_call"), dict)
-    if called or answers or legacy or isinstance(raw.get("refusal"), str) or kinds & _OPENAI:
-        yield "openai"
-    if kinds & _ANTHROPIC or any(isinstance(block.get("source"), dict) for block in content):
-        yield "anthropic"
-    if kinds & _RESPONSES:
-        yield "responses"
+    signed: set[ProviderFormat] = {after} - {"plain"}
+    for raw in map(as_object, raws):
+        if raw.keys() <= _BARE and isinstance(raw.get("content"), str) and raw.get("role") != "function":
+            continue
+        signed.update(name for name, module in PROVIDERS.items() if module.signs(raw))
+    deciding = [name for name, module in PROVIDERS.items() if name in signed and module.TRAITS.signs_decide]
+    if deciding:
+        return deciding[-1]
+    return signed.pop() if len(signed) == 1 else "plain"
 
 
 def bare(raw: JsonObject) -> JsonObject:
@@ -190,13 +128,10 @@ def new_message(role: Role, text: str, format: ProviderFormat) -> Message:
         InvalidInput: the format has no such message: a tool message needs a call, and Gemini has no system message.
     """
     module = provider(format)
-    if role == "tool" or (role == "system" and format == "gemini"):
-        what = "a tool message needs a call." if role == "tool" else "Gemini has no system message."
+    if role == "tool" or (role == "system" and module.TRAITS.system_messages == "never"):
+        what = "a tool message needs a call." if role == "tool" else f"{format} has no system message."
         raise InvalidInput(what, fix="Make it a message of user or assistant.", where="role")
-    if format == "gemini":
-        name = "model" if role == "assistant" else role
-        return module.message({"role": name, "parts": [{"text": text}]})
-    return module.message({"role": role, "content": text})
+    return module.message(module.new_raw(role, text))
 
 
 def worded(block: Block) -> str:
@@ -284,18 +219,167 @@ def convert(messages: Sequence[Message], format: ProviderFormat, *, system: Any 
     module = provider(format)
     if all(message.format == format for message in messages):
         return Converted(list(messages), [], system)
-    findings: list[Finding] = []
-    turns = turns_for(messages, format, findings.append)
+    state = _State(format, module, [], [], {})
+    for at, message in enumerate(messages):
+        _add(message, f"messages[{at}]", state)
+    turns = [turn for turn in state.turns if turn.pieces]
     prompt: Any = _prompt_text(system) or None
-    if format in _SYSTEM_BESIDE:
-        turns, prompt = _with_prompt_beside(turns, format, system, findings.append)
-    elif format != "responses" and prompt:
+    if module.TRAITS.system_messages != "anywhere":
+        turns, prompt = _with_prompt_beside(turns, system, state)
+    elif not module.TRAITS.system and prompt:
         turns, prompt = [Turn("system", [Block("text", prompt)], [], {}), *turns], None
     used: set[str] = set()
-    valid = gemini.valid_name if format == "gemini" else openai.valid_name
-    named = [_with_valid_names(turn, used, findings.append, valid) for turn in turns]
+    named = [_with_valid_names(turn, used, state) for turn in turns]
     converted = [module.message(raw) for turn in named for raw in module.write(turn)]
-    return Converted(with_call_ids(converted), findings, prompt)
+    return Converted(with_call_ids(converted, optional=module.TRAITS.ids_optional), state.findings, prompt)
+
+
+class _State(NamedTuple):
+    """The turns so far."""
+
+    format: ProviderFormat
+    module: Provider
+    findings: list[Finding]
+    turns: list[Turn]
+    callers: dict[str, Turn]
+    """The turn of each call that waits for its answer, by the id of the call."""
+
+    def warn(self, code: str, where: str, message: str, fix: str = "Describe it in text.") -> None:
+        """Note content that the format cannot hold."""
+        self.findings.append(Finding("warning", code, where, message, fix))
+
+    def note(self, code: str, where: str, message: str) -> None:
+        """Note a change that loses nothing of the conversation."""
+        self.findings.append(Finding("info", code, where, message, "Nothing has to be done."))
+
+
+def _add(message: Message, where: str, state: _State) -> None:
+    meta = as_object(message.raw.get(META))
+    turn: Turn | None = None
+    for at, block in enumerate(message.blocks):
+        if block.kind == "result":
+            _add_result(message, at, where, state)
+            turn = None
+            continue
+        piece = _piece(message, at, where, state)
+        if piece is None:
+            continue
+        if turn is None:
+            # A response in several items or messages is one turn.
+            role: Role = "user" if message.role == "tool" else message.role
+            turn = state.turns[-1] if state.turns else None
+            if turn and role == turn.role == "assistant" and not turn.answers:
+                turn.meta.update(meta)
+            else:
+                turn = Turn(role, [], [], dict(meta), message.raw.get("role") == "developer")
+                state.turns.append(turn)
+        turn.pieces.append(piece)
+        if isinstance(piece, Block) and piece.kind == "call":
+            state.callers[piece.call_id] = turn
+
+
+def _piece(message: Message, at: int, where: str, state: _State) -> Block | JsonObject | None:
+    block = message.blocks[at]
+    if block.kind in ("reasoning", "other"):
+        if block.kind == "reasoning":
+            state.note("reasoning-dropped", where, "Reasoning is for its own provider only.")
+        else:
+            what = f"{state.format} has no equivalent of {block.text[:80]}."
+            state.warn("block-dropped", where, what, "Write it as text.")
+        return None
+    if block.kind != "media":
+        return block if block.kind == "call" or block.text.strip() else None
+    if at and message.blocks[at - 1].kind in {"result", "media"} and _is_in_result(message, at):
+        return None
+    if block.text:
+        return block._replace(kind="text")
+    media = _written_media(message, block, state.module)
+    if media is None or (message.role == "assistant" and not state.module.TRAITS.media_of_assistant):
+        state.warn("media-dropped", where, f"{state.format} has no such media there.")
+        return None
+    return media
+
+
+def _written_media(message: Message, block: Block, module: Provider) -> JsonObject | None:
+    return rewritten_media(value_at(message.raw, block.at), module.write_media, module.media_fault)
+
+
+def _is_in_result(message: Message, at: int) -> bool:
+    """Return whether media came with a result: their place is deeper than content of the message itself."""
+    before = [block for block in message.blocks[:at] if block.kind != "media"]
+    deeper = len(message.blocks[at].at) > 2 or message.role == "tool"
+    return bool(before) and before[-1].kind == "result" and deeper
+
+
+def _add_result(message: Message, at: int, where: str, state: _State) -> None:
+    """Add a result to the turn that called for it, or make it a text of the user."""
+    block, meta, module = message.blocks[at], as_object(message.raw.get(META)), state.module
+    caller = state.callers.pop(block.call_id, None)
+    if caller is None:
+        state.warn("orphan-result", where, "The result answers no call.", "It became a user message.")
+        if block.text.strip():
+            state.turns.append(Turn("user", [block._replace(kind="text")], [], dict(meta)))
+        return
+    if block.is_error and not module.TRAITS.failure_flag and not is_failure_text(block.text):
+        state.note("flag-dropped", where, f"{state.format} has no flag for a tool that failed.")
+    answer = Answer(block, [])
+    caller.answers.append(answer)
+    caller.meta.update(meta)
+    for follower, media in enumerate(message.blocks[at + 1 :], start=at + 1):
+        if media.kind != "media" or not _is_in_result(message, follower):
+            return
+        written = _written_media(message, media, module) if module.TRAITS.media_in_results else None
+        if written:
+            answer.shown.append(written)
+        else:
+            state.warn("media-dropped", where, f"Results of {state.format} are text.")
+
+
+def _prompt_text(system: Any) -> str:
+    return content_text(system.get("parts", system) if isinstance(system, dict) else system)
+
+
+def _with_prompt_beside(turns: list[Turn], system: Any, state: _State) -> tuple[list[Turn], Any]:
+    """Return the turns without the system messages at their start, and these as the system prompt."""
+    opening = next((at for at, turn in enumerate(turns) if turn.role != "system"), len(turns))
+    texts = [_prompt_text(system)]
+    for turn in turns[:opening]:
+        pieces = (piece for piece in turn.pieces if isinstance(piece, Block))
+        texts.append("\n".join(piece.text for piece in pieces if piece.kind == "text"))
+    prompt = "\n\n".join(filter(None, texts))
+    turns = turns[opening:]
+    if turns and turns[0].role == "assistant":
+        what = "The first message is the assistant's."
+        fix = "Start with a user message."
+        state.findings.append(Finding("error", "first-role", "messages[0]", what, fix))
+    if state.module.TRAITS.system_messages == "never" and any(turn.role == "system" for turn in turns):
+        what = f"{state.format} has no system message."
+        state.warn("system-role", state.module.TRAITS.list, what, "It became a user message.")
+        turns = [turn._replace(role="user") if turn.role == "system" else turn for turn in turns]
+    return turns, state.module.system_prompt(prompt) if prompt else None
+
+
+def _with_valid_names(turn: Turn, used: set[str], state: _State) -> Turn:
+    """Return the turn with call ids and tool names that every provider accepts; each id is used once."""
+    names: dict[str, tuple[str, str]] = {}
+    pieces: list[Block | JsonObject] = []
+    for piece in turn.pieces:
+        if not isinstance(piece, Block) or piece.kind != "call":
+            pieces.append(piece)
+            continue
+        key = unused_name(_ODD.sub("_", piece.call_id)[:_ID_CHARS] or "call", used, most=_ID_CHARS)
+        name = state.module.valid_tool_name(_ODD.sub("_", piece.tool) or "tool")
+        used.add(key)
+        names[piece.call_id] = key, name
+        renamed = piece._replace(call_id=key, tool=name)
+        if renamed != piece:
+            state.note("renamed-call", piece.call_id, f"It became {key} of {name}.")
+        pieces.append(renamed)
+    answers = []
+    for answer in turn.answers:
+        key, name = names[answer.block.call_id]
+        answers.append(answer._replace(block=answer.block._replace(call_id=key, tool=name)))
+    return turn._replace(pieces=pieces, answers=answers)
 
 
 def source_places(messages: Sequence[Message], converted: Sequence[Message]) -> list[int | None]:
@@ -307,65 +391,14 @@ def source_places(messages: Sequence[Message], converted: Sequence[Message]) -> 
     for at, message in enumerate(messages):
         for block in message.blocks:
             places.setdefault((block.kind, block.call_id or block.text), []).append(at)
-    found: list[int | None] = []
+    sources: list[int | None] = []
     last = 0
     for message in converted:
-        held = [
-            at for block in message.blocks for at in places.get((block.kind, block.call_id or block.text), ())
-        ]
+        keys = ((block.kind, block.call_id or block.text) for block in message.blocks)
+        candidates = [at for key in keys for at in places.get(key, ())]
         # Of equal messages, the one that comes next.
-        later = [at for at in held if at >= last]
-        place = min(later or held, default=None)
-        found.append(place)
-        last = last if place is None else place
-    return found
-
-
-def _prompt_text(system: Any) -> str:
-    return content_text(system.get("parts", system) if isinstance(system, dict) else system)
-
-
-def _with_prompt_beside(
-    turns: list[Turn], format: ProviderFormat, system: Any, report: Report
-) -> tuple[list[Turn], Any]:
-    """Return the turns without the system messages at their start, and these as the system prompt."""
-    opening = next((at for at, turn in enumerate(turns) if turn.role != "system"), len(turns))
-    texts = [_prompt_text(system)]
-    for turn in turns[:opening]:
-        pieces = (piece for piece in turn.pieces if isinstance(piece, Block))
-        texts.append("\n".join(piece.text for piece in pieces if piece.kind == "text"))
-    prompt: Any = "\n\n".join(filter(None, texts)) or None
-    rest = turns[opening:]
-    if rest and rest[0].role == "assistant":
-        what = "The first message is the assistant's."
-        report(error("first-role", "messages[0]", what, "Start with a user message."))
-    if format == "gemini":
-        prompt = {"parts": [{"text": prompt}]} if prompt else None
-        if any(turn.role == "system" for turn in rest):
-            what = "Gemini has no system message."
-            report(warning("system-role", "contents", what, "It became a user message."))
-        rest = [turn._replace(role="user") if turn.role == "system" else turn for turn in rest]
-    return rest, prompt
-
-
-def _with_valid_names(turn: Turn, used: set[str], report: Report, valid: Callable[[str], str]) -> Turn:
-    """Return the turn with call ids and tool names that every provider accepts; each id is used once."""
-    names: dict[str, tuple[str, str]] = {}
-    pieces: list[Block | JsonObject] = []
-    for piece in turn.pieces:
-        if not isinstance(piece, Block) or piece.kind != "call":
-            pieces.append(piece)
-            continue
-        key = unused_name(_ODD.sub("_", piece.call_id)[:ID_CHARS] or "call", used, most=ID_CHARS)
-        name = valid(_ODD.sub("_", piece.tool) or "tool")
-        used.add(key)
-        names[piece.call_id] = key, name
-        made = piece._replace(call_id=key, tool=name)
-        if made != piece:
-            report(changed("renamed-call", piece.call_id, f"It became {key} of {name}."))
-        pieces.append(made)
-    answers = []
-    for answer in turn.answers:
-        key, name = names[answer.block.call_id]
-        answers.append(answer._replace(block=answer.block._replace(call_id=key, tool=name)))
-    return turn._replace(pieces=pieces, answers=answers)
+        later = [at for at in candidates if at >= last]
+        source = min(later or candidates, default=None)
+        sources.append(source)
+        last = last if source is None else source
+    return sources

@@ -23,7 +23,6 @@ from aether import regular
 from aether.errors import InvalidInput, NotFound, shown
 from aether.messages.content import as_json
 from aether.messages.convert import convert, detect_format, read
-from aether.messages.findings import warning
 from aether.messages.model import Message, ProviderFormat, as_object, as_text
 from aether.messages.read import detect_file_format
 from aether.messages.records import BadLine, Record, read_json_values
@@ -138,7 +137,13 @@ def load_conversation(source: str | os.PathLike[str] | IO[bytes], *, nth: int = 
         others=found.others,
         origin=found.origin._replace(format=known, raws=tuple(message.raw for message in messages)),
         unread=tuple(
-            warning("unread-line", f"line {number}", f"Left out: it is {reason}.", "Complete or remove it.")
+            Finding(
+                "warning",
+                "unread-line",
+                f"line {number}",
+                f"Left out: it is {reason}.",
+                "Complete or remove it.",
+            )
             for number, reason in sorted([*bad, *found.strays])
         ),
     )
@@ -413,7 +418,7 @@ def convert_conversation(
     findings = found.findings
     if conversation.tools:
         what = f"Definitions of tools for {conversation.format} are left behind."
-        findings = [*findings, warning("tools-dropped", "tools", what, "Define them.")]
+        findings = [*findings, Finding("warning", "tools-dropped", "tools", what, "Define them.")]
     new = conversation._replace(messages=found.messages, format=format, system=found.system)
     return new._replace(tools=None, frame={}), findings
 

@@ -4,33 +4,27 @@ A finding of level `error` is what the provider answers with a 400; a `warning` 
 its protocol, refuse. Codes are stable words. Calls of the last response, followed at most by some of their results,
 are `dangling-call`, a warning: sending them is an error, but the caller is about to run them.
 
-After a repair `check` finds no error, unless nothing is left at all. Nothing is invented. Text of users and of the
-assistant is never lost; results go back to their calls; results without a call, calls that were never answered and
-blocks that cannot be sent are dropped, each with a warning. A second repair changes nothing, and valid messages are
-returned as they are. The rules of each provider are in its module below `aether.messages.providers`.
+A check names what a repair would change, so that after a repair it finds no error, unless nothing is left at all.
+Nothing is invented. Text of users and of the assistant is never lost; results go back to their calls; results without
+a call, calls that were never answered and blocks that cannot be sent are dropped, each with a warning. A second repair
+changes nothing, and valid messages are returned as they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
 from aether.messages.content import MAX_LEVELS, encodable
-from aether.messages.convert import META, bare, new_message, provider, read, worded
-from aether.messages.findings import RepairedRaws, bad_name, changed, error
+from aether.messages.convert import META, bare, new_message, read, worded
+from aether.messages.faults import Faults, RepairedRaws
 from aether.messages.model import Message, ProviderFormat
-from aether.messages.providers import anthropic, gemini, openai
+from aether.messages.providers import provider
 from aether.text.regex import lazy
 from aether.types import Finding, JsonObject
 
 _POSITION = lazy(r"(\w+\[)(\d+)\]")
-# Gemini accepts dots and colons too; Anthropic longer names.
-_TOOL_NAMES = {
-    "anthropic": anthropic.NAME, "openai": openai.NAME, "responses": openai.NAME, "gemini": gemini.NAME,
-}  # fmt: skip
-_LISTS = {"responses": "input", "gemini": "contents"}
-_NO_JSON = f"half a character, a number that is not finite, or more than {MAX_LEVELS} levels"
 
 
 class Repaired(NamedTuple):
@@ -50,47 +44,45 @@ def check(
     >>> [(found.code, found.where) for found in check([Message("tool", (), raw, "openai")], "openai")]
     [('orphan-result', 'messages[0]')]
     """
-    found: list[Finding] = []
-    for at, block in enumerate(system if format == "anthropic" and isinstance(system, list) else []):
+    module, faults = provider(format), Faults()
+    for at, block in enumerate(
+        system if module.TRAITS.system == "system" and isinstance(system, list) else []
+    ):
         text = block.get("text") if isinstance(block, dict) else None
         if not isinstance(text, str) or not text.strip():
-            found.append(error("empty-content", f"system[{at}]", "The text is blank.", "Drop the block."))
+            faults.lost("empty-content", f"system[{at}]", "The text is blank.", "Drop the block.")
     seen: set[str] = set()
-    for where, name in _tool_names(tools, format):
-        if format in _TOOL_NAMES and not _TOOL_NAMES[format].fullmatch(name):
-            found.append(bad_name(name, where, *([gemini.NAME_FIX] if format == "gemini" else [])))
+    for where, name in module.tool_names(tools if isinstance(tools, list) else []):
+        if not isinstance(name, str):
+            continue  # a tool of the provider's own
+        if module.TRAITS.tool_name and not module.TRAITS.tool_name.fullmatch(name):
+            fix = f"Call it {module.valid_tool_name(name)}."
+            faults.changed("bad-name", where, f"{shown(name)} is not the name of a tool.", fix)
         if name in seen:
-            what = f"Another tool is called {shown(name)}."
-            found.append(error("repeated-tool", where, what, "Drop or rename one."))
+            faults.lost(
+                "repeated-tool", where, f"Another tool is called {shown(name)}.", "Drop or rename one."
+            )
         seen.add(name)
-    given = [message.raw for message in messages]
-    raws = list(map(encodable, given))
-    for at, raw in enumerate(raws):
-        if raw is not given[at]:
-            fix = "Repair it before it becomes JSON."
-            found.append(error("not-json", _where(at, format), f"It holds {_NO_JSON}.", fix))
-    found += provider(format).findings(raws)
+    module.repaired(_encodable([message.raw for message in messages], format, faults), faults)
     if not messages:
-        found.append(error("no-messages", "messages", "There are no messages.", "Send at least one."))
-    return found
+        faults.lost("no-messages", "messages", "There are no messages.", "Send at least one.")
+    return [fault.checked() for fault in faults.listed]
 
 
-def has_errors(found: Iterable[Finding]) -> bool:
+def has_errors(findings: Iterable[Finding]) -> bool:
     """Return whether one of the findings is an error."""
-    return any(finding.level == "error" for finding in found)
+    return any(finding.level == "error" for finding in findings)
 
 
-def _where(at: int, format: ProviderFormat) -> str:
-    return f"{_LISTS.get(format, 'messages')}[{at}]"
-
-
-def _rewritten(raws: Sequence[JsonObject], format: ProviderFormat) -> tuple[list[JsonObject], list[Finding]]:
-    """Return `raws` as JSON that every parser reads, and a note for each that changed."""
-    made = list(map(encodable, raws))
-    what = f"Rewrote what JSON cannot hold: {_NO_JSON}."
-    return made, [
-        changed("not-json", _where(at, format), what) for at, raw in enumerate(made) if raw is not raws[at]
-    ]
+def _encodable(raws: Sequence[JsonObject], format: ProviderFormat, faults: Faults) -> list[JsonObject]:
+    """Return `raws` as JSON that every parser reads."""
+    clean = list(map(encodable, raws))
+    what = f"It holds half a character, a number that is not finite, or more than {MAX_LEVELS} levels."
+    for at, raw in enumerate(clean):
+        if raw is not raws[at]:
+            where = f"{provider(format).TRAITS.list}[{at}]"
+            faults.changed("not-json", where, what, "Repair it before it becomes JSON.")
+    return clean
 
 
 def is_sendable(
@@ -98,16 +90,15 @@ def is_sendable(
 ) -> bool:
     """Return whether the provider accepts `raws`, without their `meta`.
 
-    The first `known` of them were accepted as a conversation of their own: what is in them is not looked at again, only
-    how they go together with the others. `plain` has the identities of those that are known to be plain JSON.
+    The first `known` of them, and those with an identity in `plain`, are plain JSON.
     """
     sent = list(map(bare, raws))
-    known = max(0, known - 1)  # the last message of a conversation may be what others may not
-    if not all(
-        id(raw) in plain or encodable(one) is one for raw, one in zip(raws[known:], sent[known:], strict=True)
-    ):
+    new = zip(raws[known:], sent[known:], strict=True)
+    if not all(id(raw) in plain or encodable(message) is message for raw, message in new):
         return False
-    return not has_errors(provider(format).findings(sent, known))
+    faults = Faults()
+    provider(format).repaired(sent, faults)
+    return all(fault.effect == "hint" for fault in faults.listed)
 
 
 def sendable(
@@ -121,69 +112,78 @@ def sendable(
     >>> [raw["content"] for raw in sendable([{"role": "user", "content": "Go."}, orphan], "openai", keep=[1]).raws]
     ['Go.', 'Result of a tool:\nok']
     """
-    module, bared = provider(format), list(map(bare, raws))
-    places = list(range(len(bared)))
     if is_sendable(raws, format):
-        return RepairedRaws(list(raws), [], places)
-    clean, rewritten = _rewritten(bared, format)
-    given = {id(one): raw for one, old, raw in zip(clean, bared, raws, strict=True) if one is old}
-    sent = clean
+        return RepairedRaws(list(raws), [], list(range(len(raws))))
+    module, bared, rewritten = provider(format), list(map(bare, raws)), Faults()
+    clean = _encodable(bared, format, rewritten)
+    originals = {id(new): raw for new, old, raw in zip(clean, bared, raws, strict=True) if new is old}
+    rows = list(enumerate(clean))
     saved: list[Finding] = []
-    left = set(keep)
+    waiting = set(keep)
     while True:
-        done = module.repaired(sent)
-        dropped = {
-            at: places[at] for found in done.findings if found.level == "warning" for at in _place(found)
+        faults = Faults()
+        repaired = module.repaired([raw for _, raw in rows], faults)
+        positions = [rows[at][0] for at, _ in repaired]
+        affected = {at for fault in faults.listed if fault.effect == "lost" for at in _place(fault.where)}
+        added = {
+            at: texts
+            for at in affected
+            if rows[at][0] in waiting
+            if (texts := _lost_texts(clean[rows[at][0]], rows[at][0], repaired, positions, format))
         }
-        texts = {at: _texts(clean[of], done, places, of, format) for at, of in dropped.items() if of in left}
-        if not any(texts.values()):
+        waiting.difference_update(rows[at][0] for at in affected)
+        if not added:
             break
-        left.difference_update(dropped.values())
-        rows = list(zip(sent, places, strict=True))
-        for at in sorted(texts, reverse=True):
-            found = (new_message("user", text, format).raw for text in texts[at])
-            rows[at + 1 : at + 1] = [(raw, places[at]) for raw in found]
+        for at in sorted(added, reverse=True):
+            position = rows[at][0]
+            rows[at + 1 : at + 1] = [(position, new_message("user", text, format).raw) for text in added[at]]
             what = "Its text is protected, and became a message of the user."
-            saved.append(changed("kept-text", f"messages[{places[at]}]", what))
-        sent, places = [raw for raw, _ in rows], [place for _, place in rows]
-    origins = [places[at] for at in done.places]
-    made = [
-        given[id(one)] if id(one) in given else _marked(one, raws[at])
-        for one, at in zip(done.raws, origins, strict=True)
+            where = f"messages[{position}]"
+            saved.append(Finding("info", "kept-text", where, what, "Nothing has to be done."))
+    sent = [
+        originals[id(raw)] if id(raw) in originals else _marked(raw, raws[position])
+        for position, (_, raw) in zip(positions, repaired, strict=True)
     ]
-    findings = [*rewritten, *(_moved(found, places) for found in done.findings), *saved[::-1]]
-    return RepairedRaws(made, findings, origins)
+    changes = [_moved(fault.repaired(), rows) for fault in faults.listed if fault.effect != "hint"]
+    findings = [*(fault.repaired() for fault in rewritten.listed), *changes, *saved[::-1]]
+    return RepairedRaws(sent, findings, positions)
 
 
-def _place(found: Finding) -> list[int]:
-    """Return the position that a finding of a repair names, if it names one."""
-    named = _POSITION.match(found.where)
-    return [int(named[2])] if named else []
+def _place(where: str) -> list[int]:
+    """Return the position that the place of a fault names, if it names one."""
+    position = _POSITION.match(where)
+    return [int(position[2])] if position else []
 
 
-def _moved(found: Finding, places: Sequence[int]) -> Finding:
+def _moved(finding: Finding, rows: Sequence[tuple[int, JsonObject]]) -> Finding:
     """Return a finding about the position before messages were inserted."""
-    named = _POSITION.match(found.where)
-    if not named:
-        return found
-    return found._replace(where=f"{named[1]}{places[int(named[2])]}]{found.where[named.end() :]}")
+    position = _POSITION.match(finding.where)
+    if not position:
+        return finding
+    where = f"{position[1]}{rows[int(position[2])][0]}]{finding.where[position.end() :]}"
+    return finding._replace(where=where)
 
 
-def _texts(
-    raw: JsonObject, done: RepairedRaws, places: Sequence[int], place: int, format: ProviderFormat
+def _lost_texts(
+    raw: JsonObject,
+    position: int,
+    repaired: Sequence[tuple[int, JsonObject]],
+    positions: Sequence[int],
+    format: ProviderFormat,
 ) -> list[str]:
-    """Return the texts of a message that those made of it lack, as a person would write them."""
-    made = [one for one, at in zip(done.raws, done.places, strict=True) if places[at] == place]
-    there = {block.text.strip() for one in made for block in provider(format).message(one).blocks}
+    """Return the texts of a message that the repaired messages at its position lack, as a person would write them."""
+    module = provider(format)
+    made = [new for (_, new), at in zip(repaired, positions, strict=True) if at == position]
+    there = {block.text.strip() for new in made for block in module.message(new).blocks}
     return [
         worded(block)
-        for block in provider(format).message(raw).blocks
+        for block in module.message(raw).blocks
         if block.kind in ("result", "call", "text") and block.text.strip() and block.text.strip() not in there
     ]
 
 
-def _marked(made: JsonObject, given: JsonObject) -> JsonObject:
-    return {**made, META: given[META]} if META in given else made
+def _marked(repaired: JsonObject, original: JsonObject) -> JsonObject:
+    return {**repaired, META: original[META]} if META in original else repaired
 
 
 def repair(messages: Sequence[Message], format: ProviderFormat) -> Repaired:
@@ -194,27 +194,9 @@ def repair(messages: Sequence[Message], format: ProviderFormat) -> Repaired:
     >>> [message.text for message in repaired.messages], [found.code for found in repaired.findings]
     (['Go.'], ['orphan-result'])
     """
-    raws = [message.raw for message in messages]
-    clean, rewritten = _rewritten(raws, format)
-    repaired = provider(format).repaired(clean)
-    if len(raws) == len(repaired.raws) and all(map(lambda a, b: a is b, raws, repaired.raws)):
-        return Repaired(list(messages), repaired.findings)
-    return Repaired(read(repaired.raws, format), [*rewritten, *repaired.findings])
-
-
-def _tool_names(tools: Any, format: ProviderFormat) -> Iterator[tuple[str, str]]:
-    """Yield the place and the name of each tool that has one; tools of the provider's own may have none."""
-    for at, tool in enumerate(tools if isinstance(tools, list) else []):
-        if not isinstance(tool, dict):
-            continue
-        if format == "gemini":
-            listed = tool.get("functionDeclarations", tool.get("function_declarations"))
-            found = [
-                (f"tools[{at}].functionDeclarations[{number}]", one)
-                for number, one in enumerate(listed if isinstance(listed, list) else [])
-            ]
-        else:
-            found = [(f"tools[{at}]", tool.get("function", tool))]
-        for where, one in found:
-            if isinstance(one, dict) and isinstance(one.get("name"), str):
-                yield where, one["name"]
+    raws, faults = [message.raw for message in messages], Faults()
+    repaired = [raw for _, raw in provider(format).repaired(_encodable(raws, format, faults), faults)]
+    findings = [fault.repaired() for fault in faults.listed if fault.effect != "hint"]
+    if not findings:
+        return Repaired(list(messages), [])
+    return Repaired(read(repaired, format), findings)

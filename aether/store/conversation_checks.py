@@ -1,4 +1,4 @@
-"""Checks of the conversations of a home: damage, gaps and missing logs are found, and repaired from what else has them."""
+"""Checks of the conversations of a home: damage, gaps and missing logs, and their repair from copies that exist."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from aether import clock, regular
 from aether.errors import AetherError, shown
 from aether.store import archive_store, documents, files, ledger, seals
 from aether.store.conversation_list import LIST, Listed, enter, list_lock, listed
+from aether.store.conversation_stream import STREAMS
 from aether.store.conversations import (
     FILE,
-    STREAMS,
-    Log,
     Stored,
     bring_back,
     cut_end,
@@ -26,9 +25,9 @@ from aether.store.conversations import (
     repaired,
     stored_conversations,
     take_in,
-    unseen,
 )
 from aether.store.files import REPAIR, storage_errors, write_whole
+from aether.store.history import Log, unseen
 from aether.store.log import HEAD, ConcurrentWrite, lines_of, read_head, set_head
 from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
@@ -36,37 +35,36 @@ from aether.types import Finding, JsonObject
 
 def examine(home: Path) -> list[Finding]:
     """Return the problems of the conversations of `home`."""
-    found = []
+    findings = []
     for stored in stored_conversations(home):
         place = seals.place(home, stored.path)
         head = head_of(stored.path)
         try:
             log = load(home, stored.id, whole=True)
         except AetherError as reason:
-            found.append(Finding("error", reason.code, place, reason.what, reason.fix))
+            findings.append(Finding("error", reason.code, place, reason.what, reason.fix))
             continue
         if log.path != stored.path:
             what = f"it is the log of conversation {shown(log.id)}, which is kept elsewhere."
-            found.append(Finding("warning", "misplaced", place, what, "Remove it, if it is a copy."))
+            findings.append(Finding("warning", "misplaced", place, what, "Remove it, if it is a copy."))
         else:
-            found += [*_damage(log, head, place), *_gaps(log, place)]
-    found += _missing(home)
+            findings += [*_damage(log, head, place), *_gaps(log, place)]
+    findings += _missing(home)
     for head_path in emptied(home):
         place = seals.place(home, head_path.with_name(FILE))
         what = f"everything in it is missing: {pluralize(read_head(head_path) or 0, 'lines')}."
-        found.append(Finding("error", "damaged-file", place, what, REPAIR))
-    return found
+        findings.append(Finding("error", "damaged-file", place, what, REPAIR))
+    return findings
 
 
 def irregular(home: Path) -> list[Path]:
-    """Return what is in the place of a log and is a link, a pipe, a device or a directory."""
-    found = (home / "conversations").glob(f"*/{FILE}")
-    return sorted(path for path in found if path.is_symlink() or not path.is_file())
+    """Return the links, pipes, devices and directories in the place of a log."""
+    paths = (home / "conversations").glob(f"*/{FILE}")
+    return sorted(path for path in paths if path.is_symlink() or not path.is_file())
 
 
 def _damage(log: Log, head: int | None, place: str) -> Iterator[Finding]:
     """Yield findings for damaged lines, lines missing at the end, a torn end, and a head that cannot be used."""
-    flagged = _is_flagged(log.path)
     if log.damaged:
         what = f"damaged in {pluralize(log.damaged, 'places')}; everything else is read."
         yield Finding("error", "damaged-line", place, what, REPAIR)
@@ -77,17 +75,22 @@ def _damage(log: Log, head: int | None, place: str) -> Iterator[Finding]:
         what = "the last write was cut off before it was acknowledged."
         fix = 'Run "aether doctor --repair", or append to it.'
         yield Finding("warning", "torn-line", place, what, fix)
-    if head == -1 or (head is None and flagged):
+    if head == -1 or (head is None and _has_head(log.path)):
         what = f"{HEAD} beside it is {'missing' if head is None else 'damaged'}."
         yield Finding("warning", "damaged", place, what, f"{REPAIR[:-1]}, or append to it.")
 
 
+def _has_head(path: Path) -> bool:
+    """Return whether the first line of a log says that it has a head beside it."""
+    return bool((header_of(path) or {}).get("head"))
+
+
 def _gaps(log: Log, place: str) -> Iterator[Finding]:
-    """Yield findings for added messages that are in no view, and for losses that are recorded."""
+    """Yield findings for added messages that are in no view, and for recorded losses."""
     if missing := unseen(log):
         what = f"in no view: {pluralize(len(missing), 'added messages')}, the first has n={missing[0]}."
         fix = "The full history has them (aether.full_history); add those that matter again."
-        # After a loss, what put them into a view was lost.
+        # After a loss, the record that put them into a view may be lost.
         is_lost = log.lost or log.damaged
         yield Finding("info" if is_lost else "warning", "unseen-message", place, what, fix)
     if log.lost:
@@ -96,134 +99,132 @@ def _gaps(log: Log, place: str) -> Iterator[Finding]:
 
 
 def _missing(home: Path) -> Iterator[Finding]:
-    """Yield findings for conversations that the list names and the home does not have, or the reverse, and for losses."""
-    known, damaged = listed(home)
+    """Yield findings for listed conversations that the home lacks, for the reverse, and for losses."""
+    entries, damaged = listed(home)
     present = _in_place(home)
     if damaged:
         yield Finding("error", "damaged-file", LIST, "the list of the conversations is damaged.", REPAIR)
-    for name, one in known.items():
-        place = f"conversations/{name}/{FILE}"
-        if one.lost:
-            back = f"it was brought back from {one.source}" if one.source else "nothing of it was left"
-            what = f"conversation {shown(one.id)} was deleted, and {back} (found {one.at[:19]}Z)."
+    for name, entry in entries.items():
+        place, directory = f"conversations/{name}/{FILE}", home / "conversations" / name
+        if entry.lost:
+            back = f"it was brought back from {entry.source}" if entry.source else "nothing of it was left"
+            what = f"conversation {shown(entry.id)} was deleted, and {back} (found {entry.at[:19]}Z)."
             yield Finding("info", "known-loss", place, what, "Nothing to do.")
-        if name in present or (one.lost and not one.source):
+        if name in present or (entry.lost and not entry.source):
             continue
-        if one.archived:
-            yield from _missing_archived(home, one)
-            continue
-        if not (home / "conversations" / name).is_dir():
-            what = f"conversation {shown(one.id)} is missing: its directory was deleted."
+        if entry.archived:
+            yield from _missing_archived(home, entry)
+        elif not directory.is_dir():
+            what = f"conversation {shown(entry.id)} is missing: its directory was deleted."
             yield Finding("error", "missing-conversation", place, what, REPAIR)
-        elif not any((home / "conversations" / name / file).exists() for file in (FILE, HEAD)):
-            what = f"conversation {shown(one.id)} has no messages: none was acknowledged, or its files were deleted."
+        elif not any((directory / file).exists() for file in (FILE, HEAD)):
+            what = f"conversation {shown(entry.id)} has no messages: none was acknowledged, or its files were deleted."
             yield Finding("info", "no-messages", place, what, "Nothing to do, or restore a snapshot.")
     for name, stored in present.items():
-        if name not in known and not damaged:
+        if name not in entries and not damaged:
             sealed = (header_of(stored.path) or {}).get("listed")
-            what = f"{LIST} does not name it, so that nobody would miss it."
+            what = f"{LIST} does not name it, so that its loss would not be noticed."
             place = seals.place(home, stored.path)
             yield Finding("error" if sealed else "info", "unlisted", place, what, REPAIR)
 
 
-def _missing_archived(home: Path, one: Listed) -> Iterator[Finding]:
-    found = archive_store.find(home, one.id)
-    if found is None and archive_store.name_on_disk(home, one.id):
+def _missing_archived(home: Path, entry: Listed) -> Iterator[Finding]:
+    row = archive_store.find(home, entry.id)
+    if row is None and archive_store.name_on_disk(home, entry.id):
         return  # the findings of the archive name it: it is damaged, or of another version
-    if found is None or not archive_store.size(home, found.name):
-        what = f"conversation {shown(one.id)} is missing: its archive file was deleted."
-        where = found.name if found else archive_store.DIRECTORY
-        fix = f"{REPAIR[:-1]}: what rests in grace is brought back."
+    if row is None or not archive_store.size(home, row.name):
+        what = f"conversation {shown(entry.id)} is missing: its archive file was deleted."
+        where = row.name if row else archive_store.DIRECTORY
+        fix = f"{REPAIR[:-1]}: its fuller form in grace is restored."
         yield Finding("error", "missing-conversation", where, what, fix)
 
 
 def _in_place(home: Path) -> dict[str, Stored]:
-    """Return the stored conversations by the names of their directories; not copies of one under another name."""
-    found = {one.path.parent.name: one for one in stored_conversations(home)}
-    return {name: one for name, one in found.items() if one.id and path_of(home, one.id) == one.path}
+    """Return the stored conversations by the names of their directories, without copies under another name."""
+    stored = {entry.path.parent.name: entry for entry in stored_conversations(home) if entry.id}
+    return {name: entry for name, entry in stored.items() if path_of(home, entry.id) == entry.path}
 
 
 def emptied(home: Path) -> list[Path]:
     """Return the heads of conversations whose log is missing or empty although it had lines."""
-    heads = sorted((home / "conversations").glob(f"*/{HEAD}"))
-    logs = {path: path.with_name(FILE) for path in heads}
     return [
-        path for path, log in logs.items()
-        if read_head(path) and not (log.exists() and (log.is_dir() or log.stat().st_size))
-    ]  # fmt: skip
+        head
+        for head in sorted((home / "conversations").glob(f"*/{HEAD}"))
+        if read_head(head) and _is_empty(head.with_name(FILE))
+    ]
 
 
-def _is_flagged(path: Path) -> bool:
-    """Return whether the log says that it has a head beside it."""
-    return bool((header_of(path) or {}).get("head"))
+def _is_empty(path: Path) -> bool:
+    return not path.exists() or not (path.is_dir() or path.stat().st_size)
 
 
 def restore(home: Path, *, now: datetime) -> list[str]:
-    """Take the conversations of a shared home that are missing from its ledger, and return a line for each."""
-    known = [name for name, one in listed(home)[0].items() if not one.archived]
-    logs = {
-        home / "conversations" / name / FILE
-        for name in (*known, *(path.parent.name for path in emptied(home)))
-    }
+    """Read the missing conversations of a shared home from its ledger, and return a line for each."""
+    names = [name for name, entry in listed(home)[0].items() if not entry.archived]
+    names += [path.parent.name for path in emptied(home)]
+    logs = [home / "conversations" / name / FILE for name in names]
     lost = {path for path in logs if not (path.exists() and path.stat().st_size)}
     done = []
     try:
         server = ledger.of(home) if lost else None
         for stream in server.heads(STREAMS) if server else ():
-            name = stream.removeprefix(STREAMS)
-            if server and path_of(home, name) in lost:
-                while take_in(home, name, server, now=now):
+            id = stream.removeprefix(STREAMS)  # noqa: A001
+            if server and path_of(home, id) in lost:
+                while take_in(home, id, server, now=now):
                     pass
-                done.append(f"read {seals.place(home, path_of(home, name))} again from the ledger")
+                done.append(f"read {seals.place(home, path_of(home, id))} again from the ledger")
     except AetherError as reason:
-        done.append(f"left what is missing of the conversations: {reason.what}")
+        done.append(f"left the missing conversations: {reason.what}")
     return done
 
 
 def repair(home: Path, *, now: datetime) -> list[str]:
     """Cut off torn ends, put records of loss in the place of damaged lines, and return a line for each repair.
 
-    What a shared home cannot read again from its ledger now is left as it is.
+    Lines that a shared home cannot read from its ledger now are left as they are.
     """
-    done = []
+    done: list[str] = []
     for stored in stored_conversations(home):
-        head = head_of(stored.path)
-        try:
-            log = load(home, stored.id, whole=True)
-        except AetherError:
-            continue  # `examine` reports it
-        doubted = bool(log.lost and ledger.is_shared(home))  # an earlier release did not ask the ledger
-        if log.path != stored.path or not (doubted or log.torn or log.damaged or head not in (None, log.lines) or (head is None and _is_flagged(log.path))):  # fmt: skip
-            continue
-        place = seals.place(home, stored.path)
-        with lock_of(home, stored.path), storage_errors(stored.path):
-            head = head_of(stored.path)
-            log = load(home, stored.id, whole=True)
-            try:
-                after = repaired(home, log, head, now, compare=doubted)
-            except AetherError as reason:
-                if not ledger.is_shared(home):
-                    raise
-                done.append(f"left {place} as it is: {reason.what}")
-                continue
-            if log.torn and after is log:
-                try:
-                    cut_end(home, log, now)
-                except ConcurrentWrite:  # it is being written: there is nothing to repair
-                    continue
-                done.append(f"cut off the torn end of {place}")
-            if after is not log:
-                lost = after.lost - log.lost
-                words = f"lost: {pluralize(lost, 'lines')}" if lost > 0 else "nothing is lost"
-                done.append(f"wrote {place} again; {words}")
-            if after.lines:
-                set_head(log.path.with_name(HEAD), after.lines)
+        with suppress(ConcurrentWrite):  # it is being written: there is nothing to repair
+            done += _repair_log(home, stored, now)
     return [*done, *_repair_list(home, now)]
 
 
+def _repair_log(home: Path, stored: Stored, now: datetime) -> Iterator[str]:
+    head = head_of(stored.path)
+    try:
+        log = load(home, stored.id, whole=True)
+    except AetherError:
+        return  # `examine` reports it
+    doubted = bool(log.lost and ledger.is_shared(home))  # an earlier release did not ask the ledger
+    has_good_head = head == log.lines or (head is None and not _has_head(log.path))
+    if log.path != stored.path or not (doubted or log.torn or log.damaged or not has_good_head):
+        return
+    place = seals.place(home, stored.path)
+    with lock_of(home, stored.path), storage_errors(stored.path):
+        head = head_of(stored.path)
+        log = load(home, stored.id, whole=True)
+        try:
+            after = repaired(home, log, head, now, compare=doubted)
+        except AetherError as reason:
+            if not ledger.is_shared(home):
+                raise
+            yield f"left {place} as it is: {reason.what}"
+            return
+        if after is not log:
+            lost = after.lost - log.lost
+            words = f"lost: {pluralize(lost, 'lines')}" if lost > 0 else "nothing is lost"
+            yield f"wrote {place} again; {words}"
+        elif log.torn:
+            cut_end(home, log, now)
+            yield f"cut off the torn end of {place}"
+        if after.lines:
+            set_head(log.path.with_name(HEAD), after.lines)
+
+
 def _repair_list(home: Path, now: datetime) -> Iterator[str]:
-    """Write a damaged list again, list what it lacks, and bring missing conversations back from snapshots."""
-    known, damaged = listed(home)
+    """Write a damaged list again, list conversations that it lacks, and bring missing ones back from snapshots."""
+    entries, damaged = listed(home)
     present = _in_place(home)
     if damaged:
         with list_lock(home), storage_errors(home):
@@ -231,23 +232,21 @@ def _repair_list(home: Path, now: datetime) -> Iterator[str]:
             kept = documents.quarantine(home, "conversations", data, at=clock.stamp(now))
             write_whole(home / LIST, b"".join(line for line, good in lines_of(data) if good))
         yield f"wrote {LIST} again; it is kept as {seals.place(home, kept)}"
-    for name in sorted(present.keys() - known.keys()):
+    for name in sorted(present.keys() - entries.keys()):
         enter(home, Listed(present[name].id, clock.stamp(now)))
-    missing = [
-        one for name, one in known.items()
-        if name not in present and not one.archived and not (one.lost and not one.source)
-    ]  # fmt: skip
-    for one in [] if ledger.is_shared(home) else missing:
-        place = seals.place(home, path_of(home, one.id))
-        source, records = _newest_copy(home, one.id)
+    for name, entry in entries.items() if not ledger.is_shared(home) else ():
+        if name in present or entry.archived or (entry.lost and not entry.source):
+            continue
+        place = seals.place(home, path_of(home, entry.id))
+        source, records = _newest_copy(home, entry.id)
         is_deleted = not (home / place).parent.is_dir()
         if source:
-            bring_back(home, one.id, records, now=now)
+            bring_back(home, entry.id, records, now=now)
             yield f"brought {place} back from {source}; its messages since then are lost"
         elif is_deleted:
-            yield f"{place}: conversation {shown(one.id)} is lost: its directory was deleted, and no snapshot has it"
+            yield f"{place}: conversation {shown(entry.id)} is lost: its directory was deleted, and no snapshot has it"
         if source or is_deleted:
-            enter(home, Listed(one.id, clock.stamp(now), lost=True, source=source))
+            enter(home, Listed(entry.id, clock.stamp(now), lost=True, source=source))
 
 
 def _newest_copy(home: Path, id: str) -> tuple[str, list[JsonObject]]:
@@ -258,8 +257,8 @@ def _newest_copy(home: Path, id: str) -> tuple[str, list[JsonObject]]:
         if place in record.whole and seals.fault(home, record, place):
             continue
         with suppress(AetherError, OSError):
-            found = files.parse_json(regular.read(path, regular.LOG_BYTES), where=place)
-            talks = found.get("conversations") if isinstance(found, dict) else None
-            if isinstance(talks, dict) and isinstance(talks.get(id), list):
-                return place, talks[id]
+            snapshot = files.parse_json(regular.read(path, regular.LOG_BYTES), where=place)
+            records = (snapshot.get("conversations") or {}).get(id)
+            if isinstance(records, list):
+                return place, records
     return "", []

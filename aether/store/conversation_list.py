@@ -58,43 +58,46 @@ def listed(home: Path) -> tuple[dict[str, Listed], bool]:
 
 def listed_in(home: Path, data: bytes) -> tuple[dict[str, Listed], bool]:
     """Return the same of `data`, the content of the list at some time."""
-    found: dict[str, Listed] = {}
+    entries: dict[str, Listed] = {}
     lines = [*lines_of(data)]
-    for one in _in_list(lines):
+    for entry in _entries(lines):
         with suppress(AetherError):
-            name = inside(home, f"conversations/{directory_name(one.id, what='conversation')}").name
-            found.pop(name, None)
-            if not one.removed:
-                found[name] = one
-    return found, b"".join(line for line, _ in lines) != data or not all(good for _, good in lines)
+            name = inside(home, f"conversations/{directory_name(entry.id, what='conversation')}").name
+            entries.pop(name, None)
+            if not entry.removed:
+                entries[name] = entry
+    return entries, not all(good for _, good in lines)
 
 
 def last_listed(home: Path) -> dict[str, Listed]:
     """Return the last line of each conversation in the list of `home`, by its id; those that were removed as well."""
     try:
         data = regular.read(home / LIST, regular.LOG_BYTES)
-    except (AetherError, OSError):  # doctor reports what is there
+    except (AetherError, OSError):  # doctor reports it
         return {}
-    return {one.id: one for one in _in_list(lines_of(data))}
+    return {entry.id: entry for entry in _entries(lines_of(data))}
 
 
 def removed_ids(home: Path) -> set[str]:
     """Return the conversations that were moved to quarantine on request, and not started again since."""
-    return {name for name, one in last_listed(home).items() if one.removed}
+    return {id for id, entry in last_listed(home).items() if entry.removed}  # noqa: A001
 
 
-def _in_list(lines: Iterable[tuple[bytes, bool]]) -> Iterator[Listed]:
-    """Yield what the lines of a list that are whole say, each of which may change what earlier ones said."""
+def restored_at(home: Path) -> dict[str, str]:
+    """Return when each live conversation was restored that was, by its id."""
+    return {entry.id: entry.at for entry in listed(home)[0].values() if entry.restored}
+
+
+def _entries(lines: Iterable[tuple[bytes, bool]]) -> Iterator[Listed]:
     for line, good in lines:
         fields = (unsealed(line) if good else None) or {}
-        had = fields.get("lines", 0)
         texts = [fields.get("conversation"), fields.get("at"), fields.get("source", "")]
         if all(isinstance(text, str) for text in texts):
+            flags = {name: bool(fields.get(name)) for name in ("lost", "removed", "archived", "restored")}
+            size = fields.get("lines", 0)
             yield Listed(
-                fields["conversation"], fields["at"], bool(fields.get("lost")), fields.get("source", ""),
-                bool(fields.get("removed")), bool(fields.get("archived")), bool(fields.get("restored")),
-                had if isinstance(had, int) else 0,
-            )  # fmt: skip
+                fields["conversation"], fields["at"], source=fields.get("source", ""), **flags
+            )._replace(lines=size if isinstance(size, int) else 0)
 
 
 def enter(home: Path, *lines: Listed) -> None:
@@ -157,11 +160,6 @@ def list_lock(home: Path, *, for_reading: bool = False) -> AbstractContextManage
         if not directory.is_dir():  # nobody has started one, and nobody can
             return nullcontext()
     return locked(directory, timeout=config.or_default(home).lock_timeout_seconds, for_reading=for_reading)
-
-
-def restored_at(home: Path) -> dict[str, str]:
-    """Return when each live conversation was restored that was, by its id."""
-    return {one.id: one.at for one in listed(home)[0].values() if one.restored}
 
 
 def crowded(path: Path) -> Conflict:

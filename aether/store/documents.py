@@ -70,17 +70,17 @@ def default(name: str) -> Any:
     return files.parse_json(resource(f"data/{name}.json").read_bytes(), where=name)
 
 
-def read(path: Path, *, compare: bool = True) -> Document:
-    """Return the document at `path`; `compare` as for `parse`."""
+def read(path: Path) -> Document:
+    """Return the document at `path`."""
     try:
         data = regular.read(path)
     except FileNotFoundError:
         return Document("missing", None, 0)
-    return parse(data, where=path.name, compare=compare)
+    return parse(data, where=path.name)
 
 
-def parse(data: bytes, *, where: str, compare: bool = True) -> Document:
-    """Return the document in `data`; without `compare` its checksum is taken to be right."""
+def parse(data: bytes, *, where: str) -> Document:
+    """Return the document in `data`."""
     try:
         value = files.parse_json(data, where=where)
     except CorruptDocument as reason:
@@ -91,7 +91,7 @@ def parse(data: bytes, *, where: str, compare: bool = True) -> Document:
     stamp = value.pop("stamp", None)
     found = _STAMP.search(data, max(0, len(data) - _STAMP_BYTES))
     # A view: a copy of a long document would touch as much memory again.
-    if found and (not compare or files.checksum(memoryview(data)[: found.start()]) == found[2].decode()):
+    if found and files.checksum(memoryview(data)[: found.start()]) == found[2].decode():
         return Document("good", value, int(found[1]))
     revision = stamp.get("revision") if isinstance(stamp, dict) else None
     if type(revision) is int and revision >= 0:

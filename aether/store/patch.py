@@ -206,7 +206,8 @@ def _diff_lists(before: list[Any], after: list[Any], path: str) -> Patch:
     by_id = dict(zip(old, before, strict=True))
     for at, entry in enumerate(after):
         if new[at] in added:
-            patch.append({"op": "add", "path": f"{path}/{at}", "value": entry})
+            place = "-" if added.issuperset(new[at:]) else at
+            patch.append({"op": "add", "path": f"{path}/{place}", "value": entry})
         else:
             patch += diff(by_id[new[at]], entry, f"{path}/{at}")
     return patch

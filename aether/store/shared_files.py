@@ -28,6 +28,7 @@ from aether.store import (
     archive_steps,
     archive_store,
     conversation_list,
+    conversation_stream,
     conversations,
     documents,
     files,
@@ -137,7 +138,7 @@ def exchange(home: Path, server: Ledger, blobs: Blobs, *, now: datetime) -> bool
     named = set(state.unneeded | _names_of(state.units.values()))
     for _ in range(TRIES):
         remote, mark = _with_news(server, state)
-        heads = server.heads(conversations.STREAMS)
+        heads = server.heads(conversation_stream.STREAMS)
         local = _local(home, state, heads)
         agreed = {
             key for key in local.damaged | local.units.keys()
@@ -213,7 +214,7 @@ def mark_of(home: Path, server: Ledger) -> Mark:
 def unsent(home: Path, server: Ledger) -> list[str]:
     """Return the units of `home` that its colony does not have as they are here, as far as the home knows."""
     state = _read_state(home, server.identity)
-    local = _local(home, state, server.heads(conversations.STREAMS))
+    local = _local(home, state, server.heads(conversation_stream.STREAMS))
     known = local.damaged | state.lacking
     return sorted(
         key
@@ -255,9 +256,9 @@ def _first(lines: list[bytes]) -> list[bytes]:
 
 def _send_conversations(home: Path, server: Ledger) -> None:
     """Send the conversations that the colony has never had: those that were archived before the home was shared."""
-    heads = server.heads(conversations.STREAMS)
+    heads = server.heads(conversation_stream.STREAMS)
     for stored in conversations.stored_conversations(home):
-        stream = conversations.stream_of(stored.id)
+        stream = conversation_stream.stream_of(stored.id)
         if stream not in heads:
             with suppress(Conflict, InvalidInput, UnsafePath), conversations.held(home, stored.id) as data:
                 send_stream(server, stream, data.splitlines(keepends=True))
@@ -351,9 +352,9 @@ def _is_ours(key: str, unit: Unit) -> bool:
             return False
         if len(one.parts) > 1 + one.size // PART_BYTES:
             return False
-    if key == conversations.STREAMS:
+    if key == conversation_stream.STREAMS:
         return False
-    if key.startswith(conversations.STREAMS):
+    if key.startswith(conversation_stream.STREAMS):
         main = [path for path in paths if archive_store.FILE_NAME.fullmatch(path)]
         rest = [path for path in paths if archive_store.GRACE_NAME.fullmatch(path)]
         is_whole = not paths or (len(main) == 1 and len(rest) <= 1)
@@ -378,7 +379,7 @@ def _local(home: Path, state: _State, heads: Mapping[str, int]) -> _Local:
     for key, unit in state.units.items():
         # They never change, and only a snapshot is ever removed: then the record of seals does not have it any more.
         other = found.units.get(key)
-        if key.startswith(conversations.STREAMS):
+        if key.startswith(conversation_stream.STREAMS):
             continue
         is_removed = key.startswith(f"{_SNAPSHOTS}/") and sealed.state == "good" and key not in sealed.whole
         if not is_removed if other is None else other.content != unit.content:
@@ -398,7 +399,7 @@ def _local_conversations(home: Path, state: _State, heads: Mapping[str, int], fo
         )  # 0: not known, so what the colony has goes on
 
     for row in archive_store.rows(home):
-        key = conversations.stream_of(row.id)
+        key = conversation_stream.stream_of(row.id)
         try:
             held = [_hashed(home, name, state, found) for name in (row.name, row.grace) if name]
             unit = Unit(tuple(held), lines(row.id, key))
@@ -408,13 +409,13 @@ def _local_conversations(home: Path, state: _State, heads: Mapping[str, int], fo
         except (AetherError, OSError, KeyError):
             found.damaged.add(key)
     for id, one in listed.items():  # noqa: A001
-        key = conversations.stream_of(id)
+        key = conversation_stream.stream_of(id)
         if key in found.units or conversations.path_of(home, id).exists():
             continue
         if one.removed and (key in state.units or key in heads):
             found.units[key] = Unit((), lines(id, key))
     for key in state.units:
-        id = key.removeprefix(conversations.STREAMS)  # noqa: A001
+        id = key.removeprefix(conversation_stream.STREAMS)  # noqa: A001
         if id != key and key not in found.units and not conversations.path_of(home, id).exists():
             found.damaged.add(key)
 
@@ -553,8 +554,10 @@ def _take(sides: _Sides, key: str, unit: Unit | None, head: int, *, agreed: bool
     """
     home, server, blobs, now = sides
     fetched = [(one.path, get_file(blobs, one)) for one in (unit or Unit(())).files]
-    if key.startswith(conversations.STREAMS):
-        _take_conversation(home, key.removeprefix(conversations.STREAMS), unit, fetched, now, agreed=agreed)
+    if key.startswith(conversation_stream.STREAMS):
+        _take_conversation(
+            home, key.removeprefix(conversation_stream.STREAMS), unit, fetched, now, agreed=agreed
+        )
         if unit is None and head:
             fill(home, key, server, head, now)
         return
@@ -653,7 +656,7 @@ def fill(home: Path, stream: str, server: Ledger, head: int, now: datetime) -> N
         Conflict: the stream has less than the log, or other lines.
         CorruptDocument, LockTimeout, StorageFailed: as `conversations.take_in`.
     """
-    id = stream.removeprefix(conversations.STREAMS)  # noqa: A001
+    id = stream.removeprefix(conversation_stream.STREAMS)  # noqa: A001
     while conversations.take_in(home, id, server, now=now):
         if conversations.load(home, id).held >= head:
             return

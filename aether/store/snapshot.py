@@ -143,10 +143,8 @@ _CACHE: dict[Path, Snapshot] = {}
 REPLANNERS: list[Callable[[Mapping[str, Any], Entry], Change | None]] = []
 
 
-def load(home: Path, *, compared: DocumentIds = ()) -> Snapshot:
+def load(home: Path) -> Snapshot:
     """Return `home` as it is now.
-
-    If `document_ids` are those of the documents that were `compared` with their checksums before, they are not again.
 
     Raises:
         NotFound: this is not a home.
@@ -159,7 +157,7 @@ def load(home: Path, *, compared: DocumentIds = ()) -> Snapshot:
         snapshot = _CACHE.get(home)
         snapshot = _follow(snapshot) if snapshot else None
         if snapshot is None:
-            snapshot = _read(home, compared)
+            snapshot = _read(home)
         _CACHE[home] = snapshot
         return snapshot
 
@@ -311,7 +309,7 @@ def after_change(
     return after, entry
 
 
-def _read(home: Path, compared: DocumentIds = ()) -> Snapshot:
+def _read(home: Path) -> Snapshot:
     if not (home / "data").is_dir():
         raise NotFound("is not a home: it has no data/.", fix='Run "aether init" there.', where=str(home))
     if link := link_out_of(os.path.realpath(home)):
@@ -321,10 +319,7 @@ def _read(home: Path, compared: DocumentIds = ()) -> Snapshot:
     for _ in range(READ_TRIES):
         before = file_ids(home)
         found = read_journal(home)
-        compare = not compared or document_ids(home) != compared
-        files = {
-            name: documents.read(documents.path_of(home, name), compare=compare) for name in documents.NAMES
-        }
+        files = {name: documents.read(documents.path_of(home, name)) for name in documents.NAMES}
         after = file_ids(home)
         newest = max((file.revision for file in files.values() if file.state != "edited"), default=0)
         head = found.base + len(found.entries)

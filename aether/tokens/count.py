@@ -14,7 +14,7 @@ from operator import eq
 from typing import Any, NamedTuple
 
 from aether.errors import InvalidInput, shown
-from aether.messages import convert
+from aether.messages import convert, providers
 from aether.messages.model import Message, ProviderFormat
 from aether.tokens.images import media_tokens, medium
 from aether.types import Counter, JsonObject
@@ -30,20 +30,6 @@ ANTHROPIC_TOOL_PROMPT_TOKENS = 346
 # over the usage of 449 turns of Claude Code with three models that show no thinking: 3.2, 3.5 and 3.8.
 SEALED_CHARS_PER_TOKEN = 3.5
 
-# The keys of a message that are sent, by provider format; an item of the Responses API is a block of its own.
-_CHAT = (
-    "content",
-    "name",
-    "tool_calls",
-    "function_call",
-    "tool_call_id",
-    "refusal",
-    "reasoning_content",
-    "reasoning",
-)
-_SENT: dict[ProviderFormat, tuple[str, ...]] = {
-    "anthropic": ("content",), "gemini": ("parts",), "openai": _CHAT, "plain": _CHAT,
-}  # fmt: skip
 # Keys that no model reads.
 _SILENT = frozenset(
     "type role id status meta cache_control index is_error annotations logprobs detail thought".split()
@@ -66,8 +52,8 @@ def message_tokens(message: Message, count: Counter) -> int:
     6
     """
     raw, provider = message.raw, message.format
-    keys = _SENT.get(provider)
-    if keys is None:
+    keys = providers.provider(provider).TRAITS.sent
+    if not keys:
         return MESSAGE_TOKENS + _block({key: raw[key] for key in raw if key != "meta"}, count, provider)
     return MESSAGE_TOKENS + _fields({key: raw[key] for key in keys if key in raw}, count, provider)
 

@@ -1,39 +1,25 @@
 """Tokens of media: pictures, documents and sound, by their size and never by the length of their base64.
 
-Of a picture only the head is decoded, up to its width and height. The prices are those that providers publish; where
-newer and older models of one provider differ, the higher one is used: an overestimate costs less than a rejected
-request.
+Of a picture only the head is decoded, up to its width and height; each provider's module has its price. Where newer and
+older models of one provider differ, the higher one is used: an overestimate costs less than a rejected request.
 """
 
 from __future__ import annotations
 
 import binascii
-import math
 from itertools import chain
 from typing import Literal, NamedTuple
 
 from aether.messages.model import ProviderFormat
+from aether.messages.providers import provider
 from aether.types import JsonObject
 
 # Base64 characters of a picture that are decoded: past the preview that a camera puts before a JPEG's size.
 HEAD_CHARS = 1 << 18
 
-# Anthropic: width x height / 750; scaled to this edge, never dearer than this (vision guide, models from 4.7 on).
-ANTHROPIC_PIXELS_PER_TOKEN = 750
-ANTHROPIC_EDGE_PIXELS = 2576
-ANTHROPIC_MOST_TOKENS = 4784
-# OpenAI: scaled into a square, then by its shorter side, then cut into tiles (images guide, gpt-4o).
-OPENAI_SQUARE_PIXELS = 2048
-OPENAI_SHORT_PIXELS = 768
-OPENAI_TILE_PIXELS = 512
-OPENAI_TILE_TOKENS = 170
-OPENAI_BASE_TOKENS = 85  # all that a picture costs in low detail
-# Gemini: cut into tiles (token guide, models from 2.0 on), and at least this at the resolution of models from 3 on.
-GEMINI_TILE_PIXELS = 768
-GEMINI_TILE_TOKENS = 258
-GEMINI_LEAST_TOKENS = 1120
 # A picture whose size is not known, such as one behind an address: about a full screen.
 PICTURE_TOKENS = 1600
+_UNKNOWN_PIXELS = (1024, 1024)
 
 # Anthropic says 1,500 to 3,000 tokens a page, each also shown as a picture; a written page has 30 to 60 kB.
 DOCUMENT_BYTES_PER_TOKEN = 16
@@ -87,41 +73,21 @@ def medium(block: JsonObject) -> Medium | None:
     return _medium(kind, block | below)
 
 
-def media_tokens(found: Medium, provider: ProviderFormat) -> int:
-    """Return about how many tokens `provider` charges for `found`.
+def media_tokens(found: Medium, format: ProviderFormat) -> int:
+    """Return about how many tokens the provider of `format` charges for `found`.
 
     >>> media_tokens(Medium("picture"), "anthropic"), media_tokens(Medium("sound", "A" * 4000), "gemini")
     (1600, 6)
     """
     size = len(found.base64) * 3 // 4
     if found.kind == "picture":
-        if found.detail == "low" and provider in ("openai", "responses"):
-            return OPENAI_BASE_TOKENS
-        pixels = dimensions(found.base64)
-        return picture_tokens(*pixels, provider) if pixels else PICTURE_TOKENS
+        pixels = dimensions(found.base64) or (_UNKNOWN_PIXELS if found.detail == "low" else None)
+        return provider(format).picture_tokens(*pixels, found.detail) if pixels else PICTURE_TOKENS
     if not size:
         return NAMED_TOKENS
     if found.kind == "document":
         return max(DOCUMENT_LEAST_TOKENS, size // DOCUMENT_BYTES_PER_TOKEN)
     return max(1, size // (TEXT_BYTES_PER_TOKEN if found.kind == "text" else SOUND_BYTES_PER_TOKEN))
-
-
-def picture_tokens(width: int, height: int, provider: ProviderFormat) -> int:
-    """Return the tokens of a picture of so many pixels; plain messages are charged like Anthropic, the dearest.
-
-    >>> [picture_tokens(1024, 1024, provider) for provider in ("anthropic", "openai", "gemini")]
-    [1399, 765, 1120]
-    """
-    if provider in ("openai", "responses"):
-        scale = min(1.0, OPENAI_SQUARE_PIXELS / max(width, height))
-        scale = min(scale, OPENAI_SHORT_PIXELS / min(width, height))
-        tiles = _tiles(width * scale, height * scale, OPENAI_TILE_PIXELS)
-        return OPENAI_BASE_TOKENS + OPENAI_TILE_TOKENS * tiles
-    if provider == "gemini":
-        return max(GEMINI_LEAST_TOKENS, GEMINI_TILE_TOKENS * _tiles(width, height, GEMINI_TILE_PIXELS))
-    scale = min(1.0, ANTHROPIC_EDGE_PIXELS / max(width, height))
-    tokens = math.ceil(width * height * scale * scale / ANTHROPIC_PIXELS_PER_TOKEN)
-    return min(ANTHROPIC_MOST_TOKENS, tokens)
 
 
 def dimensions(base64: str) -> tuple[int, int] | None:
@@ -158,10 +124,6 @@ def _medium(block_type: str, described: JsonObject) -> Medium:
 
 def _first(described: JsonObject, keys: tuple[str, ...]) -> str:
     return next((described[key] for key in keys if isinstance(described.get(key), str)), "")
-
-
-def _tiles(width: float, height: float, edge: int) -> int:
-    return math.ceil(width / edge) * math.ceil(height / edge)
 
 
 def _numbers(pair: bytes, order: Literal["big", "little"]) -> tuple[int, int]:

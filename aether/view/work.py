@@ -30,7 +30,7 @@ from aether.messages.model import Message
 from aether.messages.read import read_records, without_private
 from aether.messages.records import Record
 from aether.redact.redact import Rules, redact
-from aether.store import config, conversations
+from aether.store import config, conversations, history
 from aether.types import DETAILS, JsonObject
 from aether.view import charts
 from aether.view.frame import (
@@ -204,7 +204,7 @@ def conversation(frame: Frame, asked: Asked) -> Shown | File:
     log = conversations.load(record_directory(frame.home), name)
     if step := asked.query.get("step", ""):
         return _compaction(frame, name, _number(step), asked)
-    said, hidden = part(conversations.said(log), asked.number("page")), redaction_rules(frame.home)
+    said, hidden = part(history.said(log), asked.number("page")), redaction_rules(frame.home)
     changed = {one.number: one.change for one in removed_from_context(name, home=frame.home)}
     live = set(log.context)
     rows = [
@@ -212,10 +212,10 @@ def conversation(frame: Frame, asked: Asked) -> Shown | File:
             "number": number, "role": one.role, "text": _text(one, hidden),
             "state": changed.get(number, "kept" if number in live else "removed"),
         }
-        for number, one in zip(said.lines, read_messages(conversations.messages(log, said.lines)), strict=True)
+        for number, one in zip(said.lines, read_messages(history.messages(log, said.lines)), strict=True)
     ]  # fmt: skip
     added = [number for number in log.context if log.derived[number - 1]]
-    summaries = [_text(one, hidden) for one in read_messages(conversations.messages(log, added[:PAGE_LINES]))]
+    summaries = [_text(one, hidden) for one in read_messages(history.messages(log, added[:PAGE_LINES]))]
     return Shown(
         "conversation.html",
         {
@@ -236,7 +236,7 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _step(log: conversations.Log, done: conversations.Compaction) -> JsonObject:
+def _step(log: history.Log, done: history.Compaction) -> JsonObject:
     kept = done.receipt
     return {
         "step": done.step, "at": done.at, "undone": done.step not in log.open, "before": kept.get("tokens_before"),

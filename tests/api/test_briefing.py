@@ -11,7 +11,7 @@ import aether
 from aether.api import briefing, importing
 from aether.api import compress as compressing
 from aether.api.compress import ingest_summary, prepare_for_summary
-from aether.hosts.claude_code import hook
+from aether.hosts import hook
 from aether.memory.briefing import briefing as making
 from aether.store import snapshot, spool
 from aether.store.files import locked

@@ -37,6 +37,7 @@ from aether.messages.validate import check
 from aether.redact.redact import redact
 from aether.storage.adapter import FileStorage
 from aether.store import conversations as store_conversations
+from aether.store import history as store_history
 from aether.store.conversations import load
 from tests.laws.histories import deep, history
 from tests.tables import rows
@@ -405,7 +406,7 @@ def test_messages_of_another_process_stay_in_the_context(home):
 
     done = preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
 
-    live = store_conversations.context(load(home, "c"))
+    live = store_history.context(load(home, "c"))
     assert live == [*done.messages, {"role": "user", "content": "Said meanwhile."}]
 
 
@@ -422,7 +423,7 @@ def test_two_that_compact_one_conversation_at_once_both_succeed(home):
     done = preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
 
     assert (others[0].receipt.step, done.receipt.step) == (1, 2)
-    assert store_conversations.context(load(home, "c")) == done.messages
+    assert store_history.context(load(home, "c")) == done.messages
 
 
 def test_a_compaction_that_lost_a_race_does_not_ask_a_model_again(home):

@@ -16,8 +16,7 @@ from aether.api.drain import drain as drain_drain
 from aether.api.home import read
 from aether.api.hook_sessions import find_session
 from aether.errors import InvalidInput
-from aether.hosts.claude_code import hook
-from aether.hosts.claude_code.event import entry_of
+from aether.hosts import hook
 from aether.hosts.claude_code.transcript import interim_texts as said_in
 from aether.memory import phases
 from aether.memory.facts import fact_text
@@ -26,7 +25,7 @@ from aether.store import doctor, files, log, record_files, spool
 from aether.store.files import locked
 from tests import homes
 from tests.api.calls import limits, memory, whole
-from tests.hook_player import called, entry, payloads, put, turn
+from tests.hook_player import called, entry, entry_of, payloads, put, turn
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
 # The smaller ones: all of them take a minute.

@@ -288,16 +288,6 @@ def test_links_to_other_directories_are_neither_read_nor_written(tmp_path):
     assert [path.name for path in (other / "hooks" / "injected").iterdir()] == ["s.json"]
 
 
-def test_the_log_of_an_earlier_release_is_read_until_the_next_injection(place):
-    old = place / "hooks" / "told" / "s.json"
-    old.parent.mkdir(parents=True)
-    old.write_text('["x"]')
-
-    assert hook_sessions.read_injected(place, "s") == ["x"]
-    hook_sessions.record_injected(place, "s", ["y"])
-    assert hook_sessions.read_injected(place, "s") == ["y"]
-
-
 def test_starts_that_wait_alone_are_stored_without_the_drain(home):
     names = [
         spool.put(str(home), {"event": "SessionStart", "session": session, "source": "startup", "at": "t"})

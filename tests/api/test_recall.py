@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 
@@ -15,7 +14,7 @@ from aether.api import briefing, hook_sessions, recall, working
 from aether.api.importing import import_transcripts
 from aether.api.prompt_recall import prompt_recall
 from aether.errors import InvalidInput, NotFound
-from aether.store import commit, files, snapshot, spool
+from aether.store import commit, spool
 from aether.store.files import locked
 from aether.text.cleaning import clean
 from aether.text.tags import NOTICE
@@ -172,93 +171,6 @@ def test_a_prompt_gets_the_entries_that_match_it(place, where):
     assert f"decision: {DECISION} [{item}]" in said
     assert said.endswith(f"In full: aether recall --full {item}\n</aether-memory>")
     assert clean(said) == ""
-
-
-@pytest.fixture
-def asked(place, monkeypatch):
-    """Return what a prompt of a new process gets, and of how many documents it compares the checksum."""
-    compared = []
-    checksum = files.checksum
-    monkeypatch.setattr(files, "checksum", lambda data: compared.append(data) or checksum(data))
-    monkeypatch.setattr(hook_sessions, "SETTLED_NS", 0)  # no test can set back when a file was edited
-
-    def ask():
-        compared.clear()
-        monkeypatch.setattr(snapshot, "_CACHE", {})
-        return prompt_recall(PROMPT, budget=400, home=place), len(compared)
-
-    return ask
-
-
-def folded(place):
-    add(place, DECISION)
-    aether.fold(home=place)
-    for path in (place / "data").glob("*.json"):
-        os.utime(path, (1, 1))
-
-
-def test_a_prompt_compares_no_document_again_that_has_not_changed(place, asked):
-    folded(place)
-
-    first, again = asked(), asked()
-
-    assert (first[1], again[1]) == (3, 0)
-    assert DECISION in first[0]
-    assert DECISION in again[0]
-
-
-def test_a_prompt_sees_an_edit_of_a_document_that_was_compared(place, asked):
-    folded(place)
-    asked()
-    path = place / "data" / "memory.json"
-    path.write_bytes(path.read_bytes().replace(b"five attempts", b"nine attempts"))
-
-    said, compared = zip(asked(), asked(), strict=True)
-
-    assert all("nine attempts" in each for each in said)
-    assert min(compared) >= 3
-
-
-def test_a_prompt_sees_an_edit_in_place_of_the_same_size_and_time(place, asked):
-    folded(place)
-    before = asked()
-    path = place / "data" / "memory.json"
-    with path.open("r+b") as file:
-        file.seek(path.read_bytes().index(b"five attempts"))
-        file.write(b"nine attempts")
-    os.utime(path, (1, 1))
-
-    said, compared = asked()
-
-    assert before[1] == 3
-    assert compared >= 3
-    assert "nine attempts" in said
-
-
-def test_a_record_of_compared_documents_of_an_earlier_release_is_made_again(place, asked):
-    folded(place)
-    asked()
-    [path] = (place / "hooks" / "compared").iterdir()
-    path.write_text(json.dumps([one and one[:3] for one in json.loads(path.read_text())]))
-
-    assert [compared for _, compared in (asked(), asked())] == [3, 0]
-
-
-def test_a_document_that_may_still_change_within_one_tick_is_compared_again(place, asked, monkeypatch):
-    monkeypatch.setattr(hook_sessions, "SETTLED_NS", 10**12)
-    folded(place)
-
-    assert [compared for _, compared in (asked(), asked())] == [3, 3]
-
-
-@pytest.mark.parametrize("record", [b"{torn", b"7", b"[7]", b"{}", b"null", b"\xff"])
-def test_a_malformed_record_of_compared_documents_counts_for_nothing(place, asked, record):
-    folded(place)
-    asked()
-    [path] = (place / "hooks" / "compared").iterdir()
-    path.write_bytes(record)
-
-    assert [compared for _, compared in (asked(), asked())] == [3, 0]
 
 
 def test_a_prompt_gets_nothing_that_was_taken_out_again(place):

@@ -28,6 +28,7 @@ from aether.store import (
     shared_base,
     snapshot,
 )
+from aether.store import history as store_history
 from aether.store.commit import fold_home
 from aether.types import Change
 from tests import children, directory_ledger, homes
@@ -270,7 +271,7 @@ def test_two_replicas_in_one_conversation_lose_nothing(colony):
 
     for talk in ("talk", "other"):
         assert conversations.path_of(one, talk).read_bytes() == conversations.path_of(two, talk).read_bytes()
-    said = [message["content"] for message in conversations.history(conversations.load(one, "talk"))]
+    said = [message["content"] for message in store_history.history(conversations.load(one, "talk"))]
     assert said == ["0", "1", "2", "3", "4"]
 
 
@@ -295,7 +296,7 @@ def test_who_comes_late_in_a_conversation_takes_a_turn(colony, monkeypatch):
         each.join()
     colony.agree()
 
-    said = [message["content"] for message in conversations.history(conversations.load(one, "talk"))]
+    said = [message["content"] for message in store_history.history(conversations.load(one, "talk"))]
     assert sorted(said) == ["0", "late", *(f"rival {n}" for n in range(len(rivals)))]
     monkeypatch.setattr(conversations, "RIVALS_SECONDS", -1)
     monkeypatch.setattr(conversations, "_agree", lambda *_: False)
@@ -315,7 +316,7 @@ def test_many_writers_of_one_conversation_lose_nothing(colony):
     assert [children.ended(child) for child in started] == [0] * 4
     colony.agree()
 
-    said = [message["content"] for message in conversations.history(conversations.load(replicas[0], "talk"))]
+    said = [message["content"] for message in store_history.history(conversations.load(replicas[0], "talk"))]
     assert sorted(said) == sorted(f"{who}-{number}" for who in range(4) for number in range(10))
 
 
@@ -341,7 +342,7 @@ def test_what_is_said_while_a_home_is_shared_is_in_the_colony(colony, monkeypatc
 
     for talk in ("talk", "new"):
         assert conversations.path_of(home, talk).read_bytes() == conversations.path_of(two, talk).read_bytes()
-    said = [message["content"] for message in conversations.history(conversations.load(two, "talk"))]
+    said = [message["content"] for message in store_history.history(conversations.load(two, "talk"))]
     assert said == ["0", "meanwhile", "later"]
 
 
@@ -718,7 +719,7 @@ def test_a_conversation_with_a_recorded_loss_is_shared_and_goes_on(colony):
     conversations.take_in(two, "talk", ledger.of(two), now=homes.NOW)
 
     assert path.read_bytes() == conversations.path_of(two, "talk").read_bytes()
-    said = [message["content"] for message in conversations.history(conversations.load(two, "talk"))]
+    said = [message["content"] for message in store_history.history(conversations.load(two, "talk"))]
     assert said == [*"adef", *"012345"]
     before = path.read_bytes()
     assert not any("talk" in line for line in admin.repair(home=home))

@@ -26,7 +26,7 @@ from aether.errors import (
 )
 from aether.paths import resource
 from aether.store import commit as commits
-from aether.store import conversations, documents, files, ledger, log, shared_base
+from aether.store import conversations, documents, files, history, ledger, log, shared_base
 from aether.store.commit import commit, fold_home
 from aether.types import Change
 from tests import children, homes
@@ -558,7 +558,7 @@ CONVERSATIONS = {
         "bad",
         [log.seal(b'{"line":2,"at":"","step":1,"before":[[1,99999999999]],"after":[],"receipt":{}}')],
     ),
-    "of another id": ("bad", [conversations.header("other")]),
+    "of another id": ("bad", [history.header("other")]),
     "of a newer aether": ("bad", [log.seal_json({"conversation": "bad", "format": 99})]),
 }  # fmt: skip
 
@@ -568,7 +568,7 @@ def test_a_conversation_that_cannot_be_taken_stops_no_other(colony, kind):
     one, two = colony.first(), colony.join()
     name, lines = CONVERSATIONS[kind]
     if lines[0].startswith(b'{"line":2') or b'"line":2' in lines[0]:
-        lines = [conversations.header(name), *lines]
+        lines = [history.header(name), *lines]
     server = ledger.of(one)
     assert server.append_if(f"conversations/{name}", ledger.Mark(0, ""), lines).done
     conversations.extend(one, "later", [{"role": "user", "content": "0"}], now=homes.NOW)
@@ -688,7 +688,7 @@ def test_one_who_is_far_behind_in_a_conversation_writes_at_once(colony, monkeypa
 
     conversations.extend(two, "talk", [{"role": "user", "content": "mine"}], now=homes.NOW)
 
-    said = [message["content"] for message in conversations.history(conversations.load(two, "talk"))]
+    said = [message["content"] for message in history.history(conversations.load(two, "talk"))]
     assert said == [*map(str, range(30)), "mine"]
 
 

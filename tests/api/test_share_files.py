@@ -33,6 +33,7 @@ from aether.store import (
     snapshot,
     spool,
 )
+from aether.store import history as store_history
 from aether.store.commit import fold_home
 from aether.store.ledger import Mark
 from aether.store.log import checksum_of
@@ -837,7 +838,7 @@ def test_a_conversation_of_the_colony_goes_on_although_another_of_its_id_is_arch
     colony.agree()
 
     for home in (one, two):
-        assert len(conversations.history(conversations.load(home, "talk"))) == len(SAID)
+        assert len(store_history.history(conversations.load(home, "talk"))) == len(SAID)
         assert archive_store.find(home, "talk") is None
     kept = b"".join(path.read_bytes() for path in (two / "quarantine").iterdir())
     assert b"Something else." in kept

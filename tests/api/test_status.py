@@ -15,7 +15,7 @@ from aether.api import admin as homes
 from aether.api import colony
 from aether.api.overview import overview
 from aether.errors import AetherError, NotFound
-from aether.hosts.claude_code import hook
+from aether.hosts import hook
 from aether.store import spool
 from tests.api.calls import limits, memory
 from tests.cli import stage

@@ -13,7 +13,7 @@ import aether
 from aether.api import archive
 from aether.api.admin import import_export
 from aether.errors import Conflict, InvalidDocument, NotFound
-from aether.store import archive_store, conversation_list, conversations, doctor
+from aether.store import archive_store, conversation_list, conversations, doctor, history
 from tests import homes
 from tests.archive.talks import SECRET, WORDS, add, levels, said, talk
 from tests.tables import rows
@@ -187,7 +187,7 @@ def test_an_interrupted_step_of_a_conversation_whose_log_was_damaged_is_repaired
 
     assert archive_store.open_step(home) is None
     assert [one.code for one in aether.examine(home=home) if one.level != "info"] == []
-    left = conversations.history(conversations.load(home, "live"))
+    left = history.history(conversations.load(home, "live"))
     assert [one["content"] for one in left] == [WORDS[0], WORDS[2]]
 
 

@@ -14,7 +14,7 @@ from aether.api import archive, forget
 from aether.api.admin import import_export
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, NotFound, UnsafePath
 from aether.schemas import check
-from aether.store import archive_steps, archive_store, commit, conversations, doctor
+from aether.store import archive_steps, archive_store, commit, conversations, doctor, history
 from aether.store.files import locked
 from tests import homes
 from tests.archive.talks import SECRET, WORDS, add, levels, said, talk
@@ -453,7 +453,7 @@ def test_an_erased_text_is_in_no_file_of_the_archive_and_its_grace(home, tmp_pat
     assert levels(home) == dict.fromkeys(("clean", "dict", "file", "of [ERASED]"), "summary")
     for name in levels(home):
         assert aether.restore_conversation(name, home=home).exact
-    restored = conversations.history(conversations.load(home, "of [ERASED]"))
+    restored = history.history(conversations.load(home, "of [ERASED]"))
     assert restored[-1]["content"] == "We decided for [ERASED]."
     receipts = [
         one for one in aether.export(home=home)["receipts"] if one.get("conversation") == "of [ERASED]"

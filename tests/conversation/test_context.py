@@ -19,7 +19,7 @@ from aether.conversation.shapes import Limits
 from aether.errors import BudgetExceeded, InvalidDocument, InvalidInput, NotFound
 from aether.frameworks.recall_tool import recall_tool
 from aether.messages.validate import is_sendable
-from aether.store import config, conversations, doctor
+from aether.store import config, conversations, doctor, history
 from aether.store.conversations import load
 from tests import homes
 from tests.conversation.test_defects import ID, role, talk, text
@@ -67,7 +67,7 @@ def test_what_is_no_message_is_refused(home, message):
 def test_only_typed_parts_are_sent():
     with pytest.raises(InvalidInput, match="no part of a prompt"):
         checks.build(
-            [conversations.Snapshot("snap_1", "", "recovery", (1,), {}, 0, 0)], tools=(), provider="plain", beside=0, limit=1, count=len
+            [history.Snapshot("snap_1", "", "recovery", (1,), {}, 0, 0)], tools=(), provider="plain", beside=0, limit=1, count=len
         )  # fmt: skip
 
 
@@ -273,7 +273,7 @@ def test_a_snapshot_is_restored_byte_for_byte_with_its_settings_and_that_can_be_
 
     assert (prompt_bytes(home), status.settings.system, status.compressions) == (before, "One.", 1)
     assert len(full_history(ID, home=home)) == 60
-    assert conversations.unseen(load(home, ID, whole=True)) == []
+    assert history.unseen(load(home, ID, whole=True)) == []
     aether.undo_compaction(ID, home=home)
     assert prompt_bytes(home) == after
     assert doctor.examine(home) == []
@@ -759,9 +759,9 @@ def two_processes(home, number):
     assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
 
     log = load(home, ID, whole=True)
-    said = [one["content"].split()[0] for one in conversations.history(log)]
+    said = [one["content"].split()[0] for one in history.history(log)]
     for who in "ab":
         assert [word for word in said if word[0] == who] == [f"{who}{at}" for at in range(number)]
-    assert conversations.unseen(log) == []
+    assert history.unseen(log) == []
     assert doctor.examine(home) == []
     assert homes.IN_MEMORY

@@ -17,7 +17,7 @@ from aether.api.conversations import add_messages, full_history
 from aether.conversation import modes, tiers
 from aether.conversation.goals import parse_markers
 from aether.errors import StorageFailed
-from aether.store import conversations
+from aether.store import conversations, history
 from aether.store.conversations import load
 from tests.tables import rows
 
@@ -112,7 +112,7 @@ def test_defect_04_history_and_context_never_diverge(home, monkeypatch):
             aether.add_message(ID, {"role": "user", "content": "lost"}, home=home)
 
     log = load(home, ID, whole=True)
-    assert conversations.history(log) == conversations.context(log)
+    assert history.history(log) == history.context(log)
     assert len(log.context) == 3
 
 

@@ -18,7 +18,7 @@ from aether.api.archive import (
     update_retention_policy,
     verify_archive,
 )
-from aether.store import archive_store, conversations, doctor
+from aether.store import archive_store, conversations, doctor, history
 from aether.store import record_files as records
 from aether.store.snapshot import load
 from tests import children, homes
@@ -204,7 +204,7 @@ def test_a_conversation_that_is_written_to_while_it_ages_is_not_lost(tmp_path, m
 
     assert [one.where for one in done.failed] == [LIVE]
     assert done.done == []
-    assert conversations.history(conversations.load(home, LIVE))[-1]["content"] == "One more word."
+    assert history.history(conversations.load(home, LIVE))[-1]["content"] == "One more word."
     assert age_archive(now=LATER, home=home).plan == []
 
 
@@ -219,7 +219,7 @@ def test_a_log_that_went_on_after_a_killed_step_is_the_truth(reached, tmp_path, 
     conversations.extend(home, LIVE, said("One more word."), now=LATER)
 
     assert age_archive(now=LATER, home=home).plan == []
-    assert conversations.history(conversations.load(home, LIVE))[-1]["content"] == "One more word."
+    assert history.history(conversations.load(home, LIVE))[-1]["content"] == "One more word."
     assert list_archived(home=home) == []
     assert doctor.examine(home) == []
 
@@ -237,7 +237,7 @@ def test_a_restored_log_is_the_same_and_goes_on(tmp_path):
     assert restored.exact
     assert conversations.path_of(home, LIVE).read_bytes() == log
     conversations.extend(home, LIVE, said("It goes on."), now=LATER)
-    assert len(conversations.history(conversations.load(home, LIVE))) == len(WORDS) + 1
+    assert len(history.history(conversations.load(home, LIVE))) == len(WORDS) + 1
     assert conversations.load(home, LIVE).settings == {"window": 8192}
     assert doctor.examine(home) == []
 

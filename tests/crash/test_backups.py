@@ -13,7 +13,7 @@ import time
 import pytest
 
 import aether
-from aether.store import consistent, conversations, doctor, spool
+from aether.store import consistent, conversations, doctor, history, spool
 from aether.store.commit import fold_home
 from tests import effort, homes
 from tests.api.test_backup import content
@@ -161,8 +161,7 @@ def _look(home, place, acknowledged):
     assert acknowledged <= held
     for stored in conversations.stored_conversations(restored):
         said = [
-            one["content"]
-            for one in conversations.history(conversations.load(restored, stored.id, whole=True))
+            one["content"] for one in history.history(conversations.load(restored, stored.id, whole=True))
         ]
         for who in range(WRITERS):
             mine = [int(text.partition(".")[2]) for text in said if text.startswith(f"{who}.")]

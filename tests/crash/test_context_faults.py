@@ -10,7 +10,7 @@ import aether
 from aether.api import context_steps
 from aether.api.conversations import add_messages
 from aether.conversation.checkpoints import faults as faults_of
-from aether.store import conversations, doctor
+from aether.store import conversations, doctor, history
 from aether.store.conversations import load
 from tests import homes
 from tests.conversation.test_defects import ID, role, text
@@ -25,8 +25,8 @@ LAST = {"role": "user", "content": text(99)}
 def seen(home):
     """Return what a new reader sees: live messages, history, steps, settings and snapshots."""
     log = load(home, ID, whole=True)
-    found = conversations.context(log), conversations.history(log), log.compactions
-    return *found, dict(log.settings), conversations.snapshots(log)
+    found = history.context(log), history.history(log), log.compactions
+    return *found, dict(log.settings), history.snapshots(log)
 
 
 def _talked(home, number=24):
@@ -122,13 +122,13 @@ def _struck(act, calls):
 def _require_whole(home, original, most, where):
     """See that every step there is whole: what it made, with the snapshot before it, and the history as it was said."""
     before, log = seen(original), load(home, ID, whole=True)
-    said = conversations.history(log)
+    said = history.history(log)
     assert said[: len(before[1])] == before[1], where
     assert said[len(before[1]) :] in ([], [LAST]), where
     new = log.compactions[len(before[2]) :]
     assert len(new) <= most, where
     if not new:
-        assert conversations.context(log)[: len(before[0])] == before[0], where
+        assert history.context(log)[: len(before[0])] == before[0], where
     for step in new:
         assert {*step.before} <= {*range(1, len(log.texts) + 1)}, where
         assert step.receipt["kind"] == "restore" or log.snapshots[-1].context, where

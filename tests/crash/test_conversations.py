@@ -13,6 +13,7 @@ from aether.api.compact import Options, preflight, undo_compaction
 from aether.errors import AetherError, Conflict
 from aether.storage import storage
 from aether.store import conversations, doctor
+from aether.store import history as store_history
 from aether.store.conversations import load, path_of
 from tests import homes
 from tests.crash import faults
@@ -58,7 +59,7 @@ def _say(home):
 
 
 def _compact(home):
-    before = [*conversations.context(load(home, ID)), *said("four")]
+    before = [*store_history.context(load(home, ID)), *said("four")]
     after = [*said("summary"), before[-1]]
     conversations.record_compaction(
         home, ID, before=before, after=after, places=[None, len(before) - 1], receipt={}, now=homes.NOW
@@ -94,7 +95,7 @@ def _snapshot(home):
 
 
 def _compress(home):
-    before = conversations.context(load(home, ID))
+    before = store_history.context(load(home, ID))
     conversations.record_compaction(
         home, ID, before=before, after=[*said("summary"), before[-1]], places=[None, len(before) - 1],
         receipt={"kind": "context"}, now=homes.NOW, read=load(home, ID), snapshot={**ABOUT, "id": "snap_2"},
@@ -103,7 +104,7 @@ def _compress(home):
 
 def _restore(home):
     log = load(home, ID)
-    conversations.restore(home, ID, conversations.snapshots(log)[0], {"places": []}, now=homes.NOW, read=log)
+    conversations.restore(home, ID, store_history.snapshots(log)[0], {"places": []}, now=homes.NOW, read=log)
 
 
 CASES = {
@@ -129,8 +130,8 @@ def seen(home):
     """Return what a new reader sees."""
     log = load(home, ID, whole=True)
     return (
-        conversations.context(log), conversations.history(log), log.compactions, list(log.open), dict(log.settings),
-        conversations.snapshots(log),
+        store_history.context(log), store_history.history(log), log.compactions, list(log.open), dict(log.settings),
+        store_history.snapshots(log),
     )  # fmt: skip
 
 
@@ -198,7 +199,7 @@ def compact(home):
     while not done:
         done = (home / "done").exists()  # then once more, with all that they said
         log = load(home, ID)
-        before = conversations.context(log)
+        before = store_history.context(log)
         if len(before) > 5:
             made = conversations.record_compaction(
                 home, ID, before=before, after=before[-2:], places=[len(before) - 2, len(before) - 1], receipt={},
@@ -219,7 +220,7 @@ def test_sixteen_writers_and_a_compactor_lose_nothing(home):
     codes.append(os.waitstatus_to_exitcode(os.waitpid(compactor, 0)[1]))
 
     assert codes == [0] * (WRITERS + 1)
-    reported = [message["content"] for message in conversations.history(load(home, ID, whole=True))]
+    reported = [message["content"] for message in store_history.history(load(home, ID, whole=True))]
     assert sorted(reported) == sorted(
         f"{who}.{number}" for who in range(WRITERS) for number in range(ADDITIONS)
     )
@@ -353,7 +354,7 @@ def test_sixteen_processes_compact_sixteen_conversations_and_each_is_undone_by_i
     for who in range(PROCESSES):
         said, times = json.loads((home / f"said{who}").read_text())
         assert times >= 2
-        assert conversations.history(load(home, f"own {who}", whole=True))[: len(said)] == said
+        assert store_history.history(load(home, f"own {who}", whole=True))[: len(said)] == said
         undone = [undo_compaction(f"own {who}", home=home) for _ in range(times)]
         assert json.dumps(undone[-1].messages) == json.dumps(said)
         assert not any(one.findings for one in undone)
@@ -383,7 +384,7 @@ def test_sixteen_processes_compact_the_same_conversation_and_nothing_is_lost(hom
     for who in range(PROCESSES):
         messages, step, after = json.loads((home / f"given{who}").read_text())
         steps.append(step)
-        had, came, receipt = conversations.compaction(log, step)
+        had, came, receipt = store_history.compaction(log, step)
         assert (json.dumps(had), json.dumps(came)) == (json.dumps(messages), json.dumps(after))
         assert receipt["step"] == step
     assert sorted(steps) == list(range(1, PROCESSES + 1))

@@ -24,7 +24,7 @@ from aether.cli.main import main
 from aether.compat.compact_manager import CompactManager
 from aether.compat.compactctl import compactctl
 from aether.errors import AetherError, UnsafePath
-from aether.hosts.claude_code import hook
+from aether.hosts import hook
 from aether.mcp import tools
 from aether.store import config
 from aether.store.keys import KEYS

@@ -17,6 +17,7 @@ from aether.messages import convert
 from aether.messages.model import PROVIDER_FORMATS
 from aether.messages.validate import is_sendable
 from aether.store import conversations, doctor
+from aether.store import history as store_history
 from aether.tokens.count import message_tokens, system_tokens, tools_tokens
 from tests import effort, homes
 from tests.laws.histories import WORDS, history
@@ -92,11 +93,11 @@ class Talk:
 
     def roll_back(self):
         taken = aether.take_snapshot(ID, purpose="rollback", home=self.home)
-        live = conversations.context(conversations.load(self.home, ID))
+        live = store_history.context(conversations.load(self.home, ID))
         self.say()
         aether.restore_context(ID, taken.id, home=self.home)
         log = conversations.load(self.home, ID)
-        assert json.dumps(conversations.context(log)) == json.dumps(live)
+        assert json.dumps(store_history.context(log)) == json.dumps(live)
         assert log.settings == taken.settings
         self.window = log.settings["window"]
 
@@ -130,9 +131,9 @@ class Talk:
         marked = aether.checkpoints(ID, home=self.home)
         assert faults(marked) == ""
         assert [one.compression_number for one in marked] == sorted(one.compression_number for one in marked)
-        said = conversations.history(log)
+        said = store_history.history(log)
         assert said == self.said
-        assert conversations.unseen(log) == []
+        assert store_history.unseen(log) == []
 
 
 def lying(messages, most, strategy):

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.errors import NotFound
-from aether.store.conversations import clear, context, extend, history, load, pop, record_compaction, undo
+from aether.store.conversations import clear, extend, load, pop, record_compaction, undo
+from aether.store.history import context, history
 from tests import homes
 from tests.effort import examples
 from tests.laws.json_values import text, values

@@ -18,7 +18,7 @@ from aether.messages import convert
 from aether.messages.content import encodable
 from aether.messages.model import PROVIDER_FORMATS, groups, turns
 from aether.messages.transcripts import convert_conversation, load_conversation
-from aether.messages.validate import check, has_errors, is_sendable, repair
+from aether.messages.validate import check, has_errors, repair
 from tests.effort import examples
 from tests.laws.histories import Ending, broken_histories, histories, history, junk, seeds
 from tests.tables import rows
@@ -130,15 +130,6 @@ def test_whatever_it_is_it_can_be_read_grouped_checked_and_repaired(provider, ra
     assert errors(repaired, provider) == []
     assert repair(repaired, provider) == (repaired, [])
     require_a_partition(messages)
-
-
-@given(histories(), st.one_of(histories(), broken_histories(), st.tuples(st.none(), junk())))
-@thoroughly
-def test_a_conversation_is_judged_alike_whether_its_start_is_known_or_not(start, more):
-    provider, raws = start[0], [*start[1], *more[1]]
-    for known in {len(start[1]), len(start[1]) - 1, len(start[1]) // 2}:
-        if is_sendable(raws[:known], provider):
-            assert is_sendable(raws, provider, known=known) == is_sendable(raws, provider)
 
 
 @given(st.one_of(histories(), broken_histories()))

@@ -12,7 +12,7 @@ import pytest
 import aether
 from aether.api import admin, importing
 from aether.errors import AetherError
-from aether.hosts.claude_code import hook
+from aether.hosts import hook
 from aether.store import config
 from tests import effort, homes
 

@@ -10,9 +10,9 @@ from aether.messages.content import (
     result_blocks,
     value_at,
     with_only_text,
-    write_media,
 )
 from aether.messages.model import PROVIDER_FORMATS, Block
+from aether.messages.providers import provider as module_of
 from tests.tables import rows
 
 AT = ("content", 0)
@@ -117,7 +117,7 @@ PDF = Media("application/pdf", "aGk=")
 @rows("shown", [PICTURE, LINKED])
 @rows("provider", PROVIDER_FORMATS)
 def test_pictures_are_written_and_read_in_every_format(shown, provider):
-    assert read_media(write_media(shown, provider)) == shown
+    assert read_media(module_of(provider).write_media(shown)) == shown
 
 
 @rows(
@@ -131,7 +131,7 @@ def test_pictures_are_written_and_read_in_every_format(shown, provider):
     ],
 )
 def test_other_media_are_written_in_formats_that_have_them(shown, providers):
-    said = {provider: write_media(shown, provider) for provider in PROVIDER_FORMATS}
+    said = {provider: module_of(provider).write_media(shown) for provider in PROVIDER_FORMATS}
 
     assert {provider for provider in PROVIDER_FORMATS if said[provider]} == set(providers)
     assert all(read_media(block) == shown for block in said.values() if block)

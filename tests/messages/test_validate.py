@@ -2,7 +2,7 @@ import json
 
 from aether.messages import convert
 from aether.messages.content import arguments_text, encodable
-from aether.messages.findings import changed, known_role, lost, unused_name
+from aether.messages.faults import known_role, unused_name
 from aether.messages.model import PROVIDER_FORMATS
 from aether.messages.validate import check, has_errors, is_sendable, repair, sendable
 from aether.types import Finding
@@ -135,11 +135,6 @@ def test_tools_without_a_name_are_left_to_the_provider():
     assert faults(None, "read", "openai") == []
 
 
-def test_lost_content_is_a_warning_and_a_change_is_not():
-    assert lost("x", "messages[0]", "Dropped it.").level == "warning"
-    assert changed("x", "messages[0]", "Moved it.").level == "info"
-
-
 @rows(
     ("role", "meant"),
     [
@@ -225,8 +220,8 @@ def said(provider, *blocks):
             {"type": "input_text", "text": "Hi."},
             "unknown-block",
         ),
-        ("gemini", {"inlineData": {"data": PNG}}, INLINE, "bad-block"),
-        ("gemini", {"inlineData": {"mimeType": "image/png"}}, None, "bad-block"),
+        ("gemini", {"inlineData": {"data": PNG}}, INLINE, "bad-media"),
+        ("gemini", {"inlineData": {"mimeType": "image/png"}}, None, "bad-media"),
         ("gemini", LINK, INLINE, "unknown-block"),
         ("gemini", {"text": "Hi.", "type": "text"}, {"text": "Hi."}, "unknown-field"),
         ("plain", {"type": "image", "source": None}, None, "bad-media"),

@@ -7,6 +7,7 @@ import stat
 
 import pytest
 
+from aether import regular
 from aether.api import admin
 from aether.api.backup import create_backup, restore_backup
 from aether.api.forget import erase
@@ -20,25 +21,20 @@ from aether.errors import (
     UnsafePath,
 )
 from aether.store import conversation_checks, conversation_list, conversations, doctor, files, log, seals
-from aether.store.conversations import (
-    clear,
+from aether.store import history as store_history
+from aether.store.conversations import clear, extend, load, path_of, pop, record_compaction, undo
+from aether.store.files import locked
+from aether.store.history import (
     compaction,
     context,
     expanded,
-    extend,
     extended,
     header,
     history,
-    load,
     next_step,
-    path_of,
-    pop,
     ranges,
-    record_compaction,
     texts,
-    undo,
 )
-from aether.store.files import locked
 from tests import children, homes
 from tests.tables import rows
 
@@ -363,10 +359,10 @@ def test_a_conversation_that_others_changed_meanwhile_is_not_compacted(home, mea
 def test_a_list_is_numbered_as_it_will_be_stored(home):
     talk(home, "one", "two")
 
-    found = conversations.numbered(load(home, ID), texts(said("one", "two", "three", "four")))
+    found = store_history.numbered(load(home, ID), texts(said("one", "two", "three", "four")))
 
     assert found == [1, 2, 3, 4]
-    assert conversations.numbered(load(home, ID), texts(said("two", "five"))) == [2, 3]
+    assert store_history.numbered(load(home, ID), texts(said("two", "five"))) == [2, 3]
 
 
 def test_nothing_can_be_undone_where_nothing_was_compacted(home):
@@ -517,16 +513,8 @@ def test_two_writers_whose_lock_failed_both_get_their_turn(home, monkeypatch):
 
     def append(path, data, *, at):
         for other in others:
-            real(
-                path,
-                b"".join(
-                    map(
-                        conversations.seal,
-                        conversations._records(2, conversations.texts(other), "2026"),
-                    )
-                ),
-                at=at,
-            )
+            (line,) = store_history.message_lines(2, store_history.texts(other), "2026")
+            real(path, regular.seal(line), at=at)
         return real(path, data, at=at)
 
     monkeypatch.setattr(conversations, "append", append)
@@ -601,7 +589,7 @@ def test_only_what_was_appended_is_read_again(talked, monkeypatch):
     load(talked, "talk")
     conversations.extend(talked, "talk", said("four"), now=homes.NOW)
     seen = []
-    real = conversations.extended
+    real = store_history.extended
     monkeypatch.setattr(conversations, "extended", lambda log, data: seen.append(data) or real(log, data))
     conversations._CACHE[path_of(talked, "talk")] = known = _short(talked)
 
@@ -616,7 +604,7 @@ def _short(home):
     path = path_of(home, "talk")
     data = path.read_bytes()
     before = b"".join(data.splitlines(keepends=True)[:-1])
-    return extended(conversations.empty(path, "talk")._replace(inode=path.stat().st_ino), before)
+    return extended(store_history.empty(path, "talk")._replace(inode=path.stat().st_ino), before)
 
 
 def test_a_log_that_was_read_does_not_change(talked):
@@ -631,10 +619,10 @@ def test_a_log_that_was_read_does_not_change(talked):
 def test_another_log_in_the_same_place_is_read_again(talked):
     """A line that was read and then cut off, because it was never acknowledged, must not stay in the cache."""
     load(talked, "talk")
-    line = conversations._message_line(3, b'{"role":"user","content":"other"}', "2026")
+    line = store_history.message_line(3, b'{"role":"user","content":"other"}', "2026")
     rewritten(talked, lambda data: b"".join(data.splitlines(keepends=True)[:-1]) + log.seal(line), known=True)
 
-    assert conversations.context(load(talked, "talk"))[-1]["content"] == "other"
+    assert store_history.context(load(talked, "talk"))[-1]["content"] == "other"
 
 
 def test_a_shorter_log_is_read_again(talked):
@@ -708,7 +696,7 @@ def test_one_damaged_conversation_keeps_no_other_from_opening(talked):
     conversations.extend(talked, "other", said("one"), now=homes.NOW)
     rewritten(talked, lambda data: data.replace(b"one", b"eno"))
 
-    assert conversations.context(load(talked, "other")) == said("one")
+    assert store_history.context(load(talked, "other")) == said("one")
 
 
 def test_two_ids_in_one_place_are_distinguished(talked):
@@ -852,7 +840,7 @@ def test_a_conversation_of_an_earlier_release_joins_the_list_when_the_home_is_re
     talk(home, "one")
     path = path_of(home, ID)
     _, *rest = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join([conversations.header(ID), *rest]))
+    path.write_bytes(b"".join([store_history.header(ID), *rest]))
     (home / conversation_list.LIST).unlink()
     conversations.extend(home, ID, said("two"), now=homes.NOW)
 
@@ -904,7 +892,7 @@ def test_a_conversation_may_have_the_name_of_any_file_of_ours(tmp_path, name):
         conversations.extend(home, id_, [{"role": "user", "content": "Hello."}], now=homes.NOW)
 
     assert {one.id for one in conversations.stored_conversations(home)} == {name, "another", "a third"}
-    assert len(conversations.history(conversations.load(home, name))) == 2
+    assert len(store_history.history(conversations.load(home, name))) == 2
     assert doctor.examine(home) == []
     create_backup(str(tmp_path / "backups"), home=home)
     with (
@@ -914,7 +902,7 @@ def test_a_conversation_may_have_the_name_of_any_file_of_ours(tmp_path, name):
     ):
         pass
     erase(match="Hello.", home=home)
-    assert conversations.history(conversations.load(home, name))[0]["content"] == "[ERASED]"
+    assert store_history.history(conversations.load(home, name))[0]["content"] == "[ERASED]"
     restored = restore_backup(str(tmp_path / "backups"), home=tmp_path / "new").home
     assert {one.id for one in conversations.stored_conversations(restored)} == {name, "another", "a third"}
 

@@ -10,7 +10,7 @@ import aether
 from aether.api import admin
 from aether.api import conversations as api
 from aether.errors import AetherError, Conflict, InvalidDocument
-from aether.store import conversations, exported_logs, files
+from aether.store import conversations, exported_logs, files, history
 from tests import homes
 from tests.tables import rows
 
@@ -41,7 +41,7 @@ def exported(home):
 
 def contents(log):
     return (
-        [one["content"] for one in conversations.history(log)], [one["content"] for one in conversations.context(log)],
+        [one["content"] for one in history.history(log)], [one["content"] for one in history.context(log)],
     )  # fmt: skip
 
 
@@ -65,8 +65,7 @@ def test_a_context_keeps_its_settings_snapshots_and_times(home, other):
     assert two.snapshots == one.snapshots
     assert (two.context, two.uncompacted, two.lines) == (one.context, one.uncompacted, one.lines)
     assert contents(two)[0][:2] == ["One", "Two"]
-    times = [conversations.times(place.path.read_bytes()) for place in (one, two)]
-    assert times[0] == times[1]
+    assert one.times == two.times
     assert [one.code for one in aether.examine(home=other) if one.level != "info"] == []
     assert exported(other)["conversations"] == found["conversations"]
 

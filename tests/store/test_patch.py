@@ -149,7 +149,7 @@ def test_a_difference_follows_list_entries_by_their_id():
     assert diff(before, after) == [
         {"op": "remove", "path": "/0"},
         {"op": "replace", "path": "/0/n", "value": 2},
-        {"op": "add", "path": "/1", "value": {"id": "c", "n": 1}},
+        {"op": "add", "path": "/-", "value": {"id": "c", "n": 1}},
     ]
 
 

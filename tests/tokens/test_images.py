@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import struct
 
+from aether.messages.providers import provider
 from aether.tokens.images import (
-    ANTHROPIC_MOST_TOKENS,
     DOCUMENT_LEAST_TOKENS,
     NAMED_TOKENS,
     PICTURE_TOKENS,
@@ -14,7 +14,6 @@ from aether.tokens.images import (
     dimensions,
     media_tokens,
     medium,
-    picture_tokens,
 )
 from tests.tables import rows
 
@@ -81,7 +80,7 @@ def test_base64_may_have_line_ends_and_the_alphabet_of_addresses():
     [
         (750, 100, "anthropic", 100),
         (1000, 1000, "anthropic", 1334),
-        (10_000, 10_000, "anthropic", ANTHROPIC_MOST_TOKENS),
+        (10_000, 10_000, "anthropic", 4784),
         (25_760, 100, "anthropic", 35),
         (1000, 1000, "plain", 1334),
         (1024, 1024, "openai", 765),
@@ -93,7 +92,7 @@ def test_base64_may_have_line_ends_and_the_alphabet_of_addresses():
     ],
 )
 def test_each_provider_charges_by_its_own_rule(width, height, wire, tokens):
-    assert picture_tokens(width, height, wire) == tokens
+    assert provider(wire).picture_tokens(width, height, "") == tokens
 
 
 @rows(

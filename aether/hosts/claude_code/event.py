@@ -1,9 +1,6 @@
-"""The spool entry of a hook's event: small, and without secrets.
+"""The events of Claude Code as events of `aether.hosts.hook`, and the output by which it gives text to its model.
 
-An entry holds the most that capture can use, so a tool's output of fifty megabytes costs little; a longer text keeps
-its start and its end. Texts are cut first and redacted then, with more around the cut than is kept, so that no secret
-is torn into two harmless halves. `<private>` blocks, aether's own output and everything about private paths are left
-out. A hook gets a structure of the tool's own where the transcript has a text: `response_text` makes the same text of
+A hook gets a structure of the tool's own where the transcript has a text: `response_text` makes the same text of
 both, so that the notes do not depend on the source. Every tool call of a session pays for each import here.
 """
 
@@ -12,193 +9,132 @@ from __future__ import annotations
 import json
 import os
 import re
-
-from aether.redact.redact import is_private, redact, redacted, without_blocks
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
 
     from aether.types import JsonObject
 
-# Characters of the start and of the end. A longer request or answer is a pasted document, with its rules at either end.
-TEXT_CHARS = (15_000, 5_000)
-# One text of the assistant between two calls, and all of them together: the last of them, if there are more.
-INTERIM_CHARS = (4_000, 1_000)
-ALL_INTERIM_CHARS = 200_000
-SUMMARY_CHARS = (40_000, 20_000)
-# The most that aether.messages.shell reads of an output, and aether.messages.tool_calls of a new text.
-OUTPUT_CHARS = (4_200, 4_200)
-INPUT_CHARS = (20_000, 0)
-# All texts of one input together, and how far the input is read: it is a tool's arguments, not a document.
-ALL_INPUT_CHARS = 100_000
-MOST_ENTRIES = 200
-MOST_DEPTH = 8
-MOST_CALLS = 64
-NAME_CHARS = 200
-PATH_CHARS = 4_096
-# Characters that are redacted around a cut: as many as the longest private key has.
-SLACK_CHARS = 1 << 14
-
+# The directory in which a session was started, and the process that started the hook.
+PROJECT_VARIABLE, PROCESS_VARIABLE = "CLAUDE_PROJECT_DIR", "CLAUDE_PID"
+# The events whose output Claude Code gives to the model; it ignores that of others.
+TEXT_EVENTS = frozenset({"SessionStart", "UserPromptSubmit", "SubagentStart", "PostToolUse"})
+# Claude Code's limit in its own units: of a longer text it shows only the start. MOST_CHARS stays well below.
+LIMIT_CHARS = 10_000
+MOST_CHARS = 9_000
+# Sent only if `claude.file_history` was on when aether was installed; nothing is kept of it.
+READ_TOOL = "Read"
 # Tools that change nothing, nor the list of tasks: no note is ever made of them.
 READ_ONLY_TOOLS = frozenset(
     "Read Grep Glob LS NotebookRead TodoRead WebSearch WebFetch BashOutput KillShell KillBash ToolSearch "
     "TaskList TaskGet TaskOutput TaskStop Skill ListMcpResourcesTool ReadMcpResourceTool".split()
 )
 AGENT_TOOLS = frozenset({"Task", "Agent"})
-# Fields of an entry with those of the payload that they come from: short names, and texts.
-_NAME_FIELDS = {
-    "prompt_id": "prompt_id", "source": "source", "reason": "reason", "trigger": "trigger", "task": "task_id"
+# Fields of an event with those of the payload that they come from.
+_FIELDS = {
+    "prompt_id": "prompt_id", "source": "source", "reason": "reason", "trigger": "trigger", "task": "task_id",
+    "prompt": "prompt", "message": "last_assistant_message", "subject": "task_subject",
+    "description": "task_description", "summary": "compact_summary",
 }  # fmt: skip
-_TEXT_FIELDS = {
-    "prompt": "prompt", "message": "last_assistant_message", "subject": "task_subject", "description": "task_description",
-    "task_text": "task_text",
-}  # fmt: skip
-_PLACED = frozenset({"UserPromptSubmit", "SessionStart", "Stop", "PreCompact"})
-_TOOLS = frozenset({"PostToolUse", "PostToolUseFailure"})
-KEPT_EVENTS = _TOOLS | frozenset(
-    "SessionStart UserPromptSubmit PostToolBatch SubagentStart SubagentStop TaskCompleted PreCompact PostCompact Stop "
-    "SessionEnd".split()
-)
 # A response that is nested deeper, or dumped longer, gives no note.
 _RESPONSE_DEPTH = 8
 _DUMPED_CHARS = 20_000
 _RESPONSE_TEXTS = ("content", "result", "output", "message", "text")
-_HEX = frozenset("0123456789abcdef")
 # How Claude Code writes the answers of a person to questions.
 _QUESTIONS_ANSWERED = "Your questions have been answered"
 _ONLY_NOTES, _NO_OPTION = "(notes only)", "(no option selected)"
 
 
-def entry_of(payload: JsonObject, *, private: str = "") -> JsonObject | None:
-    """Return the entry of the event in `payload`; None if nothing of it is kept.
+def event_of(payload: JsonObject, name: str = "") -> JsonObject:
+    """Return the event in `payload`; `name` is used if the payload does not name its event.
 
-    `private` are the patterns of `claude.private_paths`.
-
-    >>> entry_of({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Use <private>my</private> SQLite"})
-    {'event': 'UserPromptSubmit', 'session': 's', 'prompt': 'Use  SQLite'}
+    >>> event_of({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Use SQLite", "cwd": "/src"})
+    {'event': 'UserPromptSubmit', 'session': 's', 'directory': '/src', 'prompt': 'Use SQLite'}
     """
-    event = _text(payload, "hook_event_name")
-    agent, caste = _name(payload, "agent_id"), _name(payload, "agent_type")
-    if event not in KEPT_EVENTS or (event == "SubagentStop" and not caste):
-        return None  # the sub-agent without a type is the one that writes the summary of a compaction
-    about: JsonObject = {name: _name(payload, field) for name, field in _NAME_FIELDS.items()}
-    about["transcript"] = _transcript(_text(payload, "transcript_path")[:PATH_CHARS])
-    if event in _PLACED:
-        # The other events of the turn are of the same project, and wait for no pattern.
-        about["directory"] = _name(payload, "cwd", PATH_CHARS)
-    about |= {"agent": agent, "caste": caste if agent or event == "SubagentStart" else ""}
-    about |= {name: bounded(_text(payload, field), *TEXT_CHARS) for name, field in _TEXT_FIELDS.items()}
-    about["summary"] = bounded(_text(payload, "compact_summary"), *SUMMARY_CHARS)
-    about["said"] = _interim(payload.get("said"))
+    name = _text(payload, "hook_event_name") or name
+    agent, caste = _text(payload, "agent_id"), _text(payload, "agent_type")
+    if name == "SubagentStop" and not caste:
+        name = ""  # the sub-agent without a type is the one that writes the summary of a compaction
+    event: JsonObject = {field: text for field, key in _FIELDS.items() if (text := _text(payload, key))}
+    event["transcript"] = os.path.basename(_text(payload, "transcript_path").replace("\\", "/"))
+    event |= {"agent": agent, "caste": caste if agent or name == "SubagentStart" else ""}
+    event = {field: value for field, value in event.items() if value}
     if payload.get("stop_hook_active") is True:
-        about["stop_hook_active"] = True
-    if event in _TOOLS:
-        about |= _call(payload, private, failed=event == "PostToolUseFailure") or {}
-        if "tool" not in about:
-            return None
-    if event == "PostToolBatch":
-        about["calls"] = _calls(payload, private)
-        if not about["calls"]:
-            return None
-    kept = {name: value for name, value in about.items() if value not in ("", None, [])}
-    return {"event": event, "session": _name(payload, "session_id"), **kept}
-
-
-def bounded(text: str, head: int, tail: int) -> str:
-    r"""Return `text` without what is private or secret, cut to its first `head` and last `tail` characters.
-
-    >>> bounded("a" * 30 + " " + "b" * 47, 4, 4)
-    'aaaa\n[… 70 characters left out …]\nbbbb'
-    """
-    text = without_blocks(text)
-    if len(text) <= head + tail:
-        return redact(text)
-    first = _cut(redact(text[: head + SLACK_CHARS]), head)
-    if not tail:
-        return first
-    last = _cut(redact(text[-(tail + SLACK_CHARS) :])[::-1], tail)[::-1]
-    return f"{first}\n[… {len(text) - len(first) - len(last)} characters left out …]\n{last}"
-
-
-def _interim(said: Any) -> list[JsonObject]:
-    """Return the texts before the last message, each bounded, as many from the end as may be kept."""
-    kept, left = [], ALL_INTERIM_CHARS
-    for one in reversed(said if isinstance(said, list) else []):
-        text = bounded(_text(one, "text"), *INTERIM_CHARS) if isinstance(one, dict) else ""
-        left -= len(text)
-        if left < 0:
-            break
-        if text.strip():
-            names = {name: _name(one, name) for name in ("id", "uuid", "at", "by") if one.get(name)}
-            part = one.get("part")
-            kept.append({"text": text, **names} | ({"part": part} if isinstance(part, int) else {}))
-    return kept[::-1]
-
-
-def _cut(text: str, most: int) -> str:
-    """Return the start of `text`; if redaction left less, without its last word, which the cut may have torn."""
-    if len(text) > most:
-        return text[:most]
-    return text[: max(text.rfind(" "), text.rfind("\n"), 0)]
-
-
-def _calls(payload: JsonObject, private: str) -> list[JsonObject]:
-    calls = payload.get("tool_calls")
-    found = [
-        _call(call | {"cwd": payload.get("cwd")}, private, failed=is_failure(call.get("tool_response")))
-        for call in (calls if isinstance(calls, list) else [])[:MOST_CALLS]
-        if isinstance(call, dict)
-    ]
-    return [call for call in found if call]
-
-
-def _call(payload: JsonObject, private: str, *, failed: bool) -> JsonObject | None:
-    """Return the entry of a call and its response; None if it is private, or of a tool that is never noted."""
-    tool, given = _name(payload, "tool_name"), payload.get("tool_input")
-    given = given if isinstance(given, dict) else {}
-    if (
-        not tool
-        or tool in READ_ONLY_TOOLS
-        or (private and is_private(given, private, _text(payload, "cwd")[:PATH_CHARS]))
-    ):
-        return None
-    response = payload.get("tool_response", payload.get("error"))
-    answer = response_text(response)
-    most = TEXT_CHARS if tool in AGENT_TOOLS or _has_answers(response) else OUTPUT_CHARS
-    call: JsonObject = {
-        "tool": tool,
-        "input": _trimmed(redacted(_shortened(given, [ALL_INPUT_CHARS + SLACK_CHARS], MOST_DEPTH))),
-        "output": bounded(answer, *most),
+        event["stop_hook_active"] = True
+    if name == "PostToolUse" and payload.get("tool_name") == READ_TOOL:
+        given = payload.get("tool_input")
+        event["read"] = given if isinstance(given, dict) else {}
+    elif name in ("PostToolUse", "PostToolUseFailure"):
+        event["calls"] = _calls([payload | ({"failed": True} if name.endswith("Failure") else {})])
+    elif name == "PostToolBatch":
+        calls = payload.get("tool_calls")
+        event["calls"] = _calls(calls if isinstance(calls, list) else [])
+    return {
+        "event": name,
+        "session": _text(payload, "session_id"),
+        "directory": _text(payload, "cwd"),
+        **event,
     }
-    if failed or is_failure(payload.get("tool_response")):
-        call["failed"] = True
-    if name := _name(payload, "tool_use_id"):
-        call["id"] = name
-    return call
 
 
-def _shortened(value: Any, left: list[int], depth: int) -> Any:
-    """Return `value` with its texts cut if they, or all together, are too long; `left` is counted down."""
-    if isinstance(value, str):
-        text = without_blocks(value)[: min(INPUT_CHARS[0] + SLACK_CHARS, left[0])]
-        left[0] -= len(text)
-        return text
-    if isinstance(value, dict):
-        pairs = list(value.items())[:MOST_ENTRIES] if depth else []
-        return {key[:NAME_CHARS]: _shortened(one, left, depth - 1) for key, one in pairs}
-    if isinstance(value, list):
-        return [_shortened(one, left, depth - 1) for one in (value[:MOST_ENTRIES] if depth else [])]
-    return value
+def speech_of(payload: JsonObject, name: str) -> JsonObject:
+    """Return the fields of the event `name` that only the transcript of its session holds."""
+    from aether.hosts.claude_code.transcript import agent_task, interim_texts
+
+    last, own = _text(payload, "last_assistant_message"), _text(payload, "agent_transcript_path")
+    if name == "SubagentStop":
+        return {"task_text": agent_task(own), "said": interim_texts(own, message=last, agent=True)}
+    return {"said": interim_texts(_text(payload, "transcript_path"), message=last)}
 
 
-def _trimmed(value: Any) -> Any:
-    if isinstance(value, str):
-        return value[: INPUT_CHARS[0]]
-    if isinstance(value, dict):
-        return {key: _trimmed(one) for key, one in value.items()}
-    return [_trimmed(one) for one in value] if isinstance(value, list) else value
+def takes_text(name: str) -> bool:
+    """Return whether Claude Code gives the output of this event to its model."""
+    return name in TEXT_EVENTS
+
+
+def output(name: str, text: str) -> str:
+    """Return the output that gives `text` to the model, as many lines of it as fit; nothing if the event takes no text.
+
+    >>> output("SubagentStart", "Use SQLite.")
+    '{"hookSpecificOutput": {"hookEventName": "SubagentStart", "additionalContext": "Use SQLite."}}'
+    >>> output("PreCompact", "Keep the plan.")
+    ''
+    """
+
+    def shape(text: str) -> str:
+        context = {"hookEventName": name, "additionalContext": text}
+        return json.dumps({"hookSpecificOutput": context}, ensure_ascii=False)
+
+    return _fitted(text, shape) if takes_text(name) else ""
+
+
+def message(text: str) -> str:
+    """Return the output that shows `text` to the user."""
+    return json.dumps({"systemMessage": text}, ensure_ascii=False)
+
+
+def ways_to_close() -> tuple[bool, str]:
+    """Return how an agent can close its session: whether it has our MCP server, and our command, if there is one."""
+    from aether.hosts.claude_code.install import ways_to_close
+
+    return ways_to_close()
+
+
+def _fitted(text: str, shape: Callable[[str], str]) -> str:
+    """Return the shape of as many lines as fit; the last line, which closes the block, always stays."""
+    *lines, last = text.splitlines() or [""]
+    if length_of(shape(text)) > MOST_CHARS:
+        shown = len(lines)
+        while shown >= 0 and length_of(shape(text)) > MOST_CHARS:
+            shown -= 1
+            text = "\n".join([*lines[:shown], last]) if shown >= 0 else ""
+    return shape(text) if text.strip() else ""
+
+
+def length_of(text: str) -> int:
+    """Return the length of `text` for Claude Code: characters beyond the first 65,536 count twice."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def _text(payload: JsonObject, field: str) -> str:
@@ -206,25 +142,23 @@ def _text(payload: JsonObject, field: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _name(payload: JsonObject, field: str, most: int = NAME_CHARS) -> str:
-    name = _text(payload, field)[:most]
-    # Whoever names an agent may put anything there. A session is named by a UUID, which costs a start no pattern.
-    return name if _is_uuid(name.removesuffix(".jsonl")) else redact(name)
-
-
-def _transcript(path: str) -> str:
-    """Return the name of a transcript, which is that of its session."""
-    name = _base(path)
-    return name if _is_uuid(name.removesuffix(".jsonl")) else _base(redact(path))
-
-
-def _base(path: str) -> str:
-    return os.path.basename(path.replace("\\", "/"))
-
-
-def _is_uuid(name: str) -> bool:
-    parts = name.split("-")
-    return [*map(len, parts)] == [8, 4, 4, 4, 12] and all(map(_HEX.issuperset, parts))
+def _calls(payloads: list[Any]) -> list[JsonObject]:
+    """Return calls with their outputs, without those of tools that are never noted."""
+    calls: list[JsonObject] = []
+    for payload in payloads:
+        tool = _text(payload, "tool_name") if isinstance(payload, dict) else ""
+        if not tool or tool in READ_ONLY_TOOLS:
+            continue
+        given, response = payload.get("tool_input"), payload.get("tool_response", payload.get("error"))
+        calls.append(
+            {
+                "tool": tool, "id": _text(payload, "tool_use_id"), "input": given if isinstance(given, dict) else {},
+                "output": response_text(response),
+                "failed": bool(payload.get("failed")) or is_failure(payload.get("tool_response")),
+                "is_speech": tool in AGENT_TOOLS or _has_answers(response),
+            }
+        )  # fmt: skip
+    return calls
 
 
 def response_text(response: Any) -> str:
@@ -238,21 +172,22 @@ def response_text(response: Any) -> str:
     if not isinstance(response, dict):
         return _flat(response, _RESPONSE_DEPTH)
     if "stdout" in response or "stderr" in response:
-        name = _text(response, "backgroundTaskId")
-        goes_on = f"Command running in background with ID: {name}" if name else ""
-        return "\n".join(filter(None, [goes_on, _text(response, "stdout"), _text(response, "stderr")]))
+        process = _text(response, "backgroundTaskId")
+        background = f"Command running in background with ID: {process}" if process else ""
+        return "\n".join(filter(None, [background, _text(response, "stdout"), _text(response, "stderr")]))
     if path := _text(response, "filePath"):
         return f"The file {path} has been {'created' if response.get('type') == 'create' else 'updated'}."
     if _has_answers(response):
         return _answers_text(response)
-    named = next(
-        (response[name] for name in _RESPONSE_TEXTS if isinstance(response.get(name), str | list)), None
+    task = response.get("task")
+    if isinstance(task, dict) and _text(task, "id"):
+        return f"Task #{_text(task, 'id')} created successfully: {_text(task, 'subject')}"
+    texts = [response[name] for name in _RESPONSE_TEXTS if isinstance(response.get(name), str | list)]
+    return (
+        _flat(texts[0], _RESPONSE_DEPTH)
+        if texts
+        else json.dumps(response, ensure_ascii=False)[:_DUMPED_CHARS]
     )
-    if isinstance(task := response.get("task"), dict) and _text(task, "id"):
-        named = f"Task #{_text(task, 'id')} created successfully: {_text(task, 'subject')}"
-    if named is not None:
-        return _flat(named, _RESPONSE_DEPTH)
-    return json.dumps(response, ensure_ascii=False)[:_DUMPED_CHARS]
 
 
 def _has_answers(response: Any) -> bool:
@@ -261,28 +196,29 @@ def _has_answers(response: Any) -> bool:
 
 def _answers_text(response: JsonObject) -> str:
     """Return what a transcript says of a person's answers: options, words in place of them, and notes on them."""
-    chosen, about = response["answers"], response.get("annotations")
-    about = about if isinstance(about, dict) else {}
+    chosen, annotations = response["answers"], response.get("annotations")
+    annotations = annotations if isinstance(annotations, dict) else {}
     pairs = []
-    for asked in {**chosen, **about}:
-        given = chosen.get(asked)
-        answer = ",".join(map(str, given)) if isinstance(given, list) else _text(chosen, asked)
-        notes = _text(about[asked], "notes") if isinstance(about.get(asked), dict) else ""
+    for question in {**chosen, **annotations}:
+        given = chosen.get(question)
+        answer = ",".join(map(str, given)) if isinstance(given, list) else _text(chosen, question)
+        about = annotations.get(question)
+        notes = _text(about, "notes") if isinstance(about, dict) else ""
         if (answer and answer != _ONLY_NOTES) or notes:
             answer = answer if answer not in ("", _ONLY_NOTES) else _NO_OPTION
-            pairs.append(f'"{asked}"="{answer}"' + (f" notes: {notes}" if notes else ""))
-    said, wrote = ", ".join(pairs), _text(response, "response").strip()
+            pairs.append(f'"{question}"="{answer}"' + (f" notes: {notes}" if notes else ""))
+    answers, words = ", ".join(pairs), _text(response, "response").strip()
     if response.get("afkTimeoutMs"):
         return "No response: the user may be away."
     if response.get("followUp") is True:
-        so_far = f"you proceed. So far they answered: {said}." if said else "answering."
-        also = f' They also wrote: "{wrote}".' if wrote else ""
+        so_far = f"you proceed. So far they answered: {answers}." if answers else "answering."
+        also = f' They also wrote: "{words}".' if words else ""
         return f"The user asked for more questions before {so_far}{also} Call AskUserQuestion again."
-    if wrote:
-        return f"The user responded: {wrote}"
-    if not said:
+    if words:
+        return f"The user responded: {words}"
+    if not answers:
         return "The user did not answer the questions."
-    return f"{_QUESTIONS_ANSWERED}: {said}. You can now continue with these answers in mind."
+    return f"{_QUESTIONS_ANSWERED}: {answers}. You can now continue with these answers in mind."
 
 
 def is_failure(response: Any) -> bool:
@@ -304,6 +240,6 @@ def _flat(content: Any, depth: int) -> str:
     if isinstance(content, list) and depth:
         return "\n".join(text for text in (_flat(part, depth - 1) for part in content) if text)
     if isinstance(content, dict) and depth:
-        image = content.get("type") == "image"
-        return "[image]" if image else _flat(content.get("text", content.get("content", "")), depth - 1)
+        is_image = content.get("type") == "image"
+        return "[image]" if is_image else _flat(content.get("text", content.get("content", "")), depth - 1)
     return ""

@@ -6,23 +6,39 @@ message needs a role and content; any further field is the caller's own. Turns a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
-from aether.messages.content import Place, block_type, call_block, media_fault, result_blocks, value_at
-from aether.messages.findings import RepairedRaws, bad_content, bad_role, changed, error, lost, warning
+from aether.messages.content import Place, block_type, call_block, result_blocks, value_at
+from aether.messages.faults import Faults
 from aether.messages.model import Block, Message, Role, as_object, as_text
 from aether.messages.providers import anthropic, openai
-from aether.messages.providers.openai import write as write  # noqa: PLC0414
 from aether.messages.sources.chat import SENDERS
 from aether.messages.turns import with_call_ids
-from aether.types import Finding, JsonObject
+from aether.types import JsonObject
+
+valid_tool_name, write, write_media = openai.valid_tool_name, openai.write, openai.write_media
+# Plain messages are charged like the dearest.
+picture_tokens, tool_names = anthropic.picture_tokens, openai.tool_names
+new_raw, system_prompt = openai.new_raw, openai.system_prompt
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "assistant", "result": "tool"}
 # An agent's messages may have calls under one of these keys in place of content.
 _CALL_KEYS = ("tool_calls", "toolCalls", "function_call")
+_TYPE_KEYS = frozenset({"type", "media_type", "mime_type", "mimeType", "format", "detail"})
+
+TRAITS = openai.TRAITS._replace(tool_name=None)
+
+
+def signs(raw: JsonObject) -> bool:
+    """Return whether a message is in the dialect of an agent that only this reader knows."""
+    listed = (raw.get(key) for key in ("tool_calls", "content"))
+    calls, content = ([*map(as_object, each)] if isinstance(each, list) else [] for each in listed)
+    flat = any(isinstance(call.get("function"), str) for call in calls)
+    dialect = not {"tool_call_ids", "toolCalls", "toolCallId"}.isdisjoint(raw)
+    return flat or dialect or any(block_type(block) == "toolCall" for block in content)
 
 
 def message(raw: JsonObject) -> Message:
@@ -35,10 +51,10 @@ def message(raw: JsonObject) -> Message:
     if role == "user" and results and all(results):
         role = "tool"
     if isinstance(content, list):
-        found = [block for at, one in enumerate(content) for block in _blocks(one, ("content", at))]
+        blocks = [block for at, inner in enumerate(content) for block in _blocks(inner, ("content", at))]
     else:
-        found = anthropic.blocks(content)
-    return Message(role, (*openai.reasoning(raw), *found, *_calls(raw)), raw, "plain")
+        blocks = anthropic.blocks(content)
+    return Message(role, (*openai.reasoning(raw), *blocks, *_calls(raw)), raw, "plain")
 
 
 def _result(raw: JsonObject) -> list[Block]:
@@ -70,7 +86,7 @@ def _calls(raw: JsonObject) -> list[Block]:
 
     Inspect names the function in the call itself; Gemini CLI lists the calls together with their answers.
     """
-    found = list(openai.calls(raw))
+    blocks = list(openai.calls(raw))
     listed = raw.get("tool_calls")
     # `openai.calls` puts a refusal before the calls.
     first = int(isinstance(raw.get("refusal"), str))
@@ -78,16 +94,15 @@ def _calls(raw: JsonObject) -> list[Block]:
         name = call.get("function", call.get("name")) if isinstance(call, dict) else None
         if isinstance(name, str):
             at = ("tool_calls", position, "arguments")
-            found[first + position] = call_block(name, call.get("arguments"), at, call.get("id"))
+            blocks[first + position] = call_block(name, call.get("arguments"), at, call.get("id"))
     answered = raw.get("toolCalls")
-    for position, one in enumerate(answered if isinstance(answered, list) else []):
-        place, call = ("toolCalls", position), as_object(one)
-        key, name = call.get("id"), call.get("name")
-        found.append(call_block(name, call.get("args", {}), (*place, "args"), key))
+    for position, call in enumerate(map(as_object, answered if isinstance(answered, list) else [])):
+        place, key, name = ("toolCalls", position), call.get("id"), call.get("name")
+        blocks.append(call_block(name, call.get("args", {}), (*place, "args"), key))
         if "result" in call:
             broken = as_text(call.get("status")) in {"error", "cancelled"}
-            found += result_blocks(call["result"], (*place, "result"), key, tool=name, broken=broken)
-    return found
+            blocks += result_blocks(call["result"], (*place, "result"), key, tool=name, broken=broken)
+    return blocks
 
 
 def without_reasoning(raw: JsonObject) -> JsonObject:
@@ -95,19 +110,40 @@ def without_reasoning(raw: JsonObject) -> JsonObject:
     return anthropic.without_reasoning(openai.without_reasoning(raw))
 
 
-def findings(raws: Sequence[JsonObject], known: int = 0) -> Iterator[Finding]:
-    """Yield what makes a message of `raws` unusable; a role of an agent's own is a warning."""
+def media_fault(block: JsonObject) -> str:
+    """Return that a block of media holds none; it may hold them in any dialect."""
+    return "" if _has_payload(block) else "It has no source."
+
+
+def _has_payload(value: Any) -> bool:
+    """Return whether there is a text, other than names of types, in a block of media."""
+    if isinstance(value, list):
+        return any(map(_has_payload, value))
+    if isinstance(value, dict):
+        return any(_has_payload(inner) for key, inner in value.items() if key not in _TYPE_KEYS)
+    return isinstance(value, (str, bytes)) and bool(value.strip())
+
+
+def repaired(raws: Sequence[JsonObject], faults: Faults) -> list[tuple[int, JsonObject]]:
+    """Return `raws` with a role each, without empty messages and halves of pairs, each with its original position."""
     fix = f"Use one of {', '.join(sorted(ROLES))}."
-    for at, raw in enumerate(raws[known:], known):
+    dropped: dict[int, set[Place]] = {}
+    for part in _refused_parts(raws):
+        dropped.setdefault(part.at, set()).add(part.place)
+        faults.lost(part.code, f"messages[{part.at}]", part.problem)
+    kept = []
+    for at, raw in enumerate(raws):
         role, where = raw.get("role", raw.get("type")), f"messages[{at}]"
+        left = _without(raw, dropped.get(at, set()))
         if not isinstance(role, str):
-            yield bad_role(role, where, fix)
+            faults.changed("bad-role", where, f"{shown(role)} is not a role.", fix)
         elif role not in ROLES:
-            yield warning("bad-role", where, f"{shown(role)} is not a common role.", fix)
-        if not _has_content(raw):
-            yield bad_content(raw.get("content"), where, "Give text.")
-    for fault in _faults(raws):
-        yield error(fault.code, f"messages[{fault.at}]", fault.what, "Drop it.")
+            faults.hint("bad-role", where, f"{shown(role)} is not a common role.", fix)
+        if _has_content(left):
+            kept.append((at, left if isinstance(role, str) else {**left, "role": "user"}))
+        elif left is raw:
+            faults.lost("empty-content", where, f"Content is {shown(raw.get('content'))}.", "Give text.")
+    return kept
 
 
 def _has_content(raw: JsonObject) -> bool:
@@ -115,83 +151,60 @@ def _has_content(raw: JsonObject) -> bool:
     return isinstance(raw.get("content"), (str, list)) or any(raw.get(key) for key in _CALL_KEYS)
 
 
-class _Fault(NamedTuple):
-    """One part of a message that every provider refuses."""
+class _Part(NamedTuple):
+    """A part of a message that every provider refuses."""
 
     at: int
     place: Place
     """Key, or key and position, of the part within its message; empty for all of the message."""
     code: str
-    what: str
+    problem: str
 
 
-def _faults(raws: Sequence[JsonObject]) -> list[_Fault]:
-    """Return blank texts in lists, results without a call, and calls that were never answered.
+def _refused_parts(raws: Sequence[JsonObject]) -> list[_Part]:
+    """Return blank texts in lists, media without data, results without a call, and calls that were never answered.
 
     Results without ids, as some agents write them, may answer any call: then no half of a pair is a fault.
     """
-    found: list[_Fault] = []
-    halves: list[_Fault] = []
+    blank: list[_Part] = []
+    halves: list[_Part] = []
     with_ids = True
-    waiting: dict[str, list[_Fault]] = {}
+    waiting: dict[str, list[_Part]] = {}
     tail = len(raws)
-    for at, one in enumerate(with_call_ids([message(raw) for raw in raws])):
+    for at, read in enumerate(with_call_ids([message(raw) for raw in raws])):
         if not _has_content(raws[at]):
             continue  # It is dropped whole.
-        tail = at if one.role == "assistant" else tail if one.role == "tool" else len(raws)
-        for block in one.blocks:
+        tail = at if read.role == "assistant" else tail if read.role == "tool" else len(raws)
+        for block in read.blocks:
             place = block.at[: 1 + (len(block.at) > 1 and isinstance(block.at[1], int))]
+            key = shown(block.call_id)
             if block.kind == "call":
-                what = f"The call {shown(block.call_id)} was never answered."
-                waiting.setdefault(block.call_id, []).append(_Fault(at, place, "missing-result", what))
+                call = _Part(at, place, "missing-result", f"The call {key} was never answered.")
+                waiting.setdefault(block.call_id, []).append(call)
             elif block.kind == "result" and waiting.get(block.call_id):
                 waiting[block.call_id].pop()
             elif block.kind == "result":
-                where = place if len(place) > 1 else ()
-                what = f"There is no call {shown(block.call_id)}."
-                halves.append(_Fault(at, where, "orphan-result", what))
+                whole = place if len(place) > 1 else ()
+                halves.append(_Part(at, whole, "orphan-result", f"There is no call {key}."))
                 with_ids = with_ids and bool(block.call_id)
             elif block.kind == "text" and len(place) > 1 and not block.text.strip():
-                found.append(_Fault(at, place, "blank-text", "The text is blank."))
+                blank.append(_Part(at, place, "blank-text", "The text is blank."))
             elif block.kind == "media" and len(block.at) == 2:
-                fault = media_fault(value_at(raws[at], block.at), "plain")
-                found += [_Fault(at, place, "bad-media", fault)] if fault else []
-    halves += (fault for faults in waiting.values() for fault in faults if fault.at < tail)
-    return [*found, *halves] if with_ids else found
-
-
-def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:
-    """Return `raws` with a role each, without empty messages and halves of pairs, with a finding for each change."""
-    found: list[Finding] = []
-    kept, places = [], []
-    faults: dict[int, list[_Fault]] = {}
-    for fault in _faults(raws):
-        faults.setdefault(fault.at, []).append(fault)
-        found.append(lost(fault.code, f"messages[{fault.at}]", f"Dropped a part. {fault.what}"))
-    for at, given in enumerate(raws):
-        raw = _without(given, {fault.place for fault in faults.get(at, ())})
-        role, where = raw.get("role", raw.get("type")), f"messages[{at}]"
-        if not _has_content(raw):
-            if raw is given:
-                found.append(lost("empty-content", where, "Dropped the message, which is empty."))
-            continue
-        if not isinstance(role, str):
-            found.append(changed("bad-role", where, f"The role {shown(role)} became user."))
-            raw = {**raw, "role": "user"}
-        kept.append(raw)
-        places.append(at)
-    return RepairedRaws(kept, found, places)
+                problem = media_fault(value_at(raws[at], block.at))
+                blank += [_Part(at, place, "bad-media", problem)] if problem else []
+    halves += (call for calls in waiting.values() for call in calls if call.at < tail)
+    return [*blank, *halves] if with_ids else blank
 
 
 def _without(raw: JsonObject, places: Collection[Place]) -> JsonObject:
     """Return a message without the parts at `places`; nothing is left of it without any other part."""
     if () in places:
         return {}
-    rest = dict(raw)
+    left = dict(raw)
     for key in {str(place[0]) for place in places}:
         value = raw[key]
         if isinstance(value, list):
-            rest[key] = [one for number, one in enumerate(value) if (key, number) not in places]
-        if not isinstance(value, list) or not rest[key]:
-            del rest[key]
-    return rest if places else raw
+            left[key] = [part for number, part in enumerate(value) if (key, number) not in places]
+        if not isinstance(value, list) or not left[key]:
+            del left[key]
+    return left if places else raw

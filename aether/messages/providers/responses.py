@@ -1,60 +1,88 @@
 """OpenAI Responses: items, of which only some have a role; calls, outputs and reasoning are items of their own.
 
 There are many types and more come: every item with a `call_id` is one side of a pair, its output if the type ends in
-`_output`. Items that the provider runs itself have no `call_id` and need no output. `findings` names what the API
-refuses, and `repaired` changes the items until it refuses nothing.
+`_output`. Items that the provider runs itself have no `call_id` and need no output.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from aether.errors import shown
-from aether.messages import findings as note
 from aether.messages.content import (
+    PDF,
+    Media,
     as_json,
     block_type,
     call_block,
+    is_link,
     media_block,
-    media_fault,
     other_block,
     result_blocks,
 )
-from aether.messages.findings import RepairedRaws
-from aether.messages.model import Block, Message, as_text, content_text
-from aether.messages.providers.openai import ROLES as OPENAI_ROLES
+from aether.messages.faults import (
+    Cell,
+    Entry,
+    Faults,
+    filled,
+    known_role,
+    last_response,
+    new_ids,
+    paired,
+    results_after_calls,
+    without_unanswered,
+)
+from aether.messages.model import Block, Message, as_object, as_text, content_text
+from aether.messages.providers import openai
 from aether.messages.providers.openai import (
     cleaned_custom,
     cleaned_function,
-    custom_faults,
-    function_faults,
+    file_fault,
     known_part,
     part_of,
-    rewritten_call,
+    sound_fault,
+    typed_part,
 )
-from aether.messages.turns import Turn
-from aether.types import Finding, JsonObject
+from aether.messages.turns import Traits, Turn
+from aether.types import JsonObject
+
+valid_tool_name, picture_tokens = openai.valid_tool_name, openai.picture_tokens
+new_raw, system_prompt, tool_names = openai.new_raw, openai.system_prompt, openai.tool_names
 
 ROLES = frozenset({"user", "assistant", "system", "developer"})
 # Types of an item that must have the id of the call that they are or answer.
-PAIRED = frozenset({"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"})
-KNOWN = PAIRED | {
+_PAIRED = frozenset({"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"})
+_KNOWN = _PAIRED | {
     "message", "reasoning", "item_reference", "compaction", "compaction_trigger", "additional_tools", "program",
     "configuration_update", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response",
 }  # fmt: skip
-INPUT_PARTS = frozenset({"input_text", "input_image", "input_file", "input_audio"})
-OUTPUT_PARTS = frozenset({"output_text", "refusal"})
-ID_CHARS = 64
+_INPUT_PARTS = frozenset({"input_text", "input_image", "input_file", "input_audio"})
+_OUTPUT_PARTS = frozenset({"output_text", "refusal"})
+_ID_CHARS = 64
 # The keys of the arguments in the several kinds of call.
 _ARGUMENT_KEYS = ("arguments", "input", "action", "operation", "code")
+
+TRAITS = Traits(
+    list="input", system="instructions", system_messages="anywhere", sent=(), tool_name=openai.TOOL_NAME,
+    signs_decide=True, media_in_results=True,
+)  # fmt: skip
+
+
+def signs(raw: JsonObject) -> bool:
+    """Return whether an item can only be one of this format."""
+    kind, content = block_type(raw), raw.get("content")
+    own = kind in ("reasoning", "item_reference", "compaction") or "call_id" in raw or kind.endswith("_call")
+    parts = ("input_text", "output_text", "input_image", "input_file")
+    listed = content if isinstance(content, list) else []
+    return (own and "role" not in raw) or any(block_type(as_object(part)) in parts for part in listed)
 
 
 def message(raw: JsonObject) -> Message:
     """Return one item as read."""
     kind = block_type(raw)
     if kind in {"", "message"} and "role" in raw:
-        role = OPENAI_ROLES.get(as_text(raw["role"]), "user") if raw["role"] != "function" else "user"
+        role = openai.ROLES.get(as_text(raw["role"]), "user") if raw["role"] != "function" else "user"
         return Message(role, tuple(_blocks(raw.get("content"))), raw, "responses")
     if kind == "reasoning":
         texts = (content_text(raw.get("summary")), content_text(raw.get("content")))
@@ -66,10 +94,10 @@ def message(raw: JsonObject) -> Message:
     key = next((key for key in _ARGUMENT_KEYS if raw.get(key) is not None), "arguments")
     call_id = raw.get("call_id", raw.get("id"))
     tool = as_text(raw.get("name")) or kind.removesuffix("_call")
-    found = [call_block(tool, raw.get(key), (key,), call_id)]
+    blocks = [call_block(tool, raw.get(key), (key,), call_id)]
     if isinstance(raw.get("output"), str):  # a call that a server ran has its output in the same item
-        found += _result(raw, call_id)
-    return Message("assistant", tuple(found), raw, "responses")
+        blocks += _result(raw, call_id)
+    return Message("assistant", tuple(blocks), raw, "responses")
 
 
 def _blocks(content: Any) -> list[Block]:
@@ -123,411 +151,234 @@ def write(turn: Turn) -> list[JsonObject]:
     return [{**item, **meta} for item in items]
 
 
-def findings(raws: Sequence[JsonObject], known: int = 0) -> Iterator[Finding]:
-    """Yield what the API refuses in `raws`, item by item, then pairs, reasoning and ids."""
-    for at, raw in enumerate(raws[known:], known):
-        yield from _check_item(raw, f"input[{at}]")
-    yield from _check_pairs(raws)
+def write_media(media: Media) -> JsonObject | None:
+    """Return the part of a picture or a PDF; None for other media."""
+    link = f"data:{media.mime};base64,{media.data}" if media.data else media.url
+    if media.mime.startswith("image/"):
+        return {"type": "input_image", "image_url": link, "detail": "auto"}
+    if media.mime != PDF:
+        return None
+    file = {"filename": "file.pdf", "file_data": link} if media.data else {"file_url": media.url}
+    return {"type": "input_file", **file}
+
+
+def media_fault(part: JsonObject) -> str:
+    """Return why the API refuses a part of media; empty if it does not."""
+    kind, link = block_type(part), part.get("image_url")
+    if kind in ("input_image", "computer_screenshot"):
+        good = as_text(part.get("file_id")) or is_link(link, "image/")
+        return "" if good else f"{shown(link)} is not the address of a picture."
+    if kind == "input_file":
+        return file_fault(part)
+    return sound_fault(part) if kind == "input_audio" else f"{shown(kind)} is not a medium."
+
+
+def repaired(raws: Sequence[JsonObject], faults: Faults) -> list[tuple[int, JsonObject]]:
+    """Return `raws` as the API accepts them, each with its original position; `faults` gets each change."""
+    entries = filled(_cleaned(at, raw, faults) for at, raw in enumerate(raws))
+    entries = paired(_with_own_ids(entries, faults), faults)
+    entries = without_unanswered(entries, faults, last_response(entries))
+    entries = results_after_calls(entries, faults, next_to=False)
+    led: list[Entry] = []
+    for entry in reversed(entries):
+        if entry.cells[0].kind == "reasoning" and not (led and led[-1].role == "assistant"):
+            faults.lost("dangling-reasoning", f"input[{entry.at}]", "Reasoning without the item it led to.")
+        else:
+            led.append(entry)
+    ids = new_ids(led[::-1], faults, valid=str, most=_ID_CHARS, unique="while waiting")
+    return [
+        (
+            entry.at,
+            cell.value
+            if ids.get(cell.pair, cell.key) == cell.key
+            else {**cell.value, "call_id": ids[cell.pair]},
+        )
+        for entry in led[::-1]
+        for cell in entry.cells
+    ]
+
+
+def _with_own_ids(entries: Sequence[Entry], faults: Faults) -> list[Entry]:
+    """Return `entries` in which no two items have one id."""
     seen: set[str] = set()
-    for at, raw in enumerate(raws):
-        if item_type(raw) == "reasoning" and not (at + 1 < len(raws) and _is_from_model(raws[at + 1])):
-            what = "Reasoning without the item it led to."
-            yield note.error("dangling-reasoning", f"input[{at}]", what, "Drop it.")
-    for at, raw in enumerate(raws):
-        key = raw.get("id")
-        if isinstance(key, str):
-            if key in seen:
-                what = f"Another item has the id {shown(key)}."
-                yield note.error("repeated-id", f"input[{at}]", what, "Leave the id out.")
-            seen.add(key)
+    kept = []
+    for entry in entries:
+        [cell] = entry.cells
+        key = cell.value.get("id")
+        if isinstance(key, str) and key in seen:
+            what = f"Another item has the id {shown(key)}."
+            if _item_type(cell.value) in ("reasoning", "item_reference"):
+                faults.lost("repeated-id", cell.where, what)
+                continue
+            faults.changed("repeated-id", cell.where, what, "Leave the id out.")
+            value = {name: field for name, field in cell.value.items() if name != "id"}
+            kept.append(entry._replace(cells=[cell._replace(value=value)]))
+        else:
+            kept.append(entry)
+        seen.update([key] if isinstance(key, str) else [])
+    return kept
 
 
-def item_type(raw: JsonObject) -> str:
+def _item_type(raw: JsonObject) -> str:
     """Return the type of an item, which a message may leave out."""
     kind = raw.get("type", "message" if "role" in raw else None)
     return kind if isinstance(kind, str) else ""
 
 
-def _is_call(raw: JsonObject) -> bool:
-    """Return whether an item is a call that the caller has to answer."""
-    return item_type(raw).endswith("_call") and isinstance(raw.get("call_id"), str)
-
-
-def _is_output(raw: JsonObject) -> bool:
-    return item_type(raw).endswith("_output") and isinstance(raw.get("call_id"), str)
-
-
 def _is_from_model(raw: JsonObject) -> bool:
-    kind = item_type(raw)
+    kind = _item_type(raw)
     if kind == "message":
         return raw.get("role") == "assistant"
-    others = ("", "compaction_trigger", "item_reference")
-    return kind not in others and not kind.endswith("_output")
-
-
-def _check_item(raw: JsonObject, where: str) -> Iterator[Finding]:
-    kind, key, own = item_type(raw), raw.get("call_id"), raw.get("id")
-    if own is not None and not isinstance(own, str):
-        yield note.error("bad-id", where, f"{shown(own)} is not an id.", "Leave it out.")
-    if "meta" in raw:
-        yield note.error("unknown-field", where, "meta: not a field of an item.", "Leave it out.")
-    if not kind:
-        yield note.error("bad-block", where, f"{shown(raw)} is not an item.", "Give it a type or a role.")
-    elif not _is_known(raw, kind):
-        yield note.unknown_type(kind, where)
-    elif kind not in KNOWN and not kind.endswith(("_call", "_output")):
-        yield note.warning("unknown-block", where, f"{shown(kind)} is not a known type.", "Check it.")
-    yield from _check_fields(raw, kind, where)
-    if kind in PAIRED and (not isinstance(key, str) or not 0 < len(key) <= ID_CHARS):
-        what = f"{shown(key)} is not a call_id."
-        yield note.error("bad-id", where, what, f"Use 1 to {ID_CHARS} characters.")
-
-
-def _check_fields(raw: JsonObject, kind: str, where: str) -> Iterator[Finding]:
-    """Yield the faults of an item's content."""
-    match kind:
-        case "message":
-            yield from _check_message(raw, where)
-        case "reasoning" if not _is_summary(raw.get("summary")):
-            yield note.error("bad-block", where, "Reasoning without its summary.", "Give a list of texts.")
-        case "item_reference" if not isinstance(raw.get("id"), str):
-            yield note.error("bad-id", where, "A reference without an id.", "Drop it.")
-        case "function_call":
-            yield from function_faults(raw, where)
-        case "custom_tool_call":
-            yield from custom_faults(raw, where)
-        case "function_call_output" | "custom_tool_call_output":
-            output = raw.get("output")
-            if not isinstance(output, (str, list)):
-                what = f"The output is {shown(output)}."
-                yield note.error("empty-content", where, what, "Give text or parts.")
-            for number, part in enumerate(output if isinstance(output, list) else []):
-                yield from _check_part(part, "user", f"{where}.output[{number}]")
+    return kind not in ("compaction_trigger", "item_reference") and not kind.endswith("_output")
 
 
 def _is_known(raw: JsonObject, kind: str) -> bool:
     """Return whether an item may be one of the API's own: new types come, and the API gives each of its items an id."""
     api_own = bool(as_text(raw.get("id"))) and "role" not in raw
-    return kind in KNOWN or kind.endswith(("_call", "_output")) or api_own
+    return kind in _KNOWN or kind.endswith(("_call", "_output")) or api_own
 
 
-def _is_summary(summary: Any) -> bool:
-    return isinstance(summary, list) and all(map(_is_summary_text, summary))
+def _cleaned(at: int, raw: JsonObject, faults: Faults) -> Entry:
+    """Return an item without what cannot be sent, whatever is around it."""
+    where = f"input[{at}]"
+    item = _cleaned_item(_without_odd_fields(raw, where, faults), where, faults)
+    if item is None:
+        return Entry(at, raw, "", [])
+    kind, key = _item_type(item), as_text(item.get("call_id"))
+    cell = Cell(item, where, "reasoning" if kind == "reasoning" else "other", key)
+    if key and kind.endswith("_output"):
+        return Entry(at, item, "tool", [cell._replace(kind="result")])
+    if "call_id" in item and kind.endswith("_call") and isinstance(item["call_id"], str):
+        cell = cell._replace(kind="call")
+    return Entry(at, item, "assistant" if _is_from_model(item) else "user", [cell])
 
 
-def _is_summary_text(one: Any) -> bool:
-    return isinstance(one, dict) and one.get("type") == "summary_text" and isinstance(one.get("text"), str)
-
-
-def _check_message(raw: JsonObject, where: str) -> Iterator[Finding]:
-    role, content = raw.get("role"), raw.get("content")
-    if not isinstance(role, str) or role not in ROLES:
-        yield note.bad_role(role, where, "Use user, assistant, system or developer.")
-    if not isinstance(content, (str, list)):
-        yield note.bad_content(content, where, "Give text or parts.")
-    elif not content and isinstance(content, list):
-        yield note.warning("empty-content", where, "Content is an empty list.", "Drop the message.")
-    for number, part in enumerate(content if isinstance(content, list) else []):
-        yield from _check_part(part, role, f"{where}.content[{number}]")
-
-
-def _check_part(part: Any, role: Any, where: str) -> Iterator[Finding]:
-    kind = part.get("type") if isinstance(part, dict) else None
-    if not isinstance(kind, str):
-        yield note.untyped(part, where)
-    elif kind not in INPUT_PARTS | OUTPUT_PARTS:
-        yield note.unknown_type(kind, where)
-    elif kind in (INPUT_PARTS if role == "assistant" else OUTPUT_PARTS):
-        yield note.wrong_role(kind, where, shown(role), "Use output_text for the assistant, input_text else.")
-    elif kind.endswith("_text") or kind == "refusal":
-        text = part.get("refusal" if kind == "refusal" else "text")
-        if not isinstance(text, str):
-            yield note.bad_text(text, where)
-    elif fault := media_fault(part, "responses"):
-        yield note.bad_media(fault, where)
-
-
-def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
-    waiting: dict[str, list[int]] = {}
-    answered: set[str] = set()
-    last = {raw["call_id"]: at for at, raw in enumerate(raws) if _is_call(raw)}
-    for at, raw in enumerate(raws):
-        where, key = f"input[{at}]", raw.get("call_id", "")
-        if _is_call(raw):
-            if waiting.get(key):
-                what = f"Another call with the call_id {shown(key)} waits for its output."
-                yield note.error("repeated-id", where, what, "Rename one.")
-            elif key in answered:
-                what = f"An earlier call has the call_id {shown(key)}."
-                yield note.warning("repeated-id", where, what, "Rename it, and its output.")
-            waiting.setdefault(key, []).append(at)
-        elif not _is_output(raw):
-            continue
-        elif waiting.get(key):
-            waiting[key].pop()
-            answered.add(key)
-        elif last.get(key, -1) > at:
-            what = f"The output comes before its call {shown(key)}."
-            yield note.error("interleaved-result", where, what, "Put it after its call.")
-        else:
-            yield note.repeated_result(key, where) if key in answered else note.orphan_result(key, where)
-    tail = _last_response(raws)
-    for at in sorted(at for found in waiting.values() for at in found):
-        call = f"The call {shown(raws[at]['call_id'])}"
-        yield note.without_result(call, f"input[{at}]", waiting=at >= tail)
-
-
-def _last_response(raws: Sequence[JsonObject]) -> int:
-    """Return the start of the last response if only outputs come after it; else the number of items."""
-    at = len(raws)
-    while at and _is_output(raws[at - 1]):
-        at -= 1
-    after = at
-    while at and _is_from_model(raws[at - 1]):
-        at -= 1
-    return at if at < after else len(raws)
-
-
-class _Entry(NamedTuple):
-    """One item under repair, and the number of the call that it is or answers."""
-
-    at: int
-    raw: JsonObject
-    pair: int = -1
-
-    @property
-    def where(self) -> str:
-        """Return the original place of the item."""
-        return f"input[{self.at}]"
-
-
-def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:
-    """Return `raws` as the API accepts them, with a finding for each change."""
-    found: list[Finding] = []
-    cleaned = ((at, _cleaned(raw, f"input[{at}]", found)) for at, raw in enumerate(raws))
-    entries = _with_own_ids([_Entry(at, raw) for at, raw in cleaned if raw is not None], found)
-    entries = _without_unanswered(_paired(entries, found), found)
-    kept: list[_Entry] = []
-    for entry in reversed(entries):
-        if item_type(entry.raw) == "reasoning" and not (kept and _is_from_model(kept[-1].raw)):
-            what = "Dropped reasoning without the item it led to."
-            found.append(note.lost("dangling-reasoning", entry.where, what))
-        else:
-            kept.append(entry)
-    entries = _renamed(kept[::-1], found)
-    return RepairedRaws([entry.raw for entry in entries], found, [entry.at for entry in entries])
-
-
-def _cleaned(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
-    """Return an item without what cannot be sent, whatever is around it; None if nothing is left."""
-    raw = _without_odd_fields(raw, where, found)
-    kind = item_type(raw)
-    if kind and "role" in raw and not _is_known(raw, kind):
-        found.append(note.as_other_type(kind, "message", where))
-        raw, kind = {**raw, "type": "message"}, "message"
-    if kind == "message":
-        return _cleaned_message(raw, where, found)
-    if kind in PAIRED and not (isinstance(raw.get("call_id"), str) and raw["call_id"]):
-        found.append(note.lost("bad-id", where, f"Dropped a {kind} without a call_id."))
-    elif kind in ("function_call", "custom_tool_call"):
-        return _cleaned_call(raw, where, found)
-    elif kind and not _is_known(raw, kind):
-        found.append(note.dropped_unknown(kind, where))
-    elif not kind:
-        found.append(note.lost("bad-block", where, f"Dropped {shown(raw)}, which is not an item."))
-    elif kind == "item_reference" and not isinstance(raw.get("id"), str):
-        found.append(note.lost("bad-id", where, "Dropped a reference without an id."))
-    else:
-        return _completed(raw, kind, where, found)
-    return None
-
-
-def _without_odd_fields(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject:
+def _without_odd_fields(raw: JsonObject, where: str, faults: Faults) -> JsonObject:
     odd = {
-        "meta": ("unknown-field", "meta" in raw),
-        "id": ("bad-id", raw.get("id") is not None and not isinstance(raw["id"], str)),
-        "type": ("bad-block", not item_type(raw) and "role" in raw),
+        "meta": ("unknown-field", "meta" in raw, "meta: not a field of an item."),
+        "id": (
+            "bad-id",
+            not isinstance(raw.get("id", ""), str | None),
+            f"{shown(raw.get('id'))} is not an id.",
+        ),
+        "type": (
+            "bad-block",
+            not _item_type(raw) and "role" in raw,
+            f"{shown(raw.get('type'))} is not a type.",
+        ),
     }
-    for key, (code, wrong) in odd.items():
+    for key, (code, wrong, problem) in odd.items():
         if wrong:
-            what = f"Left out {key}." if key == "meta" else f"Left out the {key} {shown(raw.get(key))}."
-            found.append(note.changed(code, where, what))
-    odd_keys = {key for key, (_, wrong) in odd.items() if wrong}
-    return {key: value for key, value in raw.items() if key not in odd_keys} if odd_keys else raw
+            faults.changed(code, where, problem, "Leave it out.")
+            raw = {name: value for name, value in raw.items() if name != key}
+    return raw
 
 
-def _completed(raw: JsonObject, kind: str, where: str, found: list[Finding]) -> JsonObject:
-    """Return an item with the summary or the output that its type needs."""
-    output = raw.get("output")
-    if kind == "reasoning" and not _is_summary(raw.get("summary")):
-        what = "Left out of the summary of reasoning what is not text."
-        found.append(note.changed("bad-block", where, what))
-        summary = raw.get("summary")
-        kept = filter(_is_summary_text, summary if isinstance(summary, list) else [])
-        return {**raw, "summary": list(kept)}
-    if kind not in ("function_call_output", "custom_tool_call_output"):
+def _cleaned_item(raw: JsonObject, where: str, faults: Faults) -> JsonObject | None:
+    kind, key = _item_type(raw), raw.get("call_id")
+    if not kind:
+        faults.lost("bad-block", where, f"{shown(raw)} is not an item.", "Give it a type or a role.")
+        return None
+    if not _is_known(raw, kind):
+        if "role" not in raw:
+            faults.lost("unknown-block", where, f"{shown(kind)} is not a known type.")
+            return None
+        faults.changed("unknown-block", where, f"{shown(kind)} is not a known type.", "Write it as message.")
+        raw, kind = {**raw, "type": "message"}, "message"
+    if kind not in _KNOWN and not kind.endswith(("_call", "_output")):
+        faults.hint("unknown-block", where, f"{shown(kind)} is not a known type.", "Check it.")
+    if kind in _PAIRED and not (isinstance(key, str) and key):
+        faults.lost("bad-id", where, f"{shown(key)} is not a call_id.", f"Use 1 to {_ID_CHARS} characters.")
+        return None
+    if kind == "item_reference" and not isinstance(raw.get("id"), str):
+        faults.lost("bad-id", where, "A reference without an id.")
+        return None
+    clean = _CLEAN.get(kind)
+    return clean(raw, where, faults) if clean else raw
+
+
+def _with_summary(raw: JsonObject, where: str, faults: Faults) -> JsonObject:
+    summary = raw.get("summary")
+    listed = summary if isinstance(summary, list) else []
+    texts = [
+        part
+        for part in map(as_object, listed)
+        if part.get("type") == "summary_text" and isinstance(part.get("text"), str)
+    ]
+    if texts == summary:
         return raw
-    if not isinstance(output, (str, list)):
-        found.append(note.changed("empty-content", where, f"Rewrote the output {shown(output)} as text."))
-        return {**raw, "output": "" if output is None else as_json(output)}
+    faults.changed("bad-block", where, "Reasoning without its summary.", "Give a list of texts.")
+    return {**raw, "summary": texts}
+
+
+def _with_output(raw: JsonObject, where: str, faults: Faults) -> JsonObject:
+    output = raw.get("output")
     if isinstance(output, str):
         return raw
-    parts = [
-        part
-        for number, one in enumerate(output)
-        if (part := _cleaned_part(one, "user", f"{where}.output[{number}]", found)) is not None
-    ]
-    if parts == output:
-        return raw
-    found.append(note.changed("bad-block", where, "Rewrote the output as parts that it can hold."))
-    return {**raw, "output": parts}
+    if not isinstance(output, list):
+        faults.changed("empty-content", where, f"The output is {shown(output)}.", "Give text or parts.")
+        return {**raw, "output": "" if output is None else as_json(output)}
+    parts = _cleaned_parts(output, "user", f"{where}.output", faults)
+    return raw if parts == output else {**raw, "output": parts}
 
 
-def _cleaned_call(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
-    cleaned = cleaned_function(raw) if item_type(raw) == "function_call" else cleaned_custom(raw)
-    if cleaned is None:
-        name = shown(raw.get("name"))
-        found.append(note.lost("bad-name", where, f"Dropped a call of {name} that cannot be sent."))
-    elif cleaned == raw:
-        return raw
-    else:
-        found.append(rewritten_call(raw, cleaned, where))
-    return cleaned
-
-
-def _cleaned_message(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
+def _cleaned_message(raw: JsonObject, where: str, faults: Faults) -> JsonObject | None:
     role, content = raw.get("role"), raw.get("content")
     listed = [content] if isinstance(content, dict) else content if isinstance(content, list) else []
     if not isinstance(role, str) or role not in ROLES:
-        answered = any(isinstance(part, dict) and part.get("type") == "output_text" for part in listed)
-        role = "assistant" if answered else note.known_role(role, ROLES)
-        found.extend(note.new_role(raw, role, where))
+        answered = any(as_object(part).get("type") == "output_text" for part in listed)
+        role = "assistant" if answered else known_role(role, ROLES)
+        faults.role(raw, role, where)
         raw = {**raw, "role": role}
+    if content == []:
+        faults.hint("empty-content", where, "Content is an empty list.", "Drop the message.")
     if isinstance(content, str) or content == []:
         return raw
-    kept = [
-        part
-        for number, one in enumerate(listed)
-        if (part := _cleaned_part(one, role, f"{where}.content[{number}]", found)) is not None
-    ]
-    if not kept:
-        found.append(note.lost("empty-content", where, "Dropped the message, which is empty."))
+    parts = _cleaned_parts(listed, role, f"{where}.content", faults)
+    if not parts:
+        faults.lost("empty-content", where, f"Content is {shown(content)}.", "Give text or parts.")
         return None
-    if kept == content:
-        return raw
-    found.append(note.changed("bad-block", where, "Rewrote the content as parts that the role can hold."))
-    return {**raw, "content": kept}
+    if isinstance(content, dict):
+        faults.changed("bad-block", where, f"Content is {shown(content)}.", "Give text or parts.")
+    return raw if parts == content else {**raw, "content": parts}
 
 
-def _cleaned_part(part: Any, role: str, where: str, found: list[Finding]) -> JsonObject | None:
-    right = "output_text" if role == "assistant" else "input_text"
-    if isinstance(part, str):
-        part = {"type": right, "text": part}
-    text = part.get("text") if isinstance(part, dict) else None
-    kind = part.get("type") if isinstance(part, dict) else None
-    if not isinstance(text, str) and kind in ("input_text", "output_text"):
-        kind = None
-    elif isinstance(text, str) and (kind in ("input_text", "output_text") or not isinstance(kind, str)):
-        return part if kind == right else {**part, "type": right}
-    if not isinstance(kind, str) or (kind == "refusal" and not isinstance(part.get("refusal"), str)):
-        found.append(note.lost("bad-block", where, f"Dropped {shown(part)}, which is not a content part."))
+def _cleaned_parts(parts: Sequence[Any], role: str, where: str, faults: Faults) -> list[JsonObject]:
+    cleaned = (_cleaned_part(part, role, f"{where}[{number}]", faults) for number, part in enumerate(parts))
+    return [part for part in cleaned if part is not None]
+
+
+def _cleaned_part(part: Any, role: str, where: str, faults: Faults) -> JsonObject | None:
+    own, text_type = (_OUTPUT_PARTS, "output_text") if role == "assistant" else (_INPUT_PARTS, "input_text")
+    typed = typed_part(part, text_type, where, faults)
+    if typed is None:
         return None
-    good: JsonObject | None = part
-    if kind != "refusal" and media_fault(part, "responses"):
-        good = known_part(part, "responses", where, found, text_type=right)
-    if good and good["type"] in (INPUT_PARTS if role == "assistant" else OUTPUT_PARTS):
-        found.append(note.dropped_content(good["type"], where, role))
+    kind = typed["type"]
+    if kind in ("input_text", "output_text", "refusal"):
+        text = typed.get("refusal" if kind == "refusal" else "text")
+        if not isinstance(text, str):
+            faults.lost("bad-block", where, f"The text is {shown(text)}.", "Give text.")
+            return None
+        if kind not in own and kind != "refusal":
+            what, fix = f"A message of role {role} cannot hold {kind}.", f"Use {text_type}."
+            faults.changed("wrong-role", where, what, fix)
+            return {**typed, "type": text_type}
+    elif media_fault(typed):
+        known = known_part(typed, text_type, where, faults, write=write_media, fault=media_fault)
+        if known is None:
+            return None
+        typed = known
+    if typed["type"] not in own:
+        faults.lost("wrong-role", where, f"A message of role {role} cannot hold {typed['type']}.")
         return None
-    return good
+    return typed
 
 
-def _with_own_ids(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
-    """Return `entries` in which no two items have one id."""
-    seen: set[str] = set()
-    kept = []
-    for entry in entries:
-        key = entry.raw.get("id")
-        if not isinstance(key, str) or key not in seen:
-            kept.append(entry)
-        elif item_type(entry.raw) in ("reasoning", "item_reference"):
-            found.append(note.lost("repeated-id", entry.where, f"Dropped the second item {shown(key)}."))
-        else:
-            what = f"Left out the id {shown(key)}, which another item has."
-            found.append(note.changed("repeated-id", entry.where, what))
-            raw = {name: value for name, value in entry.raw.items() if name != "id"}
-            kept.append(entry._replace(raw=raw))
-        if isinstance(key, str):
-            seen.add(key)
-    return kept
-
-
-def _paired(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
-    """Return `entries` with calls and outputs numbered: early outputs after their calls, others without call dropped."""
-    calls: list[_Entry] = []
-    waiting: dict[str, list[int]] = {}
-    early: list[_Entry] = []
-    pairs: dict[int, int] = {}
-    for entry in entries:
-        if _is_call(entry.raw):
-            waiting.setdefault(entry.raw["call_id"], []).append(len(calls))
-            pairs[entry.at] = len(calls)
-            calls.append(entry)
-        elif _is_output(entry.raw):
-            if waiting.get(entry.raw["call_id"]):
-                pairs[entry.at] = waiting[entry.raw["call_id"]].pop()
-            else:
-                early.append(entry)
-    moved: dict[int, list[_Entry]] = {}
-    for entry in early:
-        key = entry.raw["call_id"]
-        later = [pair for pair in waiting.get(key, ()) if calls[pair].at > entry.at]
-        if later:
-            waiting[key].remove(later[0])
-            moved[calls[later[0]].at] = [entry._replace(pair=later[0])]
-            what = "Moved the output to after its call."
-            found.append(note.changed("interleaved-result", entry.where, what))
-        else:
-            found.append(note.dropped_orphan(shown(key), entry.where))
-    left = {entry.at for entry in early}
-    return [
-        one
-        for entry in entries
-        if entry.at not in left
-        for one in (entry._replace(pair=pairs.get(entry.at, -1)), *moved.get(entry.at, []))
-    ]
-
-
-def _without_unanswered(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
-    """Return `entries` without calls that have no output, except in the last response, which may be answered yet."""
-    results = {entry.pair for entry in entries if _is_output(entry.raw)}
-    tail = _last_response([entry.raw for entry in entries])
-    kept = []
-    for number, entry in enumerate(entries):
-        if _is_call(entry.raw) and entry.pair not in results and number < tail:
-            found.append(note.dropped_call(shown(entry.raw["call_id"]), entry.where))
-        else:
-            kept.append(entry)
-    return kept
-
-
-def _renamed(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:
-    """Return `entries` without two calls waiting under one call_id, and without call_ids that are too long."""
-    names: dict[int, str] = {}
-    waiting: set[str] = set()
-    renamed = []
-    for entry in entries:
-        if entry.pair < 0:
-            renamed.append(entry)
-            continue
-        old = entry.raw["call_id"]
-        if _is_call(entry.raw):
-            new = names[entry.pair] = note.unused_name(old, waiting, most=ID_CHARS)
-            waiting.add(new)
-            if new != old:
-                what = f"The call {shown(old)} became {new}, with its output."
-                found.append(note.changed("repeated-id", entry.where, what))
-        else:
-            new = names[entry.pair]
-            waiting.discard(new)
-        renamed.append(entry if new == old else entry._replace(raw={**entry.raw, "call_id": new}))
-    return renamed
+_CLEAN: dict[str, Callable[[JsonObject, str, Faults], JsonObject | None]] = {
+    "message": _cleaned_message,
+    "reasoning": _with_summary,
+    "function_call": cleaned_function,
+    "custom_tool_call": cleaned_custom,
+    "function_call_output": _with_output,
+    "custom_tool_call_output": _with_output,
+}

@@ -25,7 +25,7 @@ PATIENCE = 90.0
 
 SCRIPTS = {
     "aether": "aether.cli.main",
-    "aether-hook": "aether.hosts.claude_code.hook",
+    "aether-hook": "aether.hosts.hook",
 }
 
 

@@ -23,7 +23,7 @@ from tests.effort import FULL_TRIALS
 
 pytestmark = [pytest.mark.extras, pytest.mark.slow]
 
-HOOK = [sys.executable, "-c", "from aether.hosts.claude_code.hook import run; run()"]
+HOOK = [sys.executable, "-c", "from aether.hosts.hook import run; run()"]
 # Each width and each scheme; all pairs where trials are whole.
 LOOKS = (
     [(width, scheme) for width in (360, 800, 1600) for scheme in ("light", "dark")]

@@ -28,7 +28,7 @@ READERS, LISTENERS = 20, 3
 SECONDS = 60 if effort.FULL_TRIALS else 6
 # A busy machine is given the time to do as much.
 MOST_SECONDS = 300
-HOOK = [sys.executable, "-c", "from aether.hosts.claude_code.hook import run; run()"]
+HOOK = [sys.executable, "-c", "from aether.hosts.hook import run; run()"]
 
 
 class Client:

@@ -11,7 +11,8 @@ import time
 import pytest
 
 from aether.api import asks, closing, working
-from aether.hosts.claude_code import hook, install, reply
+from aether.hosts import answer, hook
+from aether.hosts.claude_code import install
 from aether.tokens.counters import counter
 from tests import homes
 from tests.tables import rows
@@ -42,7 +43,7 @@ def project(tmp_path, monkeypatch):
 def started(monkeypatch):
     """The words with which processes were started; none is."""
     words = []
-    monkeypatch.setattr(reply, "_start", lambda home, given, **_: words.append(given[2:]))
+    monkeypatch.setattr(answer, "_start", lambda home, given, **_: words.append(given[2:]))
     return words
 
 
@@ -225,7 +226,7 @@ def test_the_end_of_a_session_waits_for_no_model(project, monkeypatch):
     began = time.monotonic()
     event(project, "SessionEnd", reason="other")
 
-    assert time.monotonic() - began < hook.SESSION_END_DEADLINE
+    assert time.monotonic() - began < hook.EVENTS["SessionEnd"].seconds
     assert not seen.exists()
     while not (seen.exists() and seen.read_text()):
         assert time.monotonic() - began < 30

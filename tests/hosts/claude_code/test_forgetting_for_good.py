@@ -10,7 +10,7 @@ import aether
 from aether.api import admin as operations_home
 from aether.api import forget, graph, recall
 from aether.errors import NotFound
-from aether.hosts.claude_code import hook
+from aether.hosts import hook
 from aether.mcp import server, tools
 from aether.store import snapshot
 from tests import homes

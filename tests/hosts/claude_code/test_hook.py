@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 import aether
 from aether import clock
 from aether.api import recall, working
-from aether.hosts.claude_code import hook, reply
+from aether.hosts import answer, hook
+from aether.hosts.claude_code import event as claude_code_event
 from aether.store import config, spool
 from aether.store.files import locked
 from tests import homes
@@ -30,7 +31,7 @@ from tests.laws.json_values import values
 from tests.tables import rows
 
 HOOKS = Path(__file__).parents[4] / "shared" / "data" / "hooks"
-ANSWER = "from aether.hosts.claude_code.hook import run; run()"
+ANSWER = "from aether.hosts.hook import run; run()"
 
 
 @pytest.fixture
@@ -292,7 +293,7 @@ def test_an_event_has_time_to_be_kept_before_its_answer_has_time(project, event,
     )
 
     assert seen[:2] == [(most, 0)] * 2
-    assert seen[2:] == [(0.1, 1)][: event in hook.HEAVY_EVENTS]
+    assert seen[2:] == [(0.1, 1)][: hook.EVENTS.get(event, hook.UNKNOWN).answers]
 
 
 def test_the_log_is_not_written_where_a_repository_leads_it(project, tmp_path):
@@ -313,11 +314,11 @@ def test_other_settings_are_no_reason_to_read_the_configuration(project):
 
 
 def test_the_defaults_are_those_of_the_configuration():
-    known = {name: value for name, value in vars(hook.Usual).items() if name.startswith("claude_")}
+    known = {name: value for name, value in vars(hook.Defaults).items() if name.startswith("claude_")}
     settings = config.Config()
 
     assert known == {name: getattr(settings, name) for name in known}
-    assert len(known) == 8
+    assert len(known) == 7
 
 
 def read_file(project, path="src/store.py", **more):
@@ -357,7 +358,7 @@ def test_the_task_of_a_sub_agent_is_read_from_its_transcript(project, monkeypatc
     transcript.write_text(
         '{"type": "user", "message": {"role": "user", "content": "Look at it."}}\n{"x": 1}\n'
     )
-    monkeypatch.setattr(hook, "HEAVY_EVENTS", frozenset())
+    monkeypatch.setattr(answer, "answer", lambda *_, **__: "")
 
     reported(project, "SubagentStop", agent_id="a", agent_type="scout", agent_transcript_path=str(transcript))
     reported(
@@ -373,7 +374,7 @@ def test_interim_texts_are_read_from_the_transcript(project, monkeypatch):
     transcript = project / "s.jsonl"
     said = {"id": "m1", "role": "assistant", "content": [{"type": "text", "text": "We chose SQLite."}]}
     transcript.write_text(json.dumps({"type": "assistant", "uuid": "u1", "message": said}) + "\n")
-    monkeypatch.setattr(hook, "HEAVY_EVENTS", frozenset())
+    monkeypatch.setattr(answer, "answer", lambda *_, **__: "")
     about = {"transcript_path": str(transcript), "last_assistant_message": "Done."}
 
     for event in ("Stop", "PreCompact", "UserPromptSubmit", "PostCompact"):
@@ -389,7 +390,7 @@ def test_a_part_that_fails_is_logged_and_the_event_is_kept(project, monkeypatch)
     def broken(*_, **__):
         raise RuntimeError("no such luck")
 
-    monkeypatch.setattr(reply, "reply", broken)
+    monkeypatch.setattr(answer, "answer", broken)
 
     assert reported(project, "Stop", last_assistant_message="Done.") == (0, "")
     assert "RuntimeError: no such luck" in logged(project)
@@ -397,19 +398,19 @@ def test_a_part_that_fails_is_logged_and_the_event_is_kept(project, monkeypatch)
 
 
 def test_the_output_has_the_shape_of_its_event(project, monkeypatch):
-    monkeypatch.setattr(reply, "reply", lambda event, *_, **__: f"of {event}")
+    monkeypatch.setattr(answer, "answer", lambda host, entry, *_, **__: f"of {entry['event']}")
 
     said = {
         name: reported(project, name, agent_type="scout", agent_id="a")[1]
-        for name in sorted(hook.HEAVY_EVENTS)
+        for name in sorted(name for name, kind in hook.EVENTS.items() if kind.answers)
     }
 
     for name, text in said.items():
-        assert text == hook.output(name, f"of {name}")
+        assert text == claude_code_event.output(name, f"of {name}")
 
 
 def test_an_event_that_comes_twice_at_once_is_answered_once(project, monkeypatch):
-    monkeypatch.setattr(reply, "reply", lambda *_, **__: "remembered")
+    monkeypatch.setattr(answer, "answer", lambda *_, **__: "remembered")
 
     first, second = (reported(project, "SessionStart", source="startup") for _ in range(2))
 
@@ -499,7 +500,7 @@ def refuse_writing(monkeypatch, name, number):
 
 
 def test_what_the_user_is_shown_can_always_be_printed():
-    said = hook._not_stored("/home/\udcff", OSError(28, "No space left on device"))
+    said = hook._not_stored(claude_code_event, "/home/\udcff", OSError(28, "No space left on device"))
 
     assert "No space left" in json.loads(said.encode("ascii"))["systemMessage"]
 
@@ -562,8 +563,8 @@ def test_a_reader_that_goes_away_is_no_failure(project):
 def test_a_late_answer_ends_with_a_line_in_the_log(project):
     (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.3\n")
     code = (
-        "import time\nfrom aether.hosts.claude_code import hook, reply\n"
-        "reply.reply = lambda *a, **k: time.sleep(60)\nhook.run()"
+        "import time\nfrom aether.hosts import answer, hook\n"
+        "answer.answer = lambda *a, **k: time.sleep(60)\nhook.run()"
     )
 
     found = process(
@@ -587,7 +588,7 @@ def test_a_late_answer_ends_with_a_line_in_the_log(project):
 def test_keeping_an_event_may_take_as_long_as_the_host_waits_and_answering_as_is_set(
     project, event, until_kept, seconds, monkeypatch
 ):
-    monkeypatch.setattr(reply, "reply", lambda *_, left, **__: left_for.append(left) or "")
+    monkeypatch.setattr(answer, "answer", lambda *_, left, **__: left_for.append(left) or "")
     given, left_for = [], []
 
     hook.main(
@@ -601,7 +602,7 @@ def test_keeping_an_event_may_take_as_long_as_the_host_waits_and_answering_as_is
 def test_the_host_does_not_wait_longer_for_an_event_that_took_long_to_be_kept(project, monkeypatch):
     clock, given = iter(range(0, 10_000, 11)), []
     monkeypatch.setattr(hook.time, "monotonic", lambda: next(clock))
-    monkeypatch.setattr(reply, "reply", lambda *_, **__: "")
+    monkeypatch.setattr(answer, "answer", lambda *_, **__: "")
     answered_with = {"cwd": str(project), "hook_event_name": "Stop"}
     hook.main([], json.dumps(answered_with).encode(), deadline=lambda each, *_: given.append(each))
 
@@ -611,10 +612,10 @@ def test_the_host_does_not_wait_longer_for_an_event_that_took_long_to_be_kept(pr
 def test_an_event_that_is_kept_late_is_kept(project):
     (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.1\n")
     code = (
-        "import time\nfrom aether.hosts.claude_code import hook, event, reply\nreal = event.entry_of\n"
-        "reply.reply = lambda *a, **k: ''\n"
+        "import time\nfrom aether.hosts import answer, hook\nreal = hook.entry_of\n"
+        "answer.answer = lambda *a, **k: ''\n"
         "def slow(*given, **more):\n    time.sleep(2.5)\n    return real(*given, **more)\n"
-        "event.entry_of = slow\nhook.run()"
+        "hook.entry_of = slow\nhook.run()"
     )
 
     found = process(project, {"hook_event_name": "Stop", "cwd": str(project), "last_assistant_message": "Done."}, code=code)  # fmt: skip
@@ -636,7 +637,7 @@ def test_the_time_for_an_event_counts_from_when_the_host_has_said_it(project, mo
     monkeypatch.setattr(hook, "set_deadline", lambda seconds, *about: seen.append(seconds))
 
     assert hook.serve(["PostToolUse"]) == 0
-    assert seen[:3] == [hook.MOST_SECONDS, "read", hook.LIGHT_DEADLINE]
+    assert seen[:3] == [hook.MOST_SECONDS, "read", hook.UNKNOWN.seconds]
     assert len(entries(project)) == 1
 
 
@@ -679,8 +680,8 @@ def test_streams_that_were_closed_before_are_no_failure(project, piped, monkeypa
 def test_code_that_holds_the_interpreter_is_ended_too(project):
     (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 0.2\n")
     code = (
-        "import re, signal\nfrom aether.hosts.claude_code import hook, reply\nhook.GRACE_SECONDS = 0.3\n"
-        "reply.reply = lambda *a, **k: re.match('(a+)+$', 'a' * 60 + 'b')\nhook.run()"
+        "import re, signal\nfrom aether.hosts import answer, hook\nhook.GRACE_SECONDS = 0.3\n"
+        "answer.answer = lambda *a, **k: re.match('(a+)+$', 'a' * 60 + 'b')\nhook.run()"
     )
 
     found = process(project, {"hook_event_name": "Stop", "cwd": str(project)}, code=code, timeout=60)
@@ -719,7 +720,7 @@ def piped(monkeypatch):
 
 
 def test_the_output_is_utf_8(project, piped, monkeypatch, capfdbinary):
-    monkeypatch.setattr(reply, "reply", lambda *_, **__: "漢字")
+    monkeypatch.setattr(answer, "answer", lambda *_, **__: "漢字")
     piped({"hook_event_name": "UserPromptSubmit", "cwd": str(project)})
 
     assert hook.serve([]) == 0
@@ -763,7 +764,7 @@ def test_the_event_of_a_tool_imports_next_to_nothing(project, architect):
     if architect:
         homes.configure(project / ".aether", f'[architect]\ndefault = "{architect}"\n')
     code = (
-        "import sys, json\nfrom aether.hosts.claude_code import hook\n"
+        "import sys, json\nfrom aether.hosts import hook\n"
         "assert hook.main([], sys.stdin.buffer.read()) == (0, '')\nprint(' '.join(sys.modules))"
     )
     payload = {
@@ -802,7 +803,7 @@ def test_an_event_that_reads_memory_imports_what_it_needs(project, event, more, 
         "Never retry `load_sessions()` of the gateway — it waits.", "constraint", home=home
     )
     code = (
-        "import sys\nfrom aether.hosts.claude_code import hook\n"
+        "import sys\nfrom aether.hosts import hook\n"
         "code, said = hook.main([], sys.stdin.buffer.read())\nprint(code, *sys.modules)\n"
         "from aether.text import words\nprint(*['stemmer'] * words._stemmer.cache_info().currsize)"
     )
@@ -810,29 +811,11 @@ def test_an_event_that_reads_memory_imports_what_it_needs(project, event, more, 
 
     code, *found = process(project, payload, code=code).stdout.decode().split()
 
-    others = (
-        "dataclasses tomllib click jsonschema asyncio subprocess tempfile threading aether.api.importing "
-        "signal _strptime urllib.parse ipaddress"
-    )
+    others = "dataclasses tomllib click jsonschema asyncio subprocess tempfile threading aether.api.importing _strptime"
     assert (code, logged(project)) == ("0", "")
     # Git is asked at the start of a session and at the end of a turn.
-    asking = set() if event == "UserPromptSubmit" else {"subprocess", "threading", "signal"}
+    asking = set() if event == "UserPromptSubmit" else {"subprocess", "threading"}
     assert ({*others.split(), *heavy.split()} - asking) & {*found} == set()
-
-
-def test_what_is_imported_less_of_the_standard_library_is_still_there_when_it_is_needed(project):
-    code = (
-        "import sys\nfrom aether.hosts.claude_code import hook\nhook.import_less()\n"
-        "found = 'urllib.parse' in sys.modules\n"
-        "import _datetime, datetime, pathlib, pickle, sqlite3\nfrom urllib.parse import quote\n"
-        "at = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)\n"
-        "print(found, datetime is _datetime, pathlib.Path('/a b').as_uri(), quote('a b'),"
-        " pickle.loads(pickle.dumps(at)) == at, datetime.datetime.strptime('2026', '%Y').year)"
-    )
-
-    assert process(project, {}, code=code).stdout.decode().split() == [
-        "False", str(sys.implementation.name == "cpython"), "file:///a%20b", "a%20b", "True", "2026",
-    ]  # fmt: skip
 
 
 def captured():
@@ -854,7 +837,7 @@ def test_every_captured_payload_goes_through(project):
 
         event = payload.get("hook_event_name", "")
         assert code == 0, name
-        assert event in hook.CONTEXT_EVENTS or said == "", name
+        assert claude_code_event.takes_text(event) or said == "", name
         assert not said.startswith("{") or json.loads(said)["hookSpecificOutput"]["hookEventName"] == event, (
             name
         )
@@ -906,6 +889,7 @@ EVENTS = dict.fromkeys(
     "nothing",
 ) | {
     "SessionStart": "context",
+    "PostToolUse": "context",
     "UserPromptSubmit": "context",
     "SubagentStart": "context",
 }
@@ -913,7 +897,7 @@ EVENTS = dict.fromkeys(
 
 @rows(("event", "shape"), EVENTS.items(), ids=EVENTS)
 def test_each_event_prints_only_its_own_form(event, shape):
-    said = hook.output(event, "Use SQLite.")
+    said = claude_code_event.output(event, "Use SQLite.")
 
     if shape == "context":
         inner = {"hookEventName": event, "additionalContext": "Use SQLite."}
@@ -925,31 +909,36 @@ def test_each_event_prints_only_its_own_form(event, shape):
 @rows("event", ["SessionStart", "UserPromptSubmit"])
 @rows("text", ["", "  \n "])
 def test_an_empty_text_prints_nothing(event, text):
-    assert hook.output(event, text) == ""
+    assert claude_code_event.output(event, text) == ""
 
 
 @rows("event", ["SessionStart", "UserPromptSubmit"])
 @rows("line", ["words of a memory", "🎉" * 60, '"\\\n'])
 def test_a_text_that_is_too_long_loses_lines_and_keeps_the_one_that_closes(event, line):
-    said = hook.output(event, "\n".join(["<aether-memory>", *[line] * 4000, "</aether-memory>"]))
+    said = claude_code_event.output(event, "\n".join(["<aether-memory>", *[line] * 4000, "</aether-memory>"]))
     reported = json.loads(said)["hookSpecificOutput"]["additionalContext"]
 
-    assert 8_500 < hook.length_of(said) <= hook.MOST_CHARS < hook.LIMIT_CHARS
+    assert (
+        8_500
+        < claude_code_event.length_of(said)
+        <= claude_code_event.MOST_CHARS
+        < claude_code_event.LIMIT_CHARS
+    )
     assert reported.startswith("<aether-memory>")
     assert reported.endswith("</aether-memory>")
 
 
 @pytest.mark.parametrize("text", ["x" * 9_000, "x" * 9_000 + "\n "])
 def test_a_line_that_does_not_fit_is_left_out(text):
-    assert hook.output("SessionStart", text) == ""
+    assert claude_code_event.output("SessionStart", text) == ""
 
 
 def test_a_torn_character_does_not_end_the_process():
-    assert b"torn ?" in hook.output("SessionStart", "torn \ud83d").encode("utf-8")
+    assert hook.printable("torn \ud83d") == "torn ?"
 
 
 def test_characters_are_counted_as_claude_code_counts_them():
-    assert hook.length_of("a漢🎉") == 4
+    assert claude_code_event.length_of("a漢🎉") == 4
 
 
 def happened(project, event, session, **more):

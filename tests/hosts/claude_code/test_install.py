@@ -17,7 +17,8 @@ import pytest
 from aether import __version__
 from aether.cli.main import cli
 from aether.errors import Conflict, InvalidDocument, InvalidInput, StorageFailed
-from aether.hosts.claude_code import hook, install
+from aether.hosts import hook
+from aether.hosts.claude_code import install
 from aether.hosts.claude_code.install import (
     EVENTS,
     TOOLS,
@@ -565,7 +566,7 @@ def test_the_plugin_starts_a_program_for_a_file_that_is_read_only_if_that_is_swi
 
 
 def test_no_event_of_ours_can_hold_up_a_session_for_long():
-    assert max(EVENTS[event].seconds for event in EVENTS.keys() - hook.COMPACTION_EVENTS) <= 15
+    assert max(EVENTS[event].seconds for event in EVENTS.keys() - {"PreCompact", "PostCompact"}) <= 15
     assert max(asked.seconds for asked in EVENTS.values()) <= 30
     assert EVENTS["SessionEnd"].seconds <= 2
     assert "PostToolBatch" not in EVENTS
@@ -574,11 +575,10 @@ def test_no_event_of_ours_can_hold_up_a_session_for_long():
 
 @rows("event", sorted(EVENTS.keys() - {"SessionEnd"}))
 def test_a_process_ends_itself_before_claude_code_ends_it(event):
-    heavy = config.Config().claude_deadline_seconds * (
-        hook.COMPACTION_FACTOR if event in hook.COMPACTION_EVENTS else 1
-    )
+    kind = hook.EVENTS[event]
+    heavy = config.Config().claude_deadline_seconds * kind.patience
 
-    own = heavy if event in hook.HEAVY_EVENTS else hook.LIGHT_DEADLINE
+    own = heavy if kind.answers else kind.seconds
     assert EVENTS[event].seconds > own
     assert EVENTS[event].seconds >= own + hook.GRACE_SECONDS
 

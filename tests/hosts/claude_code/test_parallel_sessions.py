@@ -7,7 +7,7 @@ import json
 import pytest
 
 from aether.api import briefing, working
-from aether.hosts.claude_code import hook
+from aether.hosts import hook
 from tests import homes
 
 WEBHOOK, INVOICE = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"

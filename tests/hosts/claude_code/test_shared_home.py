@@ -10,7 +10,7 @@ import pytest
 
 import aether
 from aether.api import share as sharing
-from aether.hosts.claude_code import hook
+from aether.hosts import hook
 from aether.store import conversations, ledger, offline, spool
 from tests import homes
 

@@ -1,7 +1,7 @@
 from aether.messages.model import Block
 from aether.messages.providers import plain
-from aether.messages.providers.plain import findings, repaired
 from aether.messages.turns import Turn
+from tests.messages.repairs import faults_of, repaired
 from tests.tables import rows
 
 
@@ -107,13 +107,15 @@ def test_a_turn_is_written_as_openai_does():
 
 
 def reported(*raws, level="error"):
-    return [(found.code, found.where) for found in findings(raws) if found.level == level]
+    return [(found.code, found.where) for found in faults_of("plain", raws) if found.level == level]
 
 
 def test_any_text_under_a_common_role_is_fine():
-    assert list(findings([{"role": "developer", "content": "Hi.", "meta": {"protected": True}}])) == []
-    assert list(findings([{"role": "assistant", "content": None, "tool_calls": [{}]}])) == []
-    assert list(findings([{"type": "user", "content": []}])) == []
+    assert (
+        list(faults_of("plain", [{"role": "developer", "content": "Hi.", "meta": {"protected": True}}])) == []
+    )
+    assert list(faults_of("plain", [{"role": "assistant", "content": None, "tool_calls": [{}]}])) == []
+    assert list(faults_of("plain", [{"type": "user", "content": []}])) == []
 
 
 @rows(
@@ -143,14 +145,16 @@ def test_messages_with_content_are_unchanged():
         {"role": "assistant", "tool_calls": [{}]},
     ]
 
-    done = repaired(raws)
+    done = repaired("plain", raws)
 
     assert all(after is before for after, before in zip(done.raws, raws, strict=True))
     assert done.findings == []
 
 
 def test_a_message_without_a_role_is_the_users_and_one_without_content_goes():
-    done = repaired([{"content": "Go."}, {"role": "user", "content": None}, {"role": 7, "content": "Go."}])
+    done = repaired(
+        "plain", [{"content": "Go."}, {"role": "user", "content": None}, {"role": 7, "content": "Go."}]
+    )
 
     assert done.raws == [{"content": "Go.", "role": "user"}, USER]
     assert [(found.level, found.code) for found in done.findings] == [

@@ -14,7 +14,8 @@ from aether.api import admin as operations_home
 from aether.api import briefing, compress, drain, prompt_recall, working
 from aether.api.drain import Drained
 from aether.errors import Conflict
-from aether.hosts.claude_code import reply as claude_code_reply
+from aether.hosts import answer
+from aether.hosts.claude_code import event as event_module
 from aether.store import config
 from tests import homes
 from tests.hook_player import entry, put
@@ -46,8 +47,8 @@ def calls(monkeypatch):
 
 
 def reply(home, event, *, left=8.0, note=None, **more):
-    return claude_code_reply.reply(
-        event, {"session": "s", **more}, str(home), config.or_default(home),
+    return answer.answer(
+        event_module, {"event": event, "session": "s", **more}, str(home), config.or_default(home),
         left=left, note=note or (lambda what: None),
     )  # fmt: skip
 
@@ -174,7 +175,7 @@ PROMPT = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt_id":
 
 
 def test_the_second_to_ask_is_not_the_first(tmp_path):
-    assert [claude_code_reply.is_first(str(tmp_path), START) for _ in range(3)] == [True, False, False]
+    assert [answer.is_first(str(tmp_path), START) for _ in range(3)] == [True, False, False]
 
 
 @rows(
@@ -183,39 +184,36 @@ def test_the_second_to_ask_is_not_the_first(tmp_path):
     ids=["event", "prompt id", "prompt", "session"],
 )
 def test_another_event_has_a_first_of_its_own(tmp_path, other):
-    assert claude_code_reply.is_first(str(tmp_path), PROMPT)
-    assert claude_code_reply.is_first(str(tmp_path), other)
+    assert answer.is_first(str(tmp_path), PROMPT)
+    assert answer.is_first(str(tmp_path), other)
 
 
-def test_another_process_that_asks_has_a_first_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.setenv("CLAUDE_PID", "17")
-    assert claude_code_reply.is_first(str(tmp_path), START)
-    monkeypatch.setenv("CLAUDE_PID", "18")
-    assert claude_code_reply.is_first(str(tmp_path), START)
+def test_another_process_that_asks_has_a_first_of_its_own(tmp_path):
+    assert [answer.is_first(str(tmp_path), START, process) for process in ("17", "18")] == [True, True]
 
 
 def test_the_same_event_later_has_a_first_again_and_leaves_no_files(tmp_path):
     for index in range(3):
-        claude_code_reply.is_first(str(tmp_path), START | {"session_id": str(index)})
-    for file in (tmp_path / claude_code_reply.DIRECTORY).iterdir():
-        os.utime(file, (time.time() - claude_code_reply.SAME_EVENT_SECONDS - 1,) * 2)
+        answer.is_first(str(tmp_path), START | {"session_id": str(index)})
+    for file in (tmp_path / "hooks" / answer.DIRECTORY_NAME).iterdir():
+        os.utime(file, (time.time() - answer.SAME_EVENT_SECONDS - 1,) * 2)
 
-    assert claude_code_reply.is_first(str(tmp_path), START | {"session_id": "0"})
-    assert len(list((tmp_path / claude_code_reply.DIRECTORY).iterdir())) == 1
+    assert answer.is_first(str(tmp_path), START | {"session_id": "0"})
+    assert len(list((tmp_path / "hooks" / answer.DIRECTORY_NAME).iterdir())) == 1
 
 
 def test_where_nothing_can_be_written_all_are_first(tmp_path):
     (tmp_path / "hooks").write_text("a file where a directory belongs")
-    assert [claude_code_reply.is_first(str(tmp_path), START) for _ in range(2)] == [True, True]
+    assert [answer.is_first(str(tmp_path), START) for _ in range(2)] == [True, True]
 
     (tmp_path / "other" / "hooks").mkdir(parents=True)
-    (tmp_path / "other" / claude_code_reply.DIRECTORY).write_text("likewise")
-    assert [claude_code_reply.is_first(str(tmp_path / "other"), START) for _ in range(2)] == [True, True]
+    (tmp_path / "other" / "hooks" / answer.DIRECTORY_NAME).write_text("likewise")
+    assert [answer.is_first(str(tmp_path / "other"), START) for _ in range(2)] == [True, True]
 
 
 def test_a_mark_that_another_process_removes_is_no_failure(tmp_path, monkeypatch):
-    claude_code_reply.is_first(str(tmp_path), START)
-    (file,) = (tmp_path / claude_code_reply.DIRECTORY).iterdir()
+    answer.is_first(str(tmp_path), START)
+    (file,) = (tmp_path / "hooks" / answer.DIRECTORY_NAME).iterdir()
     os.utime(file, (1, 1))
     real = os.unlink
 
@@ -225,14 +223,12 @@ def test_a_mark_that_another_process_removes_is_no_failure(tmp_path, monkeypatch
 
     monkeypatch.setattr(os, "unlink", slower)
 
-    assert claude_code_reply.is_first(str(tmp_path), START)
+    assert answer.is_first(str(tmp_path), START)
 
 
 def test_of_many_processes_at_once_one_is_first(tmp_path):
-    code = (
-        f"from aether.hosts.claude_code.reply import is_first; print(is_first({str(tmp_path)!r}, {START!r}))"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "CLAUDE_PID": "1"}
+    code = f"from aether.hosts.answer import is_first; print(is_first({str(tmp_path)!r}, {START!r}, '1'))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     started = [
         subprocess.Popen([sys.executable, "-c", code], env=environment, stdout=subprocess.PIPE, text=True)
         for _ in range(8)
@@ -246,15 +242,15 @@ def test_elsewhere_nothing_is_swept_away_and_nothing_is_made(tmp_path):
     (tmp_path / "data" / "memory.json").write_text("{}")
     os.utime(tmp_path / "data" / "memory.json", (1, 1))
     (tmp_path / "hooks").mkdir()
-    (tmp_path / claude_code_reply.DIRECTORY).symlink_to(tmp_path / "data")
+    (tmp_path / "hooks" / answer.DIRECTORY_NAME).symlink_to(tmp_path / "data")
 
-    assert [claude_code_reply.is_first(str(tmp_path), START) for _ in range(2)] == [True, True]
+    assert [answer.is_first(str(tmp_path), START) for _ in range(2)] == [True, True]
     assert [path.name for path in (tmp_path / "data").iterdir()] == ["memory.json"]
 
 
 def test_a_mark_from_the_future_is_ignored(tmp_path):
-    claude_code_reply.is_first(str(tmp_path), START)
-    (file,) = (tmp_path / claude_code_reply.DIRECTORY).iterdir()
+    answer.is_first(str(tmp_path), START)
+    (file,) = (tmp_path / "hooks" / answer.DIRECTORY_NAME).iterdir()
     os.utime(file, (time.time() + 3_600,) * 2)
 
-    assert [claude_code_reply.is_first(str(tmp_path), START) for _ in range(2)] == [True, False]
+    assert [answer.is_first(str(tmp_path), START) for _ in range(2)] == [True, False]

@@ -1,0 +1,231 @@
+"""The answer to an event: the text for the model, and the changes that the event asks for, for any host.
+
+The event was put into the spool before, so a failure here loses nothing. If aether is installed twice, as a plugin and
+in the settings say, the host starts both at the same time: both keep the event, which is drained once, and `is_first`
+lets one of them answer. Heavy modules are imported by the event that needs them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from aether.errors import AetherError
+from aether.store import ledger
+from aether.store.spool import is_real
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from aether.hosts.hook import Settings
+    from aether.types import JsonObject
+
+# These drain the spool; the others leave it to the next process that opens the home.
+DRAINING_EVENTS = frozenset({"SessionStart", "SubagentStop", "Stop", "PreCompact"})
+# In a shared home these start a process of their own, which waits for the server.
+EXCHANGING_EVENTS = frozenset({"SessionStart", "Stop", "PreCompact"})
+# Seconds of the deadline that compressing needs: a full home takes about one.
+COMPRESS_SECONDS = 3.0
+# Processes of one event start together; on a busy machine the last is ten seconds late. The same event again, such
+# as a second compaction of one turn, comes later.
+SAME_EVENT_SECONDS = 15.0
+# The architect that a hook asks, and those for which it starts no process, as in aether.store.keys.
+HOST, UNASKED = "host", frozenset({"host", "extractive", "manual"})
+# Of a session's id: enough to distinguish those that are open.
+ID_CHARS = 8
+DIRECTORY_NAME = "answering"
+# The most that is injected into a prompt.
+RECALL_TOKENS = 400
+
+
+def answer(
+    host: Any, entry: JsonObject, home: str, settings: Settings, *, left: float, note: Callable[[str], object]
+) -> str:
+    """Return the text for the model, having made the changes of the event in the name of a hook.
+
+    `left` is the number of seconds that remain, `note` takes failures that do not concern the model. The server of a
+    shared home is not asked, because a user waits for a hook: a process of its own exchanges news with it afterwards.
+    """
+    event, session = entry["event"], entry["session"]
+    if event == "Stop" and entry.get("stop_hook_active"):
+        return ""  # another hook kept the turn going; the first stop was drained already
+    is_shared = ledger.shared(Path(home)) is not None
+    started = time.monotonic()
+    try:
+        with ledger.staying_local():
+            if event in DRAINING_EVENTS and not is_shared:
+                _drain(home, session if event == "SessionStart" else "", note)
+            if event == "SessionStart":
+                start_architect(home, settings, ["--except", session])
+            text = _text(host, entry, home, settings)
+            _change(entry, home, settings, is_shared=is_shared, left=left - (time.monotonic() - started))
+            return text
+    finally:
+        if event in EXCHANGING_EVENTS and is_shared:
+            _exchange(home)
+
+
+def _text(host: Any, entry: JsonObject, home: str, settings: Settings) -> str:
+    """Return the text for the model; a block comes last, because the last line of a text is never cut."""
+    session = entry["session"]
+    match entry["event"]:
+        case "SessionStart":
+            from aether.api.briefing import session_brief
+
+            brief = session_brief(home, entry.get("source", ""), session) if settings.claude_inject else ""
+            return "\n".join(filter(None, (_ask(host, home, session, settings), brief)))
+        case "SubagentStart" if settings.claude_inject:
+            from aether.api.briefing import subagent_brief
+
+            return subagent_brief(home, entry.get("caste", ""), session)
+        case "UserPromptSubmit":
+            ask = _ask(host, home, session, settings)
+            if not (settings.claude_recall and entry.get("prompt")):
+                return ask
+            from aether.api.prompt_recall import prompt_recall
+
+            recalled = prompt_recall(entry["prompt"], budget=RECALL_TOKENS, home=home, session=session)
+            return "\n".join(filter(None, (ask, recalled)))
+    return ""
+
+
+def _change(entry: JsonObject, home: str, settings: Settings, *, is_shared: bool, left: float) -> None:
+    """Make the changes that the end of a turn and a compaction ask for."""
+    from aether.store.authors import HOOK
+
+    event, session = entry["event"], entry["session"]
+    if event in ("PreCompact", "Stop") and settings.architect == HOST:
+        from aether.api.asks import note_settled
+        from aether.store.snapshot import load
+
+        with suppress(AetherError, OSError):  # at worst it is asked later
+            memory = load(Path(home)).documents["memory"]
+            note_settled(Path(home), session, memory, compacted=event == "PreCompact")
+    if event == "PreCompact":
+        from aether.api.compress import prepare_for_summary
+
+        with suppress(AetherError, OSError):  # storing the summary prepares it itself
+            prepare_for_summary(home, session, by=HOOK)
+    elif event == "PostCompact" and entry.get("summary") and not is_shared:
+        from aether.api.compress import ingest_summary
+
+        ingest_summary(home, entry["summary"], session=session, trigger=entry.get("trigger", ""), by=HOOK)
+        # Not at PreCompact: the items would be archived before the model has answered.
+        start_architect(home, settings, [session])
+    elif event == "Stop" and settings.claude_auto_compress and not is_shared and left > COMPRESS_SECONDS:
+        _compress(home, by=HOOK)
+
+
+def _ask(host: Any, home: str, session: str, settings: Settings) -> str:
+    """Return the request to close the conversation, if work has settled and was not asked about; one line."""
+    if settings.architect != HOST or not session:
+        return ""
+    from aether.api.asks import take
+
+    work = take(Path(home), session)
+    if not work:
+        return ""
+    has_tool, command = host.ways_to_close()
+    if not (has_tool or command):
+        return ""
+    way = f'the tool close_session (session="{session[:ID_CHARS]}")'
+    if not has_tool:
+        way = f"`{command} memory close - --session {session[:ID_CHARS]}` (JSON on stdin; see its --help)"
+    return (
+        f"aether: after {work}, before you go on, record once where this conversation stands (state, next, rules, open, "
+        f"decisions; each with a verbatim quote) by {way}."
+    )
+
+
+def _drain(home: str, started: str, note: Callable[[str], object]) -> None:
+    """Drain the spool; if only starts of sessions wait there, as that of `started`, nothing more is imported."""
+    if started:
+        from aether.api.hook_sessions import store_starts
+
+        if store_starts(Path(home), started):
+            return
+    from aether.api.drain import drain
+
+    if reason := drain(Path(home), started=started).left:
+        note(f"waits in the spool: {reason}")
+
+
+def _compress(home: str, *, by: str) -> None:
+    """Compress the phase that fills working memory, without a model; nothing if it is not full."""
+    from aether.memory.items import token_usage
+    from aether.store.snapshot import load
+
+    if not token_usage(load(Path(home)).documents["memory"]).needed:
+        return  # nothing more is imported at most stops
+    from aether.api.compress import FALLBACK, compress, prepare_current_phase
+
+    if record := prepare_current_phase(home, by=by).record:
+        compress(record["phase"], architect=FALLBACK, home=home, by=by)
+
+
+def start_architect(home: str, settings: Settings, words: Sequence[str]) -> None:
+    """Start the process that asks the model that the user chose for sessions, if it is one; wait for nothing."""
+    if settings.architect not in UNASKED and words[-1]:
+        _start(home, ["-m", "aether.api.detached", home, *words], AETHER_NO_HOOKS="1")
+
+
+def _exchange(home: str) -> None:
+    """Start the command that exchanges news with the server of a shared home, and drains its spool; wait for nothing."""
+    from aether.store.offline import tried_lately
+
+    if not tried_lately(Path(home)):  # by another such process: the next event tries again
+        _start(home, ["-m", "aether", "fold", "--quiet"])
+
+
+def _start(home: str, words: Sequence[str], **variables: str) -> None:
+    """Start Python with `words` as a process that outlives this one; one that cannot start is no failure."""
+    import subprocess
+
+    options: dict[str, Any] = {"start_new_session": True}
+    if os.name == "nt":  # pragma: no cover - Windows starts it in another way
+        options = {"creationflags": getattr(subprocess, "DETACHED_PROCESS", 0)}
+    with suppress(OSError):  # the next command or start does it
+        # The modules are those of this aether, whatever the directory of the project has.
+        process = subprocess.Popen(  # noqa: S603 - the words are aether's own
+            [sys.executable, "-P", *words],
+            env={**os.environ, "AETHER_HOME": home, **variables}, cwd=home, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **options,
+        )  # fmt: skip
+        process.returncode = 0  # it may outlive this process, which does not look at it again
+
+
+def is_first(home: str, payload: JsonObject, asking: str = "") -> bool:
+    """Return whether no other process has answered the event in `payload` within the last seconds.
+
+    `asking` names the host's process, else it is the parent: a session that is resumed again has another. If nothing can
+    be written every process is the first: a text twice is better than none.
+    """
+    words = json.dumps([payload, asking or os.getppid()], sort_keys=True)
+    directory = os.path.join(home, "hooks", DIRECTORY_NAME)
+    path = os.path.join(directory, sha256(words.encode()).hexdigest())
+    try:
+        os.makedirs(directory, mode=0o700, exist_ok=True)
+        if not is_real(home, DIRECTORY_NAME):
+            return True  # a link leads elsewhere: nothing is created or removed there
+        _remove_old(directory)
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError:
+        return not os.path.isdir(directory)
+    except OSError:
+        return True
+    return True
+
+
+def _remove_old(directory: str) -> None:
+    now = time.time()
+    for file in os.scandir(directory):
+        with suppress(FileNotFoundError):  # another process removed it
+            # Also a file of the future: the clock was set back since.
+            if abs(now - file.stat(follow_symlinks=False).st_mtime) > SAME_EVENT_SECONDS:
+                os.unlink(file.path)
