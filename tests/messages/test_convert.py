@@ -2,7 +2,6 @@ import pytest
 
 import aether
 from aether.errors import InvalidInput
-from aether.messages import validate
 from aether.messages.convert import (
     bare,
     convert,
