@@ -136,7 +136,7 @@ def create_backup(
         target.put(".gitignore", b"*\n")  # it may lie in a repository, and does not belong to it
     new: list[int] = []
     with _writing(target, known, new) as keep:
-        found = read_home(place, known, keep, lambda done, all_: report(99 * done // max(all_, 1), "reading"))
+        found = read_home(place, keep, lambda done, all_: report(99 * done // max(all_, 1), "reading"))
         listed = {"files": {path: [*part] for path, part in found.files.items()}, "empty": found.empty}
         pieces = _pieces(files.json_line(listed))
         for name, data in pieces.items():

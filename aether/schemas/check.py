@@ -77,6 +77,12 @@ def require(name: str, value: Any, *, fix: str) -> None:
 
 Test = Callable[[Any], bool]
 
+
+def fits(name: str, rule: dict[str, Any], value: Any) -> bool:
+    """Return whether `value` fits `rule`, a part of the schema called `name`."""
+    return _test(name, rule, partly=False)(value)
+
+
 _TYPES: dict[str, frozenset[type]] = {
     "object": frozenset({dict}), "array": frozenset({list}), "string": frozenset({str}),
     "null": frozenset({type(None)}), "boolean": frozenset({bool}), "integer": frozenset({int}),

@@ -36,10 +36,9 @@ def current(name: str, value: Any) -> Any:
     # Loaded only here: nearly every document is of today's version.
     from aether.schemas.from_v2 import Notes, convert
 
-    notes = Notes(name, [])
+    notes = Notes(name, json.loads(resource(f"data/{name}.json").read_bytes()), [])
     before = value.get("unplaced") if isinstance(value, dict) else None
-    initial: JsonObject = json.loads(resource(f"data/{name}.json").read_bytes())
-    document = convert(name, value, initial, notes=notes)
+    document = convert(value, notes)
     document["schema_version"] = VERSION
     if notes.unplaced:
         document["unplaced"] = [*(before if isinstance(before, list) else []), *notes.unplaced]

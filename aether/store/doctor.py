@@ -7,12 +7,14 @@ from backups and the journal; nothing is deleted because it failed to parse.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, UnsafePath
@@ -59,51 +61,83 @@ from aether.store.snapshot import (
     recovered,
 )
 from aether.text.words import pluralize
-from aether.types import Finding, JsonObject
+from aether.types import Finding, JsonObject, Level
 
 _ORDER = {"error": 0, "warning": 1, "info": 2}
+_LEFT = "left snapshots and the archive as they are: the colony may have them whole, and its server cannot be reached"
+LinesOf = Callable[[list[int]], dict[int, bytes]]
+
+
+class _Loss(NamedTuple):
+    """Something that no file of the home holds any more."""
+
+    where: str
+    what: str
+    revisions: tuple[int, int] | None = None
+    """The first and the last of the lost revisions."""
+
+
+class _Repair(NamedTuple):
+    """One repair under the lock: what it was told, what it did in words, and what is lost."""
+
+    home: Path
+    now: datetime
+    record: seals.Seals
+    faults: dict[str, str]
+    """The files that differ from the record of seals, with how they do."""
+    done: list[str]
+    losses: list[_Loss]
+
+    def place(self, path: Path) -> str:
+        """Return the place of a file in the home."""
+        return seals.place(self.home, path)
+
+    def keep(self, name: str, data: bytes) -> str:
+        """Keep `data` in quarantine, and return its place there."""
+        return self.place(documents.quarantine(self.home, name, data, at=clock.stamp(self.now)))
 
 
 def examine(home: Path) -> list[Finding]:
     """Return the problems of the files of `home`, errors first."""
-    found = [
-        Finding("warning", "temp-file", seals.place(home, path), "a killed process left it.", REPAIR)
-        for path in leftover_temps(home)
-    ]
-    for check_of in (_erasing, _lines, _journal, _seals, _unreadable_files):
+    findings: list[Finding] = []
+    for check_of in (
+        _temp_files, _erasing, _lines, _journal, _seals, _unreadable_files, _quarantine, _queue, conversation_checks.examine,
+        archive_steps.examine, _config, _spool, _documents,
+    ):  # fmt: skip
         try:
-            found += check_of(home)
-        except AetherError as reason:  # a file that is no regular file
-            found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
-    found += [*conversation_checks.examine(home), *archive_steps.examine(home)]
+            findings += check_of(home)
+        except AetherError as reason:  # such as a file that is no regular file
+            findings.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
+    findings += _no_files(home, {finding.where.partition(":")[0] for finding in findings})
+    return sorted(dict.fromkeys(findings), key=lambda finding: _ORDER[finding.level])
+
+
+def _temp_files(home: Path) -> Iterator[Finding]:
+    for path in leftover_temps(home):
+        yield Finding("warning", "temp-file", seals.place(home, path), "a killed process left it.", REPAIR)
+
+
+def _config(home: Path) -> Iterator[Finding]:
     for fault in config.faults(home):
-        found.append(Finding("error", fault.code, "config.toml", fault.what, fault.fix))
-    found += [*config.untrusted(home), *config.notes(home)]
-    found += _spool(home)
-    try:
-        snapshot = load(home)
-    except AetherError as reason:
-        found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
-    else:
-        found += [
-            Finding(
-                "warning" if file.state in ("edited", "unstamped") else "error",
-                file.state,
-                f"{name}.json",
-                f"the file is {file.fault or f'{file.state}.'}",
-                REPAIR,
-            )
-            for name, file in snapshot.irregular.items()
-            if name not in snapshot.refused
-        ]
-        for name, about in snapshot.refused.items():
-            what = f"a hand edit is not in force: {about['reason']}"
+        yield Finding("error", fault.code, "config.toml", fault.what, fault.fix)
+    yield from config.untrusted(home)
+    yield from config.notes(home)
+
+
+def _documents(home: Path) -> Iterator[Finding]:
+    """Yield findings for the files of the documents, and for the state that breaks its schema."""
+    snapshot = load(home)
+    for name, file in snapshot.irregular.items():
+        if name in snapshot.refused:
+            what = f"a hand edit is not in force: {snapshot.refused[name]['reason']}"
             fix = "Correct the file; the next change keeps the edit in quarantine."
-            found.append(Finding("warning", "edited", f"{name}.json", what, fix))  # fmt: skip
-        for name in documents.NAMES:
-            found += check.findings(name, snapshot.documents[name])
-    found += _no_files(home, {finding.where.partition(":")[0] for finding in found})
-    return sorted(dict.fromkeys(found), key=lambda finding: _ORDER[finding.level])
+            yield Finding("warning", "edited", f"{name}.json", what, fix)
+        else:
+            level: Level = "warning" if file.state in ("edited", "unstamped") else "error"
+            what = f"the file is {file.fault or f'{file.state}.'}"
+            yield Finding(level, file.state, f"{name}.json", what, REPAIR)
+    for name in documents.NAMES:
+        yield from check.findings(name, snapshot.documents[name])
 
 
 def _erasing(home: Path) -> Iterator[Finding]:
@@ -121,30 +155,31 @@ def _erasing(home: Path) -> Iterator[Finding]:
         yield Finding("warning", "quarantine", seals.place(home, path), what, fix)
 
 
-def _no_files(home: Path, known: set[str]) -> Iterator[Finding]:
-    """Yield a finding for each link, pipe or device in the place of a file that no finding in `known` places names."""
+def _no_files(home: Path, places: set[str]) -> Iterator[Finding]:
+    """Yield a finding for each link, pipe or device in the place of a file that no finding in `places` names."""
     for directory, _, _ in os.walk(home):
         for path in no_files(Path(directory)):
             place = seals.place(home, path)
-            if not {place, str(path)} & known:
+            if not {place, str(path)} & places:
                 what = "a link, a pipe or a device, which nothing opens; who needs the file fails or goes on without it."
                 yield Finding("error", "no-file", place, what, "Remove it, or put a regular file there.")
+    for path in conversation_checks.irregular(home):
+        what = "it is no regular file, and no log of a conversation; it is never read."
+        yield Finding("error", "no-file", seals.place(home, path), what, "Move it away.")
 
 
 def _spool(home: Path) -> Iterator[Finding]:
-    """Yield findings for a spool that may not be used, for waiting events that are damaged, and for those that git tracks."""
+    """Yield findings for a spool that may not be used, for damaged events, and for those that git tracks."""
     if (home / "hooks").is_dir() and not os.access(home / "hooks", os.R_OK | os.W_OK | os.X_OK):
         what = "this user may not read and write there: hooks keep no event, and none is drained."
         yield Finding("warning", "no-rights", "hooks/", what, "Give the directory to this user.")
     for path in _damaged_events(home):
         what = "a waiting event is damaged; the next drain moves it to quarantine."
         yield Finding("error", "damaged-event", seals.place(home, path), what, REPAIR)
-    names = spool.tracked(str(home))
-    if not names:
-        return
-    what = f"git tracks {pluralize(len(names), 'events')} there, which came with the repository and are not drained."
-    fix = "Remove them: git rm --cached -r .aether/hooks, and keep .aether/ in .gitignore."
-    yield Finding("warning", "tracked-spool", "hooks/spool/", what, fix)
+    if names := spool.tracked(str(home)):
+        what = f"git tracks {pluralize(len(names), 'events')} there, which came with the repository and are not drained."
+        fix = "Remove them: git rm --cached -r .aether/hooks, and keep .aether/ in .gitignore."
+        yield Finding("warning", "tracked-spool", "hooks/spool/", what, fix)
 
 
 def _damaged_events(home: Path) -> list[Path]:
@@ -154,34 +189,26 @@ def _damaged_events(home: Path) -> list[Path]:
     return [path for path in paths if spool.entry_of(_content(path)) is None and os.path.lexists(path)]
 
 
-def _repair_events(home: Path) -> Iterator[str]:
-    """Keep damaged events aside."""
-    for path in _damaged_events(home):
-        if kept := spool.set_aside(str(home), path.name):
-            yield f"kept the damaged {seals.place(home, path)} as {kept}: its event is not drained"
-
-
 def _lines(home: Path) -> Iterator[Finding]:
     """Yield findings for the lines of the append-only files and of the history."""
     checks = [(path, unsealed) for path in month_files(home)]
-    checks += [
-        (path, record_files.record_of)
-        for kind in record_files.KINDS
-        for path in record_files.files_of(home, kind)
-    ]
+    for kind in record_files.KINDS:
+        checks += [(path, record_files.record_of) for path in record_files.files_of(home, kind)]
     for path, value_of in checks:
         place = seals.place(home, path)
         for number, line in enumerate(_content(path).splitlines(keepends=True), 1):
             if not line.endswith(b"\n"):
                 yield Finding("warning", "torn-line", place, "the last line was cut off.", REPAIR)
             elif value_of(line) is None:
-                what = "the line is damaged."
-                yield Finding("error", "damaged-line", f"{place}:{number}", what, REPAIR)
+                yield Finding("error", "damaged-line", f"{place}:{number}", "the line is damaged.", REPAIR)
     for kind in record_files.KINDS:
         if missing := _missing_records(home, kind):
-            where = record_files.MONTHLY.get(kind) or record_files.SINGLE[kind]
             what = f"missing, although the history has them: {pluralize(len(missing), 'records')}."
-            yield Finding("error", "missing-records", where, what, REPAIR)
+            yield Finding("error", "missing-records", _root_of(kind), what, REPAIR)
+
+
+def _root_of(kind: str) -> str:
+    return record_files.MONTHLY.get(kind) or record_files.SINGLE[kind]
 
 
 def _missing_records(home: Path, kind: str) -> dict[int, tuple[str, JsonObject]]:
@@ -194,9 +221,9 @@ def _missing_records(home: Path, kind: str) -> dict[int, tuple[str, JsonObject]]
     }
     for path in record_files.files_of(home, kind):
         for record in filter(None, map(record_files.record_of, _content(path).splitlines(keepends=True))):
-            at = record_files.position(record)
-            if at in missing and json_equal(missing[at][1], record):
-                del missing[at]
+            position = record_files.position(record)
+            if position in missing and json_equal(missing[position][1], record):
+                del missing[position]
     return missing
 
 
@@ -206,7 +233,7 @@ def _journal(home: Path) -> Iterator[Finding]:
     try:
         journal = read_journal(home)
     except (AetherError, OSError):
-        return  # `load` reports it
+        return  # `_documents` reports it
     if journal.torn:
         what = "the last line was cut off before it was acknowledged."
         yield Finding("warning", "torn-line", place, what, REPAIR)
@@ -214,8 +241,7 @@ def _journal(home: Path) -> Iterator[Finding]:
         what = (
             f"{journal.ignored} lines of concurrent writers although the lock was held; each was done again."
         )
-        fix = "Keep the home on a local disk."
-        yield Finding("info", "repeated-revision", place, what, fix)
+        yield Finding("info", "repeated-revision", place, what, "Keep the home on a local disk.")
     if journal.harm:
         parts = (
             ("damaged or missing", journal.harm.lost),
@@ -232,81 +258,80 @@ def _journal(home: Path) -> Iterator[Finding]:
         what = "the file is damaged." if head else "the file is missing."
         fix = f"{REPAIR[:-1]}, or go on: the next change writes it."
         yield Finding("warning", "damaged", f"data/{HEAD}", what, fix)
-    known = sorted(loss["revisions"] for loss in seals.read(home).losses if "revisions" in loss)
-    for one, following in pairwise(entry.revision for entry in folded_entries(home)):
-        reached = one
-        for first, last in known:
+    yield from _history_gap(home)
+
+
+def _history_gap(home: Path) -> Iterator[Finding]:
+    """Yield a finding for the first gap of the history that no recorded loss explains."""
+    losses = sorted(loss["revisions"] for loss in seals.read(home).losses if "revisions" in loss)
+    for revision, following in pairwise(entry.revision for entry in folded_entries(home)):
+        reached = revision
+        for first, last in losses:
             reached = max(reached, last) if first <= reached + 1 else reached
         if following > reached + 1:
             what = f"missing from the history; the next is {following}."
             fix = "Undo and time travel stop here; the present state is whole."
-            yield Finding("warning", "history-gap", f"revision {one + 1}", what, fix)
-            break
+            yield Finding("warning", "history-gap", f"revision {revision + 1}", what, fix)
+            return
 
 
 def _seals(home: Path) -> Iterator[Finding]:
     """Yield findings for the record of seals, for the files that differ from it, and for the losses that it names."""
-    found = seals.read(home)
-    if found.state != "good" and (found.state == "damaged" or _is_sealed(home)):
-        what = f"the record of what the files hold is {found.state}."
-        yield Finding("error", found.state, seals.PATH, what, REPAIR)
-    elif found.state == "missing" and journal_path(home).exists():
+    record = seals.read(home)
+    if record.state != "good" and (record.state == "damaged" or _is_sealed(home)):
+        what = f"the record of what the files hold is {record.state}."
+        yield Finding("error", record.state, seals.PATH, what, REPAIR)
+    elif record.state == "missing" and journal_path(home).exists():
         what = "an earlier release wrote the files: they have no seals yet."
-        yield Finding(
-            "info", "unsealed", seals.PATH, what, "The next command that changes the home seals them."
-        )
-    for name in (*found.grown, *found.whole):
-        if what := seals.fault(home, found, name):
-            yield Finding("error", "damaged-file", name, what, REPAIR)
-    for loss in found.losses:
+        fix = "The next command that changes the home seals them."
+        yield Finding("info", "unsealed", seals.PATH, what, fix)
+    for name, what in _seal_faults(home, record).items():
+        yield Finding("error", "damaged-file", name, what, REPAIR)
+    for loss in record.losses:
         what = f"{loss['what']} (found {loss['at'][:19]}Z)."
-        yield Finding(
-            "info", "known-loss", loss["where"], what, "Nothing to do; what was damaged is in quarantine/."
-        )
-    for name in documents.NAMES:
-        for path in documents.backups(home, name):
-            if documents.read(path).state == "corrupt":
-                what = "an earlier version of the document is damaged."
-                yield Finding("warning", "damaged-copy", seals.place(home, path), what, REPAIR)
+        fix = "Nothing to do; what was damaged is in quarantine/."
+        yield Finding("info", "known-loss", loss["where"], what, fix)
+    for path in _damaged_backups(home):
+        what = "an earlier version of the document is damaged."
+        yield Finding("warning", "damaged-copy", seals.place(home, path), what, REPAIR)
+
+
+def _seal_faults(home: Path, record: seals.Seals) -> dict[str, str]:
+    names = (*record.grown, *record.whole)
+    return {name: what for name in names if (what := seals.fault(home, record, name))}
+
+
+def _damaged_backups(home: Path) -> list[Path]:
+    backups = [path for name in documents.NAMES for path in documents.backups(home, name)]
+    return [path for path in backups if documents.read(path).state == "corrupt"]
 
 
 def _is_sealed(home: Path) -> bool:
     """Return whether the home had a record of seals, as far as its journal, or else its head, shows."""
     try:
-        return read_journal(home).sealed or (
-            not journal_path(home).exists() and read_head(head_path(home)) is not None
-        )
+        is_journal_sealed = read_journal(home).sealed
     except (AetherError, OSError):
         return True
+    return is_journal_sealed or (not journal_path(home).exists() and read_head(head_path(home)) is not None)
 
 
 def _content(path: Path) -> bytes:
-    """Return the content of the file at `path`; of one that is no regular file or too large, one that is unreadable."""
+    """Return the content of the file at `path`; of one that is no regular file or too large, an unreadable line."""
     try:
         return regular.read(path, regular.LOG_BYTES)
     except (AetherError, OSError):
         return b"\n"
 
 
-def _is_unreadable(text: bytes) -> bool:
-    try:
-        parse_json(text, where="line")
-    except CorruptDocument:
-        return True
-    return False
-
-
 def _queue(home: Path) -> Iterator[Finding]:
-    """Yield findings for the changes of a shared home that wait for its server, and for those that no longer fitted."""
-    others = offline.tracked(home)
-    if others:
+    """Yield findings for the changes of a shared home that wait for its server, and for those that no longer fit."""
+    if others := offline.tracked(home):
         what = f"git tracks {pluralize(len(others), 'waiting changes')}, which came with the repository and are not sent."
         fix = "Remove them: git rm --cached -r .aether/share, and keep .aether/ in .gitignore."
         yield Finding("warning", "tracked-queue", f"{offline.DIRECTORY}/", what, fix)
     if ledger.is_shared(home) and ledger.is_tracked(home):
         yield Finding("warning", "tracked-share", ledger.PLACE, *ledger.TRACKED)
-    waiting = offline.waiting(home)
-    if waiting:
+    if waiting := offline.waiting(home):
         what = f"{pluralize(len(waiting), 'changes')} waiting for the server of the colony."
         fix = 'They are sent when it can be reached; see "aether share status".'
         yield Finding("info", "waiting", f"{offline.DIRECTORY}/", what, fix)
@@ -330,31 +355,33 @@ def _queue(home: Path) -> Iterator[Finding]:
 
 
 def _unreadable_files(home: Path) -> Iterator[Finding]:
-    """Yield findings for snapshots and hand-offs that do not parse, and for files in quarantine."""
+    """Yield findings for snapshots and hand-offs that do not parse."""
     for directory in ("snapshots", "compressions"):
-        for path in sorted((home / directory).glob("*.json")):
-            if _is_unreadable(_content(path)):
-                yield Finding("warning", "unreadable", seals.place(home, path), "not JSON.", REPAIR)
+        for path in _unreadable(home / directory):
+            yield Finding("warning", "unreadable", seals.place(home, path), "not JSON.", REPAIR)
+
+
+def _unreadable(directory: Path) -> Iterator[Path]:
+    for path in sorted(directory.glob("*.json")):
+        try:
+            parse_json(_content(path), where="line")
+        except CorruptDocument:
+            yield path
+
+
+def _quarantine(home: Path) -> Iterator[Finding]:
+    """Yield findings for the files in quarantine: hand edits that wait, and what was unreadable."""
     edits = documents.kept_edits(home)
-    for kept in edits:
-        yield Finding(
-            "warning",
-            "kept-edit",
-            seals.place(home, kept.path),
-            f"a hand edit waits: {kept.reason}",
-            how_to_accept(kept),
-        )
-    yield from _queue(home)
-    paths = {kept.path.stem for kept in edits}
+    for edit in edits:
+        what = f"a hand edit waits: {edit.reason}"
+        yield Finding("warning", "kept-edit", seals.place(home, edit.path), what, how_to_accept(edit))
+    edit_names = {edit.path.stem for edit in edits}
     for path in sorted((home / "quarantine").glob("*")):
-        own = path.name.startswith((offline.UNFIT, f"{rewrite.DIRECTORY}."))  # these have findings
-        if own or path.stem.removesuffix(".diff") in paths:
-            continue
-        what = "was unreadable and is kept here."
-        yield Finding("info", "quarantine", seals.place(home, path), what, "Look at it, then remove it.")
-    for path in conversation_checks.irregular(home):
-        what = "it is no regular file, and no log of a conversation; it is never read."
-        yield Finding("error", "no-file", seals.place(home, path), what, "Move it away.")
+        # Those of other subjects have findings of their own.
+        is_other = path.name.startswith((offline.UNFIT, f"{rewrite.DIRECTORY}."))
+        if not is_other and path.stem.removesuffix(".diff") not in edit_names:
+            what = "was unreadable and is kept here."
+            yield Finding("info", "quarantine", seals.place(home, path), what, "Look at it, then remove it.")
 
 
 def how_to_accept(kept: documents.KeptEdit) -> str:
@@ -363,26 +390,14 @@ def how_to_accept(kept: documents.KeptEdit) -> str:
     return f'Accept it with "aether doctor --accept {kept.path.name}" ({look}), or remove it.'
 
 
-def _removed_temp(home: Path, path: Path, now: datetime) -> str:
-    """Remove a temporary file, unless it is a document that a person had edited: a kill can leave it there."""
-    name = path.name[1:].partition(".")[0]
-    if name in documents.NAMES and documents.read(path).state in ("edited", "unstamped"):
-        kept = documents.quarantine(home, name, regular.read(path), at=clock.stamp(now))
-        os.unlink(path)
-        return (
-            f"kept the edit of {name}.json that a killed process had taken away as {seals.place(home, kept)}"
-        )
-    os.unlink(path)
-    return f"removed {seals.place(home, path)}, left by a killed process"
-
-
 def repair(
     home: Path, *, now: datetime, colony_lines: LinesOf = lambda revisions: {}, alone: bool = True
 ) -> list[str]:
     """Repair the files of `home` under the lock, and return a line for each repair and each loss.
 
-    `colony_lines` returns those lines of the history of a shared home that its colony has, by their revisions. Not `alone`, the
-    colony may have files that are damaged here whole, and cannot be asked: snapshots and archive files are left as they are.
+    `colony_lines` returns those lines of the history of a shared home that its colony has, by their revisions. Not
+    `alone`, the colony may have files that are damaged here whole, and cannot be asked: snapshots and archive files are
+    left as they are.
     """
     done = conversation_checks.restore(home, now=now)
     with write_lock(home):
@@ -392,32 +407,47 @@ def repair(
             done += [*_move_away(home), *_repair_journal(home, now)]
         for name in documents.NAMES:
             done += _repair_document(home, name, now)
-        snapshot = load(home)
-        irregular = sorted(snapshot.irregular)
+        irregular = sorted(load(home).irregular)
         with storage_errors(home):
             done += _repair_sealed(home, now, colony_lines, alone=alone)
         fold(settle(load(home), now=now), now=now)
         done += [f"wrote {name}.json again from what is known" for name in irregular]
         with storage_errors(home):
-            done += _repair_copies(home, now)
-            done += _repair_events(home)
+            damaged = [*_damaged_backups(home), *_unreadable(home / "compressions")]
+            done += [set_aside(home, path, now) for path in damaged]
+            done += [*_repair_head(home), *_repair_events(home)]
             done += archive_steps.repair(home, now=now) if alone else [_LEFT]
     return done + conversation_checks.repair(home, now=now)
 
 
-def _repair_copies(home: Path, now: datetime) -> list[str]:
-    """Put damaged backups and hand-offs aside, and make a missing head again."""
-    backups = [path for name in documents.NAMES for path in documents.backups(home, name)]
-    damaged = [path for path in backups if documents.read(path).state == "corrupt"]
-    handoffs = sorted((home / "compressions").glob("*.json"))
-    damaged += [path for path in handoffs if _is_unreadable(_content(path))]
-    done = [set_aside(home, path, now) for path in damaged]
-    place = head_path(home)
-    if read_head(place) in (None, -1):
-        found = read_journal(home)
-        set_head(place, found.base + len(found.entries))
-        done.append(f"made data/{HEAD} again")
-    return done
+def _removed_temp(home: Path, path: Path, now: datetime) -> str:
+    """Remove a temporary file, unless it is a document that a person had edited: a kill can leave it there."""
+    name = path.name[1:].partition(".")[0]
+    if path.is_dir():  # of a backup
+        shutil.rmtree(path)
+        return f"removed {seals.place(home, path)}/, left by a killed backup"
+    words = f"removed {seals.place(home, path)}, left by a killed process"
+    if name in documents.NAMES and documents.read(path).state in ("edited", "unstamped"):
+        kept = documents.quarantine(home, name, regular.read(path), at=clock.stamp(now))
+        words = (
+            f"kept the edit of {name}.json that a killed process had taken away as {seals.place(home, kept)}"
+        )
+    os.unlink(path)
+    return words
+
+
+def _repair_head(home: Path) -> Iterator[str]:
+    if read_head(head_path(home)) in (None, -1):
+        journal = read_journal(home)
+        set_head(head_path(home), journal.base + len(journal.entries))
+        yield f"made data/{HEAD} again"
+
+
+def _repair_events(home: Path) -> Iterator[str]:
+    """Keep damaged events aside."""
+    for path in _damaged_events(home):
+        if kept := spool.set_aside(str(home), path.name):
+            yield f"kept the damaged {seals.place(home, path)} as {kept}: its event is not drained"
 
 
 def set_aside(home: Path, path: Path, now: datetime) -> str:
@@ -430,180 +460,158 @@ def set_aside(home: Path, path: Path, now: datetime) -> str:
 def _repair_sealed(home: Path, now: datetime, colony_lines: LinesOf, *, alone: bool) -> list[str]:
     """Restore what the history still holds of the files that grow, name what is lost, and renew the record of seals."""
     record = seals.read(home)
-    done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
-    faults = {
-        name: what for name in (*record.grown, *record.whole) if (what := seals.fault(home, record, name))
-    }
-    is_lost = record.state != "good" and (record.state == "damaged" or _is_sealed(home))
-    for lines, lost in (_repair_months(home, record, faults, now, colony_lines), *(_repair_records(home, kind, record, faults, now) for kind in record_files.KINDS)):  # fmt: skip
-        done += lines
-        losses += lost
-    spared = {} if alone else {name: record.whole[name] for name in faults.keys() & record.whole.keys()}
-    for name in sorted(faults.keys() & record.whole.keys() - spared.keys()):
+    is_record_lost = record.state != "good" and (record.state == "damaged" or _is_sealed(home))
+    work = _Repair(home, now, record, _seal_faults(home, record), [], [])
+    _repair_months(work, colony_lines)
+    for kind in record_files.KINDS:
+        _repair_records(work, kind)
+    damaged = work.faults.keys() & record.whole.keys()
+    spared = {} if alone else {name: record.whole[name] for name in damaged}
+    for name in sorted(damaged - spared.keys()):
         kept = ""
-        with suppress(UnsafePath):  # what a link leads to is no file of the home
+        with suppress(UnsafePath):  # the target of a link is no file of the home
             path = inside(home, name)
             if path.is_file():
-                data = regular.read(path, regular.LOG_BYTES)
-                aside = documents.quarantine(home, path.stem, data, at=clock.stamp(now))
+                kept = (
+                    f"; what is left of it is {work.keep(path.stem, regular.read(path, regular.LOG_BYTES))}"
+                )
                 path.unlink()
-                kept = f"; what is left of it is {seals.place(home, aside)}"
-        losses.append((name, f"lost: {faults[name][:-1]}{kept}", None))
+        work.losses.append(_Loss(name, f"lost: {work.faults[name][:-1]}{kept}"))
     for head in [] if ledger.is_shared(home) else conversation_checks.emptied(home):
         what = f"the whole conversation is lost: {pluralize(read_head(head) or 0, 'lines')}"
-        losses.append((seals.place(home, head.with_name(conversations.FILE)), what, None))
+        work.losses.append(_Loss(work.place(head.with_name(conversations.FILE)), what))
         head.unlink()
-    if is_lost:
+    if is_record_lost:
         if (home / seals.PATH).exists():
-            documents.quarantine(home, "seals", regular.read(home / seals.PATH), at=clock.stamp(now))
-        losses.append(
-            (
-                seals.PATH,
-                "the record was lost, with the names of earlier losses: what the files hold now counts",
-                None,
-            )
-        )
-    for where, what, revisions in losses:
-        record = seals.with_loss(record, where, what, now=now, revisions=revisions)
-        done.append(f"{where}: {what}")
-    if done or faults or record.state != "good":
-        revision = read_journal(home).base
+            work.keep("seals", regular.read(home / seals.PATH))
+        what = "the record was lost, with the names of earlier losses: what the files hold now counts"
+        work.losses.append(_Loss(seals.PATH, what))
+    for loss in work.losses:
+        record = seals.with_loss(record, loss.where, loss.what, now=now, revisions=loss.revisions)
+        work.done.append(f"{loss.where}: {loss.what}")
+    if work.done or work.faults or record.state != "good":
         fresh = seals.renewed(home, record)
-        seals.write(home, fresh._replace(revision=revision, whole=fresh.whole | spared))
-        done = done or ["sealed the files of an earlier release"]
-    return done
+        seals.write(home, fresh._replace(revision=read_journal(home).base, whole=fresh.whole | spared))
+        return work.done or ["sealed the files of an earlier release"]
+    return []
 
 
-LinesOf = Callable[[list[int]], dict[int, bytes]]
-_LEFT = "left snapshots and the archive as they are: the colony may have them whole, and its server cannot be reached"
-Repaired = tuple[list[str], list[tuple[str, str, tuple[int, int] | None]]]
-"""What was done, in words, and the losses: where, what, and the revisions if some are lost."""
-
-
-def _repair_months(
-    home: Path, record: seals.Seals, faults: dict[str, str], now: datetime, colony_lines: LinesOf
-) -> Repaired:
+def _repair_months(work: _Repair, colony_lines: LinesOf) -> None:
     """Keep the whole lines of the history, and name the lost revisions."""
-    done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
-    names = {seals.place(home, path) for path in month_files(home)}
-    names |= {name for name in record.grown if name.startswith(f"{seals.MONTHS}/")}
+    grown = work.record.grown
+    names = {work.place(path) for path in month_files(work.home)}
+    names |= {name for name in grown if name.startswith(f"{seals.MONTHS}/")}
     for name in sorted(names):
-        path = home / name
+        path = work.home / name
         data = regular.read(path, regular.LOG_BYTES) if path.is_file() else b""
-        good = b"".join(line for line, whole in lines_of(data) if whole)
-        if name in faults and (found := _in_ledger(home, name, good, record.grown[name].lines, colony_lines)):
-            good = found
+        good = b"".join(line for line, is_whole in lines_of(data) if is_whole)
+        if name in work.faults:
+            good = _with_colony_lines(work, name, good, colony_lines)
         if good != data:
-            kept = documents.quarantine(home, f"journal-{path.stem}", data, at=clock.stamp(now))
+            kept = work.keep(f"journal-{path.stem}", data)
             write_whole(path, good) if good else path.unlink()
-            done.append(f"wrote the whole lines of {name} again; it is kept as {seals.place(home, kept)}")
-        if name in faults and (lost := record.grown[name].lines - good.count(b"\n")) > 0:
-            numbers = _lost_revisions(home, name, record.grown[name].lines)
+            work.done.append(f"wrote the whole lines of {name} again; it is kept as {kept}")
+        lost = grown[name].lines - good.count(b"\n") if name in work.faults else 0
+        if lost > 0:
+            numbers = _lost_revisions(work.home, name, grown[name].lines)
             for first, last in seals.ranges(numbers):
                 what = f"{seals.revisions(range(first, last + 1))} of the history: lost; the documents have what changed"
-                losses.append((name, what, (first, last)))
+                work.losses.append(_Loss(name, what, (first, last)))
             if not numbers:
-                losses.append((name, f"lost: {pluralize(lost, 'lines')}", None))
-    return done, losses
+                work.losses.append(_Loss(name, f"lost: {pluralize(lost, 'lines')}"))
 
 
-def _in_ledger(home: Path, name: str, good: bytes, lines: int, colony_lines: LinesOf) -> bytes | None:
-    """Return the month `name`, of whose `lines` these are `good`, with what the ledger of a shared home has; None if not shared.
+def _with_colony_lines(work: _Repair, name: str, good: bytes, colony_lines: LinesOf) -> bytes:
+    """Return the whole lines of the month `name`, of which the home has the `good` ones, with those that its colony has.
 
     Raises:
-        Conflict: the ledger does not have what is missing.
+        Conflict: the ledger of a shared home does not have what is missing.
         StorageFailed, UnsafePath: it cannot be asked.
     """
-    if not ledger.is_shared(home) or good.count(b"\n") >= lines:
-        return None
-    held = {(unsealed(line) or {})["revision"]: line for line in good.splitlines(keepends=True)}
-    held |= colony_lines(_lost_revisions(home, name, lines))
-    if len(held) < lines:
-        what = f"the ledger does not have all that is missing: {pluralize(lines - len(held), 'lines')}."
+    lines = work.record.grown[name].lines
+    if not ledger.is_shared(work.home) or good.count(b"\n") >= lines:
+        return good
+    by_revision = {(unsealed(line) or {})["revision"]: line for line in good.splitlines(keepends=True)}
+    by_revision |= colony_lines(_lost_revisions(work.home, name, lines))
+    if len(by_revision) < lines:
+        what = (
+            f"the ledger does not have all that is missing: {pluralize(lines - len(by_revision), 'lines')}."
+        )
         fix = "Its server was restored from an older backup: see docs/shared.md. The file is as it was."
         raise Conflict(what, fix=fix, where=name)
-    return b"".join(line for _, line in sorted(held.items()))
+    return b"".join(line for _, line in sorted(by_revision.items()))
 
 
 def _lost_revisions(home: Path, name: str, lines: int) -> list[int]:
     """Return the revisions that the month `name`, which had so many lines, does not have any more."""
-    present: dict[str, list[int]] = {
-        seals.place(home, path): [held["revision"] for held in map(unsealed, _content(path).splitlines(keepends=True)) if held]
-        for path in month_files(home)
-    }  # fmt: skip
-    before = [max(found) for month, found in present.items() if month < name and found]
-    after = [min(found) for month, found in present.items() if month > name and found]
+    present: dict[str, list[int]] = {}
+    for path in month_files(home):
+        values = map(unsealed, _content(path).splitlines(keepends=True))
+        present[seals.place(home, path)] = [value["revision"] for value in values if value]
+    before = [max(numbers) for month, numbers in present.items() if month < name and numbers]
+    after = [min(numbers) for month, numbers in present.items() if month > name and numbers]
     end = min(after, default=read_journal(home).base + 1)
     start = max(before) + 1 if before else max(1, end - lines)
     return sorted(set(range(start, end)) - set(present.get(name, [])))
 
 
-def _repair_records(
-    home: Path, kind: str, record: seals.Seals, faults: dict[str, str], now: datetime
-) -> Repaired:
-    """Restore the records of `kind` from the history, seal those without one, and name how many are lost."""
-    root = record_files.MONTHLY.get(kind) or record_files.SINGLE[kind]
-    known = {
-        name: grown for name, grown in record.grown.items() if name == root or name.startswith(f"{root}/")
-    }
-    missing = _missing_records(home, kind)
-    held, before, whole = _held_records(home, kind, list(known))
-    for at, (time, value) in sorted(missing.items()):
-        earlier = [path for path, lines in held.items() if any(one < at for one in lines)]
-        later = [path for path, lines in held.items() if any(one > at for one in lines)]
-        path = max([record_files.file_of(home, kind, time), *earlier])
-        held.setdefault(min([path, *later]), {})[at] = seal_json(value)
-    done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
-    for path, lines in sorted(held.items()):
-        place = seals.place(home, path)
-        data, made = before.get(path), b"".join(line for _, line in sorted(lines.items()))
-        if data != made and (data or made):
-            if data and (place in faults or not whole or missing):
-                kept = documents.quarantine(home, f"{kind}-{path.stem}", data, at=clock.stamp(now))
-                done.append(f"wrote {place} again; it is kept as {seals.place(home, kept)}")
+def _repair_records(work: _Repair, kind: str) -> None:
+    """Restore the records of `kind` from the history, seal those without a seal, and count the lost ones."""
+    root, grown = _root_of(kind), work.record.grown
+    names = [name for name in grown if name == root or name.startswith(f"{root}/")]
+    missing = _missing_records(work.home, kind)
+    records: dict[Path, dict[int, bytes]] = {work.home / name: {} for name in names}
+    contents: dict[Path, bytes] = {}
+    is_whole = True
+    for path in record_files.files_of(work.home, kind):
+        contents[path] = regular.read(path, regular.LOG_BYTES)
+        for line in contents[path].splitlines(keepends=True):
+            record = record_files.record_of(line) if line.endswith(b"\n") else None
+            is_whole &= record is not None
+            if record is not None:
+                records.setdefault(path, {})[record_files.position(record)] = seal_json(record)
+    for position, (time, value) in sorted(missing.items()):
+        earlier = [path for path, lines in records.items() if any(other < position for other in lines)]
+        later = [path for path, lines in records.items() if any(other > position for other in lines)]
+        path = max([record_files.file_of(work.home, kind, time), *earlier])
+        records.setdefault(min([path, *later]), {})[position] = seal_json(value)
+    for path, lines in sorted(records.items()):
+        wanted = b"".join(line for _, line in sorted(lines.items()))
+        if contents.get(path, b"") != wanted:
+            if path in contents and (work.place(path) in work.faults or not is_whole or missing):
+                kept = work.keep(f"{kind}-{path.stem}", contents[path])
+                work.done.append(f"wrote {work.place(path)} again; it is kept as {kept}")
             make_directory(path.parent)
-            write_whole(path, made)
-            (home / "index.sqlite").unlink(missing_ok=True)  # it goes on behind its last record
-        lost = known[place].lines - len(lines) if place in known else 0
-        if place in faults and lost > 0:
-            losses.append((place, f"lost: {lost} of {pluralize(known[place].lines, 'records')}", None))
-        elif (
-            place in faults and Grown().after(made.splitlines(keepends=True)) != known[place] and data == made
-        ):
-            losses.append((place, "a record was changed, and nothing says which", None))
+            write_whole(path, wanted)
+            (work.home / "index.sqlite").unlink(missing_ok=True)  # it goes on behind its last record
+        _count_lost_records(work, path, wanted, is_changed=contents.get(path, b"") != wanted)
     if missing:
-        done.append(f"restored {pluralize(len(missing), 'records')} of {root} from the history")
-    return done, losses
+        work.done.append(f"restored {pluralize(len(missing), 'records')} of {root} from the history")
+
+
+def _count_lost_records(work: _Repair, path: Path, data: bytes, *, is_changed: bool) -> None:
+    place = work.place(path)
+    sealed = work.record.grown.get(place)
+    if place in work.faults and sealed:
+        lines = data.splitlines(keepends=True)
+        if sealed.lines > len(lines):
+            what = f"lost: {sealed.lines - len(lines)} of {pluralize(sealed.lines, 'records')}"
+            work.losses.append(_Loss(place, what))
+        elif Grown().after(lines) != sealed and not is_changed:
+            work.losses.append(_Loss(place, "a record was changed, and nothing says which"))
 
 
 def _repair_journal(home: Path, now: datetime) -> list[str]:
     """Write a damaged journal again with everything that is known of it."""
     path = journal_path(home)
-    found = read_journal(home)
-    if found.harm is None and path.exists() and found.base + len(found.entries) < newest_stamp(home):
-        found = recovered(home, regular.read(path, regular.LOG_BYTES), 0)
-    done = write_recovered(home, now=now, found=found)
+    journal = read_journal(home)
+    if journal.harm is None and path.exists() and journal.base + len(journal.entries) < newest_stamp(home):
+        journal = recovered(home, regular.read(path, regular.LOG_BYTES), 0)
+    done = write_recovered(home, now=now, found=journal)
     if not path.exists():
-        write_whole(path, journal_header(found.base, made=found.made, sealed=True))
+        write_whole(path, journal_header(journal.base, made=journal.made, sealed=True))
         done.append(f"made {seals.JOURNAL} again")
     return done
-
-
-def _held_records(
-    home: Path, kind: str, names: list[str]
-) -> tuple[dict[Path, dict[int, bytes]], dict[Path, bytes], bool]:
-    """Return the whole lines of `kind` by file and position, sealed; the files as they are; and whether no line is damaged."""
-    held: dict[Path, dict[int, bytes]] = {home / name: {} for name in names}
-    before: dict[Path, bytes] = {}
-    whole = True
-    for path in record_files.files_of(home, kind):
-        before[path] = regular.read(path, regular.LOG_BYTES)
-        for line, good in lines_of(before[path], lambda line: record_files.record_of(line) is not None):
-            found = record_files.record_of(line) if good else None
-            whole &= found is not None
-            if found is not None:
-                held.setdefault(path, {})[record_files.position(found)] = seal_json(found)
-    return held, before, whole
 
 
 def _move_away(home: Path) -> Iterator[str]:
@@ -616,37 +624,36 @@ def _move_away(home: Path) -> Iterator[str]:
             yield f"kept {path.name} as {seals.place(home, kept)}: it was no regular file"
 
 
-def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
+def _repair_document(home: Path, name: str, now: datetime) -> Iterator[str]:
     """Put a document aside that keeps the home from opening, so that the last good state takes its place."""
-    path = documents.path_of(home, name)
     try:
         load(home)
     except AetherError as reason:
         if not reason.where.startswith((f"{name}.json", f"{name}#")):
-            return []
-        found = documents.read(path)
-        migrations.is_current(name, found.value)  # raises: an edit does not make it a document of this aether
-        if isinstance(reason, InvalidDocument) and found.state == "good":
-            raise  # a newer aether changed it in the journal
-        done = []
-        if path.exists():
-            kept = documents.quarantine(
-                home, name, regular.read(path, regular.LOG_BYTES), at=clock.stamp(now)
-            )
-            path.unlink()
-            done.append(f"kept {name}.json as {seals.place(home, kept)}: {reason.what}")
-        try:
-            load(home)
-        except CorruptDocument:
-            backup = documents.newest_good_backup(home, name, until=1 << 62)
-            value, what = backup.value, f"took {name}.json from its backup of revision {backup.revision}"
-            why = "the journal after it is damaged"
-            if value is None:
-                value, what = documents.default(name), f"replaced {name}.json by an empty one"
-                why = "neither a backup nor the journal could rebuild it"
-            done.append(f"{what}: {why}")
-            write_whole(path, json_document(value))
-        except AetherError:
-            pass  # another document keeps the home from opening; its turn comes
-        return done
-    return []
+            return  # another document keeps the home from opening; its turn comes
+        fault = reason
+    else:
+        return
+    path = documents.path_of(home, name)
+    file = documents.read(path)
+    migrations.is_current(name, file.value)  # raises: an edit does not make it a document of this aether
+    if isinstance(fault, InvalidDocument) and file.state == "good":
+        raise fault  # a newer aether changed it in the journal
+    if path.exists():
+        data = regular.read(path, regular.LOG_BYTES)
+        kept = documents.quarantine(home, name, data, at=clock.stamp(now))
+        path.unlink()
+        yield f"kept {name}.json as {seals.place(home, kept)}: {fault.what}"
+    try:
+        load(home)
+    except CorruptDocument:
+        backup = documents.newest_good_backup(home, name, until=1 << 62)
+        value, what = backup.value, f"took {name}.json from its backup of revision {backup.revision}"
+        why = "the journal after it is damaged"
+        if value is None:
+            value, what = documents.default(name), f"replaced {name}.json by an empty one"
+            why = "neither a backup nor the journal could rebuild it"
+        write_whole(path, json_document(value))
+        yield f"{what}: {why}"
+    except AetherError:
+        pass

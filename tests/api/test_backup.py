@@ -8,7 +8,6 @@ import re
 import shutil
 import stat
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -74,9 +73,7 @@ def content(home):
     found = {}
     for path in Path(home).rglob("*"):
         name = path.relative_to(home).as_posix()
-        if (path.name in left_out and not name.startswith("memories/")) or path.name.endswith(
-            files.TEMP_SUFFIX
-        ):
+        if (path.name in left_out and not name.startswith("memories/")) or files.TEMP_SUFFIX in name:
             continue
         if path.is_file():
             found[name] = path.read_bytes()
@@ -116,7 +113,7 @@ def test_a_restored_home_asks_its_server_at_once(home, place, tmp_path, monkeypa
     offline.note_try(home, failed=True)
     with monkeypatch.context() as patch:
         if release == "earlier":
-            patch.setattr(consistent, "LEFT_OUT", re.compile(r"(?:.*/)?lock|archive/index.*"))
+            patch.setattr(consistent, "LEFT_OUT", re.compile(r"(?:.*/)?lock|archive/index.*|\.backup.*"))
         aether.create_backup(place, home=home)
 
     restored = aether.restore_backup(place, home=tmp_path / "new").home
@@ -481,27 +478,6 @@ def test_a_damaged_home_is_backed_up_as_it_is_and_the_restored_one_says_so(full,
     assert {"damaged-file"} <= {one.code for one in restored.findings}
 
 
-def test_what_changes_between_the_two_looks_is_in_the_backup_as_it_is_at_the_second(
-    full, place, tmp_path, monkeypatch
-):
-    real = consistent._read_ahead
-
-    def read_ahead(*arguments):
-        real(*arguments)
-        aether.add_working_memory_item("Added meanwhile.", "decision", 0.9, home=full)
-        aether.fold(home=full)
-        conversations.extend(full, "newer", [{"role": "user", "content": "new"}], now=homes.NOW)
-        path = full / "data" / "conversations.jsonl"  # a change that no time of the file shows
-        path.touch()
-
-    monkeypatch.setattr(consistent, "_read_ahead", read_ahead)
-    aether.create_backup(place, home=full)
-    restored = aether.restore_backup(place, home=tmp_path / "new")
-
-    assert content(restored.home) == content(full)
-    assert restored.findings == []
-
-
 def is_locked(directory):
     with open(directory / "lock", "ab") as file:
         try:
@@ -511,35 +487,64 @@ def is_locked(directory):
     return False
 
 
-def test_the_second_look_holds_the_locks_of_those_who_write(full, place, monkeypatch):
-    unlocked, real = [], consistent._take
+def test_every_file_is_held_under_the_locks_of_those_who_write(full, place, monkeypatch):
+    unlocked, real = [], consistent._hold
 
-    def take(look, path):
+    def hold(held, home, path, links):
         talk = path.startswith("conversations/a") and not is_locked((full / path).parent)
         listing = path == conversation_list.LIST and not is_locked(full / "conversations/.list")
         if talk or listing or not is_locked(full):
             unlocked.append(path)
-        real(look, path)
+        real(held, home, path, links)
 
-    monkeypatch.setattr(consistent, "_take", take)
+    monkeypatch.setattr(consistent, "_hold", hold)
     aether.create_backup(place, home=full)
 
     assert unlocked == []
 
 
-def test_a_change_that_no_time_of_the_file_shows_is_in_the_backup(full, place, tmp_path, monkeypatch):
-    at, real = time.time_ns(), consistent._read_ahead
+@pytest.mark.parametrize("link", [os.link, None])
+def test_what_changes_after_the_locks_are_free_is_newer_than_the_backup(
+    full, place, tmp_path, monkeypatch, link
+):
+    conversations.extend(full, "a/b", [{"role": "user", "content": "long " * 2_000}], now=homes.NOW)
+    before, real = content(full), consistent._hold_home
 
-    def read_ahead(*arguments):
-        real(*arguments)
-        (full / "quarantine" / "old.json").write_bytes(os.urandom(100))
+    def hold_home(home, links):
+        with monkeypatch.context() as patch:
+            if link is None:  # a disk without links
+                patch.setattr(os, "link", raises(OSError(errno.EPERM, "no links")))
+            result = real(home, links)
+        aether.add_working_memory_item("Added meanwhile.", "decision", 0.9, home=full)
+        conversations.extend(full, "a/b", [{"role": "user", "content": "new"}], now=homes.NOW)
+        conversations.extend(full, "newer", [{"role": "user", "content": "new"}], now=homes.NOW)
+        aether.fold(home=full)
+        return result
 
-    # As on a disk whose clock ticks slowly.
-    monkeypatch.setattr(consistent, "_identity", lambda found: (found.st_ino, at, at, found.st_size))
-    monkeypatch.setattr(consistent, "_read_ahead", read_ahead)
+    monkeypatch.setattr(consistent, "_hold_home", hold_home)
     aether.create_backup(place, home=full)
+    restored = aether.restore_backup(place, home=tmp_path / "new")
 
-    assert content(aether.restore_backup(place, home=tmp_path / "new").home) == content(full)
+    identity = {"data/identity.json"}
+    after = content(restored.home)
+    assert {name: data for name, data in after.items() if name not in identity} == before
+    assert restored.findings == []
+    assert not [*full.glob(".backup.*")]
+
+
+def test_what_a_killed_backup_left_is_removed_by_doctor(full):
+    (full / f".backup.x{files.TEMP_SUFFIX}").mkdir()
+    (full / f".backup.x{files.TEMP_SUFFIX}" / "0").touch()
+
+    assert any("left by a killed backup" in line for line in aether.repair(home=full))
+    assert not [*full.glob(".backup.*")]
+
+
+def raises(reason):
+    def function(*_, **__):
+        raise reason
+
+    return function
 
 
 def test_a_conversation_that_is_listed_after_the_look_at_the_list_is_newer_than_the_backup(
@@ -564,29 +569,6 @@ def test_a_conversation_that_is_listed_after_the_look_at_the_list_is_newer_than_
         "damaged-event",
         "unreadable",
     }
-
-
-def test_a_home_that_changes_too_much_is_read_again_without_the_lock(full, place, monkeypatch):
-    monkeypatch.setattr(consistent, "MOST_HELD_BYTES", 0)
-    reads, real = [], consistent._read_ahead
-
-    def read_ahead(*arguments):
-        reads.append(1)
-        if len(reads) < 3:
-            (full / "quarantine" / f"{len(reads)}.bin").write_bytes(os.urandom(1_000))
-        if len(reads) > 1:
-            real(*arguments)
-
-    monkeypatch.setattr(consistent, "_read_ahead", read_ahead)
-
-    aether.create_backup(place, home=full)
-
-    assert len(reads) in (2, 3)
-    monkeypatch.setattr(
-        consistent, "_read_ahead", lambda *arguments: (full / "q").write_bytes(os.urandom(1_000))
-    )
-    with pytest.raises(Conflict, match="faster than it can be read"):
-        aether.create_backup(place, home=full)
 
 
 def test_two_backups_at_once_are_both_whole(full, place, tmp_path):

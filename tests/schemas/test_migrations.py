@@ -50,13 +50,6 @@ def test_a_document_of_a_newer_aether_is_left_untouched(name, version):
     assert caught.value.where == f"{name}.json"
 
 
-@rows("version", [None, "2.0", 2, 0, True, []])
-def test_an_odd_version_is_an_old_one(version):
-    document = current("pheromones", {"schema_version": version})
-
-    assert document == shipped("pheromones")
-
-
 @rows("name", ORIGINAL)
 @rows("odd", [None, [], "text", 3, [{"items": 1}]])
 def test_what_is_no_document_is_set_aside_whole(name, odd):
@@ -71,12 +64,6 @@ def test_what_was_set_aside_before_stays():
     document = current("pheromones", old)
 
     assert document["unplaced"] == ["from before", {"where": "/active_pheromones/0", "value": "odd"}]
-
-
-def test_a_foreign_unplaced_is_set_aside_itself():
-    document = current("pheromones", {"unplaced": 3, "active_pheromones": ["odd"]})
-
-    assert document["unplaced"][0] == {"where": "/unplaced", "value": 3}
 
 
 def test_an_item_without_a_count_is_counted_by_the_rule_of_the_original():
@@ -266,36 +253,6 @@ def test_an_id_that_is_no_text_is_set_aside():
     assert unplaced == [{"where": "/short_term_memory/sessions/0/id", "value": ["x"]}]
 
 
-def test_settings_of_the_original_that_nothing_reads_stay_where_they_are():
-    words = {
-        "compression": {"triggers": ["manual"], "preserves": ["outcomes"]},
-        "search": {"ranking": "by words"},
-    }
-    document = current("memory", words)
-
-    assert document["compression"]["triggers"] == ["manual"]
-    assert document["compression"]["preserves"] == ["outcomes"]
-    assert document["search"]["ranking"] == "by words"
-    assert "unplaced" not in document
-    assert check.findings("memory", document) == []
-
-
-def test_a_total_of_ratios_is_kept():
-    document = current("memory", {"metrics": {"compression_ratio_total": 5.0}})
-
-    assert document["metrics"]["compression_ratio_total"] == 5.0
-
-
-def test_related_patterns_are_ids():
-    (one, two), unplaced = sessions(
-        {"id": "a", "metadata": {"related_patterns": ["p1"]}},
-        {"id": "b", "metadata": {"related_patterns": [1]}},
-    )
-
-    assert (one["metadata"], two["metadata"]) == ({"related_patterns": ["p1"]}, {})
-    assert [entry["value"] for entry in unplaced] == [[1]]
-
-
 def test_the_ratio_is_computed_not_believed():
     (session,), _ = sessions(
         {"id": "s", "original_tokens": "950", "compressed_tokens": 380.4, "compression_ratio": "9x"}
@@ -313,7 +270,7 @@ def test_the_ratio_is_computed_not_believed():
     [
         ({"id": "phase_3_test"}, 3),
         ({"id": "phase_3", "phase": "4"}, 4),
-        ({"session_id": "x", "phase": 1.5}, 0),
+        ({"session_id": "x", "phase": "soon"}, 0),
     ],
 )
 def test_a_session_knows_its_phase(raw, phase):
@@ -332,10 +289,10 @@ def test_bare_texts_are_statements():
 
 def test_high_value_items_need_text():
     (session,), unplaced = sessions(
-        {"high_value_items": [{"content": "Keep", "relevance_score": 7}, {"type": "x"}]}
+        {"high_value_items": [{"content": "Keep", "relevance_score": "0.9"}, {"type": "x"}]}
     )
 
-    assert session["high_value_items"] == [{"content": "Keep", "relevance_score": 1.0, "type": "observation"}]
+    assert session["high_value_items"] == [{"content": "Keep", "relevance_score": 0.9, "type": "observation"}]
     assert [entry["value"] for entry in unplaced] == [{"type": "x"}]
 
 
@@ -349,13 +306,6 @@ def test_a_pattern_keeps_what_it_is_related_to():
         "related_phases": [1, 2],
     }
     assert pattern["associative_links"][0]["target_id"] == "phase_1_test"
-
-
-def test_evidence_of_another_shape_is_set_aside():
-    found, unplaced = patterns({"pattern": "x", "metadata": {"evidence": ["s1"]}})
-
-    assert "evidence" not in found[0]["metadata"]
-    assert unplaced == [{"where": "/long_term_memory/patterns/0/metadata/evidence", "value": ["s1"]}]
 
 
 @pytest.mark.parametrize(
@@ -424,12 +374,6 @@ def test_a_signal_of_an_unknown_type_does_not_fade():
     }
 
 
-def test_a_signal_that_was_said_not_to_fade_does_not():
-    (signal,) = pheromones(active_pheromones=[{"type": "FOCUS", "decay_rate": None}])["active_pheromones"]
-
-    assert signal["decay_rate"] is None
-
-
 def test_a_signal_without_a_type_is_set_aside():
     document = pheromones(active_pheromones=[{"id": "x"}, 3])
 
@@ -484,15 +428,6 @@ def test_the_history_is_kept_and_counted():
     assert machine["last_transition"] == "2026-02-01T20:05:00.000000Z"
 
 
-def test_where_the_last_transition_is_missing_the_history_knows():
-    entry = {"from": "IDLE", "to": "INIT", "timestamp": "2026-02-01T00:00:00Z"}
-
-    machine = colony(state_machine={"state_history": [entry]})["state_machine"]
-
-    assert machine["last_transition"] == "2026-02-01T00:00:00.000000Z"
-    assert machine["state_history"][0]["trigger"] == "manual"
-
-
 def test_checkpoints_of_the_original_are_not_taken_for_snapshots():
     assert oddities("COLONY_STATE")["checkpoints"] == {
         "latest_checkpoint": "checkpoint_6",
@@ -511,22 +446,6 @@ def test_phases_of_the_roadmap_get_numbers_and_a_status():
         (3, "planned"),
     ]
     assert roadmap[1]["adaptation"]["inherited_focus"] == ["Persistence first"]
-
-
-def test_a_phase_of_the_roadmap_without_any_number_counts_by_place():
-    roadmap = colony(phases={"roadmap": [{"status": "planned"}, {"status": "pending"}]})["phases"]["roadmap"]
-
-    assert [(phase["phase"], phase["status"]) for phase in roadmap] == [(1, "planned"), (2, "planned")]
-
-
-@pytest.mark.parametrize(
-    ("word", "status"), [("not started", "planned"), ("done", "completed"), ("started", "in_progress")]
-)
-def test_words_for_how_far_a_phase_is_are_understood(word, status):
-    document = colony(phases={"roadmap": [{"number": 4, "status": word}]})
-
-    assert [(p["phase"], p["status"]) for p in document["phases"]["roadmap"]] == [(4, status)]
-    assert set_aside(document) == []
 
 
 def test_odd_words_about_a_phase_or_a_check_in_are_set_aside():
@@ -589,64 +508,6 @@ def test_a_check_in_without_a_phase_is_set_aside(raw):
 
 
 @pytest.mark.parametrize(
-    ("metadata", "kept"),
-    [
-        ({"relevance_score": "0.25"}, 0.25),
-        ({"relevance_score": 1.5}, 1.0),
-        ({"relevance_score": -1}, 0.0),
-        ({"relevance_score": None}, 0.5),
-        ({"relevance_score": ""}, 0.5),
-    ],
-)
-def test_a_share_may_be_text_and_is_brought_between_0_and_1(metadata, kept):
-    (item,), unplaced = items({"content": "x", "metadata": metadata})
-
-    assert (item["metadata"]["relevance_score"], unplaced) == (kept, [])
-
-
-@pytest.mark.parametrize("odd", ["two", float("nan"), "inf", 10**400, [1], True])
-def test_what_is_no_number_is_set_aside(odd):
-    (item,), unplaced = items({"content": "x", "metadata": {"relevance_score": odd}})
-
-    place = "/working_memory/items/0/metadata/relevance_score"
-    assert item["metadata"]["relevance_score"] == 0.5
-    assert [entry["where"] for entry in unplaced] == [place]
-
-
-@pytest.mark.parametrize(
-    ("raw", "count", "aside"),
-    [("12", 12, 0), (40.5, 40, 0), (-1, 1, 1), (True, 1, 1), ("many", 1, 1), ("", 1, 0)],
-)
-def test_counts_are_whole_numbers_of_0_or_more(raw, count, aside):
-    (item,), unplaced = items({"content": "x", "token_count": raw})
-
-    assert (item["token_count"], len(unplaced)) == (count, aside)
-
-
-def test_a_value_that_cannot_be_read_is_kept():
-    _, unplaced = items({"content": "x", "token_count": "many"})
-
-    assert unplaced == [{"where": "/working_memory/items/0/token_count", "value": "many"}]
-
-
-@pytest.mark.parametrize(
-    ("raw", "kept"),
-    [(0, 0.7), (2, 1.0), ("0.25", 0.25), (-1, 0.7)],
-)
-def test_a_strength_is_above_0_and_at_most_1(raw, kept):
-    (signal,) = pheromones(active_pheromones=[{"type": "FOCUS", "strength": raw}])["active_pheromones"]
-
-    assert signal["strength"] == kept
-
-
-@pytest.mark.parametrize(("raw", "kept"), [(3600, 3600), ("60", 60), (0, None), ("soon", None)])
-def test_a_half_life_is_in_seconds_above_0(raw, kept):
-    (signal,) = pheromones(active_pheromones=[{"type": "FOCUS", "decay_rate": raw}])["active_pheromones"]
-
-    assert signal["decay_rate"] == kept
-
-
-@pytest.mark.parametrize(
     ("raw", "kept"),
     [
         ("2026-02-01T01:00:00-05:00", "2026-02-01T06:00:00.000000Z"),
@@ -684,13 +545,6 @@ def test_entries_that_cannot_be_read_are_set_aside_one_by_one():
     assert [item["content"] for item in found] == ["a", "c"]
     place = "/working_memory/items"
     assert unplaced == [{"where": f"{place}/1", "value": "b"}, {"where": f"{place}/2", "value": {}}]
-
-
-def test_texts_of_a_list_are_kept_and_anything_else_is_set_aside():
-    (pattern,), unplaced = patterns({"pattern": "x", "metadata": {"related_castes": ["builder", "", 1]}})
-
-    assert pattern["metadata"]["related_castes"] == ["builder", ""]
-    assert unplaced == [{"where": "/long_term_memory/patterns/0/metadata/related_castes/2", "value": 1}]
 
 
 def test_repeated_ids_are_renamed_and_exact_copies_dropped():
@@ -749,14 +603,6 @@ def test_a_setting_that_breaks_the_schema_is_set_aside(layer, key, odd, default)
     assert check.findings("memory", document) == []
 
 
-@pytest.mark.parametrize("odd", ["text", 3, [1]])
-def test_a_value_in_the_place_of_an_object_is_set_aside(odd):
-    document = current("memory", {"metrics": odd})
-
-    assert document["metrics"]["total_compressions"] == 0
-    assert document["unplaced"] == [{"where": "/metrics", "value": odd}]
-
-
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"memory", "pheromones", "COLONY_STATE"}))
 def test_documents_that_the_original_did_not_have_keep_their_content(name):
     data = json.loads((EXAMPLES.parents[1] / "data" / f"{name}.json").read_text())
@@ -767,3 +613,75 @@ def test_documents_that_the_original_did_not_have_keep_their_content(name):
 
     assert document == {**data, key: content}
     assert current(name, {key: 3}) == {**data, "unplaced": [{"where": f"/{key}", "value": 3}]}
+
+
+ITEM, SIGNAL = ("working_memory", "items"), ("active_pheromones",)
+
+
+@rows(
+    ("list_path", "place", "raw", "value", "is_kept"),
+    [
+        (ITEM, ("metadata", "relevance_score"), "0.25", 0.25, True),
+        (ITEM, ("metadata", "relevance_score"), None, 0.5, True),
+        (ITEM, ("metadata", "relevance_score"), 1.5, 0.5, False),
+        (ITEM, ("metadata", "relevance_score"), "two", 0.5, False),
+        (ITEM, ("metadata", "relevance_score"), float("nan"), 0.5, False),
+        (ITEM, ("metadata", "relevance_score"), True, 0.5, False),
+        (ITEM, ("token_count",), "12", 12, True),
+        (ITEM, ("token_count",), 40.5, 40, True),
+        (ITEM, ("token_count",), "", 1, True),
+        (ITEM, ("token_count",), -1, 1, False),
+        (ITEM, ("token_count",), 10**400, 10**400, True),
+        (ITEM, ("token_count",), "1e999", 1, False),
+        (SIGNAL, ("strength",), "0.25", 0.25, True),
+        (SIGNAL, ("strength",), 0, 0.7, False),
+        (SIGNAL, ("decay_rate",), "60", 60, True),
+        (SIGNAL, ("decay_rate",), None, None, True),
+        (SIGNAL, ("decay_rate",), "soon", None, False),
+        (SIGNAL, ("metadata", "phase"), "2", 2, True),
+    ],
+)
+def test_a_number_is_read_from_text_and_set_aside_where_it_does_not_fit(
+    list_path, place, raw, value, is_kept
+):
+    entry = {"content": "x", "type": "FOCUS"} | (
+        {place[0]: raw} if len(place) == 1 else {place[0]: {place[1]: raw}}
+    )
+    old = {list_path[0]: [entry]} if len(list_path) == 1 else {list_path[0]: {list_path[1]: [entry]}}
+
+    document = current("pheromones" if list_path == SIGNAL else "memory", old)
+
+    (result,) = document[list_path[0]] if len(list_path) == 1 else document[list_path[0]][list_path[1]]
+    for key in place:
+        result = result[key]
+    assert result == value
+    where = "/".join(("", *list_path, "0", *place))
+    assert [step["where"] for step in document.get("unplaced", [])] == ([] if is_kept else [where])
+
+
+@rows(
+    ("fields", "place", "value"),
+    [
+        ({"metrics": [1]}, ("metrics", "total_compressions"), 0),
+        ({"metrics": {"compression_ratio_total": 5.0}}, ("metrics", "compression_ratio_total"), 5.0),
+        ({"search": {"ranking": "by words"}}, ("search", "ranking"), "by words"),
+        ({"compression": {"triggers": ["manual"]}}, ("compression", "triggers"), ["manual"]),
+    ],
+)
+def test_members_of_the_memory_are_kept_or_have_their_default(fields, place, value):
+    document = current("memory", fields)
+
+    assert document[place[0]][place[1]] == value
+    assert check.findings("memory", document) == []
+
+
+def test_a_roadmap_and_a_history_say_what_they_lack():
+    roadmap = [{"status": "not started"}, {"status": "done"}, {"number": "7", "status": "started"}]
+    entry = {"from": "IDLE", "to": "INIT", "timestamp": "2026-02-01T00:00:00Z"}
+
+    document = colony(phases={"roadmap": roadmap}, state_machine={"state_history": [entry]})
+
+    phases = [(phase["phase"], phase["status"]) for phase in document["phases"]["roadmap"]]
+    assert phases == [(1, "planned"), (2, "completed"), (7, "in_progress")]
+    assert document["state_machine"]["last_transition"] == "2026-02-01T00:00:00.000000Z"
+    assert document["state_machine"]["state_history"][0]["trigger"] == "manual"
