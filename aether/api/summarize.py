@@ -24,8 +24,7 @@ from aether.conversation.shapes import LEVEL_NAMES, Facts, SummaryTask
 from aether.errors import AetherError, BackendFailed
 from aether.messages.model import Message
 from aether.redact.redact import DEFAULT, Rules, redacted
-from aether.text.model_faults import EMPTY, model_fault
-from aether.text.support import proven_lines, without_quotes
+from aether.text.summary_checks import EMPTY, model_fault, proven_lines, without_quotes
 from aether.types import Counter, JsonObject
 
 FALLBACK = "extractive"
