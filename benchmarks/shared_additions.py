@@ -38,7 +38,8 @@ sys.path.insert(0, str(ROOT))
 
 import aether  # noqa: E402 - found beside this directory
 from aether.api import share as sharing  # noqa: E402
-from aether.store import doctor, ledger, snapshot  # noqa: E402
+from aether.sharing import ledgers  # noqa: E402
+from aether.store import doctor, snapshot  # noqa: E402
 from tests import postgres_server  # noqa: E402
 
 SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 3.0
@@ -145,14 +146,14 @@ def measured(way: str, server: Any, writers: int, directory: Path) -> dict[str, 
 
 
 def close() -> None:
-    while ledger._OPEN:  # noqa: SLF001 - before the writers fork
-        ledger._OPEN.popitem()[1][2].close()  # noqa: SLF001 - as above
+    while ledgers._OPEN:  # noqa: SLF001 - before the writers fork
+        ledgers._OPEN.popitem()[1][2].close()  # noqa: SLF001 - as above
 
 
 def main() -> None:
     """Measure all ways, and write the result."""
     with postgres_server.running(fsync="on", shared_buffers="128MB") as server:
-        os.environ[ledger.URL] = server.url()
+        os.environ[ledgers.URL] = server.url()
         server.sql(
             "create table bare (who int, number bigint, line bytea, at timestamptz default clock_timestamp(), "
             "primary key (who, number))"

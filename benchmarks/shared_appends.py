@@ -30,7 +30,7 @@ import report
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
-from aether.store import postgres as store  # noqa: E402 - found beside this directory
+from aether.sharing import postgres as store  # noqa: E402 - found beside this directory
 from aether.store.ledger import Appended, Mark  # noqa: E402
 from tests import postgres_server  # noqa: E402
 

@@ -29,7 +29,8 @@ sys.path.insert(0, str(ROOT))
 
 import aether  # noqa: E402 - found beside this directory
 from aether.api import share as sharing  # noqa: E402
-from aether.store import doctor, ledger, snapshot  # noqa: E402
+from aether.sharing import ledgers  # noqa: E402
+from aether.store import doctor, snapshot  # noqa: E402
 from aether.store.ledger import JOURNAL, Mark  # noqa: E402
 from aether.store.patch import apply_with_inverse  # noqa: E402
 from aether.store.snapshot import Entry, entry_line  # noqa: E402
@@ -81,7 +82,7 @@ def colony(directory: Path, url: str, name: str, count: int) -> Path:
     """Make a colony with `count` entries, and return its first replica, which has not read them."""
     home = aether.init(directory / name / ".aether")
     sharing.share(home, url, name)
-    server = ledger.opened(url, name, replica="maker")
+    server = ledgers.opened(url, name, replica="maker")
     revision = server.head(JOURNAL)
     some: list[bytes] = []
     for nth, line in enumerate(entries(home, count), 1):
@@ -120,7 +121,7 @@ def main() -> None:
                 print(f"{count} entries sent in {time.monotonic() - started:.1f} s", flush=True)
                 found[name] = {"lines": joined(directory, server.url(), name, count)}
                 started = time.monotonic()
-                os.environ[ledger.URL] = server.url()
+                os.environ[ledgers.URL] = server.url()
                 sharing.update_share(home=home)
                 print(f"base made in {time.monotonic() - started:.1f} s", flush=True)
                 found[name]["base"] = joined(directory, server.url(), name, count)

@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 import aether  # noqa: E402 - found beside this directory
 from aether.api import share as sharing  # noqa: E402
-from aether.store import ledger, offline  # noqa: E402
+from aether.sharing import ledgers, offline  # noqa: E402
 from tests import directory_ledger, homes  # noqa: E402
 
 MOST = int(sys.argv[1]) if len(sys.argv) > 1 else 800
@@ -31,16 +31,16 @@ STEPS = 8
 
 
 def main() -> None:
-    ledger.MODULES[directory_ledger.START] = directory_ledger.__name__
+    ledgers.MODULES[directory_ledger.START] = directory_ledger.__name__
     measured = {}
     with tempfile.TemporaryDirectory() as directory:
         place = Path(directory)
         (place / "server").mkdir()
         home = homes.fresh(place / "home")
-        os.environ[ledger.URL] = f"{directory_ledger.START}{place / 'server'}"
+        os.environ[ledgers.URL] = f"{directory_ledger.START}{place / 'server'}"
         sharing.share(home, colony="c")
         os.environ["AETHER_SHARE_OFFLINE"] = "queue"
-        del os.environ[ledger.URL]
+        del os.environ[ledgers.URL]
         for step in range(STEPS):
             started = time.process_time()
             for number in range(MOST // STEPS):

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from aether.api import share as sharing
-from aether.store import doctor, documents, ledger, snapshot
+from aether.sharing import ledgers
+from aether.store import doctor, documents, snapshot
 from tests import directory_ledger, homes
 
 
@@ -92,12 +93,12 @@ def colony(request, tmp_path, monkeypatch):
     if request.param == "postgres":
         url = request.getfixturevalue("postgres").database(f"d{uuid.uuid4().hex[:12]}")
     else:
-        monkeypatch.setitem(ledger.MODULES, directory_ledger.START, directory_ledger.__name__)
+        monkeypatch.setitem(ledgers.MODULES, directory_ledger.START, directory_ledger.__name__)
         (tmp_path / "server").mkdir()
         url = f"{directory_ledger.START}{tmp_path / 'server'}"
-    monkeypatch.setenv(ledger.URL, url)
+    monkeypatch.setenv(ledgers.URL, url)
     yield Colony(tmp_path, url)
-    while ledger._OPEN:
-        ledger._OPEN.popitem()[1][2].close()
+    while ledgers._OPEN:
+        ledgers._OPEN.popitem()[1][2].close()
     if request.param == "postgres":
         request.getfixturevalue("postgres").drop(url)

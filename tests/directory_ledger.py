@@ -17,7 +17,8 @@ from pathlib import Path
 from urllib.parse import quote, unquote
 
 from aether.errors import Conflict, CorruptDocument, NotFound, StorageFailed
-from aether.store.ledger import Appended, Mark, News, Unsettled
+from aether.sharing.ledgers import Unsettled
+from aether.store.ledger import Appended, Mark, News
 from aether.store.log import checksum_of
 
 START = "directory://"
@@ -43,7 +44,7 @@ def status(url: str, colony: str, *, timeout: float = 10) -> dict[str, object]:
 
 
 class DirectoryLedger:
-    """A `ledger.Ledger` in a directory."""
+    """A `ledgers.Colony` in a directory."""
 
     right = "admin"
 
@@ -140,7 +141,7 @@ class DirectoryLedger:
         return Appended(True, mark.revision + len(lines), [], mark.revision + 1)
 
     @contextmanager
-    def turn(self, stream: str, mark: Mark, *, early: bool = False) -> Iterator[News]:
+    def turn(self, stream: str, mark: Mark) -> Iterator[News]:
         self.fault("turn")
         with contextlib.ExitStack() as held:
             held.enter_context(self._locked(stream))

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aether.errors import StorageFailed
-from aether.store.ledger import Ledger, Mark, Unsettled
+from aether.sharing.ledgers import Colony, Unsettled
+from aether.store.ledger import Mark
 from tests.children import ended, start
 
 DONE, REFUSED, UNKNOWN, READ = "done", "refused", "unknown", "read"
@@ -86,7 +87,7 @@ class Writer:
     """One process that appends to, and reads, the streams of a ledger, and records what it was answered."""
 
     def __init__(
-        self, open_one: Callable[[], Ledger], streams: Sequence[str], record: Path, seed: int
+        self, open_one: Callable[[], Colony], streams: Sequence[str], record: Path, seed: int
     ) -> None:
         self.ledger, self.streams = open_one(), streams
         self.record = record.open("a", buffering=1)  # a killed process has recorded what it was about to send
@@ -162,7 +163,7 @@ class Writer:
 
 
 def trial(
-    open_one: Callable[[], Ledger], directory: Path, *, writers: int, streams: int, seconds: float, seed: int,
+    open_one: Callable[[], Colony], directory: Path, *, writers: int, streams: int, seconds: float, seed: int,
     disturb: Callable[[random.Random], object],
 ) -> tuple[list[Call], list[str]]:  # fmt: skip
     """Let `writers` processes write for some seconds while `disturb` is called again and again; return calls and streams."""
@@ -191,7 +192,7 @@ def trial(
     return list(calls.values()), names
 
 
-def final_lines(ledger: Ledger, streams: Iterable[str]) -> dict[str, list[str]]:
+def final_lines(ledger: Colony, streams: Iterable[str]) -> dict[str, list[str]]:
     """Return all lines of each stream, read as a new replica reads them."""
     found: dict[str, list[str]] = {}
     for stream in streams:

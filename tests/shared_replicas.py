@@ -24,7 +24,8 @@ import aether
 from aether import clock
 from aether.api import share as sharing
 from aether.errors import AetherError, NotFound
-from aether.store import conversations, doctor, documents, history, ledger, snapshot
+from aether.sharing import ledgers
+from aether.store import conversations, doctor, documents, history, snapshot
 from aether.store.authors import Author
 from aether.store.commit import commit
 from tests.children import ended, start
@@ -53,8 +54,8 @@ class Worker:
         self.record = record.open("a", buffering=1)
         self.name = str(seed)
         self.mine: list[str] = []
-        os.environ[ledger.URL] = url
-        ledger.TIMEOUT_SECONDS = 3.0
+        os.environ[ledgers.URL] = url
+        ledgers.TIMEOUT_SECONDS = 3.0
         apart = timedelta(minutes=self.chance.randrange(-90, 90))
         real = clock.now
         clock.now = lambda: real() + apart

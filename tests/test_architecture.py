@@ -58,7 +58,7 @@ HOMES = {
     "langchain_core": {"aether/frameworks/langchain.py"},
     "mcp": {"aether/mcp"},
     "opentelemetry": {"aether/events/otlp.py"},
-    "psycopg": {"aether/store/postgres.py"},
+    "psycopg": {"aether/sharing/postgres.py"},
     "jinja2": {"aether/view"},
     "starlette": {"aether/view"},
     "uvicorn": {"aether/view"},

@@ -16,7 +16,8 @@ from aether.api import admin, drain, share
 from aether.api.overview import overview
 from aether.errors import AetherError, InvalidDocument, LockTimeout, NotFound, UnsafePath
 from aether.hosts.claude_code import health, hook
-from aether.store import offline, spool
+from aether.sharing import offline
+from aether.store import spool
 from aether.types import Finding
 from tests import homes
 from tests.tables import rows

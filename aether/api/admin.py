@@ -20,7 +20,6 @@ from aether import clock, paths, regular
 from aether.api import memory_tool
 from aether.api.home import REFUSALS, Home, change, copied, drained, find, look_again, now, present, read
 from aether.api.memory_tool import directory_updated
-from aether.api.share import colony_lines, examine_share, exchange, failure, troubles
 from aether.clock import new_id
 from aether.errors import (
     AetherError,
@@ -44,7 +43,6 @@ from aether.store import (
     exported_logs,
     files,
     ledger,
-    offline,
     record_files,
     seals,
 )
@@ -53,7 +51,7 @@ from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
 from aether.store import undo as undoing
 from aether.store.authors import HAND, Author
-from aether.store.commit import commit, fold_home, require_answer, write_lock
+from aether.store.commit import commit, fold_home, write_lock
 from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.merge import merge, rules_of
 from aether.store.patch import diff, join_changes
@@ -292,7 +290,9 @@ def fold(*, home: Home = None) -> int:
 def fold_all(*, home: Home = None) -> Folded:
     """Do the same as `fold`, and say what a shared home could not exchange; a server that failed a moment ago is asked again."""
     place, found = find(home), list[Finding]()
-    if ledger.shared(place):
+    if ledger.is_shared(place):
+        from aether.api.share import failure, troubles
+
         look_again(place)
         drained(place)
         refused = REFUSALS.pop(place, None)
@@ -308,8 +308,10 @@ def _exchange(place: Path) -> AetherError | None:
     """Exchange files and conversations with the colony of a shared home; return why that failed, if it did."""
     if not ledger.is_shared(place):
         return None
+    from aether.api.share import exchange
+
     try:
-        require_answer(place)
+        ledger.sharing(place).require_answer(place)
         exchange(place)
     except AetherError as reason:
         return reason
@@ -407,7 +409,8 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
         Conflict: it was erased, or a later change depends on it; that change is named.
     """
     place = drained(find(home))
-    if revision is None and offline.waiting(place):
+    shared = ledger.sharing(place)
+    if revision is None and shared and shared.is_waiting(place):
         what = "changes wait for the server of the colony, and the last one is among them."
         raise Conflict(what, fix='Name a revision of "aether log", or wait for the server.', where=str(place))
     while True:
@@ -444,7 +447,7 @@ def examine(*, home: Home = None) -> list[Finding]:
         raise no_home(place)
     found = [
         *store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine_directory(place),
-        *examine_share(place),
+        *_examine_share(place),
         *(
             Finding("warning", "damaged-copy", f"compressions/{path.name}", "the hand-off was changed.", files.REPAIR)
             for path in _changed_handoffs(place)
@@ -453,6 +456,14 @@ def examine(*, home: Home = None) -> list[Finding]:
     if not any(finding.level == "error" for finding in found):
         found += items.examine(load(place).documents)
     return found
+
+
+def _examine_share(place: Path) -> list[Finding]:
+    if not ledger.is_shared(place) and not (place / "share").is_dir():
+        return []
+    from aether.api.share import examine_share
+
+    return examine_share(place)
 
 
 def _changed_handoffs(home: Path) -> Iterator[Path]:
@@ -471,9 +482,13 @@ def repair(*, home: Home = None) -> list[str]:
     """Repair the home as far as possible and return the repairs in words; a shared home takes what its colony has first."""
     place = find(home)
     alone = _exchange(place) is None  # then nobody has more, as far as is known
-    done = store_doctor.repair(
-        place, now=now(), colony_lines=lambda revisions: colony_lines(place, revisions), alone=alone
-    )
+
+    def lines_of_colony(revisions: list[int]) -> dict[int, bytes]:
+        from aether.api.share import colony_lines
+
+        return colony_lines(place, revisions)
+
+    done = store_doctor.repair(place, now=now(), colony_lines=lines_of_colony, alone=alone)
     done += [store_doctor.set_aside(place, path, now()) for path in _changed_handoffs(place)]
 
     def plan(snapshot: Snapshot) -> Change:

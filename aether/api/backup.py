@@ -35,7 +35,7 @@ from aether.errors import (
 )
 from aether.storage import named_files
 from aether.storage.adapter import FileStorage, NamedFiles
-from aether.store import conversation_list, files, offline, seals
+from aether.store import conversation_list, files, ledger, seals
 from aether.store.commit import write_lock
 from aether.store.consistent import LEFT_OUT, PIECE_BYTES, Part, part_of, paths_in, piece_name, read_home
 from aether.store.files import locked, make_directory, storage_errors, sync_directory, write_all, write_whole
@@ -502,7 +502,7 @@ def _index(target: NamedFiles, manifest: _Manifest) -> _Index:
     value: JsonObject = files.parse_json(data, where=where)
     try:
         # Earlier releases took along when the server of a shared home failed last.
-        found = {path: _part(part) for path, part in value["files"].items() if path != offline.TRIED}
+        found = {path: _part(part) for path, part in value["files"].items() if path != ledger.TRIED}
         # An earlier release takes the directory of the lock for one without files.
         lock = f"conversations/{conversation_list.LIST_LOCK}"
         empty = [path for path in map(str, value["empty"]) if path != lock]

@@ -9,7 +9,6 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from aether.api import asked as asked  # noqa: PLC0414 - others may ask this process for a change
 from aether.api.admin import automatic_snapshot
 from aether.api.home import Home, change, copied, fold_if_possible, now, read
 from aether.clock import new_id
@@ -49,7 +48,7 @@ def emit_signal(
     def plan(documents: Mapping[str, Any]) -> Change:
         return signals.deposit(documents, fields, now=at, new_id=new_id)
 
-    done = change(home, plan, Author("emit", by=source, reason=type), ask=("emit", fields))
+    done = change(home, plan, Author("emit", by=source, reason=type))
     emitted, queued = cast("tuple[Signal, bool]", done.result)
     return {**emitted, "context": signals.context_of(emitted), "queued": queued}
 
@@ -220,7 +219,6 @@ def register_worker(
             documents["COLONY_STATE"], worker_id, now=now(), caste=caste, task=task
         ),
         Author("register worker", by=worker_id),
-        ask=("register worker", {"id": worker_id, "caste": caste, "task": task}),
     ).result
     return result
 
@@ -236,7 +234,6 @@ def release_worker(worker_id: str, *, home: Home = None) -> JsonObject:
         home,
         lambda documents: colony_state.release_worker(documents["COLONY_STATE"], worker_id),
         Author("release worker", by=worker_id),
-        ask=("release worker", {"id": worker_id}),
     ).result
     return result
 

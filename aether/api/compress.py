@@ -123,7 +123,7 @@ def prepare(
         record = cast(JsonObject, change(place, plan, author, settings=settings).result)
         snapshot = read(place)
     newer = len(handoff.later_items(snapshot.documents["memory"], record, alone=alone))
-    if ledger.shared(place) and not ledger.stays_local() and not handoff_path(place, record).exists():
+    if ledger.is_shared(place) and not ledger.stays_local() and not handoff_path(place, record).exists():
         from aether.api.share import exchange  # another machine may have prepared it
 
         with suppress(AetherError):

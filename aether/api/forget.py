@@ -370,7 +370,7 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         StorageFailed: the disk refused. If all new files were written by then, the next writer completes the erasure.
     """
     place, wanted = drained(find(home)), list(ids)
-    if ledger.shared(place):
+    if ledger.is_shared(place):
         what = (
             "a text cannot be erased from one replica of a shared colony: the server and the others keep it."
         )

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock, paths, seams
 from aether.errors import AetherError, LockTimeout
@@ -93,9 +93,7 @@ def present(place: Path) -> Snapshot:
     snapshot = load(place)
     if not os.path.exists(f"{place}/{ledger.QUEUE}"):
         return snapshot
-    from aether.store import offline
-
-    return offline.present(snapshot)
+    return cast("Snapshot", ledger.sharing(place).present(snapshot))
 
 
 def drained(place: Path) -> Path:
@@ -122,34 +120,34 @@ def drained(place: Path) -> Path:
 
 
 def _refresh(place: Path) -> None:
-    from aether.store import offline
-    from aether.store.commit import catch_up, send_queue, settle, write_lock
+    from aether.store.commit import catch_up, settle, write_lock
+
+    shared = ledger.sharing(place)
 
     at = time.monotonic()
     if at < _NEXT_LOOK.get(place, at):
         return
     _NEXT_LOOK[place] = at + FRESH_SECONDS
-    if offline.tried_lately(place):  # by another process, perhaps
+    if ledger.tried_lately(place):  # by another process, perhaps
         return
     REFUSALS.pop(place, None)
     try:
         with write_lock(place, timeout=READER_PATIENCE_SECONDS):
-            send_queue(catch_up(settle(load(place), now=now()), now=now()), now(), insist=True)
+            shared.send_queue(catch_up(settle(load(place), now=now()), now=now()), now(), insist=True)
     except LockTimeout:
         pass  # another process of this home is at work: it has asked, or asks next
     except AetherError as reason:
         _NEXT_LOOK[place] = at + FAILED_SECONDS
         REFUSALS[place] = reason
         if isinstance(reason, ledger.Offline):
-            offline.note_try(place, failed=True)
+            shared.note_try(place, failed=True)
 
 
 def look_again(place: Path) -> None:
     """Let the server of a shared home be asked at once, also if it could not be reached a moment ago."""
-    from aether.store import offline
-
     _NEXT_LOOK.pop(place, None)
-    offline.note_try(place, failed=False)
+    if shared := ledger.sharing(place):
+        shared.note_try(place, failed=False)
 
 
 def looked(place: Path, done: Committed) -> None:
@@ -164,15 +162,12 @@ def change(
     author: Author,
     *,
     settings: Config | None = None,
-    ask: tuple[str, JsonObject] | None = None,
 ) -> Committed:
     """Commit the change that `plan` makes of the documents, export its events, and return its result.
 
-    `settings` replace those of the home; `ask` as for `change_snapshot`.
+    `settings` replace those of the home.
     """
-    return change_snapshot(
-        home, lambda snapshot: plan(snapshot.documents), author, settings=settings, ask=ask
-    )
+    return change_snapshot(home, lambda snapshot: plan(snapshot.documents), author, settings=settings)
 
 
 # Who looks something up does not wait for a writer.
@@ -186,10 +181,10 @@ def note_reading(place: Path, plan: Callable[[Mapping[str, Any]], Change]) -> Co
         StorageFailed, LockTimeout: nothing was stored.
     """
     from aether.store import config
-    from aether.store.commit import commit, require_answer
+    from aether.store.commit import commit
 
-    if os.path.exists(f"{place}/{ledger.PLACE}"):
-        require_answer(place)
+    if ledger.is_shared(place):
+        ledger.sharing(place).require_answer(place)
     known = config.or_default(place)
     wait = min(READING_WAIT_SECONDS, known.lock_timeout_seconds)
     settings = known._replace(lock_timeout_seconds=wait)
@@ -206,14 +201,9 @@ def change_snapshot(
     *,
     settings: Config | None = None,
     ahead: bool = False,
-    ask: tuple[str, JsonObject] | None = None,
 ) -> Committed:
-    """Do the same as `change` for a plan that needs the journal and the archive as well; `ahead` as for `commit`.
-
-    With `ask`, the name of an operation (`api.asked`) and its arguments, another process of a shared home may commit it.
-    """
+    """Commit as `change` does, for a plan that needs the journal and the archive as well; `ahead` as for `commit`."""
     from aether.store.commit import commit
-    from aether.store.together import Ask
 
     events: list[JsonObject] = []
 
@@ -222,15 +212,8 @@ def change_snapshot(
         events[:] = made.appends.get("events", [])
         return made
 
-    def answered(made: list[Any]) -> Any:
-        events[:] = made[1]
-        return made[0]
-
     place = drained(find(home))
-    done = commit(
-        place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=True,
-        ask=Ask(*ask, answered) if ask else None,
-    )  # fmt: skip
+    done = commit(place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=True)
     looked(place, done)
     if events:
         seams.call("export", place, events)

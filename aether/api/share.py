@@ -27,6 +27,11 @@ from aether.errors import (
     shown,
 )
 from aether.paths import HOME_NAME
+from aether.sharing import ledgers, offline, shared_base, shared_files
+from aether.sharing.ledgers import Colony, Share
+from aether.sharing.lines import after_lines, checked_news
+from aether.sharing.offline import send_queue
+from aether.sharing.shared_files import Blobs
 from aether.storage import named_files
 from aether.storage.adapter import NamedFiles
 from aether.store import (
@@ -36,17 +41,11 @@ from aether.store import (
     conversations,
     files,
     ledger,
-    offline,
-    shared_base,
-    shared_files,
     spool,
-    together,
 )
-from aether.store.commit import catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
-from aether.store.ledger import JOURNAL, Ledger, Mark, Share
-from aether.store.lines import after_lines
+from aether.store.commit import catch_up, fold, mark_of, settle, take_in, write_lock
+from aether.store.ledger import JOURNAL, Mark
 from aether.store.log import seal_json
-from aether.store.shared_files import Blobs
 from aether.store.snapshot import Snapshot, journal_header, journal_path, load
 from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
@@ -96,38 +95,38 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
     """
     place = find(home)
     name = colony or place.parent.name
-    ledger.require_name(name, what="name of a colony")
+    ledgers.require_name(name, what="name of a colony")
     with write_lock(place):
-        unfinished = ledger.shared(place)
+        unfinished = ledgers.shared(place)
         _require_alone(place, besides=name)
-        address = ledger.url(url)
+        address = ledgers.url(url)
         if unfinished and _upgraded(address, unfinished, place):
             return Shared(place, name, unfinished.replica, load(place).revision)
         for stored in conversations.stored_conversations(place):
-            ledger.require_name(stored.id, what="id of a conversation")
+            ledgers.require_name(stored.id, what="id of a conversation")
         snapshot = settle(load(place), now=now())
         # Every document is stamped with the revision that changed it last, as it is in every other replica.
         snapshot = fold(snapshot._replace(changed=frozenset(snapshot.stamps)), now=now())
         replica = unfinished.replica if unfinished else clock.new_id("replica", now())
         if unfinished:
-            server = ledger.opened(address, name, replica=replica)
+            server = ledgers.opened(address, name, replica=replica)
         else:
             server = _created(address, name, replica, place)
         blobs = _blobs(server)
         try:
-            whole = server.head(ledger.READY) > 0
+            whole = server.head(ledgers.READY) > 0
             if whole:
                 _require_history(server, snapshot)
             shared_base.set_base(server, blobs, snapshot, whole=whole)
             _require_history(server, snapshot)
             _send_conversations(server, place)
             made = Share(name, server.identity, replica)
-            ledger.write_share(place, made)
+            ledgers.write_share(place, made)
             # What was said meanwhile; from now on the server is asked first.
             _send_conversations(server, place)
             while shared_files.exchange(place, server, blobs, now=now()):
                 pass
-            shared_files.send_stream(server, ledger.READY, [WHOLE])
+            shared_files.send_stream(server, ledgers.READY, [WHOLE])
             (place / LEFT).unlink(missing_ok=True)  # of the colony before
             (place / CLAIM).unlink(missing_ok=True)
         finally:
@@ -148,17 +147,17 @@ def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".
     """
     if not colony:
         raise InvalidInput("no colony is named.", fix=_JOIN, where="colony")
-    ledger.require_name(colony, what="name of a colony")
+    ledgers.require_name(colony, what="name of a colony")
     root = Path(os.path.realpath(directory))
     place = root if root.name == HOME_NAME else root / HOME_NAME
     if place.exists():
         fix = "Name another directory. A home that is in use cannot join; share it as a colony of its own."
         raise Conflict("there is a home already.", fix=fix, where=str(place))
     replica = clock.new_id("replica", now())
-    server = ledger.opened(ledger.url(url), colony, replica=replica)
+    server = ledgers.opened(ledgers.url(url), colony, replica=replica)
     try:
         made = Share(colony, server.identity, replica)
-        if not server.head(ledger.READY):
+        if not server.head(ledgers.READY):
             what = "the colony is not whole: its first replica was not sent to the end."
             fix = "Run aether share init again in that home: it goes on where it was interrupted."
             raise Conflict(what, fix=fix, where=colony)
@@ -169,7 +168,7 @@ def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".
                 while shared_files.exchange(new, server, blobs, now=now()):
                     pass
             _fill_conversations(server, new)
-            ledger.write_share(new, made)
+            ledgers.write_share(new, made)
     finally:
         server.close()
     return Shared(place, colony, replica, snapshot.revision)
@@ -206,9 +205,6 @@ def leave_share(*, home: Home = None, force: bool = False) -> Shared:
             }
             files.make_directory((place / LEFT).parent)
             files.write_whole(place / LEFT, files.json_document(about))
-        if (journal := journal_path(place)).exists():
-            files.sync(journal)  # it was not, for lines that the ledger has
-        together.clear(place)
         (place / ledger.PLACE).unlink(missing_ok=True)
         (place / shared_files.STATE).unlink(missing_ok=True)
         (place / UNREAD).unlink(missing_ok=True)
@@ -220,7 +216,7 @@ def leave_share(*, home: Home = None, force: bool = False) -> Shared:
 
 def _missing(place: Path) -> list[str]:
     """Take what the colony of a shared home has, and return in words what the home lacks all the same."""
-    if ledger.is_tracked(place):  # it came with a repository, and has never taken anything
+    if ledgers.is_tracked(place):  # it came with a repository, and has never taken anything
         return []
     try:
         with write_lock(place):
@@ -266,10 +262,10 @@ def share_status(*, home: Home = None) -> JsonObject:
         f"conversation {shown(name)}: {why}" for name, (why, _) in sorted(_unread(place).items())
     ]
     try:
-        server = ledger.of(place)
+        server = ledgers.of(place)
         if server:
             head = server.head(JOURNAL)
-            about = ledger.module(ledger.url()).status(ledger.url(), share.colony)
+            about = ledgers.module(ledgers.url()).status(ledgers.url(), share.colony)
             offline.note_try(place, failed=False)
             if reason := _unreadable(snapshot, server):
                 found["unread"] = [reason.what, *found["unread"]]
@@ -277,8 +273,8 @@ def share_status(*, home: Home = None) -> JsonObject:
             found["faults"] = [each.message for each in _examine_exchange(place, server)]
             return {**found, "reachable": True, "head": head, "lag": head - revision, "server": about}
     except AetherError as reason:
-        answered = isinstance(reason, (Conflict, NotFound, UnsafePath, ledger.Unusable))
-        return {**found, "reachable": answered and not ledger.is_tracked(place), "reason": str(reason)}
+        answered = isinstance(reason, (Conflict, NotFound, UnsafePath, ledgers.Unusable))
+        return {**found, "reachable": answered and not ledgers.is_tracked(place), "reason": str(reason)}
     return found
 
 
@@ -294,7 +290,7 @@ class _Apart(NamedTuple):
     """Why neither can go on; empty if the home only lags."""
 
 
-def _apart(place: Path, server: Ledger) -> list[_Apart]:
+def _apart(place: Path, server: Colony) -> list[_Apart]:
     """Return the conversations, and the files, that a home does not have as its server has them.
 
     Raises:
@@ -341,15 +337,15 @@ def _unequal(place: Path, ends: Mapping[str, Mark]) -> list[str]:
 def examine_share(place: Path) -> list[Finding]:
     """Return what the server of a shared home shows of it; a server that cannot be reached is no damage."""
     try:
-        share = ledger.shared(place)
-        if share and ledger.is_tracked(place):
+        share = ledgers.shared(place)
+        if share and ledgers.is_tracked(place):
             return []  # the rest of doctor says so
-        server = ledger.of(place)
+        server = ledgers.of(place)
         if share is None or server is None:
             return _examine_left(place)
         snapshot = load(place)
         # First: asking for news records how far the replica is.
-        about = ledger.module(ledger.url()).status(ledger.url(), share.colony)
+        about = ledgers.module(ledgers.url()).status(ledgers.url(), share.colony)
         unreadable = _unreadable(snapshot, server)
         offline.note_try(place, failed=False)
         exchanged = _examine_exchange(place, server)
@@ -389,7 +385,7 @@ def _refusal(reason: AetherError) -> Finding:
     if isinstance(reason, UnsafePath):
         what = f"nothing new comes from the colony: {reason.what}"
         return Finding("warning", "refused", ledger.PLACE, what, reason.fix)
-    if isinstance(reason, ledger.Unusable):
+    if isinstance(reason, ledgers.Unusable):
         what = f"the server answers, and nothing comes from it or goes there: {reason.what}"
         return Finding("error", "unusable", ledger.PLACE, what, reason.fix)
     what = f"the colony cannot be asked for news: {reason.what}"
@@ -413,7 +409,7 @@ def _examine_left(place: Path) -> list[Finding]:
 def troubles(place: Path) -> list[Finding]:
     """Return what keeps conversations, files or notes of hooks of a shared home from the colony, or those of others from it."""
     try:
-        server = ledger.of(place)
+        server = ledgers.of(place)
         found = _examine_exchange(place, server) if server else []
     except AetherError as reason:
         return [failure(reason)]
@@ -425,7 +421,7 @@ def failure(reason: AetherError) -> Finding:
     return Finding("error", reason.code, reason.where, reason.what, reason.fix)
 
 
-def _examine_exchange(place: Path, server: Ledger) -> list[Finding]:
+def _examine_exchange(place: Path, server: Colony) -> list[Finding]:
     """Return what of conversations, files and notes of hooks the home could not take or send.
 
     Raises:
@@ -445,13 +441,13 @@ def _examine_exchange(place: Path, server: Ledger) -> list[Finding]:
     if lacking := shared_files.lacking(place):
         names = ", ".join(map(shown, lacking[:3]))
         what = f"{pluralize(len(lacking), 'files')} of the colony could not be taken: {names}."
-        fix = f"Set {ledger.FILES} if the colony keeps its files outside the database; then run aether fold."
+        fix = f"Set {ledgers.FILES} if the colony keeps its files outside the database; then run aether fold."
         found.append(Finding("warning", "lacking-files", ledger.PLACE, what, fix))
     is_reader = server.right == "read"
     try:
         _require_files(server)
     except AetherError as reason:
-        found.append(Finding("warning", "files-away", ledger.FILES, reason.what, reason.fix))
+        found.append(Finding("warning", "files-away", ledgers.FILES, reason.what, reason.fix))
     if unsent := shared_files.unsent(place, server):
         what = f"{pluralize(len(unsent), 'files')} of this home {'is' if len(unsent) == 1 else 'are'} not in the colony: {', '.join(map(shown, unsent[:3]))}."
         found.append(
@@ -477,15 +473,14 @@ def _examine_exchange(place: Path, server: Ledger) -> list[Finding]:
     return found
 
 
-def _unreadable(snapshot: Snapshot, server: Ledger) -> CorruptDocument | None:
+def _unreadable(snapshot: Snapshot, server: Colony) -> CorruptDocument | None:
     """Return why the next line of a colony cannot be read; None if it can be, or the replica has all.
 
     Raises:
         StorageFailed, UnsafePath, Conflict: as the server says.
     """
-    lines = server.read_after(JOURNAL, mark_of(snapshot), limit=LINES).lines
     try:
-        after_lines(snapshot, lines)
+        after_lines(snapshot, server.read_after(JOURNAL, mark_of(snapshot), limit=LINES).lines)
     except CorruptDocument as reason:
         return reason
     return None
@@ -536,7 +531,7 @@ def update_share(*, home: Home = None, wait: float = 0.0) -> int:
     """
     place = find(home)
     _require_shared(place)
-    if wait > 0 and (server := ledger.of(place)):
+    if wait > 0 and (server := ledgers.of(place)):
         server.wait(JOURNAL, load(place).revision, wait)
     try:
         with write_lock(place):
@@ -557,7 +552,7 @@ def exchange(place: Path) -> None:
     Raises:
         StorageFailed, UnsafePath, Conflict, CorruptDocument: as the server says; some may be newer than before.
     """
-    server = ledger.of(place)
+    server = ledgers.of(place)
     if server is None:
         return
     blobs, more = _blobs(server), True
@@ -578,11 +573,11 @@ def colony_lines(place: Path, revisions: list[int]) -> dict[int, bytes]:
     Raises:
         StorageFailed, UnsafePath, Conflict, CorruptDocument: as the server says.
     """
-    server = ledger.of(place)
+    server = ledgers.of(place)
     return shared_base.lines_of(server, _blobs(server), revisions) if server else {}
 
 
-def _fill_conversations(server: Ledger, place: Path) -> None:
+def _fill_conversations(server: Colony, place: Path) -> None:
     """Take what other replicas added to conversations, but for those that are archived or removed.
 
     One that cannot be taken stops no other: it is noted, and tried again the next time.
@@ -612,9 +607,9 @@ def _unread(place: Path) -> dict[str, list[str]]:
     return {}
 
 
-def _blobs(server: Ledger) -> Blobs:
+def _blobs(server: Colony) -> Blobs:
     """Return where the blobs of the colony are: in its ledger, or where `AETHER_SHARE_FILES` says."""
-    named = os.environ.get(ledger.FILES, "")
+    named = os.environ.get(ledgers.FILES, "")
     if not named:
         return Blobs(server.put_blob, partial(_blob_of, server), server.drop_blob)
     target, identity, placed = named_files(named), server.identity, list[bool]()
@@ -646,7 +641,7 @@ def _blobs(server: Ledger) -> Blobs:
     return Blobs(put, get, drop)
 
 
-def _has_blob(server: Ledger, name: str) -> bool:
+def _has_blob(server: Colony, name: str) -> bool:
     try:
         server.get_blob(name)
     except NotFound:
@@ -654,18 +649,18 @@ def _has_blob(server: Ledger, name: str) -> bool:
     return True
 
 
-def _blob_of(server: Ledger, name: str) -> bytes:
+def _blob_of(server: Colony, name: str) -> bytes:
     try:
         return server.get_blob(name)
     except NotFound:
-        if not server.head(ledger.PLACED):
+        if not server.head(ledgers.PLACED):
             raise
         what = f"the blob {name} is not in the database: this colony keeps its files elsewhere."
-        fix = f"Set {ledger.FILES} as on its other machines, and mount the file system."
+        fix = f"Set {ledgers.FILES} as on its other machines, and mount the file system."
         raise NotFound(what, fix=fix, where=server.colony) from None
 
 
-def _require_place(server: Ledger, target: NamedFiles) -> None:
+def _require_place(server: Colony, target: NamedFiles) -> None:
     """Check that the files of a colony are where `AETHER_SHARE_FILES` says; the first who puts some makes the place.
 
     A place has a mark, or a part of the base. Earlier releases made no mark, and what they put is not in the database.
@@ -673,7 +668,7 @@ def _require_place(server: Ledger, target: NamedFiles) -> None:
     Raises:
         StorageFailed: they are not, as in the empty directory of a file system that is not mounted.
     """
-    mark, is_placed = f"{server.identity}/{ledger.PLACED}", server.head(ledger.PLACED) > 0
+    mark, is_placed = f"{server.identity}/{ledgers.PLACED}", server.head(ledgers.PLACED) > 0
     if not target.has(mark):
         parts = shared_base.parts(server)
         is_there = any(target.has(f"{server.identity}/{part}") for part in parts)
@@ -681,49 +676,49 @@ def _require_place(server: Ledger, target: NamedFiles) -> None:
             _require_mark(target, mark)
         target.put(mark, WHOLE)
     if not is_placed:
-        server.append_if(ledger.PLACED, Mark(0, ""), [WHOLE])
+        server.append_if(ledgers.PLACED, Mark(0, ""), [WHOLE])
 
 
 def _require_mark(target: NamedFiles, mark: str) -> None:
     if not target.has(mark):
         what = "the files of the colony are not there, and nothing was put."
-        fix = f"Mount the file system, or correct {ledger.FILES}."
+        fix = f"Mount the file system, or correct {ledgers.FILES}."
         raise StorageFailed(what, fix=fix, where=target.where(mark))
 
 
-def _require_files(server: Ledger) -> None:
+def _require_files(server: Colony) -> None:
     """Check that the place of the files of a colony is there, if it has one; nothing is made.
 
     Raises:
         NotFound: this machine does not know it.
         StorageFailed, InvalidInput, BackendUnavailable: it is not there, or cannot be used.
     """
-    if not server.head(ledger.PLACED):
+    if not server.head(ledgers.PLACED):
         return
-    named = os.environ.get(ledger.FILES, "")
+    named = os.environ.get(ledgers.FILES, "")
     if not named:
-        fix = f"Set {ledger.FILES} as on its other machines."
-        what = f"the colony keeps its files outside the database, and {ledger.FILES} does not say where."
+        fix = f"Set {ledgers.FILES} as on its other machines."
+        what = f"the colony keeps its files outside the database, and {ledgers.FILES} does not say where."
         raise NotFound(what, fix=fix, where=server.colony)
-    _require_mark(named_files(named), f"{server.identity}/{ledger.PLACED}")
+    _require_mark(named_files(named), f"{server.identity}/{ledgers.PLACED}")
 
 
 def _on_server(home: Home, verb: str, *arguments: str) -> Any:
     place = find(home)
-    share, url = _require_shared(place), ledger.url()
-    ledger.of(place)  # the server may have another colony of its name
-    return getattr(ledger.module(url), verb)(url, share.colony, *arguments)
+    share, url = _require_shared(place), ledgers.url()
+    ledgers.of(place)  # the server may have another colony of its name
+    return getattr(ledgers.module(url), verb)(url, share.colony, *arguments)
 
 
 def _require_shared(place: Path) -> Share:
-    found = ledger.shared(place)
+    found = ledgers.shared(place)
     if found is None:
         fix = "Share it with: aether share init URL COLONY."
         raise NotFound("this home is not shared.", fix=fix, where=str(place))
     return found
 
 
-def _send_conversations(server: Ledger, place: Path) -> None:
+def _send_conversations(server: Colony, place: Path) -> None:
     for stored in conversations.stored_conversations(place):
         with conversations.held(place, stored.id) as data:
             shared_files.send_stream(
@@ -733,13 +728,13 @@ def _send_conversations(server: Ledger, place: Path) -> None:
 
 def _require_alone(place: Path, *, besides: str = "") -> None:
     """Check that the home is in no colony, but for one that it may be in the middle of making."""
-    found = ledger.shared(place)
+    found = ledgers.shared(place)
     if found and found.colony != besides:
         what = f"this home is a replica of the colony {shown(found.colony)} already."
         raise Conflict(what, fix="Leave it with: aether share leave.", where=str(place))
 
 
-def _created(address: str, name: str, replica: str, home: Path) -> Ledger:
+def _created(address: str, name: str, replica: str, home: Path) -> Colony:
     """Return the ledger of a new colony, or of the one that a killed process was making of `home`.
 
     Raises:
@@ -747,12 +742,12 @@ def _created(address: str, name: str, replica: str, home: Path) -> Ledger:
     """
     taken = None
     try:
-        server = ledger.created(address, name)
+        server = ledgers.created(address, name)
     except Conflict as reason:
-        server, taken = ledger.opened(address, name, replica=replica), reason
+        server, taken = ledgers.opened(address, name, replica=replica), reason
     is_ours = False
     try:
-        is_ours = shared_base.is_of(server, home) if server.head(ledger.READY) else _claimed(server, home)
+        is_ours = shared_base.is_of(server, home) if server.head(ledgers.READY) else _claimed(server, home)
     finally:
         if not is_ours:
             server.close()
@@ -762,7 +757,7 @@ def _created(address: str, name: str, replica: str, home: Path) -> Ledger:
     return server
 
 
-def _claimed(server: Ledger, home: Path) -> bool:
+def _claimed(server: Colony, home: Path) -> bool:
     """Return whether a colony that nobody can join yet is made of `home`; the first home that asks has it."""
     path = home / CLAIM
     with files.storage_errors(path):
@@ -770,9 +765,9 @@ def _claimed(server: Ledger, home: Path) -> bool:
             files.make_directory(path.parent)
             files.write_whole(path, seal_json({"claim": os.urandom(16).hex()}))
         line = regular.read(path)
-    found = server.read_after(ledger.CLAIM, Mark(0, ""), limit=1).lines
+    found = server.read_after(ledgers.CLAIM, Mark(0, ""), limit=1).lines
     if not found and shared_base.is_of(server, home):  # an earlier release has made the base without a claim
-        answer = server.append_if(ledger.CLAIM, Mark(0, ""), [line])
+        answer = server.append_if(ledgers.CLAIM, Mark(0, ""), [line])
         found = [line] if answer.done else answer.lines[:1]
     # What lost its claim, as a home restored from a backup, is known by its history.
     return found == [line] or (shared_base.read(server) is not None and shared_base.is_of(server, home))
@@ -784,18 +779,18 @@ def _upgraded(address: str, share: Share, home: Path) -> bool:
     Raises:
         Conflict: there is nothing to upgrade, or this is another server than that of its colony.
     """
-    server, upgraded = ledger.opened(address, share.colony, replica=share.replica), False
+    server, upgraded = ledgers.opened(address, share.colony, replica=share.replica), False
     try:
         try:
             identity = server.identity
-        except ledger.OldTables:
-            ledger.module(address).upgrade(server, identity=share.identity)
+        except ledgers.OldTables:
+            ledgers.module(address).upgrade(server, identity=share.identity)
             upgraded, identity = True, server.identity
         if identity != share.identity:
             what = f"this home is a replica of another colony of the name {shown(share.colony)}."
             fix = "Name the server of its colony, or leave that with: aether share leave."
             raise Conflict(what, fix=fix, where=str(home))
-        if not server.head(ledger.READY):
+        if not server.head(ledgers.READY):
             return False
     finally:
         server.close()
@@ -805,7 +800,7 @@ def _upgraded(address: str, share: Share, home: Path) -> bool:
     return True
 
 
-def _require_history(server: Ledger, snapshot: Snapshot) -> None:
+def _require_history(server: Colony, snapshot: Snapshot) -> None:
     """Check that a colony has the history of a home up to its last line.
 
     Raises:
@@ -843,11 +838,11 @@ def _in_making(place: Path) -> Iterator[Path]:
             raise
 
 
-def _filled(home: Path, server: Ledger, blobs: Blobs) -> Snapshot:
+def _filled(home: Path, server: Colony, blobs: Blobs) -> Snapshot:
     """Fill the empty `home` with the newest base of its colony and the lines after it, folded."""
 
     def read(mark: Mark) -> list[bytes]:
-        return server.read_after(JOURNAL, mark, limit=LINES).lines
+        return checked_news(home, server.read_after(JOURNAL, mark, limit=LINES)).lines
 
     if not shared_base.fill(home, server, blobs):
         files.write_whole(journal_path(home), journal_header(0))

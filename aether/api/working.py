@@ -11,7 +11,6 @@ from datetime import datetime
 from typing import Any, NamedTuple, cast
 
 from aether import clock, seams
-from aether.api import asked as asked  # noqa: PLC0414 - others may ask this process for a change
 from aether.api.home import (
     Home,
     change,
@@ -35,7 +34,6 @@ from aether.store.authors import AETHER, Author
 from aether.store.commit import commit
 from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot
-from aether.store.together import Ask
 from aether.text.words import pluralize
 from aether.types import Change, EndState, Item, JsonObject
 
@@ -130,7 +128,7 @@ def _add(entries: list[JsonObject], home: Home, ends: Mapping[str, EndState] | N
         reason = pluralize(len(entries), "items")
     author = Author("add", by=entries[0]["source"] if entries else "queen", reason=reason)
     entries = copied(files.checked_json(entries, where="item"))
-    return store_entries(entries, author, home=home, by_others=not ends, ends=ends or {}).ids
+    return store_entries(entries, author, home=home, ends=ends or {}).ids
 
 
 class StoredEntries(NamedTuple):
@@ -154,15 +152,13 @@ def store_entries(
     wanted: Callable[[Snapshot, list[JsonObject]], list[JsonObject]] = lambda snapshot, entries: entries,
     beside: Callable[[Snapshot], Change] = lambda snapshot: Change({}),
     is_last: bool = True,
-    by_others: bool = False,
     ends: Mapping[str, EndState] = {},
 ) -> StoredEntries:
     """Store checked entries, which the caller hands over, in one commit and return the result.
 
     `wanted` chooses among them under the lock; the change `beside` is committed with them. If more entries follow and
-    these are not the last, the hand-off that a full working memory asks for is left to `prepare_handoff`. With `by_others`
-    another process of a shared home may store them; then all of them are wanted, and nothing goes beside. The first entry
-    `ends` others, by id.
+    these are not the last, the hand-off that a full working memory asks for is left to `prepare_handoff`. The first
+    entry `ends` others, by id.
     """
     at = now()
 
@@ -184,10 +180,7 @@ def store_entries(
         return Change(patches, appends, (chosen, *added.result))
 
     place = drained(find(home))
-    ask = Ask("add", {"entries": entries}, lambda made: (entries, items.Added(*made[:2]), made[2]))
-    # What is said again becomes the item of before, which only who adds it knows.
-    asks = by_others and entries and not any(entry["metadata"].get("pointer") for entry in entries)
-    done = commit(place, plan, author, now=at, may_wait=not author.part, ask=ask if asks else None)
+    done = commit(place, plan, author, now=at, may_wait=not author.part)
     looked(place, done)
     chosen, added, needed = done.result
     path = prepare_handoff(home) if needed and is_last else ""

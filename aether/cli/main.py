@@ -267,7 +267,7 @@ def _note_waiting(ask: Ask) -> None:
         note(ask, plain(f"Note: nothing new comes from the colony: {refusal.what} See: aether share status"))
     if not os.path.isdir(f"{ask.found}/share"):
         return
-    from aether.store import offline
+    from aether.sharing import offline
     from aether.text.words import pluralize
 
     if names := offline.names(ask.found):

@@ -55,7 +55,7 @@ def answer(
     event, session = entry["event"], entry["session"]
     if event == "Stop" and entry.get("stop_hook_active"):
         return ""  # another hook kept the turn going; the first stop was drained already
-    is_shared = ledger.shared(Path(home)) is not None
+    is_shared = ledger.is_shared(Path(home))
     started = time.monotonic()
     try:
         with ledger.staying_local():
@@ -177,9 +177,7 @@ def start_architect(home: str, settings: Settings, words: Sequence[str]) -> None
 
 def _exchange(home: str) -> None:
     """Start the command that exchanges news with the server of a shared home, and drains its spool; wait for nothing."""
-    from aether.store.offline import tried_lately
-
-    if not tried_lately(Path(home)):  # by another such process: the next event tries again
+    if not ledger.tried_lately(Path(home)):  # by another such process: the next event tries again
         _start(home, ["-m", "aether", "fold", "--quiet"])
 
 

@@ -9,10 +9,9 @@ is done again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,24 +19,19 @@ from aether import clock, regular
 from aether.errors import (
     AetherError,
     Conflict,
-    CorruptDocument,
-    LockTimeout,
     StorageFailed,
 )
 from aether.store import (
     config,
     documents,
     ledger,
-    offline,
     record_files,
     rewrite,
     seals,
     spool,
-    together,
 )
 from aether.store.authors import ACTING, AETHER, HAND, INIT, QUEEN, Author
-from aether.store.files import EditedMeanwhile, locked, require_exclusive, storage_errors, sync, write_whole
-from aether.store.lines import after_lines, require_taken, unreadable
+from aether.store.files import EditedMeanwhile, locked, require_exclusive, storage_errors, write_whole
 from aether.store.log import (
     CHECKSUM_END,
     ConcurrentWrite,
@@ -45,14 +39,12 @@ from aether.store.log import (
     checksum_of,
     head_path,
     lines_backwards,
-    lines_of,
     set_head,
     unsealed,
 )
 from aether.store.patch import diff
 from aether.store.seals import ranges, revisions
 from aether.store.snapshot import (
-    Entry,
     Harm,
     Journal,
     Snapshot,
@@ -70,7 +62,7 @@ from aether.store.snapshot import (
     resolve_or_refuse,
     scan_journal,
 )
-from aether.types import Change, JsonObject
+from aether.types import Change
 
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
@@ -84,10 +76,6 @@ class Committed(NamedTuple):
     changed: bool
 
 
-# Shared homes where the last change of this process met lines of another replica: the next one waits for its turn at once.
-_MET: set[Path] = set()
-
-
 def commit(
     home: Path,
     plan: Callable[[Snapshot], Change],
@@ -97,13 +85,11 @@ def commit(
     settings: config.Config | None = None,
     ahead: bool = False,
     may_wait: bool = False,
-    ask: together.Ask | None = None,
 ) -> Committed:
     """Commit the change that `plan` makes of the present state, and return its result.
 
     With `ahead` a plan that takes long is made before the lock is taken; under it only if the home changed meanwhile.
     With `may_wait` a change that the server of a shared home cannot take now waits for it, if `share.offline` says so.
-    With `ask`, which makes the same change, the process that holds the lock of a shared home may commit it with its own.
 
     A plan that changes nothing commits nothing. `plan` may be called again if another writer was in between although
     the lock was held, so it must be pure. `settings` are those of the home unless given.
@@ -116,20 +102,31 @@ def commit(
     if actor and actor.read_only:
         fix = "Start it again without --read-only to change something."
         raise Conflict("this view is read-only: nothing was changed.", fix=fix, where=actor.by)
-    if actor is None or author.by != QUEEN:
-        asks = ask and _is_shared(home) and settings.share_offline != "queue" and not ledger.stays_local()
-        done = _commit_together(home, plan, author, now, settings=settings, ask=ask) if ask and asks else None
-        return done or _commit(home, plan, author, now, settings, ahead=ahead, may_wait=may_wait)
+    acts = actor if actor and author.by == QUEEN else None
+    early = _planned_ahead(home, plan) if ahead and not acts else None
 
-    def required(found: Snapshot) -> Change:
-        if not actor.revisions:
-            actor.require(found)
-        return plan(found)
+    def planned(seen: Snapshot) -> Change:
+        if acts and not acts.revisions:
+            acts.require(seen)
+        return early[1] if early and seen is early[0] else plan(seen)
 
-    author = author._replace(by=actor.by)
-    done = _commit(home, required, author, now, settings, ahead=ahead, may_wait=may_wait)
-    actor.revisions.extend([done.revision] if done.changed else [])
+    author = author._replace(by=acts.by) if acts else author
+    with write_lock(home, timeout=settings.lock_timeout_seconds):
+        done = _commit(home, planned, author, now, settings, may_wait=may_wait)
+    if acts and done.changed:
+        acts.revisions.append(done.revision)
     return done
+
+
+def commit_locked(
+    home: Path, plan: Callable[[Snapshot], Change], author: Author, *, now: datetime
+) -> Committed:
+    """Commit as `commit` does, for a caller who holds the lock of the home, because other files change with it.
+
+    Raises:
+        NotFound, StorageFailed, CorruptDocument, InvalidDocument, Conflict: nothing was changed.
+    """
+    return _commit(home, plan, author, now, config.or_default(home), may_wait=False)
 
 
 def _commit(
@@ -139,134 +136,28 @@ def _commit(
     now: datetime,
     settings: config.Config,
     *,
-    ahead: bool,
     may_wait: bool,
 ) -> Committed:
-    """Commit in the name of `author`; where the server of a shared home cannot take it, perhaps into its queue."""
-    seen, early = _planned_ahead(home, plan) if ahead else (None, None)
-    queues = may_wait and settings.share_offline == "queue" and _is_shared(home)
-    key = os.urandom(16).hex() if queues else ""
-
-    last: list[tuple[Snapshot, Change]] = []
-
-    def planned(found: Snapshot) -> Change:
-        last[:] = [(found, early if early is not None and found is seen else plan(found))]
-        return last[0][1]
-
-    with write_lock(home, timeout=settings.lock_timeout_seconds):
-        try:
-            found = settle(load(home), now=now)
-            return _committed(found, planned, author, now, settings, key=key, gathers=not key)
-        except ledger.Offline as reason:
-            if not key or ledger.stays_local():
-                raise
-            if reason.sent and last:  # the ledger may have it: the very same change waits, known by its key
-                return _queued(*last[0], author, now, key)
-            found = offline.present(load(home))
-            return _queued(found, plan(found), author, now, key)
-
-
-def _commit_together(
-    home: Path,
-    plan: Callable[[Snapshot], Change],
-    author: Author,
-    now: datetime,
-    *,
-    settings: config.Config,
-    ask: together.Ask,
-) -> Committed | None:
-    """Commit a change of a shared home with those that others ask for, or ask who holds the lock to do so.
-
-    None if it cannot be made together with others: nothing was stored, and why is found by committing it alone.
-    """
-    fields = {"operation": ask.operation, "arguments": ask.arguments}
-    asking = together.Asking(home, {**fields, "author": list(author), "at": clock.stamp(now)})
-    waits = True
-    try:
-        with write_lock(home, timeout=settings.lock_timeout_seconds, may_try=asking.look):
-            waits = False
-            if asking.withdraw():
-                return _committed(settle(load(home), now=now), plan, author, now, settings, gathers=True)
-            answer = asking.answer()
-            if answer is None:
-                return _resolved(home, plan, author, now, ask=ask, asking=asking)
-    except together.Answered as reason:
-        answer = reason.fields
-    except BaseException as reason:
-        if not asking.withdraw() and waits and isinstance(reason, (LockTimeout, StorageFailed)):
-            raise _unknown(home) from reason
-        raise
-    finally:
-        asking.close()
-    return Committed(answer["revision"], ask.result(answer["result"]), changed=True) if answer else None
-
-
-def _resolved(
-    home: Path,
-    plan: Callable[[Snapshot], Change],
-    author: Author,
-    now: datetime,
-    *,
-    ask: together.Ask,
-    asking: together.Asking,
-) -> Committed:
-    """Return what became of a change whose taker was stopped; commit it if it is not in the history. The caller holds the lock.
-
-    What the taker has sent is in the ledger before this turn, or never: it was planned for the state before.
-
-    Raises:
-        Offline: the ledger cannot be asked, so it is not known.
-    """
-    known = False
-    try:
-        for _ in range(CONFLICT_TRIES):
-            with _in_turn(settle(load(home), now=now), now) as seen:
-                folded = folded_entries(home, after=asking.since, newest_first=True)
-                entries = chain(read_journal(home).entries, folded)
-                entry = next((one for one in entries if one.key == asking.key), None)
-                known = True
-                if entry:
-                    made = together.OPERATIONS[ask.operation].result(seen, entry)
-                    return Committed(entry.revision, ask.result(made), changed=True)
-                change = plan(seen)
-                try:
-                    after = _append(seen, change, author, now, key=asking.key)
-                except ConcurrentWrite:
-                    known = False
-                    continue
-            return Committed(after.revision, change.result, changed=True)
-    except AetherError as reason:
-        if known:
-            raise
-        raise _unknown(home) from reason
-    finally:
-        asking.forget()
-    raise _crowded(home)
-
-
-def _unknown(home: Path) -> ledger.Offline:
-    what = "another process was to store the change with its own, and has not said that it did. Whether it is stored is not known."
-    made = ledger.Offline(what, fix='See "aether log".', where=str(home))
-    made.sent = True
-    return made
+    if _is_shared(home) or os.path.exists(f"{home}/{ledger.QUEUE}"):
+        shared = ledger.sharing(home)
+        done: Committed = shared.commit(home, plan, author, now=now, settings=settings, may_wait=may_wait)
+        return done
+    return commit_to(settle(load(home), now=now), plan, author, now, settings)
 
 
 def _is_shared(home: Path) -> bool:
     return os.path.exists(f"{home}/{ledger.PLACE}")  # most homes are not, and pay for no more than this
 
 
-def commit_locked(
-    home: Path, plan: Callable[[Snapshot], Change], author: Author, *, now: datetime
-) -> Committed:
-    """Do the same as `commit` for a caller who holds the lock of the home, because other files change with it.
-
-    Raises:
-        NotFound, StorageFailed, CorruptDocument, InvalidDocument, Conflict: nothing was changed.
-    """
-    return _committed(settle(load(home), now=now), plan, author, now, config.or_default(home))
+def _planned_ahead(home: Path, plan: Callable[[Snapshot], Change]) -> tuple[Snapshot, Change] | None:
+    """Return the present state and its planned change; None if it cannot be planned now."""
+    with suppress(AetherError):  # under the lock it is an error
+        seen = load(home)
+        return seen, plan(seen)
+    return None
 
 
-def _committed(
+def commit_to(
     snapshot: Snapshot,
     plan: Callable[[Snapshot], Change],
     author: Author,
@@ -274,61 +165,52 @@ def _committed(
     settings: config.Config,
     *,
     key: str = "",
-    gathers: bool = False,
 ) -> Committed:
-    """Commit a change, and if it `gathers` those that other processes of a shared home ask for."""
-    taken: list[together.Taken] = []
+    """Commit a change of a settled `snapshot`, or of what others made of it meanwhile; the caller holds the lock of the home.
+
+    In a shared home the ledger must take its line first; one that has a line of this `key` is done.
+
+    Raises:
+        Offline: the ledger could not take it.
+        StorageFailed, CorruptDocument, Conflict: nothing was changed. Errors of `plan` pass through.
+    """
+    home, tried, is_late = snapshot.home, dict[int, tuple[bytes, Change]](), False
     try:
-        found = send_queue(snapshot, now)
-        return _tried(found, plan, author, now, settings=settings, taken=taken if gathers else None, key=key)
-    except BaseException as reason:
-        if not isinstance(reason, AetherError) or getattr(reason, "sent", False):
-            taken.clear()  # they may be stored: each looks for its own
-        raise
-    finally:
-        for one in taken:
-            together.give_back(one)
-
-
-def _tried(
-    snapshot: Snapshot,
-    plan: Callable[[Snapshot], Change],
-    author: Author,
-    now: datetime,
-    *,
-    settings: config.Config,
-    taken: list[together.Taken] | None,
-    key: str,
-) -> Committed:
-    home, tried = snapshot.home, dict[int, tuple[bytes, Change]]()
-    shared = _is_shared(home)
-    for attempt in range(CONFLICT_TRIES):
-        in_turn = shared and (attempt or home in _MET)
-        with _in_turn(snapshot, now, early=True) if in_turn else nullcontext(snapshot) as found:
-            seen, change = _planned(found, plan, now, shared=shared)
-            if not _does_something(change):
+        for _ in range(CONFLICT_TRIES):
+            seen, change = _planned(snapshot, plan, now)
+            if not does_something(change):
                 return Committed(seen.revision, change.result, changed=False)
             try:
-                after = _append(seen, change, author, now, key=key, taken=taken)
-            except _Known as reason:
-                return Committed(reason.revision, change.result, changed=True)
+                after = _append(seen, change, author, now, key=key)
             except ConcurrentWrite as reason:
+                is_late = True
+                snapshot = settle(catch_up(settle(load(home), now=now), now=now), now=now)
+                if isinstance(reason, LedgerHas):
+                    return Committed(reason.revision, change.result, changed=True)
                 if reason.tried:
                     tried[reason.tried[0]] = reason.tried[1], change
-                after = None
-        if after is None:
-            snapshot = settle(load(home), now=now)
-            # After loading: what is carried into a new journal later makes this state too old to append to.
-            for revision, (line, made) in tried.items():
-                if _is_stored(home, revision, line):
-                    return Committed(revision, made.result, changed=True)
-            continue
-        if after.end > settings.fold_bytes:
-            # The commit is durable: the next opener folds, and doctor reports.
-            with suppress(AetherError):
-                fold(after, now=now)
-        return Committed(seen.revision + 1, change.result, changed=True)
+                # After loading: what is carried into a new journal later makes this state too old to append to.
+                if (done := _stored_before(home, tried)) is not None:
+                    return done
+                continue
+            is_late = False
+            if after.end > settings.fold_bytes:
+                # The commit is durable: the next opener folds, and doctor reports.
+                with suppress(AetherError):
+                    fold(after, now=now)
+            return Committed(seen.revision + 1, change.result, changed=True)
+    finally:
+        if is_late and (server := ledger.of(home)):
+            server.append_if(ledger.JOURNAL, ledger.Mark(snapshot.revision, ""), [])  # give the turn back
     raise _crowded(home)
+
+
+def _stored_before(home: Path, tried: Mapping[int, tuple[bytes, Change]]) -> Committed | None:
+    """Return the result of the line, of those that were `tried`, by their revisions, that is in the home; None without one."""
+    for revision, (line, change) in tried.items():
+        if _is_stored(home, revision, line):
+            return Committed(revision, change.result, changed=True)
+    return None
 
 
 def _crowded(home: Path) -> Conflict:
@@ -340,142 +222,37 @@ def _crowded(home: Path) -> Conflict:
     return Conflict(what, fix=fix, where=str(home))
 
 
-def _queued(seen: Snapshot, change: Change, author: Author, now: datetime, key: str) -> Committed:
-    """Let a change planned for `seen` wait for the server of a shared home; its revision is 0 until then."""
-    home = seen.home
-    if not _does_something(change):
-        return Committed(seen.revision, change.result, changed=False)
-    after, entry = _after(seen, change, author, now, key)
-    # Its line can be no further back than that, if the ledger has it all the same.
-    reached = min(seen.revision, load(home).revision)
-    with storage_errors(home):
-        offline.put(seen, entry._replace(revision=reached), after.documents)
-    offline.note_try(home, failed=True)
-    return Committed(0, change.result, changed=True)
-
-
-def send_queue(snapshot: Snapshot, now: datetime, *, insist: bool = False) -> Snapshot:
-    """Send what waits for the server of a shared home, in its order, and return the newest state; the caller holds the lock.
-
-    What no longer fits what others wrote goes to quarantine. In a home that has left its colony the changes are made there.
-    A server that could not be reached some seconds ago is not asked, unless with `insist`.
-
-    Raises:
-        Offline: the ledger cannot take it; what is left waits on.
-        Conflict, UnsafePath, CorruptDocument, StorageFailed: as `catch_up`.
-    """
-    home = snapshot.home
-    if not os.path.exists(f"{home}/{offline.DIRECTORY}") or not offline.is_waiting(home):
-        return snapshot
-    if not insist:
-        require_answer(home)
-    paths = offline.waiting(home)
-    try:
-        snapshot = settle(catch_up(snapshot, now=now), now=now)
-        queue = [(path, offline.read(path)) for path in paths]
-        first = min((queued.entry.revision for _, queued in queue if queued), default=0)
-        known = offline.stored_keys(home, first)
-        for path, queued in queue:
-            snapshot = _sent(snapshot, path, queued, known, now)
-    except ledger.Offline:
-        if not ledger.stays_local():  # a hook has not asked the server
-            offline.note_try(home, failed=True)
-        raise
-    offline.note_try(home, failed=False)
-    return snapshot
-
-
-def require_answer(home: Path) -> None:
-    """Check that the server of a shared home did not fail some seconds ago: nobody waits for it again so soon.
-
-    Raises:
-        Offline: it did.
-    """
-    if seconds := offline.seconds_left(home):
-        what = f"the server of this home could not be reached, and is tried again in {seconds} seconds. Nothing was stored."
-        fix = 'Run "aether fold" to try it now; "aether share status" says what is wrong.'
-        raise ledger.Offline(what, fix=fix, where=str(home))
-
-
-def _sent(
-    snapshot: Snapshot, path: Path, queued: offline.Queued | None, known: set[str], now: datetime
-) -> Snapshot:
-    """Return the state after the change at `path`, which is in the history now or in quarantine.
-
-    The keys of the history, as far back as the change is old, are in `known`.
-    """
-    home = snapshot.home
-    for attempt in range(CONFLICT_TRIES):
-        if attempt and queued:
-            known |= offline.stored_keys(home, queued.entry.revision)
-        with _in_turn(snapshot, now) if attempt else nullcontext(snapshot) as seen:
-            if queued and queued.entry.key in known:
-                change: Change | None = Change({})
-            else:
-                change = offline.fitted(seen.documents, queued) if queued else None
-                if queued and change is None and _is_known(seen, queued.entry.key):
-                    change = Change({})
-            after: Snapshot | None = seen
-            if queued and change and _does_something(change):
-                entry = queued.entry
-                author = Author(entry.operation, entry.by, entry.reason, entry.part)
-                try:
-                    after = _append(seen, change, author, now, key=entry.key)
-                except ConcurrentWrite as reason:
-                    after = None
-                    known |= {entry.key} if isinstance(reason, _Known) else set()
-        if after:
-            with storage_errors(home):
-                offline.finish(path, fits=change is not None)
-            # Without room on the disk the ledger has a line that the journal lacks.
-            return (
-                after
-                if after.revision == seen.revision or after.end > seen.end
-                else settle(load(home), now=now)
-            )
-        snapshot = settle(load(home), now=now)
-    raise _crowded(home)
-
-
-def _does_something(change: Change) -> bool:
+def does_something(change: Change) -> bool:
+    """Return whether a change changes a document or appends a record."""
     return any(change.patches.values()) or any(change.appends.values())
 
 
 def _planned(
-    seen: Snapshot, plan: Callable[[Snapshot], Change], now: datetime, *, shared: bool
+    snapshot: Snapshot, plan: Callable[[Snapshot], Change], now: datetime
 ) -> tuple[Snapshot, Change]:
     """Return the change that `plan` makes, and the state it made it of.
 
     A shared home may lack what others wrote: that a plan refuses, or has nothing to do, counts for the newest state only.
     """
     while True:
-        refusal = None
-        change = Change({})
+        refusal, change = None, Change({})
         try:
-            change = plan(seen)
+            change = plan(snapshot)
         except AetherError as reason:
             refusal = reason
-        if shared and not _does_something(change) and (newer := _newer(seen, now)):
-            seen = newer
-        elif refusal:
-            raise refusal
-        else:
-            return seen, change
-
-
-def _planned_ahead(home: Path, plan: Callable[[Snapshot], Change]) -> tuple[Snapshot | None, Change | None]:
-    """Return the present state and its planned change; nothing if it cannot be planned now."""
-    with suppress(AetherError):  # under the lock it is an error
-        seen = load(home)
-        return seen, plan(seen)
-    return None, None
+        newest = snapshot
+        if not does_something(change) and _is_shared(snapshot.home):
+            with suppress(StorageFailed):  # it cannot be asked
+                newest = settle(catch_up(snapshot, now=now), now=now)
+        if newest.revision == snapshot.revision:
+            if refusal:
+                raise refusal
+            return snapshot, change
+        snapshot = newest
 
 
 @contextmanager
-def write_lock(
-    home: Path, *, timeout: float | None = None, for_reading: bool = False,
-    may_try: Callable[[], bool] | None = None,
-) -> Iterator[None]:  # fmt: skip
+def write_lock(home: Path, *, timeout: float | None = None, for_reading: bool = False) -> Iterator[None]:
     """Hold the lock of `home`, after finishing the rewrite of its files that a killed process has decided on.
 
     Nothing may be written into half a rewrite. `timeout` is that of the home unless given; the others as for `locked`.
@@ -484,7 +261,7 @@ def write_lock(
         LockTimeout, NotFound, StorageFailed: as `files.locked`, or the rewrite cannot be finished.
     """
     seconds = config.or_default(home).lock_timeout_seconds if timeout is None else timeout
-    with locked(home, timeout=seconds, for_reading=for_reading, may_try=may_try):
+    with locked(home, timeout=seconds, for_reading=for_reading):
         if os.path.lexists(f"{home}/{rewrite.DIRECTORY}"):
             for path in rewrite.finish(home, timeout=seconds):
                 reason = (
@@ -494,14 +271,6 @@ def write_lock(
         yield
 
 
-def _after(
-    snapshot: Snapshot, change: Change, author: Author, now: datetime, key: str
-) -> tuple[Snapshot, Entry]:
-    for kind in change.appends:
-        record_files.files_of(snapshot.home, kind)  # raises NotFound
-    return after_change(snapshot, change, author, now, key=key)
-
-
 def _append(
     snapshot: Snapshot,
     change: Change,
@@ -509,54 +278,49 @@ def _append(
     now: datetime,
     *,
     key: str = "",
-    taken: list[together.Taken] | None = None,
 ) -> Snapshot:
-    """Return the state after `change`, and after those of `taken` and what else is asked for, which are answered."""
+    """Return the state after `change`, whose line the ledger of a shared home takes first."""
     home = snapshot.home
-    after, entry = _after(snapshot, change, author, now, key)
-    lines, answers = [entry_line(entry)], list[tuple[together.Taken, JsonObject]]()
-    if _is_shared(home):
-        if taken is not None:
-            taken += together.take(home)
-            after, more, answers = together.with_asked(snapshot, after, entry, taken)
-            lines += more
-        if not answers:
-            require_taken(snapshot, after, entry)
-    end, data = snapshot.end, b"".join((*snapshot.unwritten, *lines))
-    with storage_errors(home):
-        if not end:
-            sealed = (home / seals.PATH).exists()
-            end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed, old=None)
-        stored = in_ledger = _agree(snapshot, lines, key, now)
-        if taken:
-            taken.clear()  # from now on each looks for its own if it is not answered
-        try:
-            # What a power failure takes of the lines that the ledger has is fetched again.
-            append(journal_path(home), data, at=end, sync=not in_ledger)
-            stored = True
-        except ConcurrentWrite as reason:
-            reason.tried = entry.revision, lines[0]
+    for kind in change.appends:
+        record_files.files_of(home, kind)  # raises NotFound
+    after, entry = after_change(snapshot, change, author, now, key=key)
+    line = entry_line(entry)
+    server = ledger.of(home) if _is_shared(home) else None
+    if server:
+        _agree(server, snapshot, line, key)
+    try:
+        grown = _written(snapshot, [line], after.revision)
+    except ConcurrentWrite as reason:
+        reason.tried = entry.revision, line
+        raise
+    except StorageFailed:
+        if not server:
             raise
-        except OSError:
-            if not in_ledger:
-                raise
-            # It is in the ledger: acknowledged here, and in the journal when this home catches up.
-            return snapshot._replace(revision=after.revision, documents=after.documents)
-        finally:
-            for one, fields in answers if stored else ():
-                together.answer(one, fields)
-        end += len(data)
-        set_head(head_path(home), after.revision)
-        grown = None  # if it cannot be asked for, the next load reads again
-        with suppress(OSError):
-            found = journal_path(home).stat()
-            grown = found.st_ino, found.st_mtime_ns, end
-    after = after._replace(end=end, files=(grown, *snapshot.files[1:]), unwritten=())
+        # The ledger has it: it is acknowledged, and in the journal when this home catches up.
+        return snapshot._replace(revision=after.revision, documents=after.documents)
+    after = after._replace(end=grown.end, files=grown.files)
     remember(after)
     return after
 
 
-class _Known(ConcurrentWrite):
+def _written(snapshot: Snapshot, lines: list[bytes], revision: int) -> Snapshot:
+    """Append `lines`, the last of which has this revision, to the journal; return `snapshot` with its new end and file id."""
+    home, end, data = snapshot.home, snapshot.end, b"".join(lines)
+    with storage_errors(home):
+        if not end:
+            sealed = (home / seals.PATH).exists()
+            end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed, old=None)
+        append(journal_path(home), data, at=end)
+    set_head(head_path(home), revision)
+    end += len(data)
+    journal_id = None  # if it cannot be asked for, the next load reads again
+    with suppress(OSError):
+        status = journal_path(home).stat()
+        journal_id = status.st_ino, status.st_mtime_ns, end
+    return snapshot._replace(end=end, files=(journal_id, *snapshot.files[1:]))
+
+
+class LedgerHas(ConcurrentWrite):
     """The ledger has the change at `revision`, by its key."""
 
     def __init__(self, revision: int) -> None:
@@ -564,154 +328,36 @@ class _Known(ConcurrentWrite):
         self.revision = revision
 
 
-def _agree(snapshot: Snapshot, lines: list[bytes], key: str, now: datetime) -> bool:
-    """Let the ledger of a shared home take `lines` after the state they were planned for; return False if it has no ledger.
-
-    A `key` is that of the only line.
+def _agree(server: ledger.Ledger, snapshot: Snapshot, line: bytes, key: str) -> None:
+    """Let the ledger of a shared home take `line` after the state it was planned for.
 
     Raises:
-        ConcurrentWrite: others were first, or the change of this `key` was sent before (`_Known`), as by a copy of this
-            home; what the ledger has is in the journal now.
+        ConcurrentWrite: others were first.
+        LedgerHas: the change of this `key` was sent before, as by a copy of this home.
         Offline: the ledger could not take it.
         UnsafePath, Conflict: the role may not write, or the ledger has another history.
     """
-    home = snapshot.home
-    try:
-        server = ledger.of(home) if _is_shared(home) else None
-        if server is None:
-            return False
-        answer = server.append_if(ledger.JOURNAL, mark_of(snapshot), lines, key=key)
-    except StorageFailed as reason:
-        raise _offline(reason) from reason
+    answer = server.append_if(ledger.JOURNAL, mark_of(snapshot), [line], key=key)
+    if not answer.done:
+        raise ConcurrentWrite(snapshot.home)
     # The line of a change that a copy of this home sent first has the same key and may have the next revision.
-    if answer.done and answer.lines in ([], lines):
-        return True
-    if answer.done:
-        catch_up(load(home) if snapshot.unwritten else snapshot, now=now)
-        raise _Known(answer.revision)
-    _MET.add(home)
-    # What is unwritten was read in a turn that is over.
-    snapshot = catch_up(load(home), now=now) if snapshot.unwritten else take_in(snapshot, answer.lines)
-    if snapshot.revision < answer.head:
-        catch_up(snapshot, now=now)
-    raise ConcurrentWrite(home)
-
-
-def _is_known(snapshot: Snapshot, key: str) -> bool:
-    """Return whether the ledger of a shared home has the change of this key; its own history may be too short to show it."""
-    try:
-        server = ledger.of(snapshot.home)
-        # No lines: nothing is appended, and nothing is remembered of the key.
-        found = server.append_if(ledger.JOURNAL, mark_of(snapshot), [], key=key) if server and key else None
-    except StorageFailed as reason:
-        raise _offline(reason) from reason
-    return found is not None and found.done and found.revision <= found.head
-
-
-def _offline(reason: StorageFailed) -> ledger.Offline:
-    if isinstance(reason, ledger.Offline):
-        return reason
-    made = ledger.Offline(f"{reason.what} Nothing was stored.", fix=reason.fix, where=reason.where)
-    if isinstance(reason, ledger.Unsettled):
-        what = f"{reason.what} Whether the change is stored is not known."
-        made = ledger.Offline(what, fix='See "aether log" when the server is back.', where=reason.where)
-        made.sent = True
-    return made
-
-
-@contextmanager
-def _in_turn(snapshot: Snapshot, now: datetime, *, early: bool = False) -> Iterator[Snapshot]:
-    """Keep writers of other replicas waiting, and yield the newest state of a shared home.
-
-    With `early` what is new is not written yet: it may become durable with the change that is planned on it.
-    """
-    early = early and bool(snapshot.end) and not (snapshot.irregular or snapshot.known)
-    with ExitStack() as turn:
-        try:
-            server = ledger.of(snapshot.home)
-            taken = server and server.turn(ledger.JOURNAL, mark_of(snapshot), early=early)
-            news = turn.enter_context(taken) if taken else None
-        except StorageFailed as reason:
-            raise _offline(reason) from reason
-        (_MET.add if news and news.lines else _MET.discard)(snapshot.home)
-        found = snapshot  # without a server it has left the colony meanwhile
-        if news and news.lines and early:
-            try:
-                found = after_lines(snapshot, news.lines)._replace(unwritten=tuple(news.lines))
-            except CorruptDocument:
-                found = settle(
-                    catch_up(snapshot, now=now), now=now
-                )  # it stores those before the one that it names
-        elif news:
-            found = settle(take_in(snapshot, news.lines), now=now)
-        yield found
-
-
-def _newer(snapshot: Snapshot, now: datetime) -> Snapshot | None:
-    """Return the state of a shared home after what is new in its ledger; None if nothing is, or it cannot be asked."""
-    unsure = bool(snapshot.unwritten)
-    if unsure:  # they may not be durable, until they are read again
-        snapshot = load(snapshot.home)
-    try:
-        found = catch_up(snapshot, now=now)
-    except StorageFailed:
-        if unsure:
-            raise
-        return None
-    return settle(found, now=now) if found.revision != snapshot.revision else None
+    if answer.lines not in ([], [line]):
+        raise LedgerHas(answer.revision)
 
 
 def mark_of(snapshot: Snapshot) -> ledger.Mark:
     """Return how far the journal of a shared home reaches."""
     home, line = snapshot.home, b""
-    if snapshot.unwritten:
-        return ledger.Mark(snapshot.revision, checksum_of(snapshot.unwritten[-1]))
     with storage_errors(home), suppress(FileNotFoundError), regular.opened(journal_path(home)) as file:
         if snapshot.end > len(file.readline()):
             file.seek(max(0, snapshot.end - CHECKSUM_END))
             line = file.read(min(snapshot.end, CHECKSUM_END))
     if not line:
-        for path in reversed(month_files(home)):
-            line = next(lines_backwards(path), b"")
-            if line:
-                break
+        folded = (line for path in reversed(month_files(home)) for line in lines_backwards(path))
+        line = next(folded, b"")
         if (unsealed(line) or {}).get("revision") != snapshot.revision:
             line = b""  # the end of the history is missing: doctor reports it
     return ledger.Mark(snapshot.revision, checksum_of(line))
-
-
-def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
-    """Append lines of the ledger to the journal of a shared home, and return its state; the caller holds the lock.
-
-    Raises:
-        CorruptDocument: one of them cannot be read, or does not follow its state; those before it were appended.
-        StorageFailed: the disk refused.
-    """
-    if not lines:
-        return snapshot
-    home, data = snapshot.home, b"".join(lines)
-    try:
-        made = after_lines(snapshot, lines)
-    except CorruptDocument:
-        if len(lines) == 1:
-            raise
-        for line in lines:
-            snapshot = take_in(snapshot, [line])
-        return snapshot
-    with storage_errors(home):
-        end = snapshot.end
-        if not end:
-            sealed = (home / seals.PATH).exists()
-            end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed, old=None)
-        append(journal_path(home), data, at=end, sync=False)  # the ledger has them
-        set_head(head_path(home), made.revision)
-        written = file_id(str(journal_path(home)))
-    if snapshot.irregular or snapshot.known:
-        return load(home)
-    end += len(data)
-    after = made._replace(end=end, torn=False, files=(written and (*written[:2], end), *snapshot.files[1:]))
-    remember(after)
-    return after
 
 
 def catch_up(snapshot: Snapshot, *, now: datetime) -> Snapshot:
@@ -721,22 +367,25 @@ def catch_up(snapshot: Snapshot, *, now: datetime) -> Snapshot:
 
     Raises:
         Offline: the ledger cannot be asked.
-        Conflict, UnsafePath, CorruptDocument, StorageFailed: as `take_in`, `Ledger.read_after`.
+        Conflict, UnsafePath, CorruptDocument, StorageFailed: as `Ledger.read_after`.
     """
-    while True:
-        try:
-            server = ledger.of(snapshot.home)
-            if server is None:
-                return snapshot
-            news = server.read_after(ledger.JOURNAL, mark_of(snapshot))
-        except StorageFailed as reason:
-            raise _offline(reason) from reason
+    server = ledger.of(snapshot.home)
+    while server:
+        news = server.read_after(ledger.JOURNAL, mark_of(snapshot))
         if not news.lines:
-            return snapshot
+            break
         snapshot = take_in(snapshot, news.lines)
         edited = snapshot.irregular or snapshot.known
         if not edited and snapshot.end > config.or_default(snapshot.home).fold_bytes:
             snapshot = fold(snapshot, now=now)
+    return snapshot
+
+
+def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
+    """Append checked lines of the ledger to the journal of a shared home, and return its state; the caller holds the lock."""
+    if lines:
+        _written(snapshot, lines, snapshot.revision + len(lines))
+    return load(snapshot.home)
 
 
 def _header(base: int, stamps: Iterable[str], *, sealed: bool) -> bytes:
@@ -865,7 +514,8 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
         if not found.harm:
             return []
         require_exclusive(home)
-        found = _as_in_ledger(home, found)
+        if shared := ledger.sharing(home):
+            found = shared.with_colony_lines(home, found)
         harm = found.harm or Harm([], [], [])
         kept = None
         if path.exists():
@@ -899,48 +549,6 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
     return done
 
 
-def _as_in_ledger(home: Path, found: Journal) -> Journal:
-    """Return the damaged journal of a shared home with the lines that the ledger has; as it was read if the home is not shared.
-
-    Raises:
-        Conflict: the ledger ends before what this home has acknowledged, or has other lines.
-    """
-    reached = found.base + len(found.entries)
-    try:
-        server = ledger.of(home)
-        if server is None:
-            return found
-        before = next((line for path in reversed(month_files(home)) for line in lines_backwards(path)), b"")
-        known = (unsealed(before) or {}).get("revision") == found.base
-        mark = ledger.Mark(found.base, checksum_of(before) if known else "")
-        # Not more than the home has had: what is newer is checked when the home catches up.
-        lines = ledger.lines_after(server, ledger.JOURNAL, mark, reached)
-    except StorageFailed as reason:
-        raise _offline(reason) from reason
-    made = scan_journal(b"".join(lines), base=found.base, where=ledger.PLACE)
-    if made.lines != lines:
-        raise unreadable(home, found.base + 1, "it is damaged, or has another number")
-    if made.base + len(lines) < reached:
-        what = (
-            f"the ledger ends at revision {made.base + len(lines)}, and this home has acknowledged {reached}."
-        )
-        fix = "Its server was restored from an older backup: see docs/shared.md. The damaged journal is as it was."
-        raise Conflict(what, fix=fix, where=str(home))
-    ours = {
-        held["revision"]: line
-        for line, good in lines_of(regular.read(journal_path(home), regular.LOG_BYTES))
-        if good and (held := unsealed(line) or {}).get("revision", 0) > found.base
-    } if journal_path(home).exists() else {}  # fmt: skip
-    for revision, line in ours.items():
-        if line != lines[revision - found.base - 1]:
-            what = f"the ledger has another line than this home at revision {revision}."
-            fix = (
-                "Join the colony in a new home, or run aether share leave. The damaged journal is as it was."
-            )
-            raise Conflict(what, fix=fix, where=str(home))
-    return found._replace(entries=made.entries, lines=made.lines, harm=Harm([], [], []))
-
-
 def fold_home(home: Path, *, now: datetime, timeout: float | None = None, least: int = 0) -> Snapshot:
     """Fold the journal of `home`: `aether fold`, the end of a command, a phase boundary; `timeout` as for `write_lock`.
 
@@ -969,9 +577,9 @@ def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
             try:
                 return _fold(_with_files_committed(snapshot, now))
             except ConcurrentWrite:
-                if ledger.shared(snapshot.home) is None:
+                if not _is_shared(snapshot.home):
                     raise
-                snapshot = load(snapshot.home)  # an edit lost the race to another replica
+                snapshot = catch_up(load(snapshot.home), now=now)  # an edit lost the race to another replica
             except EditedMeanwhile as edited:
                 snapshot = load(snapshot.home)
                 if edited.aside:
@@ -1048,7 +656,6 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         fresh |= record_files.lines_to_fold(home, snapshot.pending)
         known = seals.read(home)
         record = seals.appended(home, known, fresh)
-        _sync_journal(snapshot)
         record_files.write_lines(fresh)
         if keep := config.or_default(home).history_months:
             for path in month_files(home)[:-keep]:
@@ -1078,12 +685,6 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         )  # fmt: skip
     remember(after)
     return after
-
-
-def _sync_journal(snapshot: Snapshot) -> None:
-    """Sync the journal of a shared home before what is folded of it: it was not, for lines that the ledger has."""
-    if snapshot.end and _is_shared(snapshot.home):
-        sync(journal_path(snapshot.home))
 
 
 def _last_change(home: Path, name: str, found: Journal) -> int:

@@ -24,16 +24,16 @@ from typing import BinaryIO, NamedTuple
 
 from aether import regular
 from aether.errors import UnsafePath
-from aether.store import config, conversation_list, files, log, offline, rewrite, together
+from aether.store import config, conversation_list, files, ledger, log, rewrite
 from aether.store.commit import write_lock
 from aether.store.files import locked, storage_errors
 
-# Locks, the derived indexes, when a server failed last, what processes ask of each other, what a killed process left, and a
+# Locks, the derived indexes, when a server failed last, what a killed process left, and a
 # rewrite that is not decided; not what a model or a person keeps.
 LEFT_OUT = re.compile(
     r"(?!memories/)(?:.*/)?lock|(?:archive/)?index\.sqlite(?:-\w+)?|(?:.*/)?\.[^/]*"
     + re.escape(files.TEMP_SUFFIX)
-    + rf"(?:/.*)?|{rewrite.DIRECTORY}/.*|{together.DIRECTORY}/.*|{offline.TRIED}|{re.escape(offline.MADE)}|conversations/{re.escape(conversation_list.LIST_LOCK)}(?:/.*)?"
+    + rf"(?:/.*)?|{rewrite.DIRECTORY}/.*|share/waiting/.*|{ledger.TRIED}|{re.escape(ledger.MADE)}|conversations/{re.escape(conversation_list.LIST_LOCK)}(?:/.*)?"
 )
 # A file is read, kept and sent in pieces of this size: of a log that grew only its last ones are new.
 PIECE_BYTES = 4 * 1024 * 1024

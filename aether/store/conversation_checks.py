@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from urllib.parse import unquote
 
 from aether import clock, regular
 from aether.errors import AetherError, shown
@@ -160,19 +161,17 @@ def _is_empty(path: Path) -> bool:
 
 def restore(home: Path, *, now: datetime) -> list[str]:
     """Read the missing conversations of a shared home from its ledger, and return a line for each."""
-    names = [name for name, entry in listed(home)[0].items() if not entry.archived]
-    names += [path.parent.name for path in emptied(home)]
-    logs = [home / "conversations" / name / FILE for name in names]
-    lost = {path for path in logs if not (path.exists() and path.stat().st_size)}
+    ids = {entry.id for entry in listed(home)[0].values() if not entry.archived}
+    ids |= {unquote(path.parent.name, errors="surrogatepass") for path in emptied(home)}
     done = []
     try:
-        server = ledger.of(home) if lost else None
-        for stream in server.heads(STREAMS) if server else ():
-            id = stream.removeprefix(STREAMS)  # noqa: A001
-            if server and path_of(home, id) in lost:
-                while take_in(home, id, server, now=now):
+        for name in sorted(ids) if ledger.is_shared(home) else ():
+            path = path_of(home, name)
+            server = None if path.exists() and path.stat().st_size else ledger.of(home)
+            if server and server.head(STREAMS + name):
+                while take_in(home, name, server, now=now):
                     pass
-                done.append(f"read {seals.place(home, path_of(home, id))} again from the ledger")
+                done.append(f"read {seals.place(home, path)} again from the ledger")
     except AetherError as reason:
         done.append(f"left the missing conversations: {reason.what}")
     return done

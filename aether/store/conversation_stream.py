@@ -45,12 +45,10 @@ def end_of(path: Path) -> ledger.Mark:
 
 def offer(server: ledger.Ledger, log: Log, lines: bytes) -> ledger.Appended:
     """Let the ledger append the lines of a call, unless others appended lines since."""
-    if not log.held:  # an existing stream may have a longer name, of an earlier release
-        ledger.require_name(log.id, what="id of a conversation")
     return server.append_if(stream_of(log.id), mark_of(log), lines.splitlines(keepends=True))
 
 
-def news(server: ledger.Ledger, log: Log) -> Log:
+def news(server: ledger.Reader, log: Log) -> Log:
     """Return `log` grown by the whole calls that the ledger has after it, with their lines as `torn`; unchanged without any.
 
     Raises:
@@ -75,7 +73,7 @@ def news(server: ledger.Ledger, log: Log) -> Log:
     raise _unreadable(log)
 
 
-def whole(server: ledger.Ledger, log: Log, data: bytes, reached: int) -> bytes:
+def whole(server: ledger.Reader, log: Log, data: bytes, reached: int) -> bytes:
     """Return all lines that the ledger has of a conversation whose damaged file is `data`.
 
     Raises:

@@ -371,7 +371,7 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
     if not home.is_dir():
         raise NotFound("there is no home.", fix='Run "aether init", or name one.', where=str(home))
     until, tries = time.monotonic() + RIVALS_SECONDS, 0
-    with _own_lock(home, id, path):
+    with _own_lock(home, id, path), _giving_back(home, id):
         while tries < CONFLICT_TRIES:
             head = head_of(path)
             with storage_errors(path):
@@ -391,6 +391,17 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
                 what = f"other machines added to the conversation each time, for {RIVALS_SECONDS:.0f} seconds. Nothing was stored."
                 raise Conflict(what, fix="Try again.", where=str(path))
     raise crowded(path)
+
+
+@contextmanager
+def _giving_back(home: Path, id: str) -> Iterator[None]:
+    """Give the turn that the ledger of a shared home gave a late writer back after the block."""
+    try:
+        yield
+    finally:
+        with suppress(AetherError):
+            if server := ledger.of(home):
+                server.append_if(conversation_stream.stream_of(id), ledger.Mark(0, ""), [])
 
 
 def _call(home: Path, log: Log, records: list[bytes]) -> bytes:
@@ -664,7 +675,7 @@ def _store_news(home: Path, log: Log, grown: Log, now: datetime) -> None:
         set_head(log.path.with_name(HEAD), grown.lines)
 
 
-def take_in(home: Path, id: str, server: ledger.Ledger, *, now: datetime) -> bool:
+def take_in(home: Path, id: str, server: ledger.Reader, *, now: datetime) -> bool:
     """Append the news of the ledger about a conversation, up to a limit; return whether there were any.
 
     Raises:

@@ -27,7 +27,6 @@ from aether.store import (
     conversations,
     documents,
     ledger,
-    offline,
     record_files,
     rewrite,
     seals,
@@ -101,7 +100,7 @@ def examine(home: Path) -> list[Finding]:
     """Return the problems of the files of `home`, errors first."""
     findings: list[Finding] = []
     for check_of in (
-        _temp_files, _erasing, _lines, _journal, _seals, _unreadable_files, _quarantine, _queue, conversation_checks.examine,
+        _temp_files, _erasing, _lines, _journal, _seals, _unreadable_files, _quarantine, _sharing, conversation_checks.examine,
         archive_steps.examine, _config, _spool, _documents,
     ):  # fmt: skip
         try:
@@ -323,35 +322,10 @@ def _content(path: Path) -> bytes:
         return b"\n"
 
 
-def _queue(home: Path) -> Iterator[Finding]:
+def _sharing(home: Path) -> Iterator[Finding]:
     """Yield findings for the changes of a shared home that wait for its server, and for those that no longer fit."""
-    if others := offline.tracked(home):
-        what = f"git tracks {pluralize(len(others), 'waiting changes')}, which came with the repository and are not sent."
-        fix = "Remove them: git rm --cached -r .aether/share, and keep .aether/ in .gitignore."
-        yield Finding("warning", "tracked-queue", f"{offline.DIRECTORY}/", what, fix)
-    if ledger.is_shared(home) and ledger.is_tracked(home):
-        yield Finding("warning", "tracked-share", ledger.PLACE, *ledger.TRACKED)
-    if waiting := offline.waiting(home):
-        what = f"{pluralize(len(waiting), 'changes')} waiting for the server of the colony."
-        fix = 'They are sent when it can be reached; see "aether share status".'
-        yield Finding("info", "waiting", f"{offline.DIRECTORY}/", what, fix)
-    for path in waiting:
-        try:
-            queued = offline.read(path)
-        except InvalidDocument as newer:
-            yield Finding("error", newer.code, newer.where, newer.what, newer.fix)
-            continue
-        if queued is None:
-            what = "a waiting change is damaged; it goes to quarantine instead of the server."
-            yield Finding("error", "damaged-change", seals.place(home, path), what, "Make it again.")
-    for path in offline.unfit(home):
-        queued = None
-        with suppress(InvalidDocument):
-            queued = offline.read(path)
-        who = f"{queued.entry.operation} by {queued.entry.by} at {queued.entry.at}" if queued else "a change"
-        what = f"{who} waited for the server, and no longer fitted what others wrote."
-        fix = "Make the change again where it is still wanted, then remove the file."
-        yield Finding("warning", "unfit-change", seals.place(home, path), what, fix)
+    if shared := ledger.sharing(home):
+        yield from shared.findings(home)
 
 
 def _unreadable_files(home: Path) -> Iterator[Finding]:
@@ -375,10 +349,11 @@ def _quarantine(home: Path) -> Iterator[Finding]:
     for edit in edits:
         what = f"a hand edit waits: {edit.reason}"
         yield Finding("warning", "kept-edit", seals.place(home, edit.path), what, how_to_accept(edit))
+    shared = ledger.sharing(home)
     edit_names = {edit.path.stem for edit in edits}
     for path in sorted((home / "quarantine").glob("*")):
         # Those of other subjects have findings of their own.
-        is_other = path.name.startswith((offline.UNFIT, f"{rewrite.DIRECTORY}."))
+        is_other = path.name.startswith((shared.UNFIT if shared else "/", f"{rewrite.DIRECTORY}."))
         if not is_other and path.stem.removesuffix(".diff") not in edit_names:
             what = "was unreadable and is kept here."
             yield Finding("info", "quarantine", seals.place(home, path), what, "Look at it, then remove it.")

@@ -132,8 +132,6 @@ class Snapshot(NamedTuple):
     """Of each document whose hand edit is not in force: the edited revision, the reason, and the edit as a patch."""
     harm: Harm | None = None
     """The damage of the journal, which the next writer writes down."""
-    unwritten: tuple[bytes, ...] = ()
-    """Lines of the ledger that are not in the journal yet: what follows them is written with them, or neither."""
 
 
 _CACHE: dict[Path, Snapshot] = {}

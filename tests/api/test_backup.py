@@ -25,7 +25,8 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
-from aether.store import consistent, conversation_list, conversations, doctor, files, log, offline, spool
+from aether.sharing import offline
+from aether.store import consistent, conversation_list, conversations, doctor, files, ledger, log, spool
 from aether.store.files import locked
 from tests import homes
 from tests.tables import rows
@@ -119,7 +120,7 @@ def test_a_restored_home_asks_its_server_at_once(home, place, tmp_path, monkeypa
     restored = aether.restore_backup(place, home=tmp_path / "new").home
 
     assert homes.ids(restored) == ["a"]
-    assert not offline.tried_lately(restored)
+    assert not ledger.tried_lately(restored)
 
 
 def test_only_the_owner_reads_a_backup_and_a_restored_home(full, place, tmp_path):

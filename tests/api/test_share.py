@@ -17,17 +17,9 @@ from aether.api import home as access
 from aether.api import share as sharing
 from aether.cli.main import main
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
+from aether.sharing import ledgers, shared_base
 from aether.store import commit as commits
-from aether.store import (
-    conversations,
-    doctor,
-    documents,
-    ledger,
-    log,
-    record_files,
-    shared_base,
-    snapshot,
-)
+from aether.store import conversations, doctor, documents, ledger, log, record_files, snapshot
 from aether.store import history as store_history
 from aether.store.commit import fold_home
 from aether.types import Change
@@ -79,23 +71,7 @@ def met(colony):
     """Return two replicas; the second lacks a line of the first, and waits for its turn before it appends."""
     one, two = colony.first(), colony.join()
     homes.add(one, "a")
-    commits._MET.add(two)
     return one, two
-
-
-def test_a_writer_in_its_turn_stores_what_others_wrote_together_with_its_own_line(colony, met, monkeypatch):
-    appended = []
-    monkeypatch.setattr(
-        commits,
-        "append",
-        lambda path, data, **named: (appended.append(data), log.append(path, data, **named)),
-    )
-
-    homes.add(met[1], "b")
-
-    (data,) = appended
-    assert data.count(b"\n") == 2
-    assert homes.ids(colony.agree()) == ["before", "a", "b"]
 
 
 def test_a_turn_that_fails_stores_nothing_of_what_others_wrote_and_the_next_one_does(
@@ -108,7 +84,7 @@ def test_a_turn_that_fails_stores_nothing_of_what_others_wrote_and_the_next_one_
         raise StorageFailed("the server is full.", fix="Make room.", where="here")
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(ledger.of(met[1])), "append_if", fail)
+        patched.setattr(type(ledgers.of(met[1])), "append_if", fail)
         with pytest.raises(ledger.Offline):
             homes.add(met[1], "b")
     assert journal.read_bytes() == before
@@ -117,23 +93,11 @@ def test_a_turn_that_fails_stores_nothing_of_what_others_wrote_and_the_next_one_
     assert homes.ids(colony.agree()) == ["before", "a", "b"]
 
 
-def test_what_a_turn_refuses_or_has_done_already_is_answered_by_what_is_stored(colony, met, monkeypatch):
-    one, two = met
+def test_a_change_that_does_nothing_is_answered_by_the_newest_state(met):
+    two = met[1]
     unchanged = commits.commit(two, lambda found: Change({}), commits.Author("x"), now=homes.NOW)
     assert (unchanged.changed, unchanged.revision) == (False, snapshot.load(two).revision)
     assert homes.ids(two) == ["before", "a"]
-
-    def refuse(found):
-        raise NotFound("there is none.", fix="Add it.")
-
-    def fail(*arguments, **named):
-        raise StorageFailed("the server went away.", fix="Start it.", where="here")
-
-    homes.add(one, "b")
-    commits._MET.add(two)
-    monkeypatch.setattr(type(ledger.of(two)), "read_after", fail)
-    with pytest.raises(ledger.Offline):  # whether the line of the other is durable is not known
-        commits.commit(two, refuse, commits.Author("x"), now=homes.NOW)
 
 
 def test_a_turn_that_was_over_before_the_append_is_taken_again(colony, met):
@@ -142,17 +106,17 @@ def test_a_turn_that_was_over_before_the_append_is_taken_again(colony, met):
 
     def plan(found):
         seen.append(found.revision)
-        if len(seen) == 1:
+        if len(seen) == 2:
             if colony.url.startswith(directory_ledger.START):
-                ledger.of(two).turns.pop("").close()
+                ledgers.of(two).turns.pop("").close()
             else:
-                ledger.of(two)._turns.of.pop("").execute("rollback")
+                ledgers.of(two)._turns.of.pop("").execute("rollback")
             homes.add(one, "between")
         return homes.addition(found, homes.item("b"))
 
     commits.commit(two, plan, commits.Author("add"), now=homes.NOW)
 
-    assert seen == [3, 4]
+    assert seen == [2, 3, 4]
     assert homes.ids(colony.agree()) == ["before", "a", "between", "b"]
 
 
@@ -198,14 +162,14 @@ def test_a_hand_edit_that_others_were_before_is_merged_with_what_they_wrote(colo
 
 def test_a_home_without_its_server_refuses_and_goes_on_later(colony, monkeypatch):
     one, two = colony.first(), colony.join()
-    monkeypatch.delenv(ledger.URL)
+    monkeypatch.delenv(ledgers.URL)
 
-    with pytest.raises(StorageFailed, match=ledger.URL):
+    with pytest.raises(StorageFailed, match=ledgers.URL):
         homes.add(two, "lost")
     assert homes.ids(two) == ["before"]
     assert sharing.share_status(home=two)["reachable"] is False
 
-    monkeypatch.setenv(ledger.URL, colony.url)
+    monkeypatch.setenv(ledgers.URL, colony.url)
     homes.add(two, "a")
     assert homes.ids(colony.agree()) == ["before", "a"]
     assert sharing.share_status(home=one)["lag"] == 0
@@ -225,10 +189,10 @@ def test_a_replica_killed_after_the_ledger_took_its_line_has_it_after_the_next_w
 
 
 def test_an_answer_that_is_lost_is_said_to_be_unknown_and_its_line_is_kept_once(tmp_path, monkeypatch):
-    monkeypatch.setitem(ledger.MODULES, directory_ledger.START, directory_ledger.__name__)
+    monkeypatch.setitem(ledgers.MODULES, directory_ledger.START, directory_ledger.__name__)
     (tmp_path / "server").mkdir()
     url = f"{directory_ledger.START}{tmp_path / 'server'}"
-    monkeypatch.setenv(ledger.URL, url)
+    monkeypatch.setenv(ledgers.URL, url)
     colony = Colony(tmp_path, url)
     _one, two = colony.first(), colony.join()
     (tmp_path / "server" / "lose").write_text("append_if")
@@ -350,7 +314,7 @@ def test_a_home_takes_nothing_of_another_colony_of_its_name(colony, tmp_path, mo
     one = colony.first()
     conversations.extend(one, "talk", [{"role": "user", "content": "secret"}], now=homes.NOW)
     cloned = homes.fresh(tmp_path / "cloned")
-    ledger.write_share(cloned, ledger.Share("c", "another", "replica_1"))
+    ledgers.write_share(cloned, ledgers.Share("c", "another", "replica_1"))
 
     for act in (sharing.exchange, lambda home: sharing.share_members(home=home)):
         with pytest.raises(Conflict, match="another colony of the name"):
@@ -386,7 +350,7 @@ def test_who_has_just_written_has_what_others_wrote_and_asks_for_no_news(colony,
         with monkeypatch.context() as late:
             late.setattr(access, "_refresh", lambda place: None)
             aether.add_working_memory_item("b", "note", home=one)
-        patched.setattr(type(ledger.of(one)), "read_after", ask)
+        patched.setattr(type(ledgers.of(one)), "read_after", ask)
 
         assert len(aether.list_working_memory_items(home=one)) == 3
         assert asked == []
@@ -407,7 +371,7 @@ def test_a_replica_waits_until_others_have_written(colony):
 
 
 def test_a_home_that_was_never_shared_imports_and_asks_nothing(home, monkeypatch):
-    monkeypatch.setattr(ledger, "opened", os.abort)
+    monkeypatch.setattr(ledger, "_SHARING", "there.is.none")
 
     homes.add(home, "one")
 
@@ -429,8 +393,8 @@ def test_a_home_is_shared_once_and_joined_where_none_is(colony):
     assert not (colony.directory / "none" / ".aether").exists()
     with pytest.raises(InvalidInput, match="no address"):
         sharing.join("what", "c", colony.directory / "none")
-    assert ledger.shared(other) is None
-    assert "postgres" not in (home / ledger.PLACE).read_text() + str(ledger.shared(home))
+    assert ledgers.shared(other) is None
+    assert "postgres" not in (home / ledger.PLACE).read_text() + str(ledgers.shared(home))
 
 
 @pytest.mark.parametrize("killed", ["created", "base", "conversations", "sent", "named", "files"])
@@ -444,13 +408,13 @@ def test_a_sharing_that_was_killed_goes_on_when_it_is_run_again(colony, killed, 
     def die():
         calls = {"conversations": 1, "files": 2}.get(killed)
         if killed == "sent":
-            ledger.write_share = lambda *_: os._exit(9)
+            ledgers.write_share = lambda *_: os._exit(9)
         elif killed == "named":
-            write = ledger.write_share
-            ledger.write_share = lambda *given: (write(*given), os._exit(9))
+            write = ledgers.write_share
+            ledgers.write_share = lambda *given: (write(*given), os._exit(9))
         else:
             made = iter(range(99))
-            real = sharing.ledger.created
+            real = sharing.ledgers.created
 
             def created(*args):
                 server = real(*args)
@@ -462,7 +426,7 @@ def test_a_sharing_that_was_killed_goes_on_when_it_is_run_again(colony, killed, 
                     server.set_base = lambda *given: (base(*given), os._exit(9))
                 return server
 
-            sharing.ledger.created = created
+            sharing.ledgers.created = created
         sharing.share(home, colony.url, "c")
 
     assert children.ended(children.start(die)) == 9
@@ -501,7 +465,7 @@ def test_of_two_homes_shared_as_one_name_at_once_the_second_is_refused(colony, m
     colony.made.append(one)
     colony.join()
 
-    assert ledger.shared(two) is None
+    assert ledgers.shared(two) is None
     assert homes.ids(colony.agree()) == ["of one"]
 
 
@@ -514,7 +478,7 @@ def test_a_sharing_that_was_killed_goes_on_with_what_the_home_has_by_then(colony
         sharing.share(home, colony.url, "c")
 
     assert children.ended(children.start(die)) == 9
-    before = ledger.opened(colony.url, "c", replica="")
+    before = ledgers.opened(colony.url, "c", replica="")
     (held, *_) = [one for one in shared_base.read(before).files if one.path.startswith("data/journal/")]
     assert b"a secret text" in b"".join(map(before.get_blob, held.blobs))
     homes.add(home, "b")
@@ -561,7 +525,7 @@ def test_a_home_that_left_and_went_on_alone_is_not_put_on_top_of_its_colony(colo
     colony.made.remove(two)
     homes.add(one, "a")
 
-    assert ledger.shared(two) is None
+    assert ledgers.shared(two) is None
     assert homes.ids(colony.agree()) == ["before", "a"]
 
 
@@ -576,7 +540,7 @@ def test_names_that_no_server_takes_are_refused_before_anything_is_made(colony, 
     with pytest.raises(InvalidInput, match="id of a conversation"):
         sharing.share(home, colony.url, "c")
     with pytest.raises((NotFound, StorageFailed)):
-        ledger.opened(colony.url, "c", replica="").identity  # noqa: B018 - it asks
+        ledgers.opened(colony.url, "c", replica="").identity  # noqa: B018 - it asks
 
     shared = colony.first()
     with pytest.raises(InvalidInput, match="id of a conversation"):
@@ -592,10 +556,10 @@ def test_a_damaged_journal_of_a_replica_is_read_again_from_the_ledger(colony, mo
     path = snapshot.journal_path(two)
     path.write_bytes(path.read_bytes().replace(b'"reason":"b"', b'"reason":"???"'))
 
-    monkeypatch.delenv(ledger.URL)
-    with pytest.raises(StorageFailed, match=ledger.URL):
+    monkeypatch.delenv(ledgers.URL)
+    with pytest.raises(StorageFailed, match=ledgers.URL):
         homes.add(two, "d")
-    monkeypatch.setenv(ledger.URL, colony.url)
+    monkeypatch.setenv(ledgers.URL, colony.url)
     homes.add(two, "d")
 
     assert homes.ids(colony.agree()) == ["before", *"abcd"]
@@ -631,7 +595,7 @@ def test_a_journal_is_not_repaired_from_a_ledger_that_has_less_or_other_lines(co
             with pytest.raises(Conflict, match=words):
                 act()
         assert path.read_bytes() == data
-        assert ledger.shared(two)
+        assert ledgers.shared(two)
     assert ("error", "damaged-journal") in [(each.level, each.code) for each in doctor.examine(two)]
 
 
@@ -678,15 +642,15 @@ def test_a_damaged_conversation_is_read_again_from_the_ledger(talked, how, by, m
     harm(path, how)
     harmed = path.read_bytes() if path.exists() else None
 
-    monkeypatch.delenv(ledger.URL)
+    monkeypatch.delenv(ledgers.URL)
     with suppress(StorageFailed):
         admin.repair(home=two)
-    with pytest.raises(StorageFailed, match=ledger.URL):
+    with pytest.raises(StorageFailed, match=ledgers.URL):
         conversations.extend(two, "talk", [{"role": "user", "content": "d"}], now=homes.NOW)
     assert (path.read_bytes() if path.exists() else None) == harmed, (
         "nothing is lost while the server is away"
     )
-    monkeypatch.setenv(ledger.URL, colony.url)
+    monkeypatch.setenv(ledgers.URL, colony.url)
     if by == "doctor":
         admin.repair(home=two)
     elif by == "a message":
@@ -716,7 +680,7 @@ def test_a_conversation_with_a_recorded_loss_is_shared_and_goes_on(colony):
 
     for number, each in enumerate((home, two, two, home, two, home)):
         conversations.extend(each, "talk", [{"role": "user", "content": str(number)}], now=homes.NOW)
-    conversations.take_in(two, "talk", ledger.of(two), now=homes.NOW)
+    conversations.take_in(two, "talk", ledgers.of(two), now=homes.NOW)
 
     assert path.read_bytes() == conversations.path_of(two, "talk").read_bytes()
     said = [message["content"] for message in store_history.history(conversations.load(two, "talk"))]
@@ -770,10 +734,10 @@ def test_a_damaged_history_of_a_replica_is_read_again_from_the_ledger(colony, ho
     else:
         path.unlink()
 
-    monkeypatch.delenv(ledger.URL)
-    with pytest.raises(StorageFailed, match=ledger.URL):
+    monkeypatch.delenv(ledgers.URL)
+    with pytest.raises(StorageFailed, match=ledgers.URL):
         admin.repair(home=two)
-    monkeypatch.setenv(ledger.URL, colony.url)
+    monkeypatch.setenv(ledgers.URL, colony.url)
     homes.add(two, "d")  # it goes on all the same
     admin.repair(home=two)
 
@@ -791,18 +755,18 @@ def test_doctor_says_what_the_server_shows(colony, monkeypatch):
 
     assert codes(one) == codes(two) == []
     monkeypatch.setenv(
-        ledger.URL, f"{colony.url}/elsewhere" if "directory" in colony.url else "postgresql:///?host=/none"
+        ledgers.URL, f"{colony.url}/elsewhere" if "directory" in colony.url else "postgresql:///?host=/none"
     )
     assert codes(two) in ([("info", "unreachable")], [("error", "other-history")])
-    monkeypatch.delenv(ledger.URL)
+    monkeypatch.delenv(ledgers.URL)
     assert codes(two) == [("info", "unreachable")]
-    monkeypatch.setenv(ledger.URL, colony.url)
+    monkeypatch.setenv(ledgers.URL, colony.url)
 
     copied = colony.directory / "copied"
     shutil.copytree(two, copied / ".aether")
     homes.add(two, "a")
     if "directory" not in colony.url:
-        monkeypatch.setattr("aether.store.postgres.SEEN_SECONDS", -1)
+        monkeypatch.setattr("aether.sharing.postgres.SEEN_SECONDS", -1)
         sharing.update_share(home=two)
         assert codes(copied / ".aether") == [("info", "copied-replica")]
     sharing.update_share(home=copied / ".aether")

@@ -25,8 +25,9 @@ from aether.errors import (
     UnsafePath,
 )
 from aether.paths import resource
+from aether.sharing import ledgers, shared_base
 from aether.store import commit as commits
-from aether.store import conversations, documents, files, history, ledger, log, shared_base
+from aether.store import conversations, documents, files, history, ledger, log
 from aether.store.commit import commit, fold_home
 from aether.types import Change
 from tests import children, homes
@@ -38,8 +39,8 @@ POSTGRES = pytest.mark.parametrize(
 
 def disconnect():
     """Let the next call connect again."""
-    while ledger._OPEN:
-        ledger._OPEN.popitem()[1][2].close()
+    while ledgers._OPEN:
+        ledgers._OPEN.popitem()[1][2].close()
 
 
 def sql(colony, *statements):
@@ -77,18 +78,18 @@ def test_a_role_whose_right_is_taken_is_refused_at_once(colony, monkeypatch):
     one, member = colony.first(), f"m{os.getpid()}"
     sql(colony, f"create role {member} login")
     sharing.share_grant(member, "write", home=one)
-    monkeypatch.setenv(ledger.URL, colony.url.replace("owner@", f"{member}@"))
+    monkeypatch.setenv(ledgers.URL, colony.url.replace("owner@", f"{member}@"))
     disconnect()
     homes.add(one, "a")
 
-    monkeypatch.setenv(ledger.URL, colony.url)
+    monkeypatch.setenv(ledgers.URL, colony.url)
     sharing.share_revoke(member, home=one)
-    monkeypatch.setenv(ledger.URL, colony.url.replace("owner@", f"{member}@"))
+    monkeypatch.setenv(ledgers.URL, colony.url.replace("owner@", f"{member}@"))
 
     with pytest.raises(UnsafePath, match="aether share grant"):
         homes.add(one, "b")
     assert homes.ids(one) == ["before", "a"]
-    monkeypatch.setenv(ledger.URL, colony.url)
+    monkeypatch.setenv(ledgers.URL, colony.url)
     disconnect()
     sql(colony, f"drop owned by {member}", f"drop role {member}")
     assert homes.ids(colony.agree()) == ["before", "a"]
@@ -182,7 +183,7 @@ def test_tables_of_an_earlier_release_are_upgraded_by_who_owns_them(colony, entr
     one = colony.first()
     homes.add(one, "a")
     conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
-    monkeypatch.setattr(ledger, "NAME_BYTES", 3)  # its conversations may have longer names
+    monkeypatch.setattr(ledgers, "NAME_BYTES", 3)  # its conversations may have longer names
     fold_home(one, now=homes.NOW)
     if entries == "partitioned":  # that release takes a partition for a table that a backup left
         blocks = (Path(__file__).parents[2] / "docs/shared.md").read_text().split("```sql\n")
@@ -210,7 +211,7 @@ def test_tables_of_an_earlier_release_are_upgraded_by_who_owns_them(colony, entr
 
     homes.add(one, "b")
     assert homes.ids(colony.agree()) == ["before", "a", "b"]
-    server = ledger.of(one)
+    server = ledgers.of(one)
     base = shared_base.read(server)
     for part in {name for file in base.files for name in file.blobs}:
         server.drop_blob(part)  # a base of an earlier release stays as well
@@ -243,18 +244,18 @@ def test_rights_that_were_lost_are_named_and_given_again_by_the_owner(colony, mo
 
     assert fault in sharing.share_status(home=one)["server"]["faults"]
     assert f"{fault}." in [each.message for each in admin.examine(home=one)]
-    monkeypatch.setenv(ledger.URL, colony.url.replace("owner@", f"{member}@"))
+    monkeypatch.setenv(ledgers.URL, colony.url.replace("owner@", f"{member}@"))
     disconnect()
     refuses_writes(two)
     assert "share grant" in sharing.share_status(home=two)["reason"]
 
-    monkeypatch.setenv(ledger.URL, colony.url)
+    monkeypatch.setenv(ledgers.URL, colony.url)
     disconnect()
     sharing.share_grant(member, "write", home=one)
-    monkeypatch.setenv(ledger.URL, colony.url.replace("owner@", f"{member}@"))
+    monkeypatch.setenv(ledgers.URL, colony.url.replace("owner@", f"{member}@"))
     disconnect()
     homes.add(two, "a")
-    monkeypatch.setenv(ledger.URL, colony.url)
+    monkeypatch.setenv(ledgers.URL, colony.url)
     disconnect()
     assert homes.ids(colony.agree()) == ["before", "a"]
     sql(colony, f"drop owned by {member}", f"drop role {member}")
@@ -271,7 +272,7 @@ def test_keys_that_the_server_lost_repeat_nothing(colony, monkeypatch):
     monkeypatch.setenv("AETHER_SHARE_OFFLINE", "queue")
     colony.first()
     two = colony.join()
-    monkeypatch.delenv(ledger.URL)
+    monkeypatch.delenv(ledgers.URL)
     commit(
         two,
         lambda found: homes.addition(found, homes.item("a")),
@@ -281,7 +282,7 @@ def test_keys_that_the_server_lost_repeat_nothing(colony, monkeypatch):
     )
     copy = colony.directory / "copy" / ".aether"
     shutil.copytree(two, copy)
-    monkeypatch.setenv(ledger.URL, colony.url)
+    monkeypatch.setenv(ledgers.URL, colony.url)
     sharing.update_share(home=copy)
     sql(colony, "delete from aether.keys")
 
@@ -344,7 +345,7 @@ def test_a_conversation_that_the_colony_has_is_written_whatever_its_name(colony,
     one, two = colony.first(), colony.join()
     conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
     sharing.update_share(home=two)
-    monkeypatch.setattr(ledger, "NAME_BYTES", 3)
+    monkeypatch.setattr(ledgers, "NAME_BYTES", 3)
 
     conversations.extend(two, "talk", [{"role": "user", "content": "1"}], now=homes.NOW)
     with pytest.raises(InvalidInput, match="cannot be the id of a conversation"):
@@ -526,7 +527,7 @@ def test_a_line_that_cannot_be_read_is_not_stored_and_stops_nothing_else(colony,
     one, two = colony.first(), colony.join()
     homes.add(one, "a")
     conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
-    server, head = ledger.of(one), ledger.of(one).head(ledger.JOURNAL)
+    server, head = ledgers.of(one), ledgers.of(one).head(ledger.JOURNAL)
     assert server.append_if(ledger.JOURNAL, ledger.Mark(head, ""), [sealed(head + 1, **HOSTILE[kind])]).done
 
     for home in (one, two):
@@ -569,7 +570,7 @@ def test_a_conversation_that_cannot_be_taken_stops_no_other(colony, kind):
     name, lines = CONVERSATIONS[kind]
     if lines[0].startswith(b'{"line":2') or b'"line":2' in lines[0]:
         lines = [history.header(name), *lines]
-    server = ledger.of(one)
+    server = ledgers.of(one)
     assert server.append_if(f"conversations/{name}", ledger.Mark(0, ""), lines).done
     conversations.extend(one, "later", [{"role": "user", "content": "0"}], now=homes.NOW)
 
@@ -612,13 +613,13 @@ def test_a_conversation_that_another_process_writes_stops_no_other_and_is_no_fau
 def test_a_call_that_is_longer_than_the_server_answers_at_once_is_taken(colony, monkeypatch):
     one, two = colony.first(), colony.join()
     if "directory" in colony.url:
-        real = ledger.of(two).read_after
+        real = ledgers.of(two).read_after
         monkeypatch.setattr(
-            type(ledger.of(two)), "read_after",
+            type(ledgers.of(two)), "read_after",
             lambda self, stream, mark, limit=2: real(stream, mark, limit=min(limit, 2)),
         )  # fmt: skip
     else:
-        monkeypatch.setattr("aether.store.postgres.READ_BYTES", 1000)
+        monkeypatch.setattr("aether.sharing.postgres.READ_BYTES", 1000)
     said = [{"role": "user", "content": f"{number} {'x' * 600}"} for number in range(20)]
 
     conversations.extend(one, "talk", said, now=homes.NOW)
@@ -639,10 +640,9 @@ def test_a_call_that_is_longer_than_the_server_answers_at_once_is_taken(colony, 
 )
 def test_what_is_before_a_line_that_cannot_be_read_is_taken(colony, read):
     one, two = colony.first(), colony.join()
-    commits._MET.add(two)  # so that it adds in its turn
     homes.add(one, "a")
     homes.add(one, "b")
-    server, head = ledger.of(one), ledger.of(one).head(ledger.JOURNAL)
+    server, head = ledgers.of(one), ledgers.of(one).head(ledger.JOURNAL)
     lines = [sealed(head + 1), sealed(head + 2, patches={"evil": []})]
     assert server.append_if(ledger.JOURNAL, ledger.Mark(head, ""), lines).done
 
@@ -657,9 +657,9 @@ def test_a_replica_that_is_far_behind_is_folded_on_the_way(colony, monkeypatch):
     one, two = colony.first(), colony.join()
     for number in range(12):
         homes.add(one, str(number), "x" * 500)
-    real = ledger.of(two).read_after
+    real = ledgers.of(two).read_after
     monkeypatch.setattr(
-        type(ledger.of(two)), "read_after", lambda self, stream, mark, limit=2: real(stream, mark, limit=min(limit, 2)),
+        type(ledgers.of(two)), "read_after", lambda self, stream, mark, limit=2: real(stream, mark, limit=min(limit, 2)),
     )  # fmt: skip
     monkeypatch.setenv("AETHER_STORE_FOLD_BYTES", "3000")
     sizes = []
@@ -679,9 +679,9 @@ def test_a_replica_that_is_far_behind_is_folded_on_the_way(colony, monkeypatch):
 
 def test_one_who_is_far_behind_in_a_conversation_writes_at_once(colony, monkeypatch):
     one, two = colony.first(), colony.join()
-    real = ledger.of(two).read_after
+    real = ledgers.of(two).read_after
     monkeypatch.setattr(
-        type(ledger.of(two)), "read_after", lambda self, stream, mark, limit=2: real(stream, mark, limit=min(limit, 2)),
+        type(ledgers.of(two)), "read_after", lambda self, stream, mark, limit=2: real(stream, mark, limit=min(limit, 2)),
     )  # fmt: skip
     for number in range(30):
         conversations.extend(one, "talk", [{"role": "user", "content": str(number)}], now=homes.NOW)
@@ -696,13 +696,13 @@ def test_one_who_is_far_behind_in_the_journal_writes_at_once(colony, monkeypatch
     one, two = colony.first(), colony.join()
     for number in range(30):
         homes.add(one, str(number))
-    real = ledger.of(two).read_after
+    real = ledgers.of(two).read_after
     monkeypatch.setattr(
-        type(ledger.of(two)), "read_after", lambda self, stream, mark, limit=2: real(stream, mark, limit=min(limit, 2)),
+        type(ledgers.of(two)), "read_after", lambda self, stream, mark, limit=2: real(stream, mark, limit=min(limit, 2)),
     )  # fmt: skip
     if "directory" in colony.url:
         monkeypatch.setattr("tests.directory_ledger.ANSWER_LINES", 2)
-    monkeypatch.setattr("aether.store.postgres.READ_LINES", 2)
+    monkeypatch.setattr("aether.sharing.postgres.READ_LINES", 2)
 
     homes.add(two, "mine")
 
@@ -713,7 +713,7 @@ def test_one_who_is_far_behind_in_the_journal_writes_at_once(colony, monkeypatch
 def test_the_owner_of_the_database_removes_a_line_as_the_documentation_says(colony):
     one, two = colony.first(), colony.join()
     homes.add(one, "a")
-    server, head = ledger.of(one), ledger.of(one).head(ledger.JOURNAL)
+    server, head = ledgers.of(one), ledgers.of(one).head(ledger.JOURNAL)
     line = sealed(head + 1, patches={"evil": []}, key="k")
     assert server.append_if(ledger.JOURNAL, ledger.Mark(head, ""), [line], key="k").done
     with pytest.raises(CorruptDocument):
@@ -733,7 +733,7 @@ def test_a_home_that_is_refused_says_so_while_it_reads_what_it_has(colony, capsy
     one, two = colony.first(), colony.join()
     homes.add(one, "a")
     sharing.update_share(home=one)
-    colony.shorten(ledger.JOURNAL, ledger.of(one).head(ledger.JOURNAL) - 1)
+    colony.shorten(ledger.JOURNAL, ledgers.of(one).head(ledger.JOURNAL) - 1)
     disconnect()
     access._NEXT_LOOK.clear()
 
@@ -750,7 +750,7 @@ def test_a_home_that_is_refused_says_so_while_it_reads_what_it_has(colony, capsy
 def test_the_status_of_a_role_without_a_right_says_that_the_server_answered(colony, monkeypatch):
     one, stranger = colony.first(), f"s{os.getpid()}"
     sql(colony, f"create role {stranger} login")
-    monkeypatch.setenv(ledger.URL, colony.url.replace("owner@", f"{stranger}@"))
+    monkeypatch.setenv(ledgers.URL, colony.url.replace("owner@", f"{stranger}@"))
     disconnect()
 
     found = sharing.share_status(home=one)

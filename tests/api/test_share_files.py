@@ -17,6 +17,7 @@ from aether.api import home as access
 from aether.api import share as sharing
 from aether.cli.main import main
 from aether.errors import Conflict, NotFound, StorageFailed, UnsafePath
+from aether.sharing import ledgers, shared_base, shared_files
 from aether.store import (
     archive_steps,
     archive_store,
@@ -27,9 +28,6 @@ from aether.store import (
     files,
     ledger,
     log,
-    offline,
-    shared_base,
-    shared_files,
     snapshot,
     spool,
 )
@@ -45,7 +43,7 @@ SAID = [{"role": "user", "content": f"We chose SQLite for part {number}."} for n
 
 
 def blobs_of(colony):
-    server = ledger.opened(colony.url, "c", replica="test")
+    server = ledgers.opened(colony.url, "c", replica="test")
     _, mark = shared_files._with_news(
         server, shared_files._State("", ledger.Mark(0, ""), {}, frozenset(), {})
     )
@@ -151,7 +149,7 @@ def test_a_blob_goes_with_the_last_line_that_names_it(colony):
     sharing.update_share(home=two)
     sharing.update_share(home=one)
 
-    server, left = ledger.opened(colony.url, "c", replica="test"), blobs_of(colony)
+    server, left = ledgers.opened(colony.url, "c", replica="test"), blobs_of(colony)
     assert len(before) == 4
     assert len(left) == 2
     for name in before - left:
@@ -170,7 +168,7 @@ def test_a_blob_that_could_not_be_removed_is_removed_at_the_next_exchange(colony
     conversations.extend(one, "talk", SAID, now=homes.NOW)
     archive.age_archive(now=LATER, home=one)
     colony.agree()
-    before, server = blobs_of(colony), ledger.of(one)
+    before, server = blobs_of(colony), ledgers.of(one)
     real, calls = server.turn, []
 
     def turn(stream, mark):
@@ -229,7 +227,7 @@ def test_a_snapshot_that_is_lost_after_a_killed_exchange_is_fetched_again(colony
 
 def test_many_long_lines_are_sent_in_several_calls(colony, monkeypatch):
     monkeypatch.setattr(shared_files, "SEND_BYTES", 1000)
-    server, sent = ledger.created(colony.url, "lines"), []
+    server, sent = ledgers.created(colony.url, "lines"), []
     real = server.append_if
     monkeypatch.setattr(
         server, "append_if", lambda stream, mark, lines: sent.append(lines) or real(stream, mark, lines)
@@ -246,16 +244,16 @@ def test_many_long_lines_are_sent_in_several_calls(colony, monkeypatch):
 
 
 def test_what_was_done_without_the_server_is_sent_later(colony, monkeypatch):
-    monkeypatch.setattr(offline, "TRIED_SECONDS", 0)
+    monkeypatch.setattr(ledger, "TRIED_SECONDS", 0)
     monkeypatch.setattr(access, "FAILED_SECONDS", 0)
     one, two = colony.first(), colony.join()
-    monkeypatch.delenv(ledger.URL)
+    monkeypatch.delenv(ledgers.URL)
     aether.create_snapshot("before", home=two)
     assert main(["fold", "--home", str(two)]) == 1
     with pytest.raises(StorageFailed):
         sharing.update_share(home=two)
 
-    monkeypatch.setenv(ledger.URL, colony.url)
+    monkeypatch.setenv(ledgers.URL, colony.url)
     assert main(["fold", "--home", str(two)]) == 0
     sharing.update_share(home=one)
 
@@ -328,7 +326,7 @@ def test_an_exchange_that_was_killed_is_done_again(colony, at):
         sharing.update_share(home=one)
 
     def die():
-        server = ledger.of(two if at in ("write", "second write", "list") else one)
+        server = ledgers.of(two if at in ("write", "second write", "list") else one)
         left = iter(range({"second write": 2}.get(at, 1)))
 
         def killed(real):
@@ -379,7 +377,7 @@ HOSTILE = [
 
 def test_a_hostile_line_writes_nowhere(colony):
     one, two = colony.first(), colony.join()
-    server = ledger.opened(colony.url, "c", replica="test")
+    server = ledgers.opened(colony.url, "c", replica="test")
     name = server.put_blob(b'{"hostile": true}')
 
     def everything():
@@ -445,7 +443,7 @@ def test_a_missing_blob_is_reported_and_taken_when_it_is_there(colony):
     one, two = colony.first(), colony.join()
     aether.create_snapshot(home=one)
     sharing.update_share(home=one)
-    server = ledger.opened(colony.url, "c", replica="test")
+    server = ledgers.opened(colony.url, "c", replica="test")
     (name,) = blobs_of(colony)
     data = server.get_blob(name)
     server.drop_blob(name)
@@ -492,7 +490,7 @@ def test_a_long_file_is_several_blobs_and_many_files_take_several_rounds(colony,
 
 
 def test_the_files_may_be_in_a_directory(colony, tmp_path, monkeypatch):
-    monkeypatch.setenv(ledger.FILES, str(tmp_path / "files"))
+    monkeypatch.setenv(ledgers.FILES, str(tmp_path / "files"))
     one, two = colony.first(), colony.join()
     conversations.extend(one, "talk", SAID, now=homes.NOW)
     archive.age_archive(now=LATER, home=one)
@@ -505,13 +503,13 @@ def test_the_files_may_be_in_a_directory(colony, tmp_path, monkeypatch):
     archive.delete_archived("talk", home=two)
     colony.agree()
     assert not held & {path.name for path in (tmp_path / "files").rglob("*") if path.is_file()}
-    monkeypatch.delenv(ledger.FILES)
+    monkeypatch.delenv(ledgers.FILES)
     with pytest.raises(LookupError):
         colony.join()
 
 
 def test_a_directory_of_files_that_is_not_mounted_swallows_nothing(colony, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv(ledger.FILES, str(tmp_path / "files"))
+    monkeypatch.setenv(ledgers.FILES, str(tmp_path / "files"))
     one, two = colony.first(), colony.join()
     aether.create_snapshot(home=one)
     (tmp_path / "files").rename(tmp_path / "unmounted")
@@ -531,13 +529,13 @@ def test_a_directory_of_files_that_is_not_mounted_swallows_nothing(colony, tmp_p
         in sharing.share_status(home=one)["faults"]
     )
     assert list((tmp_path / "files").rglob("*.*")) == []
-    with pytest.raises(NotFound, match=ledger.FILES):
+    with pytest.raises(NotFound, match=ledgers.FILES):
         colony.join()
-    monkeypatch.delenv(ledger.FILES)
-    with pytest.raises(NotFound, match=ledger.FILES):
+    monkeypatch.delenv(ledgers.FILES)
+    with pytest.raises(NotFound, match=ledgers.FILES):
         colony.join()
 
-    monkeypatch.setenv(ledger.FILES, str(tmp_path / "files"))
+    monkeypatch.setenv(ledgers.FILES, str(tmp_path / "files"))
     (tmp_path / "files").rmdir()
     (tmp_path / "unmounted").rename(tmp_path / "files")
     colony.agree()
@@ -546,12 +544,12 @@ def test_a_directory_of_files_that_is_not_mounted_swallows_nothing(colony, tmp_p
 
 def test_a_place_of_an_earlier_release_is_known_by_the_base(colony, tmp_path, monkeypatch):
     """It had no mark, and an empty directory must not become the place of files that are elsewhere."""
-    monkeypatch.setenv(ledger.FILES, str(tmp_path / "files"))
+    monkeypatch.setenv(ledgers.FILES, str(tmp_path / "files"))
     one, two = colony.first(), colony.join()
     aether.create_snapshot(home=one)
-    (mark,) = (tmp_path / "files").rglob(ledger.PLACED)
+    (mark,) = (tmp_path / "files").rglob(ledgers.PLACED)
     mark.unlink()
-    colony.shorten(ledger.PLACED, 0)
+    colony.shorten(ledgers.PLACED, 0)
     (tmp_path / "files").rename(tmp_path / "unmounted")
     (tmp_path / "files").mkdir()
 
@@ -569,9 +567,9 @@ def test_a_place_of_an_earlier_release_is_known_by_the_base(colony, tmp_path, mo
 def test_a_place_of_files_that_was_copied_without_its_mark_is_known_by_the_base(
     colony, tmp_path, monkeypatch
 ):
-    monkeypatch.setenv(ledger.FILES, str(tmp_path / "files"))
+    monkeypatch.setenv(ledgers.FILES, str(tmp_path / "files"))
     one, two = colony.first(), colony.join()
-    (mark,) = (tmp_path / "files").rglob(ledger.PLACED)
+    (mark,) = (tmp_path / "files").rglob(ledgers.PLACED)
     mark.unlink()
 
     aether.create_snapshot(home=one)
@@ -582,9 +580,9 @@ def test_a_place_of_files_that_was_copied_without_its_mark_is_known_by_the_base(
 
 
 def test_the_parts_of_the_base_stay_in_the_place_of_files(colony, tmp_path, monkeypatch):
-    monkeypatch.setenv(ledger.FILES, str(tmp_path / "files"))
+    monkeypatch.setenv(ledgers.FILES, str(tmp_path / "files"))
     one = colony.first()
-    server = ledger.of(one)
+    server = ledgers.of(one)
     other = sharing._blobs(server).put(b"other")
     for part in (*shared_base.parts(server), other):
         sharing._blobs(server).drop(part)
@@ -597,7 +595,7 @@ def test_the_parts_of_the_base_stay_in_the_place_of_files(colony, tmp_path, monk
 def test_a_place_of_files_that_cannot_be_reached_stops_nothing_else(colony, tmp_path, monkeypatch):
     one, two = colony.first(), colony.join()
     (tmp_path / "files").write_text("no directory")
-    monkeypatch.setenv(ledger.FILES, str(tmp_path / "files"))
+    monkeypatch.setenv(ledgers.FILES, str(tmp_path / "files"))
     conversations.extend(one, "talk", SAID, now=homes.NOW)
     homes.add(one, "a")
     aether.create_snapshot(home=one)
@@ -614,7 +612,7 @@ def test_a_new_base_is_made_from_time_to_time_and_shares_its_blobs_with_the_one_
     monkeypatch.setattr(shared_base, "LINES", 3)
     monkeypatch.setattr(shared_base, "PART_BYTES", 500)
     one = colony.first()
-    server = ledger.opened(colony.url, "c", replica="test")
+    server = ledgers.opened(colony.url, "c", replica="test")
     first = shared_base.read(server)
     for name in "abcd":
         homes.add(one, name)
@@ -644,7 +642,7 @@ def test_of_two_bases_made_at_once_the_blobs_of_the_older_one_are_removed(colony
     one, two = colony.first(), colony.join()
     homes.add(one, "a")
     monkeypatch.setattr(shared_base, "LINES", 1)
-    server, put = ledger.of(one), []
+    server, put = ledgers.of(one), []
     real, keep = server.set_base, server.put_blob
 
     def late(*given):
@@ -676,7 +674,7 @@ def test_a_replica_that_lacks_history_makes_no_base(colony, monkeypatch):
     for path in snapshot.month_files(two):
         path.unlink()
     monkeypatch.setattr(shared_base, "LINES", 1)
-    server = ledger.opened(colony.url, "c", replica="test")
+    server = ledgers.opened(colony.url, "c", replica="test")
     before = server.base("")
 
     sharing.update_share(home=two)
@@ -689,7 +687,7 @@ def test_a_replica_that_lacks_history_makes_no_base(colony, monkeypatch):
 
 def test_a_damaged_base_is_refused_and_nothing_is_made(colony):
     one = colony.first()
-    server = ledger.opened(colony.url, "c", replica="test")
+    server = ledgers.opened(colony.url, "c", replica="test")
     revision, name = server.base("")
     data = server.get_blob(name)
     for wrong in (
@@ -726,12 +724,12 @@ def test_a_shared_home_is_exported_and_left_with_everything(colony, monkeypatch)
     assert homes.ids(plain) == ["before", "last"]
     assert [each.id for each in archive.list_archived(home=plain)] == ["talk"]
     assert [each.id for each in conversations.stored_conversations(plain)] == ["live"]
-    assert ledger.shared(three) is None
+    assert ledgers.shared(three) is None
     assert tree(three) == tree(one)
     sharing.update_share(home=one)
     for name in documents.NAMES:
         assert content(three, name) == content(one, name)
-    monkeypatch.delenv(ledger.URL)
+    monkeypatch.delenv(ledgers.URL)
     shutil.rmtree(two.parent)
     homes.add(three, "alone")
     assert homes.ids(three)[-1] == "alone"
@@ -743,7 +741,7 @@ def test_only_an_admin_makes_a_base_and_a_reader_takes_files_but_sends_none(
 ):
     name, url = f"r{uuid.uuid4().hex[:8]}", postgres.url()
     postgres.sql(f'create role "{name}" login')
-    monkeypatch.setenv(ledger.URL, url)
+    monkeypatch.setenv(ledgers.URL, url)
     colony_name = uuid.uuid4().hex
     home = homes.fresh(tmp_path / "first")
     sharing.share(home, url, colony_name)
@@ -753,7 +751,7 @@ def test_only_an_admin_makes_a_base_and_a_reader_takes_files_but_sends_none(
     monkeypatch.setattr(shared_base, "LINES", 0)
 
     reader = sharing.join(postgres.url(name), colony_name, tmp_path / "reader").home
-    monkeypatch.setenv(ledger.URL, postgres.url(name))
+    monkeypatch.setenv(ledgers.URL, postgres.url(name))
     aether.create_snapshot("two", home=reader)
     sharing.update_share(home=reader)
 
@@ -767,20 +765,20 @@ def test_only_an_admin_makes_a_base_and_a_reader_takes_files_but_sends_none(
     assert "1 note of hooks cannot be stored: the role may only read" in capsys.readouterr().err
     for path in (reader / "hooks" / "spool").glob("*.json"):
         path.unlink()
-    server = ledger.opened(postgres.url(name), colony_name, replica="test")
+    server = ledgers.opened(postgres.url(name), colony_name, replica="test")
     for right in ("read", "write"):
-        monkeypatch.setenv(ledger.URL, url)
+        monkeypatch.setenv(ledgers.URL, url)
         sharing.share_grant(name, right, home=home)
         with pytest.raises(UnsafePath):
             server.set_base("", ledger.Mark(1, ""), "")
     server.close()
-    monkeypatch.setenv(ledger.URL, postgres.url(name))
+    monkeypatch.setenv(ledgers.URL, postgres.url(name))
     sharing.update_share(home=reader)
-    monkeypatch.setenv(ledger.URL, url)
+    monkeypatch.setenv(ledgers.URL, url)
     sharing.update_share(home=home)
     assert {each["label"] for each in aether.list_snapshots(home=home)} == {"one", "two"}
-    while ledger._OPEN:
-        ledger._OPEN.popitem()[1][2].close()
+    while ledgers._OPEN:
+        ledgers._OPEN.popitem()[1][2].close()
 
 
 def test_a_repair_without_the_server_spoils_nothing_for_others(colony, monkeypatch):
@@ -790,7 +788,7 @@ def test_a_repair_without_the_server_spoils_nothing_for_others(colony, monkeypat
     aether.create_snapshot(home=one)
     colony.agree()
     known = tree(one)
-    monkeypatch.delenv(ledger.URL)
+    monkeypatch.delenv(ledgers.URL)
 
     for name in known:
         path = two / name
@@ -800,7 +798,7 @@ def test_a_repair_without_the_server_spoils_nothing_for_others(colony, monkeypat
     for path in (two / "snapshots").iterdir():
         path.unlink()
     admin.repair(home=two)
-    monkeypatch.setenv(ledger.URL, colony.url)
+    monkeypatch.setenv(ledgers.URL, colony.url)
     colony.agree()
 
     assert tree(one) == tree(two) == known
@@ -858,7 +856,7 @@ def test_of_two_archived_conversations_of_one_id_the_other_is_in_quarantine(colo
 
 def test_lines_that_no_aether_writes_stop_no_exchange(colony):
     one, two = colony.first(), colony.join()
-    server = ledger.of(one)
+    server = ledgers.of(one)
     lines = [
         {"unit": "conversations/", "files": []},
         {"unit": "conversations/x", "files": [], "lines": "1e999"},

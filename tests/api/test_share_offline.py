@@ -20,8 +20,9 @@ from aether.cli.main import main
 from aether.conversation import goals
 from aether.errors import Conflict, InvalidDocument, StorageFailed, UnsafePath
 from aether.memory import items
+from aether.sharing import ledgers, offline
 from aether.store import commit as commits
-from aether.store import doctor, documents, ledger, log, offline, record_files, snapshot
+from aether.store import doctor, documents, ledger, log, record_files, snapshot
 from aether.store.patch import apply
 from aether.types import Change
 from tests import children, homes, postgres_server
@@ -39,9 +40,9 @@ def pair(colony, monkeypatch):
 def away(monkeypatch, pair):
     def leave(*, back=False):
         if not back:
-            monkeypatch.delenv(ledger.URL)
+            monkeypatch.delenv(ledgers.URL)
         else:
-            monkeypatch.setenv(ledger.URL, pair[0].url)
+            monkeypatch.setenv(ledgers.URL, pair[0].url)
 
     return leave
 
@@ -136,7 +137,7 @@ def test_a_new_change_never_overtakes_one_that_waits(pair, away, monkeypatch):
 
     add(two, "b")  # the server was away a moment ago, and is not asked again yet
     assert len(offline.waiting(two)) == 2
-    monkeypatch.setattr(offline, "TRIED_SECONDS", 0)
+    monkeypatch.setattr(ledger, "TRIED_SECONDS", 0)
     add(two, "c")
 
     assert offline.waiting(two) == []
@@ -158,7 +159,7 @@ def test_a_fold_asks_a_server_that_was_away_a_moment_ago(pair, away, capsys):
 
     offline.note_try(two, failed=True)
     assert sharing.share_status(home=two)["reachable"]
-    assert not offline.tried_lately(two)
+    assert not ledger.tried_lately(two)
     assert homes.ids(colony.agree()) == ["before", "a"]
 
 
@@ -406,17 +407,17 @@ def test_a_change_whose_sender_is_killed_is_in_the_history_once(pair, away, plac
 
 def test_a_change_whose_answer_was_lost_waits_and_is_stored_once(pair, monkeypatch):
     colony, _one, two = pair
-    real = ledger.of(two).append_if
+    real = ledgers.of(two).append_if
     for stored in (True, False):
 
         def lost(*args, stored=stored, **named):
             if stored:
                 real(*args, **named)
-            raise ledger.Unsettled("the answer was lost.", fix="Wait.", where="server")
+            raise ledgers.Unsettled("the answer was lost.", fix="Wait.", where="server")
 
-        monkeypatch.setattr(ledger.of(two), "append_if", lost)
+        monkeypatch.setattr(ledgers.of(two), "append_if", lost)
         assert add(two, f"{stored}").revision == 0
-        monkeypatch.setattr(ledger.of(two), "append_if", real)
+        monkeypatch.setattr(ledgers.of(two), "append_if", real)
         assert len(offline.waiting(two)) == 1
         sharing.update_share(home=two)
         assert offline.waiting(two) == []
@@ -452,14 +453,14 @@ def test_a_change_that_a_copy_sends_at_the_same_moment_is_in_every_home_once(pai
     copy = colony.directory / "copy" / ".aether"
     shutil.copytree(two, copy)
     away(back=True)
-    real, sent = ledger.of(two).append_if, []
+    real, sent = ledgers.of(two).append_if, []
 
     def late(stream, mark, lines, *, key=""):
         if not sent:
             sent.append(sharing.update_share(home=copy))
         return real(stream, mark, lines, key=key)
 
-    monkeypatch.setattr(ledger.of(two), "append_if", late)
+    monkeypatch.setattr(ledgers.of(two), "append_if", late)
     monkeypatch.setattr(
         clock, "stamp", lambda now, real=clock.stamp: real(now).replace("2026", f"20{26 + len(sent)}")
     )
@@ -614,7 +615,7 @@ def test_a_home_refuses_unless_it_is_set_to_queue(pair, away, monkeypatch):
     monkeypatch.delenv("AETHER_SHARE_OFFLINE")
     away()
 
-    with pytest.raises(StorageFailed, match=ledger.URL):
+    with pytest.raises(StorageFailed, match=ledgers.URL):
         add(two, "lost")
 
     assert offline.waiting(two) == []
@@ -645,16 +646,16 @@ def test_a_hook_does_not_say_that_the_server_failed(pair, away):
     (one / offline.TRIED).unlink(missing_ok=True)
 
     with ledger.staying_local(), pytest.raises(ledger.Offline), commits.write_lock(one):
-        commits.send_queue(snapshot.load(one), homes.NOW)
+        offline.send_queue(snapshot.load(one), homes.NOW)
 
-    assert not offline.tried_lately(one)
+    assert not ledger.tried_lately(one)
 
 
 def test_a_server_that_was_killed_and_is_back_gets_what_waited(tmp_path, monkeypatch):
     """The other tests take the address away; here a real server dies."""
     with postgres_server.running() as server:
         url = server.database("trouble")
-        monkeypatch.setenv(ledger.URL, url)
+        monkeypatch.setenv(ledgers.URL, url)
         monkeypatch.setenv("AETHER_SHARE_OFFLINE", "queue")
         made = Colony(tmp_path, url)
         one, two = made.first(), made.join()
@@ -666,8 +667,8 @@ def test_a_server_that_was_killed_and_is_back_gets_what_waited(tmp_path, monkeyp
         assert names(two) == ["before", "a", "b"]
         server.start()
         stored = homes.ids(made.agree())
-        ledger.of(one).close()
-        ledger.of(two).close()
+        ledgers.of(one).close()
+        ledgers.of(two).close()
 
     assert sorted(stored) == ["a", "b", "before", "c"]
     assert not unfit(one) + unfit(two)
@@ -676,7 +677,7 @@ def test_a_server_that_was_killed_and_is_back_gets_what_waited(tmp_path, monkeyp
 def test_a_server_that_is_away_is_not_waited_for_by_each_command(pair, away, monkeypatch):
     _, _one, two = pair
     asked = []
-    real = ledger.of
+    real = ledgers.of
     monkeypatch.setattr(ledger, "of", lambda home: asked.append(home) or real(home))
     away()
 
@@ -686,7 +687,7 @@ def test_a_server_that_is_away_is_not_waited_for_by_each_command(pair, away, mon
     assert len(asked) == 1
 
     away(back=True)
-    monkeypatch.setattr(offline, "TRIED_SECONDS", 0)
+    monkeypatch.setattr(ledger, "TRIED_SECONDS", 0)
     access._NEXT_LOOK.clear()
     names(two)
     assert len(asked) > 1

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from aether.api import tokens
-from aether.store import ledger
+from aether.sharing import ledgers
 from aether.tokens import exact
 from aether.view import app
 from tests.cli import example_ledger, stage
@@ -30,8 +30,8 @@ def here(tmp_path, monkeypatch):
     served = SimpleNamespace(address="http://127.0.0.1:8010/?token=key", serve=lambda: None)
     monkeypatch.setattr(app, "View", lambda home, **given: served)
     monkeypatch.setattr("webbrowser.open", lambda address: True)
-    monkeypatch.setitem(ledger.MODULES, "postgresql://", example_ledger.__name__)
-    monkeypatch.setenv(ledger.URL, "postgresql://db.example/memory")
+    monkeypatch.setitem(ledgers.MODULES, "postgresql://", example_ledger.__name__)
+    monkeypatch.setenv(ledgers.URL, "postgresql://db.example/memory")
     return stage.prepared(tmp_path)
 
 

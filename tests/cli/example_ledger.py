@@ -25,7 +25,7 @@ def status(url: str, colony: str, *, timeout: float = 10) -> dict[str, object]:
 
 
 def members(url: str, colony: str, *, timeout: float = 10) -> list[object]:
-    from aether.store.postgres import Member
+    from aether.sharing.postgres import Member
 
     return [Member(role, right, 0, "") for role, right in {"owner": "admin", **_rights()}.items()]
 

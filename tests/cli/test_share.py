@@ -16,6 +16,7 @@ import pytest
 from aether import clock
 from aether.cli.main import main
 from aether.errors import UnsafePath
+from aether.sharing import ledgers
 from aether.store import ledger
 from aether.store.files import locked
 from tests import directory_ledger, homes, postgres_server
@@ -23,9 +24,9 @@ from tests import directory_ledger, homes, postgres_server
 
 @pytest.fixture
 def url(tmp_path, monkeypatch):
-    monkeypatch.setitem(ledger.MODULES, directory_ledger.START, directory_ledger.__name__)
+    monkeypatch.setitem(ledgers.MODULES, directory_ledger.START, directory_ledger.__name__)
     (tmp_path / "server").mkdir()
-    monkeypatch.setenv(ledger.URL, f"{directory_ledger.START}{tmp_path / 'server'}")
+    monkeypatch.setenv(ledgers.URL, f"{directory_ledger.START}{tmp_path / 'server'}")
     return f"{directory_ledger.START}{tmp_path / 'server'}"
 
 
@@ -118,7 +119,7 @@ def test_an_interrupted_init_goes_on_and_a_refusal_says_what_to_do(tmp_path, url
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(ledger, "write_share", interrupted)
+        patch.setattr(ledgers, "write_share", interrupted)
         assert main(["share", "init", url, "garden", "--home", str(home)]) == 130
     assert main(["share", "init", url, "garden", "--home", str(home)]) == 0
 

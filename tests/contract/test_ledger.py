@@ -10,6 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from aether.errors import Conflict, NotFound
+from aether.sharing import postgres
 from aether.store.ledger import JOURNAL, Mark
 from tests import directory_ledger
 from tests.children import ended, start
@@ -25,7 +26,6 @@ def mark(number):
 
 
 def of_postgres(request) -> Callable[[str], object]:
-    from aether.store import postgres
 
     server = request.getfixturevalue("postgres")
     colony = uuid.uuid4().hex

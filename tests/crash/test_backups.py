@@ -13,7 +13,7 @@ import time
 import pytest
 
 import aether
-from aether.store import consistent, conversations, doctor, history, spool
+from aether.store import conversations, doctor, history, spool
 from aether.store.commit import fold_home
 from tests import effort, homes
 from tests.api.test_backup import content
@@ -41,9 +41,6 @@ class Inline(futures.Executor):
 @pytest.fixture
 def in_order(monkeypatch):
     monkeypatch.setattr(futures, "ThreadPoolExecutor", Inline)
-    monkeypatch.setattr(
-        consistent, "TICK_NS", 1 << 62
-    )  # however slow the machine is, each file is read twice
 
 
 @pytest.fixture

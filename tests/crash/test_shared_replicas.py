@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from aether.api import share as sharing
-from aether.store import ledger
+from aether.sharing import ledgers
 from tests import homes, postgres_server
 from tests.postgres_server import disturb, proxied
 from tests.shared_history import DONE
@@ -22,7 +22,7 @@ SECONDS = float(os.environ.get("AETHER_TEST_SECONDS", "12"))
 def one_trial(directory, monkeypatch, *, workers, replicas, seconds, seed):
     """Return what was found after a trial, and how its steps ended."""
     with postgres_server.running() as server, proxied(server) as proxy:
-        monkeypatch.setenv(ledger.URL, server.url())
+        monkeypatch.setenv(ledgers.URL, server.url())
         made = [homes.fresh(directory / "r0")]
         sharing.share(made[0], server.url(), "bees")
         made += [
@@ -40,8 +40,8 @@ def one_trial(directory, monkeypatch, *, workers, replicas, seconds, seed):
 
 
 def close():
-    while ledger._OPEN:
-        ledger._OPEN.popitem()[1][2].close()
+    while ledgers._OPEN:
+        ledgers._OPEN.popitem()[1][2].close()
 
 
 @pytest.mark.extras

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from aether.store import postgres as store
+from aether.sharing import postgres as store
 from tests import postgres_server
 from tests.postgres_server import disturb, proxied
 from tests.shared_history import DONE, READ, REFUSED, UNKNOWN, Call, faults, final_lines, trial

@@ -13,7 +13,8 @@ from aether.api import forget as forgetting
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.errors import AetherError
-from aether.store import ledger, offline, snapshot
+from aether.sharing import ledgers, offline
+from aether.store import ledger, snapshot
 from tests import directory_ledger, homes
 from tests.colonies import Colony
 from tests.effort import examples
@@ -31,14 +32,14 @@ STEPS = st.lists(
 @examples(25)
 def test_replicas_end_up_the_same_and_no_acknowledged_change_is_lost(steps):
     with tempfile.TemporaryDirectory(dir=homes.IN_MEMORY) as directory, pytest.MonkeyPatch.context() as patch:
-        patch.setitem(ledger.MODULES, directory_ledger.START, directory_ledger.__name__)
+        patch.setitem(ledgers.MODULES, directory_ledger.START, directory_ledger.__name__)
         patch.setenv("AETHER_SHARE_OFFLINE", "queue")
-        patch.setattr(offline, "TRIED_SECONDS", 0)
+        patch.setattr(ledger, "TRIED_SECONDS", 0)
         patch.setattr(access, "FRESH_SECONDS", 0)
         patch.setattr(access, "FAILED_SECONDS", 0)
         server = Path(directory) / "server"
         server.mkdir()
-        patch.setenv(ledger.URL, f"{directory_ledger.START}{server}")
+        patch.setenv(ledgers.URL, f"{directory_ledger.START}{server}")
         colony = Colony(Path(directory), f"{directory_ledger.START}{server}")
         homes_of = colony.first(), colony.join()
         added, removed, waited = set(), set(), set()

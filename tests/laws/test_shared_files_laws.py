@@ -14,7 +14,8 @@ from aether.api import archive, compress, working
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.errors import AetherError
-from aether.store import archive_steps, conversations, ledger, offline
+from aether.sharing import ledgers
+from aether.store import archive_steps, conversations, ledger
 from tests import directory_ledger, homes
 from tests.colonies import Colony, tree
 from tests.effort import examples
@@ -43,13 +44,13 @@ STEPS = st.lists(
 @examples(20)
 def test_replicas_end_up_with_the_same_files_and_nothing_that_was_said_is_lost(steps):
     with tempfile.TemporaryDirectory(dir=homes.IN_MEMORY) as directory, pytest.MonkeyPatch.context() as patch:
-        patch.setitem(ledger.MODULES, directory_ledger.START, directory_ledger.__name__)
-        patch.setattr(offline, "TRIED_SECONDS", 0)
+        patch.setitem(ledgers.MODULES, directory_ledger.START, directory_ledger.__name__)
+        patch.setattr(ledger, "TRIED_SECONDS", 0)
         patch.setattr(access, "FRESH_SECONDS", 0)
         patch.setattr(access, "FAILED_SECONDS", 0)
         server = Path(directory) / "server"
         server.mkdir()
-        patch.setenv(ledger.URL, f"{directory_ledger.START}{server}")
+        patch.setenv(ledgers.URL, f"{directory_ledger.START}{server}")
         colony = Colony(Path(directory), f"{directory_ledger.START}{server}")
         homes_of = colony.first(), colony.join()
         said, removed = {}, set()

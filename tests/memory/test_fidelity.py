@@ -2,7 +2,6 @@ from aether.memory.fidelity import (
     RESTORED_FLOOR_TOKENS,
     RESTORED_SHARE,
     gate,
-    required_entries,
 )
 from tests.tables import rows
 
@@ -78,31 +77,12 @@ def test_a_protected_statement_survives_word_for_word_or_is_carried():
     assert carried(rule, protected=[rule], given=answer(items=[f"Said: {rule['content']}"])) == []
 
 
-def test_an_item_marked_protected_needs_no_entry_in_the_list():
-    assert carried(item("wm1", "The moon is full.", protected=True)) == ["The moon is full."]
-
-
-def test_a_protected_statement_is_not_kept_by_two_fields_that_meet():
-    rule = item("wm1", "a\nb", protected=True)
-
-    assert carried(rule, given=answer(summary="a", items=["b"])) == ["a\nb"]
-
-
 def test_a_protected_statement_without_its_item_is_carried():
     gated = gate(
         {**handoff(), "protected": [{"content": "Ask first.", "why": "said so"}]}, answer(), count=count
     )
 
     assert gated.carried == [{"item_id": "", "content": "Ask first.", "why": "protected"}]
-
-
-def test_injected_text_is_required_only_where_it_is_protected_and_stays_marked():
-    injected = item("wm1", "Use tabs in Makefiles", "decision", injected=True)
-    inside = item("wm2", "<aether-memory>Use tabs in Makefiles</aether-memory>", "decision")
-
-    assert carried(injected, inside) == []
-    gated = gate(handoff(injected, protected=[injected]), answer(), count=count)
-    assert gated.session["high_value_items"][0]["injected"] is True
 
 
 def test_carried_statements_stay_within_the_cap_and_the_rest_is_named():
@@ -120,52 +100,6 @@ def test_carried_statements_stay_within_the_cap_and_the_rest_is_named():
     assert "srv_39.py" in gated.missing_identifiers
     assert "5039" in gated.missing_identifiers
     assert "srv_0.py" not in gated.missing_identifiers
-
-
-def test_constraints_go_before_decisions_and_relevant_before_others():
-    items = [
-        item("wm1", "Use tabs in Makefiles", "decision", 0.2),
-        item("wm2", "Store amounts in cents", "decision", 0.9),
-        item("wm3", "Never push to main", "constraint", 0.1),
-    ]
-
-    assert carried(*items) == ["Never push to main", "Store amounts in cents", "Use tabs in Makefiles"]
-
-
-def test_the_session_given_is_not_changed():
-    given = answer()
-    gate(handoff(item("wm1", "Never push to main", "constraint")), given, count=count)
-
-    assert given == answer()
-
-
-def test_nothing_required_is_a_score_of_one():
-    assert gate(handoff(), {"summary": "x", "high_value_items": None}, count=count).score == 1.0
-
-
-def test_a_preference_must_survive():
-    assert carried(item("wm1", "Prefer tabs over spaces", "preference")) == ["Prefer tabs over spaces"]
-
-
-def test_required_entries_are_sorted_by_importance():
-    items = [
-        item("wm1", "Use tabs in Makefiles", "decision", 0.8),
-        item("wm2", "The moon is full.", protected=True),
-        item("wm3", "Never push to main", "constraint", 0.9),
-    ]
-
-    assert [(each["item_id"], each["why"]) for each in required_entries(handoff(*items))] == [
-        ("wm2", "protected"),
-        ("wm3", "constraint"),
-        ("wm1", "decision"),
-    ]
-
-
-def test_a_false_sentence_with_the_right_names_does_not_keep_a_decision():
-    decision = item("wm1", "State files are written atomically in src/store.py", "decision")
-    given = answer("State files in src/store.py are written in place")
-
-    assert carried(decision, given=given) == [decision["content"]]
 
 
 def test_a_proven_statement_keeps_the_item_on_which_it_rests():
@@ -187,9 +121,3 @@ def test_what_an_agent_said_or_a_person_ended_is_not_required():
 
     assert carried(captured, ended, item("wm3", "We use files", "observation")) == []
     assert carried(item("wm4", "We use files", "blocker")) == ["We use files"]
-
-
-def test_the_same_words_are_carried_once():
-    twice = item("wm1", "Use atomic writes", "decision"), item("wm2", "Use atomic writes", "decision")
-
-    assert carried(*twice) == ["Use atomic writes"]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from aether.clock import stamp
-from aether.errors import BudgetExceeded, InvalidInput, NotFound
+from aether.errors import BudgetExceeded, InvalidInput
 from aether.memory import items
 from aether.memory.items import (
     MAX_WORD_CHARS,
@@ -16,8 +16,8 @@ from aether.paths import resource
 from aether.schemas import check
 from aether.store.patch import apply
 from aether.text.cleaning import clean
-from aether.text.tags import NOTICE, memory_block
-from tests.memory.states import NOW, after, count, held, later, new_id, shipped, texts, with_items
+from aether.text.tags import memory_block
+from tests.memory.states import NOW, after, count, held, later, new_id, shipped, with_items
 from tests.tables import rows
 
 
@@ -33,34 +33,6 @@ def update(documents, id, updates, now=NOW):
     return items.update(documents["memory"], id, updates, now=now, count=count)
 
 
-def test_an_item_is_stored_with_its_metadata():
-    entry = {"content": "Use JSON", "type": "decision", "relevance_score": 1, "caste": "builder"}
-    [made] = held(after(shipped(), add(shipped(), entry)))
-
-    at = stamp(NOW)
-    assert made == {
-        "id": made["id"], "type": "decision", "content": "Use JSON", "token_count": 2, "associative_links": [],
-        "metadata": {
-            "timestamp": at, "relevance_score": 1.0, "access_count": 0, "last_accessed": at, "source": "queen",
-            "caste": "builder",
-        },
-    }  # fmt: skip
-
-
-def test_items_of_one_call_have_an_order_in_time():
-    documents = after(shipped(), add(shipped(), *({"content": f"n{at}", "type": "x"} for at in range(3))))
-
-    assert [each["content"] for each in items.recent_items(documents["memory"])] == ["n2", "n1", "n0"]
-
-
-def test_adding_nothing_changes_nothing():
-    change = add(shipped())
-
-    assert change.patches == {"memory": []}
-    assert change.appends == {}
-    assert change.result == items.Added([], [])
-
-
 def captured(nth, **more):
     at = stamp(later(60 * nth))
     metadata = {
@@ -70,29 +42,6 @@ def captured(nth, **more):
         **more,
     }
     return {"content": "Never use mocks.", "type": "constraint", "metadata": metadata}
-
-
-def test_what_a_conversation_says_again_is_one_item_with_its_count_and_places():
-    documents = after(shipped(), add(shipped(), captured(1, ended_at=stamp(NOW))))
-    documents = after(documents, add(documents, {"content": "between", "type": "x"}))
-    before = held(documents)[0]
-
-    change = add(documents, captured(2), captured(3))
-    documents = after(documents, change)
-
-    assert (change.result.ids, change.result.again) == ([before["id"]] * 2, (0, 1))
-    assert texts(documents) == ["between", "Never use mocks."]
-    again = held(documents)[1]
-    assert again["id"] == before["id"]
-    assert again["metadata"] == {
-        **{name: value for name, value in before["metadata"].items() if name != "ended_at"},
-        "timestamp": captured(3)["metadata"]["timestamp"], "pointer": captured(3)["metadata"]["pointer"], "count": 3,
-        "places": [{"line": nth, "key": f"k{nth}", "at": captured(nth)["metadata"]["timestamp"]} for nth in (1, 2)],
-    }  # fmt: skip
-    assert documents["memory"]["working_memory"]["current_tokens"] == sum(
-        one["token_count"] for one in held(documents)
-    )
-    assert check.findings("memory", documents["memory"]) == []
 
 
 @rows(
@@ -107,24 +56,6 @@ def test_another_conversation_or_phase_and_what_was_not_captured_keep_items_of_t
     documents = after(shipped(), add(shipped(), first))
 
     assert add(documents, captured(2, **other)).result.again == ()
-
-
-def test_of_many_places_of_what_is_said_again_the_keys_are_kept(monkeypatch):
-    monkeypatch.setattr(items, "MOST_PLACES", 3)
-    documents = after(shipped(), add(shipped(), *map(captured, range(9))))
-
-    (only,) = held(documents)
-    assert only["metadata"]["count"] == 9
-    assert [place["key"] for place in only["metadata"]["places"]] == [f"k{nth}" for nth in range(8)]
-    assert ["line" in place for place in only["metadata"]["places"]] == [True] * 3 + [False] * 5
-
-
-def test_what_is_said_again_keeps_the_relevance_that_was_set():
-    documents = after(shipped(), add(shipped(), {**captured(1), "relevance_score": 0.95}))
-
-    documents = after(documents, add(documents, captured(2)))
-
-    assert [item["metadata"]["relevance_score"] for item in held(documents)] == [0.95]
 
 
 def test_fields_of_a_caller_with_the_names_of_counts_do_no_harm():
@@ -174,135 +105,10 @@ def test_impossible_metadata_is_refused(metadata):
         items.checked_entry("x", "x", metadata=metadata)
 
 
-def test_metadata_that_is_null_is_not_there():
-    null = dict.fromkeys(("timestamp", "phase", "protected", "injected", "pointer"))
-
-    [made] = held(with_items(shipped(), "note", **null, mine=None))
-
-    assert made["metadata"]["timestamp"] == stamp(NOW)
-    assert made["metadata"]["mine"] is None
-    assert null.keys() & made["metadata"].keys() == {"timestamp"}
-
-
-def test_a_note_keeps_the_time_at_which_it_was_said():
-    [made] = held(with_items(shipped(), "note", timestamp="2026-02-01T01:00:00-05:00"))
-
-    assert made["metadata"]["timestamp"] == "2026-02-01T06:00:00.000000Z"
-    assert made["metadata"]["last_accessed"] == stamp(NOW)
-
-
 @rows("entry", ["text", {"content": "x", "type": "x", "id": "mine"}, {"type": "x"}, {}])
 def test_one_impossible_entry_refuses_all_and_is_named(entry):
     with pytest.raises(InvalidInput, match=r"items\[1\]"):
         items.checked_entries([{"content": "x", "type": "x"}, entry])
-
-
-def test_below_the_hard_limit_nothing_is_dropped():
-    documents = with_items(shipped(capacity=10), words(5), words(4))
-
-    change = add(documents, {"content": "last", "type": "x"})
-
-    assert change.result.evicted == []
-    assert change.appends == {}
-    assert documents["memory"]["metrics"]["working_memory_evictions"] == 0
-    assert len(held(after(documents, change))) == 3
-
-
-def test_at_the_hard_limit_the_least_recently_used_goes_to_the_archive():
-    documents = with_items(shipped(capacity=10), "a a a", "b b b", "c c c")
-    first = held(documents)[0]
-    documents = after(documents, items.record_access(documents["memory"], [first["id"]], now=later(9)))
-    second = held(documents)[1]
-
-    change = add(documents, {"content": words(4), "type": "x"}, now=later(10))
-
-    assert change.result.evicted == [second["id"]]
-    [record] = change.appends["items"]
-    assert record == {
-        "item": second, "left_at": stamp(later(10)), "why": "evicted", "session_id": None, "compression_id": None,
-    }  # fmt: skip
-    done = after(documents, change)
-    assert texts(done) == ["a a a", "c c c", words(4)]
-    assert done["memory"]["metrics"]["working_memory_evictions"] == 1
-
-
-def test_of_items_used_at_one_instant_the_first_goes_first():
-    documents = with_items(shipped(capacity=2), "one")
-    documents = after(documents, add(documents, {"content": "two", "type": "x"}))  # the same instant
-
-    change = add(documents, {"content": "three", "type": "x"}, now=later(1))
-
-    assert texts(after(documents, change)) == ["two", "three"]
-
-
-def test_protected_items_are_never_evicted():
-    documents = with_items(shipped(capacity=4), "keep me", protected=True)
-    documents = with_items(documents, "other", at=later(5))
-
-    done = after(documents, add(documents, {"content": "new note", "type": "x"}, now=later(9)))
-
-    assert texts(done) == ["keep me", "new note"]
-    with pytest.raises(BudgetExceeded, match="protected"):
-        add(done, {"content": words(3), "type": "x"})
-
-
-@pytest.mark.parametrize("entries", [[11], [6, 5]])
-def test_entries_larger_than_the_limit_are_rejected_without_evicting(entries):
-    documents = with_items(shipped(capacity=10), "stays")
-
-    with pytest.raises(BudgetExceeded, match="11 tokens do not fit into a working memory of 10"):
-        add(documents, *({"content": words(each), "type": "x"} for each in entries))
-
-
-def test_an_item_that_fills_the_limit_exactly_is_stored():
-    documents = with_items(shipped(capacity=10), "goes")
-
-    assert texts(after(documents, add(documents, {"content": words(10), "type": "x"}))) == [words(10)]
-
-
-def test_an_access_is_counted_and_never_goes_back_in_time():
-    documents = with_items(shipped(), "a", "b")
-    ids = [each["id"] for each in held(documents)]
-
-    change = items.record_access(documents["memory"], [*ids, "unknown"], now=later(-100))
-    done = held(after(documents, change))
-
-    assert change.result == done
-    assert [each["metadata"]["access_count"] for each in done] == [1, 1]
-    assert done[1]["metadata"]["last_accessed"] == stamp(later(1))
-
-
-def test_an_update_merges_metadata_recounts_and_keeps_the_other_fields():
-    documents = with_items(shipped(), "two words", mine=1, removed=2)
-    [old] = held(documents)
-
-    change = update(
-        documents,
-        old["id"],
-        {"content": "now three words", "metadata": {"removed": None, "new": {}}},
-        now=later(5),
-    )
-    [new] = held(after(documents, change))
-
-    assert change.result == new
-    assert new["id"] == old["id"]
-    assert new["token_count"] == 3
-    assert new["type"] == "observation"
-    assert new["metadata"] == {
-        "timestamp": stamp(NOW), "relevance_score": 0.5, "access_count": 0, "last_accessed": stamp(later(5)),
-        "source": "queen", "caste": None, "mine": 1, "new": {},
-    }  # fmt: skip
-
-
-def test_a_key_that_looks_like_a_pointer_is_a_key():
-    documents = with_items(shipped(), "note", **{"/working_memory/items/0": 1, "a/b~c": {"": 2}})
-
-    documents = after(documents, update(documents, held(documents)[0]["id"], {"metadata": {"~1": "-"}}))
-
-    assert (
-        held(documents)[0]["metadata"].items()
-        >= {"/working_memory/items/0": 1, "a/b~c": {"": 2}, "~1": "-"}.items()
-    )
 
 
 @rows(
@@ -319,42 +125,11 @@ def test_an_impossible_update_is_refused(updates):
         update(documents, held(documents)[0]["id"], updates)
 
 
-def test_updating_an_unknown_item_is_an_error():
-    with pytest.raises(NotFound, match="'wm_unknown' is not in working memory"):
-        update(shipped(), "wm_unknown", {"content": "x"})
-
-
 def test_an_update_that_does_not_fit_is_refused():
     documents = with_items(shipped(capacity=5), "one two", "three")
 
     with pytest.raises(BudgetExceeded, match="would make 6 of 5"):
         update(documents, held(documents)[1]["id"], {"content": words(4)})
-
-
-def test_an_overfull_memory_may_shrink():
-    """A limit lowered by hand must not keep anyone from shortening an item."""
-    documents = with_items(shipped(), words(9), words(9))
-    documents["memory"]["working_memory"]["max_capacity_tokens"] = 10
-
-    done = after(documents, update(documents, held(documents)[0]["id"], {"content": words(8)}))
-
-    assert [each["token_count"] for each in held(done)] == [8, 9]
-
-
-def test_clearing_moves_everything_to_the_archive():
-    documents = with_items(shipped(), "a", "b")
-
-    change = items.clear(documents["memory"], now=later(9))
-
-    assert held(after(documents, change)) == []
-    assert change.result == 2
-    assert [(each["item"], each["why"]) for each in change.appends["items"]] == [
-        (each, "cleared") for each in held(documents)
-    ]
-
-
-def test_clearing_nothing_changes_nothing():
-    assert items.clear(shipped()["memory"], now=NOW) == ({}, {}, 0)
 
 
 def test_the_list_is_sorted_by_last_use():
@@ -367,20 +142,6 @@ def test_the_list_is_sorted_by_last_use():
     assert [each["content"] for each in items.recent_items(documents["memory"], 2)] == ["a", "c"]
     with pytest.raises(InvalidInput, match="limit is -1"):
         items.recent_items(documents["memory"], -1)
-
-
-def test_no_function_changes_the_state_it_is_given():
-    documents = with_items(shipped(capacity=4), "a b", "c d")
-    before = repr(documents)
-    first = held(documents)[0]["id"]
-
-    add(documents, {"content": "e f g", "type": "x"})
-    update(documents, first, {"metadata": {"k": 1}})
-    items.record_access(documents["memory"], [first], now=NOW)
-    items.clear(documents["memory"], now=NOW)
-    items.recent_items(documents["memory"])
-
-    assert repr(documents) == before
 
 
 def filled(tokens, **limits):
@@ -396,40 +157,7 @@ def test_compression_is_needed_from_four_fifths_of_the_capacity(tokens, needed):
     assert (found.maximum, found.threshold, found.needed) == (200_000, 160_000, needed)
 
 
-def test_the_threshold_is_a_whole_number_of_tokens():
-    assert filled(0, capacity=999, percent=33).threshold == 329
-
-
-def test_the_share_in_use_has_one_decimal():
-    assert filled(1_234).percent == 0.6
-    assert filled(200_000).percent == 100.0
-    assert (
-        token_usage(
-            {
-                "working_memory": {
-                    "max_capacity_tokens": 0,
-                    "current_tokens": 0,
-                    "eviction_threshold_percent": 80,
-                }
-            }
-        ).percent
-        == 0.0
-    )
-
-
 MADE_AT = "2026-03-01T10:00:00Z"
-
-
-def test_no_lines_make_no_block():
-    assert memory_block([], occasion="prompt", at=MADE_AT) == ""
-
-
-def test_a_block_has_a_notice_its_occasion_and_its_time():
-    head, notice, line, tail = memory_block(["use SQLite"], occasion="prompt", at=MADE_AT).splitlines()
-
-    assert (head, notice, line, tail) == (
-        f'<aether-memory occasion="prompt" at="{MADE_AT}">', NOTICE, "use SQLite", "</aether-memory>",
-    )  # fmt: skip
 
 
 @rows(
@@ -508,11 +236,6 @@ def broken(documents, path, value):
     return {**documents, "memory": apply(documents["memory"], patch)}
 
 
-def test_a_memory_whose_parts_agree_has_no_findings():
-    assert items.examine(shipped()) == []
-    assert items.examine(with_items(shipped(), "a", "b c")) == []
-
-
 @rows(("path", "value"), WRONG.items())
 def test_a_wrong_derived_value_is_found_and_corrected(path, value):
     documents = broken(shipped(), path, value)
@@ -550,18 +273,3 @@ def test_more_tokens_than_the_limit_are_found():
     documents = broken(with_items(shipped(), "a b c"), "/working_memory/max_capacity_tokens", 2)
 
     assert [each.code for each in items.examine(documents)] == ["over-capacity"]
-
-
-def test_the_derived_change_corrects_the_totals_after_a_change():
-    documents = with_items(shipped(), "a", "b c")
-    change = items.clear(documents["memory"], now=NOW)
-    change.patches["memory"].pop()  # the total is forgotten
-
-    follows = items.derived_change(documents, change)
-
-    assert follows.patches == {
-        "memory": [{"op": "replace", "path": "/working_memory/current_tokens", "value": 0}]
-    }
-    assert items.derived_change(documents, items.clear(documents["memory"], now=NOW)).patches == {
-        "memory": []
-    }

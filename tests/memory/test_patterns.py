@@ -62,15 +62,6 @@ def test_a_new_pattern_names_its_session_and_the_session_names_it():
     assert after["metrics"]["total_pattern_extractions"] == 1
 
 
-def test_the_same_session_never_counts_twice():
-    state = applied(s := memory(session("s1")), extract(s, "Use atomic writes"))
-
-    change = extract(state, "Atomic writes must be used")
-
-    assert change.patches == {}
-    assert change.result == patterns_of(state)[0]["id"]
-
-
 def test_another_session_raises_occurrences_and_confidence():
     state = memory(session("s1"), session("s2", phase=2))
     state = applied(state, extract(state, "Use atomic writes"))
@@ -135,14 +126,6 @@ def test_a_contradiction_is_linked_both_ways_and_raises_nobody():
         assert (link["target_id"], link["link_type"]) == (other["id"], "contradicts")
 
 
-def test_given_type_and_confidence_win():
-    state = memory(session("s1"))
-
-    state = applied(state, extract(state, "It failed", type="preference", confidence=0.25))
-
-    assert (patterns_of(state)[0]["type"], patterns_of(state)[0]["confidence"]) == ("preference", 0.25)
-
-
 @rows(
     ("content", "options", "said"),
     [
@@ -158,11 +141,6 @@ def test_the_impossible_is_refused(content, options, said):
         extract(memory(session("s1")), content, **options)
 
 
-def test_an_unknown_session_is_not_evidence():
-    with pytest.raises(NotFound, match="'s9'"):
-        extract(memory(session("s1")), "Use tabs", session_id="s9")
-
-
 ATOMIC = (
     "Use atomic writes for state files",
     "State files must be written atomically",
@@ -173,13 +151,6 @@ ATOMIC = (
 def run(state, **options):
     change = promote(state, now=NOW, new_id=new_id, **options)
     return applied(state, change), change.result
-
-
-def test_a_statement_of_high_relevance_is_promoted_from_one_session():
-    state, result = run(memory(session("s1", items=[("Use atomic writes", 0.81), ("Look at logs", 0.8)])))
-
-    assert [each["pattern"] for each in patterns_of(state)] == ["Use atomic writes"]
-    assert len(result.created) == state["metrics"]["total_pattern_extractions"] == 1
 
 
 def test_a_home_sets_the_relevance_and_the_repetitions_that_promote():
@@ -216,41 +187,6 @@ def test_three_sessions_that_say_the_same_differently_anywhere_make_one_pattern(
     ]  # fmt: skip
     for each in state["short_term_memory"]["sessions"]:
         assert each["metadata"]["related_patterns"] == [pattern["id"]]
-
-
-def test_two_sessions_or_one_session_three_times_make_no_pattern():
-    twice = memory(session("s1", decisions=[ATOMIC[0]]), session("s2", decisions=[ATOMIC[1]]))
-    within = memory(session("s1", decisions=list(ATOMIC), items=[(ATOMIC[0], 0.5)]))
-
-    assert run(twice)[0] == twice
-    assert run(within)[0] == within
-
-
-def test_promoting_twice_changes_nothing():
-    state = memory(
-        *(
-            session(f"s{at}", decisions=[text], items=[("Cap retries at 3", 0.9)])
-            for at, text in enumerate(ATOMIC)
-        )
-    )
-
-    once, _ = run(state)
-    twice, result = run(once)
-
-    assert twice == once
-    assert result.created == result.supported == []
-
-
-def test_the_same_session_taken_in_again_raises_nothing():
-    state, _ = run(memory(session("s1", items=[("Cap retries at 3", 0.9)])))
-    again = session("s1", items=[("Retries are capped at 3", 0.95)])
-    again["id"] = "another"
-    state["short_term_memory"]["sessions"].append(again)
-
-    after, result = run(state)
-
-    assert after == state
-    assert result.supported == []
 
 
 def test_a_statement_that_fits_two_patterns_stays_with_the_one_that_counted_its_session():
@@ -298,23 +234,6 @@ def test_injected_text_never_counts():
     assert repeated_statements(state) == []
 
 
-def test_other_numbers_and_negations_are_not_the_same_and_contradict():
-    state = memory(
-        session("s1", items=[("Set the timeout to 30", 0.9)]),
-        session("s2", items=[("Set the timeout to 60", 0.9)]),
-        session("s3", items=[("Use global state", 0.9), ("Do not use global state", 0.9)]),
-    )
-
-    state, result = run(state)
-
-    assert len(patterns_of(state)) == 4
-    assert {pattern["confidence"] for pattern in patterns_of(state)} == {0.7}
-    assert {frozenset((each.pattern, each.other)) for each in result.contradictions} == {
-        frozenset(("Set the timeout to 30", "Set the timeout to 60")),
-        frozenset(("Use global state", "Do not use global state")),
-    }
-
-
 def test_the_wording_most_sessions_agree_with_wins_and_among_equals_the_latest():
     state = memory(*(session(f"s{at}", decisions=[text], day=at + 1) for at, text in enumerate(ATOMIC)))
 
@@ -335,19 +254,6 @@ def test_meaning_does_not_drift_along_a_chain():
     assert all(a["pattern"] != b["pattern"] for a, b in pairwise(patterns_of(state)))
 
 
-def test_castes_of_items_are_kept():
-    item = {
-        "content": "Use tabs in Makefiles",
-        "relevance_score": 0.9,
-        "type": "decision",
-        "caste": "builder",
-    }
-
-    state, _ = run(memory(session("s1", items=[item])))
-
-    assert patterns_of(state)[0]["metadata"]["related_castes"] == ["builder"]
-
-
 def test_a_session_of_the_original_format_without_lists_is_read():
     bare = {"id": "old", "session_id": "old", "compressed_at": "2026-01-01T00:00:00Z", "summary": "x"}
     state = memory(bare, session("s1", items=[("Use tabs in Makefiles", 0.9)], metadata=None))
@@ -357,23 +263,6 @@ def test_a_session_of_the_original_format_without_lists_is_read():
 
     assert patterns_of(state)[0]["occurrences"] == 2
     assert state["short_term_memory"]["sessions"][0]["metadata"]["related_patterns"]
-
-
-def test_detect_names_repeated_statements_with_their_sessions():
-    state = memory(
-        *(
-            session(f"s{at}", decisions=[text, f"Only here {at}"], day=at + 1)
-            for at, text in enumerate(ATOMIC)
-        )
-    )
-    before = copy.deepcopy(state)
-
-    found = repeated_statements(state)
-
-    assert [(each.statement, each.sessions, each.wordings) for each in found] == [
-        (ATOMIC[2], ["s0", "s1", "s2"], list(ATOMIC))
-    ]
-    assert state == before
 
 
 RULE = "Keep every amount as integer cents."
@@ -391,24 +280,6 @@ def test_one_sentence_of_several_is_evidence_for_a_rule():
 
     (pattern,) = patterns_of(state)
     assert (pattern["pattern"], pattern["occurrences"]) == (RULE, 3)
-    assert run(state)[0] == state
-
-
-def test_an_existing_pattern_gains_evidence_from_one_sentence_of_several():
-    state, _ = run(memory(session("s1", items=[(RULE, 0.9)])))
-    state["short_term_memory"]["sessions"].append(session("s2", items=[(AMONG_OTHERS, 0.9)], day=2))
-
-    state, result = run(state)
-
-    first = next(each for each in patterns_of(state) if each["pattern"] == RULE)
-    assert result.supported == [first["id"]]
-    assert first["occurrences"] == 2
-
-
-def test_files_changed_in_every_session_are_not_promoted():
-    work = {"content": "Changed src/store/commit.py", "relevance_score": 0.6, "type": "code_change"}
-    state = memory(*(session(f"s{at}", items=[dict(work)], day=at + 1) for at in range(3)))
-
     assert run(state)[0] == state
 
 
@@ -475,15 +346,6 @@ def test_a_failure_is_no_evidence_for_a_rule_or_a_success():
     assert [(each["type"], each["occurrences"]) for each in known] == [("success_pattern", 1)]
 
 
-def test_a_failure_of_three_sessions_is_a_failure_pattern():
-    said = "`make docs` failed: the fonts are not installed"
-    state = memory(*(session(f"s{at}", items=[entry(said, "error", 0.6)], day=at + 1) for at in range(3)))
-
-    (pattern,) = patterns_of(run(state)[0])
-
-    assert (pattern["type"], pattern["pattern"], pattern["occurrences"]) == ("failure_pattern", said, 3)
-
-
 def test_the_relevant_wording_becomes_the_pattern_of_two_sessions():
     state = memory(
         session("s1", items=[(RULE, 0.9)], day=1),
@@ -494,15 +356,6 @@ def test_the_relevant_wording_becomes_the_pattern_of_two_sessions():
 
     (pattern,) = patterns_of(state)
     assert (pattern["pattern"], pattern["occurrences"]) == (RULE, 2)
-
-
-def test_repeated_self_talk_of_an_agent_is_not_promoted():
-    said = "I have gathered comprehensive information."
-    state = memory(*(session(f"s{at}", outcomes=[said], day=at + 1) for at in range(3)))
-    decided = memory(*(session(f"s{at}", decisions=["I decided on SQLite."], day=at + 1) for at in range(3)))
-
-    assert run(state)[0] == state
-    assert len(patterns_of(run(decided)[0])) == 1
 
 
 def three_layers():
@@ -547,23 +400,6 @@ def test_a_session_and_a_pattern_know_each_other(source, target):
     ]
 
 
-@pytest.mark.parametrize(("kind", "mutual"), [("contradicts", True), ("supersedes", False)])
-def test_patterns_are_linked_back_where_the_type_reads_both_ways(kind, mutual):
-    state, _ = link(three_layers(), "p1", "p2", kind)
-
-    first, second = state["long_term_memory"]["patterns"]
-    assert links_of(first) == [("p2", "long_term_pattern", kind)]
-    assert links_of(second) == ([("p1", "long_term_pattern", kind)] if mutual else [])
-
-
-def test_sessions_are_linked_in_their_metadata():
-    state, _ = link(three_layers(), "s1", "s2")
-
-    first, second = state["short_term_memory"]["sessions"]
-    assert links_of(first["metadata"]) == [("s2", "short_term_session", "related_to")]
-    assert links_of(second["metadata"]) == [("s1", "short_term_session", "related_to")]
-
-
 @rows(("source", "target"), [("wm1", "wm2"), ("p1", "s1"), ("s1", "p1"), ("s1", "s2"), ("p1", "p2")])
 def test_linking_twice_changes_nothing(source, target):
     once, first = link(three_layers(), source, target)
@@ -573,12 +409,6 @@ def test_linking_twice_changes_nothing(source, target):
     assert twice == once
     assert second.patches == {}
     assert second.result == first.result
-
-
-def test_the_result_names_a_link_that_is_stored():
-    state, change = link(three_layers(), "s1", "p1")
-
-    assert state["long_term_memory"]["patterns"][0]["associative_links"][0]["link_id"] == change.result
 
 
 def test_both_ends_must_exist():
@@ -592,11 +422,3 @@ def test_impossible_links_are_refused():
         link(three_layers(), "wm1", "p1", "friend_of")
     with pytest.raises(InvalidInput, match="itself"):
         link(three_layers(), "wm1", "wm1")
-
-
-def test_what_failed_before_it_worked_is_no_success_by_itself():
-    solved = "`make lint` failed: The linter reports an unused name.\nWorked after changes to {}.py."
-    items = [{"content": solved.format(name), "relevance_score": 0.5, "type": "solution"} for name in "abcd"]
-    state = memory(*(session(f"s{at}", items=[one], day=at + 1) for at, one in enumerate(items)))
-
-    assert [one["pattern"] for one in patterns_of(run(state)[0]) if "Worked" not in one["pattern"]] == []

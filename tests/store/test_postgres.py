@@ -27,9 +27,10 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
-from aether.store import ledger as seam
-from aether.store import postgres as store
-from aether.store.ledger import JOURNAL, Mark, Unsettled
+from aether.sharing import ledgers as seam
+from aether.sharing import postgres as store
+from aether.sharing.ledgers import Unsettled
+from aether.store.ledger import JOURNAL, Mark
 from tests import postgres_server
 from tests.children import ended, start
 from tests.postgres_server import proxied

@@ -11,7 +11,8 @@ import pytest
 import aether
 from aether.api import share as sharing
 from aether.hosts import hook
-from aether.store import conversations, ledger, offline, spool
+from aether.sharing import ledgers, offline
+from aether.store import conversations, spool
 from tests import homes
 
 
@@ -48,7 +49,7 @@ def started(monkeypatch):
 
 
 def test_hooks_ask_no_server_and_start_what_does(replica, started, monkeypatch):
-    monkeypatch.setattr(ledger, "opened", None)  # whoever asks fails
+    monkeypatch.setattr(ledgers, "opened", None)  # whoever asks fails
 
     reported(replica, "SessionStart", source="startup")
     said(replica)

@@ -1,28 +1,33 @@
 """Lines of the ledger: what a line of the journal must hold for the replicas of a colony to take it.
 
-Whoever wrote a line of the ledger, each replica checks it before it takes it (`after_lines`), so who
-makes one checks the same first (`require_taken`).
+Each replica checks a line of the ledger before it takes it (`checked_news`), whoever wrote it, and checks its own lines in
+the same way before it sends them (`require_accepted`).
 """
 
 from __future__ import annotations
 
 import operator
+import re
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from aether import clock
 from aether.errors import AetherError, CorruptDocument, InvalidInput, shown
 from aether.schemas import check, migrations
-from aether.store import documents, ledger, record_files
+from aether.store import documents, record_files
 from aether.store.files import checked_json
-from aether.store.snapshot import Entry, Snapshot, advance, scan_journal
-from aether.text.regex import lazy
+from aether.store.ledger import FOREIGN, PLACE, News
+from aether.store.snapshot import Entry, Snapshot, advance, load, scan_journal
 from aether.types import JsonObject
 
-_TIME = lazy(r"[0-9]{4}-[0-9]{2}-[0-9T:.Z+-]+")
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9T:.Z+-]+")
+# What reading a line may fail with, whatever is in it.
+_NO_LINE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
 
-def after_lines(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
+def after_lines(snapshot: Snapshot, lines: Sequence[bytes]) -> Snapshot:
     """Return `snapshot` after lines of the ledger; nobody vouches for those who wrote them, so each is checked.
 
     Raises:
@@ -30,49 +35,56 @@ def after_lines(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
     """
     try:
         return _checked_after(snapshot, lines)
-    except (AetherError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as reason:
+    except (AetherError, *_NO_LINE) as reason:
         why = str(reason) if type(reason) is ValueError else "it has other fields"
         why = reason.what if isinstance(reason, AetherError) else why
-        raise unreadable(snapshot.home, snapshot.revision + 1, why) from reason
+        what = f"the ledger has a line at revision {snapshot.revision + 1} that this aether cannot read: {why.rstrip('.')}."
+        raise CorruptDocument(what, fix=FOREIGN, where=str(snapshot.home)) from reason
 
 
-def _checked_after(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
-    found = scan_journal(b"".join(lines), base=snapshot.revision, where=ledger.PLACE)
-    if found.lines != lines:
-        raise ValueError("it is damaged, or has another number")
-    for entry in found.entries:
-        _require_known(entry)
-    old = snapshot._replace(documents=_before(snapshot))
-    made = advance(old, found.entries, end=snapshot.end, torn=snapshot.torn, files=snapshot.files)
-    _require_documents(snapshot, made, found.entries)
-    return made
+def checked_news(home: Path, news: News) -> News:
+    """Return the news of the journal of `home` up to the first line that cannot be read.
+
+    Raises:
+        CorruptDocument: that is the first of them.
+    """
+    snapshot, good = load(home), 0
+    try:
+        after_lines(snapshot, news.lines)
+    except CorruptDocument:
+        with suppress(CorruptDocument):
+            for line in news.lines:
+                snapshot, good = after_lines(snapshot, [line]), good + 1
+        if not good:
+            raise
+        return News(news.head, news.lines[:good])
+    return news
 
 
-def require_taken(snapshot: Snapshot, after: Snapshot, entry: Entry) -> None:
-    """Check that other replicas will take `entry`, which makes `after` of `snapshot`; else it is not sent.
+def require_accepted(home: Path, lines: Sequence[bytes]) -> None:
+    """Check that other replicas will take `lines` after the journal of `home`; else they are not sent.
 
     Raises:
         InvalidInput: they will not.
     """
     try:
-        require_valid(snapshot, after, [entry])
-    except (AetherError, ValueError) as reason:
+        _checked_after(load(home), lines)
+    except (AetherError, *_NO_LINE) as reason:
         why = reason.what if isinstance(reason, AetherError) else str(reason)
         what = f"the other machines of the colony would refuse the change: {why.rstrip('.')}."
-        raise InvalidInput(
-            what, fix="Correct the value. Nothing was stored.", where=str(snapshot.home)
-        ) from reason
+        raise InvalidInput(what, fix="Correct the value. Nothing was stored.", where=str(home)) from reason
 
 
-def require_valid(snapshot: Snapshot, after: Snapshot, entries: list[Entry]) -> None:
-    """Check what `entries` hold, and the documents of which they made `after` of `snapshot`.
-
-    Raises:
-        AetherError, KeyError, TypeError, ValueError, AttributeError: they hold something else than this aether knows.
-    """
-    for entry in entries:
+def _checked_after(snapshot: Snapshot, lines: Sequence[bytes]) -> Snapshot:
+    journal = scan_journal(b"".join(lines), base=snapshot.revision, where=PLACE)
+    if journal.lines != list(lines):
+        raise ValueError("it is damaged, or has another number")
+    for entry in journal.entries:
         _require_known(entry)
-    _require_documents(snapshot, after, entries)
+    before = snapshot._replace(documents=_before(snapshot))
+    after = advance(before, journal.entries, end=snapshot.end, torn=snapshot.torn, files=snapshot.files)
+    _require_documents(snapshot, after, journal.entries)
+    return after
 
 
 def _require_documents(snapshot: Snapshot, after: Snapshot, entries: list[Entry]) -> None:
@@ -147,9 +159,3 @@ def _unlike(before: Any, after: Any) -> Any:
         held = set(map(id, before))
         return [entry for entry in after if id(entry) not in held]
     return after
-
-
-def unreadable(home: Path, revision: int, why: str) -> CorruptDocument:
-    """Return the error of a line of the ledger that cannot be read."""
-    what = f"the ledger has a line at revision {revision} that this aether cannot read: {why.rstrip('.')}."
-    return CorruptDocument(what, fix=ledger.FOREIGN, where=str(home))

@@ -24,6 +24,8 @@ from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath
 from aether.paths import directory_name, file_name, inside
 from aether.schemas import check
+from aether.sharing import ledgers
+from aether.sharing.ledgers import Colony
 from aether.store import (
     archive_steps,
     archive_store,
@@ -32,10 +34,9 @@ from aether.store import (
     conversations,
     documents,
     files,
-    ledger,
     seals,
 )
-from aether.store.ledger import Ledger, Mark
+from aether.store.ledger import Mark
 from aether.store.log import checksum_of, seal_json, unsealed
 from aether.types import JsonObject
 
@@ -108,7 +109,7 @@ class _Sides(NamedTuple):
     """What exchanges, and when."""
 
     home: Path
-    server: Ledger
+    server: Colony
     blobs: Blobs
     now: datetime
 
@@ -122,7 +123,7 @@ class _Local(NamedTuple):
     seen: dict[str, list[Any]]
 
 
-def exchange(home: Path, server: Ledger, blobs: Blobs, *, now: datetime) -> bool:
+def exchange(home: Path, server: Colony, blobs: Blobs, *, now: datetime) -> bool:
     """Send the files that changed in `home` and take those that changed elsewhere; return whether there is more to do.
 
     The caller holds the lock of the home. After a crash at any instruction it is done again.
@@ -206,12 +207,12 @@ def _take_all(
     return False
 
 
-def mark_of(home: Path, server: Ledger) -> Mark:
+def mark_of(home: Path, server: Colony) -> Mark:
     """Return how far `home` has read the stream of files."""
     return _read_state(home, server.identity).mark
 
 
-def unsent(home: Path, server: Ledger) -> list[str]:
+def unsent(home: Path, server: Colony) -> list[str]:
     """Return the units of `home` that its colony does not have as they are here, as far as the home knows."""
     state = _read_state(home, server.identity)
     local = _local(home, state, server.heads(conversation_stream.STREAMS))
@@ -225,11 +226,11 @@ def unsent(home: Path, server: Ledger) -> list[str]:
 
 def lacking(home: Path) -> list[str]:
     """Return the units that the ledger has and `home` could not take, for doctor."""
-    share = ledger.shared(home)
+    share = ledgers.shared(home)
     return sorted(_read_state(home, share.identity).lacking) if share else []
 
 
-def send_stream(server: Ledger, stream: str, lines: list[bytes]) -> None:
+def send_stream(server: Colony, stream: str, lines: list[bytes]) -> None:
     """Append to a stream what it lacks of `lines`.
 
     Raises:
@@ -254,7 +255,7 @@ def _first(lines: list[bytes]) -> list[bytes]:
     return lines[: max(1, sum(size <= SEND_BYTES for size in sizes))]
 
 
-def _send_conversations(home: Path, server: Ledger) -> None:
+def _send_conversations(home: Path, server: Colony) -> None:
     """Send the conversations that the colony has never had: those that were archived before the home was shared."""
     heads = server.heads(conversation_stream.STREAMS)
     for stored in conversations.stored_conversations(home):
@@ -299,7 +300,7 @@ def _agreed(state: _State, local: _Local) -> dict[str, Unit]:
     return base
 
 
-def _with_news(server: Ledger, state: _State) -> tuple[dict[str, Unit], Mark]:
+def _with_news(server: Colony, state: _State) -> tuple[dict[str, Unit], Mark]:
     """Return the units of the ledger, and how far its stream was read."""
     units, mark = dict(state.units), state.mark
     while lines := server.read_after(STREAM, mark).lines:
@@ -526,7 +527,7 @@ def _sent(
     return remote, mark, True
 
 
-def _drop(server: Ledger, blobs: Blobs, state: _State) -> bool:
+def _drop(server: Colony, blobs: Blobs, state: _State) -> bool:
     """Remove the blobs that no line needs any more; return False if that is to be tried again.
 
     Whoever may not leaves it to others.
@@ -649,7 +650,7 @@ def _checked(id: str, fetched: list[tuple[str, bytes]]) -> JsonObject:
     return value
 
 
-def fill(home: Path, stream: str, server: Ledger, head: int, now: datetime) -> None:
+def fill(home: Path, stream: str, server: Colony, head: int, now: datetime) -> None:
     """Take what is new of a conversation, whose stream has `head` lines, into its log.
 
     Raises:

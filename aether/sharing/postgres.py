@@ -1,4 +1,4 @@
-"""PostgreSQL as the ledger of shared colonies: `ledger.Ledger` over `psycopg`, migrations, members and their rights.
+"""PostgreSQL as the ledger of shared colonies: `ledgers.Colony` over `psycopg`, migrations, members and their rights.
 
 The work is done by the functions of `data/postgres/*.sql`, one round trip for each call, and without any state of the
 session, so that a pooler in transaction mode works. Connections are made when they are needed and are kept by the ledger:
@@ -35,7 +35,8 @@ from aether.errors import (
     shown,
 )
 from aether.paths import resource
-from aether.store.ledger import JOURNAL, Appended, Mark, News, OldTables, Unsettled, Unusable, require_name
+from aether.sharing.ledgers import OldTables, Unsettled, Unusable, require_name
+from aether.store.ledger import JOURNAL, Appended, Mark, News
 
 RIGHTS = ("read", "write", "admin")
 # The oldest version of PostgreSQL that the tests run.
@@ -290,7 +291,7 @@ def _utc(at: datetime | None) -> str:
 
 
 class PostgresLedger:
-    """A `ledger.Ledger` in a database of PostgreSQL."""
+    """A `ledgers.Colony` in a database of PostgreSQL."""
 
     def __init__(self, url: str, colony: str, *, replica: str, timeout: float) -> None:
         self._driver = _psycopg()
@@ -383,10 +384,8 @@ class PostgresLedger:
                 return self._settled(arguments, lost)
 
     @contextmanager
-    def turn(self, stream: str, mark: Mark, *, early: bool = False) -> Iterator[News]:
+    def turn(self, stream: str, mark: Mark) -> Iterator[News]:
         """Keep other writers of a stream waiting during the block, and yield what is new since `mark`.
-
-        With `early` that may not be durable before an append in the block is done.
 
         Raises:
             Conflict: the stream ends before the mark, or has another line there.
@@ -402,7 +401,7 @@ class PostgresLedger:
             )  # fmt: skip
             cursor.nextset()
             head, lines = cursor.fetchone()
-            if lines and not early:
+            if lines:
                 self.call("select aether.sync()")  # by another connection: this one must not commit yet
             turns = self._turns.__dict__.setdefault("of", {})
             turns[stream] = connection

@@ -18,12 +18,13 @@ from typing import NamedTuple
 
 from aether import regular
 from aether.errors import AetherError, CorruptDocument, NotFound
+from aether.sharing.ledgers import Colony
+from aether.sharing.shared_files import PART_BYTES, Blobs, File
 from aether.store import documents, files, ledger, record_files
 from aether.store.commit import mark_of
-from aether.store.ledger import JOURNAL, Ledger, Mark
+from aether.store.ledger import JOURNAL, Mark
 from aether.store.log import checksum_of, head_path, lines_backwards, seal_json, set_head, unsealed
 from aether.store.seals import ranges
-from aether.store.shared_files import PART_BYTES, Blobs, File
 from aether.store.snapshot import Snapshot, journal_header, journal_path, month_files
 
 # After so many lines a new base is made.
@@ -47,12 +48,12 @@ class Base(NamedTuple):
     files: tuple[File, ...]
 
 
-def needs_another(server: Ledger, revision: int) -> bool:
+def needs_another(server: Colony, revision: int) -> bool:
     """Return whether it is time for a new base, and the own role may make one."""
     return server.right == "admin" and revision - server.base(JOURNAL)[0] >= LINES
 
 
-def set_base(server: Ledger, blobs: Blobs, snapshot: Snapshot, *, whole: bool = True) -> None:
+def set_base(server: Colony, blobs: Blobs, snapshot: Snapshot, *, whole: bool = True) -> None:
     """Make the base of a folded home that of its colony; not if its history does not continue the one before.
 
     A colony that is not `whole` yet has nobody who joined it: its base is what the home has now. The caller holds the lock
@@ -90,7 +91,7 @@ def _names_of(base: Base | None) -> set[str]:
     return {name for one in (base.files if base else ()) for name in one.blobs}
 
 
-def read(server: Ledger) -> Base | None:
+def read(server: Colony) -> Base | None:
     """Return the newest base of a colony; None without one.
 
     Raises:
@@ -106,7 +107,7 @@ def read(server: Ledger) -> Base | None:
     return base
 
 
-def parts(server: Ledger) -> set[str]:
+def parts(server: Colony) -> set[str]:
     """Return the names of the blobs that the newest base of a colony consists of; none without one.
 
     Raises:
@@ -115,7 +116,7 @@ def parts(server: Ledger) -> set[str]:
     return _names_of(read(server))
 
 
-def _manifest(server: Ledger, name: str) -> Base:
+def _manifest(server: Colony, name: str) -> Base:
     with suppress(KeyError, TypeError, ValueError):
         value = unsealed(server.get_blob(name)) or {}
         held = tuple(
@@ -127,12 +128,12 @@ def _manifest(server: Ledger, name: str) -> Base:
     raise _unreadable(server)
 
 
-def _unreadable(server: Ledger) -> CorruptDocument:
+def _unreadable(server: Colony) -> CorruptDocument:
     what = "the base of the colony cannot be read."
     return CorruptDocument(what, fix="Restore the database from a backup.", where=server.colony)
 
 
-def is_of(server: Ledger, home: Path) -> bool:
+def is_of(server: Colony, home: Path) -> bool:
     """Return whether a colony that nobody can join yet has nothing, or a base of the history of `home`."""
     base = read(server)
     if base is None:
@@ -145,7 +146,7 @@ def is_of(server: Ledger, home: Path) -> bool:
     return all(_continues(home, one) for one in base.files)
 
 
-def fill(home: Path, server: Ledger, blobs: Blobs) -> bool:
+def fill(home: Path, server: Colony, blobs: Blobs) -> bool:
     """Write the files of the newest base into an empty home; return whether the colony has a base.
 
     Raises:
@@ -166,7 +167,7 @@ def fill(home: Path, server: Ledger, blobs: Blobs) -> bool:
     return True
 
 
-def lines_of(server: Ledger, blobs: Blobs, revisions: list[int]) -> dict[int, bytes]:
+def lines_of(server: Colony, blobs: Blobs, revisions: list[int]) -> dict[int, bytes]:
     """Return those lines of the journal that the base of a colony or its stream has, by their revisions.
 
     Raises:
@@ -249,7 +250,7 @@ def _fetch(blobs: Blobs, file: File, home: Path) -> None:
     """Write one file of a base, part by part, and check it.
 
     Raises:
-        NotFound, CorruptDocument: as `Ledger.get_blob`.
+        NotFound, CorruptDocument: as `Colony.get_blob`.
     """
     path, digest, left = home / file.path, hashlib.sha256(), file.size
     with files.storage_errors(path):
