@@ -36,7 +36,7 @@ from aether.memory.phases import PhaseChange
 from aether.memory.review import Entry
 from aether.memory.timeline import FileHistory, Moment
 from aether.messages.records import BadLine
-from aether.store.postgres import Member
+from aether.sharing.postgres import Member
 from aether.tokens.counters import Row
 from aether.types import (
     ActiveSignal,
