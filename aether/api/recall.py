@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +22,7 @@ from aether.memory.sessions import find_session, session_sections, session_text
 from aether.search import index
 from aether.search.archive import searchable_archive, shown_ids
 from aether.search.index import Candidate, Found, Query, Source
-from aether.search.rank import LIMIT, all_term_counts, asks_for_state, best_passage, search
+from aether.search.rank import LIMIT, asks_for_state, best_passage, search
 from aether.search.texts import SearchEntry, search_entries
 from aether.store import record_files
 from aether.store.snapshot import Snapshot
@@ -118,20 +117,11 @@ def _state_of_work(snapshot: Snapshot, at: datetime) -> list[str]:
 
 
 def _live_entries(snapshot: Snapshot) -> list[SearchEntry]:
-    """Return the entries of the layers as search reads them.
-
-    Those of objects that are the same as at the last search are taken from there; a process that has none takes the terms
-    of texts from the index.
-    """
-    known = _ENTRIES.get(snapshot.home, {})
-    cut = None if known else partial(index.remembered, snapshot.home / "index.sqlite")
-    found = [
-        # It takes longer to count all terms of an entry than those of a few queries.
-        each if each.counts or id(each.value) not in known else each._replace(counts=all_term_counts(each))
-        for each in search_entries(snapshot.documents["memory"], cut, known)
-    ]
-    _ENTRIES[snapshot.home] = {id(each.value): each for each in found}
-    return found
+    """Return the entries of the layers as search reads them; those of unchanged objects are kept from the last search."""
+    cached = _ENTRIES.get(snapshot.home, {})
+    entries = [*search_entries(snapshot.documents["memory"], cached)]
+    _ENTRIES[snapshot.home] = {id(entry.value): entry for entry in entries}
+    return entries
 
 
 def _asking(snapshot: Snapshot, at: datetime) -> set[str]:

@@ -38,7 +38,7 @@ from aether.tokens import counters as calibration
 from aether.tokens import exact
 from aether.tokens import models as tokens_models
 from aether.tokens.counters import FACTOR_PLACES, counter, label
-from aether.tokens.models import Entry, Profile, Reports, Served, profile
+from aether.tokens.models import Profile, Reports, Served, profile
 from aether.types import Change, Counter, Finding
 
 # Names of models on the user's own Ollama server, whose owner chose the size of the window.
@@ -170,7 +170,7 @@ def counting(model: str = "", *, place: Path | None = None) -> Counting:
     name, factor = _counter(place, findings)
     if not model:
         return Counting(counter(name, factor), label(name, factor), name, factor, 0, None, tuple(findings))
-    own = _own_entries(place)
+    own = _own(place).entries
     found = profile(model, own=own)
     if served := _SERVED.fullmatch(model):
         from aether.architects.ollama import served_window  # only users of Ollama pay for its client
@@ -258,7 +258,7 @@ def models(*names: str, home: Home = None) -> list[ListedModel]:
         return [_listed(name, counting(name, place=place)) for name in names]
     heard = [_listed(name, counting(name, place=place)) for name in sorted(_reports(place, []))]
     base, factor = _counter(place, [])
-    for entry in (*_own_entries(place), *tokens_models.shipped()):
+    for entry in (*_own(place).entries, *tokens_models.shipped()):
         scaled = round(factor * entry.factor, FACTOR_PLACES)
         known = not entry.assumed
         heard.append(
@@ -288,9 +288,9 @@ def _counter(place: Path | None, findings: list[Finding]) -> tuple[str, float]:
     return settings["counter"], settings["factor"]
 
 
-def _own_entries(place: Path | None) -> tuple[Entry, ...]:
+def _own(place: Path | None) -> tokens_models.Own:
     path = place / "models.json" if place else None
-    return _entries(path, _id(path)) if path else ()
+    return _models(path, _id(path)) if path else tokens_models.Own()
 
 
 def context_profiles(place: Path, model: str = "") -> dict[int, int]:
@@ -303,9 +303,8 @@ def context_profiles(place: Path, model: str = "") -> dict[int, int]:
         InvalidDocument: one of the user's own files is invalid; `where` names the key.
         NotFound: there is no file `context.profiles`.
     """
-    own = place / "models.json"
-    shipped = _limits(resource("data/models.json"), (0, 0, 0))
-    return shipped | _limits(own, _id(own)) | served_model(place, model).limits
+    shipped = tokens_models.read(resource("data/models.json")).limits
+    return shipped | _own(place).limits | served_model(place, model).limits
 
 
 def served_model(place: Path, model: str) -> Served:
@@ -332,12 +331,6 @@ def _served(path: Path, found: FileId) -> dict[str, Served]:
         return tokens_models.ollm_profiles(path)
 
 
-@lru_cache(maxsize=16)
-def _limits(path: Path, found: FileId) -> dict[int, int]:
-    with storage_errors(path):
-        return tokens_models.context_profiles(path) if found else {}
-
-
 def _reports(place: Path | None, findings: list[Finding]) -> dict[str, Reports]:
     path = _path(place) if place else None
     try:
@@ -357,9 +350,9 @@ def _path(place: Path) -> Path:
 
 
 @lru_cache(maxsize=16)
-def _entries(path: Path, found: FileId) -> tuple[Entry, ...]:
+def _models(path: Path, found: FileId) -> tokens_models.Own:
     with storage_errors(path):
-        return tokens_models.read(path) if found else ()
+        return tokens_models.read(path) if found else tokens_models.Own()
 
 
 @lru_cache(maxsize=16)

@@ -13,10 +13,18 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from aether.messages.model import IMAGE, NOTHING, as_arguments, as_text, content_text, is_failure_text
+from aether.messages.model import (
+    IMAGE,
+    NOTHING,
+    ProviderFormat,
+    as_arguments,
+    as_text,
+    content_text,
+    is_failure_text,
+)
 from aether.messages.speakers import own_words
 from aether.text.regex import lazy
 from aether.types import JsonObject
@@ -87,6 +95,14 @@ def put_bounded(known: OrderedDict[Any, Any], key: Hashable, value: Any, *, most
     known[key] = value
     if len(known) > most:
         known.popitem(last=False)
+
+
+class RawConversation(NamedTuple):
+    """One conversation of a log: its messages as a provider has them, and its format; None to be detected."""
+
+    raws: Sequence[Any]
+    format: ProviderFormat | None
+    system: Any = None
 
 
 class Part(NamedTuple):
@@ -225,3 +241,22 @@ def _depth(text: str) -> int:
     if '"' in bare:  # torn inside a string, which never spans lines
         return 0
     return bare.count("{") + bare.count("[") - bare.count("}") - bare.count("]")
+
+
+def as_messages(records: Iterable[Record]) -> list[JsonObject]:
+    """Return records as OpenAI messages, for logs without messages."""
+    raws: list[JsonObject] = []
+    for record in records:
+        if record.kind == "call":
+            function = {
+                "name": record.tool,
+                "arguments": json.dumps(dict(record.arguments), ensure_ascii=False),
+            }
+            listed = [{"id": record.call_id, "type": "function", "function": function}]
+            raws.append({"role": "assistant", "content": None, "tool_calls": listed})
+        elif record.kind in {"result", "answer", "refusal"}:
+            raws.append({"role": "tool", "tool_call_id": record.call_id, "content": record.text})
+        else:
+            role = record.kind if record.kind in {"assistant", "system"} else "user"
+            raws.append({"role": role, "content": record.text})
+    return raws

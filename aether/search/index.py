@@ -5,8 +5,7 @@ cut, old ones too, by points for the words they hold, how often, and in how shor
 candidates, and so are those beside the best. `scan` follows this rule by reading every record, `indexed_source` by
 `index.sqlite`; both find the same.
 
-The index holds no text but postings, by which all items get their points in milliseconds (`store.index_file`), and the
-terms of the texts of the live layers, which would take longer to cut than to search.
+The index holds no text but postings, by which all items get their points in milliseconds (`store.index_file`).
 
 The index is derived: it can be deleted at any moment, is brought up to the archive's head before each search, and is
 rebuilt if it is damaged, of another version, or of another archive. If it cannot be used (read-only home, full disk,
@@ -209,16 +208,6 @@ def term_counts(text: str, marked_terms: Iterable[tuple[str, str, str]]) -> dict
             times = text.count(word) + PART_WEIGHT * text.count(part)
             if times:
                 found[one] = times
-    return found
-
-
-def all_term_counts(text: str) -> dict[str, float]:
-    """Return how often the marked `text` holds each of its terms, as `term_counts` of all of them does."""
-    of_words, _, of_parts = text.partition("(")
-    found: dict[str, float] = {**Counter(of_words[1:-1].split("]["))}
-    for part, times in Counter(of_parts[:-1].split(")(")).items():
-        found[part] = found.get(part, 0) + PART_WEIGHT * times
-    found.pop("", None)
     return found
 
 
@@ -427,7 +416,12 @@ def _indexed(path: Path, archive: Archive, work: Callable[[sqlite3.Connection], 
 
 def _catch_up(db: sqlite3.Connection, archive: Archive) -> None:
     """Add what the archive holds beyond the index, batch by batch; another process may do the same."""
-    _make_tables(db, lambda: _is_of(db, archive))
+    db.execute("PRAGMA page_size = 8192")  # of a new file: a posting fits into one page
+    if not _is_of(db, archive):
+        with writing(db):
+            if not _is_of(db, archive):  # another process may have made it meanwhile
+                for statement in _TABLES:
+                    db.execute(statement)
     while (state := _state(db)).position < archive.head:
         newer = archive.records(state.position)
         while batch := list(islice(newer, BATCH)):
@@ -440,67 +434,9 @@ def _catch_up(db: sqlite3.Connection, archive: Archive) -> None:
             return
 
 
-def _make_tables(db: sqlite3.Connection, are_made: Callable[[], bool]) -> None:
-    db.execute("PRAGMA page_size = 8192")  # of a new file: a posting fits into one page
-    if not are_made():
-        with writing(db):
-            if not are_made():
-                for statement in _TABLES:
-                    db.execute(statement)
-
-
-# Texts of a memory that is too small to be worth a file: cutting them takes a few milliseconds.
-FEW_TEXTS = 100
-_LIVE = "CREATE TABLE IF NOT EXISTS live (key BLOB PRIMARY KEY, marked TEXT, length INTEGER, label TEXT, asks INTEGER) WITHOUT ROWID"
-
-
-def remembered(path: Path, all_texts: Sequence[Sequence[str]]) -> list[Cut]:
-    """Return the terms of all live entries, each given as its texts, as a process before this one has cut them.
-
-    They are kept in the index by digests of the texts, and only of these.
-    """
-    if len(all_texts) < FEW_TEXTS:
-        return [*map(cut, all_texts)]
-    from hashlib import blake2b  # a prompt cuts no live texts
-
-    keys = [blake2b(repr(texts).encode(), digest_size=16).digest() for texts in all_texts]
-
-    def current(db: sqlite3.Connection) -> list[Cut]:
-        _make_tables(db, lambda: _is_current(db))
-        db.execute(_LIVE)
-        known = {
-            key: Cut(tuple(marked.split("\n")[:-1]), length, label, bool(asks))
-            for key, marked, length, label, asks in db.execute("SELECT * FROM live")
-        }
-        new = {
-            key: cut(texts)
-            for key, texts in zip(keys, all_texts, strict=True)
-            if key not in known or len(known[key].marked) != len(texts)
-        }
-        left = known.keys() - keys
-        if left or len(new) >= FEW_TEXTS:
-            with writing(db):
-                db.executemany("DELETE FROM live WHERE key = ?", ((key,) for key in left))
-                db.executemany(
-                    "INSERT OR REPLACE INTO live VALUES (?, ?, ?, ?, ?)",
-                    (
-                        (key, "".join(f"{text}\n" for text in each.marked), *each[1:])
-                        for key, each in new.items()
-                    ),
-                )
-        return [new[key] if key in new else known[key] for key in keys]
-
-    found = on_index(path, current, busy_seconds=BUSY_SECONDS)
-    return found[0] if found else [*map(cut, all_texts)]
-
-
-def _is_current(db: sqlite3.Connection) -> bool:
-    return bool(db.execute("PRAGMA user_version").fetchone() == (VERSION,))
-
-
 def _is_of(db: sqlite3.Connection, archive: Archive) -> bool:
     """Return whether the index is of this version and of an archive with the same start."""
-    if not _is_current(db):
+    if db.execute("PRAGMA user_version").fetchone() != (VERSION,):
         return False
     # Another reader may have come further than this one looks.
     newest = "SELECT position, key FROM entry WHERE position <= ? ORDER BY place DESC LIMIT 1"

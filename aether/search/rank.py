@@ -33,7 +33,6 @@ from aether.errors import InvalidInput, shown
 from aether.memory.items import HISTORY, PERSON, STATES
 from aether.memory.layers import EVERYTHING, Filter, entry_filter, plain_text
 from aether.search.index import EMPTY, Query, Row, Source, phrase, term_marks
-from aether.search.index import all_term_counts as all_text_counts
 from aether.search.index import term_counts as text_counts
 from aether.search.texts import (
     SearchEntry,
@@ -524,23 +523,11 @@ class Question(NamedTuple):
 
 def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
     """Return the count of each term in the entry, by the weights of its fields; absent terms are left out."""
-    counts = entry.counts
-    if counts is not None:
-        return {term: counts[term] for term, _, _ in marked_terms if term in counts}
     if len(entry.fields) == 1 and entry.fields[0][0] == 1.0:
         return text_counts(entry.fields[0][1], marked_terms)
     found: dict[str, float] = {}
     for weight, text in entry.fields:
         for term, times in text_counts(text, marked_terms).items():
-            found[term] = found.get(term, 0.0) + weight * times
-    return found
-
-
-def all_term_counts(entry: SearchEntry) -> dict[str, float]:
-    """Return the count of every term in the entry."""
-    found: dict[str, float] = {}
-    for weight, text in entry.fields:
-        for term, times in all_text_counts(text).items():
             found[term] = found.get(term, 0.0) + weight * times
     return found
 

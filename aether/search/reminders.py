@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter as Tally
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from heapq import heapify, heappop, heappush, nsmallest
+from heapq import nsmallest
 from itertools import chain, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from aether.memory.items import HISTORY
 from aether.memory.layers import Record, excerpt
@@ -32,7 +32,6 @@ from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.regex import lazy
 from aether.text.words import (
-    BASE_FORMS,
     STOPWORDS,
     asks_for_commit,
     has_terms_beside,
@@ -126,7 +125,7 @@ class PromptQuery(NamedTuple):
     """Case-folded names of things."""
     words: tuple[str, ...]
     """Significant terms."""
-    said: frozenset[str]
+    terms: frozenset[str]
     """All terms of the prompt."""
     asks: bool = False
     """Whether the prompt is a question."""
@@ -145,6 +144,24 @@ class PromptMatch(NamedTuple):
     score: float
 
 
+class _Weights(NamedTuple):
+    """The words and names of a prompt in this memory."""
+
+    words: Mapping[str, float]
+    """The rarer a word, the heavier; one that memory does not have weighs as much as one in a single entry."""
+    rare: frozenset[str]
+    names: Mapping[str, list[int]]
+    """The places of the records that hold each name, without names that many hold."""
+    holders: Mapping[str, list[int]]
+    """The places of the records that may hold each word."""
+
+    def is_enough(self, words: Sequence[str]) -> bool:
+        """Return whether a passage with these `words` says enough of the prompt."""
+        covered = sum(map(self.words.__getitem__, words))
+        has_rare = len(self.rare.intersection(words)) >= LEAST_RARE
+        return len(words) >= LEAST_WORDS and has_rare and covered >= COVERAGE * sum(self.words.values())
+
+
 def parse_prompt(prompt: str) -> PromptQuery | None:
     """Return the searchable parts of `prompt`; None for a command of the program, or if there are too few.
 
@@ -159,164 +176,88 @@ def parse_prompt(prompt: str) -> PromptQuery | None:
     if len(prompt) > PROMPT_CHARS:
         prompt = f"{prompt[: PROMPT_CHARS // 2]}\n{prompt[-PROMPT_CHARS // 2 :]}"
     plain = _RUN.sub(_unless_address, prompt)
-    named: dict[str, None] = {}  # identifiers, file names, tickets
+    names: dict[str, None] = {}  # identifiers, file names, tickets
     for token in _TOKEN.findall(plain):
         name = token.rpartition("/")[2]
-        shaped = any(form.search(name) for form in (_CAMEL, _SNAKE, _FILE, _TICKET))
-        if shaped and len(name) in _NAME_CHARS and name.casefold() not in _BRANDS:
-            named[name.casefold()] = None
+        is_shaped = any(form.search(name) for form in (_CAMEL, _SNAKE, _FILE, _TICKET))
+        if is_shaped and len(name) in _NAME_CHARS and name.casefold() not in _BRANDS:
+            names[name.casefold()] = None
     weights = query_terms(plain).weights
-    significant = tuple(
-        one
-        for one, weight in weights.items()
-        if weight == 1.0 and len(one) > 2 and not one.isdigit() and one not in _EVERYDAY
+    words = tuple(
+        word
+        for word, weight in weights.items()
+        if weight == 1.0 and len(word) > 2 and not word.isdigit() and word not in _EVERYDAY
     )
     why = bool(_ASKS_WHY.search(prompt))
-    if not named and len(significant) < (1 if why else LEAST_WORDS):
+    if not names and len(words) < (1 if why else LEAST_WORDS):
         return None
     asks = is_question(prompt)
     commit = asks and asks_for_commit(prompt)
-    return PromptQuery(tuple(named), significant, frozenset(weights), asks, commit, asks and why)
+    return PromptQuery(tuple(names), words, frozenset(weights), asks, commit, asks and why)
 
 
 def _unless_address(run: re.Match[str]) -> str:
     """Return a run without spaces, but a space for the address of a page or of a person."""
     text = run[0]
     at = text.find("@", 1)  # one search per run: a pattern for "a@b.c" takes cubic time on "@@@…"
-    mail = at > 0 and _DOTTED.search(text, at + 2) is not None
-    return " " if mail or _LINK.search(text) else text
+    is_mail = at > 0 and _DOTTED.search(text, at + 2) is not None
+    return " " if is_mail or _LINK.search(text) else text
 
 
 def match_prompt(
-    asked_for: PromptQuery, records: Sequence[Record], *, held: Mapping[str, int] = {}, others: int = 0,
+    prompt: PromptQuery, records: Sequence[Record], *, held: Mapping[str, int] = {}, others: int = 0,
     leave_out: Iterable[str] = (),
 ) -> list[PromptMatch]:  # fmt: skip
-    """Return the strong matches of `asked_for` among `records`, best first, at most `MOST_MATCHES`.
+    """Return the strong matches of `prompt` among `records`, best first, at most `MOST_MATCHES`.
 
     `held` are the counts of each word in the `others`, entries that are not among `records`; the ids `leave_out` are
     counted, but not returned.
     """
-    starts = {word: _start(word) for word in asked_for.words}
-    found = _holding(records, {*asked_for.names, *starts.values()})
-    named = {name: found[name] for name in asked_for.names}
-    worded = {word: found[start] for word, start in starts.items()}
-    most = max(RARE_ENTRIES, RARE_SHARE * (len(records) + others))
-    total = len(records) + others
-    holding = {word: len(found) + held.get(word, 0) for word, found in worded.items()}
-    # A word unknown to memory weighs as much as one in a single entry.
-    weights = {word: math.log(1 + total / max(1, n)) for word, n in holding.items()}
-    rare = {word for word, n in holding.items() if n <= most}
-    names = {name: found for name, found in named.items() if 0 < len(found) <= most}
-    likely = _likely(names, worded, weights, rare)
-    out = frozenset(leave_out)
-    fitting = [
-        records[at]
-        for at in likely
-        if records[at].id not in out
-        and records[at].type not in NEVER_MATCHED
-        and (records[at].type != HISTORY or asked_for.asks)
-        and not (asked_for.why and records[at].type == "code_change")
+    weights = _weights(prompt, records, held, others)
+    hidden = frozenset(leave_out)
+    if prompt.commit and (commits := _commits(prompt, [one for one in records if one.id not in hidden])):
+        return [*islice(_unique(commits), MOST_MATCHES)]
+    matches = [
+        match
+        for record in (records[place] for place in _likely(weights))
+        if record.id not in hidden
+        and record.type not in NEVER_MATCHED
+        and (record.type != HISTORY or prompt.asks)
+        and not (prompt.why and record.type == "code_change")
+        and (match := _best_passage(prompt, record, weights))
     ]
-    if asked_for.commit and (said := _commits(asked_for, [one for one in records if one.id not in out])):
-        return [*islice(_unique(said), MOST_MATCHES)]
-    reasons: list[PromptMatch | None] = []
-    if asked_for.why:
-        reasons = [
-            _reason(asked_for, records[at], weights, rare)
-            for at in sorted({*chain.from_iterable(worded[word] for word in rare)})
-            if records[at].type in _REASONED and records[at].id not in out
+    if prompt.why:
+        places = sorted({*chain.from_iterable(weights.holders[word] for word in weights.rare)})
+        settled = [records[place] for place in places if records[place].type in _REASONED]
+        matches += [
+            match for one in settled if one.id not in hidden and (match := _reason(prompt, one, weights))
         ]
-    best = _best_first(asked_for, fitting, weights, rare, names, others=reasons)
-    return [*islice(_unique(best), MOST_MATCHES)]
+    matches.sort(key=lambda match: (-match.score, match.record.id))
+    return [*islice(_unique(matches), MOST_MATCHES)]
 
 
-def _holding(records: Sequence[Record], wanted: Iterable[str]) -> dict[str, list[int]]:
-    """Return the places of the records that hold each of the case-folded texts `wanted`."""
-    found: dict[str, list[int]] = {each: [] for each in wanted}
-    asked = [(each, places.append) for each, places in found.items()]
-    for at, record in enumerate(records):
+def _weights(
+    prompt: PromptQuery, records: Sequence[Record], held: Mapping[str, int], others: int
+) -> _Weights:
+    """Look for the names and words of the prompt in all records."""
+    starts = {word: _start(word) for word in prompt.words}
+    places: dict[str, list[int]] = {text: [] for text in (*prompt.names, *starts.values())}
+    appends = [(text, found.append) for text, found in places.items()]
+    for place, record in enumerate(records):
         # Not kept: a page of memory costs a prompt as much as looking through it.
-        text = record.text.casefold()
-        for each, add in asked:
-            if each in text:
-                add(at)
-    return found
-
-
-def _best_first(
-    asked_for: PromptQuery, records: Iterable[Record], weights: Mapping[str, float], rare: set[str],
-    names: Mapping[str, list[int]], *, others: Iterable[PromptMatch | None],
-) -> Iterator[PromptMatch]:  # fmt: skip
-    """Yield the matches of `records` and the `others`, best first; a record is cut into words when its turn may have come."""
-    waiting = [(-one.score, one.record.id, 1, nth, one) for nth, one in enumerate(others) if one]
-    heapify(waiting)
-    found = []
-    for nth, record in enumerate(records):
-        passages = _candidates(asked_for, record, weights, rare, names)
-        if passages:
-            found.append((-max(one.most for one in passages), record.id, nth, record, passages))
-    for *earliest, nth, record, passages in sorted(found):
-        while waiting and [*waiting[0][:2]] < earliest:
-            yield heappop(waiting)[-1]
-        best = _best_passage(asked_for, record, passages, weights, rare)
-        if best:
-            heappush(waiting, (-best.score, record.id, 0, nth, best))
-    while waiting:
-        yield heappop(waiting)[-1]
-
-
-def _reason(
-    asked_for: PromptQuery, record: Record, weights: Mapping[str, float], rare: set[str]
-) -> PromptMatch | None:
-    """Return the passage of a record that gives a reason with a rare word of the question, or None."""
-    for passage in _PASSAGES.split(record.text):
-        if not _REASON.search(passage):
-            continue
-        said = terms(passage)
-        held = [word for word in asked_for.words if word in {*said.words, *said.parts}]
-        if rare.intersection(held) and 2 * len(held) >= len(asked_for.words):
-            worth = sum(map(weights.__getitem__, held))
-            return PromptMatch(record, excerpt(passage, PASSAGE_CHARS), worth * WEIGHT_OF_TYPE[record.type])
-    return None
-
-
-def _commits(asked_for: PromptQuery, records: Sequence[Record]) -> list[PromptMatch]:
-    """Return the newest state of the work tree that says whether a thing is committed, and the newest commit of it."""
-    newest = sorted(records, key=lambda one: one.at, reverse=True)
-    changed = next((one for one in newest if one.type == "code_change" and _says(one, asked_for)), None)
-    trees: list[Record] = []
-    commits: list[Record] = []
-    for record in newest:
-        role = (record.value.get("metadata") or {}).get("role")
-        # What the state of its conversation does not list since then is committed.
-        if role == "tree" and changed and record.at >= changed.at and _place(record) == _place(changed):
-            trees.append(record)
-        is_commit = role == "commit" or (record.type == "command" and _COMMITS.search(record.text))
-        if is_commit and _says(record, asked_for, words=role == "commit"):
-            commits = [record]
-            break
-    found = [*(one for one in trees[:1] if _COMMITTED.search(one.text)), *commits]
-    return [PromptMatch(one, excerpt(_subject(one.text), PASSAGE_CHARS), NAME_WEIGHT) for one in found]
-
-
-def _says(record: Record, asked_for: PromptQuery, *, words: bool = False) -> bool:
-    """Return whether a record has a name of the prompt or, with `words`, most of its words."""
-    if _named(record.text.casefold(), asked_for.names):
-        return True
-    said = terms(record.text) if words else None
-    held = [word for word in asked_for.words if said and word in {*said.words, *said.parts}]
-    return len(held) >= max(LEAST_WORDS, COVERAGE * len(asked_for.words))
-
-
-def _place(record: Record) -> object:
-    return (record.value.get("metadata") or {}).get("conversation")
-
-
-def _subject(text: str) -> str:
-    """Return the name of a commit or pull request, with its subject or title if that is not part of it."""
-    named, _, message = text.partition("\n\n")
-    subject = message.partition("\n")[0]
-    return named if subject in named else f"{named} {subject}"
+        folded = record.text.casefold()
+        for text, append in appends:
+            if text in folded:
+                append(place)
+    total = len(records) + others
+    most = max(RARE_ENTRIES, RARE_SHARE * total)
+    numbers = {word: len(places[start]) + held.get(word, 0) for word, start in starts.items()}
+    return _Weights(
+        {word: math.log(1 + total / max(1, number)) for word, number in numbers.items()},
+        frozenset(word for word, number in numbers.items() if number <= most),
+        {name: places[name] for name in prompt.names if 0 < len(places[name]) <= most},
+        {word: places[start] for word, start in starts.items()},
+    )
 
 
 def _start(word: str) -> str:
@@ -324,122 +265,110 @@ def _start(word: str) -> str:
     return word[:-1] if len(word) > 4 else word
 
 
-@lru_cache(maxsize=256)
-def _opening(word: str) -> str:
-    """Return the letters that every form of a stem starts with; none if it may be the stem of an irregular word.
-
-    >>> _opening("cach"), _opening("tie"), _opening("buy")
-    ('cac', 't', '')
-    """
-    kept = word[: max(1, min(3, len(word) - 1))]
-    if any(base.startswith(kept) for base in BASE_FORMS.values()):
-        return ""
-    return kept if len(word) > 3 else kept[:1]  # "tying" is a form of "tie"
-
-
-def _number_in(text: str, starts: Iterable[str]) -> int:
-    return sum(map(text.__contains__, starts))
-
-
-def _likely(
-    names: Mapping[str, list[int]], worded: Mapping[str, list[int]], weights: Mapping[str, float], rare: set[str]
-) -> list[int]:  # fmt: skip
+def _likely(weights: _Weights) -> list[int]:
     """Return the places of the entries that can be a match, best first, at most `LOOKED_AT`.
 
     What neither names a thing of the prompt nor has its rare words cannot answer it.
     """
-    number = Tally(chain.from_iterable(worded[word] for word in rare))
-    by_name = {at for found in names.values() for at in found}
-    can = by_name.union(at for at, words in number.items() if words >= LEAST_RARE)
-    scores = dict.fromkeys(can, 0.0)
-    for word, found in worded.items():
-        for at in can.intersection(found):
-            scores[at] += weights[word]
-    for at in by_name:
-        scores[at] += NAME_WEIGHT
-    return nsmallest(LOOKED_AT, can, key=lambda at: (-scores[at], at))
+    rare = Counter(chain.from_iterable(weights.holders[word] for word in weights.rare))
+    scores = {place: 0.0 for place, number in rare.items() if number >= LEAST_RARE}
+    for place in {*chain.from_iterable(weights.names.values())}:
+        scores[place] = NAME_WEIGHT
+    for word, places in weights.holders.items():
+        for place in scores.keys() & places:
+            scores[place] += weights.words[word]
+    return nsmallest(LOOKED_AT, scores, key=lambda place: (-scores[place], place))
 
 
-class _Candidate(NamedTuple):
-    """A passage that may answer a prompt, before it is cut into words."""
-
-    text: str
-    names: int
-    """How many names of the prompt it has."""
-    most: float
-    """No score of it is higher."""
-
-
-def _candidates(
-    asked_for: PromptQuery, record: Record, weights: Mapping[str, float], rare: set[str],
-    names: Mapping[str, list[int]],
-) -> list[_Candidate]:  # fmt: skip
-    """Return the passages of a record that may answer the prompt."""
-    found = []
-    whole = sum(weights.values())
-    starts = {word: _start(word) for word in weights}
-    clues = [starts[word] for word in rare]
-    openings = {word: _opening(word) for word in weights}
-    for passage in _passages(record.text, names, clues):
-        folded = passage.casefold()
-        by_name = _named(folded, names) if names else []
-        # A question is no answer to another; a decision has its question beside it.
-        only_asks = asked_for.asks and record.type != "decision" and passage.rstrip().endswith("?")
-        if not by_name and (only_asks or record.type in ONLY_BY_NAME):
-            continue
-        # Cutting a passage into words takes far longer than looking for their starts.
-        if not by_name:
-            if _number_in(folded, clues) < LEAST_RARE:
-                continue
-            likely = [word for word, start in starts.items() if start in folded]
-            if not _is_enough(likely, weights, rare, whole):
-                continue
-        plain = folded.isascii() and "'" not in folded
-        worth = sum(weights[word] for word in weights if not plain or openings[word] in folded)
-        most = (worth + NAME_WEIGHT * len(by_name)) * WEIGHT_OF_TYPE.get(record.type, 1.0)
-        found.append(_Candidate(passage, len(by_name), most))
-    return found
-
-
-def _best_passage(
-    asked_for: PromptQuery, record: Record, passages: Iterable[_Candidate], weights: Mapping[str, float],
-    rare: set[str],
-) -> PromptMatch | None:  # fmt: skip
-    """Return the best of the `passages` of a record if it answers the prompt, or None."""
+def _best_passage(prompt: PromptQuery, record: Record, weights: _Weights) -> PromptMatch | None:
+    """Return the passage of a record that answers the prompt best, or None."""
     best: PromptMatch | None = None
-    whole = sum(weights.values())
-    alone = _PASSAGES.search(record.text) is None
-    for passage, by_name, most in passages:
-        if best is not None and most <= best.score:
+    is_whole = _PASSAGES.search(record.text) is None
+    for passage in _passages(record, weights):
+        names = _named(passage.casefold(), weights.names)
+        # A question is no answer to another; a decision has its question beside it.
+        only_asks = prompt.asks and record.type != "decision" and passage.rstrip().endswith("?")
+        if not names and (only_asks or record.type in ONLY_BY_NAME):
             continue
-        if not alone and not _is_prose(passage):
+        words = _words_in(passage, prompt)
+        if (not names and not weights.is_enough(words)) or not (is_whole or _is_prose(passage)):
             continue
-        said = terms(passage)
-        inside = {*said.words, *said.parts}
-        held = [word for word in asked_for.words if word in inside]
-        worth = sum(weights[word] for word in held)
-        if not by_name and not _is_enough(held, weights, rare, whole):
-            continue
-        score = (worth + NAME_WEIGHT * by_name) * WEIGHT_OF_TYPE.get(record.type, 1.0)
-        if best is not None and score <= best.score:
-            continue
-        if has_terms_beside(passage, asked_for.said, least=LEAST_NEWS):
+        worth = sum(weights.words[word] for word in words) + NAME_WEIGHT * len(names)
+        score = worth * WEIGHT_OF_TYPE.get(record.type, 1.0)
+        is_better = best is None or score > best.score
+        if is_better and has_terms_beside(passage, prompt.terms, least=LEAST_NEWS):
             best = PromptMatch(record, excerpt(passage, PASSAGE_CHARS), score)
     return best
 
 
-def _passages(text: str, names: Iterable[str], clues: Sequence[str]) -> Iterator[str]:
-    """Yield the passages of the lines of `text` that may answer; to cut the other lines takes longer than all else."""
-    enough = len(clues) >= LEAST_RARE
-    for line, said in zip(text.split("\n"), text.casefold().split("\n"), strict=True):
-        if any(map(said.__contains__, names)) or (enough and _number_in(said, clues) >= LEAST_RARE):
-            yield from _PASSAGES.split(line)
+def _passages(record: Record, weights: _Weights) -> Iterator[str]:
+    """Yield the passages of a record that have a name or enough rare words; to cut the others into terms takes longest."""
+    clues = [_start(word) for word in weights.rare]
+
+    def may_answer(text: str) -> bool:
+        return (
+            any(name in text for name in weights.names) or sum(clue in text for clue in clues) >= LEAST_RARE
+        )
+
+    for line in record.text.split("\n"):
+        if may_answer(line.casefold()):
+            yield from (passage for passage in _PASSAGES.split(line) if may_answer(passage.casefold()))
 
 
-def _is_enough(held: Sequence[str], weights: Mapping[str, float], rare: set[str], whole: float) -> bool:
-    """Return whether a passage with the words `held` says enough of the prompt, whose words weigh `whole`."""
-    enough = len(held) >= LEAST_WORDS and len(rare.intersection(held)) >= LEAST_RARE
-    return enough and sum(map(weights.__getitem__, held)) >= COVERAGE * whole
+def _words_in(passage: str, prompt: PromptQuery) -> list[str]:
+    """Return the significant words of the prompt that a passage has."""
+    found = terms(passage)
+    return [word for word in prompt.words if word in {*found.words, *found.parts}]
+
+
+def _reason(prompt: PromptQuery, record: Record, weights: _Weights) -> PromptMatch | None:
+    """Return the passage of a record that gives a reason with a rare word of the question, or None."""
+    for passage in _PASSAGES.split(record.text):
+        words = _words_in(passage, prompt) if _REASON.search(passage) else []
+        if weights.rare.intersection(words) and 2 * len(words) >= len(prompt.words):
+            score = sum(map(weights.words.__getitem__, words)) * WEIGHT_OF_TYPE[record.type]
+            return PromptMatch(record, excerpt(passage, PASSAGE_CHARS), score)
+    return None
+
+
+def _commits(prompt: PromptQuery, records: Sequence[Record]) -> list[PromptMatch]:
+    """Return the newest state of the work tree that says whether a thing is committed, and the newest commit of it."""
+    newest = sorted(records, key=lambda record: record.at, reverse=True)
+    commit = next((one for one in newest if _is_commit_of(one, prompt)), None)
+    changed = next((one for one in newest if one.type == "code_change" and _is_about(one, prompt)), None)
+    # What the state of its conversation does not list since then is committed.
+    trees = [
+        one for one in newest[: newest.index(commit) if commit else None]
+        if changed and _metadata(one).get("role") == "tree" and one.at >= changed.at
+        and _metadata(one).get("conversation") == _metadata(changed).get("conversation")
+    ]  # fmt: skip
+    answers = [one for one in trees[:1] if _COMMITTED.search(one.text)] + ([commit] if commit else [])
+    return [PromptMatch(one, excerpt(_subject(one.text), PASSAGE_CHARS), NAME_WEIGHT) for one in answers]
+
+
+def _is_commit_of(record: Record, prompt: PromptQuery) -> bool:
+    is_commit = _metadata(record).get("role") == "commit"
+    runs_git = record.type == "command" and bool(_COMMITS.search(record.text))
+    return (is_commit or runs_git) and _is_about(record, prompt, by_words=is_commit)
+
+
+def _is_about(record: Record, prompt: PromptQuery, *, by_words: bool = False) -> bool:
+    """Return whether a record has a name of the prompt or, with `by_words`, most of its words."""
+    if _named(record.text.casefold(), prompt.names):
+        return True
+    words = _words_in(record.text, prompt) if by_words else []
+    return len(words) >= max(LEAST_WORDS, COVERAGE * len(prompt.words))
+
+
+def _metadata(record: Record) -> Mapping[str, Any]:
+    return record.value.get("metadata") or {}
+
+
+def _subject(text: str) -> str:
+    """Return the name of a commit or pull request, with its subject or title if that is not part of it."""
+    name, _, message = text.partition("\n\n")
+    subject = message.partition("\n")[0]
+    return name if subject in name else f"{name} {subject}"
 
 
 def _named(folded: str, names: Iterable[str]) -> list[str]:
@@ -459,11 +388,11 @@ def _is_prose(passage: str) -> bool:
     return not passage.isascii() or any(word in STOPWORDS for word in words.words(passage))
 
 
-def _unique(found: Iterable[PromptMatch]) -> Iterator[PromptMatch]:
+def _unique(matches: Iterable[PromptMatch]) -> Iterator[PromptMatch]:
     """Yield the matches without those whose passage repeats a better one."""
-    before: list[frozenset[str]] = []
-    for one in found:
-        said = frozenset(query_terms(one.passage).weights)
-        if all(len(said & other) * 2 <= len(said) for other in before):
-            yield one
-            before.append(said)
+    shown: list[frozenset[str]] = []
+    for match in matches:
+        own = frozenset(query_terms(match.passage).weights)
+        if all(len(own & other) * 2 <= len(own) for other in shown):
+            yield match
+            shown.append(own)

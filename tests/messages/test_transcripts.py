@@ -6,18 +6,15 @@ import pytest
 
 from aether.errors import InvalidInput, NotFound
 from aether.messages.convert import new_message, read
-from aether.messages.records import Record
+from aether.messages.records import Record, as_messages
+from aether.messages.sources import claude_code, codex
 from aether.messages.transcripts import (
     Layout,
-    claude_code_messages,
-    codex_instructions,
-    codex_items,
     conversation_bytes,
     convert_conversation,
     dumps,
     layout_of,
     load_conversation,
-    messages_from_records,
 )
 from aether.messages.validate import check
 from tests.laws.histories import history
@@ -473,6 +470,16 @@ def test_odd_contents_are_kept_and_never_joined():
     ]  # fmt: skip
 
 
+def claude_code_messages(values):
+    [conversation] = claude_code.conversations(values)
+    return conversation.raws
+
+
+def codex_instructions(values):
+    [conversation] = codex.conversations(values)
+    return conversation.system
+
+
 def item(said):
     return {"type": "response_item", "payload": {"type": "message", "role": "user", "content": said}}
 
@@ -480,7 +487,7 @@ def item(said):
 def test_a_rollout_holds_the_items_themselves():
     values = lines(item("1"), {"type": "event_msg", "payload": {"x": 1}}, item("2"), "odd")
 
-    found = codex_items(values)
+    found = codex.conversations(values)[0].raws
 
     assert [raw["content"] for raw in found] == ["1", "2"]
     assert found[0] is values[0][1]["payload"]
@@ -505,7 +512,7 @@ def test_records_become_messages():
         Record("summary", text="So far."),
     ]
 
-    found = messages_from_records(records)
+    found = as_messages(records)
 
     assert [raw["role"] for raw in found] == ["system", "user", "assistant", "tool", "assistant", "user"]
     assert found[2]["tool_calls"][0]["function"] == {"name": "run", "arguments": '{"command": "ls"}'}

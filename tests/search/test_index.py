@@ -90,56 +90,6 @@ def test_the_index_finds_what_a_scan_finds(path, query, cap):
         )
 
 
-LIVE = [
-    [],
-    [""],
-    ["Summary: done?", "we cut the cache"],
-    *([f"Note {nth}: is the cache of getUser cold?"] for nth in range(120)),
-]
-
-
-def test_texts_of_live_entries_are_cut_by_one_process_for_all(path, monkeypatch):
-    cuts = search_index.remembered(path, LIVE)
-    assert cuts == [search_index.cut(texts) for texts in LIVE]
-    assert (cuts[-1].label, cuts[-1].asks, cuts[2].label) == ("note 119", True, "")
-    monkeypatch.setattr(search_index, "_marked_text", fails)
-
-    assert search_index.remembered(path, LIVE[::-1]) == cuts[::-1]
-
-
-def test_terms_of_texts_that_are_live_no_more_are_forgotten(path):
-    search_index.remembered(path, LIVE)
-    changed = [*LIVE[:-1], ["Another note"]]
-
-    assert search_index.remembered(path, changed)[-1] == search_index.cut(["Another note"])
-    assert len(search_index.remembered(path, changed)) == len(LIVE)
-    with closing(sqlite3.connect(path)) as db:
-        assert db.execute("SELECT count(*) FROM live").fetchone() == (len(LIVE),)
-        assert not db.execute("SELECT * FROM live WHERE label = 'note 119'").fetchall()
-
-
-def test_terms_that_are_of_other_texts_are_cut_again(path):
-    search_index.remembered(path, LIVE)
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("UPDATE live SET marked = '' WHERE label = 'note 7'")
-
-    assert search_index.remembered(path, LIVE) == [*map(search_index.cut, LIVE)]
-
-
-def test_terms_of_live_texts_and_the_archive_are_in_one_index(path):
-    search_index.remembered(path, LIVE)
-    source = indexed_source(path, archive(RECORDS))
-
-    assert ids(source.find(ask("wm_3"))) == ["wm_3"]
-    assert search_index.remembered(path, LIVE) == [*map(search_index.cut, LIVE)]
-
-
-def test_without_an_index_live_texts_are_cut_each_time(tmp_path, path):
-    assert search_index.remembered(tmp_path / "no" / "index.sqlite", LIVE) == [*map(search_index.cut, LIVE)]
-    assert search_index.remembered(path, LIVE[:9]) == [*map(search_index.cut, LIVE[:9])]
-    assert not path.exists()  # few texts are not worth a file
-
-
 def test_records_are_read_by_their_places(path):
     assert indexed_source(path, archive(RECORDS)).read([3, 4, 99]) == {3: RECORDS[3], 4: RECORDS[4]}
 

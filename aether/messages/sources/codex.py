@@ -18,7 +18,7 @@ from aether import clock
 from aether.errors import InvalidInput
 from aether.messages.branches import taken_back
 from aether.messages.model import as_arguments, as_object, as_text, content_text, is_failure_text
-from aether.messages.records import Record, asked, parts, put_bounded, with_part
+from aether.messages.records import RawConversation, Record, asked, parts, put_bounded, with_part
 from aether.messages.replies import answers, reply
 from aether.messages.shell import printed
 from aether.text.regex import lazy
@@ -300,3 +300,19 @@ def _answer(text: str) -> JsonObject:
         failed = failed or text.startswith("Script failed") or bool(_FAILED_CODE.search(text))
         said = printed(said).strip()
     return {"text": said, "is_error": failed}
+
+
+def conversations(values: Iterable[tuple[int, Any]]) -> list[RawConversation]:
+    """Return the items of a rollout, without the turns that were rolled back, and its instructions."""
+    lines = [as_object(line) for _, line in values]
+    inactive = withdrawn_lines(lines)
+    items = [
+        payload
+        for at, line in enumerate(lines)
+        if at not in inactive
+        and line.get("type") == "response_item"
+        and (payload := as_object(line.get("payload")))
+    ]
+    meta = next((as_object(line.get("payload")) for line in lines if line.get("type") == "session_meta"), {})
+    instructions = meta.get("instructions") or as_object(meta.get("base_instructions")).get("text")
+    return [RawConversation(items, "responses", instructions)]
