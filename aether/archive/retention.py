@@ -70,43 +70,33 @@ class Age(NamedTuple):
 
 
 def boundaries(given: Mapping[str, Any] | str | None = None) -> Boundaries:
-    """Return the boundaries of a preset, or those `given`, with the defaults for the rest.
+    """Return the boundaries of a preset, or the `given` ones, with the defaults for the others.
 
     Raises:
-        InvalidInput: no such preset or level, a boundary that is no number of whole days, or one below that of a fuller level.
+        InvalidInput: no such preset or level, a boundary that is not a number of whole days, or one below that of a fuller level.
 
     >>> boundaries("research"), boundaries({"metadata": 400}).metadata
     (Boundaries(key_points=7, summary=30, metadata=90), 400)
     """
+    where = "archive.boundaries"
     if given is None:
         return DEFAULT
     if isinstance(given, str):
-        if given not in PRESETS:
-            raise InvalidInput(
-                f"{shown(given)} is not a preset.",
-                fix=f"Use one of {', '.join(PRESETS)}.",
-                where="archive.boundaries",
-            )
-        return PRESETS[given]
-    if not isinstance(given, Mapping) or (unknown := given.keys() - set(LEVELS[1:])):
-        what = f"{shown(unknown if isinstance(given, Mapping) else given)} has no boundary."
-        raise InvalidInput(what, fix=f"Give days for {', '.join(LEVELS[1:])}.", where="archive.boundaries")
+        if given in PRESETS:
+            return PRESETS[given]
+        raise InvalidInput(f"{shown(given)} is not a preset.", fix=f"Use one of {', '.join(PRESETS)}.", where=where)  # fmt: skip
+    unknown = given.keys() - set(LEVELS[1:]) if isinstance(given, Mapping) else given
+    if unknown:
+        raise InvalidInput(f"{shown(unknown)} has no boundary.", fix=f"Give days for {', '.join(LEVELS[1:])}.", where=where)  # fmt: skip
     for name, days in given.items():
         if isinstance(days, bool) or not isinstance(days, int) or not 0 <= days <= MOST_DAYS:
-            raise InvalidInput(
-                f"{shown(days)} is not an age.",
-                fix=f"Give days, 0 to {MOST_DAYS}.",
-                where=f"archive.boundaries.{name}",
-            )
-    found = DEFAULT._replace(**given)
-    if not found.key_points <= found.summary <= found.metadata:
-        what = f"{found.key_points}, {found.summary}, {found.metadata} do not ascend."
-        raise InvalidInput(
-            what,
-            fix="Give each level an age that is not below that of the one before.",
-            where="archive.boundaries",
-        )
-    return found
+            raise InvalidInput(f"{shown(days)} is not an age.", fix=f"Give days, 0 to {MOST_DAYS}.", where=f"{where}.{name}")  # fmt: skip
+    merged = DEFAULT._replace(**given)
+    if not merged.key_points <= merged.summary <= merged.metadata:
+        what = f"{merged.key_points}, {merged.summary}, {merged.metadata} do not ascend."
+        fix = "Give each level an age that is not below that of the previous one."
+        raise InvalidInput(what, fix=fix, where=where)
+    return merged
 
 
 def age(conversation: Conversation, now: datetime) -> Age:
@@ -187,34 +177,6 @@ class Decision(NamedTuple):
     """The rule in words."""
 
 
-def policy(changes: Mapping[str, Any] | None = None, *, of: Policy = STANDARD) -> Policy:
-    """Return the policy `of` with `changes`; of `weights`, those that are not named stay as they are.
-
-    Raises:
-        InvalidInput: an unknown setting or weight, a value that is no number in its range, weights without any above 0, or
-            thresholds that do not descend from full to summary.
-
-    >>> policy({"weights": {"message_count": 0.3}, "preserve_threshold": 0.45}).weights["message_count"]
-    0.3
-    """
-    if not isinstance(changes, (Mapping, type(None))):
-        raise InvalidInput(f"{shown(changes)} is not a policy.", fix="Give an object.", where="policy")
-    given = dict(changes or {})
-    weights = given.pop("weights", {})
-    if not isinstance(weights, Mapping):
-        raise InvalidInput(f"{shown(weights)} are no weights.", fix="Give an object.", where="policy.weights")
-    _require_known(given, _RANGES, "policy")
-    _require_known(weights, dict.fromkeys(PARTS, (0, 1)), "policy.weights")
-    found = of._replace(**given, weights={**of.weights, **weights})
-    if not any(found.weights.values()):
-        raise InvalidInput("no weight is above 0.", fix="Give one part a weight.", where="policy.weights")
-    if not found.important_threshold >= found.preserve_threshold >= found.summary_threshold:
-        listed = (found.important_threshold, found.preserve_threshold, found.summary_threshold)
-        what = f"the thresholds {', '.join(map(str, listed))} do not descend."
-        raise InvalidInput(what, fix="Give important ≥ preserve ≥ summary.", where="policy")
-    return found
-
-
 # The numbers that each setting may have.
 _RANGES: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(
@@ -225,8 +187,38 @@ _RANGES: Mapping[str, tuple[float, float]] = {
 }
 
 
-def _require_known(given: Mapping[str, Any], ranges: Mapping[str, tuple[float, float]], where: str) -> None:
-    for name, value in given.items():
+def policy(changes: Mapping[str, Any] | None = None, *, of: Policy = STANDARD) -> Policy:
+    """Return the policy `of` with `changes`; unnamed `weights` stay as they are.
+
+    Raises:
+        InvalidInput: an unknown setting or weight, a value that is not a number in its range, weights without any above 0, or
+            thresholds that do not descend from full to summary.
+
+    >>> policy({"weights": {"message_count": 0.3}, "preserve_threshold": 0.45}).weights["message_count"]
+    0.3
+    """
+    if not isinstance(changes, (Mapping, type(None))):
+        raise InvalidInput(f"{shown(changes)} is not a policy.", fix="Give an object.", where="policy")
+    settings = dict(changes or {})
+    weights = settings.pop("weights", {})
+    if not isinstance(weights, Mapping):
+        raise InvalidInput(f"{shown(weights)} are not weights.", fix="Give an object.", where="policy.weights")  # fmt: skip
+    _require_in_range(settings, _RANGES, "policy")
+    _require_in_range(weights, dict.fromkeys(PARTS, (0, 1)), "policy.weights")
+    merged = of._replace(**settings, weights={**of.weights, **weights})
+    if not any(merged.weights.values()):
+        raise InvalidInput("no weight is above 0.", fix="Give one part a weight.", where="policy.weights")
+    thresholds = [merged.important_threshold, merged.preserve_threshold, merged.summary_threshold]
+    if thresholds != sorted(thresholds, reverse=True):
+        what = f"the thresholds {', '.join(map(str, thresholds))} do not descend."
+        raise InvalidInput(what, fix="Give important ≥ preserve ≥ summary.", where="policy")
+    return merged
+
+
+def _require_in_range(
+    settings: Mapping[str, Any], ranges: Mapping[str, tuple[float, float]], where: str
+) -> None:
+    for name, value in settings.items():
         if name not in ranges:
             raise InvalidInput(f"{shown(name)} is unknown.", fix=f"Use {', '.join(ranges)}.", where=where)
         least, most = ranges[name]
@@ -239,10 +231,9 @@ def _require_known(given: Mapping[str, Any], ranges: Mapping[str, tuple[float, f
 def score(conversation: Conversation, policy: Policy = STANDARD, *, marked: bool = False) -> Score:
     """Return the importance of `conversation`; 0 without messages.
 
-    Of a conversation that has lost detail, the parts are those that were measured when it was whole.
+    The parts of a conversation that has lost detail are those measured of its full form.
     """
-    known = conversation.get("known", {}).get("importance")
-    parts = dict(known) if known else _parts(conversation)
+    parts = dict(conversation.get("known", {}).get("importance") or _parts(conversation))
     if not parts:
         return Score(0.0, dict.fromkeys(PARTS, 0.0))
     is_marked = marked or is_marked_by_itself(conversation)
@@ -258,108 +249,88 @@ def is_marked_by_itself(conversation: Conversation) -> bool:
 
 
 def _parts(conversation: Conversation) -> dict[str, float]:
-    texts = [one for one in said(conversation) if one.speaker in ("user", "assistant")]
-    spoken = "\n".join(one.text for one in texts)
-    by_user = len({one.at for one in texts if one.speaker == "user"})
-    by_assistant = len({one.at for one in texts} - {one.at for one in texts if one.speaker == "user"})
     if not conversation["messages"]:
         return {}
-    both = sorted((by_user, by_assistant))
-    listed = list(words(spoken))
-    questions = spoken.count("?") + sum(word in _QUESTIONS for word in listed)
-    topics = sum(hits >= TOPIC_HITS for hits in topic_hits(listed).values())
+    texts = [text for text in said(conversation) if text.speaker in ("user", "assistant")]
+    of_user = {text.at for text in texts if text.speaker == "user"}
+    fewer, more = sorted((len(of_user), len({text.at for text in texts} - of_user)))
+    speech = "\n".join(text.text for text in texts)
+    spoken_words = list(words(speech))
+    questions = speech.count("?") + sum(word in _QUESTIONS for word in spoken_words)
+    topics = sum(hits >= TOPIC_HITS for hits in topic_hits(spoken_words).values())
+    times = {clock.parse(time) for time in conversation["times"] if time}
+    hours = (max(times) - min(times)).total_seconds() / 3600 if times else 0
     parts = {
         "message_count": len(conversation["messages"]) / MANY_MESSAGES,
-        "response_quality": both[0] / both[1] if both[0] else ONE_SIDED,
+        "response_quality": fewer / more if fewer else ONE_SIDED,
         "topic_diversity": topics / len(TOPICS),
-        "time_span": _hours(conversation) / MANY_HOURS
-        if len(set(conversation["times"]) - {""}) > 1
-        else NO_SPAN,
+        "time_span": hours / MANY_HOURS if len(times) > 1 else NO_SPAN,
         "user_marked": 0.0,
-        "question_density": QUESTION_FACTOR * questions / len(listed) if listed else 0.0,
+        "question_density": QUESTION_FACTOR * questions / len(spoken_words) if spoken_words else 0.0,
     }
     return {name: round(min(1.0, value), 4) for name, value in parts.items()}
 
 
-def _hours(conversation: Conversation) -> float:
-    times = [clock.parse(one) for one in conversation["times"] if one]
-    return (max(times) - min(times)).total_seconds() / 3600
-
-
-def topic_hits(said: Iterable[str]) -> dict[str, int]:
-    """Return how many of the words `said`, in small letters, belong to each topic, the most frequent first.
+def topic_hits(spoken_words: Iterable[str]) -> dict[str, int]:
+    """Return the number of words, in small letters, that belong to each topic, the most frequent first.
 
     >>> topic_hits("the unlikely explanation of the airplane plans".split())
     {'planning': 1}
     """
-    found = Counter(topic for word in said for topic in _topics_by_word().get(word, ()))
-    return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
+    hits = Counter(topic for word in spoken_words for topic in _topics_by_word().get(word, ()))
+    return dict(sorted(hits.items(), key=lambda entry: (-entry[1], entry[0])))
 
 
 @lru_cache(maxsize=1)
 def _topics_by_word() -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    topics: dict[str, list[str]] = {}
     for topic, keywords in TOPICS.items():
         for keyword in keywords.split():
             for form in _inflected(keyword):
-                found.setdefault(form, []).append(topic)
-    return found
+                topics.setdefault(form, []).append(topic)
+    return topics
 
 
 def _inflected(word: str) -> set[str]:
     """Return the inflections of a word, and a few forms that no text has."""
     bare, doubled = word.removesuffix("e"), word + word[-1]
-    forms = {
-        word,
-        f"{word}s",
-        f"{word}es",
-        f"{bare}ed",
-        f"{bare}ing",
-        f"{bare}er",
-        f"{doubled}ed",
-        f"{doubled}ing",
-    }
+    forms = {word} | {f"{word}{end}" for end in ("s", "es")} | {f"{bare}{end}" for end in ("ed", "ing", "er")}
+    forms |= {f"{doubled}ed", f"{doubled}ing"}
     return forms | ({f"{word[:-1]}ies", f"{word[:-1]}ied"} if word.endswith("y") else set())
 
 
-def level_of_score(found: Score, days: int, policy: Policy = STANDARD) -> tuple[Level, Rule]:
-    """Return the level that a score keeps at an age, and the rule that says so."""
-    if found.total >= policy.important_threshold:
+def level_of_score(score: Score, days: int, policy: Policy = STANDARD) -> tuple[Level, Rule]:
+    """Return the level that a score keeps at an age, and the rule that decides it."""
+    if score.total >= policy.important_threshold:
         return "full", "important"
-    if days <= policy.recent_days and found.total >= policy.recent_threshold:
+    if days <= policy.recent_days and score.total >= policy.recent_threshold:
         return "full", "recent"
-    if found.total >= policy.preserve_threshold:
+    if score.total >= policy.preserve_threshold:
         return "key_points", "score"
-    return ("summary" if found.total >= policy.summary_threshold else "metadata"), "score"
+    return ("summary" if score.total >= policy.summary_threshold else "metadata"), "score"
 
 
 def decide(
     conversation: Conversation, *, now: datetime, boundaries: Boundaries = DEFAULT, policy: Policy = STANDARD, marked: bool = False,
 ) -> Decision:  # fmt: skip
     """Return the level of `conversation` at `now`: the fuller of the levels by age and by score, `full` if it is marked."""
-    old = age(conversation, now)
-    by_age = level_of_age(old.days, boundaries)
-    found = score(conversation, policy, marked=marked)
-    by_score, rule = level_of_score(found, old.days, policy)
-    if found.parts["user_marked"] or marked:
+    days, since = age(conversation, now)
+    by_age = level_of_age(days, boundaries)
+    importance = score(conversation, policy, marked=marked)
+    by_score, rule = level_of_score(importance, days, policy)
+    if importance.parts["user_marked"] or marked:
         by_score, rule = "full", "marked"
     level = fuller(by_age, by_score)
     if level == by_age and rule != "marked":
         rule = "age"
-    return Decision(
-        level, by_age, by_score, rule, found, old.days, old.since, _reason(rule, level, found, old)
-    )
-
-
-def _reason(rule: Rule, level: Level, found: Score, old: Age) -> str:
-    aged = pluralize(old.days, "days")
-    words = level.replace("_", " ")
-    return {
+    aged, name = pluralize(days, "days"), level.replace("_", " ")
+    reason = {
         "marked": "Marked as important: it stays full.",
-        "important": f"High importance ({found.total:.2f}): it stays full.",
-        "recent": f"Used {aged} ago with an importance of {found.total:.2f}: it stays full.",
-        "score": f"An importance of {found.total:.2f} keeps its {words}, although it is {aged} old.",
-        "age": f"Last used {aged} ago: {words}."
-        if old.since
+        "important": f"High importance ({importance.total:.2f}): it stays full.",
+        "recent": f"Used {aged} ago with an importance of {importance.total:.2f}: it stays full.",
+        "score": f"An importance of {importance.total:.2f} keeps its {name}, although it is {aged} old.",
+        "age": f"Last used {aged} ago: {name}."
+        if since
         else "No time of it is known, so that it does not age.",
     }[rule]
+    return Decision(level, by_age, by_score, rule, importance, days, since, reason)

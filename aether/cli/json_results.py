@@ -23,8 +23,8 @@ from aether.api.tokens import ListedModel
 from aether.archive.retention import Policy
 from aether.archive.shapes import ArchivedConversation
 from aether.compat.ollm_import import OllmImport
+from aether.conversation.modes import Reliability
 from aether.conversation.shapes import Checkpoint, Kept, Suggestion
-from aether.conversation.tiers import Reliability
 from aether.hosts.claude_code.health import Installed
 from aether.hosts.claude_code.install import FileChange
 from aether.hosts.claude_code.rescue import Transcript

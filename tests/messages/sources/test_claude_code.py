@@ -1,6 +1,6 @@
 import pytest
 
-from aether.hosts.claude_code.event import entry_of
+from aether.hosts.hook import entry_of
 from aether.messages.sources.claude_code import (
     has_source_id,
     hook_records,
@@ -426,7 +426,7 @@ PEER = '<cross-session-message from="qa">\nNever touch billing.py.\n</cross-sess
 
 
 def test_words_of_others_are_no_persons_in_the_transcript_and_at_the_hook():
-    payload = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt_id": "p"}
+    event = {"event": "UserPromptSubmit", "session": "s", "prompt_id": "p"}
     prompts = {
         PEER: "system",
         f"Another session wrote:\n{PEER}": "system",
@@ -435,7 +435,7 @@ def test_words_of_others_are_no_persons_in_the_transcript_and_at_the_hook():
     }
 
     for prompt, kind in prompts.items():
-        [typed] = hook_records(entry_of({**payload, "prompt": prompt}))
+        [typed] = hook_records(entry_of({**event, "prompt": prompt}))
         [read_too] = read(line("user", prompt))
         assert (typed.kind, typed.text) == (read_too.kind, read_too.text)
         assert typed.kind == kind
