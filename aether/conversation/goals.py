@@ -542,8 +542,8 @@ def apply_markers(document: Document, markers: Iterable[Marker], *, now: datetim
     """
     goal, listed = current(document), list(markers)
     description = _key(goal["description"]) if goal else ""
-    named = (marker.text for marker in listed if marker.kind == "goal")
-    proposed = tuple(_once(text for text in named if _key(text) != description))
+    descriptions = (marker.text for marker in listed if marker.kind == "goal")
+    proposed = tuple(_once(text for text in descriptions if _key(text) != description))
     if goal is None:
         return Change({DOCUMENT: []}, result=Applied("", proposed=proposed))
     counts = dict.fromkeys(("checkpoint", "decision", "artifact", "next"), 0)
@@ -632,8 +632,8 @@ def prompt_text(document: Document, fits: Callable[[str], bool] = bool) -> str:
     def text(without: int) -> str:
         return prompts.render("goal", goal=goal_text(goal, without=without)).strip()
 
-    if fits(whole := text(0)):
-        return whole
+    if fits(complete := text(0)):
+        return complete
     most = sum(decision["locked"] and decision["rationale"] == BY_MARKER for decision in goal["decisions"])
     return text(bisect_left(range(most), True, key=lambda without: fits(text(without))))
 
@@ -645,7 +645,11 @@ def artifact_type(path: str) -> str:
     ['test', 'file', 'documentation', 'configuration']
     """
     words = {word for run in runs(path) for word in (run.casefold(), *parts(run))}
-    kinds = (kind for kind, named, ends in _TYPES if words & named or path.lower().endswith(ends or ("\0",)))
+    kinds = (
+        kind
+        for kind, kind_words, suffixes in _TYPES
+        if words & kind_words or path.lower().endswith(suffixes or ("\0",))
+    )
     return next(kinds, "file")
 
 
@@ -659,7 +663,7 @@ def _record_decision(
             decision["locked"] = decision["locked"] or locked
             return decision
     if len(decisions) >= MOST_DECISIONS:
-        unlocked = next((at for at, decision in enumerate(decisions) if not decision["locked"]), None)
+        unlocked = next((index for index, decision in enumerate(decisions) if not decision["locked"]), None)
         if unlocked is None:
             return None
         del decisions[unlocked]
@@ -750,10 +754,10 @@ def _changed(document: Document, reference: str, change: Callable[[JsonObject], 
 
 def _edited(document: Document, goal_id: str, change: Callable[[JsonObject], None]) -> JsonObject:
     goals = list(document["goals"])
-    for at, goal in enumerate(goals):
+    for index, goal in enumerate(goals):
         if goal["id"] == goal_id:
-            goals[at] = deepcopy(goal)
-            change(goals[at])
+            goals[index] = deepcopy(goal)
+            change(goals[index])
     return {**document, "goals": goals}
 
 
