@@ -288,8 +288,10 @@ def _around(text: str, names: Iterable[str], *, content_words: int) -> str:
     tokens = [text[start:end] for start, end in words]
     spans: list[tuple[int, int]] = []
     for name in names:
-        at = text.find(name)
-        inside = [nth for nth, (start, end) in enumerate(words) if start < at + len(name) and end > at >= 0]
+        index = text.find(name)
+        inside = [
+            nth for nth, (start, end) in enumerate(words) if start < index + len(name) and end > index >= 0
+        ]
         if not inside:
             continue
         low, high = inside[0], inside[-1]
@@ -385,5 +387,7 @@ def _names_of_tools(source: Source) -> list[str]:
 def _with_names(text: str, names: Sequence[str], room: int, count: Counter) -> str:
     """Return `text` with a line of as many `names` as there is room for."""
     head = f"{text}\n{NAMES_HEAD}" if text else NAMES_HEAD
-    shown = longest_front(len(names), lambda number: count(head + BETWEEN_NAMES.join(names[:number])) <= room)
-    return head + BETWEEN_NAMES.join(names[:shown]) if shown else text
+    number_shown = longest_front(
+        len(names), lambda number: count(head + BETWEEN_NAMES.join(names[:number])) <= room
+    )
+    return head + BETWEEN_NAMES.join(names[:number_shown]) if number_shown else text

@@ -185,9 +185,13 @@ def write_summary(
     task: SummaryTask, *, backend: str | Summarizer, settings: Settings, count: Counter, rules: Rules | None = DEFAULT
 ) -> Written:  # fmt: skip
     """Return the prose for the summary of a compaction; a rejected answer is followed by two requests for less."""
-    whole = task_as_json(task)
+    request = task_as_json(task)
     tasks = [
-        {**whole, "max_tokens": int(task.max_tokens * share), **({} if share == 1 else {"strategy": "brief"})}
+        {
+            **request,
+            "max_tokens": int(task.max_tokens * share),
+            **({} if share == 1 else {"strategy": "brief"}),
+        }
         for share in SHARES
     ]
     gate = Gate([text.text for text in task.said], task.previous, about=_about(task.facts))
