@@ -15,7 +15,8 @@ from aether import regular
 from aether.api import admin, drain, share
 from aether.api.overview import overview
 from aether.errors import AetherError, InvalidDocument, LockTimeout, NotFound, UnsafePath
-from aether.hosts.claude_code import health, hook
+from aether.hosts import hook
+from aether.hosts.claude_code import health
 from aether.sharing import offline
 from aether.store import spool
 from aether.types import Finding

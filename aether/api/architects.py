@@ -208,7 +208,9 @@ def with_architect(text: str, architect: str) -> str:
     """
     line = f"default = {json.dumps(architect)}\n"
     lines = text.splitlines(keepends=True)
-    heads = [at for at, each in enumerate(lines) if each.partition("#")[0].strip() == "[architect]"]
+    heads = [
+        at for at, line_of_file in enumerate(lines) if line_of_file.partition("#")[0].strip() == "[architect]"
+    ]
     if not heads:
         space = "" if not text or text.endswith("\n") else "\n"
         return f"{text}{space}{chr(10) if text else ''}[architect]\n{line}"

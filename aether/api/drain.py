@@ -247,9 +247,9 @@ def _commit(batch: _Batch, settings: config.Config) -> tuple[_Outcome, int]:
         StorageFailed: the disk refused.
     """
     parts = list(dedupe.batches(_storable(batch), batch.most_chars))
-    asked = hook_sessions.asked_trees(batch.asking)
+    facts = hook_sessions.asked_trees(batch.asking)
     trees = {
-        place: fact for place, fact in asked.items() if fact != hook_sessions.noted_tree(batch.home, place)
+        place: fact for place, fact in facts.items() if fact != hook_sessions.noted_tree(batch.home, place)
     }
     if not (parts or batch.markers or batch.compactions or trees):
         return _Outcome(folds=False, refused="", handoff=None, archive_head=-1), batch.snapshot.revision
@@ -261,8 +261,8 @@ def _commit(batch: _Batch, settings: config.Config) -> tuple[_Outcome, int]:
         events[:] = change.appends.get("events", [])
         return change
 
-    done = commit(batch.home, plan, _author(batch, parts, trees), now=at, settings=settings)
-    outcome: _Outcome = done.result
+    committed = commit(batch.home, plan, _author(batch, parts, trees), now=at, settings=settings)
+    outcome: _Outcome = committed.result
     hook_sessions.note_trees(batch.home, trees)
     telemetry.export(batch.home, events)
     if outcome["refused"]:
@@ -276,7 +276,7 @@ def _commit(batch: _Batch, settings: config.Config) -> tuple[_Outcome, int]:
 
             if not handoff_path(batch.home, handoff).exists():
                 ensure_file(load(batch.home), handoff)
-    return outcome, done.revision
+    return outcome, committed.revision
 
 
 def _author(batch: _Batch, parts: list[list[JsonObject]], trees: Mapping[str, Fact]) -> Author:

@@ -71,8 +71,8 @@ def rescue(
         InvalidInput: all projects' transcripts would go into one home.
         NotFound: this project has no home.
     """
-    named = bool(home or os.environ.get("AETHER_HOME"))
-    if everywhere and named:
+    is_named = bool(home or os.environ.get("AETHER_HOME"))
+    if everywhere and is_named:
         raise InvalidInput(
             "one home cannot hold the transcripts of all projects.",
             fix="Leave out --home and unset AETHER_HOME, or leave out --all.",
@@ -80,17 +80,25 @@ def rescue(
         )
     if make and not everywhere and not dry_run:
         install.make_home(home)
-    own = None if everywhere else find(home)
-    found = transcripts(older_than=older_than)
-    placed = [_placed(one, own, named=named) for one in found]
+    own_home = None if everywhere else find(home)
+    files = transcripts(older_than=older_than)
+    placed = [_placed(transcript, own_home, named=is_named) for transcript in files]
     # A file that names no directory is reported if it lies beside one that is imported.
-    beside = {_folder(one) for one in placed if one.home}
-    wanted = [
-        one for one in placed if everywhere or one.home or (not one.directory and _folder(one) in beside)
+    beside = {_folder(transcript) for transcript in placed if transcript.home}
+    chosen = [
+        transcript
+        for transcript in placed
+        if everywhere or transcript.home or (not transcript.directory and _folder(transcript) in beside)
     ]
     return [
-        _rescued(one, f"{at} of {len(wanted)}: {Path(one.path).name}", progress, dry_run=dry_run, make=make)
-        for at, one in enumerate(wanted, 1)
+        _rescued(
+            transcript,
+            f"{number} of {len(chosen)}: {Path(transcript.path).name}",
+            progress,
+            dry_run=dry_run,
+            make=make,
+        )
+        for number, transcript in enumerate(chosen, 1)
     ]
 
 
@@ -124,32 +132,34 @@ def transcripts(*, older_than: float = 0.0) -> list[Transcript]:
     """Return the transcripts of at least `older_than` days, the first to be deleted first."""
     directory = install.claude_directory() / "projects"
     files = [*directory.glob("*/*.jsonl"), *directory.glob("*/*/subagents/*.jsonl")]
-    found = [one for one in map(_transcript, files) if one.age_days >= older_than]
-    return sorted(found, key=lambda one: (one.days_left, one.path))
+    all_transcripts = [
+        transcript for transcript in map(_transcript, files) if transcript.age_days >= older_than
+    ]
+    return sorted(all_transcripts, key=lambda transcript: (transcript.days_left, transcript.path))
 
 
 def _transcript(path: Path) -> Transcript:
     try:
-        known = path.stat()
+        status = path.stat()
         directory = _directory_of(path)
     except OSError as reason:
         return Transcript(str(path), state="skipped", reason=f"cannot be read: {reason.strerror or reason}")
-    age = (now() - datetime.fromtimestamp(known.st_mtime, UTC)).total_seconds() / _DAY_SECONDS
-    left = cleanup_days(directory) - age
-    one = Transcript(str(path), known.st_size, round(age, 1), round(left, 1), directory)
+    age = (now() - datetime.fromtimestamp(status.st_mtime, UTC)).total_seconds() / _DAY_SECONDS
+    days_left = cleanup_days(directory) - age
+    transcript = Transcript(str(path), status.st_size, round(age, 1), round(days_left, 1), directory)
     if not directory:
-        return one._replace(
+        return transcript._replace(
             state="skipped", reason="names no directory of its session: no transcript of Claude Code"
         )
-    return one
+    return transcript
 
 
 def _directory_of(path: Path) -> str:
     """Return the start directory of a transcript's session; for a sub-agent that of its main session."""
     if path.parent.name == "subagents":
         main = path.parents[1].with_suffix(".jsonl")
-        if main.is_file() and (found := _directory_of(main)):
-            return found
+        if main.is_file() and (main_directory := _directory_of(main)):
+            return main_directory
     with path.open("rb") as file:
         for _ in range(HEAD_LINES):
             line = file.readline(LINE_BYTES)
@@ -193,7 +203,7 @@ def _rescued(
         with TemporaryDirectory() if missing and dry_run else nullcontext(one.home) as place:
             if missing:
                 init(place)
-            done = import_transcripts(
+            result = import_transcripts(
                 [one.path], dry_run=dry_run, home=place,
                 progress=lambda records, items: progress(f"{which}, {records} records read, {items} items stored"),
             )  # fmt: skip
@@ -202,6 +212,6 @@ def _rescued(
     except AetherError as reason:  # a problem of that home only
         return one._replace(state="failed", reason=str(reason))
     return one._replace(
-        state="planned" if dry_run else "imported", items=done.items, known=done.known,
-        bad_lines=len(done.bad_lines), revisions=tuple(done.revisions),
+        state="planned" if dry_run else "imported", items=result.items, known=result.known,
+        bad_lines=len(result.bad_lines), revisions=tuple(result.revisions),
     )  # fmt: skip

@@ -88,9 +88,9 @@ def kept_items(held: Sequence[Item], ended: Collection[str] = ()) -> list[Item]:
     These are all that outlast the work, the newest other notes, and of the newest conversations the newest requests, answers and facts.
     """
     newest = [item for item in _newest_first(reversed(held)) if item["id"] not in ended]
-    wanted = {item["id"] for item in newest if outlasts(item)}
+    ids = {item["id"] for item in newest if outlasts(item)}
     noted = [item for item in newest if is_noted(item)]
-    wanted.update(item["id"] for item in noted[:MOST_NOTES])
+    ids.update(item["id"] for item in noted[:MOST_NOTES])
     work = [item for item in newest if not is_noted(item)]
     conversations = list(dict.fromkeys(item["metadata"].get("conversation", "") for item in work))
     for conversation in conversations[:KEPT_CONVERSATIONS]:
@@ -100,8 +100,8 @@ def kept_items(held: Sequence[Item], ended: Collection[str] = ()) -> list[Item]:
             if item["metadata"].get("conversation", "") == conversation:
                 numbers[part] += 1
                 if numbers[part] <= MOST_KEPT.get(part, 0):
-                    wanted.add(item["id"])
-    return [item for item in held if item["id"] in wanted]
+                    ids.add(item["id"])
+    return [item for item in held if item["id"] in ids]
 
 
 def ends_in(memory: Mapping[str, Any]) -> dict[str, Ended]:

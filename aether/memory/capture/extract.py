@@ -198,8 +198,8 @@ def _request(state: State, record: Record, at: Origin) -> list[Draft]:
     command = text.split(maxsplit=1)[0]
     if command == _AETHER_PROMPT or command.startswith(f"{_AETHER_PROMPT}:"):
         return notes
-    said = shorten(text, REQUEST_CHARS)
-    return notes + _new_items(state, [Note(at, said, "user_input", "said", "person", "request")])
+    request = shorten(text, REQUEST_CHARS)
+    return notes + _new_items(state, [Note(at, request, "user_input", "said", "person", "request")])
 
 
 def _notice(state: State, record: Record) -> list[Draft]:
@@ -211,8 +211,8 @@ def _answered(state: State, record: Record, at: Origin) -> list[Draft]:
     choice = _cleaned(record)
     if not choice:
         return []
-    given, options = record.arguments, record.arguments.get("options")
-    question = redact(clean(as_text(given.get("question"))))
+    arguments, options = record.arguments, record.arguments.get("options")
+    question = redact(clean(as_text(arguments.get("question"))))
     answer = Fact(
         kind="answer", question=shorten(question, REQUEST_CHARS),
         options=[*filter(None, map(_option, options if isinstance(options, list) else []))],
@@ -246,15 +246,15 @@ def _statement(state: State, record: Record, at: Origin) -> list[Draft]:
     turn = _turn(state, record.agent)
     before = turn["answer"]
     if before and record.message_id and before["message_id"] == record.message_id:
-        whole = f"{before['text']}\n\n{text}"
-        turn["answer"] = Answer(text=whole, message_id=record.message_id, at=before["at"])
+        joined = f"{before['text']}\n\n{text}"
+        turn["answer"] = Answer(text=joined, message_id=record.message_id, at=before["at"])
         return []
     turn["answer"] = Answer(text=text, message_id=record.message_id, at=at)
     if not before or before.get("noted"):
         return []
     # The message before did not end the turn. An architect needs it: decisions often are in half a sentence before an edit.
-    said = shorten(before["text"], STATEMENT_CHARS)
-    return _new_items(state, [Note(before["at"], said, "observation", "stated", role="said")])
+    statement = shorten(before["text"], STATEMENT_CHARS)
+    return _new_items(state, [Note(before["at"], statement, "observation", "stated", role="said")])
 
 
 def _end_of_turn(state: State, agent: str, *, cut: bool = False) -> list[Draft]:
@@ -270,8 +270,8 @@ def _last_message(answer: Answer | None, *, cut: bool = False) -> list[Note]:
     if not answer or answer.get("noted"):
         return []
     fate = (CUT if cut else INTERRUPTED) if answer.get("going_on") else ""
-    said = shorten(answer["text"], ANSWER_CHARS)
-    return [Note(answer["at"], said, "outcome", "answered", role="answer", fate=fate)]
+    message = shorten(answer["text"], ANSWER_CHARS)
+    return [Note(answer["at"], message, "outcome", "answered", role="answer", fate=fate)]
 
 
 def _end_of_agents(state: State) -> list[Draft]:
@@ -297,23 +297,23 @@ def _paragraph(state: State, record: Record, at: Origin) -> list[Draft]:
 
 def _item(state: State, record: Record, at: Origin) -> list[Draft]:
     """Return an item as written, with its origin added."""
-    given = record.arguments
-    metadata = as_object(given.get("metadata"))
+    arguments = record.arguments
+    metadata = as_object(arguments.get("metadata"))
     text = redact(without_blocks(record.text))
-    if metadata.get("injected") or given.get("injected") or not text.strip():
+    if metadata.get("injected") or arguments.get("injected") or not text.strip():
         return []
-    score = given.get("relevance_score", metadata.get("relevance_score", DEFAULT_RELEVANCE))
+    score = arguments.get("relevance_score", metadata.get("relevance_score", DEFAULT_RELEVANCE))
     phase = metadata.get("phase") if state["fixed_phase"] is None else None
     item = draft(
-        Note(at, text, given["type"], "item"),
+        Note(at, text, arguments["type"], "item"),
         file=state["file"],
         phase=phase if isinstance(phase, int) else _phase(state),
         relevance=score if isinstance(score, (int, float)) else DEFAULT_RELEVANCE,
     )
-    item["source"] = as_text(given.get("source", metadata.get("source"))) or item["source"]
-    item["caste"] = as_text(given.get("caste", metadata.get("caste"))) or None
-    own = {name: value for name, value in metadata.items() if name not in _KEPT_BY_STORE}
-    item["metadata"] = {**redacted(own), **item["metadata"]}
+    item["source"] = as_text(arguments.get("source", metadata.get("source"))) or item["source"]
+    item["caste"] = as_text(arguments.get("caste", metadata.get("caste"))) or None
+    metadata_of_source = {name: value for name, value in metadata.items() if name not in _KEPT_BY_STORE}
+    item["metadata"] = {**redacted(metadata_of_source), **item["metadata"]}
     return [item]
 
 
@@ -341,7 +341,7 @@ def _new_items(state: State, notes: list[Note]) -> list[Draft]:
 
     What is said again after another message of the person is noted again, because the later words count. A state that comes back is noted again: the newest note of a plan or work tree is the one that holds.
     """
-    made = []
+    items = []
     for note in notes:
         digest = sha256(f"{note.kind}\0{note.content}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
         if note.evidence == "person" and state["texts"][-1:] != [digest]:  # not the same message, sent again
@@ -349,8 +349,8 @@ def _new_items(state: State, notes: list[Note]) -> list[Draft]:
         if digest in state["texts"] and note.role not in STATES:
             continue
         state["texts"] = [*state["texts"][1 - _REMEMBERED_TEXTS :], digest]
-        made.append(draft(note, file=state["file"], phase=_phase(state), title=state.get("title", "")))
-    return made
+        items.append(draft(note, file=state["file"], phase=_phase(state), title=state.get("title", "")))
+    return items
 
 
 def _phase(state: State) -> int:

@@ -127,10 +127,10 @@ def is_unique(name: str) -> bool:
 
 def _digest(record: Record) -> str:
     try:
-        said = _SORTED([record.text, record.tool, dict(record.arguments)])
+        content = _SORTED([record.text, record.tool, dict(record.arguments)])
     except RecursionError:  # nested too deep for JSON: the text has to distinguish it
-        said = _SORTED([record.text, record.tool])
-    return sha256(said.encode()).hexdigest()[:16]
+        content = _SORTED([record.text, record.tool])
+    return sha256(content.encode()).hexdigest()[:16]
 
 
 def note_key(at: Origin, slot: str) -> str:

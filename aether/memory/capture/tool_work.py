@@ -187,8 +187,8 @@ def record_result(work: Work, record: Record) -> list[Note]:
         if not published or not _is_version_control(call["command"]):
             notes += _ran(work, call["command"], text, call["at"])
         for failure in work["failures"].values():
-            shown = f"`{shell.short_command(call['command'])}`"
-            failure["ran"] = [*(name for name in failure["ran"] if name != shown), shown][-RUN_SINCE:]
+            command = f"`{shell.short_command(call['command'])}`"
+            failure["ran"] = [*(name for name in failure["ran"] if name != command), command][-RUN_SINCE:]
     return notes
 
 
@@ -224,8 +224,8 @@ def _act(tool: str, arguments: JsonObject) -> str:
     words = tool_calls.tool_words(tool)
     if tool in _AGENTS or "_".join(words) in _BOOKKEEPING or not _LOOKS.isdisjoint(words):
         return ""
-    given = json.dumps(redacted(arguments), ensure_ascii=False, default=str) if arguments else ""
-    return f"{tool} {shorten(without_blocks(given), ARGUMENT_CHARS)}".strip()
+    text = json.dumps(redacted(arguments), ensure_ascii=False, default=str) if arguments else ""
+    return f"{tool} {shorten(without_blocks(text), ARGUMENT_CHARS)}".strip()
 
 
 def _acted(call: Call, output: str) -> Note:
@@ -248,12 +248,12 @@ def _report(call: Call, output: str) -> list[Note]:
 
 def _record_plan(work: Work, call: Call, output: str) -> None:
     """Record what a call says about the tasks of its agent: the whole list, a new task, or the state of one."""
-    given = call.get("plan")
-    if not given:
+    arguments = call.get("plan")
+    if not arguments:
         return
     plan = work.setdefault("plan", {})
-    steps = next((value for key in ("todos", "plan") if isinstance(value := given.get(key), list)), None)
-    status, subject = as_text(given.get("status")), as_text(given.get("subject"))
+    steps = next((value for key in ("todos", "plan") if isinstance(value := arguments.get(key), list)), None)
+    status, subject = as_text(arguments.get("status")), as_text(arguments.get("subject"))
     if plan or steps != []:
         work["planned"] = call["at"]
     if steps is not None:
@@ -263,14 +263,14 @@ def _record_plan(work: Work, call: Call, output: str) -> None:
                 plan[f"step {len(plan)}"] = Step(
                     text=redact(text), status=as_text(step.get("status")) or "pending"
                 )
-    elif task := plan.get(str(given.get("taskId", ""))):
+    elif task := plan.get(str(arguments.get("taskId", ""))):
         task["status"] = status or task["status"]
-        if subject or as_text(given.get("description")):
-            task["text"] = _task_text({"subject": task["text"].partition(": ")[0], **given})
+        if subject or as_text(arguments.get("description")):
+            task["text"] = _task_text({"subject": task["text"].partition(": ")[0], **arguments})
     elif subject:
         number = output.partition("#")[2].split(" ", 1)[0]
-        name = as_text(given.get("taskId")) or (number if number.isdecimal() else str(len(plan) + 1))
-        plan[name] = Step(text=_task_text(given), status=status or "pending")
+        name = as_text(arguments.get("taskId")) or (number if number.isdecimal() else str(len(plan) + 1))
+        plan[name] = Step(text=_task_text(arguments), status=status or "pending")
     for name in [*plan][:-MOST_TASKS]:
         del plan[name]
 
@@ -375,11 +375,11 @@ def _solved(work: Work, call: Call, text: str) -> list[Note]:
     """Return the notes of the failures that `call` is the second try of, and forget them."""
     if not work["failures"] or shell.is_undecided(call["command"], text):
         return []
-    done = _failure_key(call)
+    key = _failure_key(call)
     again = [
         name for name, failure in work["failures"].items()
-        if tool_calls.resolves(done, name) and not name.partition("\n")[0].endswith(shell.ANY_SCRIPT)
-        and not (_commits(shown := failure["fact"].get("command", "")) and shown != shell.short_command(call["command"]))
+        if tool_calls.resolves(key, name) and not name.partition("\n")[0].endswith(shell.ANY_SCRIPT)
+        and not (_commits(command := failure["fact"].get("command", "")) and command != shell.short_command(call["command"]))
     ]  # fmt: skip
     return [_solution_note(work["failures"].pop(name), call, text) for name in again]
 
@@ -394,8 +394,8 @@ def _changed(work: Work, change: tool_calls.FileChange, at: Origin) -> Iterator[
     """Record a change of a file."""
     for failure in work["failures"].values():
         # The last change is the most likely fix.
-        others = [path for path in failure["changed"] if path != change.path]
-        failure["changed"] = [change.path, *others][:CHANGED_SINCE]
+        earlier_paths = [path for path in failure["changed"] if path != change.path]
+        failure["changed"] = [change.path, *earlier_paths][:CHANGED_SINCE]
     before = work["files"].get(change.path)
     if before:
         fact = before["fact"]
@@ -433,8 +433,8 @@ def _ran(work: Work, command: str, output: str, at: Origin) -> list[Note]:
 
 def _run_fact(command: str, output: str) -> Fact:
     """Return the fields of a run that its command and its host's frame around the output have."""
-    shown = shell.short_command(command)
-    fact = Fact(kind="run", command=shown, argv=_words(shown))
+    shortened = shell.short_command(command)
+    fact = Fact(kind="run", command=shortened, argv=_words(shortened))
     code = shell.exit_code(output)
     return fact if code is None else fact | Fact(kind="run", exit=code)
 
