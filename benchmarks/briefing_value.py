@@ -29,13 +29,12 @@ import aether
 from aether.api.compress import ingest_summary
 from aether.api.drain import drain
 from aether.api.home import counter_of, now, read
-from aether.hosts.claude_code.event import entry_of
 from aether.memory.briefing.briefing import MOST_CHARS, STEERING_CHARS, briefing, steering
 from aether.messages.shell import command_signature, is_notable, only_reads
 from aether.store import spool
 from aether.store.keys import Config
 from aether.text.cleaning import clean
-from tests.hook_player import payloads
+from tests.hook_player import entry_of, payloads
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "claude_code"
 BUDGET = Config().claude_brief_tokens

@@ -226,7 +226,7 @@ def test_every_file_of_a_home_is_its_owners_alone_whatever_the_umask_is(tmp_path
     before = os.umask(0)
     try:
         home = admin.init(tmp_path / "made" / ".aether")
-        hook._make_place("SessionStart", str(tmp_path / "hooked" / ".aether"))
+        hook._make_place(str(tmp_path / "hooked" / ".aether"))
         with share._in_making(tmp_path / "joined" / ".aether"):
             pass
         offline.note_try(home, failed=True)

@@ -17,11 +17,11 @@ from aether.api import admin, briefing, compact, compress, importing, recall
 from aether.api.compact import Options
 from aether.conversation.summary import is_summary
 from aether.events.exporters import callback
-from aether.hosts.claude_code.event import entry_of
 from aether.messages.convert import read
 from aether.redact.redact import redact
 from aether.storage.adapter import FileStorage
 from tests import effort
+from tests.hook_player import entry_of
 from tests.redact import corpus
 
 # A round takes a quarter of a second.
