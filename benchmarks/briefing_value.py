@@ -29,12 +29,14 @@ import aether
 from aether.api.compress import ingest_summary
 from aether.api.drain import drain
 from aether.api.home import counter_of, now, read
+from aether.hosts.claude_code.event import event_of
+from aether.hosts.hook import entry_of
 from aether.memory.briefing.briefing import MOST_CHARS, STEERING_CHARS, briefing, steering
 from aether.messages.shell import command_signature, is_notable, only_reads
 from aether.store import spool
 from aether.store.keys import Config
 from aether.text.cleaning import clean
-from tests.hook_player import entry_of, payloads
+from tests.hook_player import payloads
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "claude_code"
 BUDGET = Config().claude_brief_tokens
@@ -93,7 +95,7 @@ def compactions(path: Path, place: Path, root: str) -> Iterator[tuple[Path, Stre
     played: list[dict[str, Any]] = []
     for payload in payloads(path):
         played.append(payload)
-        entry = entry_of(payload)
+        entry = entry_of(event_of(payload))
         if entry:
             spool.put(str(home), entry)
         if payload["hook_event_name"] == "PreCompact":

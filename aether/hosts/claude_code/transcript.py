@@ -45,11 +45,12 @@ def interim_texts(path: str, *, message: str = "", agent: bool = False) -> list[
 
     `agent` means that `path` is a sub-agent's own file. A text that a person typed during the turn is by "user".
     """
-    until = time.monotonic() + LAG_SECONDS
     texts = _newest_texts(path, agent=agent)
-    while message and not _ends_with(texts, message) and time.monotonic() < until and os.path.isfile(path):
-        time.sleep(_RETRY_SECONDS)
-        texts = _newest_texts(path, agent=agent)
+    if message and os.path.isfile(path):
+        until = time.monotonic() + LAG_SECONDS
+        while not _ends_with(texts, message) and time.monotonic() < until:
+            time.sleep(_RETRY_SECONDS)
+            texts = _newest_texts(path, agent=agent)
     last = texts[0].get("id") if texts else None
     while last is not None and texts and texts[0].get("id") == last and texts[0]["text"].strip() in message:
         del texts[0]
