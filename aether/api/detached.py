@@ -138,8 +138,8 @@ def _ended(snapshot: Snapshot, leave_out: str) -> list[str]:
             heard[name] = max(heard.get(name, ""), session["compressed_at"])
     return [
         name
-        for name, at in sorted(heard.items(), key=lambda pair: pair[1])
-        if name and name != leave_out and at < before and hook_sessions.find_session(snapshot.home, name)
+        for name, time in sorted(heard.items(), key=lambda pair: pair[1])
+        if name and name != leave_out and time < before and hook_sessions.find_session(snapshot.home, name)
     ]
 
 

@@ -161,8 +161,12 @@ class _OwnPhases(NamedTuple):
         """Return the phase of the stretch before the compaction number `segment`."""
         if self.forced is not None:
             return self.forced
-        known = self.words.known_phases(self.of_file)
-        phase = known[segment] if segment < len(known) else self.following + segment - len(known)
+        phases_before = self.words.known_phases(self.of_file)
+        phase = (
+            phases_before[segment]
+            if segment < len(phases_before)
+            else self.following + segment - len(phases_before)
+        )
         self.words.phases.add(phase)
         return phase
 
@@ -369,9 +373,9 @@ def _dated(records: Iterable[Record], tally: _Tally) -> Iterator[Record]:
             yield from _all_at(tally.written, waiting)
             waiting, room = [], WAITING_CHARS
         session = record.session or session
-        if at := record.time or times.get(session, ""):
-            times[session] = at
-            yield from _all_at(at, [*waiting, record])
+        if time := record.time or times.get(session, ""):
+            times[session] = time
+            yield from _all_at(time, [*waiting, record])
             waiting, room = [], WAITING_CHARS
         else:
             waiting.append(record)
@@ -388,8 +392,8 @@ def _written(file: Any) -> str:
     """Return the time of the last change of a file; "" if it is not known."""
     if isinstance(file, (str, os.PathLike)):
         with suppress(OSError, OverflowError, ValueError):
-            at = min(now(), clock.of_file(os.stat(file).st_mtime))
-            return clock.stamp(at) if at.year >= FIRST_YEAR else ""
+            time = min(now(), clock.of_file(os.stat(file).st_mtime))
+            return clock.stamp(time) if time.year >= FIRST_YEAR else ""
     return ""
 
 

@@ -43,11 +43,11 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
     memory = snapshot.documents["memory"]
     injected = hook_sessions.read_injected(place, session)
     entries = [record for record in records(memory) if not _is_of(record, session)]
-    stored, held, others = _in_archive(snapshot, query, {record.id for record in entries})
+    stored, held, other_entries = _in_archive(snapshot, query, {record.id for record in entries})
     entries += [record for record in stored if not _is_of(record, session)]
     matches = [
         match
-        for match in match_prompt(query, entries, held=held, others=others, leave_out=injected)
+        for match in match_prompt(query, entries, held=held, others=other_entries, leave_out=injected)
         if not any(match.passage[:REPEAT_CHARS] in line for line in injected)
     ]
     text, shown_ids = _reminder_block(matches, budget, counter_of(memory))
@@ -58,11 +58,11 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
 
 
 def _in_archive(
-    snapshot: Snapshot, wanted: PromptQuery, live: set[str]
+    snapshot: Snapshot, query: PromptQuery, live: set[str]
 ) -> tuple[list[Record], dict[str, int], int]:
     """Return the archived candidates, and how many of the other entries hold each word."""
     source = searchable_archive(snapshot)
-    answer = source.find(Query(wanted.words, (), most=ARCHIVED_LIMIT))
+    answer = source.find(Query(query.words, (), most=ARCHIVED_LIMIT))
     newest = {each.id: each for each in answer.candidates}
     # What was taken out again, by an undo or by hand, is found by those who look for it.
     likely = [each for each in newest.values() if each.record.get("why") != items.REMOVED]

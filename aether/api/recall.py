@@ -83,19 +83,19 @@ def search_memory(
     """
     place = find(home)
     snapshot = read(place)
-    at = now()
+    time = now()
     hits = search(
-        snapshot.documents["memory"], query, now=at, archived=_with_conversations(searchable_archive(snapshot), place, query), limit=limit, layers=layers,
-        types=types, phase=phase, caste=caste, since=instant(since, at=at, where="since"), until=instant(until, at=at, where="until"),
+        snapshot.documents["memory"], query, now=time, archived=_with_conversations(searchable_archive(snapshot), place, query), limit=limit, layers=layers,
+        types=types, phase=phase, caste=caste, since=instant(since, at=time, where="since"), until=instant(until, at=time, where="until"),
         project=project, conversation=conversation, by_layer=by_layer, context=context,
-        asking=_asking(snapshot, at), entries=_live_entries(snapshot),
-        first=_state_of_work(snapshot, at) if isinstance(query, str) and asks_for_state(query) else (),
+        asking=_asking(snapshot, time), entries=_live_entries(snapshot),
+        first=_state_of_work(snapshot, time) if isinstance(query, str) and asks_for_state(query) else (),
     )  # fmt: skip
     accessed = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
 
     def record(documents: Mapping[str, object]) -> Change:
         memory = documents["memory"]
-        return items.record_access(memory, accessed, now=at) if isinstance(memory, dict) else Change({})
+        return items.record_access(memory, accessed, now=time) if isinstance(memory, dict) else Change({})
 
     if accessed and access:
         # A home that cannot be written can still be searched.
@@ -124,12 +124,12 @@ def _live_entries(snapshot: Snapshot) -> list[SearchEntry]:
     return entries
 
 
-def _asking(snapshot: Snapshot, at: datetime) -> set[str]:
+def _asking(snapshot: Snapshot, time: datetime) -> set[str]:
     """Return the ids of the requests that sessions of Claude Code are answering: a search is part of that, not its result.
 
     A turn that was interrupted never ends, so its request counts for `ASKING_HOURS` only.
     """
-    first = clock.stamp(at - timedelta(hours=ASKING_HOURS))
+    first = clock.stamp(time - timedelta(hours=ASKING_HOURS))
     newest: dict[str, tuple[str, str]] = {}
     for item in items.items_of(snapshot.documents["memory"]):
         metadata = item["metadata"]

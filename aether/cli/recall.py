@@ -132,7 +132,7 @@ def _whys(found: Sequence[dict[str, Any]], ask: Ask) -> list[str]:
     return [part for line in found for part in _why(line, numbers, ids)]
 
 
-def _why(line: dict[str, Any], taken: Mapping[str, int], named: Sequence[str]) -> list[str]:
+def _why(line: dict[str, Any], numbers: Mapping[str, int], ids: Sequence[str]) -> list[str]:
     from aether.memory.statements import is_statement
 
     about = [line["kind"], _VOUCHERS.get(line["evidence"], "who said it is not known")]
@@ -145,7 +145,7 @@ def _why(line: dict[str, Any], taken: Mapping[str, int], named: Sequence[str]) -
         if is_statement(entry_id):
             how.append(f"    aether memory resolve {entry_id}")
             continue
-        lines, entries = named.count(entry_id), taken.get(entry_id, 0)
+        lines, entries = ids.count(entry_id), numbers.get(entry_id, 0)
         here = f"{pluralize(lines, 'lines')} here" if lines > 1 else ""
         with_it = ", ".join(filter(None, [f"{entries} entries" if entries > 1 else "", here]))
         how.append(f"    aether memory forget {entry_id} --yes" + (f"  # {with_it}" if with_it else ""))

@@ -112,16 +112,16 @@ def import_command(
     return InvalidDocument.exit_code if unread or nothing_read else 0
 
 
-def _say_interrupted(ask: Ask, done: Imported) -> None:
+def _say_interrupted(ask: Ask, result: Imported) -> None:
     """Say what an import that Ctrl-C stopped has stored, how to take it back, and how to go on."""
-    if not done.revisions:
+    if not result.revisions:
         say("Nothing was stored yet.")
         return
     say(
-        f"At least {pluralize(done.items, 'items')} stored, from {pluralize(done.files, 'files')}; "
+        f"At least {pluralize(result.items, 'items')} stored, from {pluralize(result.files, 'files')}; "
         "the same command goes on with the rest."
     )
-    note_undo(ask, done.revisions[-1:])
+    note_undo(ask, result.revisions[-1:])
 
 
 def _export_in(sources: tuple[str, ...], format_: str | None) -> Any:
@@ -187,7 +187,7 @@ def _restore(ask: Ask, exported: Any, *, dry_run: bool) -> int:
     return 0
 
 
-def _imported_lines(done: Imported, *, dry_run: bool) -> list[str | Table]:
+def _imported_lines(result: Imported, *, dry_run: bool) -> list[str | Table]:
     from aether.store.seals import listed_ranges
 
     rows = [
@@ -195,36 +195,36 @@ def _imported_lines(done: Imported, *, dry_run: bool) -> list[str | Table]:
             draft["type"], f"{draft['relevance_score']:.2f}", draft["metadata"].get("phase", ""),
             draft["content"],
         )
-        for draft in done.preview
+        for draft in result.preview
     ]  # fmt: skip
     lines: list[str | Table] = [Table(rows, head=("type", "rel", "phase", "content"), right=[1, 2])]
     verb = "would be stored" if dry_run else "stored"
     lines.append(
-        f"{pluralize(done.items, 'items')} {verb}, {done.tokens} tokens, from {pluralize(done.records, 'records')} in {pluralize(done.files, 'files')}."
+        f"{pluralize(result.items, 'items')} {verb}, {result.tokens} tokens, from {pluralize(result.records, 'records')} in {pluralize(result.files, 'files')}."
     )
-    if done.types:
-        kinds = sorted(done.types.items(), key=lambda pair: (-pair[1], pair[0]))
+    if result.types:
+        kinds = sorted(result.types.items(), key=lambda pair: (-pair[1], pair[0]))
         lines.append(f"Types: {', '.join(f'{name} {number}' for name, number in kinds)}.")
-    if done.phases:
-        lines.append(f"Phases: {listed_ranges(done.phases)}.")
-    if done.known:
-        were = "was" if done.known == 1 else "were"
-        lines.append(f"{done.known} {were} known already, from this import or before it.")
-    if done.revisions and not done.items:
+    if result.phases:
+        lines.append(f"Phases: {listed_ranges(result.phases)}.")
+    if result.known:
+        were = "was" if result.known == 1 else "were"
+        lines.append(f"{result.known} {were} known already, from this import or before it.")
+    if result.revisions and not result.items:
         lines.append("The words of the conversations are kept for search.")
-    if done.bad_lines:
+    if result.bad_lines:
         lines.append(
-            f"{pluralize(len(done.bad_lines), 'lines or files')} could not be read; stderr names them."
+            f"{pluralize(len(result.bad_lines), 'lines or files')} could not be read; stderr names them."
         )
     lines += [
         f"{pluralize(copy['records'], 'records')} in {copy['file']} skipped: copied from session {copy['conversation']}, whose own transcript is imported."
-        for copy in done.skipped_copies
+        for copy in result.skipped_copies
     ]
-    if done.undated:
-        lines.append(_undated_line(done.undated))
-    if done.evicted:
+    if result.undated:
+        lines.append(_undated_line(result.undated))
+    if result.evicted:
         lines.append(
-            f"{pluralize(len(done.evicted), 'items')} did not fit into working memory and went to the archive, where a search finds them."
+            f"{pluralize(len(result.evicted), 'items')} did not fit into working memory and went to the archive, where a search finds them."
         )
     return lines
 

@@ -233,8 +233,8 @@ def _make_place(home: str) -> bool:
 def _keep(home: str, entry: JsonObject) -> StorageFailed | None:
     """Put `entry` into the spool; return why it is not there."""
     now = time.time_ns()
-    at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 10**9))
-    entry["at"] = f"{at}.{now // 1000 % 10**6:06d}Z"
+    second = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 10**9))
+    entry["at"] = f"{second}.{now // 1000 % 10**6:06d}Z"
     try:
         spool.put(home, entry)
     except StorageFailed as reason:

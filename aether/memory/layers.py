@@ -70,8 +70,8 @@ def records(memory: Mapping[str, Any], archived: Iterable[JsonObject] = ()) -> I
 
 def item_record(item: Any, layer: str) -> Record:
     """Return an item, live or archived, as a record."""
-    at = item["metadata"]["timestamp"]
-    return Record(item["id"], layer, item["type"], at, item["content"], item["token_count"], item)
+    time = item["metadata"]["timestamp"]
+    return Record(item["id"], layer, item["type"], time, item["content"], item["token_count"], item)
 
 
 class RecallLine(NamedTuple):
@@ -112,9 +112,9 @@ def excerpt(text: str, most: int = EXCERPT_CHARS) -> str:
     return line if len(line) <= most and len(text) <= most * 4 else line[: most - 1].rstrip() + "…"
 
 
-def format_line(one: RecallLine) -> str:
+def format_line(line: RecallLine) -> str:
     """Return a line as a model reads it: id, kind, day, cost, excerpt."""
-    return f"{one.id} · {one.type} · {one.at[:10] or 'undated'} · {one.tokens} tokens · {one.gist}"
+    return f"{line.id} · {line.type} · {line.at[:10] or 'undated'} · {line.tokens} tokens · {line.gist}"
 
 
 def fit_lines(lines: Sequence[RecallLine], budget: int, count: Counter) -> list[RecallLine]:
@@ -128,27 +128,27 @@ def fit_lines(lines: Sequence[RecallLine], budget: int, count: Counter) -> list[
     return fitting
 
 
-def neighbours(found: Iterable[Record], id: str, *, before: int, after: int) -> list[Record]:
+def neighbours(entries: Iterable[Record], id: str, *, before: int, after: int) -> list[Record]:
     """Return the record `id` with its neighbours in time, oldest first; nothing if it does not exist.
 
     Records of equal time keep their order.
     """
-    ordered = sorted(found, key=lambda record: record.at)
+    ordered = sorted(entries, key=lambda record: record.at)
     place = next((number for number, record in enumerate(ordered) if record.id == id), None)
     return [] if place is None else ordered[max(0, place - before) : place + after + 1]
 
 
-def date_and_age(at: str, now: datetime) -> str:
+def date_and_age(time: str, now: datetime) -> str:
     """Return the day of a time and its age.
 
     >>> from datetime import UTC
     >>> date_and_age("2026-03-01T10:00:00.000000Z", datetime(2026, 3, 4, tzinfo=UTC))
     '2026-03-01 (3 days ago)'
     """
-    if not at:
+    if not time:
         return "undated"
-    days = (now.date() - datetime.fromisoformat(at[:10]).date()).days
-    return f"{at[:10]} ({'today' if days <= 0 else '1 day ago' if days == 1 else f'{days} days ago'})"
+    days = (now.date() - datetime.fromisoformat(time[:10]).date()).days
+    return f"{time[:10]} ({'today' if days <= 0 else '1 day ago' if days == 1 else f'{days} days ago'})"
 
 
 class Filter(NamedTuple):

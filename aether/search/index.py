@@ -150,9 +150,9 @@ def row(record: JsonObject) -> Row:
     return cut_row(record, cut([content_of(record.get("item") or {})]))
 
 
-def cut_row(record: JsonObject, done: Cut) -> Row:
+def cut_row(record: JsonObject, terms_of_text: Cut) -> Row:
     """Return the row of a record, or of a live item given as `{"item": item}`, whose content was cut."""
-    return _row(record, done.marked[0], *done[1:])
+    return _row(record, terms_of_text.marked[0], *terms_of_text[1:])
 
 
 def content_of(item: JsonObject) -> str:
@@ -190,9 +190,11 @@ def unit_fraction(value: Any) -> float:
     return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else 0.5
 
 
-def marked_terms(said: Terms) -> str:
+def marked_terms(terms_of_text: Terms) -> str:
     """Return terms in the form in which `Row` holds and `counts` counts them."""
-    return "".join([*(f"[{word}]" for word in said.words), *(f"({part})" for part in said.parts)])
+    return "".join(
+        [*(f"[{word}]" for word in terms_of_text.words), *(f"({part})" for part in terms_of_text.parts)]
+    )
 
 
 def term_marks(terms: Iterable[str]) -> list[tuple[str, str, str]]:
@@ -243,7 +245,7 @@ def phrase(sequence: tuple[str, ...]) -> str:
     return "".join(f"[{word}]" for word in sequence)
 
 
-def value_of_levels(ask: Query, held: dict[str, int], items: int) -> dict[str, tuple[int, ...]]:
+def value_of_levels(ask: Query, numbers: dict[str, int], items: int) -> dict[str, tuple[int, ...]]:
     """Return how many points an item gets for each term: as part of a name, once, twice, and more often.
 
     Points are whole numbers, so that an index and a scan rank alike; `POINTS` is about a plain full answer.
@@ -251,7 +253,7 @@ def value_of_levels(ask: Query, held: dict[str, int], items: int) -> dict[str, t
     weights = dict(zip(ask.terms, ask.weights or (1.0,) * len(ask.terms), strict=True))
     worth = {
         term: weights[term] * math.log(1 + (items - number + 0.5) / (number + 0.5))
-        for term, number in held.items()
+        for term, number in numbers.items()
         if number
     }
     unit = POINTS / max(sum(worth.values()), 1e-9)
@@ -259,55 +261,57 @@ def value_of_levels(ask: Query, held: dict[str, int], items: int) -> dict[str, t
     return values | dict.fromkeys(SHORT_MARKS, (round(POINTS * SHORT_BONUS),) * len(LEVELS))
 
 
-def levels(one: Row) -> dict[str, int]:
+def levels(item_row: Row) -> dict[str, int]:
     """Return the level of each term of a row, from 0 for a part of a name to 3, and marks of a short text."""
-    of_words, _, of_parts = one.marked.partition("(")
+    of_words, _, of_parts = item_row.marked.partition("(")
     by_term = dict.fromkeys(of_parts[:-1].split(")("), 0) if of_parts else {}
     for word, times in Counter(of_words[1:-1].split("][")).items():
         by_term[word] = min(times, len(LEVELS) - 1)
     by_term.pop("", None)
-    by_term |= {mark: 1 for most, mark in zip(SHORT, SHORT_MARKS, strict=True) if one.length <= most}
+    by_term |= {mark: 1 for most, mark in zip(SHORT, SHORT_MARKS, strict=True) if item_row.length <= most}
     return by_term
 
 
 def scan(records: Records, ask: Query) -> Found:
     """Return the candidates, found by reading the whole archive."""
     numbers = dict.fromkeys(ask.terms, 0)
-    wanted = {*ask.terms, *SHORT_MARKS}
+    terms_to_count = {*ask.terms, *SHORT_MARKS}
     total = 0
     holds: list[tuple[Row, dict[str, int]]] = []
     for record in records():
         item_row = row(record)
         total += item_row.length
-        inside = {term: level for term, level in levels(item_row).items() if term in wanted}
+        inside = {term: level for term, level in levels(item_row).items() if term in terms_to_count}
         for term_of_row in inside:
             if term_of_row in numbers:
                 numbers[term_of_row] += 1
         # The marked text of most rows is not needed again.
         holds.append((item_row._replace(marked=""), inside))
     values = value_of_levels(ask, numbers, len(holds))
-    asked = set(ask.terms)
+    asked_terms = set(ask.terms)
     points = {
         place: sum(values[term][level] for term, level in inside.items() if term in values)
         for place, (_, inside) in enumerate(holds)
-        if not asked.isdisjoint(inside)
+        if not asked_terms.isdisjoint(inside)
     }
     places = {place for place, (item_row, _) in enumerate(holds) if item_row.id in ask.ids}
     for keep in dict.fromkeys((EVERYTHING, ask.keep)):
         scored = [(number, place) for place, number in points.items() if keep.takes(holds[place][0])]
         best = [place for _, place in heapq.nlargest(ask.cap, scored)]
         places.update(best, *(set(beside(place)) & points.keys() for place in best[:BESIDE_BEST]))
-    said = {place: frozenset(asked.intersection(holds[place][1])) for place in places}
-    chosen = set(_first(said, ask.most))
+    terms_by_place = {place: frozenset(asked_terms.intersection(holds[place][1])) for place in places}
+    chosen = set(_first(terms_by_place, ask.most))
     candidates = [
-        Candidate(place, record, said[place]) for place, record in enumerate(records()) if place in chosen
+        Candidate(place, record, terms_by_place[place])
+        for place, record in enumerate(records())
+        if place in chosen
     ]
     return Found(len(holds), total, numbers, candidates)
 
 
-def _first(held: Mapping[int, frozenset[str]], most: int | None) -> list[int]:
+def _first(terms_by_place: Mapping[int, frozenset[str]], most: int | None) -> list[int]:
     """Return the places of as many candidates as are to be read, given the terms that each holds."""
-    return sorted(held, key=lambda place: (-len(held[place]), -place))[:most]
+    return sorted(terms_by_place, key=lambda place: (-len(terms_by_place[place]), -place))[:most]
 
 
 def beside(place: int) -> range:
@@ -319,8 +323,8 @@ def scan_source(records: Records) -> Source:
     """Return the archive that is searched by reading it."""
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
-        wanted = set(places)
-        return {place: record for place, record in enumerate(records()) if place in wanted}
+        places_wanted = set(places)
+        return {place: record for place, record in enumerate(records()) if place in places_wanted}
 
     return Source(lambda ask: scan(records, ask), read)
 
@@ -455,8 +459,8 @@ def _key(id: str) -> int:
     return zlib.crc32(id.encode())
 
 
-def _micros(at: str) -> int | None:
-    return round(clock.parse(at).timestamp() * 1_000_000) if at else None
+def _micros(time: str) -> int | None:
+    return round(clock.parse(time).timestamp() * 1_000_000) if time else None
 
 
 def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[Any, ...]]) -> None:
@@ -493,29 +497,31 @@ def _numbers_of_names(db: sqlite3.Connection, texts: Iterable[str]) -> dict[str,
     """Return the number of each text, a new one for a new text."""
     wanted = sorted(texts)
     db.executemany("INSERT OR IGNORE INTO name (text) VALUES (?)", ((text,) for text in wanted))
-    found = db.execute(
+    numbers = db.execute(
         "SELECT text, number FROM name WHERE text IN (SELECT value FROM json_each(?))", (json.dumps(wanted),)
     )
-    return dict(found.fetchall())
+    return dict(numbers.fetchall())
 
 
 def _find(db: sqlite3.Connection, ask: Query, archive: Archive) -> Found:
     db.execute("BEGIN")  # one state for all the questions below
     state = _state(db)
-    held = dict.fromkeys(ask.terms, 0)
-    known = db.execute(_TERMS, (json.dumps([*ask.terms, *SHORT_MARKS]),)).fetchall()
-    held.update({term: items for term, _, items in known if term in held})
-    values = value_of_levels(ask, held, state.items)
-    chunks = postings.of_terms(db, [(each, number) for each, number, _ in known])
+    numbers = dict.fromkeys(ask.terms, 0)
+    stored_terms = db.execute(_TERMS, (json.dumps([*ask.terms, *SHORT_MARKS]),)).fetchall()
+    numbers.update({term: items for term, _, items in stored_terms if term in numbers})
+    values = value_of_levels(ask, numbers, state.items)
+    chunks = postings.of_terms(db, [(each, number) for each, number, _ in stored_terms])
     seen = state.items
     if state.position > archive.head:  # another reader has come further
         seen = db.execute("SELECT count(*) FROM entry WHERE position <= ?", (archive.head,)).fetchone()[0]
     places = {place for (place,) in db.execute(_KEYS, (json.dumps([*map(_key, ask.ids)]), archive.head))}
     best, holding = _best_places(chunks, values, _masks(db, ask, seen), ask)
-    said = {place: _terms_at(place, holding) for place in places | best}
-    found = _read(db, sorted(_first(said, ask.most)), archive)
-    candidates = [Candidate(place, record, said[place]) for place, record in sorted(found.items())]
-    return Found(state.items, state.length, held, candidates)
+    terms_by_place = {place: _terms_at(place, holding) for place in places | best}
+    records = _read(db, sorted(_first(terms_by_place, ask.most)), archive)
+    candidates = [
+        Candidate(place, record, terms_by_place[place]) for place, record in sorted(records.items())
+    ]
+    return Found(state.items, state.length, numbers, candidates)
 
 
 def _masks(db: sqlite3.Connection, ask: Query, items: int) -> list[Callable[[int], int]]:

@@ -336,14 +336,14 @@ def _say_commit(row: Row, inside: dict[str, float], ask: _Query) -> None:
         inside.setdefault(COMMIT, 1.0)
 
 
-def _tiers(entries: Sequence[SearchEntry], found: Sequence[Mapping[str, float]], ask: _Query) -> list[int]:
+def _tiers(entries: Sequence[SearchEntry], counts: Sequence[Mapping[str, float]], ask: _Query) -> list[int]:
     """Return the kind of match of each entry; only texts that can contain the phrase are read for it."""
     sequence = phrase(ask.said.sequence)
     single = len(ask.said.sequence) == 1
     wanted_terms = ask.said.weights.keys() & ask.said.sequence
     maybe = [
         number
-        for number, (entry, inside) in enumerate(zip(entries, found, strict=True))
+        for number, (entry, inside) in enumerate(zip(entries, counts, strict=True))
         if sequence
         and wanted_terms <= inside.keys()
         and any(
@@ -387,12 +387,12 @@ def _wanted(entry: SearchEntry, keep: Filter, layers: frozenset[str]) -> bool:
         (not layers or entry.layer in layers)
         and (keep == EVERYTHING or keep._replace(phase="", caste="").takes(entry.row))
         and (not keep.phase or keep.phase in entry_phases(entry))
-        and (not keep.caste or keep.caste in {each.casefold() for each in entry_castes(entry)})
+        and (not keep.caste or keep.caste in {name.casefold() for name in entry_castes(entry)})
     )
 
 
 def _hits(
-    matches: Sequence[_Match], said: QueryTerms, records: Mapping[int, JsonObject],
+    matches: Sequence[_Match], terms_asked: QueryTerms, records: Mapping[int, JsonObject],
     items: Mapping[int, JsonObject], context: int,
 ) -> list[Hit]:  # fmt: skip
     """Return the hits, archived ones with what the `records` of the archive say, and with neighbours among `items`."""
@@ -405,9 +405,9 @@ def _hits(
             "layer": entry.layer, "layer_priority": LAYERS.index(entry.layer),
             "relevance": round(match.relevance, _DECIMALS), "score": round(match.score, _DECIMALS),
             "why": _WHY[match.tier],
-            "matched": list(dict.fromkeys(said.spelled[term] for term in said.weights if term in match.held)),
+            "matched": list(dict.fromkeys(terms_asked.spelled[term] for term in terms_asked.weights if term in match.held)),
             "type": row.type, "phase": int(row.phase) if row.phase.isdecimal() else None, "at": row.at,
-            "content": entry_text(entry), "passage": best_passage(entry_texts(entry), said.weights),
+            "content": entry_text(entry), "passage": best_passage(entry_texts(entry), terms_asked.weights),
             "tokens": 0, "gist": "", "entry": entry.value,
         }  # fmt: skip
         metadata = entry.value.get("metadata")
@@ -421,9 +421,9 @@ def _hits(
             around = {"before": range(-context, 0), "after": range(1, context + 1)}
             hit["neighbours"] = {
                 side: [
-                    {key: items[at].get(key) for key in ("id", "type", "content")}
-                    for at in (entry.place + step for step in steps)
-                    if at in items
+                    {key: items[place].get(key) for key in ("id", "type", "content")}
+                    for place in (entry.place + step for step in steps)
+                    if place in items
                 ]
                 for side, steps in around.items()
             }
@@ -458,16 +458,16 @@ def best_passage(texts: Iterable[str], weights: Mapping[str, float]) -> str:
             part_terms = terms(part)
             inside = {*part_terms.words, *part_terms.parts}
             worth.append({word for word in weights if word in inside})
-        for at in range(len(parts)):
+        for start in range(len(parts)):
             words_found: set[str] = set()
-            end, size = at, 0
-            while end < len(parts) and (end == at or size + len(parts[end]) < _PASSAGE_CHARS):
+            end, size = start, 0
+            while end < len(parts) and (end == start or size + len(parts[end]) < _PASSAGE_CHARS):
                 words_found |= worth[end]
                 size += len(parts[end]) + 1
                 end += 1
-            score = sum(weights[word] for word in words_found) + (0.1 if worth[at] else 0.0)
+            score = sum(weights[word] for word in words_found) + (0.1 if worth[start] else 0.0)
             if score > best[0]:
-                best = (score, " ".join(parts[at:end]))
+                best = (score, " ".join(parts[start:end]))
     return best[1]
 
 
@@ -556,7 +556,7 @@ def full_score(corpus: Corpus, question: Question) -> float:
 
 
 def scores(
-    entries: Sequence[SearchEntry], found: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
+    entries: Sequence[SearchEntry], counts: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
 ) -> list[float]:
     """Return the score of each entry, given its term counts."""
     average = max(1.0, corpus.length / max(1, corpus.items))
@@ -569,22 +569,22 @@ def scores(
     shares = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
     totals = [0.0] * len(entries)
     for run in _runs(entries):
-        rows = [(entries[number], found[number], norms[number]) for number in run]
+        rows = [(entries[number], counts[number], norms[number]) for number in run]
         for number, total in zip(run, _totals(rows, shares, k1 + 1), strict=True):
             totals[number] = total
-    coverage = _coverage(found, corpus, question)
+    coverage = _coverage(counts, corpus, question)
     return [
         total * factor * (least + (1 - least) * share**power)
         for total, factor, share in zip(totals, _factors(entries, question), coverage, strict=True)
     ]
 
 
-def _coverage(found: Sequence[Mapping[str, float]], corpus: Corpus, question: Question) -> Iterator[float]:
+def _coverage(counts: Sequence[Mapping[str, float]], corpus: Corpus, question: Question) -> Iterator[float]:
     """Yield for each entry the share of the query that it says itself, by the weights of the words; in other words, too."""
     worth = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
     full = sum(value for term, value in worth.items() if term not in question.synonyms) or 1.0
     shares: dict[frozenset[str], float] = {}
-    for inside in found:
+    for inside in counts:
         terms_held = frozenset(inside)
         if terms_held not in shares:
             terms_asked = {question.synonyms.get(term, term) for term in inside}
@@ -622,14 +622,18 @@ def _totals(
     first = run[0][0].place - 2 * WIDE_REACH
     slots = [entry.place - first for entry, _, _ in run]
     size = slots[-1] + 2 * WIDE_REACH + 1
-    after, norms, said = [NEAR_AFTER[1]] * size, [1.0] * size, list[Mapping[str, float]]([{}]) * size
+    after, norms, counts_by_slot = (
+        [NEAR_AFTER[1]] * size,
+        [1.0] * size,
+        list[Mapping[str, float]]([{}]) * size,
+    )
     for slot, (entry, inside, norm) in zip(slots, run, strict=True):
-        said[slot], norms[slot] = inside, norm
+        counts_by_slot[slot], norms[slot] = inside, norm
         if entry.row.asks:
             after[slot] = NEAR_QUESTION
     totals = [0.0] * size
     for term, share in shares.items():
-        counts = [inside.get(term, 0.0) for inside in said]
+        counts = [inside.get(term, 0.0) for inside in counts_by_slot]
         is_held = [*map(bool, counts)]
         if True in is_held:
             start = is_held.index(True) - WIDE_REACH
@@ -653,13 +657,13 @@ def _spread(values: list[float], after: list[float]) -> list[float]:
     """
     size = len(values) - 2 * WIDE_REACH
 
-    def moved(by: int, shares: Iterable[float]) -> Iterator[float]:
-        start = WIDE_REACH - by
+    def moved(distance: int, shares: Iterable[float]) -> Iterator[float]:
+        start = WIDE_REACH - distance
         return map(mul, values[start : start + size], shares)
 
     near = [values[WIDE_REACH : WIDE_REACH + size], moved(1, after[WIDE_REACH - 1 :])]
-    near += [moved(by, repeat(share)) for by, share in enumerate(NEAR_AFTER) if by > 1]
-    near += [moved(-by, repeat(share)) for by, share in enumerate(NEAR_BEFORE) if by]
+    near += [moved(distance, repeat(share)) for distance, share in enumerate(NEAR_AFTER) if distance > 1]
+    near += [moved(-distance, repeat(share)) for distance, share in enumerate(NEAR_BEFORE) if distance]
     holding = [0, *accumulate(map(bool, values))]
     around = map(sub, holding[2 * WIDE_REACH + 1 :], holding)
     return [*map(add, map(max, *near), map(_WIDE.__getitem__, around))]
@@ -695,8 +699,8 @@ def _factors(entries: Iterable[SearchEntry], question: Question) -> Iterator[flo
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
-def _seconds(at: str) -> float:
-    return clock.parse(at).timestamp()
+def _seconds(time: str) -> float:
+    return clock.parse(time).timestamp()
 
 
 _MONTHS = "january february march april may june july august september october november december".split()
@@ -731,11 +735,11 @@ def dates(query: str) -> list[Date]:
     ]
 
 
-def date_factor(date: Date, at: str) -> float:
+def date_factor(date: Date, time: str) -> float:
     """Return what a named date makes of the score of an entry of the time `at`; all months count 31 days."""
     full, length = (DAY_FACTOR, 1) if date.day else (MONTH_FACTOR, 31)
-    after = (int(at[5:7]) - int(date.month)) * 31 + int(at[8:10]) - int(date.day or 1)
+    after = (int(time[5:7]) - int(date.month)) * 31 + int(time[8:10]) - int(date.day or 1)
     # Without a year, at the turn of one, it may be in the year before.
-    after = after + (int(at[:4]) - int(date.year)) * 12 * 31 if date.year else after % (12 * 31)
+    after = after + (int(time[:4]) - int(date.year)) * 12 * 31 if date.year else after % (12 * 31)
     days = max(0, after - length + 1)
     return 1 + (full - 1) * math.exp2(-days / DATE_HALF_LIFE_DAYS) if after >= 0 else 1.0

@@ -137,13 +137,13 @@ _DIGITS = 12
 
 
 def change(
-    db: sqlite3.Connection, word: int, chunk: int, held: Sequence[tuple[int, int]], *, levels: int,
+    db: sqlite3.Connection, word: int, chunk: int, entries: Sequence[tuple[int, int]], *, levels: int,
     out: Collection[int] = (),
 ) -> None:  # fmt: skip
     """Enter entries that hold `word`, each with its place in `chunk` and its level, after taking those at the places `out` out."""
     key = word << _CHUNK_NUMBER_BITS | chunk
     row = db.execute("SELECT held FROM posting WHERE key = ?", (key,)).fetchone()
-    posting = _changed(row[0] if row else b"", held, levels, out)
+    posting = _changed(row[0] if row else b"", entries, levels, out)
     if posting and (len(posting) <= _MOST_SPARSE_BYTES or any(posting)):
         db.execute("INSERT OR REPLACE INTO posting VALUES (?, ?)", (key, posting))
     elif row:
@@ -161,19 +161,19 @@ def of_terms(db: sqlite3.Connection, wanted: Iterable[tuple[str, int]]) -> dict[
     return chunks
 
 
-def _changed(known: bytes, held: Iterable[tuple[int, int]], levels: int, out: Collection[int]) -> bytes:
+def _changed(posting: bytes, entries: Iterable[tuple[int, int]], levels: int, out: Collection[int]) -> bytes:
     shift = levels.bit_length() - 1
-    new = array("H", [place << shift | level for place, level in held])
-    if len(known) > _MOST_SPARSE_BYTES:
-        return _dense(known, new, shift, out)
-    numbers = array("H", [number for number in array("H", known) if number >> shift not in out]) + new
+    new = array("H", [place << shift | level for place, level in entries])
+    if len(posting) > _MOST_SPARSE_BYTES:
+        return _dense(posting, new, shift, out)
+    numbers = array("H", [number for number in array("H", posting) if number >> shift not in out]) + new
     if 2 * len(numbers) <= _MOST_SPARSE_BYTES:
         return numbers.tobytes()
     return _dense(bytes(levels * PLANE_BYTES), numbers, shift)
 
 
-def _dense(known: bytes, numbers: Iterable[int], shift: int, out: Iterable[int] = ()) -> bytes:
-    planes, low = bytearray(known), (1 << shift) - 1
+def _dense(posting: bytes, numbers: Iterable[int], shift: int, out: Iterable[int] = ()) -> bytes:
+    planes, low = bytearray(posting), (1 << shift) - 1
     for place in out:
         for offset in range(place >> 3, len(planes), PLANE_BYTES):
             planes[offset] &= ~(1 << (place & 7))

@@ -324,7 +324,7 @@ def project_directory(start: Path | None = None) -> Path:
     """
     here = Path(os.path.realpath(start or Path.cwd()))
     above = [here, *here.parents]
-    tops = [at for at, path in enumerate(above) if (path / ".git").exists()]
+    tops = [number for number, path in enumerate(above) if (path / ".git").exists()]
     within = above[: tops[0] + 1] if tops else [here]
     user = os.path.realpath(claude_directory())
     return next(
@@ -586,11 +586,11 @@ def _merged(text: str, event: str, wanted: JsonObject | None, where: str) -> str
             where=where or "settings",
         )
     if len(places) == 1:
-        (at, below) = places[0]
-        present = groups[at]
+        (group_number, below) = places[0]
+        present = groups[group_number]
         alone = len(present["hooks"]) == 1
         if alone or present.get("matcher") == wanted.get("matcher"):
-            return _updated(text, ("hooks", event, at), present, wanted, below)
+            return _updated(text, ("hooks", event, group_number), present, wanted, below)
     return json_edit.add(_without(text, event, keep=True), ("hooks", event), [(None, wanted)])
 
 
@@ -641,8 +641,8 @@ def _without(text: str, event: str, *, keep: bool) -> str:
 def own_positions(groups: Any) -> list[tuple[int, int]]:
     """Return the positions of our handlers in the groups of one event: number of the group, number in it."""
     return [
-        (at, below)
-        for at, group in enumerate(groups if isinstance(groups, list) else [])
+        (number, below)
+        for number, group in enumerate(groups if isinstance(groups, list) else [])
         if isinstance(group, dict) and isinstance(group.get("hooks"), list)
         for below, handler in enumerate(group["hooks"])
         if is_own_handler(handler)

@@ -82,7 +82,7 @@ def rescue(
         install.make_home(home)
     own_home = None if everywhere else find(home)
     files = transcripts(older_than=older_than)
-    placed = [_placed(transcript, own_home, named=is_named) for transcript in files]
+    placed = [_placed(transcript, own_home, is_named=is_named) for transcript in files]
     # A file that names no directory is reported if it lies beside one that is imported.
     beside = {_folder(transcript) for transcript in placed if transcript.home}
     chosen = [
@@ -102,29 +102,29 @@ def rescue(
     ]
 
 
-def _placed(one: Transcript, own: Path | None, *, named: bool) -> Transcript:
+def _placed(transcript: Transcript, own_home: Path | None, *, is_named: bool) -> Transcript:
     """Return `one` with the home of its project; with `own` only that home, and for its project only.
 
     A `named` home is that of the project in the current directory.
     """
     home = ""
-    if one.directory and named and own is not None:
-        home = str(own) if project.root_of(one.directory) == project.root_of(os.getcwd()) else ""
-    elif one.directory:
-        home = project.home_of(one.directory)
-        home = home if own is None or home == str(own) else ""
-    if home and not os.path.isdir(one.directory):
+    if transcript.directory and is_named and own_home is not None:
+        home = str(own_home) if project.root_of(transcript.directory) == project.root_of(os.getcwd()) else ""
+    elif transcript.directory:
+        home = project.home_of(transcript.directory)
+        home = home if own_home is None or home == str(own_home) else ""
+    if home and not os.path.isdir(transcript.directory):
         # It may have been a project of its own, with memory that is not for the project above it.
-        return one._replace(
+        return transcript._replace(
             home=home,
             state="skipped",
-            reason=f'{one.directory} no longer exists. If it was part of this project: aether import "{one.path}"',
+            reason=f'{transcript.directory} no longer exists. If it was part of this project: aether import "{transcript.path}"',
         )
-    return one._replace(home=home)
+    return transcript._replace(home=home)
 
 
-def _folder(one: Transcript) -> str:
-    path = Path(one.path)
+def _folder(transcript: Transcript) -> str:
+    path = Path(transcript.path)
     return str(path.parents[2] if path.parent.name == "subagents" else path.parent)
 
 
@@ -190,28 +190,28 @@ def cleanup_days(directory: str) -> float:
 
 
 def _rescued(
-    one: Transcript, which: str, progress: Callable[[str], None], *, dry_run: bool, make: bool
+    transcript: Transcript, which: str, progress: Callable[[str], None], *, dry_run: bool, make: bool
 ) -> Transcript:
-    if one.state != "found":
-        return one
-    missing = not os.path.isdir(one.home)
-    if missing and not (make and project.may_create_home(project.root_of(one.directory))):
-        return one._replace(
-            state="skipped", reason=f'its project has no home: run "aether init" in {one.directory}'
+    if transcript.state != "found":
+        return transcript
+    missing = not os.path.isdir(transcript.home)
+    if missing and not (make and project.may_create_home(project.root_of(transcript.directory))):
+        return transcript._replace(
+            state="skipped", reason=f'its project has no home: run "aether init" in {transcript.directory}'
         )
     try:
-        with TemporaryDirectory() if missing and dry_run else nullcontext(one.home) as place:
+        with TemporaryDirectory() if missing and dry_run else nullcontext(transcript.home) as place:
             if missing:
                 init(place)
             result = import_transcripts(
-                [one.path], dry_run=dry_run, home=place,
+                [transcript.path], dry_run=dry_run, home=place,
                 progress=lambda records, items: progress(f"{which}, {records} records read, {items} items stored"),
             )  # fmt: skip
     except (InvalidInput, NotFound) as reason:
-        return one._replace(state="skipped", reason=reason.what)
+        return transcript._replace(state="skipped", reason=reason.what)
     except AetherError as reason:  # a problem of that home only
-        return one._replace(state="failed", reason=str(reason))
-    return one._replace(
+        return transcript._replace(state="failed", reason=str(reason))
+    return transcript._replace(
         state="planned" if dry_run else "imported", items=result.items, known=result.known,
         bad_lines=len(result.bad_lines), revisions=tuple(result.revisions),
     )  # fmt: skip

@@ -214,8 +214,8 @@ def signal_lines(documents: Mapping[str, Any], *, now: datetime, caste: str | No
     for signal in signals.active_signals(documents["pheromones"], now=now, caste=caste, types=_SIGNAL_TYPES):
         context = one_line(str(signal["metadata"].get("context", "")), LINE_CHARS)
         text = f"{signal['type']} {signal['effective_strength']:.2f}: {context}"
-        at = timestamp(signal["created_at"])
-        yield Line("rule", text, at, ids=(signal["id"],), source="explicit", heading="Active signals")
+        time = timestamp(signal["created_at"])
+        yield Line("rule", text, time, ids=(signal["id"],), source="explicit", heading="Active signals")
 
 
 # --- Sessions
@@ -227,9 +227,9 @@ def session_lines(memory: Mapping[str, Any]) -> tuple[list[Line], list[Line], li
     The state and the next step are those of the newest session only.
     """
     newest, holding, decided = list[Line](), list[Line](), list[Line]()
-    for at, session in newest_sessions(memory):
+    for time, session in newest_sessions(memory):
         lines = [
-            _of_statement(statement, at)
+            _of_statement(statement, time)
             for statement in statements_of(session)
             if not statement.ended and _counts(statement, session)
         ]
@@ -242,10 +242,10 @@ def session_lines(memory: Mapping[str, Any]) -> tuple[list[Line], list[Line], li
     return newest, holding, decided
 
 
-def _of_statement(statement: Stated, at: str) -> Line:
+def _of_statement(statement: Stated, time: str) -> Line:
     text = _with_reason(one_line(statement.text, LINE_CHARS), statement.rationale)
     ids = (statement.id, *statement.items)
-    return Line(statement.kind, text, at, "", ids, statement.evidence, "session", statement.quote)
+    return Line(statement.kind, text, time, "", ids, statement.evidence, "session", statement.quote)
 
 
 def _counts(statement: Stated, session: Mapping[str, Any]) -> bool:
@@ -259,12 +259,12 @@ def _counts(statement: Stated, session: Mapping[str, Any]) -> bool:
 
 def earlier_lines(memory: Mapping[str, Any]) -> Iterator[Line]:
     """Yield in a line each what the older sessions were about, and the newest one if it has no state."""
-    for place, (at, session) in enumerate(newest_sessions(memory)):
+    for place, (time, session) in enumerate(newest_sessions(memory)):
         states = [entry for entry in statements_of(session) if entry.kind == "state" and not entry.ended]
         if place or not states:
             text = states[0].text if states else session["summary"]
             ids = (states[0].id if states else session["session_id"],)
-            yield Line("outcome", one_line(text, LINE_CHARS), at, "", ids, "agent", heading="Earlier work")
+            yield Line("outcome", one_line(text, LINE_CHARS), time, "", ids, "agent", heading="Earlier work")
 
 
 def covered_ids(memory: Mapping[str, Any]) -> frozenset[str]:
@@ -279,9 +279,9 @@ def covered_ids(memory: Mapping[str, Any]) -> frozenset[str]:
 
 def protected_lines(memory: Mapping[str, Any]) -> Iterator[Line]:
     """Yield the protected texts of sessions from before sessions kept items."""
-    for at, session in newest_sessions(memory):
+    for time, session in newest_sessions(memory):
         for text in session["metadata"].get("protected", []):
-            yield Line("rule", text, at, ids=(session["session_id"],), source="explicit")
+            yield Line("rule", text, time, ids=(session["session_id"],), source="explicit")
 
 
 def pattern_lines(memory: Mapping[str, Any]) -> Iterator[Line]:
@@ -293,8 +293,8 @@ def pattern_lines(memory: Mapping[str, Any]) -> Iterator[Line]:
     ]
     for pattern in sorted(patterns, key=itemgetter("confidence", "last_seen"), reverse=True):
         note = f"learned, seen {pattern['occurrences']} times"
-        text, at = one_line(pattern["pattern"], LINE_CHARS), timestamp(pattern["last_seen"])
-        yield Line("lesson", text, at, note, (pattern["id"],))
+        text, time = one_line(pattern["pattern"], LINE_CHARS), timestamp(pattern["last_seen"])
+        yield Line("lesson", text, time, note, (pattern["id"],))
 
 
 # --- The floor

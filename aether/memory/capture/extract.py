@@ -184,11 +184,11 @@ def end_agent(state: State, agent: str) -> list[Draft]:
     return _end_of_agent(state, agent) if agent in state["turns"] else []
 
 
-def _request(state: State, record: Record, at: Origin) -> list[Draft]:
+def _request(state: State, record: Record, place: Origin) -> list[Draft]:
     text = _cleaned(record)
     if record.agent:
         notes = end_agent(state, record.agent)
-        task = Note(at, shorten(text, TASK_CHARS), "observation", "task", role="said")
+        task = Note(place, shorten(text, TASK_CHARS), "observation", "task", role="said")
         return notes + (_new_items(state, [task]) if text else [])
     if not text:
         return _notice(state, record)
@@ -199,14 +199,14 @@ def _request(state: State, record: Record, at: Origin) -> list[Draft]:
     if command == _AETHER_PROMPT or command.startswith(f"{_AETHER_PROMPT}:"):
         return notes
     request = shorten(text, REQUEST_CHARS)
-    return notes + _new_items(state, [Note(at, request, "user_input", "said", "person", "request")])
+    return notes + _new_items(state, [Note(place, request, "user_input", "said", "person", "request")])
 
 
 def _notice(state: State, record: Record) -> list[Draft]:
     return end_turn(state) if record.text.lstrip().startswith(_NOTIFICATION) else []
 
 
-def _answered(state: State, record: Record, at: Origin) -> list[Draft]:
+def _answered(state: State, record: Record, place: Origin) -> list[Draft]:
     """Note a person's answer with its question and options."""
     choice = _cleaned(record)
     if not choice:
@@ -218,7 +218,7 @@ def _answered(state: State, record: Record, at: Origin) -> list[Draft]:
         options=[*filter(None, map(_option, options if isinstance(options, list) else []))],
         choice=shorten(choice, REQUEST_CHARS),
     )  # fmt: skip
-    note = fact_note(at, answer, "decision", f"answered {question}", evidence="person", role="request")
+    note = fact_note(place, answer, "decision", f"answered {question}", evidence="person", role="request")
     return _new_items(state, [note])
 
 
@@ -226,7 +226,7 @@ def _option(option: object) -> str:
     return as_text(option) or as_text(as_object(option).get("label"))
 
 
-def _refused(state: State, record: Record, at: Origin) -> list[Draft]:
+def _refused(state: State, record: Record, place: Origin) -> list[Draft]:
     """Note the reason for which a person refused a call, with that call; the message before is what the person read last."""
     turn = _turn(state, record.agent)
     call = refused_call(turn["work"], record.call_id)
@@ -235,11 +235,11 @@ def _refused(state: State, record: Record, at: Origin) -> list[Draft]:
         return []
     before, turn["answer"] = turn["answer"], None
     refusal = Fact(kind="answer", choice=shorten(reason, REQUEST_CHARS)) | call
-    note = fact_note(at, refusal, "user_input", "refused", evidence="person", role="request")
+    note = fact_note(place, refusal, "user_input", "refused", evidence="person", role="request")
     return _new_items(state, [*_last_message(before), note])
 
 
-def _statement(state: State, record: Record, at: Origin) -> list[Draft]:
+def _statement(state: State, record: Record, place: Origin) -> list[Draft]:
     text = _cleaned(record)
     if not text:
         return []
@@ -249,7 +249,7 @@ def _statement(state: State, record: Record, at: Origin) -> list[Draft]:
         joined = f"{before['text']}\n\n{text}"
         turn["answer"] = Answer(text=joined, message_id=record.message_id, at=before["at"])
         return []
-    turn["answer"] = Answer(text=text, message_id=record.message_id, at=at)
+    turn["answer"] = Answer(text=text, message_id=record.message_id, at=place)
     if not before or before.get("noted"):
         return []
     # The message before did not end the turn. An architect needs it: decisions often are in half a sentence before an edit.
@@ -284,18 +284,18 @@ def _end_of_agent(state: State, agent: str) -> list[Draft]:
     return notes + _new_items(state, close_failures(state["turns"].pop(agent)["work"]))
 
 
-def _summary(state: State, record: Record, at: Origin) -> list[Draft]:
+def _summary(state: State, record: Record, place: Origin) -> list[Draft]:
     text = _cleaned(record._replace(text=without_thoughts(record.text)))
     text = shorten(_SUMMARY_TAIL.split(text, maxsplit=1)[0].strip(), SUMMARY_CHARS)
-    return _new_items(state, [Note(at, text, "observation", "summary", role="summary")]) if text else []
+    return _new_items(state, [Note(place, text, "observation", "summary", role="summary")]) if text else []
 
 
-def _paragraph(state: State, record: Record, at: Origin) -> list[Draft]:
+def _paragraph(state: State, record: Record, place: Origin) -> list[Draft]:
     text = shorten(_cleaned(record), PARAGRAPH_CHARS)
-    return _new_items(state, [Note(at, text, "observation", "paragraph")]) if text else []
+    return _new_items(state, [Note(place, text, "observation", "paragraph")]) if text else []
 
 
-def _item(state: State, record: Record, at: Origin) -> list[Draft]:
+def _item(state: State, record: Record, place: Origin) -> list[Draft]:
     """Return an item as written, with its origin added."""
     arguments = record.arguments
     metadata = as_object(arguments.get("metadata"))
@@ -305,7 +305,7 @@ def _item(state: State, record: Record, at: Origin) -> list[Draft]:
     score = arguments.get("relevance_score", metadata.get("relevance_score", DEFAULT_RELEVANCE))
     phase = metadata.get("phase") if state["fixed_phase"] is None else None
     item = draft(
-        Note(at, text, arguments["type"], "item"),
+        Note(place, text, arguments["type"], "item"),
         file=state["file"],
         phase=phase if isinstance(phase, int) else _phase(state),
         relevance=score if isinstance(score, (int, float)) else DEFAULT_RELEVANCE,
@@ -317,11 +317,11 @@ def _item(state: State, record: Record, at: Origin) -> list[Draft]:
     return [item]
 
 
-def _call(state: State, record: Record, at: Origin) -> list[Draft]:
+def _call(state: State, record: Record, place: Origin) -> list[Draft]:
     turn = _turn(state, record.agent)
     if turn["answer"] and not keeps_tasks(record.tool):
         turn["answer"]["going_on"] = True
-    record_call(turn["work"], record, at)
+    record_call(turn["work"], record, place)
     return []
 
 

@@ -206,9 +206,9 @@ class Collector:
         self._chars += len(text)
         if self._chars > CONVERSATION_CHARS:
             return
-        at = _time(first.time) if first.time else None
+        time = _time(first.time) if first.time else None
         metadata: JsonObject = {
-            "timestamp": at, "relevance_score": RELEVANCE, "access_count": 0, "last_accessed": at, "speaker": speaker, "source": "queen" if speaker == PERSON else "worker_ant", "caste": first.caste or None,
+            "timestamp": time, "relevance_score": RELEVANCE, "access_count": 0, "last_accessed": time, "speaker": speaker, "source": "queen" if speaker == PERSON else "worker_ant", "caste": first.caste or None,
             "pointer": {"file": self.file, "line": first.line} | ({"key": pieces[-1].copy_key} if first.copied else {}),
         }  # fmt: skip
         place = {"conversation": self._conversation, "title": self._title, "project": first.directory}
@@ -250,9 +250,9 @@ def _pieces(text: str) -> Iterator[str]:
         yield piece
 
 
-def _time(given: str) -> str | None:
+def _time(text: str) -> str | None:
     try:
-        return clock.stamp(clock.parse(given))
+        return clock.stamp(clock.parse(text))
     except InvalidInput:
         return None
 
@@ -276,13 +276,13 @@ def keep(
     """Return the change that archives `passages`, and records up to which place their conversation is kept."""
     if not passages:
         return Change({})
-    at = clock.stamp(now)
+    time = clock.stamp(now)
     conversations = memory.get("history", [])
     nth = next((nth for nth, passage in enumerate(conversations) if passage["id"] == collector.id), None)
     before = conversations[nth] if nth is not None else {}
     end = max(filter(None, (passage_place(passage["id"]) for passage in passages)))
     entry: JsonObject = {
-        **before, "id": collector.id, "file": collector.file, "passages": before.get("passages", 0) + len(passages), "at": at,
+        **before, "id": collector.id, "file": collector.file, "passages": before.get("passages", 0) + len(passages), "at": time,
     }  # fmt: skip
     if end > (before.get("line", 0), before.get("part", 0)):
         entry |= {"line": end.line, "part": end.part}
@@ -296,8 +296,8 @@ def keep(
     else:
         patch = [{"op": "add", "path": "/history", "value": [entry]}]
     records = [
-        {"item": {**passage, "metadata": {**passage["metadata"], "timestamp": passage["metadata"]["timestamp"] or at, "last_accessed": passage["metadata"]["last_accessed"] or at}},
-         "left_at": at, "why": WHY, "session_id": None, "compression_id": collector.id}
+        {"item": {**passage, "metadata": {**passage["metadata"], "timestamp": passage["metadata"]["timestamp"] or time, "last_accessed": passage["metadata"]["last_accessed"] or time}},
+         "left_at": time, "why": WHY, "session_id": None, "compression_id": collector.id}
         for passage in passages
     ]  # fmt: skip
     return Change({"memory": patch}, {"items": records})

@@ -114,7 +114,7 @@ def new_work() -> Work:
     return Work(calls={}, failures={}, files={}, commands={})
 
 
-def record_call(work: Work, record: Record, at: Origin) -> None:
+def record_call(work: Work, record: Record, place: Origin) -> None:
     """Record the call of a tool, until it is answered."""
     arguments = record.arguments
     ran = tool_calls.shell_command(arguments) or as_text(arguments.get("code"))
@@ -122,11 +122,11 @@ def record_call(work: Work, record: Record, at: Origin) -> None:
         return
     changes = [list(change) for change in tool_calls.file_changes(arguments, ran)]
     if record.tool in _AGENTS:
-        at = at | {"caste": str(arguments.get("subagent_type") or "agent")}
+        place = place | {"caste": str(arguments.get("subagent_type") or "agent")}
     work["calls"].pop(record.call_id, None)
     work["calls"][record.call_id] = Call(
         tool=record.tool, command=redact(without_blocks(ran)), changes=changes,
-        acts="" if ran or changes else _act(record.tool, arguments), at=at,
+        acts="" if ran or changes else _act(record.tool, arguments), at=place,
     )  # fmt: skip
     if keeps_tasks(record.tool):
         work["calls"][record.call_id]["plan"] = arguments
@@ -197,10 +197,10 @@ def close_stretch(work: Work) -> list[Note]:
     notes = [_change_note(entry) for entry in work["files"].values()]
     notes += [_run_note(entry) for entry in work["commands"].values()]
     work["files"], work["commands"] = {}, {}
-    at = work.pop("planned", None)
-    if at and "plan" in work:
+    place = work.pop("planned", None)
+    if place and "plan" in work:
         plan = Fact(kind="plan", steps=[*work["plan"].values()])
-        notes.append(fact_note(at, plan, "observation", "plan", role="plan"))
+        notes.append(fact_note(place, plan, "observation", "plan", role="plan"))
     return notes
 
 
@@ -275,14 +275,14 @@ def _record_plan(work: Work, call: Call, output: str) -> None:
         del plan[name]
 
 
-def _task_text(given: JsonObject) -> str:
-    about = " ".join(as_text(given.get("description")).split())[:TASK_CHARS]
-    return redact(": ".join(filter(None, (as_text(given.get("subject")), about))))
+def _task_text(arguments: JsonObject) -> str:
+    about = " ".join(as_text(arguments.get("description")).split())[:TASK_CHARS]
+    return redact(": ".join(filter(None, (as_text(arguments.get("subject")), about))))
 
 
 def _published(call: Call, output: str) -> list[Note]:
     """Return the commits, pushes, pull requests and issues that `call` made, as its output names them."""
-    parts, at = shell.parts_of(call["command"]), call["at"]
+    parts, place = shell.parts_of(call["command"]), call["at"]
     verbs = {step[0] for part in parts if (step := shell.git_step(part))}
     notes: list[Note] = []
     commits = tool_calls.commits_in(call["command"], output)
@@ -290,17 +290,17 @@ def _published(call: Call, output: str) -> list[Note]:
     bodies = dict(reversed([_subject_and_body(message) for message in messages]))
     for commit in commits:
         fields = {**commit._asdict(), "body": bodies.get(commit.subject, "")}
-        notes.append(_publication(at, fields, len(notes)))
+        notes.append(_publication(place, fields, len(notes)))
     opened = [tool_calls.message_of(part) for part in parts if _opens(part.text)]
     addresses = _PUBLISHED_AT.findall(output) if opened else []
     if len(addresses) == len(opened):
         for address, message in zip(addresses, opened, strict=True):
             subject, body = _subject_and_body(message)
-            notes.append(_publication(at, {"id": address, "subject": subject, "body": body}, len(notes)))
-    return notes + ([*_pushed(at, output)] if "push" in verbs else [])
+            notes.append(_publication(place, {"id": address, "subject": subject, "body": body}, len(notes)))
+    return notes + ([*_pushed(place, output)] if "push" in verbs else [])
 
 
-def _pushed(at: Origin, output: str) -> Iterator[Note]:
+def _pushed(place: Origin, output: str) -> Iterator[Note]:
     """Yield the branches that git says it pushed: "To URL", and below it " * [new branch] main -> main"."""
     remote = ""
     for line in output.split("\n"):
@@ -309,14 +309,14 @@ def _pushed(at: Origin, output: str) -> Iterator[Note]:
         elif remote and line[:1] == " " and line[1:2] in (" ", "+", "*") and " -> " in line:
             branch = line.rpartition(" -> ")[2].split(" ")[0]
             yield fact_note(
-                at, Fact(kind="push", branch=branch, remote=remote), "command", f"pushed {branch}"
+                place, Fact(kind="push", branch=branch, remote=remote), "command", f"pushed {branch}"
             )
 
 
-def _publication(at: Origin, fields: dict[str, str], nth: int) -> Note:
+def _publication(place: Origin, fields: dict[str, str], nth: int) -> Note:
     texts: Any = {name: shorten(text, FINDING_CHARS) for name, text in fields.items() if text}
     slot = f"published {nth}" if nth else "published"
-    return fact_note(at, Fact(kind="commit") | texts, "outcome", slot, role="commit")
+    return fact_note(place, Fact(kind="commit") | texts, "outcome", slot, role="commit")
 
 
 def _subject_and_body(message: str) -> tuple[str, str]:
@@ -390,7 +390,7 @@ def _commits(command: str) -> bool:
     return any(step is not None and step[0] == "commit" for step in steps)
 
 
-def _changed(work: Work, change: tool_calls.FileChange, at: Origin) -> Iterator[Note]:
+def _changed(work: Work, change: tool_calls.FileChange, place: Origin) -> Iterator[Note]:
     """Record a change of a file."""
     for failure in work["failures"].values():
         # The last change is the most likely fix.
@@ -401,7 +401,7 @@ def _changed(work: Work, change: tool_calls.FileChange, at: Origin) -> Iterator[
         fact = before["fact"]
         fact["times"] += 1
         fact["names"] = [*dict.fromkeys([*fact["names"], *change.names])][:CHANGED_SINCE]
-        before["at"] = _again_at(before["at"], at)
+        before["at"] = _again_at(before["at"], place)
         if "deleted" in (change.action, fact["action"]):
             fact["action"] = "deleted" if change.action == "deleted" else "changed"
         return
@@ -413,19 +413,19 @@ def _changed(work: Work, change: tool_calls.FileChange, at: Origin) -> Iterator[
         times=1,
         lines=change.lines,
     )
-    work["files"][change.path] = Entry(fact=fact, at=at)
+    work["files"][change.path] = Entry(fact=fact, at=place)
     if len(work["files"]) > FILES:
         yield _change_note(work["files"].pop(next(iter(work["files"]))))
 
 
-def _ran(work: Work, command: str, output: str, at: Origin) -> list[Note]:
+def _ran(work: Work, command: str, output: str, place: Origin) -> list[Note]:
     key = _run_key(command)
     before = work["commands"].pop(key, None)
     fact = _run_fact(command, output)
     fact["times"] = 1 + (before["fact"]["times"] if before else 0)
     if outcome := shell.outcome_of(command, output):
         fact["outcome"] = outcome
-    work["commands"][key] = Entry(fact=fact, at=_again_at(before["at"], at) if before else at)
+    work["commands"][key] = Entry(fact=fact, at=_again_at(before["at"], place) if before else place)
     if len(work["commands"]) > COMMANDS:
         return [_run_note(work["commands"].pop(next(iter(work["commands"]))))]
     return []
