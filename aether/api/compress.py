@@ -153,21 +153,26 @@ def trigger_phase_boundary_compression(
     home: Home = None,
     architect: JsonObject | None = None,
     compression_id: str | None = None,
-    by: str = "architect",
-    part: str = "",
 ) -> IngestResult:
     """Store the session that an architect made of the open hand-off, and return the result.
 
     In one transaction: the session is stored, exactly the prepared items move to the archive (what
     arrived meanwhile stays), patterns are promoted, sessions over the limit are evicted, and a receipt is
     written. The same answer again changes nothing. `architect` goes into the receipt; `compression_id`
-    names the hand-off where several may be open (default: the one the answer names, else the only one). `by` is
-    the author in the log; `part` makes it one of several changes that are undone together.
+    names the hand-off where several may be open (default: the one the answer names, else the only one).
 
     Raises:
         InvalidInput: the answer is rejected; nothing changed, and the text says what to correct.
         Conflict: something else has its id, the named hand-off is not open any more, or several are open.
     """
+    return store_answer(phase, compressed_json, home=home, architect=architect, compression_id=compression_id)
+
+
+def store_answer(
+    phase: int, answer: str | Mapping[str, Any], *, home: Home, architect: JsonObject | None, compression_id: str | None,
+    by: str = "architect", part: str = "",
+) -> IngestResult:  # fmt: skip
+    """Store the session of an architect; `by` is the author in the log, `part` one of several changes that are undone together."""
     from aether.architects.request import instruction
 
     phase = check_phase(phase)
@@ -176,7 +181,7 @@ def trigger_phase_boundary_compression(
     def plan(snapshot: Snapshot) -> Change:
         documents = snapshot.documents
         return ingest.ingest(
-            documents, compressed_json, phase=phase, now=moment, new_id=new_id,
+            documents, answer, phase=phase, now=moment, new_id=new_id,
             count=counter_of(documents["memory"]), architect=architect or {}, compression_id=compression_id,
             instruct=instruction,
             find_evicted=lambda name, digest: evicted_session(snapshot, name, digest),
@@ -414,7 +419,7 @@ def _ask(
         return None
 
     def store(answer: str, architect: JsonObject) -> IngestResult:
-        return trigger_phase_boundary_compression(
+        return store_answer(
             record["phase"], answer, home=place, architect=architect, compression_id=record["id"],
             by=by or "architect", part=part,
         )  # fmt: skip
