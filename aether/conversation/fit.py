@@ -49,7 +49,7 @@ from aether.errors import BudgetExceeded
 from aether.messages import providers
 from aether.messages.model import BlockKind
 from aether.redact.redact import DEFAULT, Rules
-from aether.text.picking import heaviest_fitting
+from aether.text.selection import heaviest_fitting
 from aether.text.words import pluralize
 from aether.types import Finding
 

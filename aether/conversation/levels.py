@@ -24,10 +24,9 @@ from aether.conversation.shapes import COMPACT, DETAILED, RemovedText
 from aether.conversation.summarise import Gate, Summarizer, Written, summarise
 from aether.messages.model import Message
 from aether.text.cleaning import clean, without_injected
-from aether.text.model_faults import EMPTY
-from aether.text.picking import longest_front
 from aether.text.regex import lazy
-from aether.text.selection import asks, contents, units_of
+from aether.text.selection import asks, contents, longest_front, units_of
+from aether.text.summary_checks import EMPTY
 from aether.text.words import STOPWORDS, sentences, stems
 from aether.types import Counter, JsonObject
 

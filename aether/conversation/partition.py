@@ -20,7 +20,7 @@ from aether.messages import providers
 from aether.messages.convert import META
 from aether.messages.model import Block, Group, Message, as_object, as_text, groups, turns
 from aether.messages.tool_calls import file_changes
-from aether.text.picking import longest_front
+from aether.text.selection import longest_front
 from aether.types import Counter, JsonObject
 
 _YES = frozenset({"true", "yes", "1", "on"})

@@ -14,8 +14,7 @@ from aether.messages import providers
 from aether.messages.convert import new_message
 from aether.messages.model import Message, ProviderFormat, Role
 from aether.messages.tool_calls import FileFact
-from aether.text.picking import longest_front
-from aether.text.selection import Unit, ranking
+from aether.text.selection import Unit, longest_front, ranking
 from aether.text.words import pluralize
 from aether.tokens.count import message_tokens
 from aether.types import Counter

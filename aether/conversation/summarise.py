@@ -21,8 +21,7 @@ from aether.archive.shapes import said as said_in
 from aether.conversation.shapes import LEVEL_NAMES, Facts, SummaryTask, task_as_json
 from aether.errors import AetherError, BackendFailed
 from aether.redact.redact import DEFAULT, Rules, redacted
-from aether.text.model_faults import model_fault
-from aether.text.support import proven_lines, without_quotes
+from aether.text.summary_checks import model_fault, proven_lines, without_quotes
 from aether.types import Counter, JsonObject
 
 FALLBACK = "extractive"
