@@ -12,7 +12,6 @@ from aether.messages.sources.chat import (
     paragraph_records,
     records,
 )
-from aether.messages.tool_calls import file_changes
 from tests.tables import rows
 
 
@@ -348,121 +347,6 @@ def called(name, given, file, text):
         {"role": "assistant", "content": "Now.", "tool_calls": [call], "message_type": "action"},
         {"role": "tool", "content": state(file, text), "tool_call_ids": [f"c{name}"]},
     ]
-
-
-def test_an_edit_of_swe_agent_is_of_the_file_that_is_open():
-    history = [
-        {"role": "user", "content": state("n/a", "Fix the port."), "agent": "main"},
-        *typed("edit 1:1\nx = 1\nend_of_edit", "n/a", "No file open."),
-        *typed("create check.py\n", "/srv/app/check.py", "[File: check.py (1 lines total)]\n1:"),
-        *typed(
-            "edit 1:1\nimport port\n\nassert port\nend_of_edit\n", "/srv/app/check.py", "File updated. Look."
-        ),
-        *typed("edit 'port' 'it\\'s'", "/srv/app/check.py", "Your proposed edit has introduced new syntax"),
-        *typed("open src/port.py", "/srv/app/src/port.py", "[File: src/port.py (9 lines total)]\n1:"),
-        *typed("edit 'PORT = 80' 'PORT = 8080'", "/srv/app/src/port.py", "Text replaced. Look."),
-        *typed("rm check.py", "/srv/app/src/port.py", ""),
-        *called("create", {"filename": "/etc/port"}, "/etc/port", "[File: /etc/port (1 lines total)]\n1:"),
-        *called("insert", {"text": "8080"}, "/etc/port", "[File: /etc/port (2 lines total)]\n1:"),
-        *called(
-            "edit",
-            {"replacement_text": "80", "start_line": 1, "end_line": 1},
-            "/etc/port",
-            "File updated. Look.",
-        ),
-    ]
-
-    found = [*chat.records([(1, {"trajectory": [], "history": history})])]
-
-    failed = {one.call_id for one in found if one.kind == "result" and one.is_error}
-    calls = [one for one in found if one.kind == "call" and one.call_id not in failed]
-    changes = [
-        change
-        for one in calls
-        for change in file_changes(one.arguments, str(one.arguments.get("command", "")))
-    ]
-    assert [(change.action, change.path) for change in changes] == [
-        ("created", "check.py"), ("changed", "check.py"), ("changed", "src/port.py"), ("deleted", "check.py"),
-        ("created", "/etc/port"), ("changed", "/etc/port"), ("changed", "/etc/port"),
-    ]  # fmt: skip
-
-
-@rows(
-    "answer, failed",
-    [
-        ("File updated. Please review the changes", False),
-        ("Text replaced. Please review the changes", False),
-        ("Replaced 3 occurrences. Please review the changes", False),
-        ("Edit successful.", False),
-        ("[File: a.py (3 lines total)]\n1:Error: none", False),
-        ("Your proposed edit has introduced new syntax error(s).", True),
-        ("\nYour proposed edit has introduced new syntax error(s).", True),
-        ("Your edit was not applied (file not modified): Text not found", True),
-        ("Your search and replace strings are the same. No changes were made.", True),
-        ("No file opened. Either `open` or `create` a file first.", True),
-        ("Error: the file cannot be written", True),
-        ("The lines were exchanged.", False),
-    ],
-)
-def test_an_edit_of_swe_agent_failed_if_its_answer_says_so(answer, failed):
-    history = [
-        *called("open", {"path": "a.py"}, "/srv/app/a.py", "[File: a.py (3 lines total)]"),
-        *called("edit", {"search": "1", "replace": "2"}, "/srv/app/a.py", answer),
-    ]
-
-    *_, call, result = chat.records([(1, {"history": history})])
-
-    assert call.arguments["path"] == "a.py"
-    assert result.is_error == failed
-
-
-def test_calls_of_another_agent_stay_as_they_are_after_an_answer_of_swe_agent():
-    edit = {"file_path": "/other/b.py", "old_string": "x", "new_string": "y"}
-    search = {"search": "x", "replace": "y"}
-    calls = [
-        *called("edit", edit, "n/a", "The file /other/b.py has been updated"),
-        *called("insert", {"table": "users", "row": "1"}, "n/a", "Inserted."),
-        *called("create", {}, "n/a", "Created."),
-    ]
-    for message in calls[1::2]:
-        message["content"] = message["content"].partition("\n")[0]
-    pasted = {"role": "user", "content": state("/srv/app/a.py", "It printed this:")}
-    other = called("edit", search, "/srv/app/a.py", "Your proposed edit has introduced new syntax error(s).")
-
-    def arguments(*messages):
-        found = [*chat.records([(1, {"messages": [*messages]})])]
-        assert not any(record.is_error for record in found[: len(calls) + 1])
-        return [record.arguments for record in found if record.kind == "call"]
-
-    assert arguments(pasted, *calls) == [edit, {"table": "users", "row": "1"}, {}]
-    # What a person pasted names no file for a call by a protocol, what a tool answered does.
-    assert arguments(pasted, *calls, *other)[-1] == search
-    opened = called("open", {"path": "a.py"}, "/srv/app/a.py", "[File: a.py (3 lines total)]")
-    swe_agent, cut = (
-        chat.records([(1, {"messages": [pasted, *messages]})])
-        for messages in ([*opened, *other], [*opened, *calls])
-    )
-    assert [*swe_agent][-2].arguments == {"path": "a.py", "old_string": "x", "new_string": "y"}
-    assert [record.arguments for record in cut if record.kind == "call"][1] == edit
-
-
-@rows(
-    "command, text",
-    [
-        ("edit 2:3\nx = 1\nend_of_edit", "x = 1"),
-        ("edit 2:3 \r\n    x = 1\n\n    y = 2\n\nend_of_edit\n", "    x = 1\n\n    y = 2"),
-        ("edit 2:3\n\nx = 1", "\nx = 1"),
-        ("edit 2:3\nend_of_edit", ""),
-        ("edit 2:3\n", ""),
-        ("edit 2:3\nx = 'end_of_edit'\nend_of_edit", "x = 'end_of_edit'"),
-    ],
-)
-def test_the_lines_of_an_edit_end_before_its_last_line(command, text):
-    open_file, edit = (typed(action, "/srv/app/a.py", "File updated.") for action in ("open a.py", command))
-
-    *_, call, _result = chat.records([(1, {"history": [*open_file, *edit]})])
-
-    assert call.arguments == {"path": "a.py", "new_string": text}
 
 
 @rows(
