@@ -1,12 +1,7 @@
 import json
-from time import process_time
 
 from aether.messages.sources import chat
 from aether.messages.sources.chat import (
-    conversations,
-    is_item,
-    is_line,
-    is_message,
     item_fault,
     item_records,
     paragraph_records,
@@ -92,11 +87,6 @@ def test_an_anthropic_conversation_is_read_too():
 )
 def test_wrappers_are_removed(wrapped):
     assert brief(wrapped) == [("user", "Go.")]
-
-
-def test_values_without_a_conversation_give_no_conversation():
-    assert brief(7, [], [1], {"a": 1}, {"messages": [7]}, {"type": "message", "message": {}}) == []
-    assert list(conversations("text")) == []
 
 
 def test_the_answer_of_a_logged_request_belongs_to_it():
@@ -233,13 +223,6 @@ def test_results_inside_calls_and_other_forms_of_failure():
     assert found[2].call_id == "c7"
 
 
-def test_senders_nobody_knows_are_no_messages():
-    assert not is_message(said("narrator", "x"))
-    assert not is_message({"role": ["user"], "content": "x"})
-    assert not is_line({"messages": [], "role": "user"})
-    assert brief({"role": "narrator", "content": "x"}) == []
-
-
 def paragraphs(text):
     return [
         (record.line, record.text) for record in paragraph_records(text.encode().splitlines(keepends=True))
@@ -266,10 +249,6 @@ def test_a_page_without_a_break_is_cut_and_nothing_is_lost(monkeypatch):
     text = "\n".join(f"line number {n}" for n in range(20))
 
     assert "\n".join(part for _, part in paragraphs(text)) == text
-
-
-def test_an_empty_file_holds_nothing():
-    assert paragraphs("") == paragraphs("\n \n") == []
 
 
 def test_a_byte_order_mark_and_broken_bytes_are_survived():
@@ -324,11 +303,6 @@ def test_an_item_that_cannot_be_stored_is_reported_with_its_line(item):
     assert bad[0].reason == item_fault(item)
 
 
-def test_messages_and_transcript_lines_are_no_items():
-    assert not is_item({"content": "hi", "type": "x", "role": "user"})
-    assert not is_item([])
-
-
 def state(file, text):
     """Return `text` as SWE-agent shows it while `file` is open."""
     return f"{text}\n(Open file: {file})\n(Current directory: /srv/app)\nbash-$"
@@ -347,27 +321,3 @@ def called(name, given, file, text):
         {"role": "assistant", "content": "Now.", "tool_calls": [call], "message_type": "action"},
         {"role": "tool", "content": state(file, text), "tool_call_ids": [f"c{name}"]},
     ]
-
-
-@rows(
-    "start, middle, end",
-    [
-        ("edit 1:2\nx = 1", "\n", "y = 2\nend_of_edit"),
-        ("edit 1:2", "\n", "y = 2\nend_of_edit"),
-        ("edit 1:2\nx = 1", " \n", "end_of_edit z"),
-        ("edit 'x' '", "b" * 40, "'"),
-        ("create '", "b" * 40, "'"),
-        ("edit ", "'bc' ", ""),
-    ],
-)
-def test_a_long_edit_takes_time_that_grows_with_its_length(start, middle, end):
-    def seconds(times):
-        edit = typed(f"{start}{middle * times}{end}", "/srv/app/a.py", "File updated.")
-        history = [*typed("open a.py", "/srv/app/a.py", "[File: a.py (3 lines total)]"), *edit]
-        before = process_time()
-        found = [*chat.records([(1, {"history": history})])]
-        took = process_time() - before
-        assert len(found) == 6
-        return took
-
-    assert seconds(20_000) < 1.5
