@@ -25,10 +25,9 @@ from aether.messages.model import as_arguments
 from aether.messages.shell import is_notable, outcome_line, short_command
 from aether.messages.tool_calls import file_changes, shell_command
 from aether.text.identifiers import identifiers
-from aether.text.model_faults import model_fault
 from aether.text.regex import lazy
 from aether.text.selection import Unit, asks, choose, contents, units_of
-from aether.text.support import Proven, proven_lines, without_quotes
+from aether.text.summary_checks import Proven, model_fault, proven_lines, without_quotes
 from aether.text.words import sentences, stems, words
 from aether.types import Counter as TokenCounter
 from aether.types import JsonObject
