@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, cast
 
 from aether import clock, regular
 from aether.api.home import Home, change, copied, counter_of, drained, find, read
-from aether.api.summarize import WrittenSummary, write_archived
 from aether.architects import backend as backend_of
 from aether.architects.base import Settings
 from aether.archive import retention, shapes
@@ -26,6 +25,7 @@ from aether.archive.forms import form, measure, metadata
 from aether.archive.retention import Boundaries, Decision, Policy
 from aether.archive.shapes import LEVELS, Conversation, Level
 from aether.clock import new_id
+from aether.conversation.summarise import Written, write_archived
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.messages.transcripts import load_conversation
 from aether.redact.redact import redact, redacted
@@ -399,7 +399,7 @@ def _age(
     return copied(receipt), saved
 
 
-def _written(place: Path, whole: Conversation, backend: str) -> WrittenSummary:
+def _written(place: Path, whole: Conversation, backend: str) -> Written:
     """Ask a backend for the summary of a conversation, without holding a lock."""
     settings = config.load(place)
     reach = Settings(model=settings.compact_model, timeout_seconds=settings.architect_timeout_seconds)

@@ -377,14 +377,10 @@ def _each(work: Callable[[T], U], values: Sequence[T], step: Callable[[int], Non
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(WORKERS) as pool:
-        waiting: deque[Future[U]] = deque()
         try:
-            for nth, value in enumerate(values):
-                waiting.append(pool.submit(work, value))
-                if len(waiting) > MOST_WAITING:
-                    yield waiting.popleft().result()
-                    step(nth)
-            yield from (one.result() for one in waiting)
+            for number, result in enumerate(pool.map(work, values)):
+                step(number)
+                yield result
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise

@@ -170,19 +170,19 @@ def counting(model: str = "", *, place: Path | None = None) -> Counting:
     name, factor = _counter(place, findings)
     if not model:
         return Counting(counter(name, factor), label(name, factor), name, factor, 0, None, tuple(findings))
-    own = _own(place).entries
-    found = profile(model, own=own)
+    entries = _own(place).entries
+    limits = profile(model, own=entries)
     if served := _SERVED.fullmatch(model):
         from aether.architects.ollama import served_window  # only users of Ollama pay for its client
 
         window = served_window(served[1] or served[2])
-        found = found._replace(window=window, known=True) if window else found
+        limits = limits._replace(window=window, known=True) if window else limits
     reports = _reports(place, findings).get(model, Reports(name))
     learned = reports.counter == name and bool(reports.ratios)
-    factor = reports.factor if learned else round(factor * found.factor, FACTOR_PLACES)
-    doubt = tokens_models.finding(found)
+    factor = reports.factor if learned else round(factor * limits.factor, FACTOR_PLACES)
+    doubt = tokens_models.finding(limits)
     return Counting(
-        counter(name, factor), label(name, factor), name, factor, len(reports.ratios) if learned else 0, found,
+        counter(name, factor), label(name, factor), name, factor, len(reports.ratios) if learned else 0, limits,
         (*findings, *([doubt] if doubt else [])),
     )  # fmt: skip
 
@@ -205,9 +205,9 @@ def is_first(about: str, reported: str | Finding) -> bool:
 
 def warn_once(findings: Iterable[Finding]) -> None:
     """Warn of each unknown model among `findings`, once per process: an integration hands no findings to its caller."""
-    for found in findings:
-        if found.code == "unknown-model" and is_first("model", found.where):
-            warn("aether", f"{found.message} {found.fix}")
+    for finding in findings:
+        if finding.code == "unknown-model" and is_first("model", finding.where):
+            warn("aether", f"{finding.message} {finding.fix}")
 
 
 @public
@@ -234,11 +234,11 @@ def record_usage(model: str, counted: int, usage: int | Mapping[str, Any], *, ho
     path = _path(place)
     with write_lock(place), storage_errors(path):
         now = counting(model, place=place)
-        known = dict(_read(path, _id(path)))
-        held = known.get(model, Reports(now.counter))
-        known[model] = tokens_models.after(held, now.counter, counted / now.factor, tokens)
-        if known[model] != held:
-            write_whole(path, files.json_document(tokens_models.written(known)))
+        reports = dict(_read(path, _id(path)))
+        earlier = reports.get(model, Reports(now.counter))
+        reports[model] = tokens_models.after(earlier, now.counter, counted / now.factor, tokens)
+        if reports[model] != earlier:
+            write_whole(path, files.json_document(tokens_models.written(reports)))
     return counting(model, place=place)
 
 
@@ -267,10 +267,10 @@ def models(*names: str, home: Home = None) -> list[ListedModel]:
     return heard
 
 
-def _listed(name: str, found: Counting) -> ListedModel:
-    known = found.profile or profile(name)
+def _listed(name: str, counting_: Counting) -> ListedModel:
+    limits = counting_.profile or profile(name)
     return ListedModel(
-        name, known.window, known.output, known.known, found.factor, found.label, found.reports
+        name, limits.window, limits.output, limits.known, counting_.factor, counting_.label, counting_.reports
     )
 
 
@@ -313,20 +313,20 @@ def served_model(place: Path, model: str) -> Served:
     Raises:
         InvalidDocument, NotFound: as `context_profiles`.
     """
-    named = config.or_default(place).context_profiles
-    if not named:
+    file_name = config.or_default(place).context_profiles
+    if not file_name:
         return tokens_models.UNNAMED
-    path = place / Path(named).expanduser()
-    if not (known := _id(path)):
+    path = place / Path(file_name).expanduser()
+    if not (identity := _id(path)):
         what = f"there is no file {shown(str(path))}."
         raise NotFound(what, fix="Name the LLM_profiles.json in context.profiles, or remove the key.", where="context.profiles")  # fmt: skip
-    found = _served(path, known)
-    return found.get(model.lower()) or found.get("", tokens_models.UNNAMED)
+    profiles = _served(path, identity)
+    return profiles.get(model.lower()) or profiles.get("", tokens_models.UNNAMED)
 
 
 @lru_cache(maxsize=16)
-def _served(path: Path, found: FileId) -> dict[str, Served]:
-    assert found is not None  # noqa: S101 - another content is another key
+def _served(path: Path, identity: FileId) -> dict[str, Served]:
+    assert identity is not None  # noqa: S101 - another content is another key
     with storage_errors(path):
         return tokens_models.ollm_profiles(path)
 
@@ -350,14 +350,14 @@ def _path(place: Path) -> Path:
 
 
 @lru_cache(maxsize=16)
-def _models(path: Path, found: FileId) -> tokens_models.Own:
+def _models(path: Path, identity: FileId) -> tokens_models.Own:
     with storage_errors(path):
-        return tokens_models.read(path) if found else tokens_models.Own()
+        return tokens_models.read(path) if identity else tokens_models.Own()
 
 
 @lru_cache(maxsize=16)
-def _read(path: Path, found: FileId) -> dict[str, Reports]:
+def _read(path: Path, identity: FileId) -> dict[str, Reports]:
     """Return the reports in the file at `path`, which callers copy before they change it."""
     with storage_errors(path):
-        data = files.parse_json(regular.read(path), where=str(path)) if found else None
-        return tokens_models.parsed(data, where=str(path)) if found else {}
+        data = files.parse_json(regular.read(path), where=str(path)) if identity else None
+        return tokens_models.parsed(data, where=str(path)) if identity else {}

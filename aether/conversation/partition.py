@@ -2,8 +2,8 @@
 
 Membership is by position, never by value: two equal messages are two. Protected messages are named by the policy;
 beside them the opening request, the newest message of the user and calls that wait for their results always stay.
-Importance and selected sentences need no model and judge no language: the words of a person come first, then changes of
-files, then answers, and newer text before older. The steps that drop groups are in `steps`.
+Importance needs no model and judges no language: the words of a person come first, then changes of files, then answers,
+and newer text before older. The steps that drop groups are in `draft`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from fnmatch import translate
 from typing import Any, NamedTuple
 from unicodedata import east_asian_width
 
-from aether.conversation.shapes import Policy, RemovedText
+from aether.conversation.shapes import Policy
 from aether.conversation.summary import is_summary
 from aether.messages.convert import META
 from aether.messages.model import Block, Group, Message, as_object, as_text, groups, turns
 from aether.messages.tool_calls import file_changes
 from aether.text.picking import longest_front
-from aether.text.selection import Unit, choose, units_of
 from aether.types import Counter, JsonObject
 
 _YES = frozenset({"true", "yes", "1", "on"})
@@ -33,17 +32,8 @@ _BETWEEN_PATHS = re.compile(r"[\s\"'`=:;,|&<>()\[\]{}]+")
 REQUEST_WEIGHT, EDIT_WEIGHT, ANSWER_WEIGHT, LEAST_WEIGHT = 1.0, 0.7, 0.5, 0.35
 # The newest of two equals stays; age alone never outweighs a kind.
 NEWNESS_WEIGHT = 0.15
-# Sentences of a person, and those of an earlier summary, which were selected before.
-PERSON_WEIGHT, PREVIOUS_WEIGHT = 1.5, 1.2
-# Sentences read in one message and in all, newest first: bounds the time a long conversation takes.
-MESSAGE_SENTENCES = 40
-MOST_SENTENCES = 1_000
-# Longer ones hold data.
-SENTENCE_CHARS = 600
 # A line. A message of fewer characters says little without the ones before it.
 BRIEF_CHARS = 40
-_HEAD_CHARS = 4_000
-_BULLET = "- "
 _END = re.compile(r"[.!?…](?=\s)|\n|[。！？]")
 
 
@@ -223,44 +213,6 @@ def _weight(message: Message) -> float:
     if message.role == "user":
         return REQUEST_WEIGHT
     return LEAST_WEIGHT if calls else ANSWER_WEIGHT
-
-
-def select_sentences(
-    said: Sequence[RemovedText], previous: str, *, most: int, count: Counter, besides: str = ""
-) -> str:
-    """Return the sentences that say most beside each other, as a list in order, of at most `most` tokens.
-
-    Answers of tools are left out, and so is what the text `besides` has; `previous`, the prose of the previous summary,
-    competes with the newer texts. The same input gives the same selection.
-    """
-    known = " ".join(besides.split())
-    units = [
-        unit
-        for unit in _units(said, previous)
-        if len(unit.text) <= SENTENCE_CHARS and " ".join(unit.text.split()) not in known
-    ]
-    listed = [unit._replace(text=f"{_BULLET}{unit.text.removeprefix(_BULLET)}") for unit in units]
-    return "\n".join(
-        listed[place].text for place in choose(listed, most=most, count=lambda text: count(f"{text}\n"))
-    )
-
-
-def _units(said: Sequence[RemovedText], previous: str) -> list[Unit]:
-    """Return the candidate sentences in order, each once, the newest within the bounds."""
-    kept: list[list[Unit]] = []
-    room = MOST_SENTENCES
-    for removed in reversed(said):
-        if removed.role in ("user", "assistant") and not removed.tool and room > 0:
-            weight = PERSON_WEIGHT if removed.role == "user" else 1.0
-            kept.append(units_of(removed.text[:_HEAD_CHARS], weight=weight)[: min(room, MESSAGE_SENTENCES)])
-            room -= len(kept[-1])
-    every = [
-        *units_of(previous, weight=PREVIOUS_WEIGHT),
-        *(unit for units in reversed(kept) for unit in units),
-    ]
-    return list(
-        {unit.text.strip(): unit._replace(text=unit.text.strip()) for unit in reversed(every)}.values()
-    )[::-1]
 
 
 # A heading whose lines were cut.

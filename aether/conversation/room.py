@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from aether.conversation.names import names_in
+from aether.conversation.facts import names_in
 from aether.conversation.progress import middle_cut
 from aether.conversation.shapes import Facts, Summary
 from aether.conversation.summary import rendered

@@ -160,8 +160,8 @@ def _records(
         if forced is None and _is_plain(head, where):
             forced = "markdown" if markdown.is_history(head) else "plain"
         if forced in ("markdown", "plain"):
-            read = markdown.records if forced == "markdown" else chat.paragraph_records
-            yield from read(chain(head, stream))
+            reader = markdown.records if forced == "markdown" else chat.paragraph_records
+            yield from reader(chain(head, stream))
             return
         values = _Values(stream, start, on_bad)
         if forced is None:
@@ -205,15 +205,15 @@ def _seekable(stream: IO[bytes]) -> Any:
 
 
 def records_of_values(
-    known: str, values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_line, caste: str = ""
+    name_: str, values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_line, caste: str = ""
 ) -> Iterator[Record]:
     """Return the records in JSON values of a known format; they are iterated twice."""
-    source = next(source for name, source in SOURCES.items() if name == known)
+    source = next(source for name, source in SOURCES.items() if name == name_)
     return source.records(values, on_bad=on_bad, caste=caste)
 
 
 def _is_plain(head: list[bytes], where: str) -> bool:
-    texts = list(filter(None, (decode_line(line, first=at == 0) for at, line in enumerate(head))))
+    texts = list(filter(None, (decode_line(line, first=index == 0) for index, line in enumerate(head))))
     if texts and all(map(_SCALAR.fullmatch, texts)):
         raise unknown_format(f"it starts with {shown(texts[0])}.", where=where)
     return not looks_like_json(next(iter(texts), ""))

@@ -121,10 +121,10 @@ def _conversation(
     origin: Origin | None = None,
 ) -> Conversation:
     """Return the conversation of raw messages and the rest of its request."""
-    known = format or detect_format(raws)
-    messages, frame = read(raws, known), frame or {}
-    origin = (origin or Origin())._replace(format=known, raws=tuple(message.raw for message in messages))
-    return Conversation(messages, known, system, frame.get("tools"), frame, origin=origin)
+    detected = format or detect_format(raws)
+    messages, frame = read(raws, detected), frame or {}
+    origin = (origin or Origin())._replace(format=detected, raws=tuple(message.raw for message in messages))
+    return Conversation(messages, detected, system, frame.get("tools"), frame, origin=origin)
 
 
 def _find(
@@ -133,9 +133,9 @@ def _find(
     """Return the conversation among the JSON values of a file, and the lines between that are no messages."""
     if nth == 0:
         alone = _of_value(values[0][1], data, name) if len(values) == 1 else None
-        found = (alone, []) if alone else _of_lines(values, data)
-        if found:
-            return found
+        single = (alone, []) if alone else _of_lines(values, data)
+        if single:
+            return single
     try:
         source = SOURCES[detect_file_format([value for _, value in values[:_HEAD_VALUES]], where=name)]
     except InvalidInput as reason:
@@ -166,9 +166,9 @@ def _of_value(value: Any, source: bytes, name: str) -> Conversation | None:
             listed = [{"role": "user", "content": listed}]
         if isinstance(listed, list) and _are_messages(listed, f"{name}: {key}"):
             system = next((value[name] for name in _SYSTEM if value.get(name)), None)
-            known = _format_of_body(value, key, listed)
+            detected = _format_of_body(value, key, listed)
             origin = Origin("body", source=source, key=key)
-            return _conversation(listed, known, system=system, frame={**value, key: None}, origin=origin)
+            return _conversation(listed, detected, system=system, frame={**value, key: None}, origin=origin)
     return None
 
 
@@ -180,10 +180,10 @@ def _are_messages(listed: list[Any], where: str) -> bool:
     """
     if not any(map(_is_raw, listed)):
         return False
-    for at, value in enumerate(listed):
+    for index, value in enumerate(listed):
         if not isinstance(value, dict):
             what = f"it is {shown(value)}, and no message."
-            raise InvalidInput(what, fix="Remove it.", where=f"{where}[{at}]")
+            raise InvalidInput(what, fix="Remove it.", where=f"{where}[{index}]")
     return True
 
 
@@ -227,8 +227,8 @@ def _of_wrappers(values: list[tuple[int, Any]], data: bytes, *, name: str) -> li
     inactive = chat.withdrawn_lines(value for _, value in values)
     session = [
         as_object(value.get("message")) or value
-        for at, (_, value) in enumerate(values)
-        if at not in inactive and chat.is_line(value)
+        for index, (_, value) in enumerate(values)
+        if index not in inactive and chat.is_line(value)
     ]
     if session:
         return [_conversation([raw for raw in session if chat.is_message(raw)], "plain")]
@@ -252,12 +252,12 @@ def convert_conversation(
     """
     if format == conversation.format:
         return conversation, []
-    found = convert(conversation.messages, format, system=conversation.system)
-    findings = found.findings
+    converted = convert(conversation.messages, format, system=conversation.system)
+    findings = converted.findings
     if conversation.tools:
         what = f"Definitions of tools for {conversation.format} are left behind."
         findings = [*findings, Finding("warning", "tools-dropped", "tools", what, "Define them.")]
-    new = conversation._replace(messages=found.messages, format=format, system=found.system)
+    new = conversation._replace(messages=converted.messages, format=format, system=converted.system)
     return new._replace(tools=None, frame={}), findings
 
 
@@ -292,8 +292,8 @@ def _beside(conversation: Conversation) -> JsonObject:
     key = next(
         (key for key in _SYSTEM if key in frame), provider(conversation.format).TRAITS.system or "system"
     )
-    held = ((key, conversation.system), ("tools", conversation.tools))
-    return {key: value for key, value in held if value is not None and frame.get(key) is not value}
+    fields = ((key, conversation.system), ("tools", conversation.tools))
+    return {key: value for key, value in fields if value is not None and frame.get(key) is not value}
 
 
 def _line(raw: JsonObject, source: list[bytes], number: int) -> bytes:

@@ -6,7 +6,6 @@ it, nothing is undone and the error names that change.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -14,10 +13,9 @@ from typing import Any, NamedTuple
 from aether.errors import Conflict, NotFound
 from aether.schemas import check
 from aether.store.authors import AETHER, ARCHIVE, HOOK, INIT
-from aether.store.log import lines_backwards, unsealed
 from aether.store.merge import Place, merge, rules_of, value_at
 from aether.store.patch import apply, diff, entry_id, json_equal, keys_of
-from aether.store.snapshot import Entry, Snapshot, entry_of, folded_entries, month_files, read_journal
+from aether.store.snapshot import Entry, Snapshot, folded_entries, read_journal
 from aether.types import Change, JsonObject, Patch
 
 # Changes that only count reads: never what a person means by the last change.
@@ -177,107 +175,29 @@ def extent_of(entry: Entry) -> dict[str, int]:
 def entry_changes(snapshot: Snapshot, id: str, *, most: int = MOST_CHANGES) -> tuple[list[EntryChange], bool]:
     """Return the changes of the item, session or pattern `id`, newest first, and whether these are all.
 
-    At most `most` changes are returned, and `MOST_READ` transactions are looked into: those that name the entry or move it in
-    its list. Reads and changes of counters of access are no changes.
+    At most `most` changes are returned, and the last `MOST_READ` transactions are taken back for them. Reads and changes
+    of counters of access are no changes.
     """
-    traces = [_Trace(id, path, snapshot.documents["memory"]) for path in ENTRY_LISTS]
-    found: list[EntryChange] = []
-    last, read = snapshot.revision + 1, MOST_READ
-    text = id.encode("utf-8", "surrogatepass")
-    for line in _lines_newest_first(snapshot):
-        if text not in line and not any(trace.is_moved_by(line) for trace in traces):
-            continue
-        fields = unsealed(line)
-        if fields is None or fields["revision"] >= last:  # a fold that was cut off left a line in two files
-            continue
-        read -= 1
-        entry = entry_of(fields)
-        last = entry.revision
-        for trace in traces:
-            after, before = trace.value, trace.back(entry.inverse.get("memory", []))
-            if before is not after and entry.operation not in BOOKKEEPING:
-                found.append(EntryChange(*entry[:5], before, after, extent_of(entry), entry.part))
-        if len(found) >= most or read <= 0:
-            return found, False
-    return found, True
+    changes: list[EntryChange] = []
+    memory, revision, steps = snapshot.documents["memory"], snapshot.revision, 0
+    for entry in entries_newest_first(snapshot):
+        if len(changes) >= most or steps >= MOST_READ or entry.revision != revision:
+            return changes, False
+        steps, revision = steps + 1, revision - 1
+        inverse = entry.inverse.get("memory", [])
+        earlier = apply(memory, inverse)
+        if inverse and entry.operation not in BOOKKEEPING:
+            for path in ENTRY_LISTS:
+                after, before = (_entry_in(state, path, id) for state in (memory, earlier))
+                if before is not after and before != after:
+                    changes.append(EntryChange(*entry[:5], before, after, extent_of(entry), entry.part))
+        memory = earlier
+    return changes, revision == 0
 
 
-def _lines_newest_first(snapshot: Snapshot) -> Iterator[bytes]:
-    """Yield the line of every transaction, newest first."""
-    yield from reversed(read_journal(snapshot.home).lines)
-    for path in reversed(month_files(snapshot.home)):
-        yield from lines_backwards(path)
-
-
-class _Trace:
-    """Follows one entry back in time through one list of memory, by the inverses of its changes."""
-
-    def __init__(self, id: str, path: str, memory: Any) -> None:
-        self.id = id
-        self.path = path
-        self.prefix = f"{path}/".encode()
-        self.step = re.compile(rb'"path":"' + re.escape(self.prefix) + rb'(\d+)([/"])')
-        held: Any = memory
-        for key in keys_of(path):
-            held = held[key]
-        self.at = next((at for at, entry in enumerate(held) if self._is(entry)), None)
-        self.value: JsonObject | None = None if self.at is None else held[self.at]
-
-    def _is(self, value: Any) -> bool:
-        return isinstance(value, dict) and self.id in (value.get("id"), value.get("session_id"))
-
-    def is_moved_by(self, line: bytes) -> bool:
-        """Return whether taking back the transaction of this line, which does not name the entry, may move it."""
-        if self.at is None or self.prefix not in line:
-            return False
-        undone = line[max(0, line.find(b'"inverse":')) :]
-        steps = self.step.findall(undone)
-        known = len(steps) == undone.count(self.prefix)  # else some step is written in another way
-        return not known or any(
-            int(place) <= self.at if end == b'"' else int(place) == self.at for place, end in steps
-        )
-
-    def back(self, inverse: Patch) -> JsonObject | None:
-        """Take back one transaction, and return the entry as it was before; the same object if it was not changed."""
-        for step in inverse:
-            if not step["path"].startswith(f"{self.path}/"):
-                self._replace_whole(step)
-                continue
-            first, _, rest = step["path"][len(self.path) + 1 :].partition("/")
-            if not first.isdigit():
-                continue
-            place = int(first)
-            if rest:
-                if place == self.at:
-                    self.value = apply(self.value, [{**step, "path": f"/{rest}"}])
-            else:
-                self._take_back(step, place)
-        return self.value
-
-    def _take_back(self, step: Any, place: int) -> None:
-        """Take back the step that concerns one whole entry of the list."""
-        if step["op"] != "remove" and self._is(step.get("value")):
-            self.at, self.value = place, step["value"]
-        elif self.at is None:
-            return
-        elif step["op"] == "add":
-            self.at += place <= self.at
-        elif place == self.at:
-            self.at, self.value = None, None
-        elif step["op"] == "remove":
-            self.at -= place < self.at
-
-    def _replace_whole(self, step: Any) -> None:
-        """Take back a step that replaces the list, or what holds it."""
-        above = step["path"]
-        if not self.path.startswith(above) or step["op"] == "remove":
-            return
-        held = step.get("value")
-        for key in keys_of(self.path[len(above) :]):
-            held = held.get(key) if isinstance(held, dict) else None
-        held = held if isinstance(held, list) else []
-        self.at = next((at for at, entry in enumerate(held) if self._is(entry)), None)
-        self.value = None if self.at is None else held[self.at]
+def _entry_in(memory: Any, path: str, id: str) -> JsonObject | None:
+    entries = value_at(memory, tuple(keys_of(path))) or ()
+    return next((entry for entry in entries if id in (entry.get("id"), entry.get("session_id"))), None)
 
 
 def states_since(

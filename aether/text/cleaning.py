@@ -73,8 +73,8 @@ def without_thoughts(summary: str) -> str:
     """
     thoughts = [*_THOUGHTS_END.finditer(summary)]
     text = summary[thoughts[-1].end() :] if thoughts else summary
-    if found := _SUMMARY.search(text):
-        return found[1]
+    if summary_ := _SUMMARY.search(text):
+        return summary_[1]
     return "" if not thoughts and _THOUGHTS.search(text) else text  # "" if it was cut before the summary
 
 
@@ -122,15 +122,15 @@ def without_echoes(text: str, injected: Collection[str] = ()) -> str:
     may_repeat = bool(injected) and any(map(_may_be_listed, lines))
     if not may_repeat and "[" not in text and "in full" not in text.lower():
         return text
-    known = {_words(line) for line in injected if _BULLET.match(line)} if may_repeat else set()
-    kept: list[str] = []
+    injected_words = {_words(line) for line in injected if _BULLET.match(line)} if may_repeat else set()
+    remaining: list[str] = []
     for line in lines:
-        listed = known and (_BULLET.match(line) or _DAY.match(line.lstrip()))
-        if not (_IDENTIFIED.match(line) or (listed and _words(line) in known)):
-            kept.append(line)
-        elif kept and kept[-1].rstrip(" *_").endswith(":"):
-            kept.pop()  # it only announced them
-    return "\n".join(kept)
+        listed = injected_words and (_BULLET.match(line) or _DAY.match(line.lstrip()))
+        if not (_IDENTIFIED.match(line) or (listed and _words(line) in injected_words)):
+            remaining.append(line)
+        elif remaining and remaining[-1].rstrip(" *_").endswith(":"):
+            remaining.pop()  # it only announced them
+    return "\n".join(remaining)
 
 
 def _may_be_listed(line: str) -> bool:

@@ -70,9 +70,9 @@ def cache_directory() -> Path:
     Raises:
         BackendUnavailable: the user has no home directory.
     """
-    named = os.environ.get("XDG_CACHE_HOME", "")
+    cache = os.environ.get("XDG_CACHE_HOME", "")
     try:
-        root = Path(named) if named else Path.home() / ".cache"
+        root = Path(cache) if cache else Path.home() / ".cache"
     except RuntimeError as error:
         raise BackendUnavailable(
             "there is no home directory to keep rank files in.", fix="Set XDG_CACHE_HOME."
@@ -92,13 +92,13 @@ def fetch(name: str, *, into: Path | None = None, url: str = "") -> Path:
         BackendFailed: it answered with an error or with another file.
         StorageFailed: the file cannot be written.
     """
-    known = _known(name)
-    address = url or known.url
-    target = (into or cache_directory()) / known.file_name
-    if _intact(target, known):
+    rank_file = _known(name)
+    address = url or rank_file.url
+    target = (into or cache_directory()) / rank_file.file_name
+    if _intact(target, rank_file):
         return target
     content = _downloaded(address)
-    if hashlib.sha256(content).hexdigest() != known.sha256:
+    if hashlib.sha256(content).hexdigest() != rank_file.sha256:
         raise BackendFailed(
             f"the answer ({len(content)} bytes) is not the rank file of {name}: its checksum differs.",
             fix="Try again, or fetch from another address.",
@@ -116,26 +116,26 @@ def _known(name: str) -> RankFile:
     return RANK_FILES[name]
 
 
-def _rank_file(known: RankFile) -> bytes | None:
+def _rank_file(rank_file: RankFile) -> bytes | None:
     """Return the content of the rank file, if one in tiktoken's caches or aether's own is intact."""
     import tempfile
 
     # The first two are tiktoken's own variables; to tiktoken, an empty one means: no cache.
-    named = [os.environ.get("TIKTOKEN_CACHE_DIR", ""), os.environ.get("DATA_GYM_CACHE_DIR", "")]
-    directories = [Path(name) for name in named if name]
+    caches = [os.environ.get("TIKTOKEN_CACHE_DIR", ""), os.environ.get("DATA_GYM_CACHE_DIR", "")]
+    directories = [Path(name) for name in caches if name]
     directories.append(Path(tempfile.gettempdir()) / "data-gym-cache")
     with contextlib.suppress(BackendUnavailable):
         directories.append(cache_directory())
-    return next(filter(None, (_intact(path / known.file_name, known) for path in directories)), None)
+    return next(filter(None, (_intact(path / rank_file.file_name, rank_file) for path in directories)), None)
 
 
-def _intact(path: Path, known: RankFile) -> bytes | None:
+def _intact(path: Path, rank_file: RankFile) -> bytes | None:
     """Return the content of the file at `path` if it has the checksum; None for any other."""
     try:
         content = path.read_bytes()
     except OSError:
         return None
-    return content if hashlib.sha256(content).hexdigest() == known.sha256 else None
+    return content if hashlib.sha256(content).hexdigest() == rank_file.sha256 else None
 
 
 @lru_cache(maxsize=len(RANK_FILES))

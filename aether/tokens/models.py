@@ -77,7 +77,7 @@ def profile(model: str, *, own: Sequence[Entry] = ()) -> Profile:
     name = model.lower()
     names = {name, _PREFIXES.sub("", name)}
     for entry in (*own, *shipped()):
-        if any(fnmatchcase(each, entry.match) for each in names):
+        if any(fnmatchcase(candidate, entry.match) for candidate in names):
             return Profile(model, *entry[:-1], known=not entry.assumed)
     return Profile(model, *Entry("", UNKNOWN_WINDOW)[:-1], known=False)
 
@@ -86,12 +86,12 @@ def finding(about: Profile) -> Finding | None:
     """Return a finding about a profile with an assumed window; None for a known window."""
     if about.known:
         return None
-    by = f"like {about.match}" if about.match else "the smallest that hosted models have"
+    comparison = f"like {about.match}" if about.match else "the smallest that hosted models have"
     return Finding(
         "warning",
         "unknown-model",
         about.model,
-        f"the window of {shown(about.model)} is not known; {about.window} tokens are assumed, {by}.",
+        f"the window of {shown(about.model)} is not known; {about.window} tokens are assumed, {comparison}.",
         "Give the window, or add the model to models.json in the home.",
     )
 
@@ -169,23 +169,23 @@ def ollm_profiles(path: Path) -> dict[str, Served]:
         raise _wrong(f"{where}.models", listed, "Give the LLM_profiles.json of OLLM-CLI.")
     other = value.get("fallback_model")
     profiles = {"": _served(other, f"{where}.fallback_model")} if isinstance(other, dict) else {}
-    for at, model in enumerate(listed):
+    for index, model in enumerate(listed):
         name = model.get("id") if isinstance(model, dict) else None
         if not isinstance(name, str) or not name:
-            raise _wrong(f"{where}.models[{at}].id", name, "Name the model.")
-        profiles[name.lower()] = _served(model, f"{where}.models[{at}]")
+            raise _wrong(f"{where}.models[{index}].id", name, "Name the model.")
+        profiles[name.lower()] = _served(model, f"{where}.models[{index}]")
     return profiles
 
 
 def _served(model: dict[str, Any], where: str) -> Served:
     limits: dict[int, int] = {}
     profiles = model.get("context_profiles", [])
-    for at, row in enumerate(profiles if isinstance(profiles, list) else []):
+    for index, row in enumerate(profiles if isinstance(profiles, list) else []):
         fields = row if isinstance(row, dict) else {}
         size, limit = fields.get("size"), fields.get("ollama_context_size")
         if not (type(size) is int and type(limit) is int and 0 < limit <= size):
             fix = "Give size and ollama_context_size in tokens, the second at most the first."
-            raise _wrong(f"{where}.context_profiles[{at}]", row, fix)
+            raise _wrong(f"{where}.context_profiles[{index}]", row, fix)
         limits[size] = limit
     window = model.get("default_context", 0)
     if type(window) is not int or window < 0:
@@ -193,8 +193,8 @@ def _served(model: dict[str, Any], where: str) -> Served:
     return Served(limits, window, model.get("tool_support") is not False)
 
 
-def _wrong(where: str, given: Any, fix: str) -> InvalidDocument:
-    return InvalidDocument(f"{shown(given)} is not allowed here.", fix=fix, where=where)
+def _wrong(where: str, value: Any, fix: str) -> InvalidDocument:
+    return InvalidDocument(f"{shown(value)} is not allowed here.", fix=fix, where=where)
 
 
 # Reports of one model that count: enough that one odd request moves nothing, few enough to follow a new vocabulary.
@@ -233,8 +233,8 @@ class Reports(NamedTuple):
     def factor(self) -> float:
         """Return the correction, within its bounds; 1 without reports."""
         middle = median(self.ratios) if self.ratios else 1.0
-        found = round(min(MOST_FACTOR, max(LEAST_FACTOR, middle)), FACTOR_PLACES)
-        return self.before if abs(found - self.before) <= STEADY * self.before else found
+        bounded = round(min(MOST_FACTOR, max(LEAST_FACTOR, middle)), FACTOR_PLACES)
+        return self.before if abs(bounded - self.before) <= STEADY * self.before else bounded
 
 
 def reported(usage: int | Mapping[str, Any]) -> int:
@@ -270,9 +270,9 @@ def after(reports: Reports, counter: str, plain: float, tokens: int) -> Reports:
     """
     if plain < LEAST_COUNTED:
         return reports
-    known = reports.ratios if reports.counter == counter else ()
-    ratios = (*known, round(tokens / plain, FACTOR_PLACES))[-KEPT_REPORTS:]
-    return Reports(counter, ratios, reports.factor if known else 0.0)
+    ratios_ = reports.ratios if reports.counter == counter else ()
+    ratios = (*ratios_, round(tokens / plain, FACTOR_PLACES))[-KEPT_REPORTS:]
+    return Reports(counter, ratios, reports.factor if ratios_ else 0.0)
 
 
 def parsed(value: Any, *, where: str) -> dict[str, Reports]:

@@ -18,8 +18,6 @@ from aether.api.compact import (
     Options,
     answered,
     compaction_plan,
-    guarded_storage,
-    messages_checksum,
     options_from_config,
     preflight,
     redaction_rules,
@@ -29,6 +27,7 @@ from aether.api.compact import (
 from aether.api.compact import compact as compact_compact
 from aether.architects.base import Settings
 from aether.conversation.policy import CompactConfig
+from aether.conversation.receipts import checksum
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound, StorageFailed
 from aether.events.events import Event, Moment, token_estimate, trigger_decision
 from aether.messages import validate
@@ -155,7 +154,7 @@ def test_the_receipt_accounts_for_every_message(home):
     stayed = [place for place in receipt.places if place is not None]
     assert sorted([*stayed, *receipt.removed]) == list(range(len(messages)))
     assert set(receipt.protected) <= set(stayed)
-    assert receipt.sha256_before == compact.messages_checksum(messages)
+    assert receipt.sha256_before == checksum(map(store_conversations.files.json_line, messages))
     assert receipt.step == 1
     assert receipt.summary["backend"] == "extractive"
     assert load(home, "c").compactions[0].receipt == json.loads(json.dumps(receipt._asdict()))
@@ -604,24 +603,6 @@ def test_a_message_marked_as_protected_is_kept(home):
     assert 0 in done.receipt.protected
 
 
-def test_calls_and_results_without_each_other_are_findings(home):
-    call = {"id": "1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
-    messages = [
-        {"role": "user", "content": "Run it."},
-        {"role": "tool", "tool_call_id": "0", "content": "ok"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "user", "content": "And?"},
-        {"role": "assistant", "content": None, "tool_calls": [{**call, "id": "2"}]},
-    ]
-
-    found = preflight("c", messages, window=WINDOW, repair=False, home=home).findings
-
-    assert [(one.code, one.where) for one in found] == [
-        ("orphan-result", "messages[1]"), ("missing-result", "messages[2]"),
-    ]  # fmt: skip
-    assert preflight("d", long(), window=900_000, home=home).findings == []
-
-
 @rows(
     ("given", "where"),
     [
@@ -636,8 +617,6 @@ def test_calls_and_results_without_each_other_are_findings(home):
         ({"model": 5}, "model"),
         ({"policy": 5}, "policy"),
         ({"options": {}}, "options"),
-        ({"options": Options(storage="./copies")}, "options.storage"),
-        ({"options": Options(exporter="console")}, "options.exporter"),
     ],
 )
 def test_arguments_of_the_wrong_type_are_rejected_before_any_change(home, given, where):
@@ -713,14 +692,6 @@ def test_messages_of_the_last_request_are_not_looked_into_again(home, monkeypatc
     found = preflight("c", more, window=10**6, home=home)
     assert "not-json" in {one.code for one in found.findings}
     assert "Half: \ufffd" in found.messages[3]["content"]
-
-
-def test_a_checksum_depends_on_order_and_content():
-    one, other = {"role": "user", "content": "a"}, {"role": "user", "content": "b"}
-
-    assert messages_checksum([one, other]) != messages_checksum([other, one])
-    assert messages_checksum([one]) != messages_checksum([one, one])
-    assert messages_checksum([one]) == messages_checksum([{"role": "user", "content": "a"}])
 
 
 def test_every_event_of_one_call_says_the_same_of_it(home):
@@ -841,38 +812,6 @@ def test_further_secrets_are_those_of_the_configuration():
 
     assert redact("ticket ACME-12", rules) == "ticket <REDACTED>"
     assert redaction_rules(CompactConfig(redaction_enabled=False)) is None
-
-
-def test_an_error_of_the_callers_storage_becomes_a_storage_failure():
-    class Own:
-        def save_transcript(self, session_id, messages, step):
-            return f"{session_id}/{step}"
-
-        def save_summary(self, session_id, summary, step):
-            raise RuntimeError("down")
-
-        def save_event(self, session_id, event):
-            return None
-
-    storage = guarded_storage(Own())
-
-    assert storage.save_transcript("s", [], 1) == "s/1"
-    assert storage.save_event("s", {}) == storage.name == "Own"
-    with pytest.raises(StorageFailed, match="Own: RuntimeError: down"):
-        storage.save_summary("s", {}, 1)
-
-
-def test_a_storage_of_the_callers_own_may_know_its_steps():
-    class Own:
-        def save_transcript(self, session_id, messages, step):
-            return "t"
-
-        save_summary = save_event = save_transcript
-
-        def next_step(self, session_id):
-            return 7
-
-    assert guarded_storage(Own()).next_step("s") == 7
 
 
 def odd_calls(arguments):

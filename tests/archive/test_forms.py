@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from aether.api.summarize import write_archived
 from aether.architects.base import Settings
 from aether.archive import forms, retention
 from aether.archive.shapes import conversation_of, fuller, level, read_conversation, said
+from aether.conversation.summarise import write_archived
 from aether.errors import InvalidInput
 from aether.messages.model import PROVIDER_FORMATS
 from aether.tokens.estimate import estimate

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from aether.conversation.facts import (
+    MOST_MERGED_NAMES,
+    MOST_NAMES,
     PreviousSummary,
     facts_of,
     facts_of_removed,
     merged_facts,
+    merged_names,
+    names_in,
+    names_of,
     previous_summary,
     removed_texts,
     with_facts_of_cut,
 )
-from aether.conversation.names import MOST_MERGED_NAMES, MOST_NAMES, merged_names, names_in, names_of
 from aether.conversation.partition import is_earlier_summary
 from aether.conversation.progress import REQUEST_CHARS, conversation_of
 from aether.conversation.room import (

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from aether.conversation import fit, steps
-from aether.conversation.budget import bounds
+from aether.conversation import draft as drafts
+from aether.conversation import fit
 from aether.conversation.fit import PROSE_SHARE, drop_misplaced, fit_conversation, keep_older
 from aether.conversation.partition import partition
 from aether.conversation.plan import plan
-from aether.conversation.policy import policy
+from aether.conversation.policy import bounds, policy
 from aether.conversation.room import summary_message
-from aether.conversation.shapes import Facts, Policy, Summary
+from aether.conversation.shapes import Facts, Plan, Policy, Summary
 from aether.conversation.summary import rendered
 from aether.errors import BudgetExceeded
 from aether.messages.convert import read
@@ -26,11 +26,10 @@ def count(text):
 
 
 def fit_in(messages, policy, *, window, overhead=0, pointer=lambda at: f"line {at}", **limits):
-    tokens = [message_tokens(message, count) for message in messages]
-    return fit_conversation(
-        messages, partition(messages, policy), policy, count, limits=bounds(policy, window)._replace(**limits),
-        overhead=overhead, tokens=tokens, pointer=pointer,
-    )  # fmt: skip
+    tokens = tuple(message_tokens(message, count) for message in messages)
+    allowed = bounds(policy, window)._replace(**limits)
+    idle = Plan(tuple(messages), policy, policy, allowed, overhead, False, "", 0, tokens, count)
+    return fit_conversation(idle, partition(messages, policy), limits=allowed, pointer=pointer)
 
 
 def saved(found):
@@ -57,7 +56,7 @@ def test_explorations_are_dropped_next_and_no_model_is_needed():
 
     found = fit_in(messages, policy("compact"), window=18_000)
 
-    assert found.folded
+    assert not found.asks
     assert found.place >= 0
     assert {fact.path for fact in found.facts.files} == {
         f"{(at - 1) // 2}.py" for at in set(range(1, 41)) - set(found.kept)
@@ -73,7 +72,7 @@ def test_the_rest_is_replaced_by_a_summary_that_has_its_share():
 
     found = fit_in(messages, policy("compact"), window=8_000)
 
-    assert not found.folded
+    assert found.asks
     assert found.task.said
     assert found.task.max_tokens == found.prose_tokens > 0
     assert found.total + found.prose_tokens <= 8_000 * 0.6
@@ -140,7 +139,7 @@ def test_held_results_are_shortened_before_the_summary_loses_facts():
     found = fit_in(messages, policy("compact"), window=9_000)
 
     assert len(found.facts.requests) > 10
-    assert found.effective == policy("compact")
+    assert found.effective.keep_recent_turns == policy("compact").keep_recent_turns
     assert found.changed
     assert len(messages) - 2 not in found.changed
     assert found.why.tool_pairs == 8
@@ -297,7 +296,7 @@ def test_a_policy_that_only_shortens_removes_nothing_and_may_fail():
 def test_protected_messages_that_do_not_fit_are_refused_before_any_step(monkeypatch):
     rule = {"role": "developer", "content": "Never push. " * 2_000}
     messages = read([rule, *({"role": "user", "content": f"Do part {at}."} for at in range(50))], "openai")
-    monkeypatch.setattr(steps, "shorten_groups", None)
+    monkeypatch.setattr(fit, "shorten_groups", None)
     monkeypatch.setattr(fit, "facts_of_removed", None)
 
     with pytest.raises(BudgetExceeded, match=r"protected \(messages\[0\]\)"):
@@ -310,7 +309,7 @@ def test_a_policy_that_removes_but_does_not_reduce_keeps_its_counts():
     )
     firm = Policy(steps=("summarise",))
 
-    assert fit_in(messages, firm, window=6_000).effective == firm
+    assert fit_in(messages, firm, window=6_000).effective[:6] == firm[:6]
     with pytest.raises(BudgetExceeded):
         fit_in(messages, firm, window=1_200)
 
@@ -395,7 +394,7 @@ def test_folding_leaves_the_summary_room_for_what_it_has_to_say():
 
     found = fit_in(messages, policy("compact"), window=36_000)
 
-    assert found.folded
+    assert not found.asks
     assert not [one for one in found.findings if one.code == "facts-left-out"]
     assert len(found.facts.files) > 10
 
@@ -404,8 +403,8 @@ WINDOW = Policy("window", keep_middle=0.5, keep_requests=True)
 
 
 def kept_loose_groups(draft, policy=WINDOW, *, goal, room=0, least=0, most_messages=0):
-    held = steps.held_groups(draft.parts, recent=1, pairs=1)
-    loose = steps.loose_groups(draft.parts, held)
+    held = drafts.held_groups(draft.parts, recent=1, pairs=1)
+    loose = [at for at, is_held in enumerate(held) if not is_held]
     draft.kept[:] = held
     keep_older(draft, policy, loose, goal=goal, room=room, least=least, most_messages=most_messages)
     return [at for at in loose if draft.kept[at]]
@@ -426,15 +425,15 @@ TALK = conversation(
 
 def test_requests_stay_before_anything_else():
     draft = draft_of(TALK)
-    goal = sum(steps.group_tokens(draft, at) for at in (0, 2, 7, 8))
+    goal = sum(drafts.group_tokens(draft, at) for at in (0, 2, 7, 8))
 
     assert kept_loose_groups(draft, WINDOW._replace(keep_middle=0.0), goal=goal) == [2]
-    assert draft.steps == ["select: 1 older groups kept for what they say"]
+    assert draft.notes == ["select: 1 older groups kept for what they say"]
 
 
 def test_what_has_more_than_a_line_stays_before_small_talk():
     draft = draft_of(TALK)
-    goal = sum(steps.group_tokens(draft, at) for at in (0, 2, 3, 7, 8))
+    goal = sum(drafts.group_tokens(draft, at) for at in (0, 2, 3, 7, 8))
 
     assert kept_loose_groups(draft, WINDOW._replace(keep_requests=False, keep_middle=1.0), goal=goal) == [
         2,
@@ -444,12 +443,12 @@ def test_what_has_more_than_a_line_stays_before_small_talk():
 
 def test_the_newest_stay_as_far_as_there_is_room_and_then_no_older_one():
     draft = draft_of(TALK)
-    some = sum(steps.group_tokens(draft, at) for at in (0, 7, 8, 6, 5))
+    some = sum(drafts.group_tokens(draft, at) for at in (0, 7, 8, 6, 5))
 
     assert kept_loose_groups(draft, Policy(), goal=some) == [5, 6]
     assert kept_loose_groups(draft, Policy(), goal=10_000) == [1, 2, 3, 4, 5, 6]
     assert kept_loose_groups(draft, Policy(), goal=10_000, most_messages=6) == [5, 6]
-    assert draft.steps[-1] == "select: 2 newer groups kept, as there is room"
+    assert draft.notes[-1] == "select: 2 newer groups kept, as there is room"
 
 
 def test_a_group_that_stays_is_restored_to_its_full_text():
@@ -457,10 +456,10 @@ def test_a_group_that_stays_is_restored_to_its_full_text():
         user("Go."), bash("make", "x" * 4_000), tool("Read", "y" * 4_000, file_path="a.py"), bash("make")
     )
     draft = draft_of(messages)
-    steps.shorten_groups(draft, ("shorten_results",), [1, 2], goal=1)
+    drafts.shorten_groups(draft, ("shorten_results",), [1, 2], goal=1, most=1)
 
     assert kept_loose_groups(draft, Policy(), goal=10_000) == [1, 2]
-    assert sorted(draft.now) == [4]
+    assert sorted(draft.changed) == [4]
     assert sorted(at for at, _ in draft.cuts) == [4]
     assert draft.tokens[:4] == list(draft.given[:4])
 
@@ -470,7 +469,7 @@ def test_a_group_that_does_not_fit_whole_may_stay_shortened():
     draft = draft_of(messages)
 
     assert kept_loose_groups(draft, Policy(), goal=1_500) == [1, 2]
-    assert sorted(draft.now) == [2]
+    assert sorted(draft.changed) == [2]
 
 
 def test_nothing_stays_where_the_goal_leaves_no_room():
@@ -478,7 +477,7 @@ def test_nothing_stays_where_the_goal_leaves_no_room():
 
     assert kept_loose_groups(draft, goal=20) == []
     assert kept_loose_groups(draft, goal=10_000, room=10_000, least=10_000) == []
-    assert draft.steps == []
+    assert draft.notes == []
 
 
 def test_a_result_without_a_call_is_never_chosen():
@@ -606,8 +605,8 @@ def test_each_step_reports_its_number_and_its_tokens():
         )
     )  # fmt: skip
     groups = range(len(draft.kept))
-    steps.shorten_groups(draft, ("drop_reasoning", "shorten_results"), groups, goal=1)
-    steps.shorten_harder(draft, [2, 3], most=1)
+    drafts.shorten_groups(draft, ("drop_reasoning", "shorten_results"), groups, goal=1, most=1)
+    drafts.shorten_harder(draft, [2, 3], most=1)
     saved = {key: cut.tokens_before - cut.tokens_after for key, cut in draft.cuts.items()}
 
     found = fit.steps_taken(draft, policy("compact"), folded=False)

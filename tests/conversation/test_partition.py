@@ -5,18 +5,16 @@ What matters most is told by who wrote it, its length and what it changed; never
 
 from __future__ import annotations
 
+from aether.conversation.draft import held_groups
 from aether.conversation.partition import (
-    MOST_SENTENCES,
     cut_prose,
     importance,
     is_brief,
     is_earlier_summary,
     partition,
     paths_in_call,
-    select_sentences,
 )
 from aether.conversation.shapes import Facts, Policy, RemovedText, Summary
-from aether.conversation.steps import held_groups, loose_groups
 from aether.conversation.summary import rendered
 from aether.messages.convert import read
 from aether.messages.model import Block
@@ -29,7 +27,7 @@ SUMMARY = rendered(Summary(3, Facts(goals=("Ship it.",)), "Done."))
 def eligible(messages, policy=Policy()):  # noqa: B008 - a policy is a constant
     parts = partition(messages, policy)
     held = held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
-    return parts, loose_groups(parts, held)
+    return parts, [at for at, is_held in enumerate(held) if not is_held and at not in parts.summaries]
 
 
 def pairs(number):
@@ -265,75 +263,6 @@ def test_of_two_equals_the_newer_matters_more():
 
 def said(*texts, role="assistant"):
     return [RemovedText(at, role, "", text) for at, text in enumerate(texts)]
-
-
-def test_sentences_are_listed_in_the_order_they_were_said():
-    found = select_sentences(
-        said("The store is PostgreSQL because of joins.", "The build fails on Windows."),
-        "",
-        most=100,
-        count=count,
-    )
-
-    assert found == "- The store is PostgreSQL because of joins.\n- The build fails on Windows."
-
-
-def test_results_of_tools_are_not_selected():
-    heard = [
-        RemovedText(0, "tool", "Bash", "We decided to fail."),
-        RemovedText(1, "assistant", "Bash", '{"command": "We must run"}'),
-    ]
-
-    assert select_sentences(heard, "", most=100, count=count) == ""
-
-
-def test_they_fit_and_what_nothing_else_says_stays():
-    texts = [f"The table number {at} has four columns." for at in range(50)]
-    found = select_sentences(
-        said(*texts[:25], "Money needs decimals, since floats lose cents.", *texts[25:]),
-        "",
-        most=40,
-        count=count,
-    )
-
-    assert count(found) <= 40
-    assert "floats lose cents" in found
-
-
-def test_what_the_facts_say_is_not_selected_again():
-    texts = said("The store is PostgreSQL because of joins.", "The build fails on Windows.")
-
-    found = select_sentences(texts, "", most=100, count=count, besides="- The build fails\n  on Windows.")
-
-    assert found == "- The store is PostgreSQL because of joins."
-
-
-def test_the_prose_of_the_previous_summary_is_selected_too():
-    found = select_sentences(said("The row has columns."), "- The store is SQLite.", most=100, count=count)
-
-    assert found == "- The store is SQLite.\n- The row has columns."
-
-
-def test_the_same_sentence_is_selected_once():
-    assert (
-        select_sentences(
-            said("The disk is full of logs.", "The disk is full of logs."),
-            "The disk is full of logs.",
-            most=99,
-            count=count,
-        ).count("disk")
-        == 1
-    )
-
-
-def test_of_a_very_long_conversation_the_newest_sentences_are_read():
-    texts = [f"The table number {at} has four columns." for at in range(MOST_SENTENCES + 50)]
-
-    found = select_sentences(said(*texts), "", most=10**6, count=count)
-
-    assert found.count("\n") + 1 == MOST_SENTENCES
-    assert "number 50 " in found
-    assert "number 49 " not in found
 
 
 def test_prose_is_cut_where_a_sentence_or_a_line_ends():

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from aether.conversation.partition import is_earlier_summary
-from aether.conversation.plan import LastCompaction, apply, plan, verified
+from aether.conversation.plan import apply, plan, verified
 from aether.conversation.policy import POLICIES, policy
 from aether.conversation.room import summary_message
 from aether.conversation.shapes import Facts, Policy, Summary
@@ -174,15 +174,13 @@ def test_without_growth_since_the_last_time_it_is_not_tried_again():
 
     def again(last):
         small = policy("compact")._replace(reserve=100)
-        return plan(messages, small, count, window=window, last=LastCompaction(last))
+        return plan(messages, small, count, window=window, last_tokens=last)
 
     assert [finding.code for finding in again(used - window // 50).findings] == ["no-progress"]
     assert again(used - window // 10).triggered
+    assert plan(messages, policy("compact"), count, window=window, last_tokens=used, force=True).triggered
     assert plan(
-        messages, policy("compact"), count, window=window, last=LastCompaction(used), force=True
-    ).triggered
-    assert plan(
-        messages, policy("compact"), count, window=window_for(messages, 1.1), last=LastCompaction(used)
+        messages, policy("compact"), count, window=window_for(messages, 1.1), last_tokens=used
     ).triggered
 
 
@@ -520,20 +518,21 @@ def test_a_correct_result_is_returned_with_its_tokens():
     ("result", "what"),
     [
         (RESULT._replace(messages=(), places=()), "it is empty"),
-        (RESULT._replace(places=RESULT.places[:-1]), "it is empty"),
         (RESULT._replace(limit=RESULT.tokens_after - 1), "are over the limit"),
         (RESULT._replace(messages=RESULT.messages[::-1], places=RESULT.places[::-1]), "the order changed"),
-        (RESULT._replace(protected=(1,)), "protected message 1 changed"),
-        (without(RESULT.places.index(0)), "message 0, which must stay, is missing"),
-        (without(len(RESULT.places) - 1), f"message {len(MESSAGES) - 1}, which must stay, is missing"),
+        (RESULT._replace(protected=(1,)), "protected messages [1] changed"),
+        (without(RESULT.places.index(0)), "messages [0], which must stay, are missing"),
+        (without(len(RESULT.places) - 1), f"messages [{len(MESSAGES) - 1}], which must stay, are missing"),
         (without(SUMMARY_AT), "it has 0 summaries instead of one"),
         (without(len(RESULT.places) - 3), "lost their call or their result"),
         (without(len(RESULT.places) - 4), "lost their call or their result"),
     ],
 )  # fmt: skip
 def test_a_broken_guarantee_is_refused(result, what):
-    with pytest.raises(AetherError, match=what):
+    with pytest.raises(AetherError) as raised:
         prove(result)
+
+    assert what in raised.value.what
 
 
 def test_a_protected_message_that_is_only_equal_is_not_the_same():
@@ -541,7 +540,7 @@ def test_a_protected_message_that_is_only_equal_is_not_the_same():
     copied = RESULT.messages[at]._replace(raw=dict(RESULT.messages[at].raw))
     result = RESULT._replace(messages=(*RESULT.messages[:at], copied, *RESULT.messages[at + 1 :]))
 
-    with pytest.raises(AetherError, match="protected message 4 changed"):
+    with pytest.raises(AetherError, match=r"protected messages \[4\] changed"):
         prove(result)
 
 

@@ -164,9 +164,8 @@ SUMMARISERS = {
 @pytest.fixture(autouse=True)
 def _forget():
     yield
-    context_steps._KNOWN.clear()
-    context._REFUSED.clear()
-    context._TIRED.clear()
+    context_steps._READINGS.clear()
+    context._FAILED_AT.clear()
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -179,7 +178,7 @@ def test_a_conversation_holds_all_laws_whatever_happens(seed, tmp_path):
 def test_many_conversations_hold_them(first, tmp_path):
     for seed in range(first, 200 if effort.FULL_TRIALS else 40, BATCHES):
         drive(seed, tmp_path / str(seed), 45)
-        context_steps._KNOWN.clear()
+        context_steps._READINGS.clear()
         conversations._CACHE.clear()
 
 

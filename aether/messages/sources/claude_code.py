@@ -69,8 +69,8 @@ class Queue:
         if operation == "enqueue":
             self._waiting.append((text, f"queued/{as_text(line.get('timestamp'))}"))
             return "", ""
-        at = next((at for at, (waiting, _) in enumerate(self._waiting) if waiting == text), 0)
-        first = self._waiting.pop(at) if self._waiting else ("", "")
+        index = next((index for index, (waiting, _) in enumerate(self._waiting) if waiting == text), 0)
+        first = self._waiting.pop(index) if self._waiting else ("", "")
         if operation == "popAll":
             self._waiting.clear()
         if operation != "remove" or not is_typed(first[0]):
@@ -162,9 +162,9 @@ def records(values: Iterable[tuple[int, Any]], *, caste: str = "") -> Iterator[R
     seen = _Seen(OrderedDict(), OrderedDict(), OrderedDict(), OrderedDict(), Queue())
     spoken = announced = False
     inactive = withdrawn_lines(line for _, line in entries(values))
-    for at, (number, line) in enumerate(entries(values)):
+    for index, (number, line) in enumerate(entries(values)):
         queued = seen.queue.taken(line)
-        for record in _line(number, line, queued, caste, seen) if at not in inactive else ():
+        for record in _line(number, line, queued, caste, seen) if index not in inactive else ():
             if record.kind == "summary":
                 if spoken and not announced:  # older files have no line for the compaction
                     yield record._replace(kind="boundary", text="", part=-1)
@@ -219,9 +219,9 @@ def entries(values: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, JsonObject
             continue
         inner = value.get("loglines")
         if isinstance(inner, list):  # a whole session exported as one object
-            for position, line in enumerate(inner, start=1):
+            for index, line in enumerate(inner, start=1):
                 if isinstance(line, dict):
-                    yield number + position, line
+                    yield number + index, line
         else:
             yield number, value
 
@@ -278,14 +278,14 @@ def _message(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
         return
     speaker = "system" if _is_of_harness(line, message) else line["type"]
     texts: list[tuple[int, Part]] = []
-    for position, part in parts(content):
-        record = with_part(head, part, speaker)._replace(part=position)
+    for index, part in parts(content):
+        record = with_part(head, part, speaker)._replace(part=index)
         if record.kind == "call":
             _remember_call(record, seen)
         if record.kind == "result":
             yield from _replies(record, line, seen)
         elif part.kind == "text" and speaker == "user":
-            texts.append((position, part))
+            texts.append((index, part))
         else:
             yield record
     yield from asked(head, texts, person=is_person(line, by_agent=bool(head.caste)))
@@ -364,7 +364,7 @@ def conversations(values: Iterable[tuple[int, Any]]) -> list[RawConversation]:
             seen.add(uuid)
             lines.append(line)
     inactive = withdrawn_lines(lines)
-    lines = [line for at, line in enumerate(lines) if at not in inactive]
+    lines = [line for index, line in enumerate(lines) if index not in inactive]
     main = [line for line in lines if not line.get("isSidechain")]
     return [RawConversation(_messages(main if any(map(_is_spoken, main)) else lines), "anthropic")]
 
@@ -427,12 +427,12 @@ def _add_user(message: JsonObject, turns: list[_Turn], callers: dict[str, _Turn]
     if not isinstance(content, list):
         turns.append(_Turn("user", content, []))
         return
-    others: list[Any] = []
+    content_left: list[Any] = []
     for block in content:
         caller = callers.get(as_text(as_object(block).get("tool_use_id")))
-        (caller.results if caller else others).append(block)
-    if others or not content:
-        turns.append(_Turn("user", others, []))
+        (caller.results if caller else content_left).append(block)
+    if content_left or not content:
+        turns.append(_Turn("user", content_left, []))
 
 
 def hook_records(entry: JsonObject) -> list[Record]:
@@ -449,8 +449,8 @@ def hook_records(entry: JsonObject) -> list[Record]:
         time=as_text(entry.get("at")),
         session=as_text(entry.get("session")),
     )
-    read = _READERS.get(as_text(entry.get("event")))
-    return read(head, entry) if read else []
+    reader = _READERS.get(as_text(entry.get("event")))
+    return reader(head, entry) if reader else []
 
 
 def record_identity(record: Record) -> str:
@@ -514,23 +514,27 @@ def _boundary(head: Record, entry: JsonObject) -> list[Record]:
 
 def _compacted(head: Record, entry: JsonObject) -> list[Record]:
     summary = as_text(entry.get("summary"))
-    made = [head._replace(kind="summary", text=summary)] if summary.strip() else []
-    return [*_boundary(head, entry), *made]
+    summaries = [head._replace(kind="summary", text=summary)] if summary.strip() else []
+    return [*_boundary(head, entry), *summaries]
 
 
 def _answered(head: Record, call: JsonObject) -> list[Record]:
-    tool, given, output = as_text(call.get("tool")), as_object(call.get("input")), as_text(call.get("output"))
+    tool, arguments, output = (
+        as_text(call.get("tool")),
+        as_object(call.get("input")),
+        as_text(call.get("output")),
+    )
     if not tool:
         return []
     if tool in _AGENTS and _LAUNCHED in output[:_HEAD_CHARS]:
         output = ""
     uuid = as_text(call.get("id"))
-    call_id = uuid or _digest(tool, given, output)
+    call_id = uuid or _digest(tool, arguments, output)
     head = head._replace(tool=tool, call_id=call_id, uuid=uuid or "call/")
-    called = head._replace(kind="call", arguments=given, part=0)
+    called = head._replace(kind="call", arguments=arguments, part=0)
     broken = bool(call.get("failed"))
     result = called._replace(kind="result", text=output, arguments={}, is_error=broken, part=1)
-    replied = answers(result, given.get("questions")) if tool == ASKING_TOOL else []
+    replied = answers(result, arguments.get("questions")) if tool == ASKING_TOOL else []
     return [called, *(replied or [reply(result)])]
 
 
@@ -550,8 +554,8 @@ def _task(head: Record, entry: JsonObject) -> list[Record]:
         return []
     about = f" – {description}" if description and description != subject else ""
     text, uuid = f"Task completed: {subject}{about}", f"task/{as_text(entry.get('task'))}"
-    given = {"type": "outcome", "caste": head.caste, "relevance_score": 0.6}
-    return [head._replace(kind="item", text=text, arguments=given, uuid=uuid)]
+    fields = {"type": "outcome", "caste": head.caste, "relevance_score": 0.6}
+    return [head._replace(kind="item", text=text, arguments=fields, uuid=uuid)]
 
 
 _READERS: dict[str, Callable[[Record, JsonObject], list[Record]]] = {

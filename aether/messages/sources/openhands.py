@@ -60,8 +60,8 @@ def _event(head: Record, event: JsonObject) -> Iterator[Record]:
         return
     thought = as_text(args.get("thought"))
     if action in _TEXT_ACTIONS:
-        said = as_text(args.get("content")) or as_text(args.get("final_thought"))
-        if text := said or thought or as_text(event.get("message")):
+        content = as_text(args.get("content")) or as_text(args.get("final_thought"))
+        if text := content or thought or as_text(event.get("message")):
             by_user = event.get("source") == "user"
             yield from (
                 asked(head, [(0, Part("text", text))], TYPED["chat"])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 
-from aether.api import summarize
-from aether.api.summarize import task_as_json, write_summary
 from aether.architects.base import Completion, Settings
-from aether.conversation.shapes import Facts, RemovedText, SummaryTask
+from aether.conversation import summarise
+from aether.conversation.shapes import Facts, RemovedText, SummaryTask, task_as_json
+from aether.conversation.summarise import write_summary
 from aether.tokens.estimate import estimate
 from tests.tables import rows
 
@@ -49,8 +49,7 @@ def test_a_rejected_answer_is_asked_for_again_as_half_and_a_quarter():
     found = ask(lambda said, most, strategy: asked.append((most, strategy)) or "")
 
     assert asked == [(200, "task_state"), (100, "brief"), (50, "brief")]
-    assert found.record["backend"] == "extractive"
-    assert found.prose
+    assert (found.prose, found.record["backend"]) == (None, "extractive")
     assert len(found.failures) == 3
 
 
@@ -99,17 +98,6 @@ def test_a_backend_that_is_not_there_leaves_it_to_the_extractive_one():
     assert found.failures[0]["error_type"] in {"BackendUnavailable", "BackendFailed"}
 
 
-def test_nothing_selected_beyond_the_facts_is_no_prose_and_no_failure(monkeypatch):
-    silent = Completion(text=" ", backend="extractive")
-    monkeypatch.setattr("aether.architects.extractive.complete", lambda *given, **named: silent)
-
-    found = ask("extractive")
-
-    assert found.prose is None
-    assert found.record["rejected"] == []
-    assert found.failures == []
-
-
 def test_a_task_too_small_to_halve_is_asked_for_once():
     asked = []
 
@@ -141,7 +129,7 @@ def test_a_model_gets_the_reason_of_a_rejection_and_never_a_secret(monkeypatch):
 
     secret = "hunter2" * 3
     said = (RemovedText(0, "user", "", f"password={secret} is what the server takes."), *task().said)
-    monkeypatch.setattr(summarize, "backend_of", lambda name: (Model, {}))
+    monkeypatch.setattr(summarise, "backend_of", lambda name: (Model, {}))
 
     found = write_summary(task()._replace(said=said), backend="openai", settings=Settings(), count=estimate)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from aether.conversation.budget import ContextBudget, bounds, checked, fires
+from aether.conversation.policy import ContextBudget, bounds, checked, fires
 from aether.conversation.shapes import Policy
 from aether.errors import InvalidInput
 from tests.tables import rows
