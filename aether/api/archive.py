@@ -20,11 +20,12 @@ from aether import clock, regular
 from aether.api.home import Home, change, copied, counter_of, drained, find, read
 from aether.architects import backend as backend_of
 from aether.architects.base import Settings
-from aether.archive import retention, shapes
-from aether.archive.forms import form, measure, metadata
-from aether.archive.retention import Boundaries, Decision, Policy
-from aether.archive.shapes import LEVELS, Conversation, Level
 from aether.clock import new_id
+from aether.conversation import archived as shapes
+from aether.conversation import retention
+from aether.conversation.archived import LEVELS, Conversation, Level
+from aether.conversation.forms import form, measure, metadata
+from aether.conversation.retention import Boundaries, Decision, Policy
 from aether.conversation.summarise import Written, write_archived
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.messages.transcripts import load_conversation

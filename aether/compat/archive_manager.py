@@ -26,8 +26,8 @@ from aether import clock
 from aether.api import archive
 from aether.api.admin import init
 from aether.api.home import Home
-from aether.archive import forms, retention
-from aether.archive.shapes import Conversation, Level, given_conversation, level, read_conversation
+from aether.conversation import forms, retention
+from aether.conversation.archived import Conversation, Level, given_conversation, level, read_conversation
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound, UnsafePath, public_methods, shown
 from aether.store import archive_store, conversations, history
 from aether.types import Finding, JsonObject

@@ -15,9 +15,9 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from aether import clock
-from aether.archive.retention import TOPIC_HITS, last_used, score, topic_hits
-from aether.archive.shapes import Conversation, Level, Said, said, times_are_inside
-from aether.archive.shapes import level as level_named
+from aether.conversation.archived import Conversation, Level, Said, said, times_are_inside
+from aether.conversation.archived import level as level_named
+from aether.conversation.retention import TOPIC_HITS, last_used, score, topic_hits
 from aether.errors import InvalidInput, shown
 from aether.messages.content import as_json
 from aether.messages.convert import META
@@ -25,9 +25,7 @@ from aether.messages.model import as_arguments
 from aether.messages.shell import is_notable, outcome_line, short_command
 from aether.messages.tool_calls import file_changes, shell_command
 from aether.text.identifiers import identifiers
-from aether.text.model_faults import model_fault
 from aether.text.selection import Unit, asks, choose, contents
-from aether.text.support import Proven, proven_lines, without_quotes
 from aether.text.words import sentences, stems, words
 from aether.types import Counter as TokenCounter
 from aether.types import JsonObject
@@ -98,7 +96,7 @@ def form(
 ) -> JsonObject:
     """Return the content of `conversation` at `level`, which shares nothing with it.
 
-    `written` is the summary by a model that `written_fault` accepted: a person's statements and names that it lacks follow
+    `written` is the summary by a model that passed the gate (`summarise`): a person's statements and names that it lacks follow
     it. Texts of every level are in `kept`, unless the content has them word for word.
 
     Raises:
@@ -440,21 +438,3 @@ def writing_task(conversation: Conversation, *, count: TokenCounter) -> JsonObje
         "facts": {"goals": conversation["kept"]},
         "max_tokens": min(MOST_WRITTEN, int(SHARES["summary"] * speech)),
     }  # fmt: skip
-
-
-def written_fault(written: str, task: JsonObject, conversation: Conversation, *, count: TokenCounter) -> str:
-    """Return why `written` cannot be the summary of `task`, in words that follow "It"; "" if it can.
-
-    Beside the faults that every summary can have, it is refused if the conversation does not bear out half of it.
-    """
-    fault = model_fault(
-        without_quotes(written), given=[each["text"] for each in task["said"]], most_tokens=task["max_tokens"], count=count,
-        about=[conversation["title"], *conversation["kept"]],
-    )  # fmt: skip
-    return fault or proven(written, conversation).fault
-
-
-def proven(written: str, conversation: Conversation) -> Proven:
-    """Return the lines of a model's summary that the conversation bears out, without their quotes."""
-    texts = [text.text for text in said(conversation)]
-    return proven_lines(written, [conversation["title"], *conversation["kept"], *texts])
