@@ -106,7 +106,7 @@ def prepare(
         return Prepared(None, f"Working Memory is empty for phase {phase}, skipping compression.")
     record = handoff.open_handoff(snapshot.documents["memory"], phase, conversation)
     if new or record is None or not handoff.has_unchanged_items(snapshot.documents["memory"], record):
-        at = now()
+        moment = now()
         compression_id = free_id(place, snapshot.documents["memory"], phase)
         seen = record
 
@@ -116,7 +116,7 @@ def prepare(
             if not new and there is not None and there != seen and handoff.has_unchanged_items(memory, there):
                 return Change({}, result=there)  # another process prepared it meanwhile
             return handoff.start_handoff(
-                memory, phase, compression_id=compression_id, now=at, conversation=conversation, alone=alone
+                memory, phase, compression_id=compression_id, now=moment, conversation=conversation, alone=alone
             )  # fmt: skip
 
         author = Author("prepare", by=by or "queen", reason=f"phase {phase}")
@@ -186,12 +186,12 @@ def ingest_session(
     from aether.architects.request import instruction
 
     phase = check_phase(phase)
-    place, at = find(home), now()
+    place, moment = find(home), now()
 
     def plan(snapshot: Snapshot) -> Change:
         documents = snapshot.documents
         return ingest.ingest(
-            documents, compressed_json, phase=phase, now=at, new_id=new_id,
+            documents, compressed_json, phase=phase, now=moment, new_id=new_id,
             count=counter_of(documents["memory"]), architect=architect or {}, compression_id=compression_id,
             instruct=instruction,
             find_evicted=lambda name, digest: evicted_session(snapshot, name, digest),
@@ -199,10 +199,10 @@ def ingest_session(
 
     # The gate and the promotion take seconds in a full home, which other writers would wait for.
     author = Author("compress", by=by or "architect", reason=f"phase {phase}", part=part)
-    done = change_snapshot(place, plan, author, ahead=True)
+    outcome = change_snapshot(place, plan, author, ahead=True)
     fold_if_possible(place)
-    result = cast(IngestResult, done.result)
-    return result._replace(revision=done.revision) if result.stored else result
+    result = cast(IngestResult, outcome.result)
+    return result._replace(revision=outcome.revision) if result.stored else result
 
 
 @public
@@ -216,16 +216,16 @@ def create_short_term_session(
         Conflict: another session has the same id.
     """
     phase = check_phase(phase)
-    at = now()
+    moment = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
         count = counter_of(documents["memory"])
         return ingest.create_session(
-            documents, compressed_json, phase=phase, now=at, new_id=new_id, count=count
+            documents, compressed_json, phase=phase, now=moment, new_id=new_id, count=count
         )
 
-    done = change(home, plan, Author("create session", by="architect", reason=f"phase {phase}"))
-    return str(done.result)
+    outcome = change(home, plan, Author("create session", by="architect", reason=f"phase {phase}"))
+    return str(outcome.result)
 
 
 @public
@@ -237,12 +237,14 @@ def evict_short_term_session(session_id: str | None = None, *, home: Home = None
     Raises:
         NotFound: there is no session with this id.
     """
-    at = now()
+    moment = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
         oldest = sessions.oldest_session(documents["memory"])
         chosen = session_id or (oldest["session_id"] if oldest else None)
-        return ingest.promote_and_evict(documents, chosen, now=at, new_id=new_id) if chosen else Change({})
+        return (
+            ingest.promote_and_evict(documents, chosen, now=moment, new_id=new_id) if chosen else Change({})
+        )
 
     evicted: Session | None = change(home, plan, Author("evict session")).result
     return evicted
@@ -259,16 +261,16 @@ def ingest_summary(
     Raises:
         LockTimeout: another process was writing; nothing changed, and the hand-off stays open.
     """
-    place, at = find(home), now()
-    done = change_snapshot(
+    place, moment = find(home), now()
+    outcome = change_snapshot(
         place,
-        lambda snapshot: summary_change(snapshot, summary, session=session, trigger=trigger, now=at),
+        lambda snapshot: summary_change(snapshot, summary, session=session, trigger=trigger, now=moment),
         Author("compress", by=by, reason="summary of a compaction"),
         settings=_hook_settings(place),
         ahead=True,
     )
     fold_if_possible(place)
-    ingested: IngestResult | None = done.result
+    ingested: IngestResult | None = outcome.result
     return ingested
 
 
@@ -412,9 +414,9 @@ def compress(
 def reach_of(settings: Config, chosen: str, overrides: Mapping[str, Any]) -> Settings:
     """Return the settings for the backend of the `chosen` architect, with the `overrides` that its name holds."""
     # The server and the model of one provider are not those of another: its key would go to the wrong one.
-    named = settings.architect in (chosen, *UNASKED)
+    is_own_server = settings.architect in (chosen, *UNASKED)
     reach = Settings(
-        model=settings.architect_model if named else "", base_url=settings.architect_base_url if named else "",
+        model=settings.architect_model if is_own_server else "", base_url=settings.architect_base_url if is_own_server else "",
         timeout_seconds=settings.architect_timeout_seconds,
     )  # fmt: skip
     return reach._replace(**cast(Any, overrides))
@@ -451,22 +453,22 @@ def ask_until_stored(
     if module.NAME != FALLBACK:  # the request may leave this machine; redacted before anything is derived
         handoff = redacted(handoff)
     # The request lists what the fidelity gate requires, so that nothing has to be added afterwards.
-    given = cast(
+    handoff_data = cast(
         JsonObject, {**handoff, "required": required_entries(handoff), "target_tokens": session_room(handoff)}
     )
     feedback = ""
     for attempt in range(TRIES):
         progress(f"asking {module.NAME}" + (f", again ({attempt})" if attempt else ""))
-        request = session_request(given, feedback=feedback)
+        request = session_request(handoff_data, feedback=feedback)
         try:
             spent.append(module.complete(request, settings=reach, count=count))
-            costs = [one.cost_usd for one in spent if one.cost_usd is not None]
+            costs = [entry.cost_usd for entry in spent if entry.cost_usd is not None]
             author = {
                 "backend": spent[-1].backend, "model": spent[-1].model,
-                "input_tokens": sum(one.input_tokens for one in spent),
-                "output_tokens": sum(one.output_tokens for one in spent),
-                "cost_usd": round(sum(costs), 6) if costs else None, "calls": sum(one.calls for one in spent),
-                "tries": len(spent), "task": request.task, "prompt_sha256": given["prompt"]["sha256"],
+                "input_tokens": sum(entry.input_tokens for entry in spent),
+                "output_tokens": sum(entry.output_tokens for entry in spent),
+                "cost_usd": round(sum(costs), 6) if costs else None, "calls": sum(entry.calls for entry in spent),
+                "tries": len(spent), "task": request.task, "prompt_sha256": handoff_data["prompt"]["sha256"],
             }  # fmt: skip
             progress("checking and storing the session")
             return store(spent[-1].text, author)

@@ -130,8 +130,8 @@ def write_directory(home: Path, shown: DirectoryState) -> DirectoryState:
         }
         if stamps != _stamps(home):
             write_whole(_stamp_file(home), files.json_document(stamps))
-    left = {path: len(text.encode()) for path, text in texts.items() if path not in shown.files}
-    return DirectoryState(shown.files, texts, shown.others | left, stamps)
+    remaining = {path: len(text.encode()) for path, text in texts.items() if path not in shown.files}
+    return DirectoryState(shown.files, texts, shown.others | remaining, stamps)
 
 
 def _written(home: Path, path: str, *, there: str | None, text: str | None) -> bool:

@@ -86,18 +86,18 @@ def unwrap(answer: str | Mapping[str, Any]) -> JsonObject:
     )
     # Some models write {"session": {…}}: objects one level down count too.
     nested = (
-        objects + [value for found in objects for value in found.values() if isinstance(value, dict)]
+        objects + [value for outer in objects for value in outer.values() if isinstance(value, dict)]
         for objects in readings
     )
-    ranked = [[(sum(name in each for name in REQUIRED), each) for each in objects] for objects in nested]
+    ranked = [[(sum(name in entry for name in REQUIRED), entry) for entry in objects] for objects in nested]
     candidates = max(ranked, key=lambda pairs: max((rank for rank, _ in pairs), default=0))
     most = max((rank for rank, _ in candidates), default=0)
     if most == 0:
         _reject(
             f"The answer holds no complete JSON object with {', '.join(REQUIRED)}; it may have been cut off."
         )
-    meant = [each for rank, each in candidates if rank == most]
-    if any(each != meant[0] for each in meant[1:]):
+    meant = [entry for rank, entry in candidates if rank == most]
+    if any(entry != meant[0] for entry in meant[1:]):
         _reject(f"The answer holds {len(meant)} different JSON objects that could each be the session.")
     if _depth(meant[0]) > MAX_DEPTH:
         _reject(f"The answer nests more than {MAX_DEPTH} levels deep.", fix="Write the flat session object.")
@@ -117,24 +117,29 @@ def check_answer(
     Raises:
         InvalidInput: the answer cannot be stored; the text names every fault.
     """
-    given = {name: value for name, value in unwrap(answer).items() if value is not None}
+    answer_fields = {name: value for name, value in unwrap(answer).items() if value is not None}
     if handoff is not None:
-        session_id = given.get("session_id", given.get("id", handoff["compression_id"]))
-        given = {"id": session_id, "session_id": session_id, "compressed_at": handoff["prepared_at"], **given}
-    faults = [f'{name} is missing: add "{name}".' for name in REQUIRED if given.get(name) is None]
+        session_id = answer_fields.get("session_id", answer_fields.get("id", handoff["compression_id"]))
+        answer_fields = {
+            "id": session_id,
+            "session_id": session_id,
+            "compressed_at": handoff["prepared_at"],
+            **answer_fields,
+        }
+    faults = [f'{name} is missing: add "{name}".' for name in REQUIRED if answer_fields.get(name) is None]
     findings: list[Finding] = []
     fields: JsonObject = {}
-    fields |= {name: _id(given, name, faults) for name in ("id", "session_id")}
-    fields["compressed_at"] = _compressed_at(given, handoff, faults, findings)
+    fields |= {name: _id(answer_fields, name, faults) for name in ("id", "session_id")}
+    fields["compressed_at"] = _compressed_at(answer_fields, handoff, faults, findings)
     fields["phase"] = phase
-    if "phase" in given and given["phase"] != phase:
-        findings.append(corrected("phase", f"{shown(given['phase'])} was corrected to {phase}."))
-    fields["summary"] = _summary(given, handoff, faults, count=count, extractive=extractive)
-    fields["key_decisions"] = _decisions(given, faults)
-    fields["outcomes"] = _outcomes(given, faults)
-    fields |= {name: read_statements(given[name]) for name in STATED_FIELDS if name in given}
-    fields["high_value_items"] = _high_value_items(given, faults, findings)
-    dropped = sorted(given.keys() - _KNOWN - _COUNTED_BY_AETHER - {"metadata"})
+    if "phase" in answer_fields and answer_fields["phase"] != phase:
+        findings.append(corrected("phase", f"{shown(answer_fields['phase'])} was corrected to {phase}."))
+    fields["summary"] = _summary(answer_fields, handoff, faults, count=count, extractive=extractive)
+    fields["key_decisions"] = _decisions(answer_fields, faults)
+    fields["outcomes"] = _outcomes(answer_fields, faults)
+    fields |= {name: read_statements(answer_fields[name]) for name in STATED_FIELDS if name in answer_fields}
+    fields["high_value_items"] = _high_value_items(answer_fields, faults, findings)
+    dropped = sorted(answer_fields.keys() - _KNOWN - _COUNTED_BY_AETHER - {"metadata"})
     if dropped:
         message = f"the unknown fields {', '.join(map(shown, dropped))} were left out."
         findings.append(corrected("answer", message))
@@ -156,42 +161,42 @@ def _json_objects(
     text: str, parse: Callable[[str, int], tuple[Any, int] | None], starts: int
 ) -> list[JsonObject]:
     """Return the outermost JSON objects at the first `starts` opening braces of `text`."""
-    found: list[JsonObject] = []
+    objects: list[JsonObject] = []
     start = text.find("{")
     while start >= 0 and starts > 0:
         parsed = parse(text, start)
         if parsed:
-            found.append(parsed[0])
+            objects.append(parsed[0])
         start = text.find("{", parsed[1] if parsed else start + 1)
         starts -= 1
-    return found
+    return objects
 
 
-def _parse_strict(text: str, at: int) -> tuple[Any, int] | None:
+def _parse_strict(text: str, position: int) -> tuple[Any, int] | None:
     def reject(constant: str) -> NoReturn:
         raise ValueError(constant)
 
     try:
-        return json.JSONDecoder(parse_constant=reject).raw_decode(text, at)
+        return json.JSONDecoder(parse_constant=reject).raw_decode(text, position)
     except RecursionError as reason:
         raise InvalidInput("The answer nests too deep.", fix="Write a flat session object.") from reason
     except ValueError:
         return None
 
 
-def _parse_lenient(text: str, at: int) -> tuple[Any, int] | None:
+def _parse_lenient(text: str, position: int) -> tuple[Any, int] | None:
     """Parse the object at `at` without the commas before closing brackets."""
-    kept: list[str] = []
-    depth, end = 0, at
-    for piece in _JSON_TOKEN.finditer(text, at):
+    pieces: list[str] = []
+    depth, end = 0, position
+    for piece in _JSON_TOKEN.finditer(text, position):
         mark = piece.group()
         if mark == ",":
-            kept.append(text[end : piece.start()])
+            pieces.append(text[end : piece.start()])
             end = piece.end()
         depth += (mark in ("{", "[")) - (mark in ("}", "]"))
         if depth == 0:
-            kept.append(text[end : piece.end()])
-            parsed = _parse_strict("".join(kept), 0)
+            pieces.append(text[end : piece.end()])
+            parsed = _parse_strict("".join(pieces), 0)
             return (parsed[0], piece.end()) if parsed else None
     return None
 
@@ -201,9 +206,9 @@ def _depth(value: Any) -> int:
     while level:
         level = [
             inner
-            for each in level
-            if isinstance(each, dict | list)
-            for inner in (each.values() if isinstance(each, dict) else each)
+            for entry in level
+            if isinstance(entry, dict | list)
+            for inner in (entry.values() if isinstance(entry, dict) else entry)
         ]
         depth += 1
     return depth - 1

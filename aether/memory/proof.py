@@ -221,9 +221,19 @@ def _decisions(entries: Sequence[JsonObject], sources: _Sources, proven: Proven)
         stored += 1
 
 
-def _end(kind: Literal["resolve", "supersede"], references: Sequence[str], by: str, kept: JsonObject) -> End:
-    wanted = tuple(reference for reference in references if reference)
-    return End(kind, wanted, by, kept["text"], kept["quote"], kept["items"], kept["evidence"])
+def _end(
+    kind: Literal["resolve", "supersede"], references: Sequence[str], author: str, preserved: JsonObject
+) -> End:
+    given_references = tuple(reference for reference in references if reference)
+    return End(
+        kind,
+        given_references,
+        author,
+        preserved["text"],
+        preserved["quote"],
+        preserved["items"],
+        preserved["evidence"],
+    )
 
 
 def _checked(field: str, entry: JsonObject, sources: _Sources, proven: Proven) -> JsonObject | None:

@@ -67,7 +67,7 @@ FUNCTIONS = {
     "password": values.is_password, "docker": values.is_docker_auth, "escapes": rules.without_escapes,
     "estimate": estimate.estimate, "runs": words.runs, "query": words.query_terms, "sentences": words.sentences,
     "stems": lambda text: list(words.stems(text)), "parts": words.parts, "term": words.term,
-    "gist": similarity.gist, "similarity": lambda text: similarity.similarity(text, text[1:]),
+    "meaning": similarity.meaning, "similarity": lambda text: similarity.similarity(text, text[1:]),
     "contradicts": lambda text: similarity.contradicts(text, "not " + text),
     "quote": lambda text: quotes.find_quote(text[1:], [text]),
     "clean": cleaning.clean, "injected": cleaning.without_injected,
