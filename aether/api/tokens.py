@@ -8,11 +8,11 @@ no state, so `aether undo` does not affect them, and after removing the file aet
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from aether import regular
 from aether.api.home import Home, change, find, read
@@ -33,7 +33,6 @@ from aether.store import config, files, record_files
 from aether.store.authors import Author
 from aether.store.commit import write_lock
 from aether.store.files import storage_errors, write_whole
-from aether.store.snapshot import FileId, file_id
 from aether.tokens import counters as calibration
 from aether.tokens import exact
 from aether.tokens import models as tokens_models
@@ -41,6 +40,7 @@ from aether.tokens.counters import FACTOR_PLACES, counter, label
 from aether.tokens.models import Profile, Reports, Served, profile
 from aether.types import Change, Counter, Finding
 
+T = TypeVar("T")
 # Names of models on the user's own Ollama server, whose owner chose the size of the window.
 _SERVED = re.compile(r"(?:ollama|ollama_chat)/(.+)|([^/]+:(?:latest|\d+(?:\.\d+)?b.*))", re.IGNORECASE)
 
@@ -234,7 +234,7 @@ def record_usage(model: str, counted: int, usage: int | Mapping[str, Any], *, ho
     path = _path(place)
     with write_lock(place), storage_errors(path):
         now = counting(model, place=place)
-        reports = dict(_read(path, _id(path)))
+        reports: dict[str, Reports] = _content(path, _stored_reports, {})
         earlier = reports.get(model, Reports(now.counter))
         reports[model] = tokens_models.after(earlier, now.counter, counted / now.factor, tokens)
         if reports[model] != earlier:
@@ -289,8 +289,15 @@ def _counter(place: Path | None, findings: list[Finding]) -> tuple[str, float]:
 
 
 def _own(place: Path | None) -> tokens_models.Own:
-    path = place / "models.json" if place else None
-    return _models(path, _id(path)) if path else tokens_models.Own()
+    return _content(place / "models.json" if place else None, tokens_models.read, tokens_models.Own())
+
+
+def _content(path: Path | None, reader: Callable[[Path], T], empty: T) -> T:
+    """Return what `reader` makes of the file at `path`; `empty` without one."""
+    if path is None:
+        return empty
+    with storage_errors(path):
+        return reader(path) if os.path.lexists(path) else empty
 
 
 def context_profiles(place: Path, model: str = "") -> dict[int, int]:
@@ -317,47 +324,24 @@ def served_model(place: Path, model: str) -> Served:
     if not file_name:
         return tokens_models.UNNAMED
     path = place / Path(file_name).expanduser()
-    if not (identity := _id(path)):
+    profiles = _content(path, tokens_models.ollm_profiles, None)
+    if profiles is None:
         what = f"there is no file {shown(str(path))}."
         raise NotFound(what, fix="Name the LLM_profiles.json in context.profiles, or remove the key.", where="context.profiles")  # fmt: skip
-    profiles = _served(path, identity)
     return profiles.get(model.lower()) or profiles.get("", tokens_models.UNNAMED)
 
 
-@lru_cache(maxsize=16)
-def _served(path: Path, identity: FileId) -> dict[str, Served]:
-    assert identity is not None  # noqa: S101 - another content is another key
-    with storage_errors(path):
-        return tokens_models.ollm_profiles(path)
-
-
 def _reports(place: Path | None, findings: list[Finding]) -> dict[str, Reports]:
-    path = _path(place) if place else None
     try:
-        return _read(path, _id(path)) if path else {}
+        return _content(_path(place) if place else None, _stored_reports, {})
     except AetherError as error:
         findings.append(Finding("warning", error.code, error.where, error.what, error.fix))
         return {}
-
-
-def _id(path: Path) -> FileId:
-    with storage_errors(path):
-        return file_id(str(path))
 
 
 def _path(place: Path) -> Path:
     return place / "data" / "usage.json"
 
 
-@lru_cache(maxsize=16)
-def _models(path: Path, identity: FileId) -> tokens_models.Own:
-    with storage_errors(path):
-        return tokens_models.read(path) if identity else tokens_models.Own()
-
-
-@lru_cache(maxsize=16)
-def _read(path: Path, identity: FileId) -> dict[str, Reports]:
-    """Return the reports in the file at `path`, which callers copy before they change it."""
-    with storage_errors(path):
-        data = files.parse_json(regular.read(path), where=str(path)) if identity else None
-        return tokens_models.parsed(data, where=str(path)) if identity else {}
+def _stored_reports(path: Path) -> dict[str, Reports]:
+    return tokens_models.parsed(files.parse_json(regular.read(path), where=str(path)), where=str(path))

@@ -25,6 +25,7 @@ from aether.conversation.shapes import (
     Validation,
 )
 from aether.errors import BudgetExceeded, InvalidInput, shown
+from aether.messages import providers
 from aether.messages.convert import bare, without_tools
 from aether.messages.model import Message, ProviderFormat
 from aether.text.regex import lazy
@@ -36,8 +37,6 @@ STORED_KEYS = frozenset(
     "snapshot snapshotId snapshot_id conversationState sessionHistory checkpointRecords restore".split()
 )
 _MENTIONED = ("[SNAPSHOT]", "snapshot_", "[HISTORY]", "session_history_")
-# Formats with the system prompt beside the messages.
-SYSTEM_BESIDE = ("anthropic", "gemini", "responses")
 BASE = "base"
 
 
@@ -124,7 +123,7 @@ def build(
     text = system_text(system)
     if tools:
         sizes["tools"] = tools_tokens(list(tools), count)
-    if text and provider not in SYSTEM_BESIDE:
+    if text and not providers.provider(provider).TRAITS.system:
         messages.insert(0, {"role": "system", "content": text})
     listed = tuple(PartTokens(name, size) for name, size in sizes.items())
     return Prompt(messages, total, limit, listed, text, tuple(tools))

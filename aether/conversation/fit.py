@@ -46,6 +46,7 @@ from aether.conversation.room import fit_summary
 from aether.conversation.shapes import Bounds, Facts, Kept, Plan, Policy, SummaryTask
 from aether.conversation.steps import exploration_runs, only_explores
 from aether.errors import BudgetExceeded
+from aether.messages import providers
 from aether.messages.model import BlockKind
 from aether.redact.redact import DEFAULT, Rules
 from aether.text.picking import heaviest_fitting
@@ -506,7 +507,7 @@ def drop_misplaced(draft: Draft, loose: Sequence[int]) -> None:
 
     Of a text and the calls after it, the text is dropped if it is among the `loose` groups, otherwise the calls are.
     """
-    if not draft.messages or draft.messages[0].format != "gemini":
+    if not draft.messages or not providers.provider(draft.messages[0].format).TRAITS.calls_follow_user:
         return
     groups, droppable, before = draft.parts.groups, set(loose), list[int]()
     for at, group in enumerate(groups):

@@ -16,6 +16,7 @@ from unicodedata import east_asian_width
 
 from aether.conversation.shapes import Policy
 from aether.conversation.summary import is_summary
+from aether.messages import providers
 from aether.messages.convert import META
 from aether.messages.model import Block, Group, Message, as_object, as_text, groups, turns
 from aether.messages.tool_calls import file_changes
@@ -95,8 +96,8 @@ def partition(messages: Sequence[Message], policy: Policy) -> Parts:
         or (group.open and turn[at] == 0)
     }
     pair = _pairs(messages, found)
-    if messages and messages[0].format == "gemini":
-        # Gemini takes a call only after the user, or after results: the request of a pinned call stays, too.
+    if messages and providers.provider(messages[0].format).TRAITS.calls_follow_user:
+        # The request of a pinned call stays, too.
         first = {rank: at for at, rank in reversed([*enumerate(turn)])}
         pinned.update([first[turn[at]] for at in pinned if found[at].kind == "tools"])
     orphans = frozenset(at for at, group in enumerate(found) if group.kind == "orphan" and pair[at] < 0)

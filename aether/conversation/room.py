@@ -10,6 +10,7 @@ from aether.conversation.facts import names_in
 from aether.conversation.progress import middle_cut
 from aether.conversation.shapes import Facts, Summary
 from aether.conversation.summary import rendered
+from aether.messages import providers
 from aether.messages.convert import new_message
 from aether.messages.model import Message, ProviderFormat, Role
 from aether.messages.tool_calls import FileFact
@@ -78,7 +79,7 @@ def summary_role(provider: ProviderFormat) -> Role:
     A response of the model that thinks before it calls cannot follow one that does not, and the first message
     must be the user's in formats that join the messages of one side: Anthropic and Gemini.
     """
-    return "user" if provider in ("anthropic", "gemini") else "assistant"
+    return "user" if providers.provider(provider).TRAITS.user_first else "assistant"
 
 
 def summary_message(summary: Summary, provider: ProviderFormat) -> Message:

@@ -10,11 +10,11 @@ import pytest
 import aether
 from aether.api import context, context_steps
 from aether.conversation.checkpoints import faults
-from aether.conversation.checks import SYSTEM_BESIDE
 from aether.conversation.modes import MODES
 from aether.errors import BudgetExceeded
 from aether.messages import convert
 from aether.messages.model import PROVIDER_FORMATS
+from aether.messages.providers import provider
 from aether.messages.validate import is_sendable
 from aether.store import conversations, doctor
 from aether.store import history as store_history
@@ -122,7 +122,7 @@ class Talk:
         log = conversations.load(self.home, ID)
         case = context_steps.case_of(ID, self.home)
         read = convert.read(prompt.messages, case.provider)
-        beside = system_tokens(prompt.system, case.count) if case.provider in SYSTEM_BESIDE else 0
+        beside = system_tokens(prompt.system, case.count) if provider(case.provider).TRAITS.system else 0
         counted = sum(message_tokens(one, case.count) for one in read) + beside
         assert counted + tools_tokens(list(prompt.tools), case.count) == prompt.tokens <= prompt.limit
         assert prompt.system.startswith(SYSTEM)

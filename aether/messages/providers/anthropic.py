@@ -78,7 +78,7 @@ _PIXELS_PER_TOKEN, _EDGE_PIXELS, _MOST_TOKENS = 750, 2576, 4784
 
 TRAITS = Traits(
     list="messages", system="system", system_messages="later", sent=("content",), tool_name=TOOL_NAME,
-    media_in_results=True, failure_flag=True,
+    user_first=True, media_in_results=True, failure_flag=True,
 )  # fmt: skip
 
 

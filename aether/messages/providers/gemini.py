@@ -57,7 +57,7 @@ _TILE_PIXELS, _TILE_TOKENS, _LEAST_TOKENS = 768, 258, 1120
 
 TRAITS = Traits(
     list="contents", system="systemInstruction", system_messages="never", sent=("parts",), tool_name=TOOL_NAME,
-    signs_decide=True, ids_optional=True, media_of_assistant=True, failure_flag=True,
+    user_first=True, calls_follow_user=True, signs_decide=True, ids_optional=True, media_of_assistant=True, failure_flag=True,
 )  # fmt: skip
 
 
