@@ -184,7 +184,7 @@ def chosen(conversation: Conversation, level: Level, share: float | None = None)
 
     Of three sentences or fewer, key points are the whole; a summary has at least one sentence.
     """
-    # Beside a summary, texts of every level stand by themselves, word for word.
+    # Beside a summary, texts of every level are listed by themselves, word for word.
     all_sentences = [one for one in candidates(conversation) if level != "summary" or not one.must]
     speech = [one for one in all_sentences if one.speaker not in TOOLS]
     tools = [one for one in all_sentences if one.speaker in TOOLS]
