@@ -412,7 +412,7 @@ def _accepted(key: tuple[str, str], raws: Sequence[JsonObject]) -> int:
     if not before or not before.accepted:
         return 0
     same = map(eq, raws, before.sums.raws)
-    first_new = (at for at, is_same in enumerate(same) if not is_same)
+    first_new = (index for index, is_same in enumerate(same) if not is_same)
     return next(first_new, min(len(raws), len(before.sums.raws)))
 
 
@@ -430,9 +430,9 @@ def _storable(
     ]
     what = "Rewrote what no record can hold: numbers that are not finite, or nesting that is too deep."
     findings = [
-        Finding("info", "not-json", f"messages[{at}]", what, "Nothing has to be done.")
-        for at, raw in enumerate(storable)
-        if raw is not raws[at]
+        Finding("info", "not-json", f"messages[{index}]", what, "Nothing has to be done.")
+        for index, raw in enumerate(storable)
+        if raw is not raws[index]
     ]
     return storable, findings, plain
 
@@ -540,23 +540,23 @@ def _compact_with_retries(case: Case, *, force: bool) -> Compaction:
     texts = _texts(case)
     for tries_left in reversed(range(CONFLICT_TRIES)):
         log = _log_of_caller(case)
-        made = _make_plan(case, log, texts, force=force)
-        if not made.triggered:
+        plan_made = _make_plan(case, log, texts, force=force)
+        if not plan_made.triggered:
             break
-        if made.task not in answers:
-            _emit_decision(case, plan=made, reason=made.reason)
-            answers[made.task] = _write(case, made)
+        if plan_made.task not in answers:
+            _emit_decision(case, plan=plan_made, reason=plan_made.reason)
+            answers[plan_made.task] = _write(case, plan_made)
         cancelled = _CANCELLED.get()
         if cancelled and cancelled.is_set():
             raise Conflict(
                 "the caller was cancelled.", fix="Nothing was changed.", where=case.conversation_id
             )
         try:
-            return _apply_plan(case, made, log, answers[made.task], before=texts())
+            return _apply_plan(case, plan_made, log, answers[plan_made.task], before=texts())
         except Conflict:
             if not tries_left:
                 raise
-    return _unchanged(case, list(made.findings))
+    return _unchanged(case, list(plan_made.findings))
 
 
 def _texts(case: Case) -> Callable[[], list[bytes]]:
@@ -640,10 +640,10 @@ def _apply_plan(case: Case, made: Plan, log: Log, written: Written, *, before: S
         words = f"{failure['backend']}: {failure['message']}"
         words = redact(words, redaction) if redaction else words
         failures.append(Finding("warning", "summary-not-taken", failure["backend"], words, fix))
-    more = [*failures, *result.findings, *_save_copies(case, receipt, result)]
+    findings = [*failures, *result.findings, *_save_copies(case, receipt, result)]
     return Compaction(
         raws, True, made.reason, result.tokens_before, result.tokens_after, case.budget.window, result.limit,
-        case.counter, receipt, _with_findings(case, more),
+        case.counter, receipt, _with_findings(case, findings),
     )  # fmt: skip
 
 
@@ -665,7 +665,7 @@ def _receipt(
             "goal": limits.goal,
         },
         trigger=made.reason, note=case.note, kept=result.kept._asdict(),
-        protected={case.origins[at] for at in result.protected},
+        protected={case.origins[index] for index in result.protected},
         cuts=[cut._replace(at=case.origins[cut.at])._asdict() for cut in result.cuts],
         steps=list(result.steps), summary=summary,
         findings=[finding._asdict() for finding in _with_findings(case, result.findings)],
@@ -685,10 +685,10 @@ def _emit_decision(case: Case, *, plan: Plan | None, reason: str) -> None:
     policy = {
         "trigger_pct": case.policy.trigger, "hard_cap_buffer": case.limits.reserve, "strategy": case.policy.strategy,
     }  # fmt: skip
-    kept = _kept(plan.why._asdict()) if plan else None
+    counts = _kept(plan.why._asdict()) if plan else None
     pruned = len(case.sent) - len(plan.kept) if plan else None
     event = tell.trigger_decision(
-        case.at, triggered=plan is not None, reason=reason, policy=policy, kept=kept, pruned_count=pruned, note=case.note
+        case.at, triggered=plan is not None, reason=reason, policy=policy, kept=counts, pruned_count=pruned, note=case.note
     )  # fmt: skip
     _emit(case, event)
 

@@ -114,18 +114,18 @@ def _rows(before: list[JsonObject], after: list[JsonObject], receipt: JsonObject
     places: list[int | None] = receipt["places"]
     protected = set(receipt["protected"])
     old, new = read(before), read(after)
-    removed = [at for at in range(len(before)) if at not in places]
-    for at, place in enumerate(places):
+    removed = [index for index in range(len(before)) if index not in places]
+    for index, place in enumerate(places):
         # What was removed for an added message is shown before it.
-        until = next((later for later in places[at:] if later is not None), len(before))
+        until = next((later for later in places[index:] if later is not None), len(before))
         while removed and removed[0] < until:
             position = removed.pop(0)
             yield _row("removed", position, None, old[position], protected)
         if place is None:
-            yield _row("added", None, at, new[at], protected)
+            yield _row("added", None, index, new[index], protected)
         else:
-            is_same = old[place].raw == new[at].raw
-            yield _row("kept" if is_same else "shortened", place, at, new[at], protected)
+            is_same = old[place].raw == new[index].raw
+            yield _row("kept" if is_same else "shortened", place, index, new[index], protected)
     for position in removed:
         yield _row("removed", position, None, old[position], protected)
 
@@ -153,12 +153,12 @@ def diff_messages(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> 
         [json.dumps(bare(raw), sort_keys=True, default=str) for raw in raws] for raws in (before, after)
     )
     rows: list[DiffRow] = []
-    for kind, start, end, at, until in SequenceMatcher(None, first, last, autojunk=False).get_opcodes():
+    for kind, start, end, index, until in SequenceMatcher(None, first, last, autojunk=False).get_opcodes():
         if kind == "equal":
-            rows += (_row("kept", start + nth, at + nth, new[at + nth]) for nth in range(end - start))
+            rows += (_row("kept", start + nth, index + nth, new[index + nth]) for nth in range(end - start))
         else:
             rows += (_row("removed", nth, None, old[nth]) for nth in range(start, end))
-            rows += (_row("added", None, nth, new[nth]) for nth in range(at, until))
+            rows += (_row("added", None, nth, new[nth]) for nth in range(index, until))
     return rows
 
 
@@ -214,8 +214,8 @@ def dry_run(
 
 def _parts(parts: Parts, policy: Policy) -> Iterator[str]:
     """Yield the part that each message belongs to."""
-    held = held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
-    for at, group in enumerate(parts.groups):
-        kind = "recent" if parts.pair[at] < 0 else "tool_io"
-        part = "pinned" if at in parts.pinned else kind if held[at] else "eligible"
+    is_held = held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
+    for index, group in enumerate(parts.groups):
+        kind = "recent" if parts.pair[index] < 0 else "tool_io"
+        part = "pinned" if index in parts.pinned else kind if is_held[index] else "eligible"
         yield from [part] * len(group.members)

@@ -263,10 +263,10 @@ def context_list(*, home: Home = None) -> list[ContextEntry]:
         with suppress(AetherError):
             log = load(record, stored.id)
             if log.settings:
-                at = clock.stamp(clock.of_file(stored.path.stat().st_mtime))
+                index = clock.stamp(clock.of_file(stored.path.stat().st_mtime))
                 entries.append(
                     ContextEntry(
-                        log.id, at, len(history.said(log)), history.compressions(log),
+                        log.id, index, len(history.said(log)), history.compressions(log),
                         log.settings.get("model", ""), log.settings.get("mode", ""), log.settings["window"],
                     )
                 )  # fmt: skip
@@ -513,7 +513,7 @@ def restore_context(
     for tries_left in reversed(range(CONFLICT_TRIES)):
         case = case_of(conversation_id, record)
         snapshot = _snapshot_named(case, snapshot_id)
-        places = {n: at for at, n in enumerate(case.log.context)}
+        places = {n: index for index, n in enumerate(case.log.context)}
         messages = history.messages(case.log, snapshot.context)
         entries = [(places.get(n), raw) for n, raw in zip(snapshot.context, messages, strict=True)]
         receipt = receipt_of(case, entries, snapshot.tokens)
@@ -574,10 +574,10 @@ def export_history(
     numbers = history.said(log)
     messages = convert.read(history.messages(log, numbers))
     sizes = dict(zip(numbers, (message_tokens(message, count) for message in messages), strict=True))
-    whole = _history_of(log, conversations.records_of(record, conversation_id), sizes)
+    export = _history_of(log, conversations.records_of(record, conversation_id), sizes)
     if redact:
-        whole = redacted(whole, redaction_rules(home))
-    return _as_markdown(whole) if format == "markdown" else json.dumps(whole, ensure_ascii=False, indent=2)
+        export = redacted(export, redaction_rules(home))
+    return _as_markdown(export) if format == "markdown" else json.dumps(export, ensure_ascii=False, indent=2)
 
 
 def _history_of(log: history.Log, records: Sequence[JsonObject], sizes: Mapping[int, int]) -> JsonObject:
@@ -635,8 +635,8 @@ def _as_markdown(whole: JsonObject) -> str:
             f"- **Level:** {level} ({LEVEL_NAMES[level].capitalize()})", "",
         ]  # fmt: skip
     lines += ["## Conversation", ""]
-    read = convert.read([entry["message"] for entry in whole["messages"]])
-    for entry, message in zip(whole["messages"], read, strict=True):
+    messages = convert.read([entry["message"] for entry in whole["messages"]])
+    for entry, message in zip(whole["messages"], messages, strict=True):
         lines += [f"### {message.role.capitalize()} ({entry['at']})", "", _as_text(message), "", "---", ""]
     return "\n".join(lines)
 

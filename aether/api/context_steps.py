@@ -198,8 +198,10 @@ def emit(case: Case, name: str, *, status: Literal["ok", "error"] = "ok", **prop
     exporter = telemetry.exporter_of(case.record)
     if exporter:
         settings = case.settings
-        at = tell.Moment(clock.stamp(clock.now()), case.log.id, settings.model, case.tokens, settings.window)
-        exporter.emit(tell.context_event(at, name, status=status, **properties))
+        index = tell.Moment(
+            clock.stamp(clock.now()), case.log.id, settings.model, case.tokens, settings.window
+        )
+        exporter.emit(tell.context_event(index, name, status=status, **properties))
 
 
 def _settings(values: JsonObject) -> ContextSettings:
@@ -231,8 +233,8 @@ def _read_log(
         messages, new = {}, list(log.context)
         raws = history.messages(log, new)
         provider = stated or convert.detect_format(raws)
-    read = convert.read(raws, provider, after=[live.message for live in messages.values()])
-    for n, message in zip(new, read, strict=True):
+    messages_read = convert.read(raws, provider, after=[live.message for live in messages.values()])
+    for n, message in zip(new, messages_read, strict=True):
         sent = message if counter[-1] else convert.without_tools(message)
         size = message_tokens(sent, count) if sent else 0
         checkpoint = age.checkpoint_of(message, size) if log.derived[n - 1] else None
@@ -429,9 +431,9 @@ def _carry_out(
         apply_markers(checkpoint.answer, case.record)
     compression = Compression(
         True, "", case.tokens, after, validation(case, view),
-        next((one.checkpoint for one in written if one.work.kind in ("create", "roll")), None),
-        tuple(one.checkpoint.id for one in written if one.work.kind == "age"),
-        tuple(name for one in written if one.work.kind == "merge" for name in _checkpoint_ids(case, one.work)), step,
+        next((item.checkpoint for item in written if item.work.kind in ("create", "roll")), None),
+        tuple(item.checkpoint.id for item in written if item.work.kind == "age"),
+        tuple(name for item in written if item.work.kind == "merge" for name in _checkpoint_ids(case, item.work)), step,
     )  # fmt: skip
     _emit_compression(case, compression, works)
     return compression
@@ -469,10 +471,11 @@ def _write(case: Case, work: Work, author: _Author) -> WrittenCheckpoint | None:
     """Return the checkpoint of one piece of work; None if nothing smaller than its input could be written."""
     old = age.checkpoints_in(case.view, work.checkpoints)
     previous = "\n\n".join(
-        f"[Segment {nth}] {one.summary}" if len(old) > 1 else one.summary for nth, one in enumerate(old, 1)
+        f"[Segment {nth}] {checkpoint_text.summary}" if len(old) > 1 else checkpoint_text.summary
+        for nth, checkpoint_text in enumerate(old, 1)
     )
-    messages = [case.view.live[at].message for at in work.messages]
-    key = (previous, *(case.view.live[at].number for at in work.messages), work.level, work.most_tokens)
+    messages = [case.view.live[index].message for index in work.messages]
+    key = (previous, *(case.view.live[index].number for index in work.messages), work.level, work.most_tokens)
     if key not in author.texts:
         goal = _current_goal(lambda: goals.guidance(home=case.record), case.record)
         author.texts[key] = write_checkpoint(
@@ -515,7 +518,7 @@ def _clipped(text: str, most: int, count: Counter) -> str:
 
 def _view_of(case: Case, entries: Entries, written: Sequence[WrittenCheckpoint]) -> View:
     """Return the view that a new list of messages will have."""
-    by_id = {id(one.raw): one.checkpoint for one in written}
+    by_id = {id(item.raw): item.checkpoint for item in written}
     live = []
     for place, raw in entries:
         if place is not None:
@@ -534,11 +537,11 @@ def _record(
     now = clock.now()
     works = [
         {
-            "kind": one.work.kind, "id": one.checkpoint.id, "level": one.checkpoint.level, "tokens": one.checkpoint.tokens,
-            "tokens_before": one.work.tokens_before, "from": list(_checkpoint_ids(case, one.work)),
-            "range": list(one.checkpoint.message_range), "unproven": one.unproven,
+            "kind": item.work.kind, "id": item.checkpoint.id, "level": item.checkpoint.level, "tokens": item.checkpoint.tokens,
+            "tokens_before": item.work.tokens_before, "from": list(_checkpoint_ids(case, item.work)),
+            "range": list(item.checkpoint.message_range), "unproven": item.unproven,
         }
-        for one in written
+        for item in written
     ]  # fmt: skip
     return conversations.record_compaction(
         case.record, case.log.id, before=[message.message.raw for message in case.view.live],
@@ -665,11 +668,11 @@ def _replace(case: Case, messages: Mapping[int, Message | None]) -> list[Emergen
     """Record messages in the place of others, by position, None for none."""
     entries: list[tuple[int | None, JsonObject]] = []
     after = case.room.beside
-    for at, live in enumerate(case.view.live):
-        message = messages.get(at, live.message)
+    for index, live in enumerate(case.view.live):
+        message = messages.get(index, live.message)
         if message is not None:
-            entries.append((at, message.raw))
-            after += message_tokens(message, case.count) if at in messages else live.tokens
+            entries.append((index, message.raw))
+            after += message_tokens(message, case.count) if index in messages else live.tokens
     if not messages:
         return []
     try:

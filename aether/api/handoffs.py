@@ -130,7 +130,7 @@ def summary_change(
         InvalidInput, Conflict: as `aether.memory.ingest.ingest`.
     """
     from aether.memory.briefing.briefing import steering
-    from aether.text.model_faults import model_fault
+    from aether.text.summary_checks import model_fault
 
     memory, place = snapshot.documents["memory"], snapshot.home
     digest = sha256(f"{session}\0{summary}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -4,7 +4,7 @@
 the original; each method is a call of `api.archive` or of the pure `archive`. A path is that of a home, which is made if it
 is missing; `":memory:"` is a home that is removed with its manager. Conversations of a manager are live ones of the home,
 with `about` beside the settings of the context, until `aether archive age` or `trigger_automatic_compression` archives them.
-docs/archive.md lists the differences from the original. No model is ever loaded: `model_name` has no effect.
+docs/archive.md lists the differences from the original. No model is ever loaded: passing a `model_name` warns.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from aether import clock
 from aether.api import archive
 from aether.api.admin import init
 from aether.api.home import Home
+from aether.compat.deprecations import warn_without_effect
 from aether.conversation import forms, retention
 from aether.conversation.archived import Conversation, Level, given_conversation, level, read_conversation
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound, UnsafePath, public_methods, shown
@@ -102,9 +103,11 @@ class CompressionEngine:
     """
 
     def __init__(
-        self, model_name: str = "facebook/bart-large-cnn", *, boundaries: Mapping[str, int] | str | None = None,
+        self, model_name: str = "", *, boundaries: Mapping[str, int] | str | None = None,
         now: Callable[[], datetime] = clock.now,
     ) -> None:  # fmt: skip
+        if model_name:
+            warn_without_effect("CompressionEngine", "model_name", "sentences are extracted without a model.")
         self.model_name = model_name
         self.boundaries = retention.boundaries(boundaries)
         self.now = now
@@ -305,7 +308,7 @@ class ArchivalManager:
     def archive_conversation(
         self,
         conversation: JsonObject,
-        compressed: CompressedConversation | None = None,  # noqa: ARG002 - the rules decide
+        compressed: CompressedConversation | None = None,
     ) -> str:
         """Store a conversation and return the path of its file.
 
@@ -314,6 +317,8 @@ class ArchivalManager:
         Raises:
             InvalidInput: it is not a conversation.
         """
+        if compressed is not None:
+            warn_without_effect("ArchivalManager", "compressed", "age and importance decide the level.")
         results = self.archive_conversations_batch([conversation])
         for failure in results.failed if not results else ():
             raise InvalidInput(failure.message, fix=failure.fix, where=failure.where)

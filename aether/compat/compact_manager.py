@@ -187,8 +187,8 @@ class CompactManager:
         if isinstance(config, CompactConfig):
             self.config = config
         else:
-            found = settings(config, home=record_directory(home))
-            self.config, self._doubts = config_from_values(found.values), found.findings
+            loaded = settings(config, home=record_directory(home))
+            self.config, self._doubts = config_from_values(loaded.values), loaded.findings
         options = options_from_config(
             self.config, home=home, storage=storage, exporter=_exporter(self.config, exporter)
         )
@@ -200,7 +200,7 @@ class CompactManager:
         if summarizer is not None:
 
             def ask(dialog: list[JsonObject], most: int, strategy: str) -> str:
-                messages = [Message(each["role"], each["content"]) for each in dialog]
+                messages = [Message(entry["role"], entry["content"]) for entry in dialog]
                 return summarizer.summarize(
                     messages, most, dataclasses.replace(self.config.policy, strategy=strategy)
                 )
@@ -222,12 +222,12 @@ class CompactManager:
             InvalidInput: a message is invalid.
         """
         raws = as_dicts(messages)
-        done = compact.preflight(
+        compaction = compact.preflight(
             session_id, raws, model=self.config.model, window=self.config.max_context_tokens,
             policy=self.config.policy.policy(), system=system, tools=tools, wire=wire, repair=repair,
             options=self._options,
         )  # fmt: skip
-        return self._result(done, messages, raws)
+        return self._result(compaction, messages, raws)
 
     def manual_compact(
         self, session_id: str, messages: Sequence[Any], note: str = "manual", *, system: Any = None,
@@ -239,12 +239,12 @@ class CompactManager:
             InsufficientBudgetError, InvalidInput: as `preflight`.
         """
         raws = as_dicts(messages)
-        done = compact.compact(
+        compaction = compact.compact(
             session_id, raws, model=self.config.model, window=self.config.max_context_tokens,
             policy=self.config.policy.policy(), system=system, tools=tools, wire=wire, note=note,
             repair=repair, options=self._options,
         )  # fmt: skip
-        return self._result(done, messages, raws)
+        return self._result(compaction, messages, raws)
 
     def before_model_call(self, ctx: Any) -> Any:
         """Replace `ctx.messages` by messages that fit, and return `ctx`.
@@ -294,10 +294,10 @@ class CompactManager:
         self, done: compact.Compaction, given: Sequence[Any], raws: Sequence[JsonObject]
     ) -> CompactionResult:
         receipt = done.receipt
-        own = {id(raw): message for raw, message in zip(raws, given, strict=True)}
+        originals = {id(raw): message for raw, message in zip(raws, given, strict=True)}
         objects = any(isinstance(message, Message) for message in given)
         new = _message if objects else _same
-        messages = [own[id(raw)] if id(raw) in own else new(raw) for raw in done.messages]
+        messages = [originals[id(raw)] if id(raw) in originals else new(raw) for raw in done.messages]
         if receipt is None:
             same = len(messages) == len(given) and all(map(lambda a, b: a is b, messages, given))
             kept_as_given = given if isinstance(given, list) and same else messages
@@ -308,7 +308,7 @@ class CompactManager:
         summary = next(
             (message for message, place in zip(messages, receipt.places, strict=True) if place is None), None
         )
-        kept = {
+        counts = {
             ("recent_turns" if name == "recent" else name): number for name, number in receipt.kept.items()
         }
         applied = dataclasses.replace(
@@ -317,7 +317,7 @@ class CompactManager:
             keep_tool_io_pairs=receipt.effective["keep_tool_pairs"],
         )
         return CompactionResult(
-            messages, summary, done.triggered, done.tokens_before, done.tokens_after, len(receipt.removed), kept,
+            messages, summary, done.triggered, done.tokens_before, done.tokens_after, len(receipt.removed), counts,
             applied, [*self._doubts, *done.findings],
         )  # fmt: skip
 

@@ -61,21 +61,21 @@ class View(NamedTuple):
 
     def tokens(self, positions: Iterable[int]) -> int:
         """Return the tokens of the messages at these positions."""
-        return sum(self.live[at].tokens for at in positions)
+        return sum(self.live[index].tokens for index in positions)
 
 
 def view(live: Sequence[LiveMessage]) -> View:
     """Return the live messages sorted into checkpoints, protected messages and groups."""
-    checkpoints = tuple(at for at, message in enumerate(live) if message.checkpoint)
-    others = [at for at, message in enumerate(live) if not message.checkpoint]
-    messages = [live[at].message for at in others]
-    fixed = frozenset(others[at] for at in protected_positions(messages, Policy()))
-    loose = [group for group in groups(messages) if others[group.members[0]] not in fixed]
+    checkpoints = tuple(index for index, message in enumerate(live) if message.checkpoint)
+    positions = [index for index, message in enumerate(live) if not message.checkpoint]
+    messages = [live[index].message for index in positions]
+    fixed = frozenset(positions[index] for index in protected_positions(messages, Policy()))
+    loose = [group for group in groups(messages) if positions[group.members[0]] not in fixed]
     last_text = max(
         (nth for nth, group in enumerate(loose) if group.kind in ("user", "assistant")), default=-1
     )
     return View(
-        live, checkpoints, fixed, tuple(tuple(others[at] for at in group.members) for group in loose),
+        live, checkpoints, fixed, tuple(tuple(positions[index] for index in group.members) for group in loose),
         frozenset(nth for nth, group in enumerate(loose) if group.kind == "user"),
         frozenset(nth for nth, group in enumerate(loose) if group.open and nth > last_text),
     )  # fmt: skip
@@ -83,7 +83,7 @@ def view(live: Sequence[LiveMessage]) -> View:
 
 def checkpoints_in(view: View, positions: Iterable[int]) -> list[Checkpoint]:
     """Return the checkpoints at these positions."""
-    return [checkpoint for at in positions if (checkpoint := view.live[at].checkpoint)]
+    return [checkpoint for index in positions if (checkpoint := view.live[index].checkpoint)]
 
 
 def checkpoint_of(message: Message, tokens: int) -> Checkpoint | None:
@@ -150,10 +150,12 @@ def plan(
     Without work, the reason is returned with it.
     """
     budget = room.checkpoints(view, limits)
-    kept = _kept_groups(view, room, budget, limits, by_hand=by_hand)
-    loose = [at for nth, group in enumerate(view.groups) if nth not in kept for at in group]
-    covered = max((one.message_range[1] for one in checkpoints_in(view, view.checkpoints)), default=0)
-    if not loose or max(view.live[at].number for at in loose) <= covered:
+    whole_groups = _kept_groups(view, room, budget, limits, by_hand=by_hand)
+    loose = [index for nth, group in enumerate(view.groups) if nth not in whole_groups for index in group]
+    covered = max(
+        (checkpoint.message_range[1] for checkpoint in checkpoints_in(view, view.checkpoints)), default=0
+    )
+    if not loose or max(view.live[index].number for index in loose) <= covered:
         return (), NOTHING_TO_COMPRESS
     if not by_hand and view.tokens(loose) < min(limits.least_tokens, room.limit // 10):
         return (), NOT_NEEDED
@@ -170,9 +172,9 @@ def _kept_groups(view: View, room: Room, budget: int, limits: Limits, *, by_hand
     most = max(int(limits.target * room.limit) - (room.limit - free) - checkpoints, free // 4)
     most_users = len(view.groups)
     if by_hand:
-        most = min(most, int(BY_HAND_SHARE * view.tokens(at for group in view.groups for at in group)))
+        most = min(most, int(BY_HAND_SHARE * view.tokens(index for group in view.groups for index in group)))
         most_users = limits.most_users
-    kept: set[int] = set()
+    chosen: set[int] = set()
     first_open = min(view.open, default=len(view.groups))
     spent = users = 0
     for nth in reversed(range(len(view.groups))):
@@ -180,24 +182,24 @@ def _kept_groups(view: View, room: Room, budget: int, limits: Limits, *, by_hand
         is_needed = nth == len(view.groups) - 1 or nth >= first_open
         if not is_needed and (spent + cost > most or users >= most_users):
             break
-        kept.add(nth)
+        chosen.add(nth)
         spent, users = spent + cost, users + (nth in view.users)
-    left = int(USERS_SHARE * most)
-    for nth in sorted(view.users - kept, reverse=True):
+    free_tokens = int(USERS_SHARE * most)
+    for nth in sorted(view.users - chosen, reverse=True):
         cost = view.tokens(view.groups[nth])
-        if users >= limits.least_users or cost > left:
+        if users >= limits.least_users or cost > free_tokens:
             break
-        kept.add(nth)
-        left, users = left - cost, users + 1
-    return kept
+        chosen.add(nth)
+        free_tokens, users = free_tokens - cost, users + 1
+    return chosen
 
 
 def _create(view: View, messages: Sequence[int], most: int, *, number: int) -> Work:
     """Return the work of a new checkpoint, which starts after the end of the last one."""
-    ends = [checkpoint.message_range[1] for checkpoint in checkpoints_in(view, view.checkpoints)]
-    numbers = [view.live[at].number for at in messages]
+    last_numbers = [checkpoint.message_range[1] for checkpoint in checkpoints_in(view, view.checkpoints)]
+    numbers = [view.live[index].number for index in messages]
     tokens = view.tokens(messages)
-    first = max(ends) + 1 if ends else min(numbers)
+    first = max(last_numbers) + 1 if last_numbers else min(numbers)
     return Work(
         "create", "", (), tuple(messages), DETAILED, _room_for(most, tokens), (first, max(numbers)), number,
         len(messages), tokens,
@@ -210,31 +212,31 @@ def _room_for(share: int, tokens: int) -> int:
 
 def _aged(view: View, room: Room, budget: int, *, tier: Tier, number: int, limits: Limits) -> list[Work]:
     """Return the work on existing checkpoints: by their age first, then as the budget and the tier demand."""
-    checkpoints = {at: one for at in view.checkpoints if (one := view.live[at].checkpoint)}
-    levels = {at: target_level(checkpoint, number, limits) for at, checkpoint in checkpoints.items()}
+    checkpoints = {index: one for index in view.checkpoints if (one := view.live[index].checkpoint)}
+    levels = {index: target_level(checkpoint, number, limits) for index, checkpoint in checkpoints.items()}
     new = int(SHARES[DETAILED] * budget)
 
     def is_over() -> bool:
         """Return whether the checkpoints at these levels and the new one exceed the budget."""
         total = new
-        for at, level in levels.items():
-            size = view.live[at].tokens
+        for index, level in levels.items():
+            size = view.live[index].tokens
             if level:
-                total += size if level == checkpoints[at].level else min(size, int(SHARES[level] * budget))
+                total += size if level == checkpoints[index].level else min(size, int(SHARES[level] * budget))
         return total + (0 if all(levels.values()) else int(MERGED_SHARE * budget)) > budget
 
-    for at in view.checkpoints:  # the oldest lose detail first
-        while levels[at] > COMPACT and is_over():
-            levels[at] -= 1
-    for at in view.checkpoints:
+    for index in view.checkpoints:  # the oldest lose detail first
+        while levels[index] > COMPACT and is_over():
+            levels[index] -= 1
+    for index in view.checkpoints:
         is_crowded = sum(map(bool, levels.values())) + 1 > tier.most_checkpoints
-        if levels[at] and (is_crowded or is_over()):
-            levels[at] = 0
+        if levels[index] and (is_crowded or is_over()):
+            levels[index] = 0
     works = [
-        _rewrite(view, [at], "age", level, int(SHARES[level] * budget) - room.heading)
-        for at, level in levels.items() if level and level < checkpoints[at].level
+        _rewrite(view, [index], "age", level, int(SHARES[level] * budget) - room.heading)
+        for index, level in levels.items() if level and level < checkpoints[index].level
     ]  # fmt: skip
-    merged = [at for at, level in levels.items() if not level]
+    merged = [index for index, level in levels.items() if not level]
     if len(merged) > 1:
         works.append(_rewrite(view, merged, "merge", COMPACT, int(MERGED_SHARE * budget) - room.heading))
     elif merged and checkpoints[merged[0]].level > COMPACT:
@@ -251,32 +253,38 @@ def _rewrite(
     return Work(
         kind, checkpoints[0].id if kind == "age" else "", tuple(positions), (), level, max(LEAST_SUMMARY, most),
         (checkpoints[0].message_range[0], checkpoints[-1].message_range[1]),
-        min(one.compression_number for one in checkpoints), sum(one.messages for one in checkpoints),
-        sum(one.tokens_before for one in checkpoints),
+        min(checkpoint.compression_number for checkpoint in checkpoints), sum(checkpoint.messages for checkpoint in checkpoints),
+        sum(checkpoint.tokens_before for checkpoint in checkpoints),
     )  # fmt: skip
 
 
 def roll(view: View, messages: Sequence[int], most: int, *, number: int) -> Work:
     """Return the work of one checkpoint in the place of all checkpoints and of these messages."""
     checkpoints = checkpoints_in(view, view.checkpoints)
-    ranges = [one.message_range for one in checkpoints] + [(view.live[at].number,) * 2 for at in messages]
+    ranges = [checkpoint.message_range for checkpoint in checkpoints] + [
+        (view.live[index].number,) * 2 for index in messages
+    ]
     tokens = view.tokens([*view.checkpoints, *messages])
     return Work(
         "roll", "", view.checkpoints, tuple(messages), DETAILED, _room_for(most, tokens),
         (min(first for first, _ in ranges), max(last for _, last in ranges)),
-        min([one.compression_number for one in checkpoints] or [number]),
-        len(messages) + sum(one.messages for one in checkpoints),
-        view.tokens(messages) + sum(one.tokens_before for one in checkpoints),
+        min([checkpoint.compression_number for checkpoint in checkpoints] or [number]),
+        len(messages) + sum(checkpoint.messages for checkpoint in checkpoints),
+        view.tokens(messages) + sum(checkpoint.tokens_before for checkpoint in checkpoints),
     )  # fmt: skip
 
 
 def largest_to_compact(view: View, room: Room, limits: Limits) -> list[Work]:
     """Return the work of writing the largest checkpoint again at the lowest level; none if all have it."""
-    fuller = [at for at in view.checkpoints if (one := view.live[at].checkpoint) and one.level > COMPACT]
+    fuller = [
+        index
+        for index in view.checkpoints
+        if (checkpoint := view.live[index].checkpoint) and checkpoint.level > COMPACT
+    ]
     if not fuller:
         return []
     most = int(SHARES[COMPACT] * room.checkpoints(view, limits)) - room.heading
-    largest = min(fuller, key=lambda at: (-view.live[at].tokens, at))
+    largest = min(fuller, key=lambda index: (-view.live[index].tokens, index))
     return [_rewrite(view, [largest], "age", COMPACT, most)]
 
 
@@ -290,7 +298,7 @@ def rolled_over(view: View, room: Room, limits: Limits, *, keep: int, number: in
     """Return the work of one checkpoint for everything but the newest `keep` groups and open calls."""
     first_open = min(view.open, default=len(view.groups))
     cut = min(max(0, len(view.groups) - max(1, keep)), first_open)
-    loose = [at for group in view.groups[:cut] for at in group]
+    loose = [index for group in view.groups[:cut] for index in group]
     if not loose and len(view.checkpoints) < 2:
         return []
     return [roll(view, loose, room.checkpoints(view, limits) - room.heading, number=number)]
@@ -310,22 +318,26 @@ class WrittenCheckpoint(NamedTuple):
 
 def rebuilt(view: View, written: Sequence[WrittenCheckpoint]) -> list[tuple[int | None, JsonObject]]:
     """Return the new list of messages, each with its position before: protected ones at the start, checkpoints, others."""
-    replaced = {at for one in written for at in (*one.work.checkpoints, *one.work.messages)}
+    replaced = {index for item in written for index in (*item.work.checkpoints, *item.work.messages)}
     lead = 0
     while lead in view.fixed:
         lead += 1
     checkpoints: list[tuple[tuple[int, int], int | None, JsonObject]] = [
-        (one.checkpoint.message_range, None, one.raw) for one in written
+        (item.checkpoint.message_range, None, item.raw) for item in written
     ]
-    for at in view.checkpoints:
-        checkpoint = view.live[at].checkpoint
-        if at not in replaced and checkpoint:
-            checkpoints.append((checkpoint.message_range, at, view.live[at].message.raw))
+    for index in view.checkpoints:
+        checkpoint = view.live[index].checkpoint
+        if index not in replaced and checkpoint:
+            checkpoints.append((checkpoint.message_range, index, view.live[index].message.raw))
     skipped = replaced.union(view.checkpoints)
     return [
-        *((at, view.live[at].message.raw) for at in range(lead)),
+        *((index, view.live[index].message.raw) for index in range(lead)),
         *((place, raw) for _, place, raw in sorted(checkpoints, key=lambda entry: entry[0])),
-        *((at, view.live[at].message.raw) for at in range(lead, len(view.live)) if at not in skipped),
+        *(
+            (index, view.live[index].message.raw)
+            for index in range(lead, len(view.live))
+            if index not in skipped
+        ),
     ]
 
 
@@ -349,15 +361,19 @@ def shortened_texts(
     `shorten` gets a message, its number and the most tokens of each text, and returns it with its tokens.
     """
     shorter: dict[int, Message | None] = {}
-    free = [at for at in range(len(view.live)) if at not in view.fixed and not view.live[at].checkpoint]
-    for at in sorted(free, key=lambda at: (-view.live[at].tokens, -at)):
+    free = [
+        index
+        for index in range(len(view.live))
+        if index not in view.fixed and not view.live[index].checkpoint
+    ]
+    for index in sorted(free, key=lambda index: (-view.live[index].tokens, -index)):
         if excess <= 0:
             break
-        live, saved = view.live[at], 0
+        live, saved = view.live[index], 0
         for most in (max(64, live.tokens - excess - 64), max(64, live.tokens // 4), 32):
             result = shorten(live.message, live.number, most) if saved < excess else None
             if result and live.tokens - result[1] > saved:
-                shorter[at], saved = result[0], live.tokens - result[1]
+                shorter[index], saved = result[0], live.tokens - result[1]
         excess -= saved
     return shorter
 
@@ -369,17 +385,17 @@ def without_reasoning(view: View) -> dict[int, Message | None]:
     """
     changed: dict[int, Message | None] = {}
     for nth, group in enumerate(view.groups):
-        messages = [(at, view.live[at].message) for at in group]
+        messages = [(index, view.live[index].message) for index in group]
         if not any(
             block.kind in ("reasoning", "call") for _, message in messages for block in message.blocks
         ):
             continue
-        for at, message in messages:
+        for index, message in messages:
             worded = message if nth in view.open else without_tools(message)
             bare = worded and convert.without_reasoning(worded)
             has_rest = bare is not None and any(block.kind != "reasoning" for block in bare.blocks)
             if not has_rest or bare is not message:
-                changed[at] = bare if has_rest else None
+                changed[index] = bare if has_rest else None
     return changed
 
 

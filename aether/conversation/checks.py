@@ -42,8 +42,8 @@ BASE = "base"
 
 def system_parts(settings: ContextSettings, *, mode_text: str, goals: str) -> list[SystemPart]:
     """Return the parts of the system prompt, in an order that never changes: base, mode, goals, then the caller's own."""
-    named = [(BASE, settings.system), ("mode", mode_text), ("goals", goals), *settings.parts]
-    return [SystemPart(name, text) for name, text in named if text.strip()]
+    texts = [(BASE, settings.system), ("mode", mode_text), ("goals", goals), *settings.parts]
+    return [SystemPart(name, text) for name, text in texts if text.strip()]
 
 
 def system_text(parts: Sequence[SystemPart]) -> str:
@@ -73,13 +73,13 @@ def require_message(raw: object, *, where: str) -> None:
 
 def parts_of(view: View, system: Sequence[SystemPart], *, tools: bool = True) -> list[Part]:
     """Return everything that is sent, as typed parts in order; for a model without tools with calls and results as text."""
-    newest = max((at for at in range(len(view.live)) if not view.live[at].checkpoint), default=-1)
+    newest = max((index for index in range(len(view.live)) if not view.live[index].checkpoint), default=-1)
     parts: list[Part] = [*system]
-    for at, live in enumerate(view.live):
+    for index, live in enumerate(view.live):
         message = live.message if tools else without_tools(live.message)
         if message is not None:
             sent = live._replace(message=message)
-            kind = CheckpointPart if live.checkpoint else NewPart if at == newest else RecentPart
+            kind = CheckpointPart if live.checkpoint else NewPart if index == newest else RecentPart
             parts.append(kind(sent))
     return parts
 
@@ -162,7 +162,7 @@ def validate(view: View, *, beside: int, limit: int, tier: Tier, limits: Limits,
 
 def _suggestions(view: View, *, limit: int, overage: int) -> Iterator[Suggestion]:
     """Yield the suggestions that OLLM-CLI makes, by priority, each with its estimate."""
-    assistant = [at for nth, group in enumerate(view.groups) if nth not in view.users for at in group]
+    assistant = [index for nth, group in enumerate(view.groups) if nth not in view.users for index in group]
     users = [group[0] for nth, group in enumerate(view.groups) if nth in view.users]
     checkpoints = len(view.checkpoints)
     if len(assistant) > 5:
@@ -248,8 +248,8 @@ def classified(error: BaseException | str) -> ProviderError:
     if _has(name, _CLASSES["other"]) or _has(text, _TEXTS["other"]) or status in NOT_ABOUT_LENGTH:
         return ProviderError("unknown")
     if status == 413 or _has(name, _CLASSES["overflow"]) or says_too_long(text):
-        limit, asked = _LIMIT.search(text), _REQUESTED.search(text)
-        return ProviderError("overflow", _number(limit), _number(asked))
+        limit, request = _LIMIT.search(text), _REQUESTED.search(text)
+        return ProviderError("overflow", _number(limit), _number(request))
     return ProviderError("connection" if _has(text, _TEXTS["connection"]) else "unknown")
 
 
@@ -276,20 +276,20 @@ def require_room(
     Raises:
         BudgetExceeded: it does not; the error names the largest part and what to do.
     """
-    taken = beside + view.tokens(view.fixed)
-    if taken < limit:
+    fixed_tokens = beside + view.tokens(view.fixed)
+    if fixed_tokens < limit:
         return
     sizes = [(*_size(part, count), "Shorten it") for part in parts]
     if tools:
         sizes.append((tools_tokens(list(tools), count), "the schemas of the tools", "Send fewer tools"))
-    protected = [view.live[at] for at in view.fixed]
+    protected = [view.live[index] for index in view.fixed]
     sizes += [
         (live.tokens, f"the protected message n={live.number}", "Remove its protection") for live in protected
     ]
     sizes.sort(key=lambda entry: (-entry[0], entry[1]))
     largest = ", ".join(f"{what} has {size} tokens" for size, what, _ in sizes[:3])
     raise BudgetExceeded(
-        f"the parts that no step may change have {taken} tokens, and the limit is {limit}: {largest}.",
+        f"the parts that no step may change have {fixed_tokens} tokens, and the limit is {limit}: {largest}.",
         fix=f"{sizes[0][2]}, or use a model with a larger window.",
         where="context",
     )

@@ -62,29 +62,29 @@ class Draft(NamedTuple):
 def kept_positions(draft: Draft) -> list[int]:
     """Return the positions that are kept, group by group."""
     groups = zip(draft.parts.groups, draft.kept, strict=True)
-    return [at for group, is_kept in groups if is_kept for at in group.members]
+    return [index for group, is_kept in groups if is_kept for index in group.members]
 
 
 def used_tokens(draft: Draft) -> int:
     """Return the tokens of everything kept, without a new summary."""
-    return draft.overhead + sum([draft.tokens[at] for at in kept_positions(draft)])
+    return draft.overhead + sum([draft.tokens[index] for index in kept_positions(draft)])
 
 
 def group_tokens(draft: Draft, group: int) -> int:
     """Return the tokens of one group in the draft."""
-    return sum(draft.tokens[at] for at in draft.parts.groups[group].members)
+    return sum(draft.tokens[index] for index in draft.parts.groups[group].members)
 
 
 def held_groups(parts: Parts, *, recent: int, pairs: int) -> list[bool]:
     """Return by group whether these keep counts, or a pin, hold it."""
     droppable = parts.orphans.union(parts.summaries)
     return [
-        at in parts.pinned
+        index in parts.pinned
         or (
-            at not in droppable
-            and (parts.turn[at] < recent if parts.pair[at] < 0 else parts.pair[at] < pairs)
+            index not in droppable
+            and (parts.turn[index] < recent if parts.pair[index] < 0 else parts.pair[index] < pairs)
         )
-        for at in range(len(parts.groups))
+        for index in range(len(parts.groups))
     ]
 
 
@@ -115,9 +115,9 @@ def shorten_group(draft: Draft, steps: Iterable[Step], group: int, *, goal: int)
 def _shorten_group(draft: Draft, step: Step, group: int, *, short: int, excess: int) -> int:
     saved = 0
     least = -1 if step == "drop_reasoning" else SHORTEN_FROM * short // SHORT
-    for at in draft.parts.groups[group].members:
-        if draft.tokens[at] > least and saved < excess and at not in draft.parts.protected:
-            saved += _shorten(draft, group, at, _CHEAP[step], most=short)
+    for index in draft.parts.groups[group].members:
+        if draft.tokens[index] > least and saved < excess and index not in draft.parts.protected:
+            saved += _shorten(draft, group, index, _CHEAP[step], most=short)
     return saved
 
 
@@ -153,11 +153,11 @@ def _shorten(draft: Draft, group: int, at: int, kinds: Collection[BlockKind], *,
 
 def restore_group(draft: Draft, group: int) -> None:
     """Put the messages of one group back as they were given."""
-    for at in draft.parts.groups[group].members:
-        draft.tokens[at] = draft.given[at]
-        changed = draft.changed.pop(at, draft.messages[at])
+    for index in draft.parts.groups[group].members:
+        draft.tokens[index] = draft.given[index]
+        changed = draft.changed.pop(index, draft.messages[index])
         for block in range(len(changed.blocks)):
-            draft.cuts.pop((at, block), None)
+            draft.cuts.pop((index, block), None)
 
 
 def shorten_kept_results(draft: Draft, *, goal: int, most: int, limit: int, share: int) -> None:
@@ -166,15 +166,17 @@ def shorten_kept_results(draft: Draft, *, goal: int, most: int, limit: int, shar
     The model works on the newest results: they are shortened last, only to come below `limit`, and keep `share` tokens.
     """
     rank = draft.parts.pair
-    kept = [at for at, is_kept in enumerate(draft.kept) if is_kept and rank[at] >= 0]
-    shorten_groups(draft, ["shorten_results"], [at for at in kept if rank[at] > 0], goal=goal, most=most)
+    groups = [index for index, is_kept in enumerate(draft.kept) if is_kept and rank[index] >= 0]
+    shorten_groups(
+        draft, ["shorten_results"], [index for index in groups if rank[index] > 0], goal=goal, most=most
+    )
     excess = used_tokens(draft) - limit
-    for group in (at for at in kept if rank[at] == 0):
+    for group in (index for index in groups if rank[index] == 0):
         members = draft.parts.groups[group].members
-        for at in members:
-            if excess > 0 and at not in draft.parts.protected:
-                size = max(share // len(members), draft.tokens[at] - excess - MARKER_TOKENS)
-                excess -= _shorten(draft, group, at, _RESULTS, most=size)
+        for index in members:
+            if excess > 0 and index not in draft.parts.protected:
+                size = max(share // len(members), draft.tokens[index] - excess - MARKER_TOKENS)
+                excess -= _shorten(draft, group, index, _RESULTS, most=size)
 
 
 def shorten_harder(draft: Draft, groups: Sequence[int], *, most: int) -> None:
@@ -185,47 +187,47 @@ def shorten_harder(draft: Draft, groups: Sequence[int], *, most: int) -> None:
     parts, excess = draft.parts, used_tokens(draft) - most
     for size in HARD_SIZES:
         for group in groups:
-            for at in parts.groups[group].members:
+            for index in parts.groups[group].members:
                 if excess <= 0:
                     return
-                if draft.tokens[at] <= size or at in parts.protected:
+                if draft.tokens[index] <= size or index in parts.protected:
                     continue
-                excess -= _shorten(draft, group, at, (), most=0)
-                message = draft.messages[at]
-                is_free = message.role == "assistant" and at not in (parts.opening, parts.newest)
+                excess -= _shorten(draft, group, index, (), most=0)
+                message = draft.messages[index]
+                is_free = message.role == "assistant" and index not in (parts.opening, parts.newest)
                 kinds: tuple[BlockKind, ...] = ("result", "call", "text") if is_free else ("result",)
                 is_single = sum(block.kind in kinds for block in message.blocks) == 1
-                target = max(size, draft.tokens[at] - excess - MARKER_TOKENS) if is_single else size
-                excess -= _shorten(draft, group, at, kinds, most=target) if excess > 0 else 0
+                target = max(size, draft.tokens[index] - excess - MARKER_TOKENS) if is_single else size
+                excess -= _shorten(draft, group, index, kinds, most=target) if excess > 0 else 0
 
 
 def shorten_opening(draft: Draft, *, most: int) -> bool:
     """Shorten the opening request unless it is protected or the newest; return whether that was needed and possible."""
-    at = draft.parts.opening
+    index = draft.parts.opening
     excess = used_tokens(draft) - most
-    if excess <= 0 or at < 0 or at == draft.parts.newest or at in draft.parts.protected:
+    if excess <= 0 or index < 0 or index == draft.parts.newest or index in draft.parts.protected:
         return False
-    group = next(nth for nth, group in enumerate(draft.parts.groups) if at in group.members)
+    group = next(nth for nth, group in enumerate(draft.parts.groups) if index in group.members)
     saved = 0
-    for size in (max(SHORT, draft.tokens[at] - excess - MARKER_TOKENS), *HARD_SIZES[1:]):
+    for size in (max(SHORT, draft.tokens[index] - excess - MARKER_TOKENS), *HARD_SIZES[1:]):
         if saved < excess:
-            saved += _shorten(draft, group, at, _TEXTS, most=size)
+            saved += _shorten(draft, group, index, _TEXTS, most=size)
     return saved > 0
 
 
 def explorations(draft: Draft, groups: Sequence[int]) -> list[list[int]]:
     """Return the runs of exploration among these groups."""
     parts = draft.parts.groups
-    return list(exploration_runs((at, only_explores(draft.messages, parts[at])) for at in groups))
+    return list(exploration_runs((index, only_explores(draft.messages, parts[index])) for index in groups))
 
 
 def fold_exploration(draft: Draft, groups: Sequence[int], *, goal: int) -> bool:
     """Drop runs of exploration among these groups, oldest first; return whether that reaches the goal."""
     excess = used_tokens(draft) - goal
     for run in explorations(draft, groups):
-        for at in run if excess > 0 else ():
-            draft.kept[at] = False
-            excess -= group_tokens(draft, at)
+        for index in run if excess > 0 else ():
+            draft.kept[index] = False
+            excess -= group_tokens(draft, index)
     return excess <= 0
 
 
@@ -256,17 +258,17 @@ def lower_keep_counts(draft: Draft, policy: Policy, *, most: int, most_messages:
 def fits(draft: Draft, most: int, most_messages: int, *, summary: int = 0) -> bool:
     """Return whether the draft and a summary of so many tokens stay within `most` tokens and enough messages."""
     positions = kept_positions(draft)
-    tokens = draft.overhead + sum([draft.tokens[at] for at in positions]) + summary
+    tokens = draft.overhead + sum([draft.tokens[index] for index in positions]) + summary
     return tokens <= most and (not most_messages or len(positions) + (summary > 0) <= most_messages)
 
 
 def drop_unpinned(draft: Draft, *, most: int, most_messages: int = 0, calls: bool = False) -> bool:
     """Drop groups that nothing pins, oldest first, with `calls` those of the newest calls too; return whether any was."""
     before = used_tokens(draft)
-    for at, is_kept in enumerate(draft.kept):
-        is_loose = is_kept and at not in draft.parts.pinned and (calls or draft.parts.pair[at] < 0)
+    for index, is_kept in enumerate(draft.kept):
+        is_loose = is_kept and index not in draft.parts.pinned and (calls or draft.parts.pair[index] < 0)
         if is_loose and not fits(draft, most, most_messages):
-            draft.kept[at] = False
+            draft.kept[index] = False
     saved = before - used_tokens(draft)
     if saved:
         what = "of the newest calls, as nothing else makes it fit" if calls else "said between calls"

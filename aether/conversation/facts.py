@@ -58,14 +58,14 @@ def facts_of(messages: Sequence[Message], positions: Iterable[int]) -> Facts:
 def facts_in(conversation: Conversation, positions: Iterable[int]) -> Facts:
     """Return the facts of the removed messages at `positions` of a `conversation`, as `facts_of`."""
     messages, summaries = conversation.messages, conversation.summaries
-    removed = {at for at in positions if 0 <= at < len(messages)}.difference(summaries)
+    removed = {index for index in positions if 0 <= index < len(messages)}.difference(summaries)
     opening = conversation.opening
-    present = progress_of(conversation, stays=lambda at: at not in removed)
+    present = progress_of(conversation, stays=lambda index: index not in removed)
     by_person = [
         text for text in conversation.said if text.by == "person" and text.at in removed and text != opening
     ]
     calls = [call for call in conversation.calls if call.at in removed]
-    earlier = (parsed(messages[at].text) for at in summaries)
+    earlier = (parsed(messages[index].text) for index in summaries)
     first = middle_cut(opening.shown, PAGE_CHARS) if opening else ""
     stays = opening is None or opening.at not in removed
     requests = _newest_once(middle_cut(text.shown, REQUEST_CHARS) for text in by_person if not text.asked)
@@ -103,7 +103,7 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
     current = newer.current or older.current
     replaced = [middle_cut(text, REQUEST_CHARS) for text in (older.current if newer.current else ())]
     answers = [text for text in replaced if text.startswith(ASKED)]
-    shown = {*goals, *(middle_cut(text, REQUEST_CHARS) for text in current)}
+    stated = {*goals, *(middle_cut(text, REQUEST_CHARS) for text in current)}
     requests = (*older.requests, *(text for text in replaced if text not in answers), *newer.requests)
     decisions = (*older.decisions, *answers, *newer.decisions)
     state = newer.state or older.state
@@ -116,9 +116,9 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
         next=newer.next or older.next,
         ran=merged_ran(older.ran, newer.ran),
         earlier=tuple(text for text in _newest_once(before) if text not in state),
-        requests=tuple(text for text in _newest_once(requests) if text not in shown),
+        requests=tuple(text for text in _newest_once(requests) if text not in stated),
         constraints=tuple(dict.fromkeys((*older.constraints, *newer.constraints))),
-        decisions=tuple(text for text in _newest_once(decisions) if text not in shown),
+        decisions=tuple(text for text in _newest_once(decisions) if text not in stated),
         open_calls=_newest_once((*older.open_calls, *newer.open_calls)),
         files=merged_files(older.files, newer.files),
         errors=merged_failures(older.errors, newer.errors),
@@ -152,7 +152,7 @@ def _text_beside_names(facts: Facts) -> str:
 def _beside_files(names: Iterable[str], files: Iterable[FileFact]) -> tuple[str, ...]:
     """Return those of `names` that are not the end of a listed path."""
     parts = (file.path.split("/") for file in files)
-    listed = {"/".join(steps[at:]) for steps in parts for at in range(len(steps))}
+    listed = {"/".join(steps[index:]) for steps in parts for index in range(len(steps))}
     return tuple(name for name in names if name not in listed)
 
 
@@ -172,7 +172,7 @@ class PreviousSummary(NamedTuple):
 
 def previous_summary(messages: Sequence[Message], positions: Iterable[int]) -> PreviousSummary:
     """Return the joined contents of the summaries at these positions, the oldest first."""
-    summaries = [summary for at in positions if (summary := parsed(messages[at].text))]
+    summaries = [summary for index in positions if (summary := parsed(messages[index].text))]
     if not summaries:
         return PreviousSummary(0, Facts(), "")
     return PreviousSummary(
@@ -196,11 +196,11 @@ def facts_of_removed(
     many, last = len(removed), pointer(removed[-1])
     # One line for each file, which is named once.
     file = first.rpartition(" ")[0]
-    others: list[str] = []
+    other_lines: list[str] = []
     for line in facts.lookups:
         earlier = _POINTER.fullmatch(line)
         if earlier is None or not file or earlier["first"].rpartition(" ")[0] != file:
-            others.append(line)
+            other_lines.append(line)
             continue
         end = earlier["last"] or earlier["first"]
         if (_line_of(earlier["first"]), _line_of(end)) != (_line_of(first), _line_of(last)):
@@ -208,7 +208,7 @@ def facts_of_removed(
         first, last = min(first, earlier["first"], key=_line_of), max(last, end, key=_line_of)
     until = last.rpartition(" ")[2] if file else last
     where = first if (_line_of(first) == _line_of(last) and file) or first == last else f"{first} to {until}"
-    return facts._replace(lookups=(*dict.fromkeys(others), f"{many} messages in full: {where}"))
+    return facts._replace(lookups=(*dict.fromkeys(other_lines), f"{many} messages in full: {where}"))
 
 
 def _line_of(pointer: str) -> int:
@@ -227,15 +227,15 @@ def removed_texts(messages: Sequence[Message], removed: Iterable[int]) -> tuple[
         block.call_id: block.tool for message in messages for block in message.blocks if block.kind == "call"
     }
     texts: list[RemovedText] = []
-    for at in removed:
-        role = messages[at].role
-        for block in messages[at].blocks:
+    for index in removed:
+        role = messages[index].role
+        for block in messages[index].blocks:
             if block.kind == "result":
-                texts.append(RemovedText(at, "tool", tools.get(block.call_id, block.tool), block.text))
+                texts.append(RemovedText(index, "tool", tools.get(block.call_id, block.tool), block.text))
             elif block.kind == "call":
-                texts.append(RemovedText(at, role, block.tool, block.text[:CALL_CHARS]))
+                texts.append(RemovedText(index, role, block.tool, block.text[:CALL_CHARS]))
             elif block.kind == "text" and block.text.strip():
-                texts.append(RemovedText(at, role, "", block.text))
+                texts.append(RemovedText(index, role, "", block.text))
     return tuple(texts)
 
 
@@ -279,18 +279,18 @@ def names_of(messages: Sequence[Message], positions: Iterable[int], *, besides: 
     """
     weights: dict[str, int] = {}
     last: dict[str, int] = {}
-    said: set[str] = set()
+    spoken: set[str] = set()
     for order, (weight, names) in enumerate(_uses(messages, positions)):
         for name in names:
             weights[name] = weights.get(name, 0) + weight
             last[name] = order
         if weight >= _BY_MODEL:
-            said.update(names)
+            spoken.update(names)
     ranked = sorted(weights, key=lambda name: -weights[name])
     # As a set: looking for each name in the whole text would be quadratic in a long stretch.
     listed = set(names_in(besides))
     newest = sorted((name for name in ranked if name not in listed), key=lambda name: last[name])
-    few = set(_few_of_a_series(newest, said=said))
+    few = set(_few_of_a_series(newest, said=spoken))
     chosen = [name for name in ranked if name in few][:MOST_NAMES]
     return tuple(sorted(chosen, key=lambda name: last[name]))
 
@@ -344,11 +344,11 @@ def _few_of_a_series(names: Sequence[str], *, said: Collection[str]) -> list[str
 def _uses(messages: Sequence[Message], positions: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
     """Yield the names in each block with the weight of its author."""
     listed = list(positions)
-    by_tool = sum(block.kind in _BY_TOOLS for at in listed for block in messages[at].blocks)
-    for at in listed:
-        for block in messages[at].blocks:
-            if block.kind == "text" and messages[at].role != "system":
-                weight = _BY_PERSON if messages[at].role == "user" else _BY_MODEL
+    by_tool = sum(block.kind in _BY_TOOLS for index in listed for block in messages[index].blocks)
+    for index in listed:
+        for block in messages[index].blocks:
+            if block.kind == "text" and messages[index].role != "system":
+                weight = _BY_PERSON if messages[index].role == "user" else _BY_MODEL
                 yield weight, list(_names_in_message(_ends(block.text, _TEXT_CHARS)))
             elif block.kind in _BY_TOOLS:
                 by_tool -= 1

@@ -49,7 +49,7 @@ from aether.errors import BudgetExceeded
 from aether.messages import providers
 from aether.messages.model import BlockKind
 from aether.redact.redact import DEFAULT, Rules
-from aether.text.picking import heaviest_fitting
+from aether.text.selection import heaviest_fitting
 from aether.text.words import pluralize
 from aether.types import Finding
 
@@ -166,14 +166,18 @@ def fit_conversation(
         messages, parts, plan.count, pointer, plan.overhead, plan.tokens, list(plan.tokens), {}, [True] * len(parts.groups),
         {}, [],
     )  # fmt: skip
-    if plan.overhead + sum(plan.tokens[at] for at in parts.protected) > limits.limit:
+    if plan.overhead + sum(plan.tokens[index] for index in parts.protected) > limits.limit:
         # Refused at once: no step may change these, and an agent asks again at each turn.
         draft.kept[:] = [not parts.protected.isdisjoint(group.members) for group in parts.groups]
         raise over_budget(draft, limits, 0)
-    held = held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
-    loose = [at for at in range(len(parts.groups)) if not held[at] and at not in parts.summaries]
+    is_held = held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
+    loose = [
+        index for index in range(len(parts.groups)) if not is_held[index] and index not in parts.summaries
+    ]
     redacted = cache(lambda: conversation_of([redacted_message(message, rules) for message in messages]))
-    summaries = [redacted_message(messages[parts.groups[at].members[0]], rules) for at in parts.summaries]
+    summaries = [
+        redacted_message(messages[parts.groups[index].members[0]], rules) for index in parts.summaries
+    ]
     earlier = previous_summary(summaries, range(len(summaries)))
     bare = fit_summary(Facts(), earlier.version + 1, plan.wire, count=plan.count, most=1).tokens
     run = _Fit(plan, limits, draft, loose, earlier, bare, redacted, {}, by_hand)
@@ -205,17 +209,19 @@ def _is_beyond_shortening(run: _Fit) -> bool:
     if policy.keep_middle or policy.keep_requests:
         return False
     runs = explorations(draft, run.loose) if "fold_exploration" in policy.steps else []
-    explored = {at for group in runs for at in group}
+    explored = {index for group in runs for index in group}
     short = short_size(run.limits.goal)
-    members = [at for group in run.loose if group not in explored for at in draft.parts.groups[group].members]
-    saved = sum(group_tokens(draft, at) for at in explored)
-    saved += sum(max(0, draft.tokens[at] - short) for at in members)
+    members = [
+        index for group in run.loose if group not in explored for index in draft.parts.groups[group].members
+    ]
+    saved = sum(group_tokens(draft, index) for index in explored)
+    saved += sum(max(0, draft.tokens[index] - short) for index in members)
     return used_tokens(draft) - saved > run.limits.goal
 
 
 def _drop_summaries(draft: Draft) -> None:
-    for at in draft.parts.summaries:
-        draft.kept[at] = False
+    for index in draft.parts.summaries:
+        draft.kept[index] = False
 
 
 def _remove_oldest(run: _Fit) -> Plan:
@@ -229,19 +235,19 @@ def _remove_oldest(run: _Fit) -> Plan:
         summary = _summary_of_draft(run, need)
         if not summary.removed and len(draft.parts.summaries) <= 1:
             # Nothing but the earlier summary was removed: it stays if that is below the ceiling.
-            for at in draft.parts.summaries:
-                draft.kept[at] = True
+            for index in draft.parts.summaries:
+                draft.kept[index] = True
             if fits(draft, limits.ceiling, limits.most_messages):
                 return _planned(run, effective, None, folded=False)
             _drop_summaries(draft)
-        wanted = _wanted_tokens(run, summary)
-        if wanted <= max(need, summary.room) and fits(draft, limits.ceiling, limits.most_messages, summary=summary.tokens):  # fmt: skip
+        target = _wanted_tokens(run, summary)
+        if target <= max(need, summary.room) and fits(draft, limits.ceiling, limits.most_messages, summary=summary.tokens):  # fmt: skip
             # Room that the summary leaves is for more of the newest messages.
             prose = min(PROSE_TOKENS, int(PROSE_SHARE * limits.goal)) if run.has_prose else 0
             if summary.lost or summary.prose - prose < REFILL_SHARE * limits.goal:
                 break
             room = summary.tokens + prose
-        need = max(need, wanted)
+        need = max(need, target)
     if "reduce" in run.policy.steps:
         summary = _shorten_kept(run, _if_needed(run, summary))
         if drop_unpinned(draft, most=limits.limit - (run.bare if summary.tokens else 0), calls=True):
@@ -293,11 +299,13 @@ def _shorten_kept(run: _Fit, summary: _Summary) -> _Summary:
     Older messages are shortened to stay below the ceiling, the newest and the opening only to fit at all.
     """
     draft, limits = run.draft, run.limits
-    kept = [at for at, is_kept in enumerate(draft.kept) if is_kept]
-    newest = {at for at in kept if draft.parts.pair[at] == 0}.union(kept[-1:])
+    groups = [index for index, is_kept in enumerate(draft.kept) if is_kept]
+    newest = {index for index in groups if draft.parts.pair[index] == 0}.union(groups[-1:])
     most = limits.limit - summary.tokens
-    shorten_harder(draft, [at for at in kept if at not in newest], most=limits.roomy - summary.tokens)
-    shorten_harder(draft, kept, most=most)
+    shorten_harder(
+        draft, [index for index in groups if index not in newest], most=limits.roomy - summary.tokens
+    )
+    shorten_harder(draft, groups, most=most)
     if shorten_opening(draft, most=most) and summary.tokens:
         facts = with_facts_of_cut(summary.whole, run.redacted(), draft.parts.opening)
         return _with_facts(run, summary.removed, facts, summary.room)
@@ -308,31 +316,31 @@ def _wanted_tokens(run: _Fit, summary: _Summary) -> int:
     """Return the tokens that the summary should have: its fair share, if it omits facts with fewer."""
     if not summary.lost or summary.room >= run.fair_summary:
         return summary.tokens
-    whole = fit_summary(
+    complete = fit_summary(
         summary.whole, run.earlier.version + 1, run.plan.wire, count=run.draft.count, most=run.limits.window
     )
-    return max(summary.tokens, min(run.fair_summary, int(whole.tokens / run.facts_share)))
+    return max(summary.tokens, min(run.fair_summary, int(complete.tokens / run.facts_share)))
 
 
 def _worth(run: _Fit, removed: Sequence[int]) -> int:
     """Return the most tokens that a summary of these groups is worth, beside the earlier summaries."""
-    parts, given = run.draft.parts, run.draft.given
-    groups = [parts.groups[at] for at in removed if at not in parts.summaries]
-    tokens = sum(given[at] for group in groups for at in group.members)
+    parts, sizes = run.draft.parts, run.draft.given
+    groups = [parts.groups[index] for index in removed if index not in parts.summaries]
+    tokens = sum(sizes[index] for group in groups for index in group.members)
     if run.by_hand:
-        tokens = max(tokens, sum(given) - sum(run.draft.tokens))
-    earlier = sum(given[parts.groups[at].members[0]] for at in parts.summaries)
+        tokens = max(tokens, sum(sizes) - sum(run.draft.tokens))
+    earlier = sum(sizes[parts.groups[index].members[0]] for index in parts.summaries)
     return int(SUMMARY_OF_REMOVED * tokens) + earlier
 
 
 def _summary_of_draft(run: _Fit, need: int) -> _Summary:
     """Return the summary of what the draft removes, of at least `need` tokens; by hand at least of what it shortens."""
     draft, limits = run.draft, run.limits
-    dropped = [at for at, is_kept in enumerate(draft.kept) if not is_kept]
-    groups = (draft.parts.groups[at] for at in dropped if at not in draft.parts.summaries)
+    dropped = [index for index, is_kept in enumerate(draft.kept) if not is_kept]
+    groups = (draft.parts.groups[index] for index in dropped if index not in draft.parts.summaries)
     removed = sorted(member for group in groups for member in group.members)
     if run.by_hand and not removed:
-        removed = sorted({at for at, _ in draft.cuts})
+        removed = sorted({index for index, _ in draft.cuts})
     key = tuple(removed)
     if key not in run.facts:
         run.facts[key] = facts_of_removed(run.redacted(), removed, run.earlier, draft.pointer)
@@ -355,18 +363,18 @@ def _shrunk(run: _Fit, summary: _Summary) -> _Summary:
     Raises:
         BudgetExceeded: even the frame does not fit.
     """
-    left = run.limits.limit - used_tokens(run.draft)
-    if run.bare > left:
+    free = run.limits.limit - used_tokens(run.draft)
+    if run.bare > free:
         raise over_budget(run.draft, run.limits, run.bare)
-    smaller = _with_facts(run, summary.removed, summary.whole, left)._replace(prose=0)
+    smaller = _with_facts(run, summary.removed, summary.whole, free)._replace(prose=0)
     first = smaller.facts
-    while smaller.tokens > left:
+    while smaller.tokens > free:
         # The newer constraints and the opening goals last longest; the pointer to the full text stays while one is left.
         goals = smaller.facts.goals[: len(smaller.facts.goals) // 2]
         constraints = smaller.facts.constraints[(len(smaller.facts.constraints) + 1) // 2 :]
         lookups = first.lookups if goals or constraints else ()
         facts = Facts(goals, constraints=constraints, lookups=lookups)
-        smaller = _with_facts(run, summary.removed, facts, left)._replace(prose=0, lost=smaller.lost)
+        smaller = _with_facts(run, summary.removed, facts, free)._replace(prose=0, lost=smaller.lost)
     dropped = {
         "goals": len(first.goals) - len(smaller.facts.goals),
         "constraints": len(first.constraints) - len(smaller.facts.constraints),
@@ -386,32 +394,32 @@ def _planned(run: _Fit, effective: Policy, summary: _Summary | None, *, folded: 
     total = used_tokens(draft) + extra
     if total > limits.limit:
         raise over_budget(draft, limits, extra)
-    kept = tuple(sorted(kept_positions(draft)))
-    present = set(kept)
+    positions = tuple(sorted(kept_positions(draft)))
+    present = set(positions)
     stalled = 0 if fits(draft, limits.ceiling, limits.most_messages, summary=extra) else total
     findings = fit_findings(draft, summary.lost if summary else (), stalled=stalled)
-    made = run.plan._replace(
+    plan = run.plan._replace(
         effective=effective._replace(reserve=limits.reserve),
         triggered=True,
-        kept=kept,
-        changed={at: message for at, message in draft.changed.items() if at in present},
+        kept=positions,
+        changed={index: message for index, message in draft.changed.items() if index in present},
         total=total,
         protected=tuple(sorted(parts.protected)),
-        required=tuple(sorted({at for at in (parts.opening, parts.newest) if at >= 0})),
+        required=tuple(sorted({index for index in (parts.opening, parts.newest) if index >= 0})),
         why=kept_by_reason(draft, policy),
         findings=(*run.plan.findings, *findings),
-        cuts=tuple(cut for (at, _), cut in sorted(draft.cuts.items()) if at in present),
+        cuts=tuple(cut for (index, _), cut in sorted(draft.cuts.items()) if index in present),
         steps=steps_taken(draft, policy, folded=folded),
     )
     if not summary:
-        return made
+        return plan
     # Later shortening of the facts may have left the prose less room.
     prose = max(0, min(summary.prose, limits.ceiling - total))
     version, task = run.earlier.version + 1, None
     if run.has_prose:
         removed = removed_texts(run.redacted().messages, summary.removed)
         task = SummaryTask(policy.strategy, version, removed, run.earlier.prose, summary.facts, prose)
-    return made._replace(
+    return plan._replace(
         place=_place(draft, summary.removed), version=version, facts=summary.facts, prose_tokens=prose,
         previous=run.earlier.prose, task=task, asks=not folded and "summarise" in policy.steps,
     )  # fmt: skip
@@ -423,14 +431,14 @@ def _place(draft: Draft, removed: Sequence[int]) -> int:
     The newest message of the user and its successors come after the summary, even if they are protected.
     """
     parts = draft.parts
-    groups = [group for at, group in enumerate(parts.groups) if draft.kept[at]]
+    groups = [group for index, group in enumerate(parts.groups) if draft.kept[index]]
     loose = (
         group.members[0]
         for group in groups
         if parts.opening not in group.members and parts.protected.isdisjoint(group.members)
     )
     first = removed[0] if removed else 0
-    after = (at for at in sorted(kept_positions(draft)) if at > first)
+    after = (index for index in sorted(kept_positions(draft)) if index > first)
     place = next(loose, next(after, len(draft.messages)))
     if parts.newest > parts.opening:
         place = min(place, parts.newest)
@@ -449,7 +457,7 @@ def keep_older(
     the newest, until one has no room. Requests may leave the summary as little as `least`. If the number of messages
     counts, only the newest are kept.
     """
-    available = [at for at in loose if not draft.kept[at] and at not in draft.parts.orphans]
+    available = [index for index in loose if not draft.kept[index] and index not in draft.parts.orphans]
     free_messages = len(draft.messages)
     if most_messages:
         free_messages = most_messages - len(kept_positions(draft))
@@ -457,17 +465,17 @@ def keep_older(
         _keep_important(draft, policy, available, goal=goal, room=room, least=least)
     free, number = goal - used_tokens(draft) - room, 0
     reasoning = [step for step in policy.steps if step == "drop_reasoning"]
-    for at in [at for at in reversed(available) if not draft.kept[at]]:
+    for index in [index for index in reversed(available) if not draft.kept[index]]:
         # A group is kept whole if it fits, without reasoning of finished turns; exploration can be repeated.
-        group = draft.parts.groups[at]
-        restore_group(draft, at)
-        shorten_group(draft, reasoning, at, goal=goal)
-        if group_tokens(draft, at) > free or only_explores(draft.messages, group):
-            shorten_group(draft, policy.steps, at, goal=goal)
-        cost, size = group_tokens(draft, at), len(group.members)
+        group = draft.parts.groups[index]
+        restore_group(draft, index)
+        shorten_group(draft, reasoning, index, goal=goal)
+        if group_tokens(draft, index) > free or only_explores(draft.messages, group):
+            shorten_group(draft, policy.steps, index, goal=goal)
+        cost, size = group_tokens(draft, index), len(group.members)
         if cost > free or size > free_messages:
             break
-        draft.kept[at] = True
+        draft.kept[index] = True
         free, free_messages, number = free - cost, free_messages - size, number + 1
     if number:
         draft.notes.append(f"select: {number} newer groups kept, as there is room")
@@ -481,23 +489,23 @@ def _keep_important(
     chosen: set[int] = set()
     if policy.keep_requests:
         # Those that are shorter than a line come last.
-        requests = [at for at in available if groups[at].kind == "user"]
-        texts = {at: messages[groups[at].members[0]].text for at in requests}
-        costs = [(at, float(not is_brief(texts[at])), group_tokens(draft, at)) for at in requests]
+        requests = [index for index in available if groups[index].kind == "user"]
+        texts = {index: messages[groups[index].members[0]].text for index in requests}
+        costs = [(index, float(not is_brief(texts[index])), group_tokens(draft, index)) for index in requests]
         chosen = heaviest_fitting(costs, most=goal - used_tokens(draft) - least)
-    spent = sum(group_tokens(draft, at) for at in chosen)
+    spent = sum(group_tokens(draft, index) for index in chosen)
     free = min(int(policy.keep_middle * goal), goal - used_tokens(draft) - spent - room)
     if free > 0:
-        others = [at for at in available if at not in chosen]
+        candidates = [index for index in available if index not in chosen]
         costs = []
-        for order, at in enumerate(others):
-            members = [messages[member] for member in groups[at].members]
-            weight = importance(members, newness=order / len(others))
-            if weight >= LEAST_WEIGHT and not only_explores(messages, groups[at]):
-                costs.append((at, weight, group_tokens(draft, at)))
+        for order, index in enumerate(candidates):
+            members = [messages[member] for member in groups[index].members]
+            weight = importance(members, newness=order / len(candidates))
+            if weight >= LEAST_WEIGHT and not only_explores(messages, groups[index]):
+                costs.append((index, weight, group_tokens(draft, index)))
         chosen |= heaviest_fitting(costs, most=free)
-    for at in chosen:
-        draft.kept[at] = True
+    for index in chosen:
+        draft.kept[index] = True
     if chosen:
         draft.notes.append(f"select: {len(chosen)} older groups kept for what they say")
 
@@ -510,31 +518,35 @@ def drop_misplaced(draft: Draft, loose: Sequence[int]) -> None:
     if not draft.messages or not providers.provider(draft.messages[0].format).TRAITS.calls_follow_user:
         return
     groups, droppable, before = draft.parts.groups, set(loose), list[int]()
-    for at, group in enumerate(groups):
-        if not draft.kept[at]:
+    for index, group in enumerate(groups):
+        if not draft.kept[index]:
             continue
         if group.kind == "tools":
             while before and groups[before[-1]].kind == "assistant" and before[-1] in droppable:
                 draft.kept[before.pop()] = False
-            if before and groups[before[-1]].kind == "assistant" and at not in draft.parts.pinned:
-                draft.kept[at] = False
+            if before and groups[before[-1]].kind == "assistant" and index not in draft.parts.pinned:
+                draft.kept[index] = False
                 continue
-        before.append(at)
+        before.append(index)
 
 
 def steps_taken(draft: Draft, policy: Policy, *, folded: bool) -> tuple[str, ...]:
     """Return what each step did in the finished draft, with its number and its tokens."""
     present, lines = set(kept_positions(draft)), list[str]()
     cuts = {place: cut for place, cut in draft.cuts.items() if place[0] in present}
-    reasoning = {at: draft.given[at] - draft.tokens[at] for at in draft.changed if at in present}
+    reasoning = {
+        index: draft.given[index] - draft.tokens[index] for index in draft.changed if index in present
+    }
     by_kind: dict[BlockKind, list[int]] = {}
-    for (at, block), cut in cuts.items():
+    for (index, block), cut in cuts.items():
         saved = cut.tokens_before - cut.tokens_after
-        reasoning[at] -= saved
-        by_kind.setdefault(draft.changed[at].blocks[block].kind, []).append(saved)
-    thinner = [at for at in reasoning if len(draft.changed[at].blocks) < len(draft.messages[at].blocks)]
+        reasoning[index] -= saved
+        by_kind.setdefault(draft.changed[index].blocks[block].kind, []).append(saved)
+    thinner = [
+        index for index in reasoning if len(draft.changed[index].blocks) < len(draft.messages[index].blocks)
+    ]
     if thinner:
-        tokens = max(0, sum(reasoning[at] for at in thinner))
+        tokens = max(0, sum(reasoning[index] for index in thinner))
         lines.append(_step("drop_reasoning: {} message{s}", len(thinner), tokens))
     lines += [
         _step(form, len(by_kind[kind]), sum(by_kind[kind]))
@@ -542,11 +554,13 @@ def steps_taken(draft: Draft, policy: Policy, *, folded: bool) -> tuple[str, ...
         if kind in by_kind
     ]
     groups = draft.parts.groups
-    removed = [at for at in range(len(groups)) if not draft.kept[at] and at not in draft.parts.summaries]
-    members = [at for group in removed for at in groups[group].members]
-    tokens = sum(draft.given[at] for at in members)
+    removed = [
+        index for index in range(len(groups)) if not draft.kept[index] and index not in draft.parts.summaries
+    ]
+    members = [index for group in removed for index in groups[group].members]
+    tokens = sum(draft.given[index] for index in members)
     if members and folded:
-        runs = exploration_runs((at, only_explores(draft.messages, groups[at])) for at in removed)
+        runs = exploration_runs((index, only_explores(draft.messages, groups[index])) for index in removed)
         lines.append(_step("fold_exploration: {} run{s}", sum(1 for _ in runs), tokens))
     elif members:
         form = "summarise: {} message{s}" if "summarise" in policy.steps else "reduce: {} message{s} removed"
@@ -562,14 +576,14 @@ def kept_by_reason(draft: Draft, policy: Policy) -> Kept:
     """Return how many messages were kept for which reason."""
     parts = draft.parts
     numbers = {"pinned": 0, "recent": 0, "tool_pairs": 0, "middle": 0}
-    held = held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
-    for at, group in enumerate(parts.groups):
-        if draft.kept[at]:
+    is_held = held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
+    for index, group in enumerate(parts.groups):
+        if draft.kept[index]:
             shielded = parts.opening in group.members or not parts.protected.isdisjoint(group.members)
             reason = (
                 "pinned" if shielded
-                else "middle" if not held[at]
-                else "recent" if parts.pair[at] < 0
+                else "middle" if not is_held[index]
+                else "recent" if parts.pair[index] < 0
                 else "tool_pairs"
             )  # fmt: skip
             numbers[reason] += len(group.members)
@@ -604,14 +618,14 @@ def fit_findings(draft: Draft, lost: Sequence[str], *, stalled: int) -> Iterator
 def over_budget(draft: Draft, limits: Bounds, summary: int) -> BudgetExceeded:
     """Return the error for a draft that does not fit, with the messages that hold its tokens."""
     parts, present = draft.parts, set(kept_positions(draft))
-    named = parts.protected | {parts.opening}
+    listed_before = parts.protected | {parts.opening}
     shares = [
         ("system prompt and tool schemas", draft.overhead),
         _share(draft, "protected", parts.protected & present),
         _share(draft, "opening request", {parts.opening} & present - parts.protected),
-        _share(draft, "newest message of the user", {parts.newest} & present - named),
+        _share(draft, "newest message of the user", {parts.newest} & present - listed_before),
         ("summary", summary),
-        _share(draft, "calls and texts that stay", present - named - {parts.newest}),
+        _share(draft, "calls and texts that stay", present - listed_before - {parts.newest}),
     ]
     listed = ", ".join(f"{name} {tokens}" for name, tokens in shares if tokens)
     return BudgetExceeded(
@@ -623,7 +637,7 @@ def over_budget(draft: Draft, limits: Bounds, summary: int) -> BudgetExceeded:
 
 
 def _share(draft: Draft, name: str, positions: Iterable[int]) -> tuple[str, int]:
-    largest = sorted(positions, key=lambda at: (-draft.tokens[at], at))
-    places = ", ".join(f"messages[{at}]" for at in largest[:NAMED])
-    more = f" and {len(largest) - NAMED} more" if len(largest) > NAMED else ""
-    return f"{name} ({places}{more})", sum(draft.tokens[at] for at in largest)
+    largest = sorted(positions, key=lambda index: (-draft.tokens[index], index))
+    places = ", ".join(f"messages[{index}]" for index in largest[:NAMED])
+    suffix = f" and {len(largest) - NAMED} more" if len(largest) > NAMED else ""
+    return f"{name} ({places}{suffix})", sum(draft.tokens[index] for index in largest)

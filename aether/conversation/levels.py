@@ -24,10 +24,9 @@ from aether.conversation.shapes import COMPACT, DETAILED, RemovedText
 from aether.conversation.summarise import Gate, Summarizer, Written, summarise
 from aether.messages.model import Message
 from aether.text.cleaning import clean, without_injected
-from aether.text.model_faults import EMPTY
-from aether.text.picking import longest_front
 from aether.text.regex import lazy
-from aether.text.selection import asks, contents, units_of
+from aether.text.selection import asks, contents, longest_front, units_of
+from aether.text.summary_checks import EMPTY
 from aether.text.words import STOPWORDS, sentences, stems
 from aether.types import Counter, JsonObject
 
@@ -289,8 +288,10 @@ def _around(text: str, names: Iterable[str], *, content_words: int) -> str:
     tokens = [text[start:end] for start, end in words]
     spans: list[tuple[int, int]] = []
     for name in names:
-        at = text.find(name)
-        inside = [nth for nth, (start, end) in enumerate(words) if start < at + len(name) and end > at >= 0]
+        index = text.find(name)
+        inside = [
+            nth for nth, (start, end) in enumerate(words) if start < index + len(name) and end > index >= 0
+        ]
         if not inside:
             continue
         low, high = inside[0], inside[-1]
@@ -386,5 +387,7 @@ def _names_of_tools(source: Source) -> list[str]:
 def _with_names(text: str, names: Sequence[str], room: int, count: Counter) -> str:
     """Return `text` with a line of as many `names` as there is room for."""
     head = f"{text}\n{NAMES_HEAD}" if text else NAMES_HEAD
-    shown = longest_front(len(names), lambda number: count(head + BETWEEN_NAMES.join(names[:number])) <= room)
-    return head + BETWEEN_NAMES.join(names[:shown]) if shown else text
+    number_shown = longest_front(
+        len(names), lambda number: count(head + BETWEEN_NAMES.join(names[:number])) <= room
+    )
+    return head + BETWEEN_NAMES.join(names[:number_shown]) if number_shown else text

@@ -116,7 +116,9 @@ def extracted(text: str, mode: str) -> dict[str, list[str]]:
         sentence.strip() for line in text.splitlines() for sentence in sentences(line)
     ):
         carried = set(stems(sentence)) if 0 < len(sentence) <= MOST_CHARS else set()
-        category = next((name for name, wanted in rules.items() if wanted & carried), "")
+        category = next(
+            (name for name, stems_of_category in rules.items() if stems_of_category & carried), ""
+        )
         if category:
             listed.setdefault(category, []).append(sentence)
     return listed

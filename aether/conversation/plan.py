@@ -54,7 +54,9 @@ def plan(
         BudgetExceeded: the messages that must be kept do not fit; the error names them.
         InvalidInput: the window is not positive, or `tokens` do not belong to `messages`.
     """
-    sizes = tuple(tokens) if tokens is not None else tuple(message_tokens(one, count) for one in messages)
+    sizes = (
+        tuple(tokens) if tokens is not None else tuple(message_tokens(message, count) for message in messages)
+    )
     if len(sizes) != len(messages):
         raise InvalidInput(
             f"{len(sizes)} token counts for {len(messages)} messages.",
@@ -110,15 +112,15 @@ def apply(plan: Plan, prose: str | None) -> Compacted:
             plan.findings, effective=plan.effective, places=tuple(range(len(plan.messages))),
         )  # fmt: skip
     entries: list[tuple[int | None, Message]] = [
-        (at, plan.changed.get(at, plan.messages[at])) for at in plan.kept
+        (index, plan.changed.get(index, plan.messages[index])) for index in plan.kept
     ]
     summary = None
     if plan.place >= 0:
         summary, message = _summary(plan, prose)
-        entries.insert(sum(at < plan.place for at in plan.kept), (None, message))
+        entries.insert(sum(index < plan.place for index in plan.kept), (None, message))
     result = Compacted(
         tuple(message for _, message in entries), True, plan.tokens_before, 0, plan.bounds.limit, summary,
-        plan.findings, plan.why, plan.effective, tuple(at for at, _ in entries), plan.cuts, plan.steps, plan.protected,
+        plan.findings, plan.why, plan.effective, tuple(index for index, _ in entries), plan.cuts, plan.steps, plan.protected,
     )  # fmt: skip
     return verified(
         result, plan.messages, tokens=plan.tokens, overhead=plan.overhead, count=plan.count, required=plan.required
@@ -158,7 +160,7 @@ def verified(
         AetherError: a guarantee is broken; the error names it.
     """
     after, places = compacted.messages, compacted.places
-    kept = [place for place in places if place is not None]
+    positions = [place for place in places if place is not None]
     total = overhead + sum(
         tokens[place] if place is not None and message is before[place] else message_tokens(message, count)
         for message, place in zip(after, places, strict=True)
@@ -167,12 +169,14 @@ def verified(
     summaries = sum(map(is_earlier_summary, after))
     torn = _unpaired(after, places) - _unpaired(before, range(len(before)))
     changed = [
-        at for at in compacted.protected if at not in by_place or by_place[at].raw is not before[at].raw
+        index
+        for index in compacted.protected
+        if index not in by_place or by_place[index].raw is not before[index].raw
     ]
-    missing = [at for at in required if at not in by_place]
+    missing = [index for index in required if index not in by_place]
     faults = {
         "it is empty": not after,
-        "the order changed": any(one >= other for one, other in pairwise(kept)),
+        "the order changed": any(first >= other for first, other in pairwise(positions)),
         f"{total} tokens are over the limit of {compacted.limit}": total > compacted.limit,
         f"protected messages {changed} changed": bool(changed),
         f"messages {missing}, which must stay, are missing": bool(missing),

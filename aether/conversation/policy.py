@@ -82,12 +82,12 @@ def policy(name: str) -> Policy:
     >>> policy("window").trigger, policy("brief").strategy
     (0.7, 'brief')
     """
-    found = POLICIES.get(name)
-    if found is None:
+    named_policy = POLICIES.get(name)
+    if named_policy is None:
         raise InvalidInput(
             f"{shown(name)} is not a policy.", fix=f"Use one of {', '.join(POLICIES)}.", where="policy"
         )
-    return found
+    return named_policy
 
 
 def validated(policy: Policy, *, where: str = "policy") -> Policy:
@@ -146,7 +146,9 @@ class CompactPolicy:
 
     def policy(self) -> Policy:
         """Return this as a policy for `compaction.plan`."""
-        values = {FIELDS.get(one.name, one.name): getattr(self, one.name) for one in fields(self)}
+        values = {
+            FIELDS.get(setting.name, setting.name): getattr(self, setting.name) for setting in fields(self)
+        }
         default = min(Policy().target, TARGET_OF_TRIGGER * self.trigger_pct)
         return Policy(**{**values, "target": self.target_pct or default})
 
@@ -178,8 +180,12 @@ class CompactConfig:
     def __post_init__(self) -> None:
         _require(self)
         if not self.max_context_tokens:
-            known = profile(self.model) if self.model != MODEL else None
-            object.__setattr__(self, "max_context_tokens", known.window if known and known.known else WINDOW)
+            model_profile = profile(self.model) if self.model != MODEL else None
+            object.__setattr__(
+                self,
+                "max_context_tokens",
+                model_profile.window if model_profile and model_profile.known else WINDOW,
+            )
         if self.policy.hard_cap_buffer >= self.max_context_tokens:
             raise InvalidInput(
                 f"policy.hard_cap_buffer must be below max_context_tokens ({self.max_context_tokens}), "
@@ -206,9 +212,9 @@ class CompactConfig:
 
 
 def _require(settings: CompactPolicy | CompactConfig) -> None:
-    for one in fields(settings):
-        if "key" in one.metadata:
-            check_value(one.metadata["key"], getattr(settings, one.name), called=one.name)
+    for setting in fields(settings):
+        if "key" in setting.metadata:
+            check_value(setting.metadata["key"], getattr(settings, setting.name), called=setting.name)
 
 
 def config_from_values(values: Mapping[str, Any]) -> CompactConfig:
@@ -217,10 +223,12 @@ def config_from_values(values: Mapping[str, Any]) -> CompactConfig:
     Raises:
         InvalidInput: two of them contradict each other.
     """
-    given = {path: value for path, value in values.items() if path in SETTINGS}
-    policy = {KEYS[path].field: value for path, value in given.items() if path.startswith("policy.")}
-    rest = {KEYS[path].field: value for path, value in given.items() if not path.startswith("policy.")}
-    return CompactConfig(policy=CompactPolicy(**policy), **rest)
+    known_values = {path: value for path, value in values.items() if path in SETTINGS}
+    policy = {KEYS[path].field: value for path, value in known_values.items() if path.startswith("policy.")}
+    other_values = {
+        KEYS[path].field: value for path, value in known_values.items() if not path.startswith("policy.")
+    }
+    return CompactConfig(policy=CompactPolicy(**policy), **other_values)
 
 
 def config_values(config: CompactConfig) -> dict[str, Any]:

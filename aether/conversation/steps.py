@@ -154,9 +154,9 @@ def only_explores(messages: Sequence[Message], group: Group) -> bool:
         return False
     calls: list[Block] = []
     remarks: list[str] = []
-    for at in group.members:
-        role = messages[at].role
-        for block in messages[at].blocks:
+    for index in group.members:
+        role = messages[index].role
+        for block in messages[index].blocks:
             if (block.kind == "text" and role == "user") or (block.kind == "result" and block.is_error):
                 return False
             if block.kind == "call":
@@ -194,9 +194,9 @@ def exploration_runs(candidates: Iterable[tuple[int, bool]]) -> Iterator[list[in
     [[1, 2, 4]]
     """
     run: list[int] = []
-    for at, explores in [*candidates, (-1, False)]:
+    for index, explores in [*candidates, (-1, False)]:
         if explores:
-            run.append(at)
+            run.append(index)
             continue
         if len(run) >= LEAST_RUN:
             yield run

@@ -21,8 +21,7 @@ from aether.conversation.forms import writing_task
 from aether.conversation.shapes import LEVEL_NAMES, Facts, SummaryTask, task_as_json
 from aether.errors import AetherError, BackendFailed
 from aether.redact.redact import DEFAULT, Rules, redacted
-from aether.text.model_faults import model_fault
-from aether.text.support import proven_lines, without_quotes
+from aether.text.summary_checks import model_fault, proven_lines, without_quotes
 from aether.types import Counter, JsonObject
 
 FALLBACK = "extractive"
@@ -186,9 +185,13 @@ def write_summary(
     task: SummaryTask, *, backend: str | Summarizer, settings: Settings, count: Counter, rules: Rules | None = DEFAULT
 ) -> Written:  # fmt: skip
     """Return the prose for the summary of a compaction; a rejected answer is followed by two requests for less."""
-    whole = task_as_json(task)
+    request = task_as_json(task)
     tasks = [
-        {**whole, "max_tokens": int(task.max_tokens * share), **({} if share == 1 else {"strategy": "brief"})}
+        {
+            **request,
+            "max_tokens": int(task.max_tokens * share),
+            **({} if share == 1 else {"strategy": "brief"}),
+        }
         for share in SHARES
     ]
     gate = Gate([text.text for text in task.said], task.previous, about=_about(task.facts))

@@ -19,8 +19,8 @@ from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.memory.proof import read_statements
 from aether.memory.statements import STATED_FIELDS
-from aether.text.model_faults import EMPTY, model_fault
 from aether.text.regex import lazy
+from aether.text.summary_checks import EMPTY, model_fault
 from aether.types import Counter, Finding, Handoff, JsonObject
 
 REQUIRED = ("id", "session_id", "compressed_at", "summary", "key_decisions", "outcomes")

@@ -17,7 +17,7 @@ from aether.memory.sessions import STATEMENT_FIELDS
 from aether.memory.statements import evidence_of
 from aether.text.cleaning import without_injected
 from aether.text.identifiers import identifiers
-from aether.text.quotes import is_quoted, missing_name, normalized
+from aether.text.words import is_quoted, missing_name, normalized
 from aether.types import Counter, Handoff, Item, JsonObject
 
 Why = Literal["protected", "constraint", "decision", "blocker"]

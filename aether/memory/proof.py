@@ -15,9 +15,8 @@ from aether.memory.statements import STATED_FIELDS, evidence_of
 from aether.redact.redact import redact
 from aether.text.cleaning import without_injected
 from aether.text.identifiers import identifiers
-from aether.text.quotes import is_quoted, missing_name, normalized
 from aether.text.similarity import contradicts, nearest, opposites
-from aether.text.words import sentences, stems
+from aether.text.words import is_quoted, missing_name, normalized, sentences, stems
 from aether.types import Evidence, Item, JsonObject
 
 # Where models write the text of a statement, and the earlier one that it ends.

@@ -49,18 +49,13 @@ _OPENING = lazy(r"\A(?:(?:if|then|else|elif|while|until|do|!|\{)\s+|\(\s*)+")
 _BETWEEN = lazy(r"&&|\|\|?|;|\n|(?<![<>&])&(?![&>])")
 _CONTINUED = "\\\n"
 # A here-document; where it was read its mark has its number.
-_OPENS_DOCUMENT = lazy(r"(?<!<)<<-?[ \t]*(['\"]?)(\w+)\1", needs=("<<",))
+_OPENS_DOCUMENT = lazy(r"(?<!<)<<-?[ \t]*(['\"]?)(\w+)\1")
 _MARK = "<<\0"
 _MOST_DOCUMENTS = 32
-_LEADING = lazy(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+", needs=("cd",))
-_TRAILING = lazy(
-    r"(?:\s*(?:\d?>&\d|\d?>\s*/dev/null|\|\s*(?:tail|head|tee|cat|less)\b[^|;&]*))+\s*\Z", needs=(">", "|")
-)
+_LEADING = lazy(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+")
+_TRAILING = lazy(r"(?:\s*(?:\d?>&\d|\d?>\s*/dev/null|\|\s*(?:tail|head|tee|cat|less)\b[^|;&]*))+\s*\Z")
 # A message given as a here-document; its text is in the answer.
-_DOCUMENT = lazy(
-    r"""\s*(?:-m|-F|--message|--body|--body-file)?[\s=]*["']?\$\(cat\s*\Z|\s*-F\s+-\s*\Z""",
-    needs=("$(cat", "-F"),
-)
+_DOCUMENT = lazy(r"""\s*(?:-m|-F|--message|--body|--body-file)?[\s=]*["']?\$\(cat\s*\Z|\s*-F\s+-\s*\Z""")
 _REDIRECTED = lazy(r"\d?[<>]+&?\s*\S+")
 
 # Programs that matter whatever they are given.
@@ -101,7 +96,6 @@ _LOOKING = lazy(
     r"(?:sed\s+-n|command\s+-v|"
     r"git\s+(?:-C\s+\S+\s+)?(?:status|log|diff|show|branch|blame|ls-files|ls-tree|rev-parse|remote|fetch|grep|cat-file|describe|config|reflog|stash\s+list|worktree\s+list|merge-base)|"
     r"gh\s+(?:pr|issue|release|workflow|repo|run)\s+(?:view|list|diff|checks|status)|go\s+(?:doc|list|version|env)|\S+\s+(?:--version|--help|-h|version|help))(?:\s|\Z)",
-    needs=("sed", "command", "git", "gh", "go", "-h", "version", "help"),
 )
 _SUMMARY = lazy(
     r"(?<![\w.])\d+\s+(?:passed|failed|errors?|warnings?|tests?|files?\s+changed|packages?|problems?)\b(?!/)|^(?:ok|FAIL|PASS|BUILD|Success|Finished|Compiled)\b|"

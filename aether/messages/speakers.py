@@ -32,7 +32,6 @@ TYPED: dict[str, frozenset[str]] = {
 _NOTICES = lazy(
     r"^(?:\[Request interrupted by user[^\]\n]*\]|# AGENTS\.md instructions.*|Caveat: The messages below.*)[ \t]*$",
     re.MULTILINE,
-    needs=("[Request interrupted", "# AGENTS.md", "Caveat: "),
 )
 _OPENINGS = ("Stop hook feedback:\n", "[SYSTEM NOTIFICATION", "[Cross-session ", "[Subagent hand-back]")
 _AFTER_PEER = ("This came from another Claude session", 'That "other Claude session" is an agent')
@@ -40,7 +39,6 @@ _AFTER_PEER = ("This came from another Claude session", 'That "other Claude sess
 _REQUEST_BELOW = lazy(
     r"\A\s*# (?:Context from my IDE|Files mentioned by the user|Diff comments|In app browser).*^## My request(?: for Codex)?:",
     re.MULTILINE | re.DOTALL,
-    needs=("## My request",),
 )
 
 

@@ -61,7 +61,6 @@ ASKING_TOOL = "AskUserQuestion"
 _ANSWERED = lazy(
     r"\A(?:.{0,40}(?:questions have been answered|answered your questions)|The user (?:answered|(?P<freely>responded))(?=:)"
     r"|The user asked for more questions before (?:answering|you proceed\. So far they answered))(?::\s*)?",
-    needs=("answered", "The user "),
 )
 _ANSWERS_END = (". You can now", ". Read the answers carefully", ". Call AskUserQuestion again")
 _ALSO_WROTE = 'They also wrote: "'
@@ -71,11 +70,8 @@ _PREVIEW, _NOTES = " selected preview:\n", " notes: "
 _PATCHED = lazy(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
 _WRITTEN = lazy(
     r"(?:^|[;&|\n]\s*)(?:(?:cat|tee)\b[^\n|;&]*?(?:>{1,2}\s*)?([\w./~@+-]+)\s*<<|cat\s*>{1,2}\s*([\w./~@+-]+))",
-    needs=("<<", ">"),
 )
-_IN_PLACE = lazy(
-    r"\bsed\s+-i\S*\s+(?:''\s+)?(?:-e\s+)?(?:'[^']*'|\"[^\"]*\")((?:\s+[\w./~@+-]+)+)", needs=("sed",)
-)
+_IN_PLACE = lazy(r"\bsed\s+-i\S*\s+(?:''\s+)?(?:-e\s+)?(?:'[^']*'|\"[^\"]*\")((?:\s+[\w./~@+-]+)+)")
 _DEFINED = lazy(
     r"^\+?\s*(?:(?:export|default|async|pub|public|private|protected|static|abstract|final|override)\s+)*"
     r"(?:def|func|function|class|type|interface|struct|enum|fn|trait|const)\s+(?:\([^)]{0,80}\)\s*)?([A-Za-z_]\w*)",
@@ -96,7 +92,6 @@ _MAKE_COMMITS = frozenset({"commit", "revert", "cherry-pick", "merge", "am", "re
 _COMMITTED = lazy(
     r"^\[(?:detached HEAD|([^\]\s]+)(?: \(root-commit\))?) ([0-9a-f]{7,40})\] (.+)$",
     re.MULTILINE,
-    needs=("] ",),
 )
 # What a commit says, or the title and the text of a pull request, on the command line.
 _MESSAGE = lazy(

@@ -23,7 +23,7 @@ from aether.types import Finding
 
 @lru_cache(maxsize=32)
 def schema(name: str) -> dict[str, Any]:
-    """Return the schema called `name`, such as `memory` or `cli/status`."""
+    """Return the schema called `name`, such as `memory`."""
     found: dict[str, Any] = json.loads(resource(f"data/schemas/{name}.schema.json").read_bytes())
     return found
 

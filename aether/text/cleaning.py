@@ -32,10 +32,6 @@ _NOTICES = lazy(
     r"^(?:\[Request interrupted by user[^\]]*\]|# AGENTS\.md instructions.*|Caveat: The messages below.*|"
     r"No response requested\.|\(no content\)|###STOP###|API Error: .*|Prompt is too long)\s*$",
     re.MULTILINE,
-    needs=(
-        "[Request interrupted", "# AGENTS.md", "Caveat: ", "No response requested.", "(no content)", "###STOP###", "API Error: ",
-        "Prompt is too long",
-    ),
 )  # fmt: skip
 _ESCAPES = lazy(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
 _THOUGHTS = lazy(r"<analysis\b", re.IGNORECASE)
@@ -102,7 +98,6 @@ def without_escapes(text: str) -> str:
 _IDENTIFIED = lazy(
     r"\s*[-*•+>]\s.*\[(?:wm|phase|pattern)_\w+\]\W*\Z|\W*In full: aether recall --full \S+\s*\Z",
     re.IGNORECASE,
-    needs=("[wm_", "[phase_", "[pattern_", "aether recall --full"),
 )
 # Marks of bold print outside of code, where they are something else.
 _EMPHASIS = lazy(r"(`[^`\n]*`)|\*\*")

@@ -23,7 +23,7 @@ from aether.messages.model import PROVIDER_FORMATS, groups
 from aether.messages.tool_calls import calls_of
 from aether.messages.validate import check
 from aether.store.keys import STEPS
-from aether.text.model_faults import model_fault
+from aether.text.summary_checks import model_fault
 from aether.tokens.count import message_tokens
 from tests.effort import examples
 from tests.laws.histories import broken, history

@@ -2,7 +2,6 @@ import pytest
 
 import aether
 from aether.errors import InvalidInput
-from aether.messages import validate
 from aether.messages.convert import (
     bare,
     convert,
@@ -412,9 +411,5 @@ def test_numbering_goes_on_after_the_messages_before():
     assert with_call_ids([alone], after=before) == [alone]
 
 
-def test_bare_is_public_and_the_documented_places_of_one_release_ago_still_work():
-    from aether.messages import formats
-    from aether.messages import repair as repairs
-
-    assert aether.bare is bare is formats.bare
-    assert repairs.repair is validate.repair
+def test_bare_is_public():
+    assert aether.bare is bare

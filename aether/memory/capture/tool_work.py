@@ -61,7 +61,6 @@ _VERSION_CONTROL = ("git ", "gh ", "glab ")
 _PUBLISHED_AT = lazy(
     r"^https://\S+/(?:pull|issues|merge_requests)/\d+\S*$",
     re.MULTILINE,
-    needs=("/pull/", "/issues/", "/merge_requests/"),
 )
 # Claude Code puts a frame around the report of a sub-agent, and indents each of its lines.
 _REPORT_FRAME, _REPORT_END, _LAUNCHED = "[Subagent hand-back]", "\nagentId: ", "Async agent launched"

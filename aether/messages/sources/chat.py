@@ -38,9 +38,7 @@ _PARAMETER = lazy(r"<parameter=(\w+)>(.*?)</parameter>", re.DOTALL)
 _ANSWER = lazy(r"\s*(?:<returncode>|<output>|observation:|execution result|diff --git )", re.IGNORECASE)
 _SHOWN_TURN = lazy(r"^(user|assistant|tool|system): ", re.MULTILINE)
 # What SWE-agent writes below each answer.
-_OPEN_FILE = lazy(
-    r"^\(Open file: (.+)\)\r?\n\(Current directory: (.+)\)", re.MULTILINE, needs=("(Open file: ",)
-)
+_OPEN_FILE = lazy(r"^\(Open file: (.+)\)\r?\n\(Current directory: (.+)\)", re.MULTILINE)
 _EDIT_OF_LINES = lazy(r"edit \d+:\d+[ \t\r]*(?:\n|\Z)")
 # Characters: the time of shlex grows with the square of a word.
 _MOST_QUOTED = 50_000

@@ -26,7 +26,7 @@ _ASKING = "ask_followup_question"
 _THINKING = "thinking"
 _ANNOUNCES = "The user "
 _MARKS = ("<environment_details>", "<task>")
-_RESULT = lazy(r"^\[(\w+)(?: for '[^\n]*')?\] Result:[ \t]*\n?", re.MULTILINE, needs=("] Result:",))
+_RESULT = lazy(r"^\[(\w+)(?: for '[^\n]*')?\] Result:[ \t]*\n?", re.MULTILINE)
 _OPTION = lazy(r'"((?:[^"\\]|\\.)*+)"')
 
 

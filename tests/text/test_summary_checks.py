@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.text.support import proven_lines, without_quotes
+from aether.text.summary_checks import proven_lines, without_quotes
 from tests.tables import rows
 
 SOURCES = (
