@@ -78,15 +78,21 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
     from aether.memory.sessions import sessions_of
     from aether.memory.statements import is_statement
 
-    asked = _asked(read(home), occasion, session, _wide_home(home))
-    count = asked["count"]
+    arguments = _asked(read(home), occasion, session, _wide_home(home))
+    count = arguments["count"]
     if occasion == SUBAGENT:
-        given = {name: asked[name] for name in ("documents", "now", "count", "root")}
-        given |= {"caste": caste, "session": session, "budget": int(asked["budget"] * AGENT_SHARE)}
-        lines, block = briefing.agent_lines(**given), briefing.agent_brief(**given, hint=_hint(find(home)))
+        of_agent = {name: arguments[name] for name in ("documents", "now", "count", "root")}
+        of_agent |= {"caste": caste, "session": session, "budget": int(arguments["budget"] * AGENT_SHARE)}
+        lines, block = (
+            briefing.agent_lines(**of_agent),
+            briefing.agent_brief(**of_agent, hint=_hint(find(home))),
+        )
     else:
-        lines, block = briefing.brief_lines(**asked), briefing.briefing(**asked, hint=_hint(find(home)))
-    several = {session["session_id"] for session in sessions_of(asked["documents"]["memory"])}
+        lines, block = (
+            briefing.brief_lines(**arguments),
+            briefing.briefing(**arguments, hint=_hint(find(home))),
+        )
+    several = {session["session_id"] for session in sessions_of(arguments["documents"]["memory"])}
     return {
         "occasion": occasion,
         "lines": [
@@ -104,8 +110,8 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
 def _wide_home(home: Home) -> Path | None:
     """Return the user's own home, if there is one other than `home`."""
     with suppress(AetherError):  # the briefing of the project works without it
-        if named := os.environ.get(USER_HOME):
-            wide = find(named)
+        if directory := os.environ.get(USER_HOME):
+            wide = find(directory)
             return None if wide == find(home) else wide
     return None
 
@@ -131,22 +137,22 @@ def _asked(snapshot: Snapshot, source: str, session: str, wide: Path | None) -> 
 
     place = snapshot.home
     since = ""
-    if session and source in RESUMED and (known := hook_sessions.find_session(place, session)):
+    if session and source in RESUMED and (state := hook_sessions.find_session(place, session)):
         # The last event of the session, or the last summary of its own conversation.
-        own = (
+        summaries = (
             stored["compressed_at"]
             for stored in sessions_of(snapshot.documents["memory"])
             if (stored["metadata"].get("architect") or {}).get("session") == session
         )
-        since = max(str(known["at"]), *own, "")
-    others = None
+        since = max(str(state["at"]), *summaries, "")
+    wide_documents = None
     with suppress(AetherError):
-        others = load(wide).documents if wide else None
+        wide_documents = load(wide).documents if wide else None
     return {
         "documents": snapshot.documents, "occasion": source, "now": now(),
         "count": counter_of(snapshot.documents["memory"]),
         "budget": config.or_default(place).claude_brief_tokens, "since": since,
-        "root": project_root(place), "wide": others, "session": session,
+        "root": project_root(place), "wide": wide_documents, "session": session,
     }  # fmt: skip
 
 
@@ -176,9 +182,9 @@ def _state_of(home: Path, journal: FileId, ids: DocumentIds, *, wide: Path | Non
         return ""
     day = time.strftime("%Y-%m-%d", time.gmtime())
     budget, root = config.or_default(home).claude_brief_tokens, project_root(home)
-    others = wide and (_journal_of(wide), document_ids(wide))
+    wide_state = wide and (_journal_of(wide), document_ids(wide))
     servers = [file_id(str(path)) for path in _server_files(home)]
-    return json.dumps([_code(), day, budget, root, journal, ids, others, servers])
+    return json.dumps([_code(), day, budget, root, journal, ids, wide_state, servers])
 
 
 def _journal_of(home: Path) -> FileId:
@@ -193,12 +199,12 @@ def _kept(home: Path, source: str, session: str, *, at: str, wide: Path | None) 
         path = _file(home, source, session)
         if path.is_symlink() or not is_real(str(home), DIRECTORY):
             return None
-        kept = json.loads(regular.read(path))
-        if not kept["state"] or kept["state"] != _state_of(
+        stored = json.loads(regular.read(path))
+        if not stored["state"] or stored["state"] != _state_of(
             home, _journal_of(home), document_ids(home), wide=wide
         ):
             return None
-        return memory_block([str(line) for line in kept["lines"]], occasion=source, at=at)
+        return memory_block([str(line) for line in stored["lines"]], occasion=source, at=at)
     except (OSError, AetherError, ValueError, LookupError, TypeError, RecursionError):
         return None
 

@@ -161,8 +161,12 @@ class _OwnPhases(NamedTuple):
         """Return the phase of the stretch before the compaction number `segment`."""
         if self.forced is not None:
             return self.forced
-        known = self.words.known_phases(self.of_file)
-        phase = known[segment] if segment < len(known) else self.following + segment - len(known)
+        phases_before = self.words.known_phases(self.of_file)
+        phase = (
+            phases_before[segment]
+            if segment < len(phases_before)
+            else self.following + segment - len(phases_before)
+        )
         self.words.phases.add(phase)
         return phase
 
@@ -224,14 +228,14 @@ def _new_tally(snapshot: Snapshot, sources: list[Any]) -> _Tally:
         return dedupe.conversations(snapshot) | {*map(_first_conversation, _files(sources, []))}
 
     memory = snapshot.documents["memory"]
-    held, history = dedupe.phases_by_file(snapshot), memory.get("history", [])
-    noted = [*held.values(), *filter(None, (entry.get("phases") for entry in history))]
+    phases_by_file, history = dedupe.phases_by_file(snapshot), memory.get("history", [])
+    noted = [*phases_by_file.values(), *filter(None, (entry.get("phases") for entry in history))]
     current = phases.current_phase(snapshot.documents["COLONY_STATE"])
     return _Tally(
         memory["working_memory"]["max_capacity_tokens"], config.load(snapshot.home).claude_private_paths,
         str(snapshot.home.parent), counter_of(memory), record_files.head(snapshot),
-        new_id("import", now()), others, dedupe.known_keys(snapshot, to_hooks=False), held, history,
-        max([current, *(1 + max(found) for found in noted)]),
+        new_id("import", now()), others, dedupe.known_keys(snapshot, to_hooks=False), phases_by_file, history,
+        max([current, *(1 + max(numbers) for numbers in noted)]),
     )  # fmt: skip
 
 
@@ -240,7 +244,7 @@ def _import_file(
     progress: Callable[[int, int], None],
 ) -> None:  # fmt: skip
     """Store the notes and the words of one file: first those that it copied from another session, as that session's."""
-    before, kept = tally.records, (len(tally.revisions), tally.items)
+    before, counts_before = tally.records, (len(tally.revisions), tally.items)
     tally.written, tally.is_undated = _written(file), False
     records = _records(file, format, name, tally, progress)
     if tally.private:
@@ -252,18 +256,18 @@ def _import_file(
             continue
         stored = len(tally.revisions)
         words = passages.Collector(name, tally.history, tally.keys)
-        own = _OwnPhases(words, tally.held.get(name, ()), tally.following, phase)
+        own_phases = _OwnPhases(words, tally.held.get(name, ()), tally.following, phase)
         try:
-            _import_part(part, own, tally, is_copy=bool(copied), dry_run=dry_run, home=home)
+            _import_part(part, own_phases, tally, is_copy=bool(copied), dry_run=dry_run, home=home)
         finally:
             used = (*tally.phases, *words.kept_phases)
-            tally.following = max([tally.following, *(1 + each for each in used)])
+            tally.following = max([tally.following, *(1 + phase_number for phase_number in used)])
         if len(tally.revisions) > stored:
             # The next file may have the same name and start with the same words.
             tally.history = read(home).documents["memory"].get("history", [])
     if tally.records == before:
         raise _nothing_in(file, format, name)
-    if tally.is_undated and (len(tally.revisions), tally.items) != kept:
+    if tally.is_undated and (len(tally.revisions), tally.items) != counts_before:
         tally.undated.append({"file": name, "at": tally.written})
 
 
@@ -275,8 +279,8 @@ def _import_part(
     entries = _new_entries(captured, words.file, tally, is_copy=is_copy)
     for batch in dedupe.batches(entries, tally.batch_chars):
         _store(batch, words, tally, home, dry_run=dry_run)
-    if (left := words.drain()) and not dry_run:
-        _commit([], words, left, tally, home)
+    if (passages_left := words.drain()) and not dry_run:
+        _commit([], words, passages_left, tally, home)
 
 
 def _first_conversation(file: Any) -> str:
@@ -322,12 +326,12 @@ def _files(sources: list[Any], bad: list[JsonObject]) -> Iterator[Any]:
         if not isinstance(source, (str, os.PathLike)) or not os.path.isdir(source):
             yield source
             continue
-        found = [
+        paths = [
             path for path in sorted(Path(source).rglob("*"))
             if path.is_file() and path.suffix in SUFFIXES and path.stem.lower().split("-")[0] not in SKIPPED_NAMES
             and SKIPPED_DIRECTORIES.isdisjoint(path.relative_to(source).parts) and not is_beside_session(path)
         ]  # fmt: skip
-        if not found:
+        if not paths:
             reason = NotFound(
                 "holds no transcripts.",
                 fix=f"Name a directory with {', '.join(sorted(SUFFIXES))} files.",
@@ -336,7 +340,7 @@ def _files(sources: list[Any], bad: list[JsonObject]) -> Iterator[Any]:
             if len(sources) == 1:
                 raise reason
             bad.append({"file": str(source), "line": 0, "reason": reason.what})
-        yield from found
+        yield from paths
 
 
 def _records(
@@ -369,9 +373,9 @@ def _dated(records: Iterable[Record], tally: _Tally) -> Iterator[Record]:
             yield from _all_at(tally.written, waiting)
             waiting, room = [], WAITING_CHARS
         session = record.session or session
-        if at := record.time or times.get(session, ""):
-            times[session] = at
-            yield from _all_at(at, [*waiting, record])
+        if time := record.time or times.get(session, ""):
+            times[session] = time
+            yield from _all_at(time, [*waiting, record])
             waiting, room = [], WAITING_CHARS
         else:
             waiting.append(record)
@@ -388,8 +392,8 @@ def _written(file: Any) -> str:
     """Return the time of the last change of a file; "" if it is not known."""
     if isinstance(file, (str, os.PathLike)):
         with suppress(OSError, OverflowError, ValueError):
-            at = min(now(), clock.of_file(os.stat(file).st_mtime))
-            return clock.stamp(at) if at.year >= FIRST_YEAR else ""
+            time = min(now(), clock.of_file(os.stat(file).st_mtime))
+            return clock.stamp(time) if time.year >= FIRST_YEAR else ""
     return ""
 
 
@@ -440,7 +444,7 @@ def _commit(
         return [entry for entry in entries if not dedupe.is_known(entry, tally.foreign)]
 
     def new_words() -> list[JsonObject]:
-        return [each for each in said if each["id"] not in tally.foreign]
+        return [passage for passage in said if passage["id"] not in tally.foreign]
 
     def beside(snapshot: Snapshot) -> Change:
         return passages.keep(snapshot.documents["memory"], words, new_words(), now())

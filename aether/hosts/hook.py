@@ -174,8 +174,8 @@ def main(argv: list[str], stdin: bytes, *, deadline: Deadline = lambda *_: None)
         return 0, _answer(host, event, payload, home, deadline)
     except Exception as reason:  # noqa: BLE001 - a failure here must not fail the host
         logged = spool.log_failure(home, name, session, f"{type(reason).__name__}: {reason}")
-        is_told = not logged and EVENTS.get(name, UNKNOWN).makes_home
-        return 0, _not_stored(host, home, reason) if is_told else ""
+        is_shown = not logged and EVENTS.get(name, UNKNOWN).makes_home
+        return 0, _not_stored(host, home, reason) if is_shown else ""
 
 
 def _answer(host: Any, event: JsonObject, payload: JsonObject, home: str, deadline: Deadline) -> str:
@@ -233,8 +233,8 @@ def _make_place(home: str) -> bool:
 def _keep(home: str, entry: JsonObject) -> StorageFailed | None:
     """Put `entry` into the spool; return why it is not there."""
     now = time.time_ns()
-    at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 10**9))
-    entry["at"] = f"{at}.{now // 1000 % 10**6:06d}Z"
+    second = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 10**9))
+    entry["at"] = f"{second}.{now // 1000 % 10**6:06d}Z"
     try:
         spool.put(home, entry)
     except StorageFailed as reason:
@@ -322,7 +322,7 @@ def entry_of(event: JsonObject, *, private: str = "") -> JsonObject | None:
     if kind.of_tools:
         directory = str(event.get("directory", ""))[:PATH_CHARS]
         translated = event.get("calls", [])[:MOST_CALLS]
-        calls = [kept for call in translated if (kept := _call(call, private, directory))]
+        calls = [entry_of_call for call in translated if (entry_of_call := _call(call, private, directory))]
         if not calls:
             return None
         entry |= {"calls": calls} if event["event"] == "PostToolBatch" else calls[0]
@@ -352,7 +352,7 @@ def _cut(text: str, most: int) -> str:
 
 def _interim(texts: list[JsonObject]) -> list[JsonObject]:
     """Return the texts before the last message, each bounded, as many from the end as may be kept."""
-    kept: list[JsonObject] = []
+    bounded_texts: list[JsonObject] = []
     room = ALL_INTERIM_CHARS
     for part in reversed(texts):
         text = bounded(part["text"], *INTERIM_CHARS)
@@ -361,8 +361,10 @@ def _interim(texts: list[JsonObject]) -> list[JsonObject]:
             break
         if text.strip():
             names = {name: _name(part[name]) for name in ("id", "uuid", "at", "by") if part.get(name)}
-            kept.append({"text": text, **names} | ({"part": part["part"]} if part.get("part") else {}))
-    return kept[::-1]
+            bounded_texts.append(
+                {"text": text, **names} | ({"part": part["part"]} if part.get("part") else {})
+            )
+    return bounded_texts[::-1]
 
 
 def _call(call: JsonObject, private: str, directory: str) -> JsonObject | None:

@@ -89,14 +89,14 @@ def _search_entry(layer: Layer, place: int, value: JsonObject) -> SearchEntry:
     if layer == "working_memory":
         row = cut_row({"item": value}, terms)
     else:
-        id_, type_, phase, at, relevance = (
+        id_, type_, phase, time, relevance = (
             (get("session_id") or get("id"), "session", get("phase"), last_heard(value), None)
             if layer == "short_term_memory"
             else (get("id"), get("type"), None, get("last_seen"), get("confidence"))
         )
         row = Row(
             id=plain_text(id_), marked="", length=terms.length, type=plain_text(type_), phase=plain_text(phase), caste="",
-            at=instant_text(at), relevance=unit_fraction(relevance), labels="", stretch="",
+            at=instant_text(time), relevance=unit_fraction(relevance), labels="", stretch="",
         )  # fmt: skip
     fields = tuple((weight, marked) for (weight, _), marked in zip(texts, terms.marked, strict=True))
     return SearchEntry(layer, place, row, fields, value)

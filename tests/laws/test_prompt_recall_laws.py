@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.memory.layers import Record
-from aether.search.reminders import MOST_MATCHES, PASSAGE_CHARS, match_prompt, parse_prompt
+from aether.search.prompt_match import MOST_MATCHES, PASSAGE_CHARS, match_prompt, parse_prompt
 from aether.text.cleaning import clean
 from aether.text.tags import memory_block
 

@@ -45,11 +45,12 @@ def interim_texts(path: str, *, message: str = "", agent: bool = False) -> list[
 
     `agent` means that `path` is a sub-agent's own file. A text that a person typed during the turn is by "user".
     """
-    until = time.monotonic() + LAG_SECONDS
     texts = _newest_texts(path, agent=agent)
-    while message and not _ends_with(texts, message) and time.monotonic() < until and os.path.isfile(path):
-        time.sleep(_RETRY_SECONDS)
-        texts = _newest_texts(path, agent=agent)
+    if message and os.path.isfile(path):
+        until = time.monotonic() + LAG_SECONDS
+        while not _ends_with(texts, message) and time.monotonic() < until:
+            time.sleep(_RETRY_SECONDS)
+            texts = _newest_texts(path, agent=agent)
     last = texts[0].get("id") if texts else None
     while last is not None and texts and texts[0].get("id") == last and texts[0]["text"].strip() in message:
         del texts[0]
@@ -174,14 +175,14 @@ def _read(line: bytes, queue: _QueueBackwards) -> list[Record]:
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     """Yield the lines within the last MOST_BYTES of `file`, the last first."""
     at = file.seek(0, os.SEEK_END)
-    end, rest = max(0, at - MOST_BYTES), b""
+    end, incomplete = max(0, at - MOST_BYTES), b""
     while at > end:
         size = min(_BLOCK_BYTES, at - end)
         at = file.seek(at - size)
-        rest, *lines = (file.read(size) + rest).split(b"\n")
+        incomplete, *lines = (file.read(size) + incomplete).split(b"\n")
         yield from reversed(lines)
     if at == 0:
-        yield rest
+        yield incomplete
 
 
 def _opened(path: str) -> BinaryIO:

@@ -115,21 +115,21 @@ def agent_lines(
     """
     lines = _lines(documents, now=now, root=root, session=session, only=True, caste=caste)
     request = next((line for line in lines if line.source == "floor" and line.kind == "request"), None)
-    wanted = [
+    chosen = [
         line
         for line in lines
         if line.source != "floor" or line is request or line.kind == "file" or line.heading == _CASTE
     ]
-    return _fitting(wanted, occasion="subagent", now=now, count=count, budget=budget)
+    return _fitting(chosen, occasion="subagent", now=now, count=count, budget=budget)
 
 
 def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "", session: str = "") -> str:
     """Return, as plain text for a summariser, what its summary of the conversation `session` must keep, or ""."""
-    shown: list[Line] = []
+    chosen: list[Line] = []
     for line in _lines(documents, now=now, root=root, session=session, only=True, summary=False):
-        if len(_steering_text([*shown, line], now)) < STEERING_CHARS:
-            shown.append(line)
-    return _steering_text(shown, now) if shown else ""
+        if len(_steering_text([*chosen, line], now)) < STEERING_CHARS:
+            chosen.append(line)
+    return _steering_text(chosen, now) if chosen else ""
 
 
 def in_force(documents: Mapping[str, Any], *, now: datetime) -> dict[str, int]:
@@ -169,9 +169,9 @@ def _lines(
         work = making.newest_work(items)
     floor = making.floor(work, making.covered_ids(memory), summary=summary)
     castes = [line._replace(heading=_CASTE) for line in making.caste_lines(items, caste)] if caste else []
-    notes, foremost, others = _split(explicit)
+    notes, foremost, older = _split(explicit)
     ordered = [
-        *foremost, *newest, *holding, *floor.request, *floor.message, *castes, *floor.answers, *floor.plan, *notes[:FOREMOST], *others, *decided, *floor.checks, *floor.requests,
+        *foremost, *newest, *holding, *floor.request, *floor.message, *castes, *floor.answers, *floor.plan, *notes[:FOREMOST], *older, *decided, *floor.checks, *floor.requests,
         # One of each in turn: none crowds out the others.
         *_in_turn(
             floor.results, floor.runs, floor.files, floor.messages, notes[FOREMOST:],
@@ -197,17 +197,17 @@ def _wide_lines(wide: Mapping[str, Any] | None) -> Iterator[Line]:
 
 def _split(explicit: Iterable[Line]) -> tuple[list[Line], list[Line], list[Line]]:
     """Return the notes that ask for nothing, what comes foremost, and the older decisions and requests of many."""
-    notes, foremost, others = list[Line](), list[Line](), list[Line]()
+    notes, foremost, older = list[Line](), list[Line](), list[Line]()
     numbers = dict.fromkeys(HEADINGS, 0)
     for line in explicit:
         numbers[line.kind] += 1
         if line.kind in ("outcome", "lesson"):
             notes.append(line)
         elif line.kind in ("decision", "request") and numbers[line.kind] > FOREMOST:
-            others.append(line)
+            older.append(line)
         else:
             foremost.append(line)
-    return notes, foremost, others
+    return notes, foremost, older
 
 
 def _in_turn(*groups: Iterable[Line]) -> Iterator[Line]:
@@ -223,36 +223,38 @@ def _explicit_first(lines: Sequence[Line]) -> list[Line]:
 
 def _without_repeats(lines: Iterable[Line]) -> list[Line]:
     """Return `lines` without those whose words are in a line above; of explicit ones only equal texts are repetitions."""
-    shown: list[Line] = []
+    kept_lines: list[Line] = []
     texts: set[str] = set()
     seen: list[frozenset[str]] = []
     for line in lines:
         text = " ".join(line.text.casefold().split())
-        mine = frozenset(words(line.text)) - STOPWORDS
-        is_compared = line.source != "explicit" and len(mine) >= LEAST_COMPARED
-        is_contained = is_compared and any(len(mine & above) >= REPEATED_SHARE * len(mine) for above in seen)
+        own_words = frozenset(words(line.text)) - STOPWORDS
+        is_compared = line.source != "explicit" and len(own_words) >= LEAST_COMPARED
+        is_contained = is_compared and any(
+            len(own_words & above) >= REPEATED_SHARE * len(own_words) for above in seen
+        )
         if text not in texts and not is_contained:
-            shown.append(line)
+            kept_lines.append(line)
             texts.add(text)
-            seen.append(mine)
-    return shown
+            seen.append(own_words)
+    return kept_lines
 
 
 def _fitting(
     lines: Sequence[Line], *, occasion: str, now: datetime, count: Counter, budget: int
 ) -> list[Line]:
     """Return those of `lines` for which there is room, the most important first."""
-    shown: list[Line] = []
+    chosen: list[Line] = []
     room = min(budget, MOST_TOKENS)
-    left = room
+    rest_of_room = room
     for line in lines:
-        if count(line.text) > left:
+        if count(line.text) > rest_of_room:
             continue
-        text = _block([*shown, line], occasion=occasion, now=now, hint=max(HINT, MCP_HINT, key=len))
+        text = _block([*chosen, line], occasion=occasion, now=now, hint=max(HINT, MCP_HINT, key=len))
         if count(text) <= room and len(json.dumps(text)) <= MOST_CHARS:
-            shown.append(line)
-            left = room - count(text)
-    return shown
+            chosen.append(line)
+            rest_of_room = room - count(text)
+    return chosen
 
 
 def _block(lines: Sequence[Line], *, occasion: str, now: datetime, hint: str = HINT) -> str:

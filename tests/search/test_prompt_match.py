@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from aether.memory.layers import Record
-from aether.search import reminders as module
-from aether.search.reminders import (
+from aether.search import prompt_match as module
+from aether.search.prompt_match import (
     LOOKED_AT,
     MOST_MATCHES,
     PROMPT_CHARS,

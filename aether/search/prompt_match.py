@@ -215,7 +215,11 @@ def match_prompt(
     """
     weights = _weights(prompt, records, held, others)
     hidden = frozenset(leave_out)
-    if prompt.commit and (commits := _commits(prompt, [one for one in records if one.id not in hidden])):
+    if prompt.commit and (
+        commits := _commits(
+            prompt, [record_shown for record_shown in records if record_shown.id not in hidden]
+        )
+    ):
         return [*islice(_unique(commits), MOST_MATCHES)]
     matches = [
         match
@@ -230,7 +234,9 @@ def match_prompt(
         places = sorted({*chain.from_iterable(weights.holders[word] for word in weights.rare)})
         settled = [records[place] for place in places if records[place].type in _REASONED]
         matches += [
-            match for one in settled if one.id not in hidden and (match := _reason(prompt, one, weights))
+            match
+            for record_shown in settled
+            if record_shown.id not in hidden and (match := _reason(prompt, record_shown, weights))
         ]
     matches.sort(key=lambda match: (-match.score, match.record.id))
     return [*islice(_unique(matches), MOST_MATCHES)]
@@ -242,7 +248,7 @@ def _weights(
     """Look for the names and words of the prompt in all records."""
     starts = {word: _start(word) for word in prompt.words}
     places: dict[str, list[int]] = {text: [] for text in (*prompt.names, *starts.values())}
-    appends = [(text, found.append) for text, found in places.items()]
+    appends = [(text, places_of_text.append) for text, places_of_text in places.items()]
     for place, record in enumerate(records):
         # Not kept: a page of memory costs a prompt as much as looking through it.
         folded = record.text.casefold()
@@ -317,8 +323,8 @@ def _passages(record: Record, weights: _Weights) -> Iterator[str]:
 
 def _words_in(passage: str, prompt: PromptQuery) -> list[str]:
     """Return the significant words of the prompt that a passage has."""
-    found = terms(passage)
-    return [word for word in prompt.words if word in {*found.words, *found.parts}]
+    passage_terms = terms(passage)
+    return [word for word in prompt.words if word in {*passage_terms.words, *passage_terms.parts}]
 
 
 def _reason(prompt: PromptQuery, record: Record, weights: _Weights) -> PromptMatch | None:
@@ -390,9 +396,9 @@ def _is_prose(passage: str) -> bool:
 
 def _unique(matches: Iterable[PromptMatch]) -> Iterator[PromptMatch]:
     """Yield the matches without those whose passage repeats a better one."""
-    shown: list[frozenset[str]] = []
+    earlier: list[frozenset[str]] = []
     for match in matches:
-        own = frozenset(query_terms(match.passage).weights)
-        if all(len(own & other) * 2 <= len(own) for other in shown):
+        terms_of_match = frozenset(query_terms(match.passage).weights)
+        if all(len(terms_of_match & other) * 2 <= len(terms_of_match) for other in earlier):
             yield match
-            shown.append(own)
+            earlier.append(terms_of_match)
