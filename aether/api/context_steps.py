@@ -25,7 +25,6 @@ from aether.conversation import checks
 from aether.conversation.checkpoints import Room, View, WrittenCheckpoint
 from aether.conversation.levels import CheckpointText, Source, write_checkpoint
 from aether.conversation.modes import mode_rules, prompt_limit, tier
-from aether.conversation.partition import cut_prose
 from aether.conversation.receipts import step_receipt
 from aether.conversation.shapes import (
     Action,
@@ -170,17 +169,13 @@ def case_of(conversation_id: str, record: Path) -> Case:
     tools = settings.tools if has_tools else None
     beside = checks.beside_tokens(system, tools or (), counting.count)
     findings = tuple(finding for finding in counting.findings if finding.code != "unknown-model")
+    compress = config.or_default(record).context_compress_pct
+    limits = Limits(compress=compress, target=min(Limits().target, MOST_TARGET * compress))
     return Case(
-        record, log, settings, _limits(config.or_default(record)), tier(settings.window), limit, counting.count,
+        record, log, settings, limits, tier(settings.window), limit, counting.count,
         counting.label, reading.provider, reading.view, system,
         Room(limit, beside, age.heading_tokens(counting.count)), findings, tools,
     )  # fmt: skip
-
-
-def _limits(settings: config.Config) -> Limits:
-    """Return the thresholds, with the share that compresses from the configuration."""
-    compress = settings.context_compress_pct
-    return Limits(compress=compress, target=min(Limits().target, MOST_TARGET * compress))
 
 
 def _current_goal(text: Callable[[], str], record: Path) -> str:
@@ -483,13 +478,12 @@ def _write(case: Case, work: Work, author: _Author) -> WrittenCheckpoint | None:
             settings=author.settings, count=case.count, most=work.most_tokens,
         )  # fmt: skip
     written = author.texts[key]
-    summary = _clipped(written.text.strip() or previous or _heads(messages), work.most_tokens, case.count)
-    if not summary:
+    if not written.text:
         return None
     now = clock.now()
     checkpoint = Checkpoint(
         work.id or clock.new_id("merged" if work.kind == "merge" else "ckpt", now), work.level, 0,
-        work.compression_number, work.message_range, summary, old[0].created_at if work.id else clock.stamp(now),
+        work.compression_number, work.message_range, written.text, old[0].created_at if work.id else clock.stamp(now),
         clock.stamp(now) if old else None, str(written.record.get("model") or written.record.get("backend") or ""),
         case.settings.mode, work.covers, work.tokens_before,
     )  # fmt: skip
@@ -499,21 +493,6 @@ def _write(case: Case, work: Work, author: _Author) -> WrittenCheckpoint | None:
         return None
     unproven = written.record.get("unproven", 0)
     return WrittenCheckpoint(work, checkpoint._replace(tokens=size), raw, written.answer, unproven)
-
-
-def _heads(messages: Sequence[Message]) -> str:
-    """Return the first words of messages that say nothing worth selecting."""
-    texts = [" ".join(message.text.split())[:120] for message in messages]
-    return "\n".join(f"- {text}" for text in texts if text) or f"({len(messages)} messages without text)"
-
-
-def _clipped(text: str, most: int, count: Counter) -> str:
-    """Return the head of `text` of at most `most` tokens, up to the end of a sentence if there is one."""
-    head = cut_prose(text, most=most, count=count)
-    while not head and text and most > 0:
-        text = text[: len(text) * 3 // 4]
-        head = text if count(text) <= most else ""
-    return head
 
 
 def _view_of(case: Case, entries: Entries, written: Sequence[WrittenCheckpoint]) -> View:

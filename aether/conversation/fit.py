@@ -8,7 +8,7 @@ share throughout. The operations are in `draft`, the facts of a summary in `fact
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -616,28 +616,21 @@ def fit_findings(draft: Draft, lost: Sequence[str], *, stalled: int) -> Iterator
 
 
 def over_budget(draft: Draft, limits: Bounds, summary: int) -> BudgetExceeded:
-    """Return the error for a draft that does not fit, with the messages that hold its tokens."""
-    parts, present = draft.parts, set(kept_positions(draft))
-    listed_before = parts.protected | {parts.opening}
-    shares = [
-        ("system prompt and tool schemas", draft.overhead),
-        _share(draft, "protected", parts.protected & present),
-        _share(draft, "opening request", {parts.opening} & present - parts.protected),
-        _share(draft, "newest message of the user", {parts.newest} & present - listed_before),
-        ("summary", summary),
-        _share(draft, "calls and texts that stay", present - listed_before - {parts.newest}),
+    """Return the error for a draft that does not fit, with the largest messages that must stay."""
+    parts = draft.parts
+    roles = {parts.newest: "newest message of the user", parts.opening: "opening request"}
+    roles |= dict.fromkeys(parts.protected, "protected")
+    sizes = [("system prompt and tool schemas", draft.overhead), ("summary", summary)]
+    sizes += [
+        (f"messages[{index}] ({roles.get(index, 'kept')})", draft.tokens[index])
+        for index in kept_positions(draft)
     ]
-    listed = ", ".join(f"{name} {tokens}" for name, tokens in shares if tokens)
+    largest = sorted((entry for entry in sizes if entry[1]), key=lambda entry: -entry[1])
+    listed = ", ".join(f"{name} {tokens}" for name, tokens in largest[:NAMED])
+    more = f" and {len(largest) - NAMED} more" if len(largest) > NAMED else ""
     return BudgetExceeded(
-        f"{used_tokens(draft) + summary} tokens must stay and {limits.limit} of a window of {limits.window} may be used "
-        f"({listed}).",
+        f"{used_tokens(draft) + summary} tokens must stay and {limits.limit} of a window of {limits.window} may be used: "
+        f"{listed}{more}.",
         fix="Reduce the protected content, shorten the messages named, or use a model with a larger window.",
         where="conversation",
     )
-
-
-def _share(draft: Draft, name: str, positions: Iterable[int]) -> tuple[str, int]:
-    largest = sorted(positions, key=lambda index: (-draft.tokens[index], index))
-    places = ", ".join(f"messages[{index}]" for index in largest[:NAMED])
-    suffix = f" and {len(largest) - NAMED} more" if len(largest) > NAMED else ""
-    return f"{name} ({places}{suffix})", sum(draft.tokens[index] for index in largest)

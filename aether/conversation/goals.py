@@ -499,13 +499,11 @@ def parse_markers(text: str) -> list[Marker]:
         content = tag["rest"].strip().strip("*").strip()
         content = content.removesuffix("`") if tag["tick"] and not tag["shut"] else content
         marker = _marker(tag["kind"].lower(), " ".join(neutralize(content).split()))
-        if marker and not _quotes_grammar(marker.text):
+        # Dots and text in brackets are the grammar itself, quoted.
+        text = marker.text if marker else "…"
+        if marker and text not in ("…", "...") and text[0] + text[-1] not in ("<>", "[]", "{}"):
             markers.append(marker._replace(text=marker.text[:MOST_CHARS].rstrip()))
     return markers
-
-
-def _quotes_grammar(text: str) -> bool:
-    return text in ("…", "...") or (text[0], text[-1]) in (("<", ">"), ("[", "]"), ("{", "}"))
 
 
 def _marker(kind: str, content: str) -> Marker | None:

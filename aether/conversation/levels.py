@@ -136,7 +136,15 @@ def write_checkpoint(
     if written.prose:
         whole = with_facts(written.prose, source, most=most, count=count)
         return CheckpointText(whole, written.prose, written.record)
-    return CheckpointText(extract(source, level=level, most=most, count=count), "", written.record)
+    text = extract(source, level=level, most=most, count=count).strip() or source.previous
+    if not text:  # nothing in the messages is worth selecting: their first words
+        heads = [" ".join(message.text.split())[:120] for message in source.messages]
+        text = "\n".join(f"- {head}" for head in heads if head) or f"({len(heads)} messages without text)"
+    start = cut_prose(text, most=most, count=count)
+    while not start and text and most > 0:  # the first sentence is too long
+        text = text[: len(text) * 3 // 4]
+        start = text if count(text) <= most else ""
+    return CheckpointText(start, "", written.record)
 
 
 def request_task(source: Source, *, level: int, most: int) -> JsonObject:
@@ -216,22 +224,20 @@ def _spoken(texts: Sequence[RemovedText]) -> Iterator[tuple[str, bool]]:
     """Yield the sentences of messages, the outcome of commands, changed files, and questions with their answers."""
     by_place: dict[int, list[str]] = {}
     task = {"said": [text._asdict() for text in texts], "previous": ""}
-    for line in candidate_lines(task):
-        if line.sort in ("ran", "changed", "decided"):
-            by_place.setdefault(line.at, []).append(line.text)
+    for candidate in candidate_lines(task):
+        if candidate.sort in ("ran", "changed", "decided"):
+            by_place.setdefault(candidate.at, []).append(candidate.text)
     for entry in texts:
-        for text in by_place.pop(entry.at, ()):
-            yield text, False
+        yield from ((line, False) for line in by_place.pop(entry.at, ()))
         if entry.tool or entry.role not in ("user", "assistant"):
             continue
-        for unit in units_of(clean(without_injected(_ends(entry.text)))):
-            text = _bare(unit.text)
-            if text and not text.startswith("```"):
-                yield text, entry.role == "user"
-
-
-def _ends(text: str) -> str:
-    return text if len(text) <= HEAD_CHARS + TAIL_CHARS else f"{text[:HEAD_CHARS]}\n\n{text[-TAIL_CHARS:]}"
+        text = entry.text
+        if len(text) > HEAD_CHARS + TAIL_CHARS:
+            text = f"{text[:HEAD_CHARS]}\n\n{text[-TAIL_CHARS:]}"
+        for unit in units_of(clean(without_injected(text))):
+            line = _bare(unit.text)
+            if line and not line.startswith("```"):
+                yield line, entry.role == "user"
 
 
 def _bare(text: str) -> str:

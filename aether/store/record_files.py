@@ -93,21 +93,21 @@ def located(
                 yield position(record), record, -1
 
 
-def fetch(snapshot: Snapshot, kind: str, wanted: Mapping[int, int]) -> dict[int, JsonObject]:
+def fetch(snapshot: Snapshot, kind: str, offsets: Mapping[int, int]) -> dict[int, JsonObject]:
     """Return the records at the positions `wanted`, each given with its offset or -1.
 
     An offset that is not right (the file was rewritten) costs a search in the file, as an unknown one does.
     """
     pending = (record for pending in snapshot.pending for record in numbered(pending, kind))
-    records = {position(record): record for record in pending if position(record) in wanted}
+    records = {position(record): record for record in pending if position(record) in offsets}
     for path in files_of(snapshot.home, kind):
-        missing = wanted.keys() - records.keys()
+        missing = offsets.keys() - records.keys()
         if not missing or _last(path) < min(missing):
             continue
         with regular.opened(path) as file:
             for place in sorted(missing):
-                if wanted[place] >= 0:
-                    file.seek(wanted[place])
+                if offsets[place] >= 0:
+                    file.seek(offsets[place])
                     record = record_of(file.readline())
                     if record is not None and position(record) == place:
                         records[place] = record
@@ -144,8 +144,8 @@ def end_of_head(home: Path) -> int:
 
 def numbered(pending: Pending, kind: str) -> list[JsonObject]:
     """Return the records of `kind` that a transaction carries, with their revision and place."""
-    made = pending.appends.get(kind, [])
-    return [{"revision": pending.revision, "nth": nth, **record} for nth, record in enumerate(made)]
+    records = pending.appends.get(kind, [])
+    return [{"revision": pending.revision, "nth": nth, **record} for nth, record in enumerate(records)]
 
 
 def _last(path: Path) -> int:
@@ -172,13 +172,13 @@ def record_of(line: bytes) -> JsonObject | None:
 def lines_to_fold(home: Path, pending: tuple[Pending, ...]) -> dict[Path, list[bytes]]:
     """Return the lines that the `pending` records add to each file; none of those that a killed fold has written."""
     lines: dict[Path, list[bytes]] = {}
-    for kind in sorted({kind for one in pending for kind in one.appends}):
+    for kind in sorted({kind for transaction in pending for kind in transaction.appends}):
         files = files_of(home, kind)
-        done, ours = _done(files), list[Path]()
-        for one in pending:
+        folded, ours = _done(files), list[Path]()
+        for transaction in pending:
             # Never an earlier file than the last one: a clock that was set back must not break the order.
-            path = max([file_of(home, kind, one.at), *files[-1:], *ours])
-            if fresh := [record for record in numbered(one, kind) if position(record) > done]:
+            path = max([file_of(home, kind, transaction.at), *files[-1:], *ours])
+            if fresh := [record for record in numbered(transaction, kind) if position(record) > folded]:
                 lines.setdefault(path, []).extend(map(seal_json, fresh))
                 ours.append(path)
     return lines
@@ -191,6 +191,6 @@ def file_of(home: Path, kind: str, at: str) -> Path:
 
 def write_lines(lines: dict[Path, list[bytes]]) -> None:
     """Append `lines` to their files; a torn end left by a crash is written again."""
-    for path, made in lines.items():
+    for path, new_lines in lines.items():
         make_directory(path.parent)
-        append(path, b"".join(made), at=cut_torn_end(path))
+        append(path, b"".join(new_lines), at=cut_torn_end(path))

@@ -14,6 +14,7 @@ from aether.cli import transfer
 from aether.messages import records
 from aether.redact.redact import redacted
 from aether.store.documents import OPTIONAL
+from aether.store.log import seal_json
 from tests import homes
 from tests.cli.stage import shown
 from tests.crash.test_damage import full_home
@@ -364,7 +365,7 @@ def test_a_conversation_that_cannot_be_exported_is_named_by_export_and_import(tm
     home, file = homes.fresh(tmp_path / "old"), tmp_path / "a.json"
     conversations.add_messages("talk", [{"role": "user", "content": "one"}], home=home)
     (log,) = (home / "conversations").glob("*/history.jsonl")
-    log.write_bytes(log.seal_json({"conversation": "talk", "format": 99}))
+    log.write_bytes(seal_json({"conversation": "talk", "format": 99}))
 
     said = shown(capsys, "--home", str(home), "export", "--output", str(file)).err
     assert "conversation talk is not in the export" in said

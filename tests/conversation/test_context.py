@@ -19,7 +19,7 @@ from aether.conversation.shapes import Limits
 from aether.errors import BudgetExceeded, InvalidDocument, InvalidInput, NotFound
 from aether.frameworks.recall_tool import recall_tool
 from aether.messages.validate import is_sendable
-from aether.store import config, conversations, doctor, history
+from aether.store import conversations, doctor, history
 from aether.store.conversations import load
 from tests import homes
 from tests.conversation.test_defects import ID, role, talk, text
@@ -611,7 +611,8 @@ def test_profiles_that_cannot_be_read_say_where(text, words, tmp_path, monkeypat
 
 
 def test_the_numbers_of_ollm_cli_are_the_defaults_and_the_configuration_changes_them(home):
-    assert context_steps._limits(config.load(home)) == Limits()
+    aether.open_context(ID, home=home)
+    assert context_steps.case_of(ID, home).limits == Limits()
     (home / "config.toml").write_text(
         "[context]\nwindow = 2048\n"  # with authority: not from a home that nobody trusts
         "compress_pct = 0.5\n"
