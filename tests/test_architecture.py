@@ -35,7 +35,6 @@ SHARED_NAMES = {
     ),
     **dict.fromkeys("anthropic openai".split(), "a provider's backend and its message format"),
     "archive": "archived conversations, and the append-only files of the store",
-    "shapes": "those of a conversation, and of the archive",
     "facts": "those of machine work, and those that a compaction keeps",
 }
 # Small modules with one importer, each with its reason.

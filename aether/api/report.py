@@ -1,15 +1,14 @@
 """Reports: overview, timeline, decisions with their reasons, lessons and numbers of a home, as data and as Markdown.
 
 A report holds no secret unless it is asked for: all its texts are redacted. Its size is bounded, and it says what was
-left out. As an HTML file it is written by `integrations.viewer.report`.
+left out. As an HTML file it is written by `view.charts`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
-from math import ceil
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -33,8 +32,6 @@ from aether.types import JsonObject
 # A report of a full home is read by a person: so many moments, decisions and lessons, the newest.
 MOST_MOMENTS, MOST_DECISIONS, MOST_LESSONS = 600, 300, 150
 MOMENT_CHARS, DECISION_CHARS, WHY_CHARS = 240, 600, 400
-# Of the file as it is written: a character of Chinese has three bytes.
-MOST_BYTES = 1_000_000
 # Hours before and after now for which the strength of a signal is drawn.
 SIGNAL_HOURS = 24
 _FOUND = ("items", "tokens", "max_tokens", "percent", "sessions", "patterns", "state", "phase", "revision")
@@ -95,47 +92,6 @@ def report(
         },
     }
     return result
-
-
-def written(found: JsonObject, write: Callable[[JsonObject], str]) -> tuple[JsonObject, bytes]:
-    """Return a report and the bytes that `write` makes of it: at most `MOST_BYTES`, the oldest parts left out if needed."""
-    share, part = 1.0, found
-    while len(data := write(part).encode("utf-8", "replace")) > MOST_BYTES and share > 0.001:
-        share *= min(0.9, 0.97 * MOST_BYTES / len(data))
-        part = _part_of(found, share)
-    return part, data
-
-
-def _part_of(whole: JsonObject, share: float) -> JsonObject:
-    """Return a report with that share of each list: the newest moments, decisions and steps, the best lessons."""
-
-    def first(current: list[Any]) -> list[Any]:
-        return current[: ceil(len(current) * share)]
-
-    def last(stored: list[Any]) -> list[Any]:
-        return stored[len(stored) - ceil(len(stored) * share) :]
-
-    moments = [(day["day"], moment) for day in whole["timeline"] for moment in day["moments"]]
-    days = groupby(last(moments), key=itemgetter(0))
-    result: JsonObject = {
-        **whole,
-        "overview": {**whole["overview"], "open": first(whole["overview"]["open"])},
-        "timeline": [{"day": day, "moments": [entry for _, entry in group]} for day, group in days],
-        "decisions": last(whole["decisions"]),
-        "lessons": first(whole["lessons"]),
-        "charts": {
-            **whole["charts"],
-            "saved": last(whole["charts"]["saved"]),
-            "signals": first(whole["charts"]["signals"]),
-        },
-    }
-    remaining = {
-        "moments": len(moments) - sum(len(day["moments"]) for day in result["timeline"]),
-        **{name: len(whole[name]) - len(result[name]) for name in ("decisions", "lessons")},
-    }
-    return result | {
-        "left_out": {name: number + remaining[name] for name, number in whole["left_out"].items()}
-    }
 
 
 def _safe(moment: Moment, hidden: Rules | None) -> Moment:

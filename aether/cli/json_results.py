@@ -20,10 +20,10 @@ from aether.api.removed import RemovedMessage
 from aether.api.resolve import Ending
 from aether.api.share import Shared
 from aether.api.tokens import ListedModel
-from aether.archive.retention import Policy
-from aether.archive.shapes import ArchivedConversation
 from aether.compat.ollm_import import OllmImport
+from aether.conversation.archived import ArchivedConversation
 from aether.conversation.modes import Reliability
+from aether.conversation.retention import Policy
 from aether.conversation.shapes import Checkpoint, Kept, Suggestion
 from aether.hosts.claude_code.health import Installed
 from aether.hosts.claude_code.install import FileChange

@@ -177,21 +177,19 @@ def report_command(
         raise InvalidInput("--week and --since exclude each other.", fix="Pass one of them.", where="report")
     place = ask.place()
     need_output(ask, output, content="A report")
-    data_of_report = report.report(
+    content = report.report(
         since=WEEK if week else since, conversation=conversation, redact=not no_redact, home=place
     )
     if form == "html":
         from aether.view.charts import as_html
 
-        data_of_report, data = report.written(
-            data_of_report, lambda data_of_report: as_html(data_of_report, redacted=not no_redact)
-        )
+        text = as_html(content, redacted=not no_redact)
     else:
-        data_of_report, data = report.written(data_of_report, report.as_markdown)
-    text = data.decode()
+        text = report.as_markdown(content)
+    data = text.encode("utf-8", "replace")
     if output:
         write_file(output, data)
-    shape = {"format": form, "output": output or "", "bytes": len(data), "report": data_of_report}
+    shape = {"format": form, "output": output or "", "bytes": len(data), "report": content}
     emit(ask, shape, [] if output else text.rstrip("\n") if form == "html" else plain(text.rstrip("\n")))
     if output:
         note(ask, f"Written: {plain(output)} ({len(data):,} bytes).")

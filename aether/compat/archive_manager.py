@@ -26,9 +26,9 @@ from aether import clock
 from aether.api import archive
 from aether.api.admin import init
 from aether.api.home import Home
-from aether.archive import forms, retention
-from aether.archive.shapes import Conversation, Level, given_conversation, level, read_conversation
 from aether.compat.deprecations import warn_without_effect
+from aether.conversation import forms, retention
+from aether.conversation.archived import Conversation, Level, given_conversation, level, read_conversation
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound, UnsafePath, public_methods, shown
 from aether.store import archive_store, conversations, history
 from aether.types import Finding, JsonObject
@@ -267,7 +267,7 @@ class RetentionPolicy:
         return {**self._own._asdict(), "weights": dict(self._own.weights)}
 
     def mark_conversation_important(self, conversation_id: str, important: bool = True) -> bool:
-        """Mark a conversation so that it stays full, or remove the mark; False if there is none of that id."""
+        """Mark a conversation so that it stays full, or remove the mark; False if no conversation has that id."""
         return archive.mark_conversation_important(conversation_id, important, home=self.home)
 
     def get_retention_recommendations(self, limit: int = 100) -> list[JsonObject]:
@@ -428,7 +428,7 @@ class MemoryManager:
         manager.add_message("m1", "talk", "user", "Why does it fail?")
 
     `db_path` is the home, which `initialize` makes; that of `":memory:"` is removed with its manager. Methods that change a
-    conversation raise `NotFound` if there is none of that id, and `Conflict` if it is archived.
+    conversation raise `NotFound` if no conversation has that id, and `Conflict` if it is archived.
     """
 
     def __init__(
@@ -543,7 +543,7 @@ class MemoryManager:
         return exists
 
     def get_conversation(self, conversation_id: str, include_messages: bool = True) -> JsonObject | None:
-        """Return a conversation in its present form, None if there is none of that id; a smaller one says its level."""
+        """Return a conversation in its present form, None if no conversation has that id; a smaller one says its level."""
         try:
             conversation = _of_archived(archive.read_archived(conversation_id, home=self.home))
         except NotFound:
@@ -630,7 +630,7 @@ class MemoryManager:
         return self.compression_engine.compress(conversation, decision["decided_level"])
 
     def archive_conversation(self, conversation_id: str) -> str | None:
-        """Age one conversation by the rules, and return its file; None if there is none of that id.
+        """Age one conversation by the rules, and return its file; None if no conversation has that id.
 
         The file of one that is still live is its log.
 
@@ -658,7 +658,7 @@ class MemoryManager:
         return self.get_conversation(conversation_id) if restored.path else restored.conversation
 
     def mark_conversation_important(self, conversation_id: str, important: bool = True) -> bool:
-        """Mark a conversation so that it stays full, or remove the mark; False if there is none of that id."""
+        """Mark a conversation so that it stays full, or remove the mark; False if no conversation has that id."""
         return self.retention_policy.mark_conversation_important(conversation_id, important)
 
     def get_retention_recommendations(self, limit: int = 100) -> list[JsonObject]:

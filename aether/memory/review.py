@@ -84,17 +84,7 @@ class Doubt(NamedTuple):
     """The first is the one that an answer changes, unless it names the newer one of a pair, which is the second."""
 
 
-class _Pair(NamedTuple):
-    """Two entries of which the newer repeats the older."""
-
-    older: Entry
-    newer: Entry
-    similarity: float
-
-
 _Raised = tuple[str, str, tuple[Entry, ...]]
-# The entries that were compared last, and their pairs.
-_compared: list[tuple[frozenset[Entry], list[_Pair]]] = []
 
 
 def doubts(memory: Mapping[str, Any], *, now: datetime) -> list[Doubt]:
@@ -295,27 +285,13 @@ def _said_twice(entries: list[Entry]) -> Iterator[_Raised]:
 
 
 def _repeated(lasting: list[Entry]) -> Iterator[_Raised]:
-    """Yield the repetitions among `lasting`, which are the oldest first.
-
-    Only entries that are new since the last call are compared with the others: whoever answers one doubt after another
-    waits for one entry at most.
-    """
-    place = {entry: place for place, entry in enumerate(lasting)}
-    compared_entries, compared = _compared[-1] if _compared else (frozenset[Entry](), [])
-    pairs = [pair for pair in compared if pair.older in place and pair.newer in place]
-    fresh = {place for place, entry in enumerate(lasting) if entry not in compared_entries}
-    texts = index(entry.text for entry in (lasting if fresh else ()))
-    for position in sorted(fresh):
-        for near in nearest(lasting[position].text, texts):
-            same_layer = (lasting[near.at].layer == _PATTERNS) == (lasting[position].layer == _PATTERNS)
-            if same_layer and (
-                near.at > position or near.at not in fresh
-            ):  # two new ones are compared once, from the older
-                older, newer = lasting[min(position, near.at)], lasting[max(position, near.at)]
-                pairs.append(_Pair(older, newer, near.similarity))
-    _compared[:] = [(frozenset(lasting), pairs)]
-    for pair in sorted(pairs, key=lambda pair: (place[pair.older], -pair.similarity, place[pair.newer])):
-        yield "duplicate", "the newer one says the same", (pair.older, pair.newer)
+    """Yield the repetitions among `lasting`, which are the oldest first."""
+    texts = index(entry.text for entry in lasting)
+    for place, older in enumerate(lasting):
+        for near in nearest(older.text, texts):
+            newer = lasting[near.at]
+            if near.at > place and (older.layer == _PATTERNS) == (newer.layer == _PATTERNS):
+                yield "duplicate", "the newer one says the same", (older, newer)
 
 
 def _proposals(memory: Mapping[str, Any]) -> Iterator[_Raised]:

@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from aether import clock
-from aether.archive.shapes import LEVELS, Conversation, Level, fuller, said
+from aether.conversation.archived import LEVELS, Conversation, Level, fuller, said
 from aether.errors import InvalidInput, shown
 from aether.text.words import pluralize, words
 
