@@ -485,19 +485,6 @@ def _is_same(first: str, second: str) -> bool:
     return first.endswith(second) or second.endswith(first)
 
 
-def file_names(paths: Sequence[str]) -> list[str]:
-    """Return the names of files, with their directory where two have the same name.
-
-    >>> file_names(["/p/a/x.py", "/p/b/x.py", "/p/b/y.py"])
-    ['a/x.py', 'b/x.py', 'y.py']
-    """
-    names = [path.rpartition("/")[2] for path in paths]
-    return [
-        name if names.count(name) == 1 else "/".join(path.split("/")[-2:])
-        for name, path in zip(names, paths, strict=True)
-    ]
-
-
 def message_of(part: Part) -> str:
     """Return what a commit says, or a title and the text below it, of options and here-documents."""
     documents = iter(part.documents)
@@ -550,16 +537,6 @@ def commits_in(command: str, output: str) -> list[Committed]:
     if _MAKE_COMMITS.isdisjoint(verbs):
         return []
     return [Committed(*match) for match in _COMMITTED.findall(output)]
-
-
-def publishes(command: str) -> bool:
-    """Return whether `command` commits or pushes.
-
-    >>> publishes("make test && git push"), publishes("git log")
-    (True, False)
-    """
-    steps = (git_step(part) for part in parts_of(command)) if "git" in command else ()
-    return any(step is not None and step[0] in ("commit", "push") for step in steps)
 
 
 def answers_in(result: str) -> list[str]:

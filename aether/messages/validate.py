@@ -12,7 +12,7 @@ changes nothing, and valid messages are returned as they are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Container, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
@@ -67,11 +67,6 @@ def check(
     if not messages:
         faults.lost("no-messages", "messages", "There are no messages.", "Send at least one.")
     return [fault.checked() for fault in faults.listed]
-
-
-def has_errors(findings: Iterable[Finding]) -> bool:
-    """Return whether one of the findings is an error."""
-    return any(finding.level == "error" for finding in findings)
 
 
 def _encodable(raws: Sequence[JsonObject], format: ProviderFormat, faults: Faults) -> list[JsonObject]:

@@ -11,7 +11,6 @@ An item is a note that somebody already made, `{content, type, relevance_score, 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -37,31 +36,6 @@ _FUNCTION = lazy(r"<function=(\w+)>(.*?)(?:</function>|\Z)", re.DOTALL)
 _PARAMETER = lazy(r"<parameter=(\w+)>(.*?)</parameter>", re.DOTALL)
 _ANSWER = lazy(r"\s*(?:<returncode>|<output>|observation:|execution result|diff --git )", re.IGNORECASE)
 _SHOWN_TURN = lazy(r"^(user|assistant|tool|system): ", re.MULTILINE)
-# What SWE-agent writes below each answer.
-_OPEN_FILE = lazy(r"^\(Open file: (.+)\)\r?\n\(Current directory: (.+)\)", re.MULTILINE)
-_EDIT_OF_LINES = lazy(r"edit \d+:\d+[ \t\r]*(?:\n|\Z)")
-# Characters: the time of shlex grows with the square of a word.
-_MOST_QUOTED = 50_000
-# The commands by which it changes a file, with the names of their arguments, and those of others for the texts.
-_EDITOR = {"create": ("filename",), "edit": ("search", "replace"), "insert": ("text",)}
-_EDITOR_NAMES = {
-    "create": {"filename"},
-    "edit": {"search", "replace", "replace_all", "replacement_text", "text", "start_line", "end_line"},
-    "insert": {"text", "line"},
-}
-_EDIT_TEXTS = {
-    "search": "old_string",
-    "replace": "new_string",
-    "replacement_text": "new_string",
-    "text": "new_string",
-}
-# How the answer to one starts that was done, and to one that was not; another answer is judged like that of any tool.
-_EDITED = ("[File: ", "File updated", "Text replaced", "Replaced ", "Edit successful")
-_REFUSED = (
-    "Your proposed edit has", "Your edit was not applied", "Your search and replace strings are the same",
-    "Search text must not be empty", "No file open", "Usage: ",
-)  # fmt: skip
-_NO_FILE = "n/a"
 _ITEM_FIELDS = frozenset({"relevance_score", "caste", "injected"})
 # About a printed page.
 PARAGRAPH_CHARS = 4_000
@@ -114,7 +88,7 @@ def records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_lin
         for reason in _strays(value):
             on_bad(BadLine(number, reason))
         for conversation in conversations(value):
-            yield from _with_open_files(_conversation(number, conversation))
+            yield from _conversation(number, conversation)
 
 
 def withdrawn_lines(values: Iterable[Any]) -> frozenset[int]:
@@ -243,77 +217,6 @@ def _conversation(number: int, conversation: ChatConversation) -> Iterator[Recor
             summary = index in conversation.boundaries and record.kind == "user"
             yield record._replace(part=part, kind="summary" if summary else record.kind)
             part += 1
-
-
-def _with_open_files(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield the records of a conversation; edits of SWE-agent name no file, and get the one that was open, as other agents' have it.
-
-    Where it calls no tools, its answers are messages of a user. A call by a protocol is only ever of a file that a result named: a person
-    may paste an answer of SWE-agent to another agent.
-    """
-    newest = answered = (_NO_FILE, "")  # the file and the directory
-    edits: set[str] = set()
-    for record in records:
-        if record.kind == "call" and newest[1]:
-            edit = _named_edit(record, _below(*(newest if _is_typed(record) else answered)))
-            edits |= {record.call_id} if edit is not record else set()
-            yield edit
-            continue
-        failed = record.is_error
-        if record.kind == "result" and record.call_id in edits:
-            edits.remove(record.call_id)
-            answer = record.text.lstrip()
-            failed = answer.startswith(_REFUSED) or (failed and not answer.startswith(_EDITED))
-        if states := _OPEN_FILE.findall(record.text) if record.kind in ("user", "result") else ():
-            newest = states[-1]
-            answered = newest if record.kind == "result" else answered
-        yield record._replace(is_error=failed)
-
-
-def _is_typed(call: Record) -> bool:
-    """Return whether a `call` was written into a text: it is its own id."""
-    return call.call_id.startswith("<function=") or call.call_id == call.arguments.get("command")
-
-
-def _below(path: str, directory: str) -> str:
-    return "" if path == _NO_FILE else path.removeprefix(f"{directory.rstrip('/')}/")
-
-
-def _named_edit(call: Record, opened: str) -> Record:
-    """Return a `call` of SWE-agent that creates or edits a file with its path and texts; another one as it is."""
-    tool, arguments = call.tool, call.arguments
-    if tool == "shell":
-        tool, arguments = _typed_edit(as_text(arguments.get("command")))
-    elif not arguments or not arguments.keys() <= _EDITOR_NAMES.get(tool, set()):
-        return call
-    if tool not in _EDITOR:
-        return call
-    if tool == "create":
-        path, texts = as_text(arguments.get("filename")), {"content": ""}
-    else:
-        texts = {new: as_text(arguments[name]) for name, new in _EDIT_TEXTS.items() if name in arguments}
-        path, texts = opened, {"new_string": "", **texts}
-    return call._replace(tool=tool, arguments={"path": path, **texts}) if path else call
-
-
-def _typed_edit(command: str) -> tuple[str, JsonObject]:
-    r"""Return the tool and the arguments that a `command` of SWE-agent means; empty if it is one of the shell.
-
-    >>> _typed_edit("edit 2:3\nx = 1\nend_of_edit"), _typed_edit("edit 'x = 1' 'x = 2'"), _typed_edit("create a.py")
-    (('edit', {'replacement_text': 'x = 1'}), ('edit', {'search': 'x = 1', 'replace': 'x = 2'}), ('create', {'filename': 'a.py'}))
-    """
-    verb, _, arguments = command.partition(" ")
-    if verb not in _EDITOR:
-        return "", {}
-    if head := _EDIT_OF_LINES.match(command):
-        lines = f"\n{command[head.end() :]}".rstrip().removesuffix("\nend_of_edit")
-        return verb, {"replacement_text": lines[1:].rstrip()}
-    if len(arguments) > _MOST_QUOTED:
-        return verb, {}
-    try:
-        return verb, dict(zip(_EDITOR[verb], shlex.split(arguments), strict=False))
-    except ValueError:  # a quotation without an end
-        return verb, {}
 
 
 def _line(head: Record, value: JsonObject, before: _Before) -> tuple[list[Record], _Before]:

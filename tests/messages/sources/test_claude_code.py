@@ -221,14 +221,6 @@ def test_orphans_out_of_order_times_and_dangling_parents_are_no_obstacle():
     ) == [("result", "late"), ("user", "Earlier.")]
 
 
-def test_an_exported_session_is_read_like_a_file():
-    assert [record.line for record in read({"loglines": [line("user", "a"), 7, line("user", "b")]})] == [2, 4]
-
-
-def test_whatever_is_no_object_is_passed_over():
-    assert brief(7, [1], None, {"type": "user"}, {"type": "user", "message": "text"}, line("user", 7)) == []
-
-
 HEAD = {"session": "s1", "at": "2026-03-01T10:15:00.000000Z", "transcript": "s1.jsonl"}
 
 
@@ -372,11 +364,6 @@ def test_a_compaction_is_a_boundary_and_then_its_summary():
     boundary, summary = hook_records(entry("PostCompact", summary="All of it."))
     assert (boundary.kind, summary.kind, summary.text) == ("boundary", "summary", "All of it.")
     assert [one.kind for one in hook_records(entry("PostCompact", summary=" "))] == ["boundary"]
-
-
-@rows("event", ["SessionStart", "SubagentStart", "SessionEnd", "Unheard", None, 7, {}])
-def test_other_events_hold_no_record(event):
-    assert hook_records(entry(event, prompt="x", message="y", tool="Bash")) == []
 
 
 @rows("strange", [None, 7, [], {"a": 1}, "text"])
