@@ -275,7 +275,7 @@ def conversation_bytes(conversation: Conversation) -> bytes:
         return origin.source
     if origin.kind == "lines":
         source = list(io.BytesIO(origin.source))
-        style = b'": \n' if b'": ' in origin.source[:_BINARY_BYTES] else b"\n"
+        style = origin.source[origin.source.find(b'":') :][:3] + b"\n"
         numbers = {id(raw): number for raw, number in zip(origin.raws, origin.lines, strict=True)}
         return b"".join(_line(raw, source, numbers.get(id(raw), 0)) or _printed(raw, style) for raw in raws)
     if origin.kind == "list":
@@ -306,7 +306,8 @@ def _line(raw: JsonObject, source: list[bytes], number: int) -> bytes:
 def _printed(value: Any, source: bytes) -> bytes:
     """Return `value` as JSON, spaced and indented as `source` is and with its last line end."""
     opening = _INDENTED.match(source)
-    separators = None if opening or b'": ' in source[:_BINARY_BYTES] else (",", ":")
+    key = source.find(b'":')
+    separators = None if opening or source[key : key + 3] == b'": ' else (",", ":")
     indent = opening[1].decode() if opening else None
     text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
     # Half a surrogate pair is no Unicode, and is escaped.
