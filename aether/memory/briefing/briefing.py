@@ -40,8 +40,7 @@ LEAST_COMPARED = 3
 # A day this long ago is followed by its age.
 OLD_DAYS = 30
 
-HINT = 'More: `aether recall "WORDS"`.'
-MCP_HINT = "More: the MCP tool `recall`."
+HINT = 'More: the MCP tool `recall`, or `aether recall "WORDS"`.'
 _STEERING = "Keep this in the summary, names, paths and commands word for word. It is what the project's memory (aether) holds:"
 
 # In the order of the block. A line may have a heading of its own within its kind.
@@ -54,14 +53,13 @@ _SOURCES: tuple[Source, ...] = get_args(Source)
 
 def briefing(
     documents: Mapping[str, Any], *, occasion: str, now: datetime, count: Counter, budget: int,
-    since: str = "", root: str = "", wide: Mapping[str, Any] | None = None, session: str = "", hint: str = HINT,
+    since: str = "", root: str = "", wide: Mapping[str, Any] | None = None, session: str = "",
 ) -> str:  # fmt: skip
     """Return the relevant part of memory as one `<aether-memory …>` block, or "" without any.
 
     `occasion` is the source of the session: startup, clear, compact, resume or fork. With `since`, resuming includes
     only lines after that time. Paths below `root` are relative to it. `wide` are the documents of a home whose rules
-    hold in all projects. `session` is the conversation whose own work is shown; without it, the newest. `hint` says how to
-    get more.
+    hold in all projects. `session` is the conversation whose own work is shown; without it, the newest.
 
     Raises:
         InvalidInput: `since` is not a time.
@@ -70,7 +68,7 @@ def briefing(
         documents, occasion=occasion, now=now, count=count, budget=budget, since=since, root=root,
         wide=wide, session=session,
     )  # fmt: skip
-    return _block(lines, occasion=occasion, now=now, hint=hint) if lines else ""
+    return _block(lines, occasion=occasion, now=now) if lines else ""
 
 
 def brief_lines(
@@ -95,14 +93,14 @@ def brief_lines(
 
 def agent_brief(
     documents: Mapping[str, Any], caste: str, *, now: datetime, count: Counter, budget: int, root: str = "",
-    session: str = "", hint: str = HINT,
+    session: str = "",
 ) -> str:  # fmt: skip
     """Return the briefing of a sub-agent of `caste` as one block, or "".
 
     `session` is the conversation that started it, whose own work is shown; without it, the newest.
     """
     lines = agent_lines(documents, caste, now=now, count=count, budget=budget, root=root, session=session)
-    return _block(lines, occasion="subagent", now=now, hint=hint) if lines else ""
+    return _block(lines, occasion="subagent", now=now) if lines else ""
 
 
 def agent_lines(
@@ -250,15 +248,15 @@ def _fitting(
     for line in lines:
         if count(line.text) > rest_of_room:
             continue
-        text = _block([*chosen, line], occasion=occasion, now=now, hint=max(HINT, MCP_HINT, key=len))
+        text = _block([*chosen, line], occasion=occasion, now=now)
         if count(text) <= room and len(json.dumps(text)) <= MOST_CHARS:
             chosen.append(line)
             rest_of_room = room - count(text)
     return chosen
 
 
-def _block(lines: Sequence[Line], *, occasion: str, now: datetime, hint: str = HINT) -> str:
-    text = [*lay_out(lines, now=now), *filter(None, [hint])]
+def _block(lines: Sequence[Line], *, occasion: str, now: datetime) -> str:
+    text = [*lay_out(lines, now=now), HINT]
     return memory_block(text, occasion=occasion, at=clock.stamp(now))
 
 
