@@ -274,7 +274,7 @@ def test_a_good_request_is_said_to_be_good(place, capsys):
 
 def test_what_is_wrong_is_one_line_each_and_ends_with_1(place, capsys):
     assert checked(capsys, "broken.json", "--for", "anthropic", code=1).out == (
-        "error orphan-result: messages[0].content[0]: The result comes before the first call. Drop it.\n"
+        "error orphan-result: messages[0].content[0]: There is no call 'ghost'. Drop it.\n"
     )
 
 
