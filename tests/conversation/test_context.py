@@ -139,15 +139,6 @@ def test_a_compression_reports_six_stages_and_can_be_undone(home):
     assert aether.context_status(ID, home=home).compressions == 0
 
 
-def test_progress_that_raises_is_no_failure_of_the_compression(home):
-    talk(home, 40)
-
-    def broken(*_):
-        raise RuntimeError("the terminal has gone")
-
-    assert aether.compress_context(ID, progress=broken, home=home).success
-
-
 def test_nothing_to_compress_has_a_reason(home):
     aether.open_context(ID, window=8_192, home=home)
     aether.add_message(ID, {"role": "user", "content": "Hello."}, home=home)

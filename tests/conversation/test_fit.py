@@ -6,7 +6,7 @@ import pytest
 
 from aether.conversation import draft as drafts
 from aether.conversation import fit
-from aether.conversation.fit import PROSE_SHARE, drop_misplaced, fit_conversation, keep_older
+from aether.conversation.fit import PROSE_SHARE, drop_misplaced, fit_conversation
 from aether.conversation.partition import partition
 from aether.conversation.plan import plan
 from aether.conversation.policy import bounds, policy
@@ -145,20 +145,6 @@ def test_held_results_are_shortened_before_the_summary_loses_facts():
     assert found.why.tool_pairs == 8
 
 
-def test_a_compaction_is_a_worthwhile_step_below_the_trigger():
-    messages = conversation(user("Go."))
-    fired = []
-    for at in range(40):
-        messages += conversation(bash(f"make {at}", "w" * 3_200))
-        if sum(message_tokens(one, count) for one in messages) >= 0.85 * 4_000:
-            fired.append(at)
-            found = fit_in(messages, policy("compact"), window=4_000)
-            messages = [found.changed.get(at, messages[at]) for at in found.kept]
-            assert sum(message_tokens(one, count) for one in messages) <= 0.75 * 4_000
-
-    assert len(fired) <= 40 / 1.5
-
-
 def test_an_earlier_summary_stays_if_nothing_else_could_be_removed():
     summary = summary_message(Summary(3, Facts(goals=("Ship it.",)), "Done so far. " * 20), "anthropic")
     messages = [
@@ -195,16 +181,6 @@ def test_two_summaries_become_one():
     assert {1, 2}.isdisjoint(found.kept)
 
 
-def test_a_conversation_of_which_nothing_may_be_removed_gets_no_summary():
-    messages = conversation(user("Go."), bash("make", LONG_OUTPUT))
-
-    found = fit_in(messages, policy("compact"), window=2_500)
-
-    assert found.place == -1
-    assert found.total < 0.85 * 2_500
-    assert found.steps == (f"shorten_results: 1 result, {saved(found):,} tokens",)
-
-
 def test_the_newest_answer_is_shortened_only_to_fit_and_what_is_left_is_stalled():
     messages = conversation(user("Go."), bash("make", "x" * 36_000))
 
@@ -231,15 +207,6 @@ def test_the_opening_request_is_shortened_before_anything_is_refused():
 
     assert "tokens cut; full text: line 0]" in found.changed[0].text
     assert "opening-shortened" in [finding.code for finding in found.findings]
-
-
-def test_the_opening_request_is_shortened_also_if_nothing_is_removed():
-    messages = conversation(user("Ship it. " * 2_000), user("Now?"))
-
-    found = fit_in(messages, policy("compact"), window=3_000)
-
-    assert found.place == -1
-    assert found.total <= 1_500
 
 
 def test_constraints_take_more_than_their_share_before_they_are_cut():
@@ -301,17 +268,6 @@ def test_protected_messages_that_do_not_fit_are_refused_before_any_step(monkeypa
 
     with pytest.raises(BudgetExceeded, match=r"messages\[0\] \(protected\)"):
         fit_in(messages, policy("compact"), window=4_000)
-
-
-def test_a_policy_that_removes_but_does_not_reduce_keeps_its_counts():
-    messages = conversation(
-        user("Go."), *(part for _ in range(30) for part in (user("Do it. " * 60), model("Done. " * 60)))
-    )
-    firm = Policy(steps=("summarise",))
-
-    assert fit_in(messages, firm, window=6_000).effective[:6] == firm[:6]
-    with pytest.raises(BudgetExceeded):
-        fit_in(messages, firm, window=1_200)
 
 
 def test_a_policy_without_prose_asks_nobody_and_gives_the_facts_all_the_room():
@@ -399,97 +355,6 @@ def test_folding_leaves_the_summary_room_for_what_it_has_to_say():
     assert len(found.facts.files) > 10
 
 
-WINDOW = Policy("window", keep_middle=0.5, keep_requests=True)
-
-
-def kept_loose_groups(draft, policy=WINDOW, *, goal, room=0, least=0, most_messages=0):
-    held = drafts.held_groups(draft.parts, recent=1, pairs=1)
-    loose = [at for at, is_held in enumerate(held) if not is_held]
-    draft.kept[:] = held
-    keep_older(draft, policy, loose, goal=goal, room=room, least=least, most_messages=most_messages)
-    return [at for at in loose if draft.kept[at]]
-
-
-TALK = conversation(
-    user("Hello there."),
-    model("Thanks, sounds good!"),
-    user("The sums of an invoice are decimals, so use no floats."),
-    model("The store is PostgreSQL, because of all the joins."),
-    tool("Read", "x " * 50, file_path="a.py"),
-    user("Hm, the sky is blue."),
-    model("Good."),
-    bash("make"),
-    user("And now?"),
-)
-
-
-def test_requests_stay_before_anything_else():
-    draft = draft_of(TALK)
-    goal = sum(drafts.group_tokens(draft, at) for at in (0, 2, 7, 8))
-
-    assert kept_loose_groups(draft, WINDOW._replace(keep_middle=0.0), goal=goal) == [2]
-    assert draft.notes == ["select: 1 older groups kept for what they say"]
-
-
-def test_what_has_more_than_a_line_stays_before_small_talk():
-    draft = draft_of(TALK)
-    goal = sum(drafts.group_tokens(draft, at) for at in (0, 2, 3, 7, 8))
-
-    assert kept_loose_groups(draft, WINDOW._replace(keep_requests=False, keep_middle=1.0), goal=goal) == [
-        2,
-        3,
-    ]
-
-
-def test_the_newest_stay_as_far_as_there_is_room_and_then_no_older_one():
-    draft = draft_of(TALK)
-    some = sum(drafts.group_tokens(draft, at) for at in (0, 7, 8, 6, 5))
-
-    assert kept_loose_groups(draft, Policy(), goal=some) == [5, 6]
-    assert kept_loose_groups(draft, Policy(), goal=10_000) == [1, 2, 3, 4, 5, 6]
-    assert kept_loose_groups(draft, Policy(), goal=10_000, most_messages=6) == [5, 6]
-    assert draft.notes[-1] == "select: 2 newer groups kept, as there is room"
-
-
-def test_a_group_that_stays_is_restored_to_its_full_text():
-    messages = conversation(
-        user("Go."), bash("make", "x" * 4_000), tool("Read", "y" * 4_000, file_path="a.py"), bash("make")
-    )
-    draft = draft_of(messages)
-    drafts.shorten_groups(draft, ("shorten_results",), [1, 2], goal=1, most=1)
-
-    assert kept_loose_groups(draft, Policy(), goal=10_000) == [1, 2]
-    assert sorted(draft.changed) == [4]
-    assert sorted(at for at, _ in draft.cuts) == [4]
-    assert draft.tokens[:4] == list(draft.given[:4])
-
-
-def test_a_group_that_does_not_fit_whole_may_stay_shortened():
-    messages = conversation(user("Go."), bash("make", "x" * 4_000), bash("make", "x" * 4_000), bash("make"))
-    draft = draft_of(messages)
-
-    assert kept_loose_groups(draft, Policy(), goal=1_500) == [1, 2]
-    assert sorted(draft.changed) == [2]
-
-
-def test_nothing_stays_where_the_goal_leaves_no_room():
-    draft = draft_of(TALK)
-
-    assert kept_loose_groups(draft, goal=20) == []
-    assert kept_loose_groups(draft, goal=10_000, room=10_000, least=10_000) == []
-    assert draft.notes == []
-
-
-def test_a_result_without_a_call_is_never_chosen():
-    raws = [
-        {"role": "user", "content": "Go."},
-        {"role": "tool", "tool_call_id": "x", "content": "We decided."},
-        {"role": "user", "content": "Now?"},
-    ]
-
-    assert kept_loose_groups(draft_of(read(raws, "openai")), goal=10_000) == []
-
-
 def says(text):
     return {"role": "model", "parts": [{"text": text}]}
 
@@ -533,21 +398,6 @@ def test_gemini_calls_are_dropped_if_the_text_before_them_must_stay():
     assert settled(GEMINI, {0, 1, 5, 6, 7}, loose=[2, 3, 4]) == [0, 1, 6, 7]
 
 
-def test_gemini_calls_after_the_user_or_after_results_stay():
-    assert settled(GEMINI, {0, 1, 4, 5, 7}, loose=[2, 3]) == [0, 1, 4, 5, 7]
-    assert settled([asks("Go."), *calls("run"), *calls("run")], {0, 1, 2}, loose=[]) == [0, 1, 2]
-
-
-def test_other_providers_take_calls_after_texts():
-    draft = draft_of(TALK)
-    before = list(draft.kept)
-
-    drop_misplaced(draft, [1])
-    drop_misplaced(draft_of([]), [])
-
-    assert draft.kept == before
-
-
 def word_count(text):
     return len(text.split())
 
@@ -569,16 +419,6 @@ def test_protected_content_is_named_with_its_tokens():
     assert error.exit_code == 7
 
 
-def test_of_many_the_largest_are_named():
-    raws = [{"role": "system", "content": "rule " * (100 + at)} for at in range(9)]
-
-    what = refusal(raws).what
-    assert [what.index(f"messages[{at}] (protected)") for at in (8, 7, 6, 5, 4)] == sorted(
-        what.index(f"messages[{at}]") for at in (8, 7, 6, 5, 4)
-    )
-    assert "and 4 more" in what
-
-
 def test_the_newest_message_and_what_is_sent_beside_are_named():
     raws = [
         {"role": "user", "content": "Go."},
@@ -590,10 +430,6 @@ def test_the_newest_message_and_what_is_sent_beside_are_named():
 
     assert "messages[2] (newest message of the user) 704, system prompt and tool schemas 200" in error.what
     assert "messages[0] (opening request) 5" in error.what
-
-
-def test_a_system_prompt_alone_can_be_too_much():
-    assert "system prompt and tool schemas 5000" in refusal([], overhead=5_000).what
 
 
 def test_each_step_reports_its_number_and_its_tokens():
@@ -616,37 +452,6 @@ def test_each_step_reports_its_number_and_its_tokens():
         f"shorten_arguments: 1 call, {saved[2, 0]:,} tokens",
         f"reduce: 1 text shortened, {saved[4, 0]:,} tokens",
     )
-
-
-def test_removed_messages_are_counted_with_their_original_tokens():
-    draft = draft_of(conversation(user("Go."), *(tool("Read", "x" * 900, path="a.py") for _ in range(4))))
-    draft.kept[1:4] = [False] * 3
-    removed = sum(draft.given[1:7])
-
-    assert fit.steps_taken(draft, policy("compact"), folded=True) == (
-        f"fold_exploration: 1 run, {removed:,} tokens",
-    )
-    assert fit.steps_taken(draft, policy("compact"), folded=False) == (
-        f"summarise: 6 messages, {removed:,} tokens",
-    )
-    assert fit.steps_taken(draft, policy("prune-only"), folded=False) == (
-        f"reduce: 6 messages removed, {removed:,} tokens",
-    )
-
-
-def test_one_finding_lists_all_dropped_facts():
-    [found] = fit.fit_findings(draft_of([]), ["8 requests", "3 names"], stalled=0)
-
-    assert (found.code, found.message) == ("facts-left-out", "no room for 8 requests, 3 names.")
-
-
-@rows(("lost", "level"), [("2 names", "info"), ("1 decision", "warning"), ("3 decisions", "warning")])
-def test_a_dropped_decision_is_a_warning(lost, level):
-    draft = draft_of(conversation(user("Go."), model("Done.")))
-
-    (finding,) = fit.fit_findings(draft, ["1 hash of a file", lost], stalled=0)
-
-    assert finding.level == level
 
 
 def test_even_the_newest_calls_go_before_a_conversation_is_refused():

@@ -9,8 +9,6 @@ from aether.conversation.draft import Draft
 from aether.conversation.partition import partition
 from aether.conversation.shapes import Policy
 from aether.conversation.steps import (
-    drop_reasoning,
-    exploration_runs,
     only_explores,
     only_reads,
     shorten_blocks,
@@ -45,47 +43,6 @@ def draft_of(messages, policy=Policy(), *, overhead=0):  # noqa: B008 - a policy
         {},
         [],
     )
-
-
-def loose_of(draft, *, recent=1, pairs=1):
-    held = drafts.held_groups(draft.parts, recent=recent, pairs=pairs)
-    return [at for at, is_held in enumerate(held) if not is_held]
-
-
-def test_results_are_shortened_oldest_first_and_only_until_the_goal():
-    draft = draft_of(conversation(user("Go."), *(bash("make", LONG_OUTPUT) for _ in range(6))))
-    goal = drafts.used_tokens(draft) - 2_500
-
-    drafts.shorten_groups(draft, ("shorten_results",), loose_of(draft), goal=goal, most=goal)
-
-    assert sorted(draft.changed) == [2, 4]
-    assert drafts.used_tokens(draft) <= goal
-    assert drafts.used_tokens(draft) == sum(
-        message_tokens(draft.changed.get(at, draft.messages[at]), count) for at in range(13)
-    )
-    assert draft.cuts[2, 0].pointer == "line 2"
-
-
-def test_kept_results_are_shortened_before_the_newest():
-    draft = draft_of(conversation(user("Go."), *(bash("make", LONG_OUTPUT) for _ in range(3))))
-
-    drafts.shorten_kept_results(draft, goal=1, most=1, limit=1, share=1_000)
-
-    assert sorted(draft.changed) == [2, 4, 6]
-    assert draft.tokens[2] < 300
-    assert draft.tokens[4] < draft.tokens[6] <= 1_100
-
-
-def test_protected_messages_are_not_shortened():
-    messages = conversation(user("Go."), bash("make", LONG_OUTPUT), bash("make", LONG_OUTPUT), model("Done."))
-    messages[2].raw["meta"] = {"protected": True}
-    draft = draft_of(messages)
-
-    drafts.shorten_groups(draft, ("shorten_results",), [0, 1, 2, 3], goal=1, most=1)
-    drafts.shorten_harder(draft, [0, 1, 2, 3], most=1)
-
-    assert 2 not in draft.changed
-    assert 4 in draft.changed
 
 
 def thinking(text):
@@ -153,83 +110,6 @@ def test_keep_counts_are_lowered_one_at_a_time_turns_first():
         most = drafts.used_tokens(draft) - 1
 
     assert seen == [(6, 4), (5, 4), (5, 3), (4, 3), (4, 2), (3, 2), (3, 1), (2, 1), (1, 1)]
-
-
-def test_counts_that_need_no_lowering_are_those_of_the_policy_however_large():
-    draft = draft_of(conversation(*pairs(3)))
-
-    assert counts_after(draft, 10**9, Policy(keep_recent_turns=10**9, keep_tool_pairs=10**9)) == (
-        10**9,
-        10**9,
-    )
-    assert counts_after(draft, 1, Policy(keep_recent_turns=10**9, keep_tool_pairs=10**9)) == (1, 1)
-
-
-def test_too_many_messages_lower_the_counts_too():
-    draft = draft_of(conversation(*pairs(12)))
-
-    recent, tools = counts_after(draft, 10**9, most_messages=12)
-
-    assert sum(1 for _ in drafts.kept_positions(draft)) <= 12
-    assert (recent, tools) == (3, 2)
-
-
-def test_in_the_end_little_more_than_the_markers_is_left():
-    draft = draft_of(
-        conversation(
-            user("Go."), tool("Write", LONG_OUTPUT, content=LONG_OUTPUT, note=LONG_OUTPUT), model(LONG_OUTPUT)
-        )
-    )
-
-    drafts.shorten_harder(draft, [0, 1, 2], most=1)
-
-    assert sorted(draft.changed) == [1, 2, 3]
-    assert drafts.used_tokens(draft) < 350
-    assert (1, 0) in draft.cuts
-    assert draft.cuts[2, 0].tokens_before == count(LONG_OUTPUT)
-
-
-def test_reasoning_of_older_turns_is_dropped_before_their_text():
-    draft = draft_of(conversation(user("Go."), thinking("One."), user("More."), model("Two.")))
-
-    drafts.shorten_harder(draft, [1], most=drafts.used_tokens(draft) - 10)
-
-    assert draft.messages[1].text == draft.changed[1].text == "One."
-
-
-def test_text_of_a_person_is_not_shortened():
-    draft = draft_of(
-        conversation(user(LONG_OUTPUT), model("Yes."), user(LONG_OUTPUT), model("Yes."), user(LONG_OUTPUT))
-    )
-
-    drafts.shorten_harder(draft, [0, 1, 2, 3, 4], most=1)
-
-    assert draft.changed == {}
-
-
-def test_the_opening_request_is_shortened_last_and_only_where_it_is_not_the_newest_or_protected():
-    draft = draft_of(conversation(user(LONG_OUTPUT), model("Yes."), user("More.")))
-    most = drafts.used_tokens(draft) - 300
-
-    assert drafts.shorten_opening(draft, most=most)
-    assert drafts.used_tokens(draft) <= most
-    assert not drafts.shorten_opening(draft, most=most)
-    assert not drafts.shorten_opening(draft_of(conversation(user(LONG_OUTPUT))), most=1)
-    assert not drafts.shorten_opening(
-        draft_of(conversation(user(LONG_OUTPUT), user("x")), Policy(protected_roles=("user",))), most=1
-    )
-    assert not drafts.shorten_opening(draft_of([]), most=-1)
-
-
-def test_an_opening_picture_cannot_be_shortened():
-    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}
-    draft = draft_of(
-        read(
-            [{"role": "user", "content": [picture]}, {"role": "user", "content": "What is it?"}], "anthropic"
-        )
-    )
-
-    assert not drafts.shorten_opening(draft, most=1)
 
 
 LINES = "\n".join(f"line {at} of the output, which says something" for at in range(400))
@@ -341,22 +221,6 @@ def test_depth_has_an_end():
     assert lighter(message, ("call",)) is None
 
 
-def test_reasoning_is_dropped_and_its_text_stays():
-    thinking = {"type": "thinking", "thinking": LINES, "signature": "c2ln"}
-    said, alone, none = read(
-        [{"role": "assistant", "content": [thinking, {"type": "text", "text": "Yes."}]},
-         {"role": "assistant", "content": [thinking]}, {"role": "assistant", "content": "Yes."}],
-        "anthropic",
-    )  # fmt: skip
-
-    found = drop_reasoning(said, count)
-
-    assert found.message.raw["content"] == [{"type": "text", "text": "Yes."}]
-    assert found.tokens == message_tokens(found.message, count)
-    assert drop_reasoning(alone, count) is None
-    assert drop_reasoning(none, count) is None
-
-
 @rows(
     ("name", "arguments", "only_looks"),
     [
@@ -413,13 +277,6 @@ def test_text_of_the_user_beside_a_result_is_not_exploration():
     )
 
     assert not only_explores(messages, groups(messages)[0])
-
-
-def test_a_run_has_at_least_three_and_ends_where_something_is_done():
-    looked = [(1, True), (2, True), (3, False), (4, True), (6, True), (7, True), (8, True)]
-
-    assert list(exploration_runs(looked)) == [[4, 6, 7, 8]]
-    assert list(exploration_runs([])) == []
 
 
 @rows(
