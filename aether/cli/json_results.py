@@ -17,7 +17,7 @@ from aether.api.chat import Compressed
 from aether.api.compact_views import ConversationEntry, DiffRow
 from aether.api.context import ContextEntry
 from aether.api.removed import RemovedMessage
-from aether.api.resolve import Ending
+from aether.api.review import Ending
 from aether.api.share import Shared
 from aether.api.tokens import ListedModel
 from aether.compat.ollm_import import OllmImport

@@ -276,7 +276,7 @@ def resolve(ask: Ask, entry_id: str) -> None:
     Example:
       aether memory resolve "$ITEM"
     """
-    from aether.api.resolve import resolve_memory
+    from aether.api.review import resolve_memory
 
     _emit_ending(ask, resolve_memory(entry_id, home=ask.place()))
 
@@ -297,7 +297,7 @@ def supersede(ask: Ask, entry_id: str, by: str) -> None:
     Example:
       aether memory supersede "$ITEM" --by "At most 8 workers"
     """
-    from aether.api.resolve import supersede_memory
+    from aether.api.review import supersede_memory
 
     evidence: Any = "person" if is_typed() else None
     _emit_ending(ask, supersede_memory(entry_id, by, evidence=evidence, home=ask.place()))
