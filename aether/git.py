@@ -95,10 +95,10 @@ def tracked(directory: str, below: str = "") -> frozenset[str] | None:
 
     Nothing of the repository is run for it, so one that belongs to another user is read as well.
     """
-    named = f"{below}/" if below else "."
+    pathspec = f"{below}/" if below else "."
     until = time.monotonic() + TRACKED_SECONDS
     # The owner of the files does not matter here: listing them runs nothing.
-    command = ("-c", "safe.directory=*", "ls-files", "-z", "--", named)
+    command = ("-c", "safe.directory=*", "ls-files", "-z", "--", pathspec)
     listed = _run(directory, command, until=until, most=-1)
     if listed is None:
         return None

@@ -48,9 +48,9 @@ def find_home(home: str | os.PathLike[str] | None = None) -> Path:
         UnsafePath: the home of this project leads out of it.
         InvalidInput: the name cannot be that of a directory.
     """
-    named = os.fspath(home) if home is not None else os.environ.get("AETHER_HOME", "")
-    if named:
-        return _resolved(named)
+    given_path = os.fspath(home) if home is not None else os.environ.get("AETHER_HOME", "")
+    if given_path:
+        return _resolved(given_path)
     here = Path.cwd()
     of_project = home_of_project(str(here))
     if os.path.isdir(of_project):
@@ -69,22 +69,22 @@ def home_of_project(cwd: str, project_dir: str = "") -> str:
     Raises:
         UnsafePath: it leads out of the project.
     """
-    found = project.home_of(cwd, project_dir)
-    if not found:
+    home = project.home_of(cwd, project_dir)
+    if not home:
         raise UnsafePath(
             f"the {HOME_NAME} of this project, or something in it, is a link that leads elsewhere.",
             fix="Remove the link. If it is yours, name the home it leads to with --home or AETHER_HOME.",
             where=cwd,
         )
-    return found
+    return home
 
 
-def _resolved(named: str) -> Path:
+def _resolved(directory: str) -> Path:
     try:
-        return Path(os.path.realpath(home_in(Path(named).expanduser())))
+        return Path(os.path.realpath(home_in(Path(directory).expanduser())))
     except (OSError, ValueError, RuntimeError) as reason:  # too long, NUL, a lone surrogate, an unknown ~user
         raise InvalidInput(
-            f"{shown(named)} cannot be a path.", fix="Name a directory with --home.", where="home"
+            f"{shown(directory)} cannot be a path.", fix="Name a directory with --home.", where="home"
         ) from reason
 
 

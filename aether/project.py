@@ -36,8 +36,8 @@ def home_of(cwd: str, project_dir: str = "") -> str:
     root. Without git the nearest above the root counts too, if it is one's own and not in one's home directory.
     A `cwd` outside of the project in which the session was started, or in another repository below it, changes nothing.
     """
-    if named := os.environ.get("AETHER_HOME", ""):
-        return _named(os.path.expanduser(named))
+    if directory_name := os.environ.get("AETHER_HOME", ""):
+        return _named(os.path.expanduser(directory_name))
     root = root_of(cwd, project_dir)
     start = os.path.realpath(cwd)
     if (_repository(start)[1] or (root if _is_within(start, root) else "")) != root:
@@ -47,8 +47,8 @@ def home_of(cwd: str, project_dir: str = "") -> str:
         path = os.path.join(directory, HOME_NAME)
         if os.path.isdir(path):
             # Above the project, another user's home could be there to be read to us.
-            own = not hasattr(os, "getuid") or os.stat(path).st_uid == os.getuid()
-            if _is_within(directory, root) or top or (own and directory != _user_directory()):
+            is_own = not hasattr(os, "getuid") or os.stat(path).st_uid == os.getuid()
+            if _is_within(directory, root) or top or (is_own and directory != _user_directory()):
                 return _kept_within(path, root, top or directory)
         if directory == top:
             break
@@ -146,10 +146,10 @@ def _kept_within(path: str, root: str, top: str) -> str:
 
 
 def _upward(directory: str) -> list[str]:
-    found = [directory]
-    while os.path.dirname(found[-1]) != found[-1]:
-        found.append(os.path.dirname(found[-1]))
-    return found
+    directories = [directory]
+    while os.path.dirname(directories[-1]) != directories[-1]:
+        directories.append(os.path.dirname(directories[-1]))
+    return directories
 
 
 def _is_within(directory: str, root: str) -> bool:

@@ -44,8 +44,8 @@ def load(name: str) -> Prompt:
         fix = f"Use one of {', '.join(names())}."
         raise InvalidInput(f"there is no prompt {shown(name)}.", fix=fix, where="prompts")
     source = resource(where).read_bytes()
-    before, opened, rest = source.decode().replace("\r\n", "\n").partition(_FENCE)
-    head, closed, text = rest.partition("\n" + _FENCE)
+    before, opened, tail = source.decode().replace("\r\n", "\n").partition(_FENCE)
+    head, closed, text = tail.partition("\n" + _FENCE)
     fields = dict(line.split(": ", 1) for line in head.splitlines() if ": " in line)
     lacking = [field for field in _HEAD_FIELDS if field not in fields]
     if before or not opened or not closed or lacking:
@@ -73,8 +73,8 @@ def render(name: str, /, **variables: str) -> str:
     missing = sorted(set(prompt.variables) - set(variables))
     unused = sorted(set(variables) - set(prompt.variables))
     if missing or unused:
-        found = {"Not given": missing, "Not asked for": unused}
-        what = " ".join(f"{words}: {', '.join(which)}." for words, which in found.items() if which)
+        faults = {"Not given": missing, "Not asked for": unused}
+        what = " ".join(f"{words}: {', '.join(which)}." for words, which in faults.items() if which)
         fix = f"Give exactly {', '.join(prompt.variables)}."
         raise InvalidInput(what, fix=fix, where=f"prompts/{name}.md")
     return Template(prompt.text).substitute(variables)
@@ -95,5 +95,5 @@ def quoted(records: Iterable[JsonObject]) -> str:
 def names() -> list[str]:
     """Return the names of all prompts, sorted."""
     root = resource("prompts")
-    found = (path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.md"))
-    return sorted(name for name in found if name != "README")
+    prompt_names = (path.relative_to(root).with_suffix("").as_posix() for path in root.rglob("*.md"))
+    return sorted(name for name in prompt_names if name != "README")

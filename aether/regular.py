@@ -61,10 +61,10 @@ def create(path: str | os.PathLike[str], data: bytes) -> None:
         OSError: it cannot be made.
     """
     try:
-        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _AS_IT_IS, 0o600)
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _AS_IT_IS, 0o600)
     except FileExistsError:
         return
-    with open(made, "wb") as file:
+    with open(handle, "wb") as file:
         file.write(data)
 
 

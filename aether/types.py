@@ -512,3 +512,14 @@ class Goal(TypedDict):
     artifacts: list[Artifact]
     blockers: list[Blocker]
     checkpoints: list[GoalCheckpoint]
+
+
+class GoalStatus(Goal):
+    """The goal."""
+
+    status: Literal["active", "paused", "blocked", "completed", "abandoned"]
+    progress: int
+    """Share of its steps that are completed, in percent."""
+    next: list[str]
+    actual_effort: str
+    """The time that it was the active goal, up to the last pause."""

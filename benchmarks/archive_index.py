@@ -23,7 +23,6 @@ import sqlite3
 import sys
 import tempfile
 import time
-from array import array
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
@@ -79,7 +78,7 @@ def _fill(home: Path, size: int, words: list[str], rng: random.Random) -> None:
     """Write archive files as `archive_conversations` does, all but those that are ready at their last level."""
     rules = edge._rules(home, NOW)  # noqa: SLF001 - as the functions of the archive do
     given = edge._Given(_talk("seed", NOW, words, rng), {"kind": "dict", "name": ""}, None)  # noqa: SLF001
-    shape, _, _ = edge._full(given, rules, 0)  # noqa: SLF001
+    shape, _ = edge._full(given, rules, "seed")  # noqa: SLF001
     asked = _asked(words)
     for nth in range(size):
         ready = nth % READY_OF == 0
@@ -110,21 +109,18 @@ def _fill(home: Path, size: int, words: list[str], rng: random.Random) -> None:
 
 def _repeat(home: Path, size: int) -> None:
     """Repeat the rows of the index until it has `size`; none of the copies is ready to age."""
-    columns = "name, title, created, level, bytes, since, level, policy, grace, until, source"
+    columns = "name, title, created, level, bytes, since, {}, policy, grace, until, source"
 
     def work(db: sqlite3.Connection) -> None:
-        rows = db.execute(
-            f"SELECT n, id, {columns} FROM conversation WHERE id NOT LIKE 'answer %' ORDER BY n"
-        ).fetchall()
-        terms = dict(db.execute("SELECT number, term FROM term"))
-        said = {
-            n: {terms[one]: times for one, times in zip(array("I", numbers), array("H", counts), strict=True)}
-            for n, numbers, counts in db.execute("SELECT n, terms, times FROM said")
-        }
-        for copy in range(1, -(-size // FILES)):
-            with index_file.writing(db):
-                archive_store.enter(
-                    db, [archive_store.Entry((f"{one} {copy}", *row), said[n]) for n, one, *row in rows]
+        with index_file.writing(db):
+            for copy in range(1, -(-size // FILES)):
+                db.execute(
+                    f"INSERT INTO conversation (id, {columns.format('floor')}) SELECT id || ' copy {copy}', "
+                    f"{columns.format('level')} FROM conversation WHERE id NOT LIKE 'answer %' AND id NOT LIKE '% copy %'"
+                )
+                db.execute(
+                    "INSERT INTO words (rowid, terms) SELECT copied.n, words.terms FROM conversation AS copied "
+                    f"JOIN conversation AS own ON copied.id = own.id || ' copy {copy}' JOIN words ON words.rowid = own.n"
                 )
 
     archive_store.indexed(home, work)

@@ -29,7 +29,8 @@ import aether
 from aether.api.compress import ingest_summary
 from aether.api.drain import drain
 from aether.api.home import counter_of, now, read
-from aether.hosts.claude_code.event import entry_of
+from aether.hosts.claude_code.event import event_of
+from aether.hosts.hook import entry_of
 from aether.memory.briefing.briefing import MOST_CHARS, STEERING_CHARS, briefing, steering
 from aether.messages.shell import command_signature, is_notable, only_reads
 from aether.store import spool
@@ -94,7 +95,7 @@ def compactions(path: Path, place: Path, root: str) -> Iterator[tuple[Path, Stre
     played: list[dict[str, Any]] = []
     for payload in payloads(path):
         played.append(payload)
-        entry = entry_of(payload)
+        entry = entry_of(event_of(payload))
         if entry:
             spool.put(str(home), entry)
         if payload["hook_event_name"] == "PreCompact":

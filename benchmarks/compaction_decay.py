@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 import report
 
-from aether.api.summarize import task_as_json
 from aether.architects import backend
 from aether.architects.base import Settings
 from aether.architects.request import summary_request
 from aether.conversation.plan import apply, plan
 from aether.conversation.policy import policy
+from aether.conversation.shapes import task_as_json
 from aether.messages.convert import read
 from aether.tokens.count import message_tokens
 from aether.tokens.estimate import estimate

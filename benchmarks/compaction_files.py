@@ -18,13 +18,12 @@ from typing import NamedTuple
 
 import report
 
-from aether.api.summarize import task_as_json
 from aether.architects import backend
 from aether.architects.base import Settings
 from aether.architects.request import summary_request
 from aether.conversation.facts import FACTS_SHARE_SELECTED, facts_of, removed_texts
 from aether.conversation.room import fit_facts
-from aether.conversation.shapes import Summary, SummaryTask
+from aether.conversation.shapes import Summary, SummaryTask, task_as_json
 from aether.conversation.summary import parsed, rendered
 from aether.messages.transcripts import load_conversation
 from aether.tokens.estimate import estimate

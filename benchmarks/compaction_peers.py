@@ -67,8 +67,8 @@ import report  # noqa: E402 - runnable without an installation
 
 from aether import __version__  # noqa: E402
 from aether.api.compact import Options, preflight  # noqa: E402
-from aether.conversation.budget import Bounds, bounds  # noqa: E402
-from aether.conversation.policy import policy  # noqa: E402
+from aether.conversation.policy import bounds, policy  # noqa: E402
+from aether.conversation.shapes import Bounds  # noqa: E402
 from aether.messages.convert import message, read  # noqa: E402
 from aether.messages.validate import check, sendable  # noqa: E402
 from aether.tokens.count import message_tokens  # noqa: E402

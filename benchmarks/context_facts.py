@@ -265,7 +265,7 @@ def times() -> dict[str, float]:
             found.append(seconds(lambda: context.compress_context(talk.id, home=home)))
         context.open_context("large", window=4_000_000, home=home)
         add_messages("large", [{"role": "user", "content": talk.filler(3)} for _ in range(10_000)], home=home)
-        context_steps._KNOWN.clear()  # noqa: SLF001 - what a new process does not know
+        context_steps._COUNTED.clear()  # noqa: SLF001 - what a new process does not know
         return {
             "compression_at_32k": found[0], "compression_with_ageing_at_32k": found[3],
             "first_validation_of_10000_messages": seconds(lambda: context.validate_context("large", home=home)),

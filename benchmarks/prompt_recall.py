@@ -17,7 +17,7 @@ import report
 from aether.memory.capture.extract import capture
 from aether.memory.layers import Record
 from aether.messages.read import read_records
-from aether.search.reminders import match_prompt, parse_prompt
+from aether.search.prompt_match import match_prompt, parse_prompt
 from aether.text.cleaning import clean
 
 DATA = Path(__file__).parents[2] / "shared" / "data" / "claude_code"

@@ -7,7 +7,6 @@ python docs/generate.py --check  exits 1 where one is not up to date; the tests 
 from __future__ import annotations
 
 import ast
-import inspect
 import json
 import sys
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli
 from aether.compat.compactctl import compactctl
 from aether.conversation.policy import POLICIES
 from aether.conversation.shapes import Policy
+from aether.schemas.derive import field_docs
 from aether.store.config import example
 from aether.store.keys import KEYS
 
@@ -123,19 +123,6 @@ def policy_table() -> list[str]:
 def cell(value: object) -> str:
     """Return a value as a cell of a table."""
     return ", ".join(map(str, value)) or "none" if isinstance(value, tuple) else f"{value}"
-
-
-def field_docs(kind: type) -> dict[str, str]:
-    """Return the docstring of each field of a NamedTuple, on one line."""
-    source = ast.parse(inspect.getsource(kind))
-    (body,) = (node for node in source.body if isinstance(node, ast.ClassDef))
-    return {
-        field.target.id: " ".join(ast.literal_eval(words.value).split())
-        for field, words in zip(body.body, body.body[1:], strict=False)
-        if isinstance(field, ast.AnnAssign)
-        and isinstance(field.target, ast.Name)
-        and isinstance(words, ast.Expr)
-    }
 
 
 def readme_page() -> str:

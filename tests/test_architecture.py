@@ -35,12 +35,12 @@ SHARED_NAMES = {
     ),
     **dict.fromkeys("anthropic openai".split(), "a provider's backend and its message format"),
     "archive": "archived conversations, and the append-only files of the store",
-    "shapes": "those of a conversation, and of the archive",
     "facts": "those of machine work, and those that a compaction keeps",
 }
 # Small modules with one importer, each with its reason.
 SMALL_WITH_A_REASON: dict[str, str] = {
     "aether.__main__": "what `python -m aether` runs",
+    "aether.messages.sources.antigravity": "a row of the table of sources",
 }
 # Each third-party package may be imported in one place only.
 HOMES = {

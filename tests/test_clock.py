@@ -4,7 +4,6 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from aether import clock
@@ -16,20 +15,6 @@ from tests.tables import rows
 instants = st.integers(-30_000_000_000_000_000, 250_000_000_000_000_000).map(
     lambda micros: datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=micros)
 )
-
-
-def test_now_is_aware():
-    assert clock.now().utcoffset() == timedelta(0)
-
-
-@given(instants)
-def test_what_is_stamped_is_read_back(instant):
-    assert clock.parse(clock.stamp(instant)) == instant
-
-
-@given(instants, instants)
-def test_stamps_sort_as_their_instants(one, two):
-    assert (clock.stamp(one) < clock.stamp(two)) == (one < two)
 
 
 def test_a_stamp_is_in_utc_whatever_the_zone():

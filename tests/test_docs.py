@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 import aether
-from aether.archive import retention
-from aether.archive.retention import boundaries, level_of_age
 from aether.cli.claude import mcp_command
 from aether.cli.main import main
+from aether.conversation import retention
+from aether.conversation.retention import boundaries, level_of_age
 from aether.mcp import catalogue
 from aether.paths import resource
 from aether.store import documents, record_files

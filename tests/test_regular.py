@@ -15,7 +15,8 @@ from aether import regular
 from aether.api import admin, drain, share
 from aether.api.overview import overview
 from aether.errors import AetherError, InvalidDocument, LockTimeout, NotFound, UnsafePath
-from aether.hosts.claude_code import health, hook
+from aether.hosts import hook
+from aether.hosts.claude_code import health
 from aether.sharing import offline
 from aether.store import spool
 from aether.types import Finding
@@ -225,7 +226,7 @@ def test_every_file_of_a_home_is_its_owners_alone_whatever_the_umask_is(tmp_path
     before = os.umask(0)
     try:
         home = admin.init(tmp_path / "made" / ".aether")
-        hook._make_place("SessionStart", str(tmp_path / "hooked" / ".aether"))
+        hook._make_place(str(tmp_path / "hooked" / ".aether"))
         with share._in_making(tmp_path / "joined" / ".aether"):
             pass
         offline.note_try(home, failed=True)

@@ -85,7 +85,7 @@ def test_every_typed_dictionary_of_the_memory_has_its_schema():
     # Those of the colony and its goals are compared with its schemas in tests/memory; the last ones are no part of a document.
     assert made - set(SAME) == {
         "Signal", "SignalType", "QueenCheckin", "Worker", "HistoryEntry", "RoadmapPhase", "Adaptation",
-        "Goal", "Subtask", "GoalDecision", "Artifact", "Blocker", "GoalCheckpoint", "GoalCheckpointState",
+        "Goal", "GoalStatus", "Subtask", "GoalDecision", "Artifact", "Blocker", "GoalCheckpoint", "GoalCheckpointState",
         "ActiveSignal", "Handoff", "Snapshot", "EmittedSignal", "Hit", "Archived",
     }  # fmt: skip
 

@@ -83,35 +83,35 @@ def trust_of(file: str = "", *, home: Home = None) -> Trust:
     """
     path = Path(os.path.abspath(file)) if file else find(home) / config.NAME
     try:
-        data, found = config.authority(path)
+        data, settings = config.authority(path)
     except NotFound:
         if file:
             raise
-        data, found = b"", {}
-    known = config.trusted_hash(path)
-    state = "changed" if known else "untrusted"
+        data, settings = b"", {}
+    trusted = config.trusted_hash(path)
+    state = "changed" if trusted else "untrusted"
     if config.is_trusted(path, data):
         state = "trusted"
-    return Trust(path, state if found else "harmless", found, data)
+    return Trust(path, state if settings else "harmless", settings, data)
 
 
-def grant_trust(shown: Trust) -> Trust:
+def grant_trust(trust: Trust) -> Trust:
     """Trust the file of `shown` with exactly the content that was shown, and return it as trusted.
 
     Raises:
         StorageFailed: the user's state directory cannot be written.
     """
-    config.grant_trust(shown.file, shown.data)
-    return shown._replace(state="trusted")
+    config.grant_trust(trust.file, trust.data)
+    return trust._replace(state="trusted")
 
 
-def revoke_trust(shown: Trust) -> bool:
+def revoke_trust(trust: Trust) -> bool:
     """Trust the file of `shown` no longer, and return whether it was trusted with any content.
 
     Raises:
         StorageFailed: the user's state directory cannot be written.
     """
-    return config.revoke_trust(shown.file)
+    return config.revoke_trust(trust.file)
 
 
 @public
@@ -126,9 +126,9 @@ def create_snapshot(label: str = "", *, home: Home = None) -> JsonObject:
 
 def automatic_snapshot(label: str, *, home: Home = None) -> str:
     """Save the colony before or after a transition and return the snapshot's id; the oldest automatic ones are removed."""
-    taken = _take_snapshot(label, home, by_itself=True)
+    outline = _take_snapshot(label, home, by_itself=True)
     place = find(home)
-    snapshot_id = str(taken["snapshot_id"])
+    snapshot_id = str(outline["snapshot_id"])
     with write_lock(place), storage_errors(place, left="The snapshot was taken."):
         for old in snapshots.prunable(list_snapshots(home=place), taken=snapshot_id):
             _path(place, old).unlink(missing_ok=True)
@@ -138,21 +138,23 @@ def automatic_snapshot(label: str, *, home: Home = None) -> str:
 
 def _take_snapshot(label: str, home: Home, *, by_itself: bool) -> JsonObject:
     place = find(home)
-    state, at = read(place), now()
-    taken = snapshots.take_snapshot(
-        state.documents, snapshot_id=new_id("snapshot", at), label=label, now=at, revision=state.revision,
+    state, instant = read(place), now()
+    snapshot = snapshots.take_snapshot(
+        state.documents, snapshot_id=new_id("snapshot", instant), label=label, now=instant, revision=state.revision,
         automatic=by_itself,
     )  # fmt: skip
     if not by_itself:
-        found = store_conversations.stored_conversations(place)
-        taken["conversations"] = {one.id: store_conversations.records_of(place, one.id) for one in found}
-    path = _path(place, taken["snapshot_id"])
+        talks = store_conversations.stored_conversations(place)
+        snapshot["conversations"] = {
+            talk.id: store_conversations.records_of(place, talk.id) for talk in talks
+        }
+    path = _path(place, snapshot["snapshot_id"])
     with write_lock(place), storage_errors(place):
         make_directory(path.parent)
-        data = files.json_document(taken)
+        data = files.json_document(snapshot)
         write_whole(path, data)
         seals.seal_file(place, path, data)
-    return {field: value for field, value in taken.items() if field not in snapshots.CONTENT}
+    return {field: value for field, value in snapshot.items() if field not in snapshots.CONTENT}
 
 
 @public
@@ -206,9 +208,9 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
         InvalidDocument: it does not fit this aether.
     """
     place = find(home)
-    known = list_snapshots(home=place)
-    if snapshot_id == "latest" and known:
-        snapshot_id = known[0]["snapshot_id"]
+    outlines = list_snapshots(home=place)
+    if snapshot_id == "latest" and outlines:
+        snapshot_id = outlines[0]["snapshot_id"]
     path = _path(place, snapshot_id)
     if not path.exists():
         raise NotFound(
@@ -217,7 +219,7 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
     read_back = files.parse_json(regular.read(path), where=path.name)
     saved = read_back if isinstance(read_back, dict) else {}
 
-    at = now()
+    instant = now()
 
     def valid(name: str, value: Any) -> Any:
         present = migrations.current(name, value)
@@ -226,7 +228,7 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
 
     def plan(documents: Mapping[str, Any]) -> Change:
         restored = snapshots.restore(documents, saved, current=valid)
-        return snapshots.archive_removed(documents, restored, now=at)
+        return snapshots.archive_removed(documents, restored, now=instant)
 
     with directory_updated(place):
         changed: list[str] = change(place, plan, Author("restore", reason=snapshot_id)).result
@@ -234,7 +236,7 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
     back = [
         name
         for name, records in talks.items()
-        if store_conversations.bring_back(place, name, records, now=at)
+        if store_conversations.bring_back(place, name, records, now=instant)
     ]
     return [*changed, *(f"conversation {name}" for name in back)]
 
@@ -250,15 +252,15 @@ def init(home: Home = None) -> Path:
         StorageFailed: the directory cannot be written.
         NotFound: a file is in its place.
     """
-    named = home or os.environ.get("AETHER_HOME") or Path.cwd() / HOME_NAME
-    place = paths.find_home(named)
+    directory = home or os.environ.get("AETHER_HOME") or Path.cwd() / HOME_NAME
+    place = paths.find_home(directory)
     if place.is_file():
         raise no_home(place)
-    made = not (place / "data").is_dir()
+    is_new = not (place / "data").is_dir()
     try:
         with storage_errors(place):
             make_directory(place / "data")
-            if made:
+            if is_new:
                 regular.create(place / ".gitignore", b"*\n")
     except NotFound as reason:
         raise StorageFailed(
@@ -289,7 +291,7 @@ def fold(*, home: Home = None) -> int:
 
 def fold_all(*, home: Home = None) -> Folded:
     """Do the same as `fold`, and say what a shared home could not exchange; a server that failed a moment ago is asked again."""
-    place, found = find(home), list[Finding]()
+    place, findings = find(home), list[Finding]()
     if ledger.is_shared(place):
         from aether.api.share import failure, troubles
 
@@ -297,10 +299,10 @@ def fold_all(*, home: Home = None) -> Folded:
         drained(place)
         refused = REFUSALS.pop(place, None)
         reason = refused if isinstance(refused, ledger.Offline) else _exchange(place)
-        found = [failure(each) for each in (refused, reason) if each]
+        findings = [failure(finding) for finding in (refused, reason) if finding]
         if not isinstance(reason, ledger.Offline):
-            found += troubles(place)
-    each_once = {each.message: each for each in found}
+            findings += troubles(place)
+    each_once = {finding.message: finding for finding in findings}
     return Folded(fold_home(place, now=now()).revision, [*each_once.values()])
 
 
@@ -357,7 +359,7 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
     They are the transactions of the colony, and the compactions of conversations that can be undone.
     """
     snapshot = read(home)
-    wanted = (
+    entries = (
         entry for entry in entries_newest_first(snapshot) if everything or entry.operation not in BOOKKEEPING
     )
     lines = [
@@ -366,12 +368,14 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
             f"{entry.reason} (erased)".lstrip() if entry.erased else entry.reason,
             [*entry.patches, *entry.appends],
         )
-        for entry in islice(wanted, min(limit, sys.maxsize) or None)
+        for entry in islice(entries, min(limit, sys.maxsize) or None)
     ]  # fmt: skip
     since = lines[-1].at if lines and len(lines) == limit else ""
-    others = sorted(_compactions(snapshot.home, since), key=_at, reverse=True)
+    compactions = sorted(_compactions(snapshot.home, since), key=_at, reverse=True)
     # Transactions stay in their order, also where a clock was set back.
-    return list(islice(heapq.merge(lines, others, key=_at, reverse=True), min(limit, sys.maxsize) or None))
+    return list(
+        islice(heapq.merge(lines, compactions, key=_at, reverse=True), min(limit, sys.maxsize) or None)
+    )
 
 
 def _at(line: LogLine) -> str:
@@ -389,12 +393,12 @@ def _compactions(home: Path, since: str) -> Iterator[LogLine]:
         except AetherError:
             continue  # `examine` reports it
         for step in log.open:
-            at = log.compactions[step - 1].at
+            time = log.compactions[step - 1].at
             how = f'undone by "aether compact undo {argument(log.id)}"'
             reason = f"step {step}, {how}" if step == log.open[-1] else f"step {step}"
-            if at >= since:
+            if time >= since:
                 yield LogLine(
-                    0, at, "caller", "compact", reason, [f"conversations/{stored.path.parent.name}"]
+                    0, time, "caller", "compact", reason, [f"conversations/{stored.path.parent.name}"]
                 )
 
 
@@ -414,8 +418,8 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
         what = "changes wait for the server of the colony, and the last one is among them."
         raise Conflict(what, fix='Name a revision of "aether log", or wait for the server.', where=str(place))
     while True:
-        known = load(place)
-        parts = parts_of(known, revision if revision is not None else last_undoable(known))
+        snapshot = load(place)
+        parts = parts_of(snapshot, revision if revision is not None else last_undoable(snapshot))
         try:
             return _undo(place, parts)
         except Conflict:
@@ -425,16 +429,18 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
 
 
 def _undo(place: Path, parts: list[int]) -> LogLine:
-    at = now()
+    instant = now()
 
     def plan(snapshot: Snapshot) -> Change:
         undone = undo_change(snapshot, parts[0])
-        undone = snapshots.archive_removed(snapshot.documents, undone, now=at, undone=True)
+        undone = snapshots.archive_removed(snapshot.documents, undone, now=instant, undone=True)
         derived = items.derived_change(snapshot.documents, undone)
         return join_changes(undone, derived, result=undone.result)
 
     with memory_tool.directory_updated(place):
-        entry: Entry = commit(place, plan, Author("undo", reason=f"of revision {parts[0]}"), now=at).result
+        entry: Entry = commit(
+            place, plan, Author("undo", reason=f"of revision {parts[0]}"), now=instant
+        ).result
     reason = f"{entry.reason}, with its revisions from {parts[-1]} on" if len(parts) > 1 else entry.reason
     return LogLine(entry.revision, entry.at, entry.by, entry.operation, reason, [*entry.patches])
 
@@ -445,7 +451,7 @@ def examine(*, home: Home = None) -> list[Finding]:
     place = find(home)
     if not place.is_dir():
         raise no_home(place)
-    found = [
+    findings = [
         *store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine_directory(place),
         *_examine_share(place),
         *(
@@ -453,9 +459,9 @@ def examine(*, home: Home = None) -> list[Finding]:
             for path in _changed_handoffs(place)
         ),
     ]  # fmt: skip
-    if not any(finding.level == "error" for finding in found):
-        found += items.examine(load(place).documents)
-    return found
+    if not any(finding.level == "error" for finding in findings):
+        findings += items.examine(load(place).documents)
+    return findings
 
 
 def _examine_share(place: Path) -> list[Finding]:
@@ -488,8 +494,8 @@ def repair(*, home: Home = None) -> list[str]:
 
         return colony_lines(place, revisions)
 
-    done = store_doctor.repair(place, now=now(), colony_lines=lines_of_colony, alone=alone)
-    done += [store_doctor.set_aside(place, path, now()) for path in _changed_handoffs(place)]
+    lines = store_doctor.repair(place, now=now(), colony_lines=lines_of_colony, alone=alone)
+    lines += [store_doctor.set_aside(place, path, now()) for path in _changed_handoffs(place)]
 
     def plan(snapshot: Snapshot) -> Change:
         return items.repaired(snapshot.documents)
@@ -498,7 +504,7 @@ def repair(*, home: Home = None) -> list[str]:
     with memory_tool.directory_updated(place):
         repaired = commit(place, plan, Author("repair", by="doctor"), now=now(), settings=settings)
     fold_home(place, now=now())
-    return [*done, *repaired.result]
+    return [*lines, *repaired.result]
 
 
 @public
@@ -514,8 +520,8 @@ def accept_edit(name: str, *, home: Home = None) -> list[str]:
     """
     place = find(home)
     path = inside(place, f"quarantine/{file_name(name, what='name of an edit')}")
-    kept = next((kept for kept in documents.kept_edits(place) if kept.path == path), None)
-    if kept is None:
+    edit = next((edit for edit in documents.kept_edits(place) if edit.path == path), None)
+    if edit is None:
         fix = 'See "aether doctor" for the edits that wait.'
         raise NotFound(f"{shown(name)} is no edit in quarantine.", fix=fix, where=str(place))
     fix = f"Correct quarantine/{path.name}, then accept it again."
@@ -523,23 +529,23 @@ def accept_edit(name: str, *, home: Home = None) -> list[str]:
     if not isinstance(value, dict):
         raise CorruptDocument("not a document.", fix=fix, where=path.name)
     value.pop("stamp", None)
-    document, at = kept.document, now()
-    wanted = migrations.current(document, value)
-    check.require(document, wanted, fix=fix)
+    document, instant = edit.document, now()
+    edited = migrations.current(document, value)
+    check.require(document, edited, fix=fix)
 
     def plan(snapshot: Snapshot) -> Change:
         present = snapshot.documents[document]
-        base = states_since(snapshot, kept.revision)[1][document]
+        base = states_since(snapshot, edit.revision)[1][document]
         # The edit is the side that is kept where both changed.
-        merged, _ = merge(base, wanted, present, rules_of(check.schema(document)))
+        merged, _ = merge(base, edited, present, rules_of(check.schema(document)))
         change = Change({document: diff(present, merged)} if merged != present else {}, result=None)
-        change = snapshots.archive_removed(snapshot.documents, change, now=at)
+        change = snapshots.archive_removed(snapshot.documents, change, now=instant)
         return join_changes(change, items.derived_change(snapshot.documents, change), result=[document])
 
     with directory_updated(place):
-        done = commit(place, plan, Author("edited by hand", by=HAND, reason=name), now=at)
-    documents.remove_edit(kept)
-    return done.result if done.changed else []
+        committed = commit(place, plan, Author("edited by hand", by=HAND, reason=name), now=instant)
+    documents.remove_edit(edit)
+    return committed.result if committed.changed else []
 
 
 def check_schema(name: str, value: Any) -> list[Finding]:
@@ -573,8 +579,8 @@ def export(*, home: Home = None) -> JsonObject:
             for kind in (*record_files.MONTHLY, *record_files.SINGLE)
         },
         "conversations": [
-            exported_logs.exported(snapshot.home, one.id)
-            for one in store_conversations.stored_conversations(snapshot.home)
+            exported_logs.exported(snapshot.home, stored.id)
+            for stored in store_conversations.stored_conversations(snapshot.home)
         ],
         "archived": [*archive_steps.exported(snapshot.home)],
     }
@@ -614,46 +620,49 @@ def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Re
     """
     if not is_export(value):
         raise InvalidDocument("it is no export.", fix='Make one with "aether export".', where="export")
-    place, at = find(home) if dry_run else drained(find(home)), now()
+    place, instant = find(home) if dry_run else drained(find(home)), now()
     if not dry_run:
-        archive_steps.end_open(place, now=at)
+        archive_steps.end_open(place, now=instant)
     _require_known(value)
-    wanted = {name: migrations.current(name, one) for name, one in value["documents"].items()}
-    for name, one in wanted.items():
-        check.require(name, one, fix="Export the home again with this aether.")
+    states = {name: migrations.current(name, entry) for name, entry in value["documents"].items()}
+    for name, entry in states.items():
+        check.require(name, entry, fix="Export the home again with this aether.")
     appends = {kind: _exported_records(value, kind) for kind in record_files.KINDS}
 
     def plan(snapshot: Snapshot) -> Change:
         _require_empty(snapshot)
-        patches = {name: diff(snapshot.documents[name], one) for name, one in wanted.items()}
-        given = {kind: records for kind, records in appends.items() if records}
-        return Change({name: patch for name, patch in patches.items() if patch}, given, result=None)
+        patches = {name: diff(snapshot.documents[name], entry) for name, entry in states.items()}
+        records_by_kind = {kind: records for kind, records in appends.items() if records}
+        return Change({name: patch for name, patch in patches.items() if patch}, records_by_kind, result=None)
 
-    talks = [one for one in value["conversations"] if "history" in one]
-    unread = [one["conversation"] for one in value["conversations"] if "history" not in one]
-    known = {one.id for one in store_conversations.stored_conversations(place)}
+    talks = [entry for entry in value["conversations"] if "history" in entry]
+    unread = [entry["conversation"] for entry in value["conversations"] if "history" not in entry]
+    stored = {entry.id for entry in store_conversations.stored_conversations(place)}
     aged = archive_steps.importable(value.get("archived", []))
-    names = [*(str(one.get("conversation")) for one in talks), *(one["file"]["id"] for one in aged)]
-    entries = {name: number for name, number in _held(wanted, appends).items() if number}
-    known |= {one for one in names if store_aged.find(place, one)}
-    fresh, kept = [one for one in names if one not in known], [one for one in names if one in known]
+    names = [*(str(entry.get("conversation")) for entry in talks), *(entry["file"]["id"] for entry in aged)]
+    entries = {name: number for name, number in _held(states, appends).items() if number}
+    stored |= {entry for entry in names if store_aged.find(place, entry)}
+    fresh, existing = (
+        [entry for entry in names if entry not in stored],
+        [entry for entry in names if entry in stored],
+    )
     plan(load(place))  # which refuses a home that is not empty before anything is stored
     logs = {
-        one["conversation"]: exported_logs.records(place, one, now=at)
-        for one in talks
-        if one["conversation"] in fresh
+        entry["conversation"]: exported_logs.records(place, entry, now=instant)
+        for entry in talks
+        if entry["conversation"] in fresh
     }
     if dry_run:
-        return Restored(entries, fresh, kept, 0, unread)
+        return Restored(entries, fresh, existing, 0, unread)
     # The documents are last: until they are there, the import can be repeated, and goes on with what is missing.
     for name, records in logs.items():
         if len(records) > 1:
-            store_conversations.bring_back(place, name, records, now=at)
-    archive_steps.bring_in(place, [one for one in aged if one["file"]["id"] in fresh], now=at)
+            store_conversations.bring_back(place, name, records, now=instant)
+    archive_steps.bring_in(place, [entry for entry in aged if entry["file"]["id"] in fresh], now=instant)
     author = Author("import", reason=f"an export of revision {value['revision']}")
     with directory_updated(place):
-        done = commit(place, plan, author, now=at)
-    return Restored(entries, fresh, kept, done.revision if done.changed else 0, unread)
+        committed = commit(place, plan, author, now=instant)
+    return Restored(entries, fresh, existing, committed.revision if committed.changed else 0, unread)
 
 
 def _require_known(exported: Mapping[str, Any]) -> None:
@@ -665,23 +674,26 @@ def _require_known(exported: Mapping[str, Any]) -> None:
         raise InvalidDocument(
             what, fix="Import it with the aether that exported it, or update.", where="export"
         )
-    for one in exported["conversations"]:
-        read = isinstance(one, dict) and isinstance(one.get("history", one.get("problem") and []), list)
-        if not read or not isinstance(one.get("conversation"), str):
-            what = f"{shown(one)} is no conversation. Nothing was stored."
+    for talk in exported["conversations"]:
+        is_readable = isinstance(talk, dict) and isinstance(
+            talk.get("history", talk.get("problem") and []), list
+        )
+        if not is_readable or not isinstance(talk.get("conversation"), str):
+            what = f"{shown(talk)} is no conversation. Nothing was stored."
             raise InvalidDocument(what, fix="Export the home again.", where="conversations")
 
 
 def _exported_records(value: Mapping[str, Any], kind: str) -> list[JsonObject]:
-    found = value.get(kind, [])
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+    listed = value.get(kind, [])
+    if not isinstance(listed, list) or not all(isinstance(record, dict) for record in listed):
         raise InvalidDocument("it is not a list of records.", fix="Export the home again.", where=kind)
     # Their places are those of the home they were in.
     records = [
-        {name: below for name, below in one.items() if name not in ("revision", "nth")} for one in found
+        {name: below for name, below in record.items() if name not in ("revision", "nth")}
+        for record in listed
     ]
     if kind == "items" and not all(
-        isinstance(one.get("item"), dict) and "id" in one["item"] for one in records
+        isinstance(record.get("item"), dict) and "id" in record["item"] for record in records
     ):
         raise InvalidDocument("a record has no item.", fix="Export the home again.", where=kind)
     return records
@@ -706,10 +718,10 @@ def _held(state: Mapping[str, Any], appends: Mapping[str, list[JsonObject]]) -> 
 
 
 def _require_empty(snapshot: Snapshot) -> None:
-    held = {name: number for name, number in _held(snapshot.documents, {}).items() if number}
+    counts = {name: number for name, number in _held(snapshot.documents, {}).items() if number}
     if record_files.head(snapshot) >= 0:
-        held["archived items"] = sum(1 for _ in record_files.records(snapshot, "items"))
-    if held:
-        what = f"the home is not empty: it has {', '.join(pluralize(number, name) for name, number in held.items())}."
+        counts["archived items"] = sum(1 for _ in record_files.records(snapshot, "items"))
+    if counts:
+        what = f"the home is not empty: it has {', '.join(pluralize(number, name) for name, number in counts.items())}."
         fix = 'Make a new home ("aether init --home DIR") and import it there, with --home DIR.'
         raise Conflict(what, fix=fix, where=str(snapshot.home))

@@ -208,15 +208,19 @@ def with_architect(text: str, architect: str) -> str:
     """
     line = f"default = {json.dumps(architect)}\n"
     lines = text.splitlines(keepends=True)
-    heads = [at for at, each in enumerate(lines) if each.partition("#")[0].strip() == "[architect]"]
+    heads = [
+        number
+        for number, line_of_file in enumerate(lines)
+        if line_of_file.partition("#")[0].strip() == "[architect]"
+    ]
     if not heads:
         space = "" if not text or text.endswith("\n") else "\n"
         return f"{text}{space}{chr(10) if text else ''}[architect]\n{line}"
-    for at in range(heads[0] + 1, len(lines)):
-        if lines[at].lstrip().startswith("["):
+    for number in range(heads[0] + 1, len(lines)):
+        if lines[number].lstrip().startswith("["):
             break
-        if lines[at].partition("=")[0].strip() == "default":
-            return "".join([*lines[:at], line, *lines[at + 1 :]])
+        if lines[number].partition("=")[0].strip() == "default":
+            return "".join([*lines[:number], line, *lines[number + 1 :]])
     head = lines[heads[0]].rstrip("\n") + "\n"
     return "".join([*lines[: heads[0]], head, line, *lines[heads[0] + 1 :]])
 

@@ -18,14 +18,15 @@ from typing import Any, NamedTuple, cast
 
 from aether import clock, regular
 from aether.api.home import Home, change, copied, counter_of, drained, find, read
-from aether.api.summarize import WrittenSummary, write_archived
 from aether.architects import backend as backend_of
 from aether.architects.base import Settings
-from aether.archive import retention, shapes
-from aether.archive.forms import form, measure, metadata
-from aether.archive.retention import Boundaries, Decision, Policy
-from aether.archive.shapes import LEVELS, Conversation, Level
 from aether.clock import new_id
+from aether.conversation import archived as shapes
+from aether.conversation import retention
+from aether.conversation.archived import LEVELS, Conversation, Level
+from aether.conversation.forms import form, measure, metadata
+from aether.conversation.retention import Boundaries, Decision, Policy
+from aether.conversation.summarise import Written, write_archived
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.messages.transcripts import load_conversation
 from aether.redact.redact import redact, redacted
@@ -248,20 +249,20 @@ def _failure(reason: AetherError, where: str) -> Finding:
 def _plan(place: Path, rules: _Rules, *, forever: bool) -> tuple[list[Planned], list[Finding]]:
     """Return the conversations that lose detail now, oldest first, then those whose grace is over unless `forever`.
 
-    Only those that are due are read; marked ones keep their fuller form.
+    Only those that are ready are read; marked ones keep their fuller form.
     """
     latest = [clock.stamp(rules.now - timedelta(days=days)) for days in rules.boundaries]
     failed: list[Finding] = []
     plan: list[Planned] = []
-    due = [
+    ready = [
         stored.id
         for stored in conversations.stored_conversations(place)
         if "" < max(conversations.last_use(stored), rules.restored.get(stored.id, "")) <= latest[0]
     ]
     _refresh_floors(place, rules)
-    due += [row.id for row in archive_store.ready(place, latest)]
+    ready += [row.id for row in archive_store.ready(place, latest)]
     over = [] if forever else [row.id for row in archive_store.expired(place, clock.stamp(rules.now))]
-    for id in dict.fromkeys([*due, *over]):  # noqa: A001
+    for id in dict.fromkeys([*ready, *over]):  # noqa: A001
         try:
             case = _case(place, id, rules)
             decision = rules.decide(case.conversation)
@@ -399,7 +400,7 @@ def _age(
     return copied(receipt), saved
 
 
-def _written(place: Path, whole: Conversation, backend: str) -> WrittenSummary:
+def _written(place: Path, whole: Conversation, backend: str) -> Written:
     """Ask a backend for the summary of a conversation, without holding a lock."""
     settings = config.load(place)
     reach = Settings(model=settings.compact_model, timeout_seconds=settings.architect_timeout_seconds)
@@ -535,7 +536,7 @@ def _read_files(paths: Iterable[str | os.PathLike[str]], batch: ArchivedBatch) -
 def _raws(data: bytes, name: str, unread: list[Finding] | None = None) -> Iterator[JsonObject]:
     """Yield the conversations in a file: conversation objects, or the transcript of any supported agent.
 
-    `unread` gets the lines that are part of none.
+    `unread` gets all other lines.
 
     Raises:
         InvalidInput: it has none.

@@ -50,8 +50,8 @@ def note_settled(home: Path, session: str, memory: Mapping[str, Any], *, compact
     if compacted:
         points[f"compaction {len(state['asked'])}"] = COMPACTED
     if points:
-        asked = [*state["asked"], *points]
-        _write(home, session, {"due": [*points.values()][-1], "asked": asked, "edits": edits})
+        points_asked = [*state["asked"], *points]
+        _write(home, session, {"due": [*points.values()][-1], "asked": points_asked, "edits": edits})
 
 
 def take(home: Path, session: str) -> str:

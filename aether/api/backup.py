@@ -62,6 +62,7 @@ MOST_WAITING = 2 * WORKERS
 _NAME = re.compile(rf"{MANIFESTS}/(\d{{8}}T\d{{6}}\.\d{{6}}Z)_(backup_[0-9a-f]{{8}})\.json", re.ASCII)
 _TIME = "%Y%m%dT%H%M%S.%fZ"
 _AGAIN = "Remove it, if it is there, and make a backup: what the home still has is written again."
+_UNREADABLE = (CorruptDocument, InvalidDocument, NotFound, UnsafePath)
 Progress = Callable[[int, str], None]
 T = TypeVar("T")
 U = TypeVar("U")
@@ -99,7 +100,7 @@ class _Manifest(NamedTuple):
 
     name: str
     backup: Backup
-    of: str
+    identity: str
     """The identity of the home."""
     listing: Part
 
@@ -115,10 +116,10 @@ class _Index(NamedTuple):
 def create_backup(
     destination: str, *, adopt: bool = False, progress: Progress | None = None, home: Home = None
 ) -> Backup:
-    """Back the home up to a directory or `s3://bucket/prefix`, and return the backup; only what is new is written.
+    """Back the home up to a directory or `s3://bucket/prefix`, and return the backup; only new content is written.
 
-    Others may write meanwhile: the backup is the home at one moment. The backups of a place are of one home, unless a person
-    lets a home `adopt` those of another. `progress` gets percents, and the step.
+    Others may write meanwhile: the backup is the home at one moment. The backups of a place are of one home, unless a
+    person lets a home `adopt` those of another. `progress` gets percents, and the step.
 
     Raises:
         InvalidInput: the destination is in a home, or is no place for files.
@@ -126,53 +127,59 @@ def create_backup(
         LockTimeout, StorageFailed: there is no new backup; older ones are as they were.
         BackendUnavailable: S3 needs boto3, and it is not installed.
     """
-    place, target, report = find(home), _target(destination), progress or _silent
-    _require_outside(target)
-    earlier = _manifest_names(target)
-    identity = _identity_of(place)
-    _require_own(target, earlier, place, identity, adopt=adopt)
-    known = {name.rpartition("/")[2] for name, size in target.names(OBJECTS).items() if size}
+    place, target, report = find(home), _target(destination, outside=True), progress or _silent
+    earlier, identity = _manifest_names(target), _identity_of(place)
+    if not adopt:
+        _require_own(target, earlier, place, identity)
     if isinstance(target, FileStorage) and not (target.root.exists() and any(target.root.iterdir())):
         target.put(".gitignore", b"*\n")  # it may lie in a repository, and does not belong to it
-    new: list[int] = []
-    with _writing(target, known, new) as keep:
-        found = read_home(place, keep, lambda done, all_: report(99 * done // max(all_, 1), "reading"))
-        listed = {"files": {path: [*part] for path, part in found.files.items()}, "empty": found.empty}
-        pieces = _pieces(files.json_line(listed))
-        for name, data in pieces.items():
-            keep(name, data)
-    made = now()
+    stored = {name.rpartition("/")[2] for name, size in target.names(OBJECTS).items() if size}
+    sizes: list[int] = []
+    with _writing(target, stored, sizes) as keep:
+        moment = read_home(place, keep, lambda done, total: report(99 * done // max(total, 1), "reading"))
+        listing = {"files": {path: [*part] for path, part in moment.files.items()}, "empty": moment.empty}
+        data = files.json_line(listing)
+        pieces = [data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES)]
+        for piece in pieces:
+            keep(piece_name(piece), piece)
+    at = now()
+    ids = {match[2] for match in map(_NAME.fullmatch, earlier) if match}
+    backup_id = next(new for new in iter(lambda: clock.short_id("backup"), "") if new not in ids)
     backup = Backup(
-        _fresh_id(earlier), clock.stamp(made), str(place), found.revision, len(found.files),
-        sum(part.size for part in found.files.values()), sum(new), found.left_out,
+        backup_id, clock.stamp(at), str(place), moment.revision, len(moment.files),
+        sum(part.size for part in moment.files.values()), sum(sizes), moment.left_out,
     )  # fmt: skip
-    index = [sum(map(len, pieces.values())), [*pieces]]
+    index = [len(data), [piece_name(piece) for piece in pieces]]
     value = {"format": FORMAT, "aether": __version__, **backup._asdict(), "of": identity, "index": index}
-    target.put(_manifest_name(backup.id, made, earlier), seal_json(value))
+    last = _NAME.fullmatch(earlier[0]) if earlier else None
+    if last:  # the newest name sorts last, also where a clock was set back
+        after = datetime.strptime(last[1], _TIME).replace(tzinfo=UTC) + timedelta(microseconds=1)
+        at = max(at, after)
+    target.put(f"{MANIFESTS}/{at.astimezone(UTC).strftime(_TIME)}_{backup_id}.json", seal_json(value))
     report(100, "")
     return backup
 
 
 @public
 def backups(destination: str) -> list[Backup]:
-    """Return the backups in a place, newest first; what cannot be read is left out, and `verify_backup` names it.
+    """Return the backups in a place, newest first; unreadable ones are left out, and `verify_backup` names them.
 
     Raises:
         InvalidInput: the destination is no place for files.
         StorageFailed: it cannot be read.
     """
-    target, found = _target(destination), []
+    target, result = _target(destination), []
     for name in _manifest_names(target):
-        with suppress(CorruptDocument, InvalidDocument, NotFound, UnsafePath):
-            found.append(_manifest(target, name).backup)
-    return found
+        with suppress(*_UNREADABLE):
+            result.append(_manifest(target, name).backup)
+    return result
 
 
 @public
 def verify_backup(
     destination: str, id: str | None = None, *, progress: Progress | None = None
 ) -> list[Finding]:
-    """Read every object of the backups in a place, or of one of them, and return what is missing or was changed.
+    """Read every object of the backups in a place, or of one of them, and return the missing and the changed ones.
 
     Raises:
         InvalidInput: the destination is no place for files.
@@ -180,28 +187,28 @@ def verify_backup(
         StorageFailed: the place cannot be read.
     """
     target, report = _target(destination), progress or _silent
-    names = [_named(target, id)] if id else _manifest_names(target)
+    names = [_name_of(target, id)] if id else _manifest_names(target)
     if not names:
         raise _no_backup(target)
-    found: list[Finding] = []
-    checked: dict[str, int | str] = {}
-    for nth, name in enumerate(names):
+    findings: list[Finding] = []
+    states: dict[str, int | str] = {}
+    for number, name in enumerate(names):
         try:
             manifest = _manifest(target, name)
             index = _index(target, manifest)
-        except (CorruptDocument, InvalidDocument, NotFound, UnsafePath) as reason:
-            found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
+        except _UNREADABLE as reason:
+            findings.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
             continue
-        pieces = dict.fromkeys(name for part in index.files.values() for name in part.pieces)
-        fresh = [name for name in pieces if name not in checked]
+        pieces = {piece for part in index.files.values() for piece in part.pieces}
+        fresh = sorted(pieces - states.keys())
 
-        def step(done: int, all_: int = len(fresh), nth: int = nth) -> None:
-            report(int(100 * (nth + done / max(all_, 1)) / len(names)), "checking")
+        def step(done: int, total: int = len(fresh), number: int = number) -> None:
+            report(int(100 * (number + done / max(total, 1)) / len(names)), "checking")
 
-        checked |= zip(fresh, _each(lambda name: _fault_or_size(target, name), fresh, step), strict=True)
-        found += _faults(target, manifest, index, checked)
+        states |= zip(fresh, _each(lambda piece: _state_of(target, piece), fresh, step), strict=True)
+        findings += _faults(target, manifest, index, states)
     report(100, "")
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(findings))
 
 
 @public
@@ -210,8 +217,8 @@ def restore_backup(
 ) -> RestoredHome:
     """Restore a backup, the newest unless one is named, into a new or empty directory, byte for byte, and return it.
 
-    `home` is the new home; by default `AETHER_HOME`, else `.aether/` in the current directory. It is there when all of it is
-    written and compared; if that fails, nothing is.
+    `home` is the new home; by default `AETHER_HOME`, else `.aether/` in the current directory. It is there when all of it
+    is written and compared; if that fails, nothing is.
 
     Raises:
         Conflict: the directory is not empty.
@@ -222,18 +229,21 @@ def restore_backup(
         StorageFailed: the disk refused.
     """
     place = paths.find_home(home or os.environ.get("AETHER_HOME") or Path.cwd() / paths.HOME_NAME)
-    _require_new(place)
+    with storage_errors(place, left="Nothing was restored."):
+        if os.path.lexists(place) and not (place.is_dir() and not os.listdir(place)):
+            fix = "Name a new directory with --home."
+            raise Conflict("it is not empty, and nothing is restored over files.", fix=fix, where=str(place))
     target, report = _target(destination), progress or _silent
-    manifest = _manifest(target, _named(target, id))
+    manifest = _manifest(target, _name_of(target, id))
     index = _index(target, manifest)
     with storage_errors(place, left="Nothing was restored."):
         make_directory(place.parent)
-        _clear_left(place)
+        _clear_leftovers(place)
         beside = place.with_name(f"{place.name}.{os.urandom(6).hex()}{RESTORING}")
         beside.mkdir(mode=0o700)
         with locked(beside, timeout=0):
             try:
-                _fill(target, index, beside / "home", report)
+                _write_files(target, index, beside / "home", report)
                 _compare(beside / "home", index)
                 with suppress(FileNotFoundError):
                     os.rmdir(place)
@@ -249,48 +259,30 @@ def _silent(percent: int, step: str) -> None:
     """Report nothing."""
 
 
-def _target(destination: str) -> NamedFiles:
-    """Return the place of backups.
+def _target(destination: str, *, outside: bool = False) -> NamedFiles:
+    """Return the place of backups; with `outside`, one in a home is refused: it would be lost with the home.
 
     Raises:
         InvalidInput: it is no place for files, or a part of the path is a file.
     """
     target = named_files(destination)
-    if isinstance(target, FileStorage):
-        there = next(one for one in (target.root, *target.root.parents) if os.path.lexists(one))
-        if not there.is_dir():
-            fix = "Name a directory; one that is missing is made."
-            raise InvalidInput("is not a directory.", fix=fix, where=str(there))
-    return target
-
-
-def _require_outside(target: NamedFiles) -> None:
-    """Raise if the place is in a home: a backup there would be in the next one, and be lost with what it is a copy of."""
     if not isinstance(target, FileStorage):
-        return
-    for directory in (target.root, *target.root.parents):
+        return target
+    directories = (target.root, *target.root.parents)
+    existing = next(directory for directory in directories if os.path.lexists(directory))
+    if not existing.is_dir():
+        fix = "Name a directory; one that is missing is made."
+        raise InvalidInput("is not a directory.", fix=fix, where=str(existing))
+    for directory in directories if outside else ():
         if all((directory / "data" / name).exists() for name in ("journal.jsonl", "memory.json")):
             what = f"it is in the home {directory}."
             raise InvalidInput(what, fix="Name a directory outside of every home.", where=str(target.root))
+    return target
 
 
 def _manifest_names(target: NamedFiles) -> list[str]:
     """Return the names of the manifests, newest first."""
     return sorted(filter(_NAME.fullmatch, target.names(MANIFESTS)), reverse=True)
-
-
-def _manifest_name(id: str, made: datetime, earlier: Sequence[str]) -> str:
-    """Return the name of a new manifest, which sorts behind `earlier` ones also where a clock was set back."""
-    last = _NAME.fullmatch(earlier[0]) if earlier else None
-    if last:
-        after = datetime.strptime(last[1], _TIME).replace(tzinfo=UTC) + timedelta(microseconds=1)
-        made = max(made, after)
-    return f"{MANIFESTS}/{made.astimezone(UTC).strftime(_TIME)}_{id}.json"
-
-
-def _fresh_id(earlier: Sequence[str]) -> str:
-    taken = {found[2] for found in map(_NAME.fullmatch, earlier) if found}
-    return next(one for one in iter(lambda: clock.short_id("backup"), "") if one not in taken)
 
 
 def _identity_of(home: Path) -> str:
@@ -301,38 +293,33 @@ def _identity_of(home: Path) -> str:
     path = home / IDENTITY
     with write_lock(home, for_reading=True), storage_errors(home):
         with suppress(FileNotFoundError, CorruptDocument, InvalidDocument):
-            found = (unsealed(regular.read(path)) or {}).get("home")
-            if isinstance(found, str) and found:
-                return found
-        made = clock.new_id("home", now())
+            identity = (unsealed(regular.read(path)) or {}).get("home")
+            if isinstance(identity, str) and identity:
+                return identity
+        identity = clock.new_id("home", now())
         try:
-            write_whole(path, seal_json({"home": made}))
+            write_whole(path, seal_json({"home": identity}))
         except OSError as reason:
             if reason.errno not in files.UNWRITABLE:
                 raise
             return ""
-    return made
+    return identity
 
 
-def _require_own(
-    target: NamedFiles, earlier: Sequence[str], place: Path, identity: str, *, adopt: bool
-) -> None:
-    """Raise if the newest backup that can be read is of another home: its newest one would be taken for ours."""
-    for name in () if adopt else earlier:
+def _require_own(target: NamedFiles, names: list[str], place: Path, identity: str) -> None:
+    """Raise if the newest readable backup is of another home: its newest one would be taken for ours."""
+    for name in names:
         with suppress(CorruptDocument, NotFound, UnsafePath):
             manifest = _manifest(target, name)
-            known = manifest.of and identity
-            if manifest.of != identity if known else manifest.backup.home != str(place):
+            if manifest.identity and identity:
+                is_own = manifest.identity == identity
+            else:
+                is_own = manifest.backup.home == str(place)
+            if not is_own:
                 what = f"it has backups of another home, {manifest.backup.home}."
                 fix = "Name another place; or, if this home goes on from that one, pass --adopt."
                 raise Conflict(what, fix=fix, where=target.where())
             return
-
-
-def _pieces(data: bytes) -> dict[str, bytes]:
-    """Return the pieces of a text by their names, in order; no two are equal, for each names its files."""
-    cut = (data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES))
-    return {piece_name(piece): piece for piece in cut}
 
 
 def _object(piece: str) -> str:
@@ -340,8 +327,10 @@ def _object(piece: str) -> str:
 
 
 @contextmanager
-def _writing(target: NamedFiles, known: set[str], sizes: list[int]) -> Iterator[Callable[[str, bytes], None]]:
-    """Yield a function that writes a piece unless it is known; at the end of the block all are written.
+def _writing(
+    target: NamedFiles, stored: set[str], sizes: list[int]
+) -> Iterator[Callable[[str, bytes], None]]:
+    """Yield a function that writes a piece unless it is stored; at the end of the block all are written.
 
     The sizes of the new objects are added to `sizes`.
     """
@@ -357,8 +346,8 @@ def _writing(target: NamedFiles, known: set[str], sizes: list[int]) -> Iterator[
     waiting: deque[Future[int]] = deque()
 
     def keep(piece: str, data: bytes) -> None:
-        if piece not in known:
-            known.add(piece)
+        if piece not in stored:
+            stored.add(piece)
             waiting.append(pool.submit(write, piece, data))
         while len(waiting) > MOST_WAITING:
             sizes.append(waiting.popleft().result())
@@ -366,25 +355,21 @@ def _writing(target: NamedFiles, known: set[str], sizes: list[int]) -> Iterator[
     with ThreadPoolExecutor(WORKERS) as pool:
         try:
             yield keep
-            sizes += [one.result() for one in waiting]
+            sizes += [future.result() for future in waiting]
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
 
 
 def _each(work: Callable[[T], U], values: Sequence[T], step: Callable[[int], None]) -> Iterator[U]:
-    """Yield the results of `work`, in order; several are made at a time, and `step` is called with how many are done."""
+    """Yield the results of `work`, in order; several are made at a time, and `step` gets the number of the last."""
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(WORKERS) as pool:
-        waiting: deque[Future[U]] = deque()
         try:
-            for nth, value in enumerate(values):
-                waiting.append(pool.submit(work, value))
-                if len(waiting) > MOST_WAITING:
-                    yield waiting.popleft().result()
-                    step(nth)
-            yield from (one.result() for one in waiting)
+            for number, result in enumerate(pool.map(work, values)):
+                step(number)
+                yield result
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -400,7 +385,7 @@ def _piece(target: NamedFiles, piece: str) -> bytes:
     import zstandard
 
     name, data = _object(piece), None
-    with suppress(zstandard.ZstdError, InvalidDocument):  # InvalidDocument: it is larger than one can be
+    with suppress(zstandard.ZstdError, InvalidDocument):  # InvalidDocument: it is larger than a piece can be
         packed = target.get(name, MOST_OBJECT_BYTES)
         if zstandard.frame_content_size(packed) <= PIECE_BYTES:
             data = zstandard.ZstdDecompressor().decompress(
@@ -411,8 +396,8 @@ def _piece(target: NamedFiles, piece: str) -> bytes:
     return data
 
 
-def _fault_or_size(target: NamedFiles, piece: str) -> int | str:
-    """Return the size of a piece, or what is wrong with its object."""
+def _state_of(target: NamedFiles, piece: str) -> int | str:
+    """Return the size of a piece, or `missing` or `changed`."""
     try:
         return len(_piece(target, piece))
     except NotFound:
@@ -422,21 +407,20 @@ def _fault_or_size(target: NamedFiles, piece: str) -> int | str:
 
 
 def _faults(
-    target: NamedFiles, manifest: _Manifest, index: _Index, checked: dict[str, int | str]
+    target: NamedFiles, manifest: _Manifest, index: _Index, states: dict[str, int | str]
 ) -> Iterator[Finding]:
-    """Yield a finding for each object that cannot be used, and for each file whose size is another."""
+    """Yield a finding for each unusable object, and for each file whose pieces have another size."""
     spoiled: dict[str, list[str]] = {}
     for path, part in index.files.items():
-        sizes = [checked[piece] for piece in part.pieces]
-        for piece, size in zip(part.pieces, sizes, strict=True):
-            if isinstance(size, str):
-                spoiled.setdefault(piece, []).append(path)
-        if not any(isinstance(size, str) for size in sizes) and sum(map(int, sizes)) != part.size:
+        bad = [piece for piece in part.pieces if isinstance(states[piece], str)]
+        for piece in bad:
+            spoiled.setdefault(piece, []).append(path)
+        if not bad and sum(int(states[piece]) for piece in part.pieces) != part.size:
             what = f"the pieces of {shown(path)} have another size than the file."
             yield Finding("error", "changed-backup", target.where(manifest.name), what, _AGAIN)
-    for piece, held in spoiled.items():
-        state = checked[piece]
-        what = f"the object is {state}: {pluralize(len(held), 'files')} of {manifest.backup.id} cannot be restored, such as {shown(held[0])}."
+    for piece, files_of_piece in spoiled.items():
+        state, number = states[piece], pluralize(len(files_of_piece), "files")
+        what = f"the object is {state}: {number} of {manifest.backup.id} cannot be restored, such as {shown(files_of_piece[0])}."
         yield Finding("error", f"{state}-object", target.where(_object(piece)), what, _AGAIN)
 
 
@@ -446,20 +430,20 @@ def _no_backup(target: NamedFiles, id: str = "") -> NotFound:
     return NotFound(what, fix=fix, where=target.where())
 
 
-def _named(target: NamedFiles, id: str | None) -> str:
-    """Return the name of the manifest of a backup, of the newest unless one is named.
+def _name_of(target: NamedFiles, id: str | None) -> str:
+    """Return the name of the manifest of a backup, of the newest without an id.
 
     Raises:
         NotFound: there is no such backup.
     """
-    found = [name for name in _manifest_names(target) if id is None or name.endswith(f"_{id}.json")]
-    if not found:
+    names = [name for name in _manifest_names(target) if id is None or name.endswith(f"_{id}.json")]
+    if not names:
         raise _no_backup(target, id or "")
-    return found[0]
+    return names[0]
 
 
 def _manifest(target: NamedFiles, name: str) -> _Manifest:
-    """Return what the manifest `name` says.
+    """Return the content of the manifest `name`.
 
     Raises:
         CorruptDocument: it was changed.
@@ -495,53 +479,40 @@ def _index(target: NamedFiles, manifest: _Manifest) -> _Index:
 
     Raises:
         NotFound, CorruptDocument: it cannot be read.
-        UnsafePath: it has a path that no home has.
+        UnsafePath: it has a path that no home has; a place of backups may be written by others.
     """
     data = b"".join(_piece(target, piece) for piece in manifest.listing.pieces)
     where = target.where(manifest.name)
     value: JsonObject = files.parse_json(data, where=where)
+    # Earlier releases took along when the server of a shared home failed last, and the directory of a lock.
+    dropped = {ledger.TRIED, f"conversations/{conversation_list.LIST_LOCK}"}
     try:
-        # Earlier releases took along when the server of a shared home failed last.
-        found = {path: _part(part) for path, part in value["files"].items() if path != ledger.TRIED}
-        # An earlier release takes the directory of the lock for one without files.
-        lock = f"conversations/{conversation_list.LIST_LOCK}"
-        empty = [path for path in map(str, value["empty"]) if path != lock]
+        parts = {path: _part(part) for path, part in value["files"].items() if path not in dropped}
+        empty = [path for path in map(str, value["empty"]) if path not in dropped]
     except (KeyError, TypeError, ValueError, AttributeError) as reason:
         raise CorruptDocument("its list of files was changed.", fix=_AGAIN, where=where) from reason
-    for path in (*found, *empty):
-        _require_inside(path, where)
-    return _Index(found, empty)
+    for path in (*parts, *empty):
+        if not paths.is_plain(path) or LEFT_OUT.fullmatch(path):
+            what = f"it has a file {shown(path)}, which no backup of a home has."
+            raise UnsafePath(what, fix="Do not use this backup: somebody changed it.", where=where)
+    return _Index(parts, empty)
 
 
-def _require_inside(path: str, where: str) -> None:
-    """Raise unless `path` is one that a backup of a home can have; a place of backups may be written by others."""
-    if not paths.is_plain(path) or LEFT_OUT.fullmatch(path):
-        what = f"it has a file {shown(path)}, which no backup of a home has."
-        raise UnsafePath(what, fix="Do not use this backup: somebody changed it.", where=where)
-
-
-def _require_new(place: Path) -> None:
-    """Raise unless nothing is at `place`, or an empty directory."""
-    with storage_errors(place, left="Nothing was restored."):
-        if os.path.lexists(place) and not (place.is_dir() and not os.listdir(place)):
-            fix = "Name a new directory with --home."
-            raise Conflict("it is not empty, and nothing is restored over files.", fix=fix, where=str(place))
-
-
-def _clear_left(place: Path) -> None:
+def _clear_leftovers(place: Path) -> None:
     """Remove what killed restores into `place` have left beside it.
 
     Raises:
         LockTimeout: one of them is running.
     """
     name = re.compile(re.escape(place.name) + r"\.[0-9a-f]{12}" + re.escape(RESTORING))
-    for left in [one for one in place.parent.iterdir() if name.fullmatch(one.name)]:
-        if left.is_dir() and not left.is_symlink() and {"lock", "home"}.issuperset(os.listdir(left)):
-            with locked(left, timeout=0):
-                shutil.rmtree(left)
+    for leftover in [path for path in place.parent.iterdir() if name.fullmatch(path.name)]:
+        is_directory = leftover.is_dir() and not leftover.is_symlink()
+        if is_directory and {"lock", "home"}.issuperset(os.listdir(leftover)):
+            with locked(leftover, timeout=0):
+                shutil.rmtree(leftover)
 
 
-def _fill(target: NamedFiles, index: _Index, place: Path, report: Progress) -> None:
+def _write_files(target: NamedFiles, index: _Index, place: Path, report: Progress) -> None:
     """Write the files of a backup below `place`, durably."""
     parents = {parent for path in index.files for parent in Path(path).parents}
     parents |= {parent for path in index.empty for parent in (Path(path), *Path(path).parents)}
@@ -550,9 +521,8 @@ def _fill(target: NamedFiles, index: _Index, place: Path, report: Progress) -> N
         directory.mkdir(mode=0o700)
 
     def write(path: str) -> None:
-        handle = os.open(
-            place / path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600
-        )
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        handle = os.open(place / path, flags, 0o600)
         try:
             for piece in index.files[path].pieces:
                 write_all(handle, _piece(target, piece))
@@ -560,8 +530,8 @@ def _fill(target: NamedFiles, index: _Index, place: Path, report: Progress) -> N
         finally:
             os.close(handle)
 
-    whole = max(len(index.files), 1)
-    for _ in _each(write, [*index.files], lambda done: report(95 * done // whole, "writing")):
+    total = max(len(index.files), 1)
+    for _ in _each(write, [*index.files], lambda number: report(95 * number // total, "writing")):
         pass
     for directory in directories:
         sync_directory(directory)
@@ -571,20 +541,16 @@ def _broken_seals(home: Path) -> list[Finding]:
     """Return a finding for each file that differs from the record of seals of its home, or for a damaged record."""
     record, fix = seals.read(home), 'See "aether doctor"; an earlier backup may have it whole.'
     if record.state == "damaged":
-        return [
-            Finding("error", record.state, seals.PATH, "the record of what the files hold is damaged.", fix)
-        ]
-    return [
-        Finding("error", "damaged-file", name, what, fix)
-        for name in (*record.grown, *record.whole)
-        if (what := seals.fault(home, record, name))
-    ]
+        what = "the record of what the files hold is damaged."
+        return [Finding("error", record.state, seals.PATH, what, fix)]
+    faults = ((name, seals.fault(home, record, name)) for name in (*record.grown, *record.whole))
+    return [Finding("error", "damaged-file", name, what, fix) for name, what in faults if what]
 
 
 def _compare(place: Path, index: _Index) -> None:
     """Raise unless the files below `place` are those of the backup, byte for byte."""
-    found = {path: part_of(place / path) for path, kind in paths_in(place) if kind == "file"}
-    if found != index.files:
-        other = next(path for path in sorted(found | index.files) if found.get(path) != index.files.get(path))
+    parts = {path: part_of(place / path) for path, kind in paths_in(place) if kind == "file"}
+    if parts != index.files:
+        other = next(path for path in sorted(parts | index.files) if parts.get(path) != index.files.get(path))
         what = f"{shown(other)} was read back otherwise than it was written. Nothing was restored."
         raise StorageFailed(what, fix="Check the disk, then try again.", where=str(place))

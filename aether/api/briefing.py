@@ -2,10 +2,10 @@
 
 The text is made by `memory.briefing`; here the home is read, and the injected log of the session is started.
 
-A person waits for the block of a session's start, and most of its time goes into reading memory: it is kept in
-`<home>/hooks/briefs/` until the home changes. A kept brief is derived: one that is missing, or of another
-state, day, setting or program, is made again. Only its lines are kept, and they are marked as a block when they are read:
-a home may come with a repository, and its files say no more than its memory could.
+A person waits for the block of a session's start, and most of its time goes into reading memory: its lines are kept in
+`<home>/hooks/briefs/` until the home changes. A kept brief is derived: one that is missing, or of another state, day,
+setting or program, is made again. Its lines are marked as a block when they are read: a home may come with a repository,
+and its files say no more than its memory could.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from aether.errors import AetherError
 from aether.paths import project_root
 from aether.store import config
 from aether.store.files import files_ending, make_directory, write_whole
-from aether.store.snapshot import DocumentIds, FileId, Snapshot, document_ids, file_id, journal_path, load
+from aether.store.snapshot import Snapshot, document_ids, file_id, journal_path, load
 from aether.store.spool import is_real, require_real
 from aether.text.tags import memory_block
 from aether.types import JsonObject
@@ -48,8 +48,6 @@ MOST_KEPT = 8
 _HEAD_LINES, _TAIL_LINES = 2, 1
 # Directories of the package that decide what a brief says: a checkout changes without its version.
 _CODE = ("memory/briefing", "memory", "text")
-# In the files of the host an MCP server of aether has this name.
-_SERVER_NAME = b'"aether"'
 
 
 def session_brief(home: Home, source: str, session: str = "") -> str:
@@ -59,12 +57,29 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
     another start is read, not made.
     """
     place, wide = drained(find(home)), _wide_home(home)
-    brief = _kept(place, source, session, at=stamp(now()), wide=wide)
+    brief = _kept_brief(place, source, session, wide)
     if brief is None:
-        brief = _made_brief(place, source, session, wide)
+        # The modules that read memory are imported only where no kept brief is of use.
+        from aether.memory import signals
+        from aether.memory.briefing import briefing
+
+        ids = document_ids(place)
+        snapshot = load(place)
+        state = _state_of(place, snapshot.files[0], ids, wide)
+        brief = briefing.briefing(**_arguments(snapshot, source, session, wide))
+        # Signals fade by the minute.
+        if not signals.active_signals(snapshot.documents["pheromones"], now=now()):
+            _keep(place, source, session, brief, state)
     if session and source not in RESUMED:
         hook_sessions.start_injected(place, session, brief.split("\n"))
     return brief
+
+
+def subagent_brief(home: Home, caste: str, session: str = "") -> str:
+    """Return the block for a sub-agent of `caste` that the conversation `session` starts, or ""."""
+    from aether.memory.briefing import briefing
+
+    return briefing.agent_brief(**_agent_arguments(read(home), caste, session))
 
 
 def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: str = "") -> JsonObject:
@@ -72,27 +87,28 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
 
     Each line has its `kind`, `text`, the `ids` of the entries that it comes from, its `evidence`: a person said it,
     a machine showed it, or an agent wrote it ("" if unknown), and its cost in `tokens`; it is `correctable` unless its
-    entry is a session or a statement of one, which has the `quote` that proves it. The occasion `subagent` is that of a sub-agent of `caste`.
+    entry is a session or a statement of one, which has the `quote` that proves it. The occasion `subagent` is that of a
+    sub-agent of `caste`.
     """
     from aether.memory.briefing import briefing
     from aether.memory.sessions import sessions_of
     from aether.memory.statements import is_statement
 
-    asked = _asked(read(home), occasion, session, _wide_home(home))
-    count = asked["count"]
+    snapshot = read(home)
+    count = counter_of(snapshot.documents["memory"])
     if occasion == SUBAGENT:
-        given = {name: asked[name] for name in ("documents", "now", "count", "root")}
-        given |= {"caste": caste, "session": session, "budget": int(asked["budget"] * AGENT_SHARE)}
-        lines, block = briefing.agent_lines(**given), briefing.agent_brief(**given, hint=_hint(find(home)))
+        arguments = _agent_arguments(snapshot, caste, session)
+        lines, block = briefing.agent_lines(**arguments), briefing.agent_brief(**arguments)
     else:
-        lines, block = briefing.brief_lines(**asked), briefing.briefing(**asked, hint=_hint(find(home)))
-    several = {session["session_id"] for session in sessions_of(asked["documents"]["memory"])}
+        arguments = _arguments(snapshot, occasion, session, _wide_home(home))
+        lines, block = briefing.brief_lines(**arguments), briefing.briefing(**arguments)
+    session_ids = {stored["session_id"] for stored in sessions_of(snapshot.documents["memory"])}
     return {
         "occasion": occasion,
         "lines": [
             {"kind": line.kind, "text": line.text, "ids": [*line.ids], "evidence": line.evidence, "at": line.at, "note": line.note,
              "tokens": count(line.text), **({"quote": line.quote} if line.quote else {}),
-             "correctable": bool(line.ids) and several.isdisjoint(line.ids) and not is_statement(line.ids[0])}
+             "correctable": bool(line.ids) and session_ids.isdisjoint(line.ids) and not is_statement(line.ids[0])}
             for group in briefing.grouped(lines).values()
             for line in group
         ],
@@ -104,106 +120,66 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
 def _wide_home(home: Home) -> Path | None:
     """Return the user's own home, if there is one other than `home`."""
     with suppress(AetherError):  # the briefing of the project works without it
-        if named := os.environ.get(USER_HOME):
-            wide = find(named)
+        if directory := os.environ.get(USER_HOME):
+            wide = find(directory)
             return None if wide == find(home) else wide
     return None
 
 
-def _made_brief(place: Path, source: str, session: str, wide: Path | None) -> str:
-    # The modules that read memory are imported only where no kept brief is of use.
-    from aether.memory import signals
-    from aether.memory.briefing import briefing
-
-    ids = document_ids(place)
-    snapshot = load(place)
-    state = _state_of(place, snapshot.files[0], ids, wide=wide)
-    brief = briefing.briefing(**_asked(snapshot, source, session, wide), hint=_hint(place))
-    # Signals fade by the minute.
-    if not signals.active_signals(snapshot.documents["pheromones"], now=now()):
-        _keep(place, source, session, brief, state=state)
-    return brief
-
-
-def _asked(snapshot: Snapshot, source: str, session: str, wide: Path | None) -> dict[str, Any]:
+def _arguments(snapshot: Snapshot, source: str, session: str, wide: Path | None) -> dict[str, Any]:
     """Return the arguments of the briefing for a session that starts by `source`."""
     from aether.memory.sessions import sessions_of
 
-    place = snapshot.home
+    place, memory = snapshot.home, snapshot.documents["memory"]
     since = ""
-    if session and source in RESUMED and (known := hook_sessions.find_session(place, session)):
+    if session and source in RESUMED and (state := hook_sessions.find_session(place, session)):
         # The last event of the session, or the last summary of its own conversation.
-        own = (
+        summaries = (
             stored["compressed_at"]
-            for stored in sessions_of(snapshot.documents["memory"])
+            for stored in sessions_of(memory)
             if (stored["metadata"].get("architect") or {}).get("session") == session
         )
-        since = max(str(known["at"]), *own, "")
-    others = None
+        since = max(str(state["at"]), *summaries, "")
+    wide_documents = None
     with suppress(AetherError):
-        others = load(wide).documents if wide else None
+        wide_documents = load(wide).documents if wide else None
     return {
-        "documents": snapshot.documents, "occasion": source, "now": now(),
-        "count": counter_of(snapshot.documents["memory"]),
-        "budget": config.or_default(place).claude_brief_tokens, "since": since,
-        "root": project_root(place), "wide": others, "session": session,
+        "documents": snapshot.documents, "occasion": source, "now": now(), "count": counter_of(memory),
+        "budget": config.or_default(place).claude_brief_tokens, "since": since, "root": project_root(place),
+        "wide": wide_documents, "session": session,
     }  # fmt: skip
 
 
-def subagent_brief(home: Home, caste: str, session: str = "") -> str:
-    """Return the block for a sub-agent of `caste` that the conversation `session` starts, or ""."""
-    from aether.memory.briefing import briefing
-
-    place = find(home)
-    documents = read(place).documents
-    budget = int(config.or_default(place).claude_brief_tokens * AGENT_SHARE)
-    count = counter_of(documents["memory"])
-    return briefing.agent_brief(
-        documents,
-        caste,
-        now=now(),
-        count=count,
-        budget=budget,
-        root=project_root(place),
-        session=session,
-        hint=_hint(place),
-    )
+def _agent_arguments(snapshot: Snapshot, caste: str, session: str) -> dict[str, Any]:
+    """Return the arguments of the briefing for a sub-agent of `caste`."""
+    budget = int(config.or_default(snapshot.home).claude_brief_tokens * AGENT_SHARE)
+    return {
+        "documents": snapshot.documents, "caste": caste, "now": now(), "count": counter_of(snapshot.documents["memory"]),
+        "budget": budget, "root": project_root(snapshot.home), "session": session,
+    }  # fmt: skip
 
 
-def _state_of(home: Path, journal: FileId, ids: DocumentIds, *, wide: Path | None) -> str:
-    """Return what a brief of `home` with this journal and these documents depends on; "" if they were not read as a whole."""
-    if journal is None:
-        return ""
-    day = time.strftime("%Y-%m-%d", time.gmtime())
-    budget, root = config.or_default(home).claude_brief_tokens, project_root(home)
-    others = wide and (_journal_of(wide), document_ids(wide))
-    servers = [file_id(str(path)) for path in _server_files(home)]
-    return json.dumps([_code(), day, budget, root, journal, ids, others, servers])
+# --- Kept briefs
 
 
-def _journal_of(home: Path) -> FileId:
-    return file_id(str(journal_path(home)))
-
-
-def _kept(home: Path, source: str, session: str, *, at: str, wide: Path | None) -> str | None:
-    """Return the kept brief of a session that starts by `source`, as of `at`; None without one of today's state."""
+def _kept_brief(home: Path, source: str, session: str, wide: Path | None) -> str | None:
+    """Return the kept brief of a session that starts by `source`; None without one of today's state."""
     if source not in KEPT_SOURCES:
         return None
     try:
         path = _file(home, source, session)
         if path.is_symlink() or not is_real(str(home), DIRECTORY):
             return None
-        kept = json.loads(regular.read(path))
-        if not kept["state"] or kept["state"] != _state_of(
-            home, _journal_of(home), document_ids(home), wide=wide
-        ):
+        stored = json.loads(regular.read(path))
+        state = _state_of(home, file_id(str(journal_path(home))), document_ids(home), wide)
+        if not state or stored["state"] != state:
             return None
-        return memory_block([str(line) for line in kept["lines"]], occasion=source, at=at)
+        return memory_block([str(line) for line in stored["lines"]], occasion=source, at=stamp(now()))
     except (OSError, AetherError, ValueError, LookupError, TypeError, RecursionError):
         return None
 
 
-def _keep(home: Path, source: str, session: str, brief: str, *, state: str) -> None:
+def _keep(home: Path, source: str, session: str, brief: str, state: str) -> None:
     """Keep `brief`, made of the home at `state`; what cannot be written is made again the next time."""
     if source not in KEPT_SOURCES or not state:
         return
@@ -213,39 +189,23 @@ def _keep(home: Path, source: str, session: str, brief: str, *, state: str) -> N
         make_directory(path.parent)
         require_real(str(home), DIRECTORY)
         write_whole(path, json.dumps({"state": state, "lines": lines}).encode("ascii"))
-        for old in sorted(files_ending(path.parent, ".json"), key=lambda file: file.stat().st_mtime)[
-            :-MOST_KEPT
-        ]:
-            old.unlink(missing_ok=True)
+        files = sorted(files_ending(path.parent, ".json"), key=lambda file: file.stat().st_mtime)
+        for file in files[:-MOST_KEPT]:
+            file.unlink(missing_ok=True)
 
 
-def _code() -> list[object]:
-    """Return what changes with the program: its version, and in a checkout the time of its newest module."""
+def _state_of(home: Path, journal: Any, ids: Any, wide: Path | None) -> str:
+    """Return what a brief of `home` with this journal and these documents depends on; "" if they were not read as a whole."""
+    if journal is None:
+        return ""
     package = Path(aether.__file__).parent
-    return [
-        aether.__version__,
-        max(entry.stat().st_mtime_ns for name in _CODE for entry in os.scandir(package / name)),
-    ]
-
-
-def _hint(home: Path) -> str:
-    """Return the hint at the tool by which a model gets more: the MCP server if it is installed, else the command."""
-    from aether.memory.briefing.briefing import HINT, MCP_HINT
-
-    for path in _server_files(home):
-        with suppress(OSError, AetherError):
-            if _SERVER_NAME in regular.read(path):
-                return MCP_HINT
-    return HINT
-
-
-def _server_files(home: Path) -> tuple[Path, Path]:
-    """Return the files in which Claude Code keeps the MCP servers of a project and of its user."""
-    user = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path("~").expanduser())
-    return Path(project_root(home)) / ".mcp.json", user / ".claude.json"
+    code = max(file.stat().st_mtime_ns for name in _CODE for file in os.scandir(package / name))
+    wide_state = wide and (file_id(str(journal_path(wide))), document_ids(wide))
+    settings = (config.or_default(home).claude_brief_tokens, project_root(home))
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    return json.dumps([aether.__version__, code, day, *settings, journal, ids, wide_state])
 
 
 def _file(home: Path, source: str, session: str) -> Path:
-    return hook_sessions.session_file(
-        home, DIRECTORY, f"{source}-{session}" if source == "compact" else source
-    )
+    name = f"{source}-{session}" if source == "compact" else source
+    return hook_sessions.session_file(home, DIRECTORY, name)

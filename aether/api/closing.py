@@ -80,7 +80,7 @@ def close_session(
     """
     from aether.architects.request import instruction
 
-    fields, place, at = answer_fields(answer), find(home), now()
+    fields, place, moment = answer_fields(answer), find(home), now()
 
     def plan(snapshot: Snapshot) -> Change:
         work = unclosed(snapshot, session)
@@ -88,18 +88,18 @@ def close_session(
             work = work._replace(live=[item for item in work.live if item["id"] in only])
         if work is None or not (work.live or work.archived):
             return Change({}, result=Closed(None, _why_nothing(snapshot, session)))
-        opening = _opened(snapshot, work, at)
+        opening = _opened(snapshot, work, moment)
         own_summary = fields.get("summary")
         summary = "" if own_summary or not work.compacted else work.compacted["summary"]
         # What is not proven does not come back as a summary.
         provable = proof.prove(fields, [*work.archived, *work.live]).fields
         texts = " ".join(text for _, text in _statements(provable))
-        made = {**fields, "summary": own_summary or summary or texts or NO_SUMMARY}
+        fields_with_summary = {**fields, "summary": own_summary or summary or texts or NO_SUMMARY}
 
         def store(documents: Mapping[str, Any]) -> Change:
             record = documents["memory"]["compression"]["open"][-1]
             return ingest.ingest(
-                documents, made, phase=work.phase, now=at, new_id=new_id, count=counter_of(documents["memory"]),
+                documents, fields_with_summary, phase=work.phase, now=moment, new_id=new_id, count=counter_of(documents["memory"]),
                 architect={**architect, "session": work.conversation}, compression_id=record["id"], instruct=instruction,
                 find_evicted=lambda name, digest: evicted_session(snapshot, name, digest), summary=summary,
             )  # fmt: skip
@@ -111,16 +111,18 @@ def close_session(
         if not moved:
             del appends["items"]
         stored: IngestResult = change.result[-1]
-        missing = [pair for pair in _statements(made) if pair not in [*_statements(stored.session)]]
+        missing = [
+            pair for pair in _statements(fields_with_summary) if pair not in [*_statements(stored.session)]
+        ]
         return Change(change.patches, appends, Closed(stored, "", work.conversation, missing))
 
-    done = change_snapshot(place, plan, Author("close", by=by, reason="conversation"), ahead=True)
-    closed = cast(Closed, done.result)
+    outcome = change_snapshot(place, plan, Author("close", by=by, reason="conversation"), ahead=True)
+    closed = cast(Closed, outcome.result)
     if closed.ingested is None:
         return closed
     asks.forget(place, closed.conversation)
     fold_if_possible(place)
-    return closed._replace(ingested=closed.ingested._replace(revision=done.revision))
+    return closed._replace(ingested=closed.ingested._replace(revision=outcome.revision))
 
 
 def answer_fields(answer: str | Mapping[str, Any]) -> JsonObject:
@@ -209,8 +211,8 @@ def handoff_of(snapshot: Snapshot, work: Work) -> Handoff:
         revision=snapshot.revision,
         now=now(),
     )
-    asked = cast(JsonObject, {**built, "target_tokens": handoff.session_room(built)})
-    return handoff.seal(built, prompt_of(asked))
+    sized = cast(JsonObject, {**built, "target_tokens": handoff.session_room(built)})
+    return handoff.seal(built, prompt_of(sized))
 
 
 def conversation_of(session: Mapping[str, Any]) -> str:
@@ -225,12 +227,16 @@ def _is_compaction(session: Mapping[str, Any]) -> bool:
 def _archived(snapshot: Snapshot, session: Session) -> list[Item]:
     """Return the items of a session that a compaction stored, from the archive; not those that were forgotten since."""
     name, hidden = session["session_id"], forgotten_ids(snapshot.documents["memory"])
-    found = record_files.records(snapshot, "items", holding=[("session_id", name)])
-    records = {one["item"]["id"]: one["item"] for _, one in found if one.get("session_id") == name}
+    records_of_session = record_files.records(snapshot, "items", holding=[("session_id", name)])
+    records = {
+        entry["item"]["id"]: entry["item"]
+        for _, entry in records_of_session
+        if entry.get("session_id") == name
+    }
     return [item for item in records.values() if item["id"] not in hidden]
 
 
-def _opened(snapshot: Snapshot, work: Work, at: datetime) -> Change:
+def _opened(snapshot: Snapshot, work: Work, moment: datetime) -> Change:
     """Return the change that opens the hand-off of `work`, with the session of a compaction taken back before."""
 
     def restore(documents: Mapping[str, Any]) -> Change:
@@ -240,7 +246,7 @@ def _opened(snapshot: Snapshot, work: Work, at: datetime) -> Change:
         memory = documents["memory"]
         name = work.compacted["session_id"] if work.compacted else free_id(snapshot.home, memory, work.phase)
         opening = handoff.start_handoff(
-            memory, work.phase, compression_id=name, now=at, conversation=work.conversation
+            memory, work.phase, compression_id=name, now=moment, conversation=work.conversation
         )
         record, items = opening.result, [*work.archived, *work.live]
         record["items"] = {item["id"]: record["items"][item["id"]] for item in items}
@@ -276,11 +282,11 @@ def _statements(fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _why_nothing(snapshot: Snapshot, session: str) -> str:
     stored = [
-        each
-        for each in sessions_of(snapshot.documents["memory"])
-        if (name := conversation_of(each)) and name.startswith(session)
+        entry
+        for entry in sessions_of(snapshot.documents["memory"])
+        if (name := conversation_of(entry)) and name.startswith(session)
     ]
     if stored:
         return f"Nothing to close: session {stored[-1]['session_id']} has all of this conversation."
-    named = f" of {shown(session)}" if session else ""
-    return f"Nothing to close: working memory has no items{named or ' of a conversation'}."
+    name_suffix = f" of {shown(session)}" if session else ""
+    return f"Nothing to close: working memory has no items{name_suffix or ' of a conversation'}."

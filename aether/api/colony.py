@@ -39,17 +39,17 @@ def emit_signal(
     Raises:
         InvalidInput: an unknown type, or a strength outside 0 to 1.
     """
-    at = now()
+    moment = now()
     fields: JsonObject = {
         "type": type, "context": context, "strength": strength, "source": source, "caste": caste,
         "phase": phase, "metadata": copied(metadata),
     }  # fmt: skip
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        return signals.deposit(documents, fields, now=at, new_id=new_id)
+        return signals.deposit(documents, fields, now=moment, new_id=new_id)
 
-    done = change(home, plan, Author("emit", by=source, reason=type))
-    emitted, queued = cast("tuple[Signal, bool]", done.result)
+    outcome = change(home, plan, Author("emit", by=source, reason=type))
+    emitted, queued = cast("tuple[Signal, bool]", outcome.result)
     return {**emitted, "context": signals.context_of(emitted), "queued": queued}
 
 
@@ -75,15 +75,15 @@ def _released(plan: Callable[[Mapping[str, Any]], Change]) -> Callable[[Mapping[
 @public
 def active_signals(*, caste: str | None = None, home: Home = None) -> list[ActiveSignal]:
     """Return the signals that apply to `caste` now, strongest first, each with its effective strength."""
-    found = signals.active_signals(read(home).documents["pheromones"], now=now(), caste=caste)
-    return [copied(signal) for signal in found]
+    signals_now = signals.active_signals(read(home).documents["pheromones"], now=now(), caste=caste)
+    return [copied(signal) for signal in signals_now]
 
 
 @public
 def colony(*, home: Home = None) -> JsonObject:
     """Return the state of the colony: COLONY_STATE.json as it is now."""
-    found: JsonObject = copied(read(home).documents["COLONY_STATE"])
-    return found
+    state: JsonObject = copied(read(home).documents["COLONY_STATE"])
+    return state
 
 
 @public
@@ -142,11 +142,11 @@ def complete_phase(phase: int, *, home: Home = None) -> phases.PhaseChange:
     Raises:
         InvalidInput: it is not a phase number, it failed, or it was never started and nothing was noted in it.
     """
-    at = now()
+    moment = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
         phases.require_known_phase(documents, phase)
-        return phases.complete_and_adapt(documents, phase, now=at, new_id=new_id)
+        return phases.complete_and_adapt(documents, phase, now=moment, new_id=new_id)
 
     author = Author("complete phase", reason=f"phase {phase}")
     result: phases.PhaseChange = change(home, _released(plan), author).result
@@ -171,11 +171,15 @@ def adapt_next_phase_from_memory(phase: int, *, home: Home = None) -> phases.Ada
 @public
 def await_queen_decision(phase: int, *, home: Home = None) -> JsonObject | None:
     """Ask the Queen to review `phase`, and return the open check-in."""
-    at = now()
+    moment = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
         return phases.await_queen_decision(
-            documents["COLONY_STATE"], documents["pheromones"], phase, now=at, signal_id=new_id("checkin", at)
+            documents["COLONY_STATE"],
+            documents["pheromones"],
+            phase,
+            now=moment,
+            signal_id=new_id("checkin", moment),
         )
 
     change(home, plan, Author("check in", by="colony", reason=f"phase {phase}"))

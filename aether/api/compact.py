@@ -9,7 +9,6 @@ because the exact record is in the home. The steps themselves are in `compaction
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -19,24 +18,22 @@ from functools import cache, partial, wraps
 from operator import eq
 from pathlib import Path
 from threading import Event as Flag
-from types import SimpleNamespace
 from typing import Any, NamedTuple, ParamSpec, cast
 
 from aether import clock
 from aether.api import tokens
 from aether.api.conversations import record_directory, resume_in
 from aether.api.home import Home
-from aether.api.summarize import FALLBACK, Summarizer, WrittenSummary, write_summary
 from aether.architects import backend as backend_of
 from aether.architects.base import Settings
 from aether.clock import short_id
-from aether.conversation.budget import Bounds, ContextBudget, bounds, fires
-from aether.conversation.facts import FACTS_SHARE, FACTS_SHARE_SELECTED
 from aether.conversation.partition import protected_positions
-from aether.conversation.plan import LastCompaction, Plan, apply, plan
-from aether.conversation.policy import CompactConfig, validated
+from aether.conversation.plan import apply, plan
+from aether.conversation.policy import CompactConfig, ContextBudget, bounds, fires, validated
 from aether.conversation.policy import policy as named
-from aether.conversation.shapes import Compacted, Policy, Receipt, SummaryTask
+from aether.conversation.receipts import policy_json, step_receipt
+from aether.conversation.shapes import Bounds, Compacted, Plan, Policy, Receipt, SummaryTask
+from aether.conversation.summarise import FALLBACK, Summarizer, Written, write_summary
 from aether.conversation.summary import rendered
 from aether.errors import (
     AetherError,
@@ -55,12 +52,12 @@ from aether.events.events import TOKEN_ESTIMATE, TRIGGER_DECISION, Event, Export
 from aether.messages import convert
 from aether.messages.content import encodable
 from aether.messages.faults import RepairedRaws
-from aether.messages.model import Message, ProviderFormat, as_object
+from aether.messages.model import ProviderFormat, as_object
 from aether.messages.validate import is_sendable, sendable
 from aether.redact.redact import DEFAULT, Rules, redact, redacted, rules
 from aether.storage import storage as storage_of
 from aether.storage.adapter import StorageAdapter
-from aether.store import config, conversations, files, history
+from aether.store import config, conversations, history
 from aether.store.conversations import load, path_of
 from aether.store.files import make_directory
 from aether.store.history import Log
@@ -186,11 +183,11 @@ def preflight(
         NotFound: the named home does not exist.
         Conflict, LockTimeout, StorageFailed, CorruptDocument: the compaction could not be recorded, and was not made.
     """
-    found = resolve_case(
+    case = resolve_case(
         conversation_id, as_dicts(messages), model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
         note="", resume=resume, repair=repair, options=options, home=home,
     )  # fmt: skip
-    return _preflight(found, force=False)
+    return _preflight(case, force=False)
 
 
 @public
@@ -214,33 +211,33 @@ def compact(
     Raises:
         InvalidInput, BudgetExceeded, NotFound: as `preflight`.
     """
-    found = resolve_case(
+    case = resolve_case(
         conversation_id, as_dicts(messages), model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
         note=note, repair=repair, options=options, home=home,
     )  # fmt: skip
-    return _preflight(found, force=True)
+    return _preflight(case, force=True)
 
 
 def _twin(do: Callable[_Arguments, Compaction]) -> Callable[_Arguments, Coroutine[Any, Any, Compaction]]:
     """Return the asynchronous twin of `do`: it runs in a thread, and the event loop goes on."""
 
     @wraps(do)
-    async def twin(*given: _Arguments.args, **more: _Arguments.kwargs) -> Compaction:
+    async def twin(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> Compaction:
         import asyncio
 
         cancelled = Flag()
         before = _CANCELLED.set(cancelled)  # the thread gets a copy
         try:
-            return await asyncio.to_thread(do, *given, **more)
+            return await asyncio.to_thread(do, *arguments, **options)
         except asyncio.CancelledError:
             cancelled.set()
             raise
         finally:
             _CANCELLED.reset(before)
 
-    summary, _, rest = (do.__doc__ or "").partition("\n")
+    summary, _, details = (do.__doc__ or "").partition("\n")
     twin.__name__ = twin.__qualname__ = f"a{do.__name__}"
-    twin.__doc__ = f"{summary}\n\n    It runs in a thread. After a cancellation nothing is recorded, unless it had already started to record.\n{rest}"
+    twin.__doc__ = f"{summary}\n\n    It runs in a thread. After a cancellation nothing is recorded, unless it had already started to record.\n{details}"
     return twin
 
 
@@ -269,11 +266,11 @@ def compaction_plan(
     Raises:
         InvalidInput, BudgetExceeded, NotFound: as `preflight`.
     """
-    found = resolve_case(
+    case = resolve_case(
         conversation_id, as_dicts(messages), model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
         note="", repair=repair, options=options, home=home,
     )  # fmt: skip
-    return _make_plan(found, load(found.record, found.conversation_id), _texts(found), force=force)
+    return _make_plan(case, load(case.record, case.conversation_id), _texts(case), force=force)
 
 
 @public
@@ -306,184 +303,9 @@ def undo_compaction(conversation_id: str, *, step: int = 0, home: Home = None) -
     place = record_directory(home)
     log = load(place, conversation_id)
     wrapper = log.compactions[-1].receipt.get("wrapper") if log.compactions else None
-    done = conversations.undo(place, conversation_id, step=step, now=clock.now())
-    document = {**wrapper["body"], wrapper["key"]: done.messages} if wrapper else done.messages
-    return UndoneCompaction(done.messages, done.step, done.findings, document)
-
-
-def _damage(found: Case) -> list[Finding]:
-    """Return a finding if the record of the conversation is damaged: its agent goes on with the messages that it has."""
-    try:
-        damaged = load(found.record, found.conversation_id).damaged
-    except (CorruptDocument, StorageFailed, UnsafePath) as reason:
-        return [Finding("warning", reason.code, reason.where, reason.what, reason.fix)]
-    what = f"damaged in its record: {pluralize(damaged, 'places')}; the messages there are not in the full history."
-    fix = 'Run "aether doctor".'
-    place = f"conversation {found.conversation_id}"
-    return [Finding("warning", "damaged-line", place, what, fix)] if damaged else []
-
-
-def _preflight(found: Case, *, force: bool) -> Compaction:
-    found = found._replace(findings=[*found.findings, *_damage(found)])
-    at = event_moment(found, short_id("preflight"))
-    emit_token_estimate(found, at)
-    try:
-        if not force and not fires(found.budget, found.policy, len(found.sent)):
-            return _remember_request(found, _unchanged(found, at, []))
-        return _remember_request(found, _compact_with_retries(found, at, force=force))
-    except AetherError as reason:
-        emit_error(found, at, kind=reason.code, message=reason.what, fallback="none")
-        if force or not isinstance(reason, UnsafePath):
-            raise
-        what = f"Not compacted, because nothing could be recorded: {reason.what}"
-        refused = Finding("warning", "not-compacted", reason.where, what, reason.fix)
-        return _remember_request(found, _unchanged(found, at, [refused]))
-
-
-def _remember_request(found: Case, done: Compaction) -> Compaction:
-    """Return `done`; remembered is what is asked, until its provider reports what it was (`answered`)."""
-    key = (found.record, found.conversation_id)
-    _REQUESTS.pop(key, None)
-    if found.model not in ("", UNNAMED_MODEL) and found.options.counter is None:
-        _REQUESTS[key] = (found.model, done.tokens_after)
-        if len(_REQUESTS) > KEPT_TALLIES:
-            _REQUESTS.pop(next(iter(_REQUESTS)), None)
-    return done
-
-
-def _compact_with_retries(found: Case, at: tell.Moment, *, force: bool) -> Compaction:
-    """Plan and apply; if another process compacted the same conversation meanwhile, plan again.
-
-    A model is asked only once for the same task.
-    """
-    asked: dict[SummaryTask | None, WrittenSummary] = {}
-    texts = _texts(found)
-    for left in reversed(range(CONFLICT_TRIES)):
-        log = _known_log(found)
-        made = _make_plan(found, log, texts, force=force)
-        if not made.triggered:
-            break
-        if made.task not in asked:
-            emit_decision(found, at, plan=made, reason=made.reason)
-            asked[made.task] = _summary(found, made, at)
-        left_by = _CANCELLED.get()
-        if left_by and left_by.is_set():
-            raise Conflict(
-                "the caller was cancelled.", fix="Nothing was changed.", where=found.conversation_id
-            )
-        try:
-            return _apply_plan(found, made, log, at, asked[made.task], had=texts())
-        except Conflict:
-            if not left:
-                raise
-    return _unchanged(found, at, list(made.findings))
-
-
-def _known_log(found: Case) -> Log:
-    """Return the log of the conversation, up to the messages of the caller."""
-    log = load(found.record, found.conversation_id)
-    if found.options.unsaved is None:
-        return log
-    known = log._replace(context=log.context[: len(found.raws)])
-    if history.context(known) != found.raws:
-        raise Conflict(
-            f"the live messages of conversation {shown(log.id)} have changed since they were read.",
-            fix="Read them again, and compact those.",
-            where=str(log.path),
-        )
-    return known
-
-
-def _with_findings(found: Case, more: Iterable[Finding]) -> list[Finding]:
-    """Return the findings of a call and `more`, each once: a plan repeats those about its bounds."""
-    return [*dict.fromkeys([*found.findings, *more])]
-
-
-def _unchanged(found: Case, at: tell.Moment, findings: list[Finding]) -> Compaction:
-    reason = findings[-1].message if findings else "usage_pct < trigger_pct"
-    emit_decision(found, at, plan=None, reason=reason)
-    used = found.budget.used
-    return Compaction(
-        found.sent, False, reason, used, used, found.budget.window, found.budget.limit, found.counter, None,
-        _with_findings(found, findings),
-    )  # fmt: skip
-
-
-def _texts(found: Case) -> Callable[[], list[bytes]]:
-    """Return a function that writes the messages as the log does, at its first call: they are long, and compared often."""
-    return cache(lambda: history.texts(found.raws))
-
-
-def _make_plan(found: Case, log: Log, texts: Callable[[], list[bytes]], *, force: bool) -> Plan:
-    # Computed only if something is shortened: it reads every message.
-    known = cache(lambda: history.numbered(log, texts()))
-    last = log.compactions[-1].receipt if log.open else None
-    backend = found.options.backend or config.or_default(found.record).compact_backend
-    return plan(
-        found.sums.messages, found.policy, found.sums.count, window=found.budget.window,
-        overhead=found.budget.used - found.budget.messages, tokens=found.sums.tokens, force=force,
-        last=LastCompaction(last["tokens_after"]) if last else None,
-        pointer=lambda position: f"{found.full_text} n={known()[found.origins[position]]}", rules=found.options.rules,
-        facts_share=FACTS_SHARE_SELECTED if backend == FALLBACK else FACTS_SHARE,
-    )  # fmt: skip
-
-
-def _apply_plan(
-    found: Case, made: Plan, log: Log, at: tell.Moment, written: WrittenSummary, *, had: Sequence[bytes]
-) -> Compaction:
-    """Apply the plan, record the compaction, and emit its events; `had` are the texts of the given messages."""
-    rules = found.options.rules
-    prose = redact(written.prose, rules) if written.prose and rules else written.prose
-    result = apply(made, prose)
-    raws = [
-        found.sent[place] if place is not None and message is made.messages[place] else message.raw
-        for place, message in zip(result.places, result.messages, strict=True)
-    ]
-    known = dict(zip(map(id, found.raws), had, strict=True))
-    texts = [known.get(id(raw)) or history.text_of(raw, nth) for nth, raw in enumerate(raws)]
-    record = make_receipt(found, made, result, written, had=had, made=texts)
-    make_directory(found.record)
-    step = conversations.record_compaction(
-        found.record, found.conversation_id, before=found.raws, after=raws, places=record.places,
-        receipt=record._asdict() | ({"wrapper": found.options.wrapper} if found.options.wrapper else {}),
-        now=clock.now(), read=log, had=had, made=texts,
-    )  # fmt: skip
-    record = record._replace(step=step)
-    emit_compaction(found, at, record, result)
-    fix = f"Nothing to do: {written.record.get('backend') or 'nobody'} wrote it."
-    failures = []
-    for failure in written.failures:  # the message of a failing backend may hold secrets
-        words = f"{failure['backend']}: {failure['message']}"
-        words = redact(words, rules) if rules else words
-        failures.append(Finding("warning", "summary-not-taken", failure["backend"], words, fix))
-    more = [*failures, *result.findings, *save_copies(found, at, record, result)]
-    findings = _with_findings(found, more)
-    return Compaction(
-        raws, True, made.reason, result.tokens_before, result.tokens_after, found.budget.window, result.limit,
-        found.counter, record, findings,
-    )  # fmt: skip
-
-
-def _summary(found: Case, made: Plan, at: tell.Moment) -> WrittenSummary:
-    """Return the prose of the summary, and emit an event for each failure."""
-    if made.task is None:
-        return WrittenSummary(None, {}, [])
-    settings = config.or_default(found.record)
-    asked = found.options.backend or settings.compact_backend
-    if isinstance(asked, str):
-        backend_of(asked)  # an unknown name is a mistake of the caller, not a failure of a backend
-    reach = found.options.settings or Settings(
-        model=settings.compact_model, timeout_seconds=settings.compact_timeout_seconds
-    )
-    if not found.options.backend:
-        found.findings.extend(config.untrusted(found.record, "summarizer."))
-    written = write_summary(
-        made.task, backend=asked, settings=reach, count=found.sums.count, rules=found.options.rules
-    )
-    then = written.record["backend"] if written.prose else "pruning-only"
-    for failure in written.failures:
-        emit_error(found, at, kind=failure["error_type"], message=failure["message"], fallback=then)
-    return written
+    undone = conversations.undo(place, conversation_id, step=step, now=clock.now())
+    document = {**wrapper["body"], wrapper["key"]: undone.messages} if wrapper else undone.messages
+    return UndoneCompaction(undone.messages, undone.step, undone.findings, document)
 
 
 class Case(NamedTuple):
@@ -509,6 +331,8 @@ class Case(NamedTuple):
     findings: list[Finding]
     full_text: str = ""
     """Where a model finds the full text of removed messages: the file of the conversation, or its tool for this."""
+    at: tell.Moment = tell.Moment("", "")
+    """The fields that every event of this call has."""
 
 
 def resolve_case(
@@ -526,48 +350,91 @@ def resolve_case(
     record = options.record or record_directory(home)
     key = (str(record), conversation_id)
     # Messages of another program may answer the calls of these: that program repairs what it sends.
-    checked = repair and options.unsaved is None
-    raws, doubts, plain = _storable(raws, known=_accepted(key, raws)) if checked else (raws, [], frozenset())
+    repairs = repair and options.unsaved is None
+    raws, findings, plain = _storable(raws, accepted=_accepted(key, raws)) if repairs else (raws, [], frozenset())  # fmt: skip
     if resume and options.unsaved is None:
         with suppress(CorruptDocument, StorageFailed, UnsafePath):  # `_damage` reports it
             raws = resume_in(record, conversation_id, raws)
     chosen = validated(named(policy) if isinstance(policy, str) else policy)
     counting = tokens.counting(model or "", place=record)
-    if window is None and counting.profile is None:
+    profile = counting.profile
+    if window is None and profile is None:
         raise InvalidInput("there is neither a model nor a window.", fix="Give one of them.", where="window")
-    if window is None and not options.assume_window and counting.profile and not counting.profile.known:
-        raise InvalidInput(
-            f"the window of {shown(model)} is not known.",
-            fix="Give the window, or add the model to models.json in the home.", where="window",
-        )  # fmt: skip
-    count, words = (
-        (options.counter, options.counter_name) if options.counter else (counting.count, counting.label)
-    )
-    known, before = _accepted(key, raws), _TALLIES.pop(key, None)
+    if window is None and not options.assume_window and profile and not profile.known:
+        fix = "Give the window, or add the model to models.json in the home."
+        raise InvalidInput(f"the window of {shown(model)} is not known.", fix=fix, where="window")
+    count = options.counter or counting.count
+    accepted, before = _accepted(key, raws), _TALLIES.pop(key, None)
     sums = tally(raws, provider=wire, count=count, before=before.sums if before else None)
-    same = known if before and before.sums.provider == sums.provider else 0
-    accepted = checked and is_sendable(raws, sums.provider, known=same, plain=plain)
-    _TALLIES[key] = LastRequest(sums, accepted)
+    accepted = accepted if before and before.sums.provider == sums.provider else 0
+    is_accepted = repairs and is_sendable(raws, sums.provider, known=accepted, plain=plain)
+    _TALLIES[key] = LastRequest(sums, is_accepted)
     if len(_TALLIES) > KEPT_TALLIES:
         _TALLIES.popitem(last=False)
-    sent, doubtful = RepairedRaws(list(raws), [], list(range(len(raws)))), unpaired_findings(sums.messages)
-    if checked and not accepted:
+    sent = RepairedRaws(list(raws), [], list(range(len(raws))))
+    if repairs and not is_accepted:
         sent = sendable(raws, sums.provider, keep=protected_positions(sums.messages, chosen))
-        doubtful = sent.findings
         sums = tally(sent.raws, provider=sums.provider, count=count, before=sums)
-    limits = bounds(chosen, counting.profile.window if window is None and counting.profile else window or 0)
-    behind = sum(message_tokens(one, count) for one in convert.read(options.unsaved or (), wire))
+    limits = bounds(chosen, profile.window if window is None and profile else window or 0)
+    unsaved = sum(message_tokens(message, count) for message in convert.read(options.unsaved or (), wire))
     budget = ContextBudget(
         limits.window, limits.reserve,
-        system=system_tokens(system, count) + behind, tools=tools_tokens(tools, count), messages=sums.total,
+        system=system_tokens(system, count) + unsaved, tools=tools_tokens(tools, count), messages=sums.total,
     )  # fmt: skip
     # If the caller gives the window, an unknown model is no finding.
-    doubts += [one for one in counting.findings if one.code != "unknown-model" or window is None]
-    findings = [*limits.findings, *doubts, *doubtful]
+    doubts = [finding for finding in counting.findings if finding.code != "unknown-model" or window is None]
     return Case(
-        conversation_id, list(raws), sent.raws, sent.places, sums, budget, limits, chosen, model or "", words, record, options, note, findings,
+        conversation_id, list(raws), sent.raws, sent.places, sums, budget, limits, chosen, model or "",
+        options.counter_name if options.counter else counting.label, record, options, note,
+        [*limits.findings, *findings, *doubts, *sent.findings],
         f"tool {RECALL}" if offers_recall(tools) else str(path_of(record, conversation_id)),
+        tell.Moment(
+            clock.stamp(clock.now()), conversation_id, model or "", budget.used, budget.window, short_id("preflight")
+        ),
     )  # fmt: skip
+
+
+def _require_parts(model: Any, window: Any, policy: Any, options: Any) -> None:
+    is_valid = {
+        "model": model is None or isinstance(model, str),
+        "window": window is None or (isinstance(window, int) and not isinstance(window, bool)),
+        "policy": isinstance(policy, (str, Policy)),
+        "options": isinstance(options, Options),
+    }
+    for name, holds in is_valid.items():
+        if not holds:
+            raise InvalidInput(f"{name} has the wrong type.", fix=f"See help on {name}.", where=name)
+
+
+def _accepted(key: tuple[str, str], raws: Sequence[JsonObject]) -> int:
+    """Return how many messages at the start are those of the last request, which its provider accepted."""
+    before = _TALLIES.get(key)
+    if not before or not before.accepted:
+        return 0
+    same = map(eq, raws, before.sums.raws)
+    first_new = (index for index, is_same in enumerate(same) if not is_same)
+    return next(first_new, min(len(raws), len(before.sums.raws)))
+
+
+def _storable(
+    raws: Sequence[JsonObject], *, accepted: int
+) -> tuple[Sequence[JsonObject], list[Finding], frozenset[int]]:
+    """Return messages as the record can hold them, the first `accepted` unchanged, and a finding for each other one.
+
+    At last the identities of the new ones that are plain JSON, of which nothing has to be rewritten to be sent either.
+    """
+    plain = frozenset([id(raw) for raw in raws[accepted:] if encodable(raw) is raw])
+    storable = [
+        *raws[:accepted],
+        *(raw if id(raw) in plain else encodable(raw, lone=False) for raw in raws[accepted:]),
+    ]
+    what = "Rewrote what no record can hold: numbers that are not finite, or nesting that is too deep."
+    findings = [
+        Finding("info", "not-json", f"messages[{index}]", what, "Nothing has to be done.")
+        for index, raw in enumerate(storable)
+        if raw is not raws[index]
+    ]
+    return storable, findings, plain
 
 
 def offers_recall(tools: Any) -> bool:
@@ -600,41 +467,285 @@ def as_dicts(messages: Sequence[Any]) -> list[JsonObject]:
             where = f"messages[{position}]"
             fix = "Give each message as an object."
             raise InvalidInput(f"{shown(message)} is not a message.", fix=fix, where=where)
-        beside = {key: meta[key] for key in META_KEYS if key in meta}
-        own = {key: value for key, value in meta.items() if key not in beside}
-        meta_part = {convert.META: own} if own else {}
-        raws.append({"role": message.role, "content": message.content, **beside, **meta_part})
+        fields = {key: meta[key] for key in META_KEYS if key in meta}
+        about = {key: value for key, value in meta.items() if key not in fields}
+        meta_part = {convert.META: about} if about else {}
+        raws.append({"role": message.role, "content": message.content, **fields, **meta_part})
     return raws
 
 
-def unpaired_findings(messages: Sequence[Message]) -> list[Finding]:
-    """Return findings about calls without results and results without calls; both are passed on unchanged.
+def _preflight(case: Case, *, force: bool) -> Compaction:
+    case = case._replace(findings=[*case.findings, *_damage(case)])
+    budget = case.budget
+    parts = {
+        "system": budget.system, "developer": budget.developer, "tools_schema": budget.tools, "messages": budget.messages,
+    }  # fmt: skip
+    _emit(case, tell.token_estimate(case.at, parts))
+    try:
+        if not force and not fires(budget, case.policy, len(case.sent)):
+            return _remember_request(case, _unchanged(case, []))
+        return _remember_request(case, _compact_with_retries(case, force=force))
+    except AetherError as reason:
+        _emit(case, tell.error(case.at, error_type=reason.code, message=reason.what, fallback="none"))
+        if force or not isinstance(reason, UnsafePath):
+            raise
+        what = f"Not compacted, because nothing could be recorded: {reason.what}"
+        refusal = Finding("warning", "not-compacted", reason.where, what, reason.fix)
+        return _remember_request(case, _unchanged(case, [refusal]))
 
-    Calls that only results follow may still be running.
+
+def _damage(case: Case) -> list[Finding]:
+    """Return a finding if the record of the conversation is damaged: its agent goes on with the messages that it has."""
+    try:
+        damaged = load(case.record, case.conversation_id).damaged
+    except (CorruptDocument, StorageFailed, UnsafePath) as reason:
+        return [Finding("warning", reason.code, reason.where, reason.what, reason.fix)]
+    what = f"damaged in its record: {pluralize(damaged, 'places')}; the messages there are not in the full history."
+    place = f"conversation {case.conversation_id}"
+    return [Finding("warning", "damaged-line", place, what, 'Run "aether doctor".')] if damaged else []
+
+
+def _remember_request(case: Case, compaction: Compaction) -> Compaction:
+    """Return `compaction` after its count is remembered, until the provider reports its own (`answered`)."""
+    key = (case.record, case.conversation_id)
+    _REQUESTS.pop(key, None)
+    if case.model not in ("", UNNAMED_MODEL) and case.options.counter is None:
+        _REQUESTS[key] = (case.model, compaction.tokens_after)
+        if len(_REQUESTS) > KEPT_TALLIES:
+            _REQUESTS.pop(next(iter(_REQUESTS)), None)
+    return compaction
+
+
+def _unchanged(case: Case, findings: list[Finding]) -> Compaction:
+    reason = findings[-1].message if findings else "usage_pct < trigger_pct"
+    _emit_decision(case, plan=None, reason=reason)
+    used = case.budget.used
+    return Compaction(
+        case.sent, False, reason, used, used, case.budget.window, case.budget.limit, case.counter, None,
+        _with_findings(case, findings),
+    )  # fmt: skip
+
+
+def _with_findings(case: Case, more: Iterable[Finding]) -> list[Finding]:
+    """Return the findings of a call and `more`, each once: a plan repeats those about its bounds."""
+    return [*dict.fromkeys([*case.findings, *more])]
+
+
+def _compact_with_retries(case: Case, *, force: bool) -> Compaction:
+    """Plan and apply; if another process compacted the same conversation meanwhile, plan again.
+
+    A model is asked only once for the same task.
     """
-    calls: dict[str, int] = {}
-    orphans: list[int] = []
-    spoken = -1
-    for position, message in enumerate(messages):
-        if message.role == "user" and any(block.kind == "text" for block in message.blocks):
-            spoken = position
-        for block in message.blocks:
-            if block.kind == "call":
-                calls[block.call_id] = position
-            elif block.kind == "result" and calls.pop(block.call_id, None) is None:
-                orphans.append(position)
-    dangling = [position for position in calls.values() if position < spoken]
-    return [
-        Finding(
-            "warning", code, f"messages[{found[0]}]", f"{pluralize(len(found), what)}, the first here.",
-            "See aether.messages.validate, or aether messages check --repair.",
+    answers: dict[SummaryTask | None, Written] = {}
+    texts = _texts(case)
+    for tries_left in reversed(range(CONFLICT_TRIES)):
+        log = _log_of_caller(case)
+        plan_made = _make_plan(case, log, texts, force=force)
+        if not plan_made.triggered:
+            break
+        if plan_made.task not in answers:
+            _emit_decision(case, plan=plan_made, reason=plan_made.reason)
+            answers[plan_made.task] = _write(case, plan_made)
+        cancelled = _CANCELLED.get()
+        if cancelled and cancelled.is_set():
+            raise Conflict(
+                "the caller was cancelled.", fix="Nothing was changed.", where=case.conversation_id
+            )
+        try:
+            return _apply_plan(case, plan_made, log, answers[plan_made.task], before=texts())
+        except Conflict:
+            if not tries_left:
+                raise
+    return _unchanged(case, list(plan_made.findings))
+
+
+def _texts(case: Case) -> Callable[[], list[bytes]]:
+    """Return a function that writes the messages as the log does, at its first call: they are long, and compared often."""
+    return cache(lambda: history.texts(case.raws))
+
+
+def _log_of_caller(case: Case) -> Log:
+    """Return the log of the conversation, up to the messages of the caller."""
+    log = load(case.record, case.conversation_id)
+    if case.options.unsaved is None:
+        return log
+    seen = log._replace(context=log.context[: len(case.raws)])
+    if history.context(seen) != case.raws:
+        raise Conflict(
+            f"the live messages of conversation {shown(log.id)} have changed since they were read.",
+            fix="Read them again, and compact those.",
+            where=str(log.path),
         )
-        for code, found, what in (
-            ("orphan-result", orphans, "results of tools without a call"),
-            ("missing-result", dangling, "calls of tools without an answer"),
+    return seen
+
+
+def _make_plan(case: Case, log: Log, texts: Callable[[], list[bytes]], *, force: bool) -> Plan:
+    # Computed only if something is shortened: it reads every message.
+    numbers = cache(lambda: history.numbered(log, texts()))
+    return plan(
+        case.sums.messages, case.policy, case.sums.count, window=case.budget.window,
+        overhead=case.budget.used - case.budget.messages, tokens=case.sums.tokens, force=force,
+        last_tokens=log.compactions[-1].receipt["tokens_after"] if log.open else None,
+        pointer=lambda position: f"{case.full_text} n={numbers()[case.origins[position]]}", rules=case.options.rules,
+    )  # fmt: skip
+
+
+def _write(case: Case, made: Plan) -> Written:
+    """Return the prose of the summary, and emit an event for each failure."""
+    if made.task is None:
+        return Written(None, {}, [])
+    settings = config.or_default(case.record)
+    backend = (case.options.backend or settings.compact_backend) if made.asks else FALLBACK
+    if isinstance(backend, str):
+        backend_of(backend)  # an unknown name is a mistake of the caller, not a failure of a backend
+    reach = case.options.settings or Settings(
+        model=settings.compact_model, timeout_seconds=settings.compact_timeout_seconds
+    )
+    if not case.options.backend:
+        case.findings.extend(config.untrusted(case.record, "summarizer."))
+    written = write_summary(
+        made.task, backend=backend, settings=reach, count=case.sums.count, rules=case.options.rules
+    )
+    for failure in written.failures:
+        event = tell.error(
+            case.at, error_type=failure["error_type"], message=failure["message"], fallback=written.record["backend"]
+        )  # fmt: skip
+        _emit(case, event)
+    return written
+
+
+def _apply_plan(case: Case, made: Plan, log: Log, written: Written, *, before: Sequence[bytes]) -> Compaction:
+    """Apply the plan, record the compaction, and emit its events; `before` are the texts of the given messages."""
+    redaction = case.options.rules
+    prose = redact(written.prose, redaction) if written.prose and redaction else written.prose
+    result = apply(made, prose)
+    raws = [
+        case.sent[place] if place is not None and message is made.messages[place] else message.raw
+        for place, message in zip(result.places, result.messages, strict=True)
+    ]
+    text_by_id = dict(zip(map(id, case.raws), before, strict=True))
+    after = [text_by_id.get(id(raw)) or history.text_of(raw, nth) for nth, raw in enumerate(raws)]
+    receipt = _receipt(case, made, result, written, before=before, after=after)
+    make_directory(case.record)
+    wrapper = {"wrapper": case.options.wrapper} if case.options.wrapper else {}
+    step = conversations.record_compaction(
+        case.record, case.conversation_id, before=case.raws, after=raws, places=receipt.places,
+        receipt=receipt._asdict() | wrapper, now=clock.now(), read=log, had=before, made=after,
+    )  # fmt: skip
+    receipt = receipt._replace(step=step)
+    _emit_compaction(case, receipt, result)
+    fix = f"Nothing to do: {written.record.get('backend') or 'nobody'} wrote it."
+    failures = []
+    for failure in written.failures:  # the message of a failing backend may hold secrets
+        words = f"{failure['backend']}: {failure['message']}"
+        words = redact(words, redaction) if redaction else words
+        failures.append(Finding("warning", "summary-not-taken", failure["backend"], words, fix))
+    findings = [*failures, *result.findings, *_save_copies(case, receipt, result)]
+    return Compaction(
+        raws, True, made.reason, result.tokens_before, result.tokens_after, case.budget.window, result.limit,
+        case.counter, receipt, _with_findings(case, findings),
+    )  # fmt: skip
+
+
+def _receipt(
+    case: Case, made: Plan, result: Compacted, written: Written, *, before: Sequence[bytes], after: Sequence[bytes]
+) -> Receipt:  # fmt: skip
+    summary: JsonObject = {}
+    if result.summary:
+        size = case.sums.count(rendered(result.summary))
+        summary = {"version": result.summary.version, "tokens": size, **written.record}
+    limits = case.limits
+    return step_receipt(
+        case.conversation_id, at=clock.stamp(clock.now()), before=before, after=after,
+        places=[None if place is None else case.origins[place] for place in result.places],
+        tokens_before=result.tokens_before, tokens_after=result.tokens_after, counter=case.counter,
+        policy=policy_json(case.policy),
+        effective={
+            **policy_json(result.effective), "window": limits.window, "limit": limits.limit, "ceiling": limits.ceiling,
+            "goal": limits.goal,
+        },
+        trigger=made.reason, note=case.note, kept=result.kept._asdict(),
+        protected={case.origins[index] for index in result.protected},
+        cuts=[cut._replace(at=case.origins[cut.at])._asdict() for cut in result.cuts],
+        steps=list(result.steps), summary=summary,
+        findings=[finding._asdict() for finding in _with_findings(case, result.findings)],
+    )  # fmt: skip
+
+
+def _emit(case: Case, event: Event) -> None:
+    """Hand `event` to the exporter, if any, without waiting for its delivery."""
+    if case.options.exporter:
+        try:
+            case.options.exporter.emit(event)
+        except Exception as reason:  # noqa: BLE001 - an event must not stop the compaction
+            warn("exporter", f"an event was lost: {type(reason).__name__}: {reason}")
+
+
+def _emit_decision(case: Case, *, plan: Plan | None, reason: str) -> None:
+    policy = {
+        "trigger_pct": case.policy.trigger, "hard_cap_buffer": case.limits.reserve, "strategy": case.policy.strategy,
+    }  # fmt: skip
+    counts = _kept(plan.why._asdict()) if plan else None
+    pruned = len(case.sent) - len(plan.kept) if plan else None
+    event = tell.trigger_decision(
+        case.at, triggered=plan is not None, reason=reason, policy=policy, kept=counts, pruned_count=pruned, note=case.note
+    )  # fmt: skip
+    _emit(case, event)
+
+
+def _kept(why: Mapping[str, int]) -> dict[str, int]:
+    return {"pinned": why["pinned"], "recent_turns": why["recent"], "tool_pairs": why["tool_pairs"]}
+
+
+def _emit_compaction(case: Case, receipt: Receipt, result: Compacted) -> None:
+    if result.summary:
+        stayed = sum(case.sums.tokens[place] for place in result.places if place is not None)
+        event = tell.summary_created(
+            case.at, strategy=receipt.summary.get("strategy", case.policy.strategy), input_messages=len(receipt.removed),
+            input_tokens=sum(case.sums.tokens) - stayed, summary_tokens=receipt.summary["tokens"],
+            summary=rendered(result.summary),
+        )  # fmt: skip
+        _emit(case, event)
+    event = tell.pruned_messages(
+        case.at, pruned_count=len(receipt.removed), kept=_kept(receipt.kept), tokens_before=receipt.tokens_before,
+        tokens_after=receipt.tokens_after,
+    )  # fmt: skip
+    _emit(case, event)
+
+
+def _save_copies(case: Case, receipt: Receipt, result: Compacted) -> list[Finding]:
+    """Save redacted copies of the earlier messages and of the summary; failures are findings."""
+    storage, redaction = case.options.storage, case.options.rules
+    if storage is None:
+        return []
+    name = str(getattr(storage, "name", "") or type(storage).__name__)
+
+    def clean(value: Any) -> Any:
+        return value if redaction is None else redacted(value, redaction)
+
+    if redaction is None:
+        _emit(case, tell.redaction_disabled(case.at, name))
+    try:
+        # Copies may be older than the home: a step that they have already is not overwritten.
+        step = receipt.step
+        if hasattr(storage, "next_step"):
+            step = max(step, storage.next_step(case.conversation_id))
+        place = storage.save_transcript(case.conversation_id, clean(case.raws), step)
+        if result.summary:
+            about = {"text": rendered(result.summary), **receipt.summary, "receipt": receipt._asdict()}
+            storage.save_summary(case.conversation_id, clean(about), step)
+        _emit(case, tell.archival(case.at, step=step, storage_adapter=name, place=str(place or name)))
+    except Exception as reason:  # noqa: BLE001 - an adapter of the caller may raise any error
+        kind, what, fix = (
+            type(reason).__name__,
+            str(reason),
+            "Check the storage; the home has the full history.",
         )
-        if found
-    ]  # fmt: skip
+        if isinstance(reason, AetherError):
+            kind, what, fix = reason.code, reason.what, reason.fix
+        _emit(case, tell.error(case.at, error_type=kind, message=what, fallback="home"))
+        return [Finding("warning", "copy-failed", name, f"{kind}: {what}", fix)]
+    return []
 
 
 def report_findings(conversation_id: str, findings: Sequence[Finding], options: Options) -> None:
@@ -647,201 +758,6 @@ def report_findings(conversation_id: str, findings: Sequence[Finding], options: 
         elif finding.level != "info" and tokens.is_first(conversation_id, finding):
             text = f"conversation {shown(conversation_id)}: {finding.where}: {finding.message} {finding.fix}"
             logging.getLogger("aether").warning(text)
-
-
-def _accepted(key: tuple[str, str], raws: Sequence[JsonObject]) -> int:
-    """Return how many messages at the start are those of the last request, which its provider accepted."""
-    before = _TALLIES.get(key)
-    if not before or not before.accepted:
-        return 0
-    same = map(eq, raws, before.sums.raws)
-    return next((at for at, one in enumerate(same) if not one), min(len(raws), len(before.sums.raws)))
-
-
-def _storable(
-    raws: Sequence[JsonObject], *, known: int
-) -> tuple[Sequence[JsonObject], list[Finding], frozenset[int]]:
-    """Return messages as the record can hold them, the first `known` as they are, and a finding for each that it could not.
-
-    At last the identities of those new ones that are plain JSON, of which nothing has to be rewritten to be sent either.
-    """
-    plain = frozenset([id(raw) for raw in raws[known:] if encodable(raw) is raw])
-    made = [
-        *raws[:known],
-        *(raw if id(raw) in plain else encodable(raw, lone=False) for raw in raws[known:]),
-    ]
-    what = "Rewrote what no record can hold: numbers that are not finite, or nesting that is too deep."
-    findings = [
-        Finding("info", "not-json", f"messages[{at}]", what, "Nothing has to be done.")
-        for at, raw in enumerate(made)
-        if raw is not raws[at]
-    ]
-    return made, findings, plain
-
-
-def _require_parts(model: Any, window: Any, policy: Any, options: Options) -> None:
-    wanted = {
-        "model": model is None or isinstance(model, str),
-        "window": window is None or (isinstance(window, int) and not isinstance(window, bool)),
-        "policy": isinstance(policy, (str, Policy)),
-        "options": isinstance(options, Options),
-    }
-    for name, fits in wanted.items():
-        if not fits:
-            raise InvalidInput(f"{name} has the wrong type.", fix=f"See help on {name}.", where=name)
-    for name, method in (("storage", "save_transcript"), ("exporter", "emit")):
-        part = getattr(options, name)
-        if part is not None and not hasattr(part, method):
-            fix = f"Give an object that is a {name}."
-            raise InvalidInput(f"{shown(part)} has no {method}.", fix=fix, where=f"options.{name}")
-
-
-def make_receipt(
-    case: Case, plan: Plan, result: Compacted, written: WrittenSummary, *, had: Sequence[bytes], made: Sequence[bytes]
-) -> Receipt:  # fmt: skip
-    """Return the record of one compaction, given the texts of the messages before and after it; its step is not known yet."""
-    summary: JsonObject = {}
-    if result.summary:
-        tokens = case.sums.count(rendered(result.summary))
-        summary = {"version": result.summary.version, "tokens": tokens, **written.record}
-    places = [None if place is None else case.origins[place] for place in result.places]
-    return Receipt(
-        conversation_id=case.conversation_id,
-        step=0,
-        at=clock.stamp(clock.now()),
-        policy=_policy_json(case.policy),
-        effective={
-            **_policy_json(result.effective), "window": case.limits.window, "limit": case.limits.limit,
-            "ceiling": case.limits.ceiling, "goal": case.limits.goal,
-        },
-        trigger=plan.reason,
-        note=case.note,
-        tokens_before=result.tokens_before,
-        tokens_after=result.tokens_after,
-        counter=case.counter,
-        messages_before=len(case.raws),
-        messages_after=len(made),
-        kept=result.kept._asdict(),
-        removed=sorted({*range(len(case.raws))} - {*places}),
-        places=places,
-        protected=sorted({case.origins[at] for at in result.protected}),
-        cuts=[cut._replace(at=case.origins[cut.at])._asdict() for cut in result.cuts],
-        steps=list(result.steps),
-        summary=summary,
-        sha256_before=_checksum(had),
-        sha256_after=_checksum(made),
-        findings=[finding._asdict() for finding in _with_findings(case, result.findings)],
-    )  # fmt: skip
-
-
-def messages_checksum(raws: Sequence[JsonObject]) -> str:
-    """Return the SHA-256 of messages as the log writes them, one per line."""
-    return _checksum(map(files.json_line, raws))
-
-
-def _checksum(texts: Iterable[bytes]) -> str:
-    return hashlib.sha256(b"\n".join(texts)).hexdigest()
-
-
-def _policy_json(policy: Policy) -> JsonObject:
-    return {
-        key: list(value) if isinstance(value, tuple) else value for key, value in policy._asdict().items()
-    }
-
-
-def event_moment(case: Case, preflight: str) -> tell.Moment:
-    """Return the fields that every event of this call has."""
-    return tell.Moment(
-        clock.stamp(clock.now()), case.conversation_id, case.model, case.budget.used, case.budget.window, preflight
-    )  # fmt: skip
-
-
-def emit_event(case: Case, event: Event) -> None:
-    """Hand `event` to the exporter, if any, without waiting for its delivery."""
-    if case.options.exporter:
-        try:
-            case.options.exporter.emit(event)
-        except Exception as reason:  # noqa: BLE001 - an event must not stop the compaction
-            warn("exporter", f"an event was lost: {type(reason).__name__}: {reason}")
-
-
-def emit_token_estimate(case: Case, at: tell.Moment) -> None:
-    """Emit the token counts of the conversation."""
-    parts = {
-        "system": case.budget.system, "developer": case.budget.developer, "tools_schema": case.budget.tools,
-        "messages": case.budget.messages,
-    }  # fmt: skip
-    emit_event(case, tell.token_estimate(at, parts))
-
-
-def emit_decision(case: Case, at: tell.Moment, *, plan: Plan | None, reason: str) -> None:
-    """Emit the decision whether to compact, and its reason."""
-    policy = {
-        "trigger_pct": case.policy.trigger, "hard_cap_buffer": case.limits.reserve, "strategy": case.policy.strategy,
-    }  # fmt: skip
-    why = plan and plan.why
-    kept = why and {"pinned": why.pinned, "recent_turns": why.recent, "tool_pairs": why.tool_pairs}
-    pruned = len(case.sent) - len(plan.kept) if plan else None
-    event = tell.trigger_decision(
-        at, triggered=plan is not None, reason=reason, policy=policy, kept=kept, pruned_count=pruned, note=case.note
-    )  # fmt: skip
-    emit_event(case, event)
-
-
-def emit_error(case: Case, at: tell.Moment, *, kind: str, message: str, fallback: str) -> None:
-    """Emit the failure of a step, and its replacement."""
-    emit_event(case, tell.error(at, error_type=kind, message=message, fallback=fallback))
-
-
-def emit_compaction(case: Case, at: tell.Moment, found: Receipt, result: Compacted) -> None:
-    """Emit the result of a compaction."""
-    kept = {
-        "pinned": found.kept["pinned"], "recent_turns": found.kept["recent"], "tool_pairs": found.kept["tool_pairs"],
-    }  # fmt: skip
-    if result.summary:
-        removed = sum(case.sums.tokens) - sum(
-            case.sums.tokens[place] for place in result.places if place is not None
-        )
-        event = tell.summary_created(
-            at, strategy=found.summary.get("strategy", case.policy.strategy), input_messages=len(found.removed),
-            input_tokens=removed, summary_tokens=found.summary["tokens"], summary=rendered(result.summary),
-        )  # fmt: skip
-        emit_event(case, event)
-    event = tell.pruned_messages(
-        at, pruned_count=len(found.removed), kept=kept, tokens_before=found.tokens_before,
-        tokens_after=found.tokens_after,
-    )  # fmt: skip
-    emit_event(case, event)
-
-
-def save_copies(case: Case, at: tell.Moment, found: Receipt, result: Compacted) -> list[Finding]:
-    """Save redacted copies of the earlier messages and of the summary; failures are findings."""
-    storage = case.options.storage
-    if storage is None:
-        return []
-
-    def clean(value: Any) -> Any:
-        return value if case.options.rules is None else redacted(value, case.options.rules)
-
-    if case.options.rules is None:
-        emit_event(case, tell.redaction_disabled(at, storage.name))
-    try:
-        # Copies may be older than the home: a step that they have already is not overwritten.
-        step = found.step
-        if hasattr(storage, "next_step"):
-            step = max(step, storage.next_step(case.conversation_id))
-        place = storage.save_transcript(case.conversation_id, clean(case.raws), step)
-        if result.summary:
-            about = {"text": rendered(result.summary), **found.summary, "receipt": found._asdict()}
-            storage.save_summary(case.conversation_id, clean(about), step)
-        emit_event(case, tell.archival(at, step=step, storage_adapter=storage.name, place=place))
-    except AetherError as reason:
-        emit_error(case, at, kind=reason.code, message=reason.what, fallback="home")
-        return [Finding("warning", "copy-failed", storage.name, reason.what, reason.fix)]
-    except Exception as reason:  # noqa: BLE001 - an adapter of the caller may raise any error
-        emit_error(case, at, kind=type(reason).__name__, message=str(reason), fallback="home")
-        return [Finding("warning", "copy-failed", storage.name, str(reason), "Repair the adapter.")]
-    return []
 
 
 def redaction_rules(config: CompactConfig) -> Rules | None:
@@ -865,53 +781,34 @@ def options_from_config(
         BackendUnavailable: a package that the configuration asks for is missing.
         InvalidInput: an address is invalid.
     """
-    kept = None if storage is None else guarded_storage(storage)
     if storage is None and config.storage_enabled and config.storage_adapter != "none":
-        kept = storage_of(
+        storage = storage_of(
             config.storage_adapter, path=config.storage_path, bucket=config.storage_bucket,
             prefix=config.storage_prefix, kms_key_id=config.storage_kms_key_id,
         )  # fmt: skip
-    carriers = [_exporter(config) if exporter is None else exporter]
-    if kept is not None:
-
-        def save(event: Event) -> None:
-            if event.name not in _EACH_TURN or event.properties.get("triggered"):
-                kept.save_event(event.session_id, record(event))
-
-        carriers.append(exporters.callback(save, rules=redaction_rules(config)))
+    redaction = redaction_rules(config)
+    carriers = [exporter] if exporter else _exporters(config, redaction)
+    if storage is not None:
+        carriers.append(exporters.callback(partial(_save_event, storage), rules=redaction))
     return Options(
         backend=config.summarizer_backend,
         settings=Settings(model=config.summarizer_model, timeout_seconds=config.summarization_timeout),
-        storage=kept,
+        storage=storage,
         exporter=exporters.fan_out(carriers),
-        rules=redaction_rules(config),
+        rules=redaction,
         record=record_directory(home),
     )
 
 
-def _exporter(config: CompactConfig) -> Exporter:
+def _save_event(storage: StorageAdapter, event: Event) -> None:
+    if event.name not in _EACH_TURN or event.properties.get("triggered"):
+        storage.save_event(event.session_id, record(event))
+
+
+def _exporters(config: CompactConfig, redaction: Rules | None) -> list[Exporter]:
     urls = {"ariadne": config.ariadne_url, "otlp": config.otlp_url}
     kinds = cast("list[exporters.Kind]", [kind.strip() for kind in config.exporter.split(",")])
-    path, rules = config.telemetry_path, redaction_rules(config)
-    made = [exporters.exporter(kind, url=urls.get(kind, ""), path=path, rules=rules) for kind in kinds]
-    return exporters.fan_out(made) if len(made) > 1 else made[0]
-
-
-def guarded_storage(storage: StorageAdapter) -> StorageAdapter:
-    """Return a storage of the caller so that its errors become `StorageFailed`: its copies are not the record."""
-    name = str(getattr(storage, "name", "") or type(storage).__name__)
-    methods = ["save_transcript", "save_summary", "save_event"]
-    methods += ["next_step"] if hasattr(storage, "next_step") else []
-
-    def call(method: str, *arguments: Any) -> Any:
-        try:
-            found = getattr(storage, method)(*arguments)
-            return found if isinstance(found, int) else str(found or name)
-        except Exception as reason:
-            what = f"{type(reason).__name__}: {reason}"
-            raise StorageFailed(
-                what, fix="Check the storage; the home has the full history.", where=name
-            ) from reason
-
-    made = SimpleNamespace(name=name, **{method: partial(call, method) for method in methods})
-    return cast("StorageAdapter", made)
+    return [
+        exporters.exporter(kind, url=urls.get(kind, ""), path=config.telemetry_path, rules=redaction)
+        for kind in kinds
+    ]

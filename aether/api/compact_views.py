@@ -12,11 +12,12 @@ from collections.abc import Collection, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Literal, NamedTuple
 
-from aether.api.compact import Options, resolve_case
+from aether.api.compact import Options, compaction_plan
 from aether.api.conversations import record_directory
 from aether.api.home import Home
+from aether.conversation.draft import held_groups
 from aether.conversation.partition import Parts, partition
-from aether.conversation.plan import apply, plan
+from aether.conversation.plan import apply
 from aether.conversation.policy import CompactConfig
 from aether.conversation.shapes import Policy
 from aether.errors import AetherError, public
@@ -74,8 +75,7 @@ def compaction_diff(conversation_id: str, *, step: int | None = None, home: Home
         NotFound: there is no such conversation, or no such compaction.
     """
     log = load(record_directory(home), conversation_id)
-    step = last_step(log) if step is None else step
-    before, after, receipt = history.compaction(log, step)
+    before, after, receipt = history.compaction(log, last_step(log) if step is None else step)
     return Difference(list(_rows(before, after, receipt)), receipt, before, after)
 
 
@@ -93,43 +93,41 @@ def conversation_list(*, home: Home = None) -> list[ConversationEntry]:
     """
     place = record_directory(home)
     entries = []
-    for found in conversations.stored_conversations(place):
+    for stored in conversations.stored_conversations(place):
         try:
-            log = load(place, found.id)
+            log = load(place, stored.id)
         except AetherError as reason:
-            entries.append(ConversationEntry(found.id, 0, 0, 0, 0, found.bytes, reason.what))
+            entries.append(ConversationEntry(stored.id, 0, 0, 0, 0, stored.bytes, reason.what))
             continue
-        said = len(history.said(log))
-        done, undone = len(log.compactions), len(log.compactions) - len(log.open)
+        messages, steps = len(history.said(log)), len(log.compactions)
         problem = f"it is damaged in {pluralize(log.damaged, 'places')}" if log.damaged else ""
-        entries.append(ConversationEntry(log.id, said, len(log.context), done, undone, found.bytes, problem))
+        entries.append(
+            ConversationEntry(
+                log.id, messages, len(log.context), steps, steps - len(log.open), stored.bytes, problem
+            )
+        )
     return entries
 
 
 def _rows(before: list[JsonObject], after: list[JsonObject], receipt: JsonObject) -> Iterator[DiffRow]:
+    """Yield the kept, shortened and added messages in order, with the removed ones where they were."""
     places: list[int | None] = receipt["places"]
     protected = set(receipt["protected"])
     old, new = read(before), read(after)
-    stayed = set(places)
-    reached = 0
-
-    def removed(until: int) -> Iterator[DiffRow]:
-        yield from (
-            _row("removed", one, None, old[one], protected)
-            for one in range(reached, until)
-            if one not in stayed
-        )
-
-    for at, place in enumerate(places):
-        following = next((later for later in places[at:] if later is not None), len(before))
-        yield from removed(following)
-        reached = max(reached, following)
+    removed = [index for index in range(len(before)) if index not in places]
+    for index, place in enumerate(places):
+        # What was removed for an added message is shown before it.
+        until = next((later for later in places[index:] if later is not None), len(before))
+        while removed and removed[0] < until:
+            position = removed.pop(0)
+            yield _row("removed", position, None, old[position], protected)
         if place is None:
-            yield _row("added", None, at, new[at], protected)
+            yield _row("added", None, index, new[index], protected)
         else:
-            changed = old[place].raw != new[at].raw
-            yield _row("shortened" if changed else "kept", place, at, new[at], protected)
-    yield from removed(len(before))
+            is_same = old[place].raw == new[index].raw
+            yield _row("kept" if is_same else "shortened", place, index, new[index], protected)
+    for position in removed:
+        yield _row("removed", position, None, old[position], protected)
 
 
 def _row(
@@ -146,8 +144,8 @@ def _row(
 def diff_messages(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> list[DiffRow]:
     """Return the difference between two lists of messages, by their content.
 
-    >>> said = [{"role": "user", "content": text} for text in "abc"]
-    >>> [(row.change, row.text) for row in diff_messages(said, said[1:])]
+    >>> messages = [{"role": "user", "content": text} for text in "abc"]
+    >>> [(row.change, row.text) for row in diff_messages(messages, messages[1:])]
     [('removed', 'a'), ('kept', 'b'), ('kept', 'c')]
     """
     old, new = read(before), read(after)
@@ -155,13 +153,12 @@ def diff_messages(before: Sequence[JsonObject], after: Sequence[JsonObject]) -> 
         [json.dumps(bare(raw), sort_keys=True, default=str) for raw in raws] for raws in (before, after)
     )
     rows: list[DiffRow] = []
-    matcher = SequenceMatcher(None, first, last, autojunk=False)
-    for kind, start, end, at, until in matcher.get_opcodes():
+    for kind, start, end, index, until in SequenceMatcher(None, first, last, autojunk=False).get_opcodes():
         if kind == "equal":
-            rows += (_row("kept", start + nth, at + nth, new[at + nth]) for nth in range(end - start))
+            rows += (_row("kept", start + nth, index + nth, new[index + nth]) for nth in range(end - start))
         else:
             rows += (_row("removed", nth, None, old[nth]) for nth in range(start, end))
-            rows += (_row("added", None, nth, new[nth]) for nth in range(at, until))
+            rows += (_row("added", None, nth, new[nth]) for nth in range(index, until))
     return rows
 
 
@@ -201,33 +198,24 @@ def dry_run(
         InvalidInput: a message is invalid.
         BudgetExceeded: the protected messages do not fit.
     """
-    chosen = config.policy.policy()
-    found = resolve_case(
-        "trial", messages, model=config.model, window=config.max_context_tokens, policy=chosen, system=system,
-        tools=tools, wire=wire, note="", options=Options(), home=home,
+    policy = config.policy.policy()
+    plan = compaction_plan(
+        "trial", messages, model=config.model, window=config.max_context_tokens, policy=policy, system=system, tools=tools,
+        wire=wire, force=force, options=Options(), home=home,
     )  # fmt: skip
-    parts = Counter(_parts(partition(found.sums.messages, chosen), chosen))
-    made = plan(
-        found.sums.messages, chosen, found.sums.count, window=config.max_context_tokens,
-        overhead=found.budget.used - found.budget.messages, tokens=found.sums.tokens, force=force,
-    )  # fmt: skip
-    result = apply(made, None)
+    parts = Counter(_parts(partition(plan.messages, policy), policy))
+    result = apply(plan, None)
     return DryRun(
-        len(messages), parts["pinned"], parts["recent"], parts["tool_io"], parts["eligible"], made.triggered, made.reason,
+        len(messages), parts["pinned"], parts["recent"], parts["tool_io"], parts["eligible"], plan.triggered, plan.reason,
         result.tokens_before, config.max_context_tokens,
-        [message.raw for message in result.messages], result.tokens_after, [*found.findings, *result.findings],
+        [message.raw for message in result.messages], result.tokens_after, list(result.findings),
     )  # fmt: skip
 
 
-def _parts(found: Parts, policy: Policy) -> Iterator[str]:
+def _parts(parts: Parts, policy: Policy) -> Iterator[str]:
     """Yield the part that each message belongs to."""
-    for at, group in enumerate(found.groups):
-        if at in found.pinned:
-            part = "pinned"
-        elif at in found.orphans or at in found.summaries:
-            part = "eligible"
-        elif found.pair[at] >= 0:
-            part = "tool_io" if found.pair[at] < policy.keep_tool_pairs else "eligible"
-        else:
-            part = "recent" if found.turn[at] < policy.keep_recent_turns else "eligible"
-        yield from (part for _ in group.members)
+    is_held = held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
+    for index, group in enumerate(parts.groups):
+        kind = "recent" if parts.pair[index] < 0 else "tool_io"
+        part = "pinned" if index in parts.pinned else kind if is_held[index] else "eligible"
+        yield from [part] * len(group.members)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
@@ -40,7 +39,7 @@ from aether.architects import backend as backend_of
 from aether.architects.base import Completion, Request, Settings
 from aether.architects.request import session_request
 from aether.clock import new_id
-from aether.errors import AetherError, BackendFailed, InvalidInput, public, shown
+from aether.errors import BackendFailed, InvalidInput, public, shown
 from aether.memory import handoff, ingest, sessions, signals
 from aether.memory.colony import check_phase
 from aether.memory.fidelity import required_entries
@@ -48,7 +47,7 @@ from aether.memory.handoff import session_room
 from aether.memory.ingest import IngestResult
 from aether.memory.items import items_of
 from aether.redact.redact import redacted
-from aether.store import config, ledger
+from aether.store import config
 from aether.store.authors import Author
 from aether.store.files import require_writable
 from aether.store.keys import Config
@@ -88,13 +87,12 @@ def prepare_compression_data(
 
 
 def prepare(
-    phase: int, *, manual: bool = False, new: bool = False, home: Home = None, settings: Config | None = None,
-    by: str = "", conversation: str = "", alone: bool = False,
+    phase: int, *, manual: bool = False, new: bool = False, renew: bool = False, home: Home = None,
+    settings: Config | None = None, by: str = "", conversation: str = "", alone: bool = False,
 ) -> Prepared:  # fmt: skip
     """Return the hand-off of `phase`, or of one `conversation` in it, and its record, or the reason for having none.
 
-    It has the items of earlier phases, too, unless `alone`.
-
+    It has the items of earlier phases, too, unless `alone`. With `renew` an open one is replaced if items are newer.
     `settings` are those of the home unless given; `by` is the author of the change, the Queen unless given.
     """
     phase = check_phase(phase)
@@ -104,31 +102,32 @@ def prepare(
         return Prepared(None, f"No PHASE_COMPLETE signal for phase {phase}: it is not at its boundary yet.")
     if not handoff.items_up_to(snapshot.documents["memory"], phase, conversation, alone=alone):
         return Prepared(None, f"Working Memory is empty for phase {phase}, skipping compression.")
-    record = handoff.open_handoff(snapshot.documents["memory"], phase, conversation)
-    if new or record is None or not handoff.has_unchanged_items(snapshot.documents["memory"], record):
-        at = now()
-        compression_id = free_id(place, snapshot.documents["memory"], phase)
-        seen = record
+    opened = handoff.open_handoff(snapshot.documents["memory"], phase, conversation)
+    new = new or (renew and opened is not None and _newer(snapshot, opened, alone=alone) > 0)
+    compression_id = free_id(place, snapshot.documents["memory"], phase)
+    moment = now()
 
-        def plan(documents: Mapping[str, Any]) -> Change:
-            memory = documents["memory"]
-            there = handoff.open_handoff(memory, phase, conversation)
-            if not new and there is not None and there != seen and handoff.has_unchanged_items(memory, there):
-                return Change({}, result=there)  # another process prepared it meanwhile
-            return handoff.start_handoff(
-                memory, phase, compression_id=compression_id, now=at, conversation=conversation, alone=alone
-            )  # fmt: skip
+    def plan(documents: Mapping[str, Any]) -> Change:
+        memory = documents["memory"]
+        record = handoff.open_handoff(memory, phase, conversation)
+        # Another process may have prepared one meanwhile.
+        if record and handoff.has_unchanged_items(memory, record) and not (new and record == opened):
+            return Change({}, result=record)
+        return handoff.start_handoff(
+            memory, phase, compression_id=compression_id, now=moment, conversation=conversation, alone=alone
+        )  # fmt: skip
 
+    record = plan(snapshot.documents).result
+    if record != opened:
         author = Author("prepare", by=by or "queen", reason=f"phase {phase}")
         record = cast(JsonObject, change(place, plan, author, settings=settings).result)
         snapshot = read(place)
-    newer = len(handoff.later_items(snapshot.documents["memory"], record, alone=alone))
-    if ledger.is_shared(place) and not ledger.stays_local() and not handoff_path(place, record).exists():
-        from aether.api.share import exchange  # another machine may have prepared it
+    return Prepared(ensure_file(snapshot, record), "", record, _newer(snapshot, record, alone=alone))
 
-        with suppress(AetherError):
-            exchange(place)
-    return Prepared(ensure_file(snapshot, record), "", record, newer)
+
+def _newer(snapshot: Snapshot, record: JsonObject, *, alone: bool) -> int:
+    """Return how many items of the phase of a hand-off are newer than it."""
+    return len(handoff.later_items(snapshot.documents["memory"], record, alone=alone))
 
 
 def prepare_current_phase(home: Home, *, by: str = "") -> Prepared:
@@ -144,13 +143,6 @@ def prepare_current_phase(home: Home, *, by: str = "") -> Prepared:
         if path.exists() and handoff.has_unchanged_items(memory, record):
             return Prepared(path, "", record)
     return prepare(handoff.phase_to_compress(snapshot.documents), manual=True, home=home, by=by)
-
-
-def has_newer_items(phase: int, home: Path, conversation: str = "", *, alone: bool = False) -> bool:
-    """Return whether items are newer than the open hand-off of `phase`: compression is meant for those too."""
-    memory = read(home).documents["memory"]
-    record = handoff.open_handoff(memory, phase, conversation)
-    return record is not None and bool(handoff.later_items(memory, record, alone=alone))
 
 
 @public
@@ -173,36 +165,34 @@ def trigger_phase_boundary_compression(
         InvalidInput: the answer is rejected; nothing changed, and the text says what to correct.
         Conflict: something else has its id, the named hand-off is not open any more, or several are open.
     """
-    return ingest_session(
-        phase, compressed_json, home=home, architect=architect, compression_id=compression_id
-    )
+    return store_answer(phase, compressed_json, home=home, architect=architect, compression_id=compression_id)
 
 
-def ingest_session(
-    phase: int, compressed_json: str | Mapping[str, Any], *, home: Home, architect: JsonObject | None,
-    compression_id: str | None, by: str = "", part: str = "",
+def store_answer(
+    phase: int, answer: str | Mapping[str, Any], *, home: Home, architect: JsonObject | None, compression_id: str | None,
+    by: str = "architect", part: str = "",
 ) -> IngestResult:  # fmt: skip
-    """Do the same as `trigger_phase_boundary_compression`, with `by` as the author of the change, a `part` of a larger one."""
+    """Store the session of an architect; `by` is the author in the log, `part` one of several changes that are undone together."""
     from aether.architects.request import instruction
 
     phase = check_phase(phase)
-    place, at = find(home), now()
+    place, moment = find(home), now()
 
     def plan(snapshot: Snapshot) -> Change:
         documents = snapshot.documents
         return ingest.ingest(
-            documents, compressed_json, phase=phase, now=at, new_id=new_id,
+            documents, answer, phase=phase, now=moment, new_id=new_id,
             count=counter_of(documents["memory"]), architect=architect or {}, compression_id=compression_id,
             instruct=instruction,
             find_evicted=lambda name, digest: evicted_session(snapshot, name, digest),
         )  # fmt: skip
 
     # The gate and the promotion take seconds in a full home, which other writers would wait for.
-    author = Author("compress", by=by or "architect", reason=f"phase {phase}", part=part)
-    done = change_snapshot(place, plan, author, ahead=True)
+    author = Author("compress", by=by, reason=f"phase {phase}", part=part)
+    outcome = change_snapshot(place, plan, author, ahead=True)
     fold_if_possible(place)
-    result = cast(IngestResult, done.result)
-    return result._replace(revision=done.revision) if result.stored else result
+    result = cast(IngestResult, outcome.result)
+    return result._replace(revision=outcome.revision) if result.stored else result
 
 
 @public
@@ -216,16 +206,16 @@ def create_short_term_session(
         Conflict: another session has the same id.
     """
     phase = check_phase(phase)
-    at = now()
+    moment = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
         count = counter_of(documents["memory"])
         return ingest.create_session(
-            documents, compressed_json, phase=phase, now=at, new_id=new_id, count=count
+            documents, compressed_json, phase=phase, now=moment, new_id=new_id, count=count
         )
 
-    done = change(home, plan, Author("create session", by="architect", reason=f"phase {phase}"))
-    return str(done.result)
+    outcome = change(home, plan, Author("create session", by="architect", reason=f"phase {phase}"))
+    return str(outcome.result)
 
 
 @public
@@ -237,12 +227,14 @@ def evict_short_term_session(session_id: str | None = None, *, home: Home = None
     Raises:
         NotFound: there is no session with this id.
     """
-    at = now()
+    moment = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
         oldest = sessions.oldest_session(documents["memory"])
         chosen = session_id or (oldest["session_id"] if oldest else None)
-        return ingest.promote_and_evict(documents, chosen, now=at, new_id=new_id) if chosen else Change({})
+        return (
+            ingest.promote_and_evict(documents, chosen, now=moment, new_id=new_id) if chosen else Change({})
+        )
 
     evicted: Session | None = change(home, plan, Author("evict session")).result
     return evicted
@@ -259,25 +251,24 @@ def ingest_summary(
     Raises:
         LockTimeout: another process was writing; nothing changed, and the hand-off stays open.
     """
-    place, at = find(home), now()
-    done = change_snapshot(
+    place, moment = find(home), now()
+    outcome = change_snapshot(
         place,
-        lambda snapshot: summary_change(snapshot, summary, session=session, trigger=trigger, now=at),
+        lambda snapshot: summary_change(snapshot, summary, session=session, trigger=trigger, now=moment),
         Author("compress", by=by, reason="summary of a compaction"),
         settings=_hook_settings(place),
         ahead=True,
     )
     fold_if_possible(place)
-    ingested: IngestResult | None = done.result
+    ingested: IngestResult | None = outcome.result
     return ingested
 
 
 def prepare_for_summary(home: Home, session: str = "", *, by: str = "queen") -> Prepared:
     """Prepare the hand-off for the next summary of a host: the items of its `session`, of the whole phase if it is not known."""
     place = find(home)
-    phase = handoff.phase_to_compress(read(place).documents)
-    new, settings = has_newer_items(phase, place, session), _hook_settings(place)
-    return prepare(phase, manual=True, new=new, home=place, settings=settings, by=by, conversation=session)
+    phase, settings = handoff.phase_to_compress(read(place).documents), _hook_settings(place)
+    return prepare(phase, manual=True, renew=True, home=place, settings=settings, by=by, conversation=session)
 
 
 def _hook_settings(home: Path) -> Config:
@@ -384,9 +375,7 @@ def compress(
     if module is not None and module.NAME in SERVED:
         config.require_trusted(place, ["architect.default", "architect.model", "architect.base_url"])
     progress("preparing the hand-off")
-    prepared = prepare(
-        phase, manual=True, new=has_newer_items(phase, place, alone=alone), home=place, by=by, alone=alone
-    )
+    prepared = prepare(phase, manual=True, renew=True, home=place, by=by, alone=alone)
     if prepared.path is None or module is None:
         return Compressed(prepared, None, chosen, [])
     reach = reach_of(settings, chosen, overrides)
@@ -412,9 +401,9 @@ def compress(
 def reach_of(settings: Config, chosen: str, overrides: Mapping[str, Any]) -> Settings:
     """Return the settings for the backend of the `chosen` architect, with the `overrides` that its name holds."""
     # The server and the model of one provider are not those of another: its key would go to the wrong one.
-    named = settings.architect in (chosen, *UNASKED)
+    is_own_server = settings.architect in (chosen, *UNASKED)
     reach = Settings(
-        model=settings.architect_model if named else "", base_url=settings.architect_base_url if named else "",
+        model=settings.architect_model if is_own_server else "", base_url=settings.architect_base_url if is_own_server else "",
         timeout_seconds=settings.architect_timeout_seconds,
     )  # fmt: skip
     return reach._replace(**cast(Any, overrides))
@@ -430,8 +419,9 @@ def _ask(
         return None
 
     def store(answer: str, architect: JsonObject) -> IngestResult:
-        return ingest_session(
-            record["phase"], answer, home=place, architect=architect, compression_id=record["id"], by=by, part=part
+        return store_answer(
+            record["phase"], answer, home=place, architect=architect, compression_id=record["id"],
+            by=by or "architect", part=part,
         )  # fmt: skip
 
     count = counter_of(read(place).documents["memory"])
@@ -451,22 +441,22 @@ def ask_until_stored(
     if module.NAME != FALLBACK:  # the request may leave this machine; redacted before anything is derived
         handoff = redacted(handoff)
     # The request lists what the fidelity gate requires, so that nothing has to be added afterwards.
-    given = cast(
+    handoff_data = cast(
         JsonObject, {**handoff, "required": required_entries(handoff), "target_tokens": session_room(handoff)}
     )
     feedback = ""
     for attempt in range(TRIES):
         progress(f"asking {module.NAME}" + (f", again ({attempt})" if attempt else ""))
-        request = session_request(given, feedback=feedback)
+        request = session_request(handoff_data, feedback=feedback)
         try:
             spent.append(module.complete(request, settings=reach, count=count))
-            costs = [one.cost_usd for one in spent if one.cost_usd is not None]
+            costs = [entry.cost_usd for entry in spent if entry.cost_usd is not None]
             author = {
                 "backend": spent[-1].backend, "model": spent[-1].model,
-                "input_tokens": sum(one.input_tokens for one in spent),
-                "output_tokens": sum(one.output_tokens for one in spent),
-                "cost_usd": round(sum(costs), 6) if costs else None, "calls": sum(one.calls for one in spent),
-                "tries": len(spent), "task": request.task, "prompt_sha256": given["prompt"]["sha256"],
+                "input_tokens": sum(entry.input_tokens for entry in spent),
+                "output_tokens": sum(entry.output_tokens for entry in spent),
+                "cost_usd": round(sum(costs), 6) if costs else None, "calls": sum(entry.calls for entry in spent),
+                "tries": len(spent), "task": request.task, "prompt_sha256": handoff_data["prompt"]["sha256"],
             }  # fmt: skip
             progress("checking and storing the session")
             return store(spent[-1].text, author)

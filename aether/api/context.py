@@ -9,6 +9,7 @@ not fit after every step raises `BudgetExceeded`. Decisions are in `aether.conve
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -36,7 +37,7 @@ from aether.api.context_steps import emergency as emergency  # noqa: PLC0414 - t
 from aether.api.conversations import record_directory
 from aether.api.home import Home, copied, redaction_rules
 from aether.conversation import checks
-from aether.conversation.modes import mode_rules
+from aether.conversation.modes import Reliability, mode_rules, reliability
 from aether.conversation.shapes import (
     LEVEL_NAMES,
     Checkpoint,
@@ -52,8 +53,7 @@ from aether.conversation.shapes import (
     TokenMetrics,
     Validation,
 )
-from aether.conversation.tiers import Reliability, reliability
-from aether.errors import AetherError, BudgetExceeded, Conflict, InvalidInput, NotFound, public, shown
+from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown
 from aether.messages import convert
 from aether.messages.model import Message, content_text
 from aether.messages.validate import is_sendable, sendable
@@ -110,9 +110,7 @@ class ContextEntry(NamedTuple):
 
 
 # Tokens of the context when a compression last failed by itself.
-_TIRED: dict[tuple[Path, str], int] = {}
-# What did not fit, and the state in which it did not.
-_REFUSED: dict[tuple[Path, str], tuple[tuple[int, ...], JsonObject, BudgetExceeded]] = {}
+_FAILED_AT: dict[tuple[Path, str], int] = {}
 
 
 @public
@@ -142,20 +140,19 @@ def open_context(
     """
     record = record_directory(home)
     mode_rules(mode)
-    known = load(record, conversation_id).settings
-    if not known:
-        asked = config.or_default(record)
-        window = window if window is not None else asked.context_window or None
-    if window is None and (model is not None or not known):
+    is_new = not load(record, conversation_id).settings
+    if is_new:
+        window = window if window is not None else config.or_default(record).context_window or None
+    if window is None and (model is not None or is_new):
         window = _window(model or "", record)
     _require_window(window)
-    given: JsonObject = {
+    patch: JsonObject = {
         "window": window, "model": model, "system": system or None, "provider": provider, "tool_support": tool_support,
-        "mode": mode if mode != "assistant" or not known else None,
+        "mode": mode if mode != "assistant" or is_new else None,
         "tools": None if tools is None else list(tools), "parts": None if parts is None else dict(parts),
     }  # fmt: skip
-    patch = {name: value for name, value in given.items() if value is not None}
     make_directory(record)
+    patch = {name: value for name, value in patch.items() if value is not None}
     conversations.set_settings(record, conversation_id, patch, now=clock.now())
     return _status(case_of(conversation_id, record))
 
@@ -228,18 +225,28 @@ def context_status(conversation_id: str, *, home: Home = None) -> ContextStatus:
 
 
 def _status(case: Case) -> ContextStatus:
-    marked = len(case.view.checkpoints)
-    _, wrong = config.load_with_errors(case.record)
+    checkpoints = len(case.view.checkpoints)
+    _, invalid = config.load_with_errors(case.record)
     fix = "Correct it; until then its default is in force."
-    ignored = [
-        Finding("warning", "invalid-setting", name, why, fix)
-        for name, why in wrong.items() if not name or name.startswith("context")
-    ] + config.untrusted(case.record, "context.")  # fmt: skip
-    done = history.compressions(case.log)
+    findings = [
+        *case.findings,
+        *(
+            Finding("warning", "invalid-setting", name, why, fix)
+            for name, why in invalid.items()
+            if not name or name.startswith("context")
+        ),
+        *config.untrusted(case.record, "context."),
+    ]
+    compressions = history.compressions(case.log)
+    trust = reliability(case.settings.model, compressions)
+    if trust.warn:
+        what = f"its summaries were written again {compressions} times by a model of this size."
+        fix = "Start a new conversation, or use a larger model."
+        findings.append(Finding("warning", "unreliable", "context", what, fix))
     return ContextStatus(
-        case.log.id, case.settings, case.tier, case.tokens, case.limit, len(case.view.live) - marked, marked, done,
-        len(history.snapshots(case.log, most=case.limits.snapshots)), reliability(case.settings.model, done), validation(case), (*case.findings, *ignored),
-        token_metrics(case),
+        case.log.id, case.settings, case.tier, case.tokens, case.limit, len(case.view.live) - checkpoints, checkpoints,
+        compressions, len(history.snapshots(case.log, most=case.limits.snapshots)), trust, validation(case),
+        tuple(findings), token_metrics(case),
     )  # fmt: skip
 
 
@@ -251,20 +258,19 @@ def context_list(*, home: Home = None) -> list[ContextEntry]:
         NotFound: the named home does not exist.
     """
     record = record_directory(home)
-    found = []
+    entries = []
     for stored in conversations.stored_conversations(record):
         with suppress(AetherError):
             log = load(record, stored.id)
             if log.settings:
-                said, done = len(history.said(log)), history.compressions(log)
-                at = clock.stamp(clock.of_file(stored.path.stat().st_mtime))
-                held = log.settings
-                found.append(
+                index = clock.stamp(clock.of_file(stored.path.stat().st_mtime))
+                entries.append(
                     ContextEntry(
-                        log.id, at, said, done, held.get("model", ""), held.get("mode", ""), held["window"]
+                        log.id, index, len(history.said(log)), history.compressions(log),
+                        log.settings.get("model", ""), log.settings.get("mode", ""), log.settings["window"],
                     )
-                )
-    return sorted(found, key=lambda entry: (entry.at, entry.conversation), reverse=True)
+                )  # fmt: skip
+    return sorted(entries, key=lambda entry: (entry.at, entry.conversation), reverse=True)
 
 
 @public
@@ -307,15 +313,15 @@ def _attended(conversation_id: str, record: Path, progress: Progress | None) -> 
     case = case_of(conversation_id, record)
     if case.provider != "plain" and not case.settings.provider:
         # From now on: after a compression the messages that show the format may have left the context.
-        case = _fitted(case, {"provider": case.provider})
+        case = _with_settings(case, {"provider": case.provider})
     emit(case, "message-added", tokens=case.view.live[-1].tokens if case.view.live else 0)
     ratio = case.tokens / case.limit
     if ratio >= case.limits.inform:
         emit(case, "context-warning", usage_pct=round(ratio, 4))
-    if ratio < case.limits.compress or case.tokens < _TIRED.get(case.key, 0) + TRY_AGAIN * case.limit:
+    if ratio < case.limits.compress or case.tokens < _FAILED_AT.get(case.key, 0) + TRY_AGAIN * case.limit:
         return validation(case)
-    done = compress_by_itself(conversation_id, record, progress)
-    _TIRED[case.key] = 0 if done.success else case.tokens
+    compression = compress_by_itself(conversation_id, record, progress)
+    _FAILED_AT[case.key] = 0 if compression.success else case.tokens
     case = case_of(conversation_id, record)
     with suppress(AetherError):
         if case.tokens >= case.limits.snapshot * case.limit:
@@ -338,58 +344,38 @@ def build_prompt(conversation_id: str, *, home: Home = None) -> Prompt:
     """
     record = record_directory(home)
     case = case_of(conversation_id, record)
-    _require_possible(case)
+    checks.require_room(
+        case.view, parts=case.system, tools=case.tools or (), beside=case.room.beside, limit=case.limit, count=case.count,
+    )  # fmt: skip
     prompt = _prompt(case)
     if prompt.tokens > prompt.limit:
         emit(case, "prompt-validation-failed", status="error", tokens=prompt.tokens, limit=prompt.limit)
     for _ in range(MOST_TRIES):  # another process may add messages between
         if prompt.tokens <= prompt.limit:
             break
-        seen = tuple(case.log.context)
+        before = case.log.context
         make_smaller(conversation_id, record, most=int(case.limits.compress * case.limit))
         case = case_of(conversation_id, record)
         prompt = _prompt(case)
-        if tuple(case.log.context) == seen:  # no step helps
+        if case.log.context == before:  # no step helps
             break
     if prompt.tokens > prompt.limit:
-        error = checks.exceeded(case.view, prompt.tokens, case.limit, parts=case.system, count=case.count)
-        _REFUSED[case.key] = (tuple(case.log.context), dict(case.log.settings), error)
-        raise error
+        raise checks.exceeded(case.view, prompt.tokens, case.limit, parts=case.system, count=case.count)
     emit(case, "prompt-validation-passed", tokens=prompt.tokens, limit=prompt.limit)
     return prompt
-
-
-def _require_possible(case: Case) -> None:
-    """Require that a prompt can be built; what could not be done the last time is refused at once."""
-    state, settings, error = _REFUSED.get(case.key, ((), {}, None))
-    if error and state == tuple(case.log.context) and settings == case.log.settings:
-        raise error
-    checks.require_room(
-        case.view,
-        parts=case.system,
-        tools=case.tools or (),
-        beside=case.room.beside,
-        limit=case.limit,
-        count=case.count,
-    )
 
 
 def _prompt(case: Case) -> Prompt:
     parts = checks.parts_of(case.view, case.system, tools=case.tools is not None)
     prompt = checks.build(
-        parts,
-        tools=case.tools or (),
-        provider=case.provider,
-        beside=case.room.beside,
-        limit=case.limit,
-        count=case.count,
-    )
-    raws = [part.held.message.raw for part in parts if not isinstance(part, SystemPart)]
+        parts, tools=case.tools or (), provider=case.provider, beside=case.room.beside, limit=case.limit, count=case.count,
+    )  # fmt: skip
+    raws = [part.live.message.raw for part in parts if not isinstance(part, SystemPart)]
     if is_sendable(raws, case.provider):
         return prompt._replace(messages=copied(prompt.messages))
     lead = len(prompt.messages) - len(raws)
     repaired = [convert.bare(raw) for raw in sendable(raws, case.provider).raws]
-    total = sum(message_tokens(one, case.count) for one in convert.read(repaired, case.provider))
+    total = sum(message_tokens(message, case.count) for message in convert.read(repaired, case.provider))
     return prompt._replace(
         messages=copied([*prompt.messages[:lead], *repaired]), tokens=case.room.beside + total
     )
@@ -427,28 +413,24 @@ def handle_overflow(conversation_id: str, error: BaseException | str, *, home: H
     """
     record = record_directory(home)
     case = case_of(conversation_id, record)
-    found = checks.classified(error)
+    reported = checks.classified(error)
     actions: tuple[EmergencyResult, ...] = ()
-    if found.kind == "overflow":
+    if reported.kind == "overflow":
         with suppress(AetherError):
-            if found.window and MIN_CONTEXT_WINDOW <= found.window < case.settings.window:
-                case = _fitted(case, {"window": found.window})
-            if found.tokens and case.settings.model:
-                tokens.record_usage(case.settings.model, case.tokens, found.tokens, home=record)
+            if reported.window and MIN_CONTEXT_WINDOW <= reported.window < case.settings.window:
+                case = _with_settings(case, {"window": reported.window})
+            if reported.tokens and case.settings.model:
+                tokens.record_usage(case.settings.model, case.tokens, reported.tokens, home=record)
                 case = case_of(conversation_id, record)
-        actions = make_smaller(
-            conversation_id, record, most=int(AFTER_OVERFLOW * min(case.tokens, case.limit))
-        )
+        most = int(AFTER_OVERFLOW * min(case.tokens, case.limit))
+        actions = make_smaller(conversation_id, record, most=most)
     after = case_of(conversation_id, record)
-    retry = found.kind == "connection" or (
-        found.kind == "overflow"
-        and after.tokens <= after.limit
-        and (after.tokens < case.tokens or bool(actions))
-    )
-    return Overflow(found.kind, retry, actions, validation(after))
+    is_smaller = after.tokens <= after.limit and (after.tokens < case.tokens or bool(actions))
+    retry = reported.kind == "connection" or (reported.kind == "overflow" and is_smaller)
+    return Overflow(reported.kind, retry, actions, validation(after))
 
 
-def _fitted(case: Case, patch: JsonObject) -> Case:
+def _with_settings(case: Case, patch: JsonObject) -> Case:
     conversations.set_settings(case.record, case.log.id, patch, now=clock.now())
     return case_of(case.log.id, case.record)
 
@@ -494,13 +476,13 @@ def _snapshot(case: Case, purpose: Purpose) -> Snapshot:
     about = {"id": clock.new_id("snap", now), "purpose": purpose, "tokens": case.tokens}
     log = conversations.take_snapshot(case.record, case.log.id, about, now=now, read=case.log)
     emit(case, "snapshot-created", purpose=purpose)
-    return next(one for one in reversed(log.snapshots) if one.id == about["id"])
+    return next(snapshot for snapshot in reversed(log.snapshots) if snapshot.id == about["id"])
 
 
 def _automatic_snapshot(case: Case) -> None:
     """Take a snapshot, unless the newest one is of a context as full as this."""
-    taken = history.snapshots(case.log, most=case.limits.snapshots)
-    if not taken or taken[-1].tokens < case.limits.snapshot * case.limit:
+    snapshots = history.snapshots(case.log, most=case.limits.snapshots)
+    if not snapshots or snapshots[-1].tokens < case.limits.snapshot * case.limit:
         _snapshot(case, "recovery")
         emit(case, "auto-snapshot-created")
 
@@ -528,38 +510,39 @@ def restore_context(
         NotFound: the conversation is not open, or has no such snapshot.
     """
     record = record_directory(home)
-    for left in reversed(range(CONFLICT_TRIES)):
+    for tries_left in reversed(range(CONFLICT_TRIES)):
         case = case_of(conversation_id, record)
-        found = _named_snapshot(case, snapshot_id)
-        places = {n: at for at, n in enumerate(case.log.context)}
-        kept = history.messages(case.log, found.context)
-        entries = [(places.get(n), raw) for n, raw in zip(found.context, kept, strict=True)]
-        before = [held.message.raw for held in case.view.live]
-        receipt = receipt_of(case, before, entries, found.tokens)
+        snapshot = _snapshot_named(case, snapshot_id)
+        places = {n: index for index, n in enumerate(case.log.context)}
+        messages = history.messages(case.log, snapshot.context)
+        entries = [(places.get(n), raw) for n, raw in zip(snapshot.context, messages, strict=True)]
+        receipt = receipt_of(case, entries, snapshot.tokens)
         try:
-            conversations.restore(record, conversation_id, found, receipt, now=clock.now(), read=case.log)
+            conversations.restore(record, conversation_id, snapshot, receipt, now=clock.now(), read=case.log)
             break
         except Conflict:
-            if not left:
+            if not tries_left:
                 raise
     after = case_of(conversation_id, record)
-    emit(after, "snapshot-restored", snapshot=found.id)
+    emit(after, "snapshot-restored", snapshot=snapshot.id)
     return _status(after)
 
 
-def _named_snapshot(case: Case, snapshot_id: str | None) -> Snapshot:
-    taken = history.snapshots(case.log, most=case.limits.snapshots)[::-1]
-    for one in taken:
-        if snapshot_id in (None, one.id):
-            return one
-    what = (
-        f"conversation {shown(case.log.id)} has no snapshot{f' {shown(snapshot_id)}' if snapshot_id else ''}."
-    )
-    fix = (
-        f"Name one of {', '.join(one.id for one in taken)}."
-        if taken
-        else "Take one: take_snapshot, or aether context snapshot."
-    )
+def _snapshot_named(case: Case, snapshot_id: str | None) -> Snapshot:
+    """Return the snapshot with this id, by default the newest.
+
+    Raises:
+        NotFound: the context has no such snapshot.
+    """
+    newest_first = history.snapshots(case.log, most=case.limits.snapshots)[::-1]
+    for snapshot in newest_first:
+        if snapshot_id in (None, snapshot.id):
+            return snapshot
+    name = f" {shown(snapshot_id)}" if snapshot_id else ""
+    fix = "Take one: take_snapshot, or aether context snapshot."
+    if newest_first:
+        fix = f"Name one of {', '.join(snapshot.id for snapshot in newest_first)}."
+    what = f"conversation {shown(case.log.id)} has no snapshot{name}."
     raise NotFound(what, fix=fix, where=str(case.log.path))
 
 
@@ -587,99 +570,88 @@ def export_history(
     if not log.lines:
         what = f"conversation {shown(conversation_id)} is not kept here."
         raise NotFound(what, fix='See what is kept with "aether compact list".', where=str(log.path))
-    settings = log.settings
-    count = tokens.counting(settings.get("model", ""), place=record).count
-    said = history.said(log)
-    sizes = dict(zip(said, (message_tokens(one, count) for one in convert.read(history.messages(log, said))), strict=True))  # fmt: skip
-    found = _history_of(
-        conversation_id, conversations.records_of(record, conversation_id), sizes, settings,
-        compressions=history.compressions(log),
-    )  # fmt: skip
+    count = tokens.counting(log.settings.get("model", ""), place=record).count
+    numbers = history.said(log)
+    messages = convert.read(history.messages(log, numbers))
+    sizes = dict(zip(numbers, (message_tokens(message, count) for message in messages), strict=True))
+    export = _history_of(log, conversations.records_of(record, conversation_id), sizes)
     if redact:
-        found = redacted(found, redaction_rules(home))
-    return _as_markdown(found) if format == "markdown" else json.dumps(found, ensure_ascii=False, indent=2)
+        export = redacted(export, redaction_rules(home))
+    return _as_markdown(export) if format == "markdown" else json.dumps(export, ensure_ascii=False, indent=2)
 
 
-def _history_of(
-    conversation_id: str, records: Sequence[JsonObject], sizes: Mapping[int, int], settings: JsonObject, *, compressions: int
-) -> JsonObject:  # fmt: skip
+def _history_of(log: history.Log, records: Sequence[JsonObject], sizes: Mapping[int, int]) -> JsonObject:
     """Return the history in the records of a log: its messages in order, its checkpoints, and totals.
 
-    `sizes` are the tokens of each message, by number. Messages that compactions made are left out.
+    `sizes` are the tokens of each added message, by number; messages that compactions made are left out.
     """
     messages = [
         {"n": record["n"], "at": record["at"], "message": record["message"]}
-        for record in records if "n" in record and record["n"] in sizes
+        for record in records if record.get("n") in sizes
     ]  # fmt: skip
-    made = [
-        _checkpoint(work, record["at"])
+    checkpoints = [
+        {
+            "id": work["id"], "timestamp": record["at"], "messageRange": work["range"],
+            "originalTokens": work["tokens_before"], "compressedTokens": work["tokens"],
+            "compressionRatio": round(min(1.0, work["tokens"] / max(1, work["tokens_before"])), 4),
+            "level": work["level"], "kind": work["kind"],
+        }
         for record in records if record.get("receipt", {}).get("kind") == "context"
         for work in record["receipt"]["works"]
     ]  # fmt: skip
-    times = [record["at"] for record in records if "at" in record]
+    times = [record["at"] for record in records if "at" in record] or [""]
     return {
-        "sessionId": conversation_id,
+        "sessionId": log.id,
         "messages": messages,
-        "checkpointRecords": made,
-        "settings": settings,
+        "checkpointRecords": checkpoints,
+        "settings": log.settings,
         "metadata": {
-            "startTime": times[0] if times else "", "lastUpdate": times[-1] if times else "",
-            "totalMessages": len(messages), "totalTokens": sum(sizes[one["n"]] for one in messages),
-            "compressionCount": compressions,
+            "startTime": times[0], "lastUpdate": times[-1], "totalMessages": len(messages),
+            "totalTokens": sum(sizes[message["n"]] for message in messages),
+            "compressionCount": history.compressions(log),
         },
     }  # fmt: skip
 
 
-def _checkpoint(work: JsonObject, at: str) -> JsonObject:
-    before, after = work["tokens_before"], work["tokens"]
-    return {
-        "id": work["id"], "timestamp": at, "messageRange": work["range"], "originalTokens": before,
-        "compressedTokens": after, "compressionRatio": round(min(1.0, after / before), 4) if before else 1.0,
-        "level": work["level"], "kind": work["kind"],
-    }  # fmt: skip
-
-
-def _as_markdown(history: JsonObject) -> str:
+def _as_markdown(whole: JsonObject) -> str:
     """Return the history as Markdown: information, the compressions, and the whole conversation."""
-    about: dict[str, Any] = history["metadata"]
+    about: dict[str, Any] = whole["metadata"]
     lines = [
-        f"# Session {history['sessionId']}", "", "## Session Information", "",
+        f"# Session {whole['sessionId']}", "", "## Session Information", "",
         f"- **Started:** {about['startTime']}", f"- **Last Updated:** {about['lastUpdate']}",
         f"- **Total Messages:** {about['totalMessages']}", f"- **Total Tokens:** {about['totalTokens']}",
         f"- **Compressions:** {about['compressionCount']}", "",
     ]  # fmt: skip
-    if history["checkpointRecords"]:
+    if whole["checkpointRecords"]:
         lines += ["## Compression History", ""]
-    for made in history["checkpointRecords"]:
-        first, last = made["messageRange"]
+    for checkpoint in whole["checkpointRecords"]:
+        level = checkpoint["level"]
         lines += [
-            f"### Checkpoint {made['id']}", "", f"- **Time:** {made['timestamp']}", f"- **Message Range:** {first}-{last}",
-            f"- **Original Tokens:** {made['originalTokens']}", f"- **Compressed Tokens:** {made['compressedTokens']}",
-            f"- **Compression Ratio:** {100 * made['compressionRatio']:.1f}%",
-            f"- **Level:** {made['level']} ({LEVEL_NAMES[made['level']].capitalize()})", "",
+            f"### Checkpoint {checkpoint['id']}", "", f"- **Time:** {checkpoint['timestamp']}",
+            "- **Message Range:** {}-{}".format(*checkpoint["messageRange"]),
+            f"- **Original Tokens:** {checkpoint['originalTokens']}",
+            f"- **Compressed Tokens:** {checkpoint['compressedTokens']}",
+            f"- **Compression Ratio:** {100 * checkpoint['compressionRatio']:.1f}%",
+            f"- **Level:** {level} ({LEVEL_NAMES[level].capitalize()})", "",
         ]  # fmt: skip
     lines += ["## Conversation", ""]
-    read = convert.read([one["message"] for one in history["messages"]])
-    for one, message in zip(history["messages"], read, strict=True):
-        lines += [f"### {message.role.capitalize()} ({one['at']})", "", _text(message), "", "---", ""]
+    messages = convert.read([entry["message"] for entry in whole["messages"]])
+    for entry, message in zip(whole["messages"], messages, strict=True):
+        lines += [f"### {message.role.capitalize()} ({entry['at']})", "", _as_text(message), "", "---", ""]
     return "\n".join(lines)
 
 
-def _text(message: Message) -> str:
+def _as_text(message: Message) -> str:
     """Return all that a message says, with its calls and results in code blocks."""
     parts = []
     for block in message.blocks:
         if block.kind == "text":
             parts.append(block.text)
         elif block.kind in ("call", "result"):
-            fence = "`" * max(3, 1 + max((len(run) for run in _runs(block.text)), default=0))
-            parts.append(
-                f"{block.kind.capitalize()} {block.tool}".rstrip() + f"\n\n{fence}\n{block.text}\n{fence}"
-            )
+            # The fence is longer than any run of backticks in the text.
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", block.text)), default=0))
+            head = f"{block.kind.capitalize()} {block.tool}".rstrip()
+            parts.append(f"{head}\n\n{fence}\n{block.text}\n{fence}")
         else:
             parts.append(f"[{block.kind}] {block.text}".rstrip())
     return "\n\n".join(parts)
-
-
-def _runs(text: str) -> list[str]:
-    return [run for run in "".join(char if char == "`" else " " for char in text).split() if len(run) >= 3]

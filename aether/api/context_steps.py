@@ -10,49 +10,46 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, NamedTuple, cast
 
 from aether import clock
 from aether.api import goals, telemetry, tokens
-from aether.api.compact import messages_checksum
 from aether.api.conversations import RECORD_NAME, record_directory
 from aether.api.home import Home
-from aether.api.summarize import Summarizer, WrittenSummary, write_checkpoint
 from aether.architects import backend as backend_of
 from aether.architects.base import Settings
-from aether.conversation import checkpoints as steps
+from aether.conversation import checkpoints as age
 from aether.conversation import checks
-from aether.conversation.checkpoints import Room, View, Written
-from aether.conversation.modes import mode_rules
-from aether.conversation.partition import cut_prose
+from aether.conversation.checkpoints import Room, View, WrittenCheckpoint
+from aether.conversation.levels import CheckpointText, Source, write_checkpoint
+from aether.conversation.modes import mode_rules, prompt_limit, tier
+from aether.conversation.receipts import step_receipt
 from aether.conversation.shapes import (
     Action,
     Checkpoint,
     Compression,
     ContextSettings,
     EmergencyResult,
-    Held,
     Limits,
+    LiveMessage,
     Mode,
     Progress,
     Purpose,
-    Receipt,
     SystemPart,
     Tier,
     TokenMetrics,
     Validation,
     Work,
 )
-from aether.conversation.steps import shorten_blocks
-from aether.conversation.tiers import prompt_limit, tier
+from aether.conversation.steps import has_reasoning, shorten_blocks
+from aether.conversation.summarise import Summarizer
 from aether.errors import AetherError, Conflict, NotFound, public, shown
 from aether.events import events as tell
 from aether.messages import convert
 from aether.messages.model import PROVIDER_FORMATS, BlockKind, Message, ProviderFormat
-from aether.store import config, conversations, history
+from aether.store import config, conversations, files, history
 from aether.store.conversations import load
 from aether.store.history import Log
 from aether.text.words import pluralize
@@ -71,22 +68,15 @@ CHECKPOINT_SECONDS = 30.0
 MOST_GOAL = 0.5
 # Groups of messages that a rollover leaves, and what an emergency leaves of them if it has to go on.
 ROLLOVER_KEEPS, AGGRESSIVE_KEEPS = 5, 1
+# The reasons why a compression did not succeed, in the words of OLLM-CLI.
 IN_PROGRESS = "Compression already in progress"
 NOT_SMALLER = "Compression did not reduce token count"
 NOT_WRITTEN = "Summarization failed"
 NOT_VALID = "Compression failed validation"
 FAILED = "Compression error"
 
-
-class Known(NamedTuple):
-    """The messages of one conversation that were read and counted, by their number in its log."""
-
-    key: tuple[Any, ...]
-    """What the counts depend on: the file, the counter and the format."""
-    held: dict[int, Held]
-    log: Log
-    view: View
-    tally: Tally
+Entries = Sequence[tuple[int | None, JsonObject]]
+"""A new list of live messages, each with its position before; None for a new one."""
 
 
 @dataclass
@@ -98,6 +88,18 @@ class Tally:
     recalculations: int = 0
     tokens: int = 0
     since: float = field(default_factory=monotonic)
+
+
+class LogReading(NamedTuple):
+    """The messages of one conversation that were read and counted, by their number in its log."""
+
+    log: Log
+    counter: tuple[Any, ...]
+    """What the counts depend on, beside the format."""
+    provider: ProviderFormat
+    messages: dict[int, LiveMessage]
+    view: View
+    tally: Tally
 
 
 class Case(NamedTuple):
@@ -121,14 +123,14 @@ class Case(NamedTuple):
 
     @property
     def tokens(self) -> int:
-        return self.room.beside + sum(held.tokens for held in self.view.live)
+        return self.room.beside + sum(message.tokens for message in self.view.live)
 
     @property
     def key(self) -> tuple[Path, str]:
         return self.record, self.log.id
 
 
-_KNOWN: OrderedDict[tuple[Path, str], Known] = OrderedDict()
+_READINGS: OrderedDict[tuple[Path, str], LogReading] = OrderedDict()
 _BUSY: set[tuple[Path, str]] = set()
 
 
@@ -150,42 +152,38 @@ def case_of(conversation_id: str, record: Path) -> Case:
     require_open(log)
     settings = _settings(log.settings)
     counting = tokens.counting(settings.model, place=record)
-    stated = settings.provider if settings.provider in PROVIDER_FORMATS else None
-    asked = config.or_default(record)
     served = tokens.served_model(record, settings.model)
-    calls = served.tools if settings.tool_support is None else settings.tool_support
-    known = _read_again(record, log, counting.count, stated, (counting.counter, counting.factor, calls))
+    has_tools = served.tools if settings.tool_support is None else settings.tool_support
+    stated = settings.provider if settings.provider in PROVIDER_FORMATS else None
+    reading = _read_log(record, log, counting.count, stated, (counting.counter, counting.factor, has_tools))
     key = (record, conversation_id)
-    _KNOWN[key] = known
-    _KNOWN.move_to_end(key)
-    if len(_KNOWN) > KEPT_CONTEXTS:
-        _KNOWN.popitem(last=False)
+    _READINGS[key] = reading
+    _READINGS.move_to_end(key)
+    if len(_READINGS) > KEPT_CONTEXTS:
+        _READINGS.popitem(last=False)
     limit = prompt_limit(settings.window, tokens.context_profiles(record, settings.model))
-    system = checks.system_parts(
-        settings, mode_text=mode_rules(settings.mode).prompt,
-        goals=_goal(partial(goals.prompt_text, lambda text: counting.count(text) <= limit * MOST_GOAL), record),
-    )  # fmt: skip
-    tools = settings.tools if calls else None
+    goal = _current_goal(
+        lambda: goals.prompt_text(lambda text: counting.count(text) <= limit * MOST_GOAL, home=record), record
+    )
+    system = checks.system_parts(settings, mode_text=mode_rules(settings.mode).prompt, goals=goal)
+    tools = settings.tools if has_tools else None
     beside = checks.beside_tokens(system, tools or (), counting.count)
-    doubts = tuple(one for one in counting.findings if one.code != "unknown-model")
+    findings = tuple(finding for finding in counting.findings if finding.code != "unknown-model")
+    compress = config.or_default(record).context_compress_pct
+    limits = Limits(compress=compress, target=min(Limits().target, MOST_TARGET * compress))
     return Case(
-        record, log, settings, _limits(asked), tier(settings.window), limit, counting.count, counting.label, known.key[-1],
-        known.view, system, Room(limit, beside, steps.heading_tokens(counting.count)), doubts, tools,
+        record, log, settings, limits, tier(settings.window), limit, counting.count,
+        counting.label, reading.provider, reading.view, system,
+        Room(limit, beside, age.heading_tokens(counting.count)), findings, tools,
     )  # fmt: skip
 
 
-def _limits(asked: config.Config) -> Limits:
-    """Return the thresholds, with the share that compresses from the configuration."""
-    compress = asked.context_compress_pct
-    return Limits(compress=compress, target=min(Limits().target, MOST_TARGET * compress))
-
-
-def _goal(text: Callable[..., str], record: Path) -> str:
+def _current_goal(text: Callable[[], str], record: Path) -> str:
     """Return the current goal of the home; a directory of conversations without a home has none."""
     if record.name == RECORD_NAME:
         return ""
     try:
-        return text(home=record)
+        return text()
     except NotFound:
         return ""
 
@@ -195,55 +193,59 @@ def emit(case: Case, name: str, *, status: Literal["ok", "error"] = "ok", **prop
     exporter = telemetry.exporter_of(case.record)
     if exporter:
         settings = case.settings
-        at = tell.Moment(clock.stamp(clock.now()), case.log.id, settings.model, case.tokens, settings.window)
-        exporter.emit(tell.context_event(at, name, status=status, **properties))
+        index = tell.Moment(
+            clock.stamp(clock.now()), case.log.id, settings.model, case.tokens, settings.window
+        )
+        exporter.emit(tell.context_event(index, name, status=status, **properties))
 
 
-def _settings(held: JsonObject) -> ContextSettings:
+def _settings(values: JsonObject) -> ContextSettings:
     return ContextSettings(
-        held["window"], held.get("model", ""), cast("Mode", held.get("mode", "assistant")), held.get("system", ""),
-        held.get("provider", ""), tuple(held.get("tools", ())), tuple(held.get("parts", {}).items()), held.get("tool_support"),
+        values["window"], values.get("model", ""), cast("Mode", values.get("mode", "assistant")), values.get("system", ""),
+        values.get("provider", ""), tuple(values.get("tools", ())), tuple(values.get("parts", {}).items()),
+        values.get("tool_support"),
     )  # fmt: skip
 
 
-def _read_again(
+def _read_log(
     record: Path, log: Log, count: Counter, stated: ProviderFormat | None, counter: tuple[Any, ...]
-) -> Known:
+) -> LogReading:
     """Return the live messages, of which only those are read and counted that were not before."""
-    known = _KNOWN.get((record, log.id))
-    tally = known.tally if known else Tally()
-    if known and known.log is log and known.key[1:-1] == counter:
+    before = _READINGS.get((record, log.id))
+    tally = before.tally if before else Tally()
+    if before and before.log is log and before.counter == counter:
         tally.hits += len(log.context)
-        return known
-    same = known and known.key[:-1] == (log.inode, *counter)
-    held = {n: known.held[n] for n in log.context if n in known.held} if known and same else {}
-    new = [n for n in log.context if n not in held]
+        return before
+    messages: dict[int, LiveMessage] = {}
+    if before and before.log.inode == log.inode and before.counter == counter:
+        messages = {n: before.messages[n] for n in log.context if n in before.messages}
+    new = [n for n in log.context if n not in messages]
     raws = history.messages(log, new)
-    before: ProviderFormat = known.key[-1] if known and held else "plain"
-    found_format = stated or convert.detect_format(raws, after=before)
-    if held and found_format != before:
-        held, new = {}, list(log.context)
+    provider = stated or convert.detect_format(
+        raws, after=before.provider if before and messages else "plain"
+    )
+    if before and messages and provider != before.provider:
+        messages, new = {}, list(log.context)
         raws = history.messages(log, new)
-        found_format = stated or convert.detect_format(raws)
-    read = convert.read(raws, found_format, after=[one.message for one in held.values()])
-    for n, message in zip(new, read, strict=True):
+        provider = stated or convert.detect_format(raws)
+    messages_read = convert.read(raws, provider, after=[live.message for live in messages.values()])
+    for n, message in zip(new, messages_read, strict=True):
         sent = message if counter[-1] else convert.without_tools(message)
         size = message_tokens(sent, count) if sent else 0
-        found = steps.checkpoint_of(message, size) if log.derived[n - 1] else None
-        held[n] = Held(
-            _origin(log, n), message, size, found, found is None and checks.mentions_stored(message)
-        )
+        checkpoint = age.checkpoint_of(message, size) if log.derived[n - 1] else None
+        mentions = checkpoint is None and checks.mentions_stored(message)
+        messages[n] = LiveMessage(_origin(log, n), message, size, checkpoint, mentions)
     tally.hits += len(log.context) - len(new)
     tally.misses += len(new)
-    tally.recalculations += sum(n in known.held for n in new) if known else 0
-    tally.tokens += sum(held[n].tokens for n in new)
-    view = steps.view([held[n] for n in log.context])
-    return Known((log.inode, *counter, found_format), held, log, view, tally)
+    tally.recalculations += sum(n in before.messages for n in new) if before else 0
+    tally.tokens += sum(messages[n].tokens for n in new)
+    view = age.view([messages[n] for n in log.context])
+    return LogReading(log, counter, provider, messages, view, tally)
 
 
 def token_metrics(case: Case) -> TokenMetrics:
     """Return how the messages of a context were counted by this process."""
-    tally, sizes = _KNOWN[case.key].tally, [held.tokens for held in case.view.live]
+    tally, sizes = _READINGS[case.key].tally, [message.tokens for message in case.view.live]
     return TokenMetrics(
         tally.hits, tally.misses, tally.recalculations, tally.tokens, max(sizes, default=0),
         round(sum(sizes) / len(sizes), 1) if sizes else 0.0, round(monotonic() - tally.since, 3),
@@ -251,16 +253,16 @@ def token_metrics(case: Case) -> TokenMetrics:
 
 
 def _origin(log: Log, n: int) -> int:
-    """Return the number of the message that was added of which message `n` is a copy, or the newest that it replaced."""
+    """Return the number of the added message that `n` is a copy of, or the newest that it replaced."""
     while step := log.derived[n - 1]:
-        done = log.compactions[step - 1]
-        places = dict(zip(done.after, done.receipt.get("places", ()), strict=False))
+        compaction = log.compactions[step - 1]
+        places = dict(zip(compaction.after, compaction.receipt.get("places", ()), strict=False))
         place = places.get(n)
-        replaced = [each for each in done.before if each not in done.after]
-        following = done.before[place] if place is not None else max(replaced, default=0)
-        if not 0 < following < n:
+        replaced = [number for number in compaction.before if number not in compaction.after]
+        source = compaction.before[place] if place is not None else max(replaced, default=0)
+        if not 0 < source < n:
             return n
-        n = following
+        n = source
     return n
 
 
@@ -272,7 +274,7 @@ def validation(case: Case, view: View | None = None) -> Validation:
 
 
 def checkpoints_of(view: View) -> list[Checkpoint]:
-    return [found for at in view.checkpoints if (found := view.live[at].checkpoint)]
+    return age.checkpoints_in(view, view.checkpoints)
 
 
 @public
@@ -294,24 +296,23 @@ def compress_context(
         NotFound: the conversation is not open.
     """
     record = record_directory(home)
-    return compress(conversation_id, record, backend=backend, progress=progress, works=_planned(by_hand=True))
+    return compress(conversation_id, record, works=_plan(by_hand=True), backend=backend, progress=progress)
 
 
 def compress_by_itself(conversation_id: str, record: Path, progress: Progress | None = None) -> Compression:
     """Compress a context because it is full: as much stays whole as there is room for."""
-    return compress(conversation_id, record, works=_planned(by_hand=False), progress=progress)
+    return compress(conversation_id, record, works=_plan(by_hand=False), progress=progress)
 
 
 Works = Callable[[Case], tuple[Sequence[Work], str]]
 
 
-def _planned(*, by_hand: bool) -> Works:
+def _plan(*, by_hand: bool) -> Works:
     def works(case: Case) -> tuple[Sequence[Work], str]:
-        made = steps.plan(
-            case.view, case.room, tier=case.tier, number=history.compressions(case.log) + 1, limits=case.limits,
-            by_hand=by_hand,
-        )  # fmt: skip
-        return made.works, made.reason
+        number = history.compressions(case.log) + 1
+        return age.plan(
+            case.view, case.room, tier=case.tier, number=number, limits=case.limits, by_hand=by_hand
+        )
 
     return works
 
@@ -322,7 +323,14 @@ def compress(
 ) -> Compression:  # fmt: skip
     """Plan, ask for the summaries, and record; if another process changed the conversation meanwhile, plan again."""
     case = case_of(conversation_id, record)
-    author = _author(case, backend)
+    settings = config.or_default(record)
+    author = _Author(
+        backend or settings.compact_backend,
+        Settings(model=settings.compact_model, timeout_seconds=CHECKPOINT_SECONDS),
+        {},
+    )
+    if isinstance(author.backend, str):
+        backend_of(author.backend)  # an unknown name is a mistake of the caller, not a failure of a backend
     if case.key in _BUSY:
         return _failure(case, IN_PROGRESS)
     report = _Report(case, progress)
@@ -338,25 +346,12 @@ def compress(
         emit(case, "unblock-user-input")
 
 
-def _compress_with_retries(
-    case: Case, works: Works, author: _Author, report: _Report, purpose: Purpose
-) -> Compression:
-    asked: dict[tuple[Any, ...], WrittenSummary] = {}
-    for left in reversed(range(CONFLICT_TRIES)):
-        report("Identification", 15, "Choosing the messages to compress")
-        found, reason = works(case)
-        if not found:
-            report("Complete", 100, reason)
-            emit(case, "compression-skipped", reason=reason)
-            return _failure(case, reason, silent=True)
-        report("Preparation", 25, f"{pluralize(len(found), 'summaries')} to write")
-        try:
-            return _carried_out(case, found, author._replace(asked=asked), report, purpose)
-        except Conflict:
-            if not left:
-                raise
-        case = case_of(case.log.id, case.record)
-    raise AssertionError
+class _Author(NamedTuple):
+    """Who writes summaries, and those that were written before another process interfered."""
+
+    backend: str | Summarizer
+    settings: Settings
+    texts: dict[tuple[Any, ...], CheckpointText]
 
 
 class _Report:
@@ -365,75 +360,78 @@ class _Report:
     def __init__(self, case: Case, progress: Progress | None) -> None:
         self.case = case
         self.progress = progress
-        self.reached = 0
+        self.percent = 0
 
     def __call__(self, stage: str, percent: int, message: str) -> None:
-        self.reached = max(self.reached, percent)
-        emit(self.case, "checkpoint-progress", stage=stage, percent=self.reached, message=message)
+        self.percent = max(self.percent, percent)
+        emit(self.case, "checkpoint-progress", stage=stage, percent=self.percent, message=message)
         if self.progress:
             with suppress(Exception):
-                self.progress(stage, self.reached, message)
+                self.progress(stage, self.percent, message)
 
 
-def _failure(case: Case, reason: str, error: str = "", *, silent: bool = False) -> Compression:
-    if not silent:
-        emit(case, "checkpoint-failed", status="error", reason=reason, error=error)
-        emit(case, "compression-error", status="error", reason=reason)
+def _compress_with_retries(
+    case: Case, works: Works, author: _Author, report: _Report, purpose: Purpose
+) -> Compression:
+    for tries_left in reversed(range(CONFLICT_TRIES)):
+        report("Identification", 15, "Choosing the messages to compress")
+        planned, reason = works(case)
+        if not planned:
+            report("Complete", 100, reason)
+            emit(case, "compression-skipped", reason=reason)
+            return Compression(False, reason, case.tokens, case.tokens, validation(case))
+        report("Preparation", 25, f"{pluralize(len(planned), 'summaries')} to write")
+        try:
+            return _carry_out(case, planned, author, report, purpose)
+        except Conflict:
+            if not tries_left:
+                raise
+        case = case_of(case.log.id, case.record)
+    raise AssertionError
+
+
+def _failure(case: Case, reason: str, error: str = "") -> Compression:
+    emit(case, "checkpoint-failed", status="error", reason=reason, error=error)
+    emit(case, "compression-error", status="error", reason=reason)
     return Compression(False, reason, case.tokens, case.tokens, validation(case), error=error)
 
 
-class _Author(NamedTuple):
-    """Who writes summaries, and the ones that were written before another process interfered."""
-
-    backend: str | Summarizer
-    settings: Settings
-    asked: dict[tuple[Any, ...], WrittenSummary] = {}  # noqa: RUF012 - a NamedTuple default, never mutated
-
-
-def _author(case: Case, backend: str | Summarizer | None) -> _Author:
-    settings = config.or_default(case.record)
-    asked = backend or settings.compact_backend
-    if isinstance(asked, str):
-        backend_of(asked)  # an unknown name is a mistake of the caller, not a failure of a backend
-    return _Author(asked, Settings(model=settings.compact_model, timeout_seconds=CHECKPOINT_SECONDS))
-
-
-def _carried_out(
+def _carry_out(
     case: Case, works: Sequence[Work], author: _Author, report: _Report, purpose: Purpose
 ) -> Compression:
     """Write the summaries, build the new context, check it, and record it as one step."""
-    written: list[Written] = []
+    written: list[WrittenCheckpoint] = []
     emit(case, "checkpoint-started", summaries=len(works))
     for nth, work in enumerate(works):
         report("Summarization", 25 + 45 * nth // len(works), f"Summary {nth + 1} of {len(works)}")
-        made = _written(case, work, author)
-        if made:
-            written.append(made)
+        checkpoint = _write(case, work, author)
+        if checkpoint:
+            written.append(checkpoint)
         elif work.kind in ("create", "roll"):
             report("Error", 100, NOT_WRITTEN)
             return _failure(case, NOT_WRITTEN)
     report("Summarization", 70, "All summaries are written")
     report("Checkpoint Creation", 80, pluralize(len(written), "checkpoints"))
-    entries = steps.rebuilt(case.view, written)
+    entries = age.rebuilt(case.view, written)
     report("Context Update", 90, "Building the context")
     view = _view_of(case, entries, written)
-    after = case.room.beside + sum(held.tokens for held in view.live)
-    fault, error = NOT_SMALLER if after >= case.tokens else "", steps.faults(checkpoints_of(view))
-    if fault or error:
-        report("Error", 100, fault or NOT_VALID)
-        return _failure(case, fault or NOT_VALID, error)
+    after = case.room.beside + sum(message.tokens for message in view.live)
+    reason, error = NOT_SMALLER if after >= case.tokens else "", age.faults(checkpoints_of(view))
+    if reason or error:
+        report("Error", 100, reason or NOT_VALID)
+        return _failure(case, reason or NOT_VALID, error)
     step = _record(case, entries, written, after, purpose)
     report("Validation", 100, f"{case.tokens} -> {after} tokens")
-    done = Compression(
+    for checkpoint in written:
+        apply_markers(checkpoint.answer, case.record)
+    compression = Compression(
         True, "", case.tokens, after, validation(case, view),
-        next((one.checkpoint for one in written if one.work.kind in ("create", "roll")), None),
-        tuple(one.checkpoint.id for one in written if one.work.kind == "age"),
-        tuple(name for one in written if one.work.kind == "merge" for name in _checkpoint_ids(case, one.work)), step,
+        next((item.checkpoint for item in written if item.work.kind in ("create", "roll")), None),
+        tuple(item.checkpoint.id for item in written if item.work.kind == "age"),
+        tuple(name for item in written if item.work.kind == "merge" for name in _checkpoint_ids(case, item.work)), step,
     )  # fmt: skip
-    for one in written:
-        apply_markers(one.answer, case.record)
-    _emit_compression(case, done, [one.work for one in written])
-    return done
+    _emit_compression(case, compression, works)
+    return compression
 
 
 def apply_markers(text: str, record: Path) -> None:
@@ -443,122 +441,105 @@ def apply_markers(text: str, record: Path) -> None:
             goals.apply_markers(text, home=record)
 
 
-def _emit_compression(case: Case, done: Compression, works: Sequence[Work]) -> None:
-    saved: JsonObject = {"tokens_before": done.tokens_before, "tokens_after": done.tokens_after}
+def _emit_compression(case: Case, compression: Compression, works: Sequence[Work]) -> None:
+    sizes: JsonObject = {
+        "tokens_before": compression.tokens_before, "tokens_after": compression.tokens_after,
+    }  # fmt: skip
+    checkpoint = compression.checkpoint
     emit(case, "snapshot-created", purpose="recovery")
-    if done.checkpoint:
-        emit(case, "auto-summary-created", checkpoint=done.checkpoint.id, tokens=done.checkpoint.tokens)
-    for name in done.aged:
+    if checkpoint:
+        emit(case, "auto-summary-created", checkpoint=checkpoint.id, tokens=checkpoint.tokens)
+    for name in compression.aged:
         emit(case, "checkpoint-aged", checkpoint=name)
     if any(work.kind == "roll" for work in works):
-        emit(case, "rollover-complete", **saved)
-    emit(case, "checkpoint-completed", step=done.step, **saved)
-    emit(case, f"tier{case.tier.number}-compressed", **saved)
-    emit(case, "compressed", **saved)
+        emit(case, "rollover-complete", **sizes)
+    emit(case, "checkpoint-completed", step=compression.step, **sizes)
+    emit(case, f"tier{case.tier.number}-compressed", **sizes)
+    emit(case, "compressed", **sizes)
 
 
 def _checkpoint_ids(case: Case, work: Work) -> tuple[str, ...]:
-    return tuple(found.id for at in work.checkpoints if (found := case.view.live[at].checkpoint))
+    return tuple(checkpoint.id for checkpoint in age.checkpoints_in(case.view, work.checkpoints))
 
 
-def _written(case: Case, work: Work, author: _Author) -> Written | None:
+def _write(case: Case, work: Work, author: _Author) -> WrittenCheckpoint | None:
     """Return the checkpoint of one piece of work; None if nothing smaller than its input could be written."""
-    old = [found for at in work.checkpoints if (found := case.view.live[at].checkpoint)]
+    old = age.checkpoints_in(case.view, work.checkpoints)
     previous = "\n\n".join(
-        f"[Segment {nth}] {one.summary}" if len(old) > 1 else one.summary for nth, one in enumerate(old, 1)
+        f"[Segment {nth}] {checkpoint_text.summary}" if len(old) > 1 else checkpoint_text.summary
+        for nth, checkpoint_text in enumerate(old, 1)
     )
-    messages = [case.view.live[at].message for at in work.messages]
-    task = (previous, *(case.view.live[at].number for at in work.messages), work.level, work.most_tokens)
-    if task not in author.asked:
-        author.asked[task] = write_checkpoint(
-            messages, level=work.level, mode=case.settings.mode, goal=_goal(goals.guidance, case.record),
-            backend=author.backend, settings=author.settings, count=case.count, most_tokens=work.most_tokens,
-            previous=previous,
+    messages = [case.view.live[index].message for index in work.messages]
+    key = (previous, *(case.view.live[index].number for index in work.messages), work.level, work.most_tokens)
+    if key not in author.texts:
+        goal = _current_goal(lambda: goals.guidance(home=case.record), case.record)
+        author.texts[key] = write_checkpoint(
+            Source(messages, previous, case.settings.mode, goal), level=work.level, backend=author.backend,
+            settings=author.settings, count=case.count, most=work.most_tokens,
         )  # fmt: skip
-    done = author.asked[task]
-    prose = _clipped((done.prose or "").strip() or previous or _heads(messages), work.most_tokens, case.count)
-    if not prose:
+    written = author.texts[key]
+    if not written.text:
         return None
     now = clock.now()
     checkpoint = Checkpoint(
         work.id or clock.new_id("merged" if work.kind == "merge" else "ckpt", now), work.level, 0,
-        work.compression_number, work.message_range, prose, old[0].created_at if work.id else clock.stamp(now),
-        clock.stamp(now) if old else None, str(done.record.get("model") or done.record.get("backend") or ""),
+        work.compression_number, work.message_range, written.text, old[0].created_at if work.id else clock.stamp(now),
+        clock.stamp(now) if old else None, str(written.record.get("model") or written.record.get("backend") or ""),
         case.settings.mode, work.covers, work.tokens_before,
     )  # fmt: skip
-    raw = steps.checkpoint_message(checkpoint, case.provider)
+    raw = age.checkpoint_message(checkpoint, case.provider)
     size = message_tokens(convert.message(raw, case.provider), case.count)
     if old and not messages and size >= case.view.tokens(work.checkpoints):
         return None
-    unproven = done.record.get("unproven", 0)
-    return Written(work, checkpoint._replace(tokens=size), raw, size, done.answer, unproven)
+    unproven = written.record.get("unproven", 0)
+    return WrittenCheckpoint(work, checkpoint._replace(tokens=size), raw, written.answer, unproven)
 
 
-def _heads(messages: Sequence[Message]) -> str:
-    """Return the first words of messages that say nothing worth selecting."""
-    texts = [" ".join(message.text.split())[:120] for message in messages]
-    return "\n".join(f"- {text}" for text in texts if text) or f"({len(messages)} messages without text)"
-
-
-def _clipped(text: str, most: int, count: Counter) -> str:
-    """Return the head of `text` of at most `most` tokens, up to the end of a sentence if there is one."""
-    cut = cut_prose(text, most=most, count=count)
-    while not cut and text and most > 0:
-        text = text[: len(text) * 3 // 4]
-        cut = text if count(text) <= most else ""
-    return cut
-
-
-def _view_of(
-    case: Case, entries: Sequence[tuple[int | None, JsonObject]], written: Sequence[Written]
-) -> View:
+def _view_of(case: Case, entries: Entries, written: Sequence[WrittenCheckpoint]) -> View:
     """Return the view that a new list of messages will have."""
-    made = {id(one.raw): one for one in written}
+    by_id = {id(item.raw): item.checkpoint for item in written}
     live = []
     for place, raw in entries:
         if place is not None:
             live.append(case.view.live[place])
         else:
-            one = made[id(raw)]
-            live.append(Held(0, convert.message(raw, case.provider), one.tokens, one.checkpoint))
-    return steps.view(live)
+            checkpoint = by_id[id(raw)]
+            message = convert.message(raw, case.provider)
+            live.append(LiveMessage(0, message, checkpoint.tokens, checkpoint))
+    return age.view(live)
 
 
 def _record(
-    case: Case, entries: Sequence[tuple[int | None, JsonObject]], written: Sequence[Written], after: int, purpose: Purpose
-) -> int:  # fmt: skip
+    case: Case, entries: Entries, written: Sequence[WrittenCheckpoint], after: int, purpose: Purpose
+) -> int:
     """Record one compression as a compaction step, with a snapshot before it, and return the step."""
-    before = [held.message.raw for held in case.view.live]
     now = clock.now()
-    receipt = receipt_of(case, before, entries, after) | {
-        "kind": "context",
-        "works": [
-            {"kind": one.work.kind, "id": one.checkpoint.id, "level": one.checkpoint.level, "tokens": one.tokens,
-             "tokens_before": one.work.tokens_before, "from": list(_checkpoint_ids(case, one.work)), "range": list(one.checkpoint.message_range),
-             "unproven": one.unproven}
-            for one in written
-        ],
-    }  # fmt: skip
+    works = [
+        {
+            "kind": item.work.kind, "id": item.checkpoint.id, "level": item.checkpoint.level, "tokens": item.checkpoint.tokens,
+            "tokens_before": item.work.tokens_before, "from": list(_checkpoint_ids(case, item.work)),
+            "range": list(item.checkpoint.message_range), "unproven": item.unproven,
+        }
+        for item in written
+    ]  # fmt: skip
     return conversations.record_compaction(
-        case.record, case.log.id, before=before, after=[raw for _, raw in entries], places=[place for place, _ in entries],
-        receipt=receipt, now=now, read=case.log,
+        case.record, case.log.id, before=[message.message.raw for message in case.view.live],
+        after=[raw for _, raw in entries], places=[place for place, _ in entries],
+        receipt=receipt_of(case, entries, after) | {"kind": "context", "works": works}, now=now, read=case.log,
         snapshot={"id": clock.new_id("snap", now), "purpose": purpose, "tokens": case.tokens},
     )  # fmt: skip
 
 
-def receipt_of(
-    case: Case, before: Sequence[JsonObject], entries: Sequence[tuple[int | None, JsonObject]], after: int
-) -> JsonObject:
-    """Return the receipt of a step, as that of a compaction."""
-    places = [place for place, _ in entries]
-    raws = [raw for _, raw in entries]
-    return Receipt(
-        conversation_id=case.log.id, step=0, at=clock.stamp(clock.now()), policy={"name": "context"},
-        effective={"window": case.settings.window, "limit": case.limit, "tier": case.tier.number, "mode": case.settings.mode},
-        trigger=f"{case.tokens} of {case.limit} tokens", note="", tokens_before=case.tokens, tokens_after=after,
-        counter=case.counter, messages_before=len(before), messages_after=len(entries), kept={},
-        removed=sorted({*range(len(before))} - {*places}), places=places, protected=sorted(case.view.fixed), cuts=[],
-        steps=[], summary={}, sha256_before=messages_checksum(before), sha256_after=messages_checksum(raws), findings=[],
+def receipt_of(case: Case, entries: Entries, after: int) -> JsonObject:
+    """Return the receipt of a step that replaces the live messages by `entries` of so many tokens."""
+    settings = case.settings
+    return step_receipt(
+        case.log.id, at=clock.stamp(clock.now()),
+        before=[files.json_line(message.message.raw) for message in case.view.live],
+        after=[files.json_line(raw) for _, raw in entries], places=[place for place, _ in entries],
+        tokens_before=case.tokens, tokens_after=after, counter=case.counter, policy={"name": "context"},
+        effective={"window": settings.window, "limit": case.limit, "tier": case.tier.number, "mode": settings.mode},
+        trigger=f"{case.tokens} of {case.limit} tokens", protected=case.view.fixed,
     )._asdict()  # fmt: skip
 
 
@@ -574,8 +555,8 @@ def emergency(
 
     The largest checkpoint becomes compact, then checkpoints are merged, then everything but the newest messages is rolled
     over into one checkpoint, then messages of the user are, too, and texts that are still too long are shortened, with
-    the number under which the recall tool reads them. Reasoning that fills the window goes last; where its provider wants
-    it back with its call, a finished call and its results become text. A snapshot is taken before each. Nothing that fails is raised.
+    the number under which the recall tool reads them. At last reasoning goes, and finished calls and their results become
+    text. A snapshot is taken before each. Nothing that fails is raised.
 
     Raises:
         NotFound: the conversation is not open.
@@ -583,106 +564,100 @@ def emergency(
     return make_smaller(conversation_id, record_directory(home), most=most, backend=backend)
 
 
-_ACTIONS: tuple[tuple[Action, Works], ...]
-
-
 def make_smaller(
     conversation_id: str, record: Path, *, most: int | None = None, backend: str | Summarizer | None = None
 ) -> tuple[EmergencyResult, ...]:
-    """Do what `emergency` says for a conversation in the directory `record`."""
+    """Take the actions of `emergency` for a conversation in the directory `record`."""
     case = case_of(conversation_id, record)
     most = min(case.limit, most or int(case.limits.compress * case.limit))
     results: list[EmergencyResult] = []
-    for action, planned in _ACTIONS:
+    for action, works in _actions(most):
         if case.tokens <= most:
             break
-        works = _within(most, planned)
         if not works(case)[0]:
             continue
         kind = "rollover" if action == "rollover" else "compression"
         emit(case, f"emergency-{kind}-started", action=action)
-        done = compress(
+        compression = compress(
             conversation_id, record, works=works, backend=backend or "extractive", purpose="emergency"
         )
         case = case_of(conversation_id, record)
-        taken = history.snapshots(case.log)[-1:] if done.success else []
-        made = EmergencyResult(
-            action, done.success, max(0, done.freed_tokens), taken[0].id if taken else "", done.error or done.reason
+        snapshots = history.snapshots(case.log)[-1:] if compression.success else []
+        result = EmergencyResult(
+            action, compression.success, max(0, compression.freed_tokens), snapshots[0].id if snapshots else "",
+            compression.error or compression.reason,
         )  # fmt: skip
         emit(
-            case, f"emergency-{kind}-completed", action=action, success=made.success, freed=made.tokens_freed
+            case,
+            f"emergency-{kind}-completed",
+            action=action,
+            success=result.success,
+            freed=result.tokens_freed,
         )
-        results.append(made)
-    for last_resort, whole in ((_shortened, True), (_without_reasoning, False), (_shortened, True), (_as_text, False), (_shortened, True)):  # fmt: skip
+        results.append(result)
+    for replacements in (_shortened, _worded, _shortened):
         # The room for the next message is not worth what a model thought, nor the form of its calls; a prompt that fits is.
-        if case.tokens > (most if whole or not results else case.limit):
-            results += last_resort(case, most)
+        if case.tokens > (most if replacements is _shortened or not results else case.limit):
+            results += _replace(case, replacements(case, most))
             case = case_of(conversation_id, record)
     return tuple(results)
 
 
-def _within(most: int, works: Works) -> Works:
-    """Return `works` for a context that is to have at most `most` tokens, with summaries for so much room."""
-    return lambda case: works(case._replace(room=case.room._replace(limit=most)))
+def _actions(most: int) -> list[tuple[Action, Works]]:
+    """Return the actions in order, with summaries for a context of at most `most` tokens."""
+
+    def works(plan: Callable[[Case, Room], Sequence[Work]]) -> Works:
+        return lambda case: (plan(case, case.room._replace(limit=most)), "")
+
+    def rollover(keep: int) -> Works:
+        return works(
+            lambda case, room: age.rolled_over(
+                case.view, room, case.limits, keep=keep, number=history.compressions(case.log) + 1
+            )
+        )
+
+    return [
+        ("compress", works(lambda case, room: age.largest_to_compact(case.view, room, case.limits))),
+        ("merge", works(lambda case, room: age.all_merged(case.view, room, case.limits))),
+        ("rollover", rollover(ROLLOVER_KEEPS)),
+        ("aggressive-summarization", rollover(AGGRESSIVE_KEEPS)),
+    ]
 
 
-def _rollover(keep: int) -> Works:
-    def works(case: Case) -> tuple[Sequence[Work], str]:
-        number = history.compressions(case.log) + 1
-        return steps.rolled_over(case.view, case.room, case.limits, keep=keep, number=number), ""
-
-    return works
-
-
-_ACTIONS = (
-    ("compress", lambda case: (steps.largest_to_compact(case.view, case.room, case.limits), "")),
-    ("merge", lambda case: (steps.all_merged(case.view, case.room, case.limits), "")),
-    ("rollover", _rollover(ROLLOVER_KEEPS)),
-    ("aggressive-summarization", _rollover(AGGRESSIVE_KEEPS)),
-)
-
-
-def _shortened(case: Case, most: int) -> list[EmergencyResult]:
-    """Shorten the largest texts of the messages that are left, and return what that came to."""
+def _shortened(case: Case, most: int) -> Mapping[int, Message | None]:
+    """Return the messages with shorter texts, the largest first."""
 
     def shorten(message: Message, number: int, size: int) -> tuple[Message, int] | None:
         # Reasoning belongs to the very call that follows it.
-        thought = any(block.kind == "reasoning" for block in message.blocks)
-        kinds: tuple[BlockKind, ...] = ("result",) if thought else ("text", "result", "call")
-        done = shorten_blocks(
+        kinds: tuple[BlockKind, ...] = ("result",) if has_reasoning(message) else ("text", "result", "call")
+        shorter = shorten_blocks(
             message, kinds, at=0, most=size, count=case.count, pointer=f"tool recall n={number}"
         )
-        return (done.message, done.tokens) if done else None
+        return (shorter.message, shorter.tokens) if shorter else None
 
-    made = steps.shortened_texts(case.view, case.tokens - most, shorten=shorten)
-    return _replaced(case, {at: message for at, (message, _) in made.items()})
-
-
-def _without_reasoning(case: Case, _most: int) -> list[EmergencyResult]:
-    """Take out reasoning that fills the window, with the form of its calls where a provider wants both or neither."""
-    return _replaced(case, steps.without_reasoning(case.view))
+    return age.shortened_texts(case.view, case.tokens - most, shorten=shorten)
 
 
-def _as_text(case: Case, _most: int) -> list[EmergencyResult]:
-    """Give finished calls and their results the form of text, which can be shortened further."""
-    return _replaced(case, steps.without_reasoning(case.view, calls=True))
+def _worded(case: Case, _most: int) -> Mapping[int, Message | None]:
+    """Return messages without reasoning, and finished calls and results as text, which can be shortened further."""
+    return age.without_reasoning(case.view)
 
 
-def _replaced(case: Case, made: Mapping[int, Message | None]) -> list[EmergencyResult]:
-    """Record messages in the place of others, by position, None for none, and return what that came to."""
+def _replace(case: Case, messages: Mapping[int, Message | None]) -> list[EmergencyResult]:
+    """Record messages in the place of others, by position, None for none."""
     entries: list[tuple[int | None, JsonObject]] = []
     after = case.room.beside
-    for at, held in enumerate(case.view.live):
-        message = made.get(at, held.message)
+    for index, live in enumerate(case.view.live):
+        message = messages.get(index, live.message)
         if message is not None:
-            entries.append((at, message.raw))
-            after += message_tokens(message, case.count) if at in made else held.tokens
-    freed = case.tokens - after
-    if not made:
+            entries.append((index, message.raw))
+            after += message_tokens(message, case.count) if index in messages else live.tokens
+    if not messages:
         return []
     try:
         _record(case, entries, [], after, "emergency")
     except AetherError as reason:
         return [EmergencyResult("aggressive-summarization", False, 0, "", str(reason))]
-    taken = history.snapshots(load(case.record, case.log.id))
-    return [EmergencyResult("aggressive-summarization", True, max(0, freed), taken[-1].id)]
+    snapshots = history.snapshots(load(case.record, case.log.id))
+    freed = max(0, case.tokens - after)
+    return [EmergencyResult("aggressive-summarization", True, freed, snapshots[-1].id)]

@@ -50,8 +50,8 @@ def text_key(entry: Any) -> str:
 
 def copy_key(entry: Any, before: dict[str, int]) -> str:
     """Return the key of a draft that is the same in every copy of its conversation; `before` counts those of the same words."""
-    said = f"{entry['metadata'].get('conversation')}\0{entry['type']}\0{entry['content']}"
-    words = sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    texts = f"{entry['metadata'].get('conversation')}\0{entry['type']}\0{entry['content']}"
+    words = sha256(texts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     before[words] = before.get(words, 0) + 1
     return f"{COPY_PREFIX}{words} {before[words]}"
 
@@ -69,32 +69,32 @@ def known_keys(
     The archive is read `after` that position. Hooks compare texts only with the items of the transcripts in `files`; an
     import compares with all items of hooks. With `keys`, other keys of the archive may be left out: a hook waits for this.
     """
-    found: set[str] = set()
+    matches: set[str] = set()
     holding = [*(("key", key) for key in keys), *(("file", file) for file in files if keys)]
     for entry in _stored(snapshot, after, holding):
         metadata = entry["metadata"]
         if "pointer" not in metadata and "places" not in metadata:
             continue  # it was not captured
         pointer = _pointer(entry)
-        found.add(str(pointer.get("key", "")))
-        found.update(str(place.get("key", "")) for place in _places(entry))
+        matches.add(str(pointer.get("key", "")))
+        matches.update(str(place.get("key", "")) for place in _places(entry))
         if not to_hooks and entry["type"] == items.HISTORY:
-            found.add(entry["id"])
+            matches.add(entry["id"])
         by_hooks = bool(pointer.get("via") == HOOKS)
         if by_hooks != to_hooks and (not to_hooks or pointer.get("file") in files):
-            found |= {text_key(entry), SAID}
-    return found - {""}
+            matches |= {text_key(entry), SAID}
+    return matches - {""}
 
 
 def phases_by_file(snapshot: Snapshot) -> dict[str, set[int]]:
     """Return the phases of the stored entries by the name of their transcript, "" for those that were not imported."""
-    found: dict[str, set[int]] = {}
+    matches: dict[str, set[int]] = {}
     for entry in _stored(snapshot, -1):
         phase = entry["metadata"].get("phase")
         if isinstance(phase, int):
             file = "" if is_from_hooks(entry) else str(_pointer(entry).get("file", ""))
-            found.setdefault(file, set()).add(phase)
-    return found
+            matches.setdefault(file, set()).add(phase)
+    return matches
 
 
 def conversations(snapshot: Snapshot) -> set[str]:

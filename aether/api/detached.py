@@ -93,7 +93,7 @@ def _closed(place: Path, conversation: str, settings: Config) -> IngestResult | 
         notes.append(str(reason))
     finally:
         # A server that does not count its tokens still got them.
-        used = sum(one.input_tokens + one.output_tokens or tokens for one in spent)
+        used = sum(completion.input_tokens + completion.output_tokens or tokens for completion in spent)
         failure = {} if result else _failure(f"{notes[-1] if notes else 'it failed.'} Nothing changed.")
         state |= {"running": {}, "failure": failure, "spent": {"day": today(), "tokens": before + used}}
         write_state(place, state)
@@ -138,8 +138,8 @@ def _ended(snapshot: Snapshot, leave_out: str) -> list[str]:
             heard[name] = max(heard.get(name, ""), session["compressed_at"])
     return [
         name
-        for name, at in sorted(heard.items(), key=lambda pair: pair[1])
-        if name and name != leave_out and at < before and hook_sessions.find_session(snapshot.home, name)
+        for name, time in sorted(heard.items(), key=lambda pair: pair[1])
+        if name and name != leave_out and time < before and hook_sessions.find_session(snapshot.home, name)
     ]
 
 
@@ -147,11 +147,14 @@ def main(words: list[str]) -> int:
     """Do what the words of the command line say; a failure is a line of `hook.log`, for nobody reads this process."""
     from aether.store import spool
 
-    home, *rest = words
+    home, *words_left = words
     try:
-        run(Path(home), **({"leave_out": rest[1]} if rest[0] == "--except" else {"session": rest[0]}))
+        run(
+            Path(home),
+            **({"leave_out": words_left[1]} if words_left[0] == "--except" else {"session": words_left[0]}),
+        )
     except Exception as reason:  # noqa: BLE001 - there is no one to raise to
-        spool.log_failure(home, "architect", rest[-1], f"{type(reason).__name__}: {reason}")
+        spool.log_failure(home, "architect", words_left[-1], f"{type(reason).__name__}: {reason}")
         return 1
     return 0
 

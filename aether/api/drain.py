@@ -196,14 +196,14 @@ def _observe(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) ->
     phase = phases.current_phase(batch.snapshot.documents["COLONY_STATE"])
     try:
         injected = hook_sessions.read_injected(batch.home, key)
-        drafts = hook_sessions.ready_notes(session, entry, phase=phase, injected=injected)
+        notes = hook_sessions.ready_notes(session, entry, phase=phase, injected=injected)
     except hook_sessions.MALFORMED_ERRORS as reason:
         _quarantine(batch.home, name, entry, f"{type(reason).__name__}: {reason}.")
         return []
     batch.markers.extend(hook_sessions.phase_markers(entry))
     if _summary_of(entry):
         batch.compactions.append(entry)
-    return cast("list[JsonObject]", drafts)
+    return cast("list[JsonObject]", notes)
 
 
 def _storable(batch: _Batch) -> Iterator[JsonObject]:
@@ -247,22 +247,22 @@ def _commit(batch: _Batch, settings: config.Config) -> tuple[_Outcome, int]:
         StorageFailed: the disk refused.
     """
     parts = list(dedupe.batches(_storable(batch), batch.most_chars))
-    asked = hook_sessions.asked_trees(batch.asking)
+    facts = hook_sessions.asked_trees(batch.asking)
     trees = {
-        place: fact for place, fact in asked.items() if fact != hook_sessions.noted_tree(batch.home, place)
+        place: fact for place, fact in facts.items() if fact != hook_sessions.noted_tree(batch.home, place)
     }
     if not (parts or batch.markers or batch.compactions or trees):
         return _Outcome(folds=False, refused="", handoff=None, archive_head=-1), batch.snapshot.revision
-    at = clock.now()
+    time = clock.now()
     events: list[JsonObject] = []
 
     def plan(snapshot: Snapshot) -> Change:
-        change = _batch_change(batch, parts, trees, snapshot, at)
+        change = _batch_change(batch, parts, trees, snapshot, time)
         events[:] = change.appends.get("events", [])
         return change
 
-    done = commit(batch.home, plan, _author(batch, parts, trees), now=at, settings=settings)
-    outcome: _Outcome = done.result
+    committed = commit(batch.home, plan, _author(batch, parts, trees), now=time, settings=settings)
+    outcome: _Outcome = committed.result
     hook_sessions.note_trees(batch.home, trees)
     telemetry.export(batch.home, events)
     if outcome["refused"]:
@@ -276,7 +276,7 @@ def _commit(batch: _Batch, settings: config.Config) -> tuple[_Outcome, int]:
 
             if not handoff_path(batch.home, handoff).exists():
                 ensure_file(load(batch.home), handoff)
-    return outcome, done.revision
+    return outcome, committed.revision
 
 
 def _author(batch: _Batch, parts: list[list[JsonObject]], trees: Mapping[str, Fact]) -> Author:
@@ -288,7 +288,11 @@ def _author(batch: _Batch, parts: list[list[JsonObject]], trees: Mapping[str, Fa
 
 
 def _batch_change(
-    batch: _Batch, parts: list[list[JsonObject]], trees: Mapping[str, Fact], snapshot: Snapshot, at: datetime
+    batch: _Batch,
+    parts: list[list[JsonObject]],
+    trees: Mapping[str, Fact],
+    snapshot: Snapshot,
+    time: datetime,
 ) -> Change:
     """Return the change of `batch`; its result is an `_Outcome`."""
     head = record_files.head(snapshot) if parts else -1
@@ -296,23 +300,23 @@ def _batch_change(
     count = counter_of(snapshot.documents["memory"])
     steps: list[Callable[[State], Change]] = []
     for number, part in enumerate(_fresh(batch, parts, snapshot)):
-        time_of_part = at + timedelta(microseconds=number)
+        time_of_part = time + timedelta(microseconds=number)
         steps.append(partial(add_items, entries=part, now=time_of_part, new_id=new_id, count=count))
     steps += [
-        partial(_tree_change, batch=batch, place=place, fact=fact, at=at) for place, fact in trees.items()
+        partial(_tree_change, batch=batch, place=place, fact=fact, time=time) for place, fact in trees.items()
     ]
     has_items = bool(steps)
 
     def mark(state: State, marker: PhaseMarker) -> Change:
-        change = phases.apply_marker(state, marker=marker, now=at, new_id=new_id)
+        change = phases.apply_marker(state, marker=marker, now=time, new_id=new_id)
         outcome["folds"] |= bool(change.result)
         return change
 
     steps += [partial(mark, marker=marker) for marker in batch.markers]
     for entry in batch.compactions:
-        steps.append(partial(_summary_change, entry=entry, snapshot=snapshot, at=at, outcome=outcome))
+        steps.append(partial(_summary_change, entry=entry, snapshot=snapshot, time=time, outcome=outcome))
     if has_items:
-        steps.append(partial(_handoff_change, home=batch.home, at=at, outcome=outcome))
+        steps.append(partial(_handoff_change, home=batch.home, time=time, outcome=outcome))
     return chain_changes(snapshot.documents, *steps)._replace(result=outcome)
 
 
@@ -332,33 +336,33 @@ def _fresh(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapshot) -> 
             yield fresh
 
 
-def _tree_change(state: State, *, batch: _Batch, place: str, fact: Fact, at: datetime) -> Change:
+def _tree_change(state: State, *, batch: _Batch, place: str, fact: Fact, time: datetime) -> Change:
     """Return the change that stores what git says of the work tree of `place`, instead of what it said before."""
     memory, count = state["memory"], counter_of(state["memory"])
     session = next(entry["session"] for entry in reversed(batch.asking) if entry["directory"] == place)
     metadata = {
-        "timestamp": clock.stamp(at), "phase": phases.current_phase(state["COLONY_STATE"]), "role": "tree",
+        "timestamp": clock.stamp(time), "phase": phases.current_phase(state["COLONY_STATE"]), "role": "tree",
         "evidence": "machine", "fact": fact, "project": place, "conversation": session,
         "pointer": {"via": hook_sessions.HOOKS, "key": sha256(f"tree/{place}".encode()).hexdigest()[:32]},
     }  # fmt: skip
     item: JsonObject = {"content": redact(fact_text(fact)), "metadata": metadata}
     for before in items_of(memory):
         if before["metadata"].get("role") == "tree" and before["metadata"].get("project") == place:
-            return update(memory, before["id"], item, now=at, count=count)
+            return update(memory, before["id"], item, now=time, count=count)
     kind = "observation"
     item |= {"type": kind, "relevance_score": RELEVANCE_OF_TYPE[kind], "source": SOURCE_MAIN, "caste": None}
-    return add_items(state, entries=[item], now=at, new_id=new_id, count=count)
+    return add_items(state, entries=[item], now=time, new_id=new_id, count=count)
 
 
 def _summary_change(
-    state: State, *, entry: JsonObject, snapshot: Snapshot, at: datetime, outcome: _Outcome
+    state: State, *, entry: JsonObject, snapshot: Snapshot, time: datetime, outcome: _Outcome
 ) -> Change:
     """Return the change that stores the summary of a compaction, once."""
     from aether.api import handoffs  # seldom needed
 
     try:
         change = handoffs.summary_change(
-            snapshot._replace(documents=dict(state)), as_text(entry["summary"]), now=at,
+            snapshot._replace(documents=dict(state)), as_text(entry["summary"]), now=time,
             session=as_text(entry.get("session")), trigger=as_text(entry.get("trigger")),
         )  # fmt: skip
     except (LockTimeout, StorageFailed):
@@ -370,7 +374,7 @@ def _summary_change(
     return change
 
 
-def _handoff_change(state: State, *, home: Path, at: datetime, outcome: _Outcome) -> Change:
+def _handoff_change(state: State, *, home: Path, time: datetime, outcome: _Outcome) -> Change:
     """Return the change that opens a hand-off for a full memory, unless one is open."""
     memory = state["memory"]
     if not token_usage(memory).needed:
@@ -382,6 +386,6 @@ def _handoff_change(state: State, *, home: Path, at: datetime, outcome: _Outcome
         if not record.get("conversation") and handoff.has_unchanged_items(memory, record):
             outcome["handoff"] = record
             return Change({})
-    change = ensure_open(home, state, handoff.phase_to_compress(state), at)
+    change = ensure_open(home, state, handoff.phase_to_compress(state), time)
     outcome["handoff"] = change.result
     return change

@@ -78,20 +78,20 @@ def about(id: str, *, home: Home = None) -> About:
             raise
         hit = _past(id, history[0].before, counter_of(memory))
     links = [*_links(memory, id, hit["entry"])]
-    by = next((end.id for end in links if end.type == SUPERSEDES and not end.out), "")
+    successor = next((end.id for end in links if end.type == SUPERSEDES and not end.out), "")
     ended = kept.ends_in(memory).get(id)
-    by = by or (ended["by"] if ended and ended["how"] == "superseded" else "")
+    successor = successor or (ended["by"] if ended and ended["how"] == "superseded" else "")
     fields = {name: hit[name] for name in ("id", "layer", "type", "at", "tokens", "text", "entry")}
-    state = _state(memory, hit, by)
+    state = _state(memory, hit, successor)
     again = _said_again(memory, hit) if state in get_args(EndState) else ""
-    made: About = copied(About(**fields, state=state, by=by, links=links, again=again))
-    return made
+    result: About = copied(About(**fields, state=state, by=successor, links=links, again=again))
+    return result
 
 
 def changes(id: str, *, home: Home = None) -> tuple[list[EntryChange], bool]:
     """Return the newest changes of an entry of the journal, newest first, and whether these are all of them."""
-    found, complete = entry_changes(read(home), id)
-    return copied(found), complete
+    matches, complete = entry_changes(read(home), id)
+    return copied(matches), complete
 
 
 def _past(id: str, last: JsonObject, count: Counter) -> JsonObject:
@@ -114,34 +114,34 @@ def _past(id: str, last: JsonObject, count: Counter) -> JsonObject:
     }
 
 
-def _state(memory: Mapping[str, Any], found: Mapping[str, Any], by: str) -> str:
+def _state(memory: Mapping[str, Any], hit: Mapping[str, Any], by: str) -> str:
     if by:
         return "superseded"
-    if not found["layer"] or found["id"] in forgotten_ids(memory):
+    if not hit["layer"] or hit["id"] in forgotten_ids(memory):
         return "forgotten"
-    if end := kept.ends_in(memory).get(found["id"]):
+    if end := kept.ends_in(memory).get(hit["id"]):
         return end["how"]
-    return "archived" if found["layer"] == "archive" else "in force"
+    return "archived" if hit["layer"] == "archive" else "in force"
 
 
-def _said_again(memory: Mapping[str, Any], found: JsonObject) -> str:
+def _said_again(memory: Mapping[str, Any], hit: JsonObject) -> str:
     """Return the id of an item, a pattern or a session that still says what a revoked entry says; empty without one."""
     ended = kept.revoked_in(memory)
-    said = [
+    statements = [
         (item["content"], item["id"])
         for item in items_of(memory)
-        if item["id"] not in ended and item["type"] == found["type"]
+        if item["id"] not in ended and item["type"] == hit["type"]
     ]
-    said += [
+    statements += [
         (pattern["pattern"], pattern["id"])
         for pattern in memory["long_term_memory"]["patterns"]
         if pattern["id"] not in ended
     ]
     for session in sessions_of(memory):
         texts = [high_value_item["content"] for high_value_item in session["high_value_items"]]
-        said += [(text, session["session_id"]) for text in texts if not ended_in(session, text)]
-    near = nearest(found["text"], [text for text, _ in said])
-    return said[near[0].at][1] if near else ""
+        statements += [(text, session["session_id"]) for text in texts if not ended_in(session, text)]
+    near = nearest(hit["text"], [text for text, _ in statements])
+    return statements[near[0].at][1] if near else ""
 
 
 def _links(memory: Mapping[str, Any], id: str, entry: Mapping[str, Any]) -> Iterator[End]:
@@ -209,8 +209,8 @@ def newest(
             f"{shown(layer)} is no layer.", fix=f"Use one of {', '.join(LAYERS)}.", where="layer"
         )
     first, end = (
-        clock.stamp(clock.parse(given, where=name)) if given else ""
-        for name, given in (("since", since), ("until", until))
+        clock.stamp(clock.parse(text, where=name)) if text else ""
+        for name, text in (("since", since), ("until", until))
     )
 
     def is_wanted(record: layers.Record) -> bool:
@@ -221,16 +221,16 @@ def newest(
     memory = snapshot.documents["memory"]
     count = counter_of(memory)
     if layer == "archive":
-        wanted = is_wanted if types or first or end else None
-        found, total, complete = _archived(snapshot, wanted, start, limit)
+        selected = is_wanted if types or first or end else None
+        page, total, complete = _archived(snapshot, selected, start, limit)
     else:
         records = [
             record for record in layers.records(memory) if layer in ("", record.layer) and is_wanted(record)
         ]
         records.sort(key=lambda record: record.at, reverse=True)
-        found, total, complete = records[start : start + limit], len(records), True
-    made = [lines.recall_line(record, count=count) for record in found[:limit]]
-    return Newest(made, total, total > start + len(made), complete)
+        page, total, complete = records[start : start + limit], len(records), True
+    page_lines = [lines.recall_line(record, count=count) for record in page[:limit]]
+    return Newest(page_lines, total, total > start + len(page_lines), complete)
 
 
 def _archived(
@@ -241,24 +241,30 @@ def _archived(
     total = source.find(Query((), ())).items
     places = range(total - 1, -1, -1)
     if is_wanted is None:
-        wanted = places[start : start + limit]
-        stored = source.read(list(wanted))
+        page_places = places[start : start + limit]
+        stored = source.read(list(page_places))
         return (
-            [layers.item_record(stored[at]["item"], "archive") for at in wanted if at in stored],
+            [
+                layers.item_record(stored[position]["item"], "archive")
+                for position in page_places
+                if position in stored
+            ],
             total,
             True,
         )
-    found: list[layers.Record] = []
+    chosen: list[layers.Record] = []
     for first in range(0, total, READ_AT_ONCE):
         part = places[first : first + READ_AT_ONCE]
         stored = source.read(list(part))
-        held = (layers.item_record(stored[at]["item"], "archive") for at in part if at in stored)
-        found += [record for record in held if is_wanted(record)]
-        if len(found) > start + limit:
+        candidates = (
+            layers.item_record(stored[position]["item"], "archive") for position in part if position in stored
+        )
+        chosen += [record for record in candidates if is_wanted(record)]
+        if len(chosen) > start + limit:
             break
     else:
-        return found[start : start + limit + 1], len(found), True
-    return found[start : start + limit + 1], len(found), False
+        return chosen[start : start + limit + 1], len(chosen), True
+    return chosen[start : start + limit + 1], len(chosen), False
 
 
 def known_types(*, home: Home = None) -> list[str]:

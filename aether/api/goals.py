@@ -1,13 +1,15 @@
-"""Goals of a home: add, start, pause, block, decide, finish, and what a model's text says of them.
+"""Goals of a home: add, start, pause, block, decide, finish, and the markers in a model's text.
 
 One document, so that the memory of the colony, its briefing and every conversation speak of the same goal. Each change
 is one journaled transaction that `aether undo` reverses. Secrets are replaced before anything is stored. Where a function
-takes `goal`, it is an id, the end of one, or words of the goal's description; "" is the current goal.
+takes `goal`, it is an id, the end of one, or words of the goal's description; "" is the current goal. All of them raise
+`NotFound` if there is no such goal, and `InvalidInput` if several fit, it has ended, or a text is empty or too long.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, cast
 
 from aether.api.home import Home, change, now, read
@@ -18,8 +20,6 @@ from aether.errors import public
 from aether.redact.redact import redact, without_whole_blocks
 from aether.store.authors import Author
 from aether.types import Change, JsonObject, SubtaskStatus
-
-Document = Mapping[str, Any]
 
 
 @public
@@ -33,15 +33,11 @@ def add_goal(
         InvalidInput: a text is empty or too long, the priority is unknown, or there are too many open goals.
         NotFound: there is no goal `parent`.
     """
-    texts = [_plain(each) for each in steps]
-    return _change(
-        "add goal",
-        lambda document: pure.add(
-            document, _plain(description), now=now(), new_id=new_id, priority=priority, steps=texts,
-            tags=[_plain(tag) for tag in tags], parent=parent, effort=_plain(effort), start=start,
-        ),
-        home,
+    edit = partial(
+        pure.add, description=_plain(description), new_id=new_id, priority=priority, steps=_texts(steps), tags=_texts(tags),
+        parent=parent, effort=_plain(effort), start=start,
     )  # fmt: skip
+    return _change("add goal", edit, home)
 
 
 @public
@@ -63,8 +59,8 @@ def goal(reference: str = "", *, home: Home = None) -> JsonObject:
         InvalidInput: several fit.
     """
     document = _document(home)
-    wanted = pure.find(document, reference)
-    return next(each for each in pure.views(document, ended=True) if each["id"] == wanted)
+    goal_id = pure.find(document, reference)
+    return next(goal for goal in pure.views(document, ended=True) if goal["id"] == goal_id)
 
 
 @public
@@ -75,37 +71,20 @@ def current_goal(*, home: Home = None) -> JsonObject | None:
 
 @public
 def start_goal(goal: str, *, home: Home = None) -> JsonObject:
-    """Make a paused goal the active one, pause the one before it, and return it.
-
-    Raises:
-        NotFound: there is no such goal.
-        InvalidInput: it has ended, or is blocked; or several fit.
-    """
-    return _of_goal("start goal", goal, lambda document, found: pure.start(document, found, now=now()), home)
+    """Make a paused goal the active one, pause the one before it, and return it; a blocked one is not started."""
+    return _change("start goal", partial(pure.start, reference=goal), home)
 
 
 @public
 def pause_goal(goal: str = "", *, home: Home = None) -> JsonObject:
-    """Pause the active goal and return it; none is active then.
-
-    Raises:
-        NotFound: none is active.
-        InvalidInput: another one is.
-    """
-    return _of_goal("pause goal", goal, lambda document, found: pure.pause(document, found, now=now()), home)
+    """Pause the active goal and return it; none is active then."""
+    return _change("pause goal", partial(pure.pause, reference=goal), home)
 
 
 @public
 def finish_goal(goal: str = "", *, abandoned: bool = False, home: Home = None) -> JsonObject:
-    """Complete or abandon a goal and return it. The ten newest that ended are kept; the log holds the others.
-
-    Raises:
-        NotFound: there is no such goal.
-        InvalidInput: it has ended before, or is blocked and not abandoned.
-    """
-    return _of_goal(
-        "finish goal", goal, lambda document, found: pure.finish(document, found, now=now(), abandoned=abandoned), home
-    )  # fmt: skip
+    """Complete a goal, or abandon it even if it is blocked, and return it. The ten last finished goals are kept."""
+    return _change("finish goal", partial(pure.finish, reference=goal, abandoned=abandoned), home)
 
 
 @public
@@ -119,15 +98,11 @@ def set_step(
         NotFound: there is no such goal, no such step in `depends_on`, or no step with these words and `add` is false.
         InvalidInput: a text is empty or too long, the goal has ended, or has too many steps.
     """
-    needed = [_plain(each) for each in depends_on]
-    return _of_goal(
-        "set step", goal,
-        lambda document, found: pure.set_step(
-            document, found, _plain(words), status, now=now(), new_id=new_id, depends_on=needed,
-            blocked_by=_plain(blocked_by), add=add,
-        ),
-        home,
+    edit = partial(
+        pure.set_step, reference=goal, words=_plain(words), status=status, new_id=new_id, depends_on=_texts(depends_on),
+        blocked_by=_plain(blocked_by), add=add,
     )  # fmt: skip
+    return _change("set step", edit, home)
 
 
 @public
@@ -138,40 +113,24 @@ def next_step(*, goal: str = "", home: Home = None) -> list[str]:
         NotFound: there is no such goal, or none is current.
     """
     document = _document(home)
-    wanted = pure.find(document, goal)
-    return next(pure.next_steps(each) for each in document["goals"] if each["id"] == wanted)
+    goal_id = pure.find(document, goal)
+    return next(pure.next_steps(goal) for goal in document["goals"] if goal["id"] == goal_id)
 
 
 @public
 def block_goal(
     description: str, *, kind: str = "technical-issue", goal: str = "", home: Home = None
 ) -> JsonObject:
-    """Add a blocker to a goal and return the goal, which is blocked until it is resolved.
-
-    Raises:
-        NotFound: there is no such goal, or none is current.
-        InvalidInput: the text is empty or too long, the kind is unknown, or the goal has ended.
-    """
-    return _of_goal(
-        "block goal", goal,
-        lambda document, found: pure.block(document, found, _plain(description), now=now(), new_id=new_id, kind=kind),
-        home,
-    )  # fmt: skip
+    """Add a blocker to a goal and return the goal, which is blocked until it is resolved."""
+    edit = partial(pure.block, reference=goal, description=_plain(description), new_id=new_id, kind=kind)
+    return _change("block goal", edit, home)
 
 
 @public
 def unblock_goal(blocker: str = "", *, resolution: str = "", goal: str = "", home: Home = None) -> JsonObject:
-    """Resolve one blocker, named by words of it, or the only one, and return the goal.
-
-    Raises:
-        NotFound: there is no such goal or blocker.
-        InvalidInput: several blockers fit, or the goal has ended.
-    """
-    return _of_goal(
-        "unblock goal", goal,
-        lambda document, found: pure.unblock(document, found, _plain(blocker), now=now(), resolution=_plain(resolution)),
-        home,
-    )  # fmt: skip
+    """Resolve one blocker, named by words of it, or the only one, and return the goal."""
+    edit = partial(pure.unblock, reference=goal, which=_plain(blocker), resolution=_plain(resolution))
+    return _change("unblock goal", edit, home)
 
 
 @public
@@ -179,60 +138,40 @@ def decide_goal(
     decision: str, *, rationale: str = "", alternatives: Iterable[str] = (), locked: bool = True, goal: str = "",
     home: Home = None,
 ) -> JsonObject:  # fmt: skip
-    """Record a decision for a goal, or lock the one of the same words, and return the goal. Nothing unlocks one.
-
-    Raises:
-        NotFound: there is no such goal, or none is current.
-        InvalidInput: a text is empty or too long, the goal has ended, or has too many locked decisions.
-    """
-    rejected = [_plain(each) for each in alternatives]
-    return _of_goal(
-        "decide", goal,
-        lambda document, found: pure.decide(
-            document, found, _plain(decision), now=now(), new_id=new_id, rationale=_plain(rationale),
-            alternatives=rejected, locked=locked,
-        ),
-        home,
+    """Record a decision for a goal, or lock the one of the same words, and return the goal. Nothing unlocks one."""
+    edit = partial(
+        pure.decide, reference=goal, description=_plain(decision), new_id=new_id, rationale=_plain(rationale),
+        alternatives=_texts(alternatives), locked=locked,
     )  # fmt: skip
+    return _change("decide", edit, home)
 
 
 @public
 def record_artifact(
     path: str, action: str, *, about: str = "", goal: str = "", home: Home = None
 ) -> JsonObject:
-    """Record a file that the work for a goal `created`, `modified` or `deleted`, and return the goal.
-
-    Raises:
-        NotFound: there is no such goal, or none is current.
-        InvalidInput: the path is empty or too long, the action is unknown, or the goal has ended.
-    """
-    return _of_goal(
-        "record artifact", goal,
-        lambda document, found: pure.record_artifact(
-            document, found, _plain(path), action, now=now(), new_id=new_id, about=_plain(about)
-        ),
-        home,
-    )  # fmt: skip
+    """Record a file that the work for a goal `created`, `modified` or `deleted`, and return the goal."""
+    edit = partial(
+        pure.record_artifact,
+        reference=goal,
+        path=_plain(path),
+        action=action,
+        new_id=new_id,
+        about=_plain(about),
+    )
+    return _change("record artifact", edit, home)
 
 
 @public
 def checkpoint_goal(
     description: str, *, summary: str = "", metrics: Iterable[str] = (), goal: str = "", home: Home = None
 ) -> JsonObject:
-    """Record the present state of a goal and return the goal; its twenty newest checkpoints are kept.
-
-    Raises:
-        NotFound: there is no such goal, or none is current.
-        InvalidInput: a text is empty or too long, or the goal has ended.
-    """
-    measured = [_plain(each) for each in metrics]
-    return _of_goal(
-        "checkpoint goal", goal,
-        lambda document, found: pure.checkpoint(
-            document, found, _plain(description), now=now(), new_id=new_id, summary=_plain(summary), metrics=measured
-        ),
-        home,
+    """Record the present state of a goal and return the goal; its twenty newest checkpoints are kept."""
+    edit = partial(
+        pure.checkpoint, reference=goal, description=_plain(description), new_id=new_id, summary=_plain(summary),
+        metrics=_texts(metrics),
     )  # fmt: skip
+    return _change("checkpoint goal", edit, home)
 
 
 def prompt_text(fits: Callable[[str], bool] = bool, *, home: Home = None) -> str:
@@ -245,8 +184,8 @@ def prompt_text(fits: Callable[[str], bool] = bool, *, home: Home = None) -> str
 
 def guidance(*, home: Home = None) -> str:
     """Return the current goal in words for a summariser, "" without one."""
-    found = pure.current(_document(home))
-    return pure.goal_text(found) if found else ""
+    goal = pure.current(_document(home))
+    return pure.goal_text(goal) if goal else ""
 
 
 def apply_markers(text: str, *, home: Home = None) -> Applied:
@@ -257,32 +196,29 @@ def apply_markers(text: str, *, home: Home = None) -> Applied:
     markers = pure.parse_markers(_plain(text)) if "[" in text else []
     if not markers:
         return Applied("")
-    author = Author("apply markers", by="model")
-    done = change(
+    applied = change(
         home,
         lambda documents: pure.apply_markers(documents[pure.DOCUMENT], markers, now=now(), new_id=new_id),
-        author,
+        Author("apply markers", by="model"),
     )
-    return cast("Applied", done.result)
+    return cast("Applied", applied.result)
 
 
-def _document(home: Home) -> Document:
-    found: JsonObject = read(home).documents[pure.DOCUMENT]
-    return found
+def _document(home: Home) -> Mapping[str, Any]:
+    document: JsonObject = read(home).documents[pure.DOCUMENT]
+    return document
 
 
-def _change(operation: str, plan: Callable[[Document], Change], home: Home) -> JsonObject:
-    done = change(home, lambda documents: plan(documents[pure.DOCUMENT]), Author(operation))
-    found: JsonObject = done.result
-    return found
-
-
-def _of_goal(
-    operation: str, reference: str, plan: Callable[[Document, str], Change], home: Home
-) -> JsonObject:
-    return _change(operation, lambda document: plan(document, pure.find(document, reference)), home)
+def _change(operation: str, edit: Callable[..., Change], home: Home) -> JsonObject:
+    changed = change(home, lambda documents: edit(documents[pure.DOCUMENT], now=now()), Author(operation))
+    goal: JsonObject = changed.result
+    return goal
 
 
 def _plain(text: str) -> str:
     """Return `text` without secrets, private blocks and blocks that aether injected."""
     return redact(without_whole_blocks(text))
+
+
+def _texts(texts: Iterable[str]) -> list[str]:
+    return [_plain(text) for text in texts]

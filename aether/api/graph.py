@@ -43,11 +43,11 @@ def create_entities(entities: Iterable[Entity], *, home: Home = None) -> list[En
     Raises:
         InvalidInput: a text cannot be stored, a name is empty without its secrets, or two names are equal without them.
     """
-    said = list(entities)
-    clean = _without_secrets(said)
+    originals = list(entities)
+    clean = _without_secrets(originals)
     _require_names(clean, "name")
     names: dict[str, str] = {}
-    for place, (before, after) in enumerate(zip(said, clean, strict=True)):
+    for place, (before, after) in enumerate(zip(originals, clean, strict=True)):
         if names.setdefault(after["name"], before["name"]) != before["name"]:
             raise InvalidInput(
                 f"without its secrets and private blocks, the name equals that of another entity: {after['name']!r}.",
@@ -55,7 +55,7 @@ def create_entities(entities: Iterable[Entity], *, home: Home = None) -> list[En
                 where=f"[{place}]",
             )
     created: list[Entity] = _change(
-        "create_entities", lambda at: graph.create_entities(at, clean, now=now()), home
+        "create_entities", lambda document: graph.create_entities(document, clean, now=now()), home
     )
     return created
 
@@ -69,7 +69,7 @@ def create_relations(relations: Iterable[Relation], *, home: Home = None) -> lis
     clean = _without_secrets(list(relations))
     _require_names(clean, "from", "to")
     created: list[Relation] = _change(
-        "create_relations", lambda at: graph.create_relations(at, clean, now=now()), home
+        "create_relations", lambda document: graph.create_relations(document, clean, now=now()), home
     )
     return created
 
@@ -85,7 +85,7 @@ def add_observations(
     """
     clean = _without_secrets(list(observations))
     added: list[AddedObservations] = _change(
-        "add_observations", lambda at: graph.add_observations(at, clean, now=now()), home
+        "add_observations", lambda document: graph.add_observations(document, clean, now=now()), home
     )
     return added
 
@@ -93,19 +93,21 @@ def add_observations(
 def delete_entities(names: Iterable[str], *, home: Home = None) -> int:
     """Remove entities and the relations that touch them, and return how many entities there were."""
     clean = _without_secrets(list(names))
-    return int(_change("delete_entities", lambda at: graph.delete_entities(at, clean), home))
+    return int(_change("delete_entities", lambda document: graph.delete_entities(document, clean), home))
 
 
 def delete_observations(deletions: Iterable[graph.Deletion], *, home: Home = None) -> int:
     """Remove observations, and return how many there were."""
     clean = _without_secrets(list(deletions))
-    return int(_change("delete_observations", lambda at: graph.delete_observations(at, clean), home))
+    return int(
+        _change("delete_observations", lambda document: graph.delete_observations(document, clean), home)
+    )
 
 
 def delete_relations(relations: Iterable[Relation], *, home: Home = None) -> int:
     """Remove relations, and return how many there were."""
     clean = _without_secrets(list(relations))
-    return int(_change("delete_relations", lambda at: graph.delete_relations(at, clean), home))
+    return int(_change("delete_relations", lambda document: graph.delete_relations(document, clean), home))
 
 
 def read_graph(*, home: Home = None) -> Graph:
@@ -150,14 +152,14 @@ def import_graph(source: str | os.PathLike[str] | IO[bytes], *, home: Home = Non
     clean: Any = _without_secrets(_lines(source, bad))
     name = Path(source).name if isinstance(source, (str, os.PathLike)) else "-"
     author = Author("import graph", by="queen", reason=name)
-    done = change(home, lambda documents: graph.merge(documents[graph.DOCUMENT], clean, now=now()), author)
-    return GraphImported(done.result, bad, done.revision if done.changed else 0)
+    outcome = change(home, lambda documents: graph.merge(documents[graph.DOCUMENT], clean, now=now()), author)
+    return GraphImported(outcome.result, bad, outcome.revision if outcome.changed else 0)
 
 
 def export_graph(*, home: Home = None) -> str:
     """Return the graph in the format of the official memory server, one entity or relation per line."""
-    found = read_graph(home=home)
-    return knowledge_graph.graph_text(found["entities"], found["relations"])
+    whole = read_graph(home=home)
+    return knowledge_graph.graph_text(whole["entities"], whole["relations"])
 
 
 def _lines(source: Any, bad: list[BadLine]) -> Any:
@@ -177,10 +179,10 @@ def _change(operation: str, plan: Callable[[Mapping[str, Any]], Change], home: H
     return change(home, lambda documents: plan(documents[graph.DOCUMENT]), author).result
 
 
-def _require_names(given: Iterable[Mapping[str, Any]], *fields: str) -> None:
-    for place, each in enumerate(given):
+def _require_names(entries: Iterable[Mapping[str, Any]], *fields: str) -> None:
+    for place, entry in enumerate(entries):
         for field in fields:
-            if not each[field].strip():
+            if not entry[field].strip():
                 raise InvalidInput(
                     f"{field} is empty, or has only parts that are not stored.",
                     fix="Use a name without secrets and private blocks.",

@@ -77,8 +77,8 @@ def ensure_file(snapshot: Snapshot, record: JsonObject) -> Path:
         built = handoff.build_handoff(
             snapshot.documents, record, items, revision=snapshot.revision, now=clock.now()
         )
-        asked = cast(JsonObject, {**built, "target_tokens": handoff.session_room(built)})
-        sealed = handoff.seal(built, prompt_of(asked))
+        sized = cast(JsonObject, {**built, "target_tokens": handoff.session_room(built)})
+        sealed = handoff.seal(built, prompt_of(sized))
         with storage_errors(snapshot.home, left="The hand-off is open; preparing it again writes its file."):
             make_directory(path.parent)
             write_whole(path, files.json_document(sealed))
@@ -130,7 +130,7 @@ def summary_change(
         InvalidInput, Conflict: as `aether.memory.ingest.ingest`.
     """
     from aether.memory.briefing.briefing import steering
-    from aether.text.model_faults import model_fault
+    from aether.text.summary_checks import model_fault
 
     memory, place = snapshot.documents["memory"], snapshot.home
     digest = sha256(f"{session}\0{summary}".encode("utf-8", "surrogatepass")).hexdigest()
@@ -146,8 +146,8 @@ def summary_change(
         return Change({})
     prose = prose_of(summary)
     contents = [item["content"] for item in items_of(memory)]
-    shown = [*contents, steering(snapshot.documents, now=now, root=project_root(place))]
-    fault = f"It {found}." if (found := model_fault(prose, given=shown)) else ""
+    inputs = [*contents, steering(snapshot.documents, now=now, root=project_root(place))]
+    fault = f"It {fault_words}." if (fault_words := model_fault(prose, given=inputs)) else ""
     phase = handoff.phase_to_compress(snapshot.documents)
     if not handoff.items_up_to(memory, phase, session):
         return (

@@ -48,17 +48,19 @@ def _added_again(documents: Mapping[str, Any], entry: Entry) -> Change | None:
     if items.DOCUMENT not in entry.patches:
         return None
     patch, archived = entry.patches[items.DOCUMENT], entry.appends.get("items", [])
-    at = clock.parse(entry.at, where="at")
-    made = items.added_again(documents[items.DOCUMENT], patch, archived, now=at)
-    return made and Change(made.patches, {"items": made.appends.get("items", [])})
+    instant = clock.parse(entry.at, where="at")
+    again = items.added_again(documents[items.DOCUMENT], patch, archived, now=instant)
+    return again and Change(again.patches, {"items": again.appends.get("items", [])})
 
 
 def _goal_added_again(documents: Mapping[str, Any], entry: Entry) -> Change | None:
     """Plan a goal that was added without the server again: others may have another current one by now."""
     if entry.operation != "add goal" or entry.patches.keys() != {"goals"}:
         return None
-    at = clock.parse(entry.at, where="at")
-    again: Change | None = seams.call("add goal again", documents["goals"], entry.patches["goals"], now=at)
+    instant = clock.parse(entry.at, where="at")
+    again: Change | None = seams.call(
+        "add goal again", documents["goals"], entry.patches["goals"], now=instant
+    )
     return again
 
 
@@ -114,8 +116,8 @@ def drained(place: Path) -> Path:
         return place
     if spooled:
         patience = 0 if place in _UNDRAINED else READER_PATIENCE_SECONDS
-        left = seams.call("drain", place, patience=patience).left
-        (_UNDRAINED.add if left else _UNDRAINED.discard)(place)
+        undrained = seams.call("drain", place, patience=patience).left
+        (_UNDRAINED.add if undrained else _UNDRAINED.discard)(place)
     return place
 
 
@@ -124,10 +126,10 @@ def _refresh(place: Path) -> None:
 
     shared = ledger.sharing(place)
 
-    at = time.monotonic()
-    if at < _NEXT_LOOK.get(place, at):
+    instant = time.monotonic()
+    if instant < _NEXT_LOOK.get(place, instant):
         return
-    _NEXT_LOOK[place] = at + FRESH_SECONDS
+    _NEXT_LOOK[place] = instant + FRESH_SECONDS
     if ledger.tried_lately(place):  # by another process, perhaps
         return
     REFUSALS.pop(place, None)
@@ -137,7 +139,7 @@ def _refresh(place: Path) -> None:
     except LockTimeout:
         pass  # another process of this home is at work: it has asked, or asks next
     except AetherError as reason:
-        _NEXT_LOOK[place] = at + FAILED_SECONDS
+        _NEXT_LOOK[place] = instant + FAILED_SECONDS
         REFUSALS[place] = reason
         if isinstance(reason, ledger.Offline):
             shared.note_try(place, failed=True)
@@ -150,9 +152,9 @@ def look_again(place: Path) -> None:
         shared.note_try(place, failed=False)
 
 
-def looked(place: Path, done: Committed) -> None:
+def looked(place: Path, committed: Committed) -> None:
     """Note that a change of a shared home was just taken by its ledger, so that there is no news to ask for."""
-    if done.changed and done.revision and place in _NEXT_LOOK:
+    if committed.changed and committed.revision and place in _NEXT_LOOK:
         _NEXT_LOOK[place] = time.monotonic() + FRESH_SECONDS
 
 
@@ -185,13 +187,13 @@ def note_reading(place: Path, plan: Callable[[Mapping[str, Any]], Change]) -> Co
 
     if ledger.is_shared(place):
         ledger.sharing(place).require_answer(place)
-    known = config.or_default(place)
-    wait = min(READING_WAIT_SECONDS, known.lock_timeout_seconds)
-    settings = known._replace(lock_timeout_seconds=wait)
-    done = commit(
+    configured = config.or_default(place)
+    wait = min(READING_WAIT_SECONDS, configured.lock_timeout_seconds)
+    settings = configured._replace(lock_timeout_seconds=wait)
+    committed = commit(
         place, lambda snapshot: plan(snapshot.documents), Author("access"), now=now(), settings=settings
     )
-    return done._replace(result=copied(done.result))
+    return committed._replace(result=copied(committed.result))
 
 
 def change_snapshot(
@@ -208,16 +210,16 @@ def change_snapshot(
     events: list[JsonObject] = []
 
     def planned(snapshot: Snapshot) -> Change:
-        made = plan(snapshot)
-        events[:] = made.appends.get("events", [])
-        return made
+        change = plan(snapshot)
+        events[:] = change.appends.get("events", [])
+        return change
 
     place = drained(find(home))
-    done = commit(place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=True)
-    looked(place, done)
+    committed = commit(place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=True)
+    looked(place, committed)
     if events:
         seams.call("export", place, events)
-    return done._replace(result=copied(done.result))
+    return committed._replace(result=copied(committed.result))
 
 
 def redaction_rules(home: Home) -> Rules:

@@ -333,9 +333,9 @@ def ready_notes(
     except MALFORMED_ERRORS:
         # Either the entry is malformed, or a state that another version wrote: a state holds one turn only.
         fresh: Session = {**session, "state": {}}
-    drafts = _ready_notes(fresh, entry, phase, injected)
+    notes = _ready_notes(fresh, entry, phase, injected)
     session.update(fresh)
-    return drafts
+    return notes
 
 
 def phase_markers(entry: JsonObject) -> list[PhaseMarker]:
@@ -358,28 +358,28 @@ def _ready_notes(session: Session, entry: JsonObject, phase: int, injected: Coll
     if entry.get("event") == "UserPromptSubmit" or not state.get("directory"):
         state["directory"] = as_text(entry.get("directory")) or state.get("directory", "")
     records = [record for record in hook_records(entry) if not _is_repeated(record, session["seen"])]
-    drafts: list[Draft] = []
+    notes: list[Draft] = []
     for record in records:
         may_repeat = injected and record.kind in {"user", "assistant"}
         text = without_echoes(record.text, injected) if may_repeat else record.text
-        drafts += extract.observe(state, record._replace(text=text, directory=state["directory"]))
+        notes += extract.observe(state, record._replace(text=text, directory=state["directory"]))
     match entry.get("event"):
         case "Stop":
-            drafts += extract.end_turn(state)
+            notes += extract.end_turn(state)
         case "SubagentStop":
-            drafts += extract.end_agent(state, as_text(entry.get("agent")))
+            notes += extract.end_agent(state, as_text(entry.get("agent")))
         case "SessionEnd":
-            drafts += extract.finish(state)
+            notes += extract.finish(state)
     # A host's summary as a whole becomes that of a session.
-    drafts = [draft for draft in drafts if draft["metadata"].get("role") != "summary"]
+    notes = [draft for draft in notes if draft["metadata"].get("role") != "summary"]
     session["state"] = cast("JsonObject", state)
     identities = [record_identity(record) for record in records if record.kind != "boundary"]
     session["seen"] = [*session["seen"], *identities][-SEEN_KEPT:]
-    for draft in drafts:
+    for draft in notes:
         pointer = draft["metadata"]["pointer"]
         del pointer["line"]  # the hook does not know the line of the transcript
         pointer["via"] = HOOKS
-    return drafts
+    return notes
 
 
 def _is_repeated(record: Record, seen: Sequence[str]) -> bool:

@@ -38,15 +38,15 @@ def overview(*, home: Home = None) -> JsonObject:
     memory = snapshot.documents["memory"]
     colony = snapshot.documents["COLONY_STATE"]["colony_status"]
     fill = token_usage(memory)
-    held = sessions.sessions_of(memory)
+    stored = sessions.sessions_of(memory)
     goal = goals.current(snapshot.documents["goals"])
-    last = max(held, key=lambda session: session["compressed_at"], default=None)
+    last = max(stored, key=lambda session: session["compressed_at"], default=None)
     try:
         newest = max((place / "hooks" / "sessions").glob("*.json"), key=os.path.getmtime, default=None)
         event = json.loads(regular.read(newest)) if newest else {}
     except (OSError, ValueError):
         event = {}
-    at = event.get("at") if isinstance(event, dict) else ""
+    event_time = event.get("at") if isinstance(event, dict) else ""
     return {
         "home": str(place),
         "revision": snapshot.revision,
@@ -55,7 +55,7 @@ def overview(*, home: Home = None) -> JsonObject:
         "max_tokens": fill.maximum,
         "percent": fill.percent,
         "compression_needed": fill.needed,
-        "sessions": len(held),
+        "sessions": len(stored),
         "patterns": len(memory["long_term_memory"]["patterns"]),
         "compressions": memory["metrics"]["total_compressions"],
         **in_force(snapshot.documents, now=clock.now()),
@@ -71,7 +71,7 @@ def overview(*, home: Home = None) -> JsonObject:
         "hooks": {
             "paused": os.path.exists(place / "hooks" / "paused"),
             "waiting": len(spool.waiting(str(place))),
-            "last_event": at if isinstance(at, str) else "",
+            "last_event": event_time if isinstance(event_time, str) else "",
         },
         "architect": standing(place)._asdict(),
         "problems": [
@@ -89,27 +89,27 @@ def config_problems(home: Path) -> list[str]:
     _, wrong = config.load_with_errors(home)
     if not wrong:
         return []
-    kept = ", and keep no calls of tools" if config.hides_private_paths(wrong) else ""
-    last = f"Until then hooks go on with the default of each such setting{kept}; commands change nothing in the home."
-    *others, reason = wrong.values()
-    return [*others, f"{reason} {last}"]
+    exception = ", and keep no calls of tools" if config.hides_private_paths(wrong) else ""
+    last = f"Until then hooks go on with the default of each such setting{exception}; commands change nothing in the home."
+    *reasons, reason = wrong.values()
+    return [*reasons, f"{reason} {last}"]
 
 
 def file_problems(home: Path) -> list[str]:
     """Return a line for each link, pipe or device in the place of a file that commands and hooks use."""
-    found = [path for part in ("", "data", "hooks") for path in files.no_files(home / part)]
+    paths = [path for part in ("", "data", "hooks") for path in files.no_files(home / part)]
     return [
         f"{path} is a link, a pipe or a device, which nothing opens. Remove it, or put a regular file there."
-        for path in found
+        for path in paths
         if path != home / config.NAME
     ]
 
 
 def conversation_problems(home: Path) -> list[str]:
     """Return a line for each conversation whose record is no regular file."""
-    found = conversation_checks.irregular(home)
+    paths = conversation_checks.irregular(home)
     return [
-        f'The record {seals.place(home, path)} is no regular file: run "aether doctor".' for path in found
+        f'The record {seals.place(home, path)} is no regular file: run "aether doctor".' for path in paths
     ]
 
 
@@ -121,8 +121,8 @@ def edit_problems(snapshot: Snapshot) -> list[str]:
             for name, about in snapshot.refused.items()
         ),
         *(
-            f'An edit of {kept.document}.json waits in quarantine: "aether doctor --accept {kept.path.name}".'
-            for kept in documents.kept_edits(snapshot.home)
+            f'An edit of {edit.document}.json waits in quarantine: "aether doctor --accept {edit.path.name}".'
+            for edit in documents.kept_edits(snapshot.home)
         ),
     ]
 

@@ -24,10 +24,10 @@ def trigger_pattern_extraction(*, home: Home = None) -> int:
 
 def promote(*, home: Home = None) -> patterns.Promotion:
     """Promote statements of high relevance or from several sessions, and return the promotion."""
-    at = now()
+    moment = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        return patterns.promote(documents["memory"], now=at, new_id=new_id)
+        return patterns.promote(documents["memory"], now=moment, new_id=new_id)
 
     result: patterns.Promotion = change(home, plan, Author("promote")).result
     return result
@@ -57,12 +57,12 @@ def extract_pattern_to_long_term(
         InvalidInput: the content is blank, or the type is unknown.
         NotFound: there is no such session.
     """
-    at = now()
+    moment = now()
     extra: dict[str, Any] = {} if confidence is None else {"confidence": confidence}
 
     def plan(documents: Mapping[str, Any]) -> Change:
         return patterns.extract_pattern(
-            documents["memory"], content, type=type, session_id=session_id, now=at, new_id=new_id, **extra
+            documents["memory"], content, type=type, session_id=session_id, now=moment, new_id=new_id, **extra
         )
 
     return str(change(home, plan, Author("extract pattern", reason=session_id)).result)
@@ -75,10 +75,10 @@ def promote_item(item_id: str, *, home: Home = None) -> patterns.Promotion:
         InvalidInput: the entry is no item of working memory.
         NotFound: nothing has this id.
     """
-    at = now()
+    moment = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        return patterns.promote_item(documents["memory"], item_id, now=at, new_id=new_id)
+        return patterns.promote_item(documents["memory"], item_id, now=moment, new_id=new_id)
 
     result: patterns.Promotion = change(home, plan, Author("promote", reason=item_id)).result
     return result
@@ -94,11 +94,11 @@ def create_associative_link(
         NotFound: one of them is in no layer.
         InvalidInput: the type of link is unknown.
     """
-    at = now()
+    moment = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
         return patterns.create_link(
-            documents["memory"], source_id, target_id, link_type, now=at, new_id=new_id
+            documents["memory"], source_id, target_id, link_type, now=moment, new_id=new_id
         )
 
     return str(change(home, plan, Author("link", reason=f"{source_id} {link_type} {target_id}")).result)

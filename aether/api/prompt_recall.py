@@ -1,7 +1,7 @@
 """Prompt recall: the entries that a prompt strongly matches.
 
 `prompt_recall` runs at every prompt, which waits for all that this module imports: it counts no access, takes no lock, and
-cuts up only the few entries that can match. Which do is decided in `search.reminders`.
+cuts up only the few entries that can match. Which do is decided in `search.prompt_match`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from aether.memory import items
 from aether.memory.layers import Record, date_and_age, item_record, records
 from aether.search.archive import searchable_archive
 from aether.search.index import Query
-from aether.search.reminders import PromptMatch, PromptQuery, match_prompt, parse_prompt
+from aether.search.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
 from aether.store.snapshot import Snapshot
 from aether.text.tags import memory_block
 from aether.types import Counter
@@ -34,23 +34,23 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
 
     Entries that `session` noted itself or was given before are left out.
     """
-    wanted = parse_prompt(prompt)
-    if wanted is None or budget < 1:
+    query = parse_prompt(prompt)
+    if query is None or budget < 1:
         return ""
     place = find(home)
     # A prompt does not wait for the drain: the spool is drained at the end of the turn.
     snapshot = present(place)
     memory = snapshot.documents["memory"]
-    known = hook_sessions.read_injected(place, session)
+    injected = hook_sessions.read_injected(place, session)
     entries = [record for record in records(memory) if not _is_of(record, session)]
-    stored, held, others = _in_archive(snapshot, wanted, {record.id for record in entries})
+    stored, held, other_entries = _in_archive(snapshot, query, {record.id for record in entries})
     entries += [record for record in stored if not _is_of(record, session)]
-    found = [
-        one
-        for one in match_prompt(wanted, entries, held=held, others=others, leave_out=known)
-        if not any(one.passage[:REPEAT_CHARS] in line for line in known)
+    matches = [
+        match
+        for match in match_prompt(query, entries, held=held, others=other_entries, leave_out=injected)
+        if not any(match.passage[:REPEAT_CHARS] in line for line in injected)
     ]
-    text, shown_ids = _reminder_block(found, budget, counter_of(memory))
+    text, shown_ids = _reminder_block(matches, budget, counter_of(memory))
     if shown_ids and session:
         with suppress(AetherError):  # at worst it is injected again
             hook_sessions.add_injected(place, session, shown_ids)
@@ -58,21 +58,21 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
 
 
 def _in_archive(
-    snapshot: Snapshot, wanted: PromptQuery, live: set[str]
+    snapshot: Snapshot, query: PromptQuery, live: set[str]
 ) -> tuple[list[Record], dict[str, int], int]:
     """Return the archived candidates, and how many of the other entries hold each word."""
     source = searchable_archive(snapshot)
-    answer = source.find(Query(wanted.words, (), most=ARCHIVED_LIMIT))
+    answer = source.find(Query(query.words, (), most=ARCHIVED_LIMIT))
     newest = {each.id: each for each in answer.candidates}
     # What was taken out again, by an undo or by hand, is found by those who look for it.
     likely = [each for each in newest.values() if each.record.get("why") != items.REMOVED]
     likely.sort(key=lambda each: each.place)
-    held = dict(answer.held)
+    counts = dict(answer.held)
     for candidate in likely:
         for word in candidate.held:
-            held[word] -= 1
-    found = [item_record(each.record["item"], "archive") for each in likely]
-    return [one for one in found if one.id not in live], held, answer.items - len(likely)
+            counts[word] -= 1
+    records = [item_record(each.record["item"], "archive") for each in likely]
+    return [record for record in records if record.id not in live], counts, answer.items - len(likely)
 
 
 def _is_of(record: Record, session: str) -> bool:
@@ -95,12 +95,12 @@ def _reminder_block(found: Sequence[PromptMatch], budget: int, count: Counter) -
     """Return the block of as many matches as the budget allows, and their ids."""
     at = now()
     for number in range(len(found), 0, -1):
-        said = [
-            f"- {date_and_age(one.record.at, at)} {_kind(one.record)}: {one.passage} [{one.record.id}]"
-            for one in found[:number]
+        lines = [
+            f"- {date_and_age(match.record.at, at)} {_kind(match.record)}: {match.passage} [{match.record.id}]"
+            for match in found[:number]
         ]
-        said.append(f"In full: aether recall --full {found[0].record.id}")
-        text = memory_block(said, occasion="prompt", at=clock.stamp(at))
+        lines.append(f"In full: aether recall --full {found[0].record.id}")
+        text = memory_block(lines, occasion="prompt", at=clock.stamp(at))
         if count(text) <= budget:
-            return text, [one.record.id for one in found[:number]]
+            return text, [match.record.id for match in found[:number]]
     return "", []

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,7 +22,7 @@ from aether.memory.sessions import find_session, session_sections, session_text
 from aether.search import index
 from aether.search.archive import searchable_archive, shown_ids
 from aether.search.index import Candidate, Found, Query, Source
-from aether.search.rank import LIMIT, all_term_counts, asks_for_state, best_passage, search
+from aether.search.rank import LIMIT, asks_for_state, best_passage, search
 from aether.search.texts import SearchEntry, search_entries
 from aether.store import record_files
 from aether.store.snapshot import Snapshot
@@ -84,21 +83,21 @@ def search_memory(
     """
     place = find(home)
     snapshot = read(place)
-    at = now()
+    time = now()
     hits = search(
-        snapshot.documents["memory"], query, now=at, archived=_with_conversations(searchable_archive(snapshot), place, query), limit=limit, layers=layers,
-        types=types, phase=phase, caste=caste, since=instant(since, at=at, where="since"), until=instant(until, at=at, where="until"),
+        snapshot.documents["memory"], query, now=time, archived=_with_conversations(searchable_archive(snapshot), place, query), limit=limit, layers=layers,
+        types=types, phase=phase, caste=caste, since=instant(since, at=time, where="since"), until=instant(until, at=time, where="until"),
         project=project, conversation=conversation, by_layer=by_layer, context=context,
-        asking=_asking(snapshot, at), entries=_live_entries(snapshot),
-        first=_state_of_work(snapshot, at) if isinstance(query, str) and asks_for_state(query) else (),
+        asking=_asking(snapshot, time), entries=_live_entries(snapshot),
+        first=_state_of_work(snapshot, time) if isinstance(query, str) and asks_for_state(query) else (),
     )  # fmt: skip
-    found = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
+    accessed = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
 
     def record(documents: Mapping[str, object]) -> Change:
         memory = documents["memory"]
-        return items.record_access(memory, found, now=at) if isinstance(memory, dict) else Change({})
+        return items.record_access(memory, accessed, now=time) if isinstance(memory, dict) else Change({})
 
-    if found and access:
+    if accessed and access:
         # A home that cannot be written can still be searched.
         with suppress(StorageFailed, LockTimeout):
             note_reading(place, record)
@@ -114,50 +113,43 @@ def _state_of_work(snapshot: Snapshot, at: datetime) -> list[str]:
     shown_lines = briefing.brief_lines(
         snapshot.documents, occasion="startup", now=at, count=count, budget=briefing.MOST_TOKENS
     )
-    return [one for line in shown_lines if line.kind in _OF_WORK for one in line.ids]
+    return [entry_id for line in shown_lines if line.kind in _OF_WORK for entry_id in line.ids]
 
 
 def _live_entries(snapshot: Snapshot) -> list[SearchEntry]:
-    """Return the entries of the layers as search reads them.
-
-    Those of objects that are the same as at the last search are taken from there; a process that has none takes the terms
-    of texts from the index.
-    """
-    known = _ENTRIES.get(snapshot.home, {})
-    cut = None if known else partial(index.remembered, snapshot.home / "index.sqlite")
-    found = [
-        # It takes longer to count all terms of an entry than those of a few queries.
-        each if each.counts or id(each.value) not in known else each._replace(counts=all_term_counts(each))
-        for each in search_entries(snapshot.documents["memory"], cut, known)
-    ]
-    _ENTRIES[snapshot.home] = {id(each.value): each for each in found}
-    return found
+    """Return the entries of the layers as search reads them; those of unchanged objects are kept from the last search."""
+    cached = _ENTRIES.get(snapshot.home, {})
+    entries = [*search_entries(snapshot.documents["memory"], cached)]
+    _ENTRIES[snapshot.home] = {id(entry.value): entry for entry in entries}
+    return entries
 
 
-def _asking(snapshot: Snapshot, at: datetime) -> set[str]:
+def _asking(snapshot: Snapshot, time: datetime) -> set[str]:
     """Return the ids of the requests that sessions of Claude Code are answering: a search is part of that, not its result.
 
     A turn that was interrupted never ends, so its request counts for `ASKING_HOURS` only.
     """
-    first = clock.stamp(at - timedelta(hours=ASKING_HOURS))
+    first = clock.stamp(time - timedelta(hours=ASKING_HOURS))
     newest: dict[str, tuple[str, str]] = {}
     for item in items.items_of(snapshot.documents["memory"]):
-        known = item["metadata"]
-        if item["type"] == "user_input" and known.get("conversation") and known["timestamp"] >= first:
-            found = (known["timestamp"], item["id"])
-            newest[known["conversation"]] = max(found, newest.get(known["conversation"], found))
-    return {each for name, (_, each) in newest.items() if hook_sessions.is_answering(snapshot.home, name)}
+        metadata = item["metadata"]
+        if item["type"] == "user_input" and metadata.get("conversation") and metadata["timestamp"] >= first:
+            stamped = (metadata["timestamp"], item["id"])
+            newest[metadata["conversation"]] = max(stamped, newest.get(metadata["conversation"], stamped))
+    return {
+        item_id for name, (_, item_id) in newest.items() if hook_sessions.is_answering(snapshot.home, name)
+    }
 
 
 def _with_cost(hit: Hit, count: Counter) -> Hit:
     """Return `hit` with the cost of its full text, and its gist."""
     text = session_text(hit["entry"]) if hit["layer"] == "short_term_memory" else hit["content"]
     tokens = hit["entry"].get("token_count") if hit["layer"] in ("working_memory", "archive") else None
-    made: Hit = {**hit, "tokens": tokens or count(text), "gist": lines.excerpt(text)}
+    complete: Hit = {**hit, "tokens": tokens or count(text), "gist": lines.excerpt(text)}
     level = (hit["entry"].get("metadata") or {}).get("level") if hit["type"] == CONVERSATION else None
     if level:
-        made |= {"level": level, "gist": f"[{level}] {made['gist']}"}
-    return made
+        complete |= {"level": level, "gist": f"[{level}] {complete['gist']}"}
+    return complete
 
 
 def _with_conversations(source: Source, home: Path, query: str) -> Source:
@@ -244,14 +236,16 @@ def find_by_id(id: str, *, home: Home = None) -> Hit:
 def sections_of(session_id: str, *, home: Home = None) -> dict[str, list[str]]:
     """Return what a session, live or archived, says under headings, in order; nothing without such a session."""
     snapshot = read(home)
-    found = find_session(snapshot.documents["memory"], session_id)
-    if found is None:
+    session = find_session(snapshot.documents["memory"], session_id)
+    if session is None:
         source = searchable_archive(snapshot)
-        places = [one.place for one in source.find(Query((), (plain_text(session_id),))).candidates]
+        places = [
+            candidate.place for candidate in source.find(Query((), (plain_text(session_id),))).candidates
+        ]
         stored = source.read(places)
-        kept = [stored[place].get("session") for place in sorted(stored)]
-        found = kept[-1] if kept else None
-    return session_sections(found) if found else {}
+        sessions = [stored[place].get("session") for place in sorted(stored)]
+        session = sessions[-1] if sessions else None
+    return session_sections(session) if session else {}
 
 
 class RecallHit(dict[str, Any]):
@@ -295,21 +289,21 @@ def recall(
         raise InvalidInput(
             f"budget is {budget}.", fix="Use a number of tokens, or none for no bound.", where="recall"
         )
-    found = search_memory(
+    hits = search_memory(
         query, limit, types=types, phase=phase, caste=caste, since=since, until=until, project=project,
         conversation=conversation, home=home,
     )  # fmt: skip
     if budget is not None:
         count = counter_of(read(home).documents["memory"])
-        found = found[: len(lines.fit_lines([*map(lines.hit_line, found)], budget, count))]
-    return [cast("Hit", RecallHit(hit)) for hit in found]
+        hits = hits[: len(lines.fit_lines([*map(lines.hit_line, hits)], budget, count))]
+    return [cast("Hit", RecallHit(hit)) for hit in hits]
 
 
 def types_in(layers: Iterable[str] = (), *, home: Home = None) -> set[str]:
     """Return the types of the entries in `layers` (empty: all), and the words of a timeline for several of them."""
     from aether.store import archive_store
 
-    snapshot, wanted = read(home), {*layers}
+    snapshot, layers_wanted = read(home), {*layers}
     memory = snapshot.documents["memory"]
     is_shown = shown_ids(memory)
     archived = (
@@ -317,11 +311,11 @@ def types_in(layers: Iterable[str] = (), *, home: Home = None) -> set[str]:
         for _, record in record_files.records(snapshot, "items")
         if record.get("why") != items.REMOVED and is_shown(plain_text(record["item"].get("id")))
     )
-    found = {one.type for one in records(memory) if not wanted or one.layer in wanted}
-    if not wanted or "archive" in wanted:
-        found |= {str(item["type"]) for item in archived}
-        found |= {CONVERSATION} if next(iter(archive_store.rows(snapshot.home)), None) else set()
-    return found | {str(KIND_OF_TYPE[name]) for name in found & KIND_OF_TYPE.keys()}
+    types = {one.type for one in records(memory) if not layers_wanted or one.layer in layers_wanted}
+    if not layers_wanted or "archive" in layers_wanted:
+        types |= {str(item["type"]) for item in archived}
+        types |= {CONVERSATION} if next(iter(archive_store.rows(snapshot.home)), None) else set()
+    return types | {str(KIND_OF_TYPE[name]) for name in types & KIND_OF_TYPE.keys()}
 
 
 def timeline(id: str, *, before: int = 3, after: int = 3, home: Home = None) -> list[RecallLine]:
@@ -342,11 +336,11 @@ def timeline(id: str, *, before: int = 3, after: int = 3, home: Home = None) -> 
         *records(memory, (stored[place] for place in sorted(stored))),
         *_conversation(snapshot.home, id),
     ]
-    found = lines.neighbours(entries, id, before=before, after=after)
-    if not found:
+    near = lines.neighbours(entries, id, before=before, after=after)
+    if not near:
         raise _unknown(id)
     count = counter_of(memory)
-    return [lines.recall_line(record, count=count) for record in found]
+    return [lines.recall_line(record, count=count) for record in near]
 
 
 def full(ids: Sequence[str], *, home: Home = None) -> list[JsonObject]:
@@ -357,15 +351,15 @@ def full(ids: Sequence[str], *, home: Home = None) -> list[JsonObject]:
     """
     snapshot = read(home)
     count = counter_of(snapshot.documents["memory"])
-    known = {record.id: record for record in _by_id(snapshot, ids)}
-    for missing in (one for one in ids if one not in known):
+    records_by_id = {record.id: record for record in _by_id(snapshot, ids)}
+    for missing in (entry_id for entry_id in ids if entry_id not in records_by_id):
         raise _unknown(missing)
     return [
         {
             "id": record.id, "layer": record.layer, "type": record.type, "at": record.at, "text": record.text,
             "tokens": record.tokens or count(record.text), "entry": copied(record.value),
         }
-        for record in (known[one] for one in ids)
+        for record in (records_by_id[entry_id] for entry_id in ids)
     ]  # fmt: skip
 
 
@@ -379,21 +373,21 @@ def _unknown(id: str) -> NotFound:
 
 def _by_id(snapshot: Snapshot, ids: Sequence[str]) -> Iterator[Record]:
     """Yield the entries with these ids, in no order; the archive is read only for those that are not live."""
-    wanted = set(ids)
+    missing = set(ids)
     for record in records(snapshot.documents["memory"]):
-        if record.id in wanted:
-            wanted.discard(record.id)
+        if record.id in missing:
+            missing.discard(record.id)
             yield record
-    if not wanted:
+    if not missing:
         return
     source = searchable_archive(snapshot)
-    found = source.find(Query((), tuple(sorted(map(plain_text, wanted))))).candidates
-    stored = source.read([candidate.place for candidate in found])
+    candidates = source.find(Query((), tuple(sorted(map(plain_text, missing))))).candidates
+    stored = source.read([candidate.place for candidate in candidates])
     yield from records(
         {"working_memory": {"items": []}, "short_term_memory": {"sessions": []}, "long_term_memory": {"patterns": []}},
         (stored[place] for place in sorted(stored)),
     )  # fmt: skip
-    for name in wanted:
+    for name in missing:
         yield from _conversation(snapshot.home, name)
 
 

@@ -1,15 +1,14 @@
 """Reports: overview, timeline, decisions with their reasons, lessons and numbers of a home, as data and as Markdown.
 
 A report holds no secret unless it is asked for: all its texts are redacted. Its size is bounded, and it says what was
-left out. As an HTML file it is written by `integrations.viewer.report`.
+left out. As an HTML file it is written by `view.charts`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
-from math import ceil
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -33,8 +32,6 @@ from aether.types import JsonObject
 # A report of a full home is read by a person: so many moments, decisions and lessons, the newest.
 MOST_MOMENTS, MOST_DECISIONS, MOST_LESSONS = 600, 300, 150
 MOMENT_CHARS, DECISION_CHARS, WHY_CHARS = 240, 600, 400
-# Of the file as it is written: a character of Chinese has three bytes.
-MOST_BYTES = 1_000_000
 # Hours before and after now for which the strength of a signal is drawn.
 SIGNAL_HOURS = 24
 _FOUND = ("items", "tokens", "max_tokens", "percent", "sessions", "patterns", "state", "phase", "revision")
@@ -53,8 +50,8 @@ def report(
         InvalidInput: the time cannot be read.
         NotFound: no conversation has this name.
     """
-    at = now()
-    start = instant(since, at=at, where="since")
+    moment = now()
+    start = instant(since, at=moment, where="since")
     timeline = api_timeline.timeline(since=start or "", conversation=conversation, home=home)
     snapshot = read(home)
     # Before a text is cut: half a secret is no secret to the rules. All texts of a report are of these.
@@ -62,14 +59,14 @@ def report(
     if hidden:
         snapshot = snapshot._replace(documents=redacted(snapshot.documents, hidden))
     memory, goal = snapshot.documents["memory"], goals.current(snapshot.documents["goals"])
-    shown = [_safe(one, hidden) for one in timeline[-MOST_MOMENTS:]]
-    decided = [_safe(one, hidden) for one in timeline if one.kind == "decision"]
+    visible = [_safe(entry, hidden) for entry in timeline[-MOST_MOMENTS:]]
+    decided = [_safe(entry, hidden) for entry in timeline if entry.kind == "decision"]
     decisions = _decisions(decided, None if conversation else snapshot, start)
     lessons = [] if conversation else _lessons(memory["long_term_memory"]["patterns"], start)
     about = overview(home=snapshot.home)
-    made: JsonObject = {
+    result: JsonObject = {
         "project": _safe_text(Path(paths.project_root(snapshot.home) or snapshot.home).name, hidden),
-        "made_at": clock.stamp(at),
+        "made_at": clock.stamp(moment),
         "since": clock.stamp(start) if start else "",
         "conversation": _safe_text(conversation, hidden),
         "overview": {
@@ -78,60 +75,23 @@ def report(
             "open": [] if conversation else _open(snapshot),
         },
         "counts": _counts(timeline),
-        "timeline": [_day(day, list(group)) for day, group in groupby(shown, key=lambda one: one.at[:10])],
+        "timeline": [
+            _day(day, list(group)) for day, group in groupby(visible, key=lambda entry: entry.at[:10])
+        ],
         "decisions": decisions[-MOST_DECISIONS:],
         "lessons": lessons[:MOST_LESSONS],
         "left_out": {
-            "moments": len(timeline) - len(shown),
+            "moments": len(timeline) - len(visible),
             "decisions": max(0, len(decisions) - MOST_DECISIONS),
             "lessons": max(0, len(lessons) - MOST_LESSONS),
         },
         "charts": {
             "layers": layers(memory),
             "saved": saved(snapshot, since=clock.stamp(start) if start else ""),
-            "signals": signal_strengths(snapshot.documents["pheromones"], now=at),
+            "signals": signal_strengths(snapshot.documents["pheromones"], now=moment),
         },
     }
-    return made
-
-
-def written(found: JsonObject, write: Callable[[JsonObject], str]) -> tuple[JsonObject, bytes]:
-    """Return a report and the bytes that `write` makes of it: at most `MOST_BYTES`, the oldest parts left out if needed."""
-    share, part = 1.0, found
-    while len(data := write(part).encode("utf-8", "replace")) > MOST_BYTES and share > 0.001:
-        share *= min(0.9, 0.97 * MOST_BYTES / len(data))
-        part = _part_of(found, share)
-    return part, data
-
-
-def _part_of(found: JsonObject, share: float) -> JsonObject:
-    """Return a report with that share of each list: the newest moments, decisions and steps, the best lessons."""
-
-    def first(held: list[Any]) -> list[Any]:
-        return held[: ceil(len(held) * share)]
-
-    def last(held: list[Any]) -> list[Any]:
-        return held[len(held) - ceil(len(held) * share) :]
-
-    moments = [(day["day"], moment) for day in found["timeline"] for moment in day["moments"]]
-    days = groupby(last(moments), key=itemgetter(0))
-    made: JsonObject = {
-        **found,
-        "overview": {**found["overview"], "open": first(found["overview"]["open"])},
-        "timeline": [{"day": day, "moments": [one for _, one in group]} for day, group in days],
-        "decisions": last(found["decisions"]),
-        "lessons": first(found["lessons"]),
-        "charts": {
-            **found["charts"],
-            "saved": last(found["charts"]["saved"]),
-            "signals": first(found["charts"]["signals"]),
-        },
-    }
-    left = {
-        "moments": len(moments) - sum(len(day["moments"]) for day in made["timeline"]),
-        **{name: len(found[name]) - len(made[name]) for name in ("decisions", "lessons")},
-    }
-    return made | {"left_out": {name: number + left[name] for name, number in found["left_out"].items()}}
+    return result
 
 
 def _safe(moment: Moment, hidden: Rules | None) -> Moment:
@@ -149,8 +109,8 @@ def _safe_text(text: str, hidden: Rules | None) -> str:
 
 def _counts(moments: Iterable[Moment]) -> JsonObject:
     counts: JsonObject = {}
-    for one in moments:
-        counts[one.kind] = counts.get(one.kind, 0) + 1
+    for moment in moments:
+        counts[moment.kind] = counts.get(moment.kind, 0) + 1
     return counts
 
 
@@ -174,13 +134,13 @@ def _decisions(
 
     Without `snapshot` only those of the timeline: a goal and a session may be about several conversations.
     """
-    made = [_decision(one.at, one.text, one.evidence, one.id) for one in moments]
-    texts = "\n".join(one["text"] for one in made)
+    result = [_decision(moment.at, moment.text, moment.evidence, moment.id) for moment in moments]
+    texts = "\n".join(entry["text"] for entry in result)
     first = clock.stamp(start) if start else ""
     if snapshot is None:
-        return sorted(made, key=lambda one: str(one["at"]))
+        return sorted(result, key=lambda entry: str(entry["at"]))
     for session in sessions_of(snapshot.documents["memory"]):
-        made += [
+        result += [
             _decision(
                 last_heard(session),
                 key_decision["decision"],
@@ -192,14 +152,14 @@ def _decisions(
             if last_heard(session) >= first and key_decision["decision"] not in texts
         ]
     for goal in snapshot.documents["goals"]["goals"]:
-        made += [
+        result += [
             _decision(
                 decision["at"], decision["description"], goal["evidence"], goal["id"], decision["rationale"]
             )
             for decision in goal["decisions"]
             if decision["at"] >= first
         ]
-    return sorted(made, key=lambda one: str(one["at"]))
+    return sorted(result, key=lambda entry: str(entry["at"]))
 
 
 def _decision(at: str, text: str, evidence: str, id: str, why: str = "") -> JsonObject:
@@ -213,42 +173,42 @@ def _lessons(patterns: Iterable[JsonObject], start: datetime | None) -> list[Jso
     first = clock.stamp(start) if start else ""
     chosen = sorted(
         (pattern for pattern in patterns if pattern["last_seen"] >= first),
-        key=lambda one: (-one["confidence"], -one["occurrences"], one["id"]),
+        key=lambda entry: (-entry["confidence"], -entry["occurrences"], entry["id"]),
     )
     return [
         {
-            "text": recall.excerpt(one["pattern"], DECISION_CHARS), "type": one["type"], "occurrences": one["occurrences"],
-            "confidence": one["confidence"], "last_seen": one["last_seen"], "id": one["id"],
+            "text": recall.excerpt(entry["pattern"], DECISION_CHARS), "type": entry["type"], "occurrences": entry["occurrences"],
+            "confidence": entry["confidence"], "last_seen": entry["last_seen"], "id": entry["id"],
         }
-        for one in chosen
+        for entry in chosen
     ]  # fmt: skip
 
 
 def _open(snapshot: Snapshot) -> list[str]:
     """Return the blockers of live memory and of the active goal, the newest first."""
-    held = [
+    texts = [
         recall.excerpt(item["content"], MOMENT_CHARS)
         for item in snapshot.documents["memory"]["working_memory"]["items"]
         if item["type"] == "blocker"
     ]
     goal = goals.current(snapshot.documents["goals"])
-    held += [
+    texts += [
         blocker["description"]
         for blocker in (goal or {}).get("blockers", [])
         if not blocker.get("resolved_at")
     ]
-    return held[::-1]
+    return texts[::-1]
 
 
 def layers(memory: Mapping[str, Any]) -> list[JsonObject]:
     """Return how full each limited layer is."""
     fill, short = token_usage(memory), memory["short_term_memory"]
-    held = len(sessions_of(memory))
+    sessions = len(sessions_of(memory))
     return [
         {"name": "Working memory", "used": fill.current, "most": fill.maximum, "unit": "tokens", "percent": fill.percent},
         {
-            "name": "Short-term memory", "used": held, "most": short["max_sessions"], "unit": "sessions",
-            "percent": round(100 * held / short["max_sessions"], 1),
+            "name": "Short-term memory", "used": sessions, "most": short["max_sessions"], "unit": "sessions",
+            "percent": round(100 * sessions / short["max_sessions"], 1),
         },
     ]  # fmt: skip
 
@@ -260,19 +220,19 @@ def saved(snapshot: Snapshot, *, since: str = "") -> list[JsonObject]:
         for compression in api_timeline.compressions(snapshot)
     ]
     steps += [
-        (at, "compaction", before, after)
-        for at, before, after in api_timeline.compaction_sizes(snapshot.home)
+        (time, "compaction", before, after)
+        for time, before, after in api_timeline.compaction_sizes(snapshot.home)
     ]
-    total, made = 0, []
-    for at, kind, before, after in sorted(step for step in steps if step[0] >= since):
+    total, result = 0, []
+    for time, kind, before, after in sorted(step for step in steps if step[0] >= since):
         total += before - after
-        made.append({"at": at, "kind": kind, "before": before, "after": after, "sum": total})
-    return made
+        result.append({"at": time, "kind": kind, "before": before, "after": after, "sum": total})
+    return result
 
 
 def signal_strengths(pheromones: Mapping[str, Any], *, now: datetime) -> list[JsonObject]:
     """Return the active signals, the strongest first, each with its strength for some hours before and after now."""
-    made = []
+    result = []
     for active_signal in signals.active_signals(pheromones, now=now):
         created = clock.parse(active_signal["created_at"])
         hours = [
@@ -281,7 +241,7 @@ def signal_strengths(pheromones: Mapping[str, Any], *, now: datetime) -> list[Js
             if now + timedelta(hours=hour) >= created
         ]
         half_life = active_signal["decay_rate"]
-        made.append(
+        result.append(
             {
                 "id": active_signal["id"], "type": active_signal["type"], "name": f"{active_signal['type']}: {recall.excerpt(active_signal['context'], 60)}".rstrip(": "),
                 "strength": active_signal["current_strength"],
@@ -291,7 +251,7 @@ def signal_strengths(pheromones: Mapping[str, Any], *, now: datetime) -> list[Js
                 ],
             }
         )  # fmt: skip
-    return sorted(made, key=lambda one: -float(str(one["strength"])))
+    return sorted(result, key=lambda entry: -float(str(entry["strength"])))
 
 
 def in_words(counts: Mapping[str, int]) -> str:
@@ -300,11 +260,11 @@ def in_words(counts: Mapping[str, int]) -> str:
     >>> in_words({"request": 245, "fix": 2, "error": 1})
     '1 error, 2 fixes, 245 requests'
     """
-    found = (
+    nouns = (
         (number, kind + ("es" if kind.endswith("x") else "s") * (number != 1))
         for kind, number in counts.items()
     )
-    return ", ".join(f"{number:,} {noun}" for number, noun in sorted(found, key=itemgetter(1)))
+    return ", ".join(f"{number:,} {noun}" for number, noun in sorted(nouns, key=itemgetter(1)))
 
 
 def as_markdown(found: Mapping[str, Any]) -> str:
@@ -312,46 +272,46 @@ def as_markdown(found: Mapping[str, Any]) -> str:
     return "\n".join(_markdown(found)).rstrip() + "\n"
 
 
-def _markdown(found: Mapping[str, Any]) -> Iterator[str]:
-    over = found["overview"]
-    since = f" since {found['since'][:10]}" if found["since"] else ""
-    yield f"# {_md(found['project'])}: memory{since}"
+def _markdown(data: Mapping[str, Any]) -> Iterator[str]:
+    overview_data = data["overview"]
+    since = f" since {data['since'][:10]}" if data["since"] else ""
+    yield f"# {_md(data['project'])}: memory{since}"
     yield ""
-    yield f"Made {found['made_at'][:16].replace('T', ' ')} UTC."
-    if found["conversation"]:
-        yield f"Conversation: {_md(found['conversation'])}."
+    yield f"Made {data['made_at'][:16].replace('T', ' ')} UTC."
+    if data["conversation"]:
+        yield f"Conversation: {_md(data['conversation'])}."
     yield ""
-    if over["goal"]:
-        yield f"- Goal: {_md(over['goal'])}"
-    if over["phase"] is not None:
-        yield f"- Phase {over['phase']}: {over['state']}"
-    yield f"- Memory: {over['items']} items ({over['percent']:g} %), {over['sessions']} sessions, {over['patterns']} patterns"
-    if found["charts"]["saved"]:
-        steps = found["charts"]["saved"]
+    if overview_data["goal"]:
+        yield f"- Goal: {_md(overview_data['goal'])}"
+    if overview_data["phase"] is not None:
+        yield f"- Phase {overview_data['phase']}: {overview_data['state']}"
+    yield f"- Memory: {overview_data['items']} items ({overview_data['percent']:g} %), {overview_data['sessions']} sessions, {overview_data['patterns']} patterns"
+    if data["charts"]["saved"]:
+        steps = data["charts"]["saved"]
         yield f"- Saved: {steps[-1]['sum']:,} tokens by {len(steps)} compressions and compactions"
-    if found["counts"]:
-        yield f"- Happened: {in_words(found['counts'])}"
-    yield from (f"- Open: {_md(text)}" for text in over["open"])
-    yield from _markdown_lists(found)
+    if data["counts"]:
+        yield f"- Happened: {in_words(data['counts'])}"
+    yield from (f"- Open: {_md(text)}" for text in overview_data["open"])
+    yield from _markdown_lists(data)
 
 
-def _markdown_lists(found: Mapping[str, Any]) -> Iterator[str]:
-    if found["decisions"]:
+def _markdown_lists(data: Mapping[str, Any]) -> Iterator[str]:
+    if data["decisions"]:
         yield from ("", "## Decisions", "")
-        for decision in found["decisions"]:
+        for decision in data["decisions"]:
             why = f" Why: {_md(decision['why'])}" if decision["why"] else ""
             yield f"- {decision['at'][:10]} {_md(decision['text'])}{why}"
-    if found["lessons"]:
+    if data["lessons"]:
         yield from ("", "## Lessons", "")
-        yield from (f"- {_md(lesson['text'])} ({lesson['occurrences']}x)" for lesson in found["lessons"])
-    for day in found["timeline"]:
+        yield from (f"- {_md(lesson['text'])} ({lesson['occurrences']}x)" for lesson in data["lessons"])
+    for day in data["timeline"]:
         yield from ("", f"## {day['day']}", "")
         for decision in day["moments"]:
-            by = f" ({_md(decision['by'])})" if decision["by"] else ""
-            yield f"- {decision['at'][11:16] or '—'} {decision['kind']}{by}: {_md(decision['text'])}"
-    left = [f"{number} {name}" for name, number in found["left_out"].items() if number]
-    if left:
-        yield from ("", f"Left out, the oldest: {', '.join(left)}.")
+            author = f" ({_md(decision['by'])})" if decision["by"] else ""
+            yield f"- {decision['at'][11:16] or '—'} {decision['kind']}{author}: {_md(decision['text'])}"
+    omissions = [f"{number} {name}" for name, number in data["left_out"].items() if number]
+    if omissions:
+        yield from ("", f"Left out, the oldest: {', '.join(omissions)}.")
 
 
 _MARKS = {ord(mark): f"\\{mark}" for mark in "\\`*_[]<>#|"}

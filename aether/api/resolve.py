@@ -47,14 +47,14 @@ def resolve_memory(id: str, *, home: Home = None) -> Ending:
     Raises:
         NotFound: live memory has no such entry.
     """
-    at = stamp(now())
+    moment = stamp(now())
 
     def plan(state: Mapping[str, Any]) -> Change:
         _, text = _entry(state["memory"], id)
-        return end(state["memory"], id, "resolved", at=at)._replace(result=text)
+        return end(state["memory"], id, "resolved", at=moment)._replace(result=text)
 
-    done = change(home, plan, Author("resolve", reason=id))
-    return Ending(id, "resolved", str(done.result), "", done.revision)
+    outcome = change(home, plan, Author("resolve", reason=id))
+    return Ending(id, "resolved", str(outcome.result), "", outcome.revision)
 
 
 @public
@@ -73,20 +73,20 @@ def supersede_memory(id: str, by: str, *, evidence: Evidence | None = None, home
             fix="Give a text, or another id.",
             where="by",
         )
-    at = now()
+    moment = now()
 
     def plan(state: Mapping[str, Any]) -> Change:
         memory = state["memory"]
         _, text = _entry(memory, id)
         if by.startswith(_ID_STARTS) or by in _entries(memory):
             _entry(memory, by)
-            return end(memory, id, "superseded", at=stamp(at), by=by)._replace(result=(text, by))
-        done = replaced(state, id, by, evidence, at=at)
-        return done._replace(result=(text, done.result))
+            return end(memory, id, "superseded", at=stamp(moment), by=by)._replace(result=(text, by))
+        committed = replaced(state, id, by, evidence, at=moment)
+        return committed._replace(result=(text, committed.result))
 
-    done = change(home, plan, Author("supersede", reason=id))
-    text, newer = done.result
-    return Ending(id, "superseded", text, newer, done.revision)
+    outcome = change(home, plan, Author("supersede", reason=id))
+    text, newer = outcome.result
+    return Ending(id, "superseded", text, newer, outcome.revision)
 
 
 def replaced(
@@ -130,12 +130,12 @@ def _entries(memory: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     sessions = sessions_of(memory)
     statements = [statement for session in sessions for statement in statements_of(session)]
     patterns = memory["long_term_memory"]["patterns"]
-    kept = [item for session in sessions for item in session["metadata"].get("items", [])]
+    session_items = [item for session in sessions for item in session["metadata"].get("items", [])]
     return {
         **{statement.id: (_TYPE_OF[statement.kind], statement.text) for statement in statements},
         **{
             pattern["id"]: (_TYPE_OF.get(pattern["type"], pattern["type"]), pattern["pattern"])
             for pattern in patterns
         },
-        **{item["id"]: (item["type"], item["content"]) for item in (*kept, *items.items_of(memory))},
+        **{item["id"]: (item["type"], item["content"]) for item in (*session_items, *items.items_of(memory))},
     }

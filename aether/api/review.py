@@ -59,7 +59,7 @@ def settle(
         InvalidInput: the answer is unknown, a correction has no text, or there is no newer entry.
     """
     place = find(home)
-    doubt = next((one for one in review(home=place) if one.id == doubt_id), None)
+    doubt = next((entry for entry in review(home=place) if entry.id == doubt_id), None)
     if doubt is None:
         raise NotFound(
             f"there is no doubt {shown(doubt_id)}.", fix='See "aether memory review".', where="review"
@@ -77,10 +77,10 @@ def settle(
     if doubt.kind == "proposal":
         return Settled(doubt, answer, _decide(doubt, subject, answer, text.strip(), place))
     if answer == "keep":
-        at = now()
+        moment = now()
         change(
             place,
-            lambda state: reviewing.keep(_current(state, doubt), doubt, now=at),
+            lambda state: reviewing.keep(_current(state, doubt), doubt, now=moment),
             Author("review", reason=doubt_id),
         )
     elif answer == "forget":
@@ -96,7 +96,7 @@ def settle(
 
 def _decide(doubt: Doubt, subject: Entry, answer: Answer, text: str, place: Home) -> str:
     """Decide about a proposal, and return the id of the note that it became, or of the entry that it ended; "" if it was dropped."""
-    at = now()
+    moment = now()
 
     def plan(state: Mapping[str, Any]) -> Change:
         memory = _current(state, doubt)
@@ -104,9 +104,9 @@ def _decide(doubt: Doubt, subject: Entry, answer: Answer, text: str, place: Home
         changes = chain_changes(
             state,
             lambda present: (
-                Change({}, result="") if answer == "forget" else _confirm(present, proposal, text, at)
+                Change({}, result="") if answer == "forget" else _confirm(present, proposal, text, moment)
             ),
-            lambda present: reviewing.keep(present["memory"], doubt, now=at),
+            lambda present: reviewing.keep(present["memory"], doubt, now=moment),
         )
         return changes._replace(result=changes.result[0])
 
@@ -140,7 +140,7 @@ def _current(state: Mapping[str, Any], doubt: Doubt) -> Any:
 
 def _forget(doubt: Doubt, subject: Entry, place: Home, correction: str = "") -> str:
     """Forget `subject` of a doubt, and return the id of the item that says `correction` instead, "" without one."""
-    archived, at = remembered_archive(read(place)), now()
+    archived, moment = remembered_archive(read(place)), now()
 
     def plan(state: Mapping[str, Any]) -> Change:
         memory = _current(state, doubt)
@@ -155,11 +155,11 @@ def _forget(doubt: Doubt, subject: Entry, place: Home, correction: str = "") -> 
                 for nth, item in enumerate(session["metadata"].get("items", []))
                 if item["id"] == subject.id
             }
-            repeats = [one for one in repeats if (one.id, one.part) in {subject.name, *copies}]
+            repeats = [repeat for repeat in repeats if (repeat.id, repeat.part) in {subject.name, *copies}]
         changes = chain_changes(
             state,
-            lambda present: forget_targets(present, repeats, at),
-            lambda present: _add(present, subject, correction, at) if correction else Change({}),
+            lambda present: forget_targets(present, repeats, moment),
+            lambda present: _add(present, subject, correction, moment) if correction else Change({}),
         )
         return changes._replace(result=changes.result[1].ids[0] if correction else "")
 

@@ -28,13 +28,13 @@ DEFAULT_FILE = "telemetry.jsonl"
 
 def export(home: Path, records: Sequence[JsonObject]) -> None:
     """Export `records`, newly appended to the events of `home`, if its configuration asks for it."""
-    one = exporter_of(home) if records else None
-    if one is None:
+    exporter_of_home = exporter_of(home) if records else None
+    if exporter_of_home is None:
         return
     from aether.events.events import colony_event
 
     for record in records:
-        one.emit(colony_event(record, colony_session_id(home)))
+        exporter_of_home.emit(colony_event(record, colony_session_id(home)))
 
 
 def exporter_of(home: Path) -> Exporter | None:
@@ -64,9 +64,9 @@ def _make_exporter(home: Path, settings: config.Config) -> Exporter:
     exporters: list[Exporter] = []
     for kind in map(str.strip, settings.telemetry_exporter.split(",")):
         try:
-            one = exporter(cast("Kind", kind), url=urls.get(kind, ""), path=path, content=False)
+            entry = exporter(cast("Kind", kind), url=urls.get(kind, ""), path=path, content=False)
         except AetherError as reason:  # reported once: the exporters without this one are kept
             warn("telemetry", str(reason))
         else:
-            exporters.append(one)
+            exporters.append(entry)
     return fan_out(exporters)

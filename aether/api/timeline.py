@@ -72,26 +72,30 @@ def timeline(
     """
     if limit < 0:
         raise InvalidInput(f"limit is {limit}.", fix="Use 0 for all, or the number wanted.", where="timeline")
-    at = now()
-    asked = Asked(
-        _stamp(since, at, "since"), _stamp(until, at, "until"), conversation, project, frozenset(types)
+    moment = now()
+    options = Asked(
+        _stamp(since, moment, "since"),
+        _stamp(until, moment, "until"),
+        conversation,
+        project,
+        frozenset(types),
     )
     snapshot = read(home)
-    found = moments(
+    selection = moments(
         _item_moments(snapshot),
         compressions(snapshot),
         _compactions(snapshot.home),
         snapshot.documents["COLONY_STATE"],
-        asked,
+        options,
     )
-    if conversation and not found:
+    if conversation and not selection:
         _require_conversation(snapshot, conversation)
-    return found[-limit:]
+    return selection[-limit:]
 
 
 def _require_conversation(snapshot: Snapshot, name: str) -> None:
     """Refuse a name that no conversation has: an empty answer would say that nothing happened in it."""
-    wanted = name.casefold()
+    part = name.casefold()
     ids = (
         stored_conversation.id for stored_conversation in conversations.stored_conversations(snapshot.home)
     )
@@ -100,14 +104,14 @@ def _require_conversation(snapshot: Snapshot, name: str) -> None:
         f"{moment.conversation}\n{moment.title}\n{moment.pointer.get('file', '')}"
         for moment in _item_moments(snapshot)
     )
-    if not any(wanted in each.casefold() for each in chain(ids, rested, noted)):
+    if not any(part in entry.casefold() for entry in chain(ids, rested, noted)):
         fix = 'Pass a part of its id, title or file; "aether timeline" shows those of its moments.'
         raise NotFound(f"no conversation is named {shown(name)}.", fix=fix, where="conversation")
 
 
-def _stamp(given: str | datetime, at: datetime, where: str) -> str:
-    found = instant(given, at=at, where=where)
-    return clock.stamp(found) if found else ""
+def _stamp(time: str | datetime, at: datetime, where: str) -> str:
+    moment = instant(time, at=at, where=where)
+    return clock.stamp(moment) if moment else ""
 
 
 def _item_moments(snapshot: Snapshot) -> Iterator[Moment]:
@@ -118,9 +122,9 @@ def _item_moments(snapshot: Snapshot) -> Iterator[Moment]:
     here, is_shown = {item["id"] for item in live}, shown_ids(memory)
     cut = forgotten_parts(memory)
     texts = {record.id: record.text for record in _all_records(snapshot) if record.id in cut} if cut else {}
-    for one in _archived(snapshot):
-        if one.id not in here and is_shown(one.id):
-            yield one._replace(text=texts.get(one.id, one.text))
+    for entry in _archived(snapshot):
+        if entry.id not in here and is_shown(entry.id):
+            yield entry._replace(text=texts.get(entry.id, entry.text))
 
 
 def _archived(snapshot: Snapshot) -> list[Moment]:
@@ -130,20 +134,20 @@ def _archived(snapshot: Snapshot) -> list[Moment]:
         record_files.head(snapshot),
         [(file.st_ino, file.st_size, file.st_mtime_ns) for file in files],
     )
-    known = _ARCHIVED.get(snapshot.home)
-    if known is None or known[0] != state:
+    cached = _ARCHIVED.get(snapshot.home)
+    if cached is None or cached[0] != state:
         # Of two records of one item the newer counts.
         newest = {
             str(record["item"].get("id")): record["item"]
             for _, record in record_files.records(snapshot, "items")
         }
-        known = (
+        cached = (
             state,
             [item_moment(layers.item_record(item, "archive")) for item in newest.values()],
         )
         _ARCHIVED.clear()
-        _ARCHIVED[snapshot.home] = known
-    return known[1]
+        _ARCHIVED[snapshot.home] = cached
+    return cached[1]
 
 
 def _all_records(snapshot: Snapshot) -> Iterator[layers.Record]:
@@ -159,20 +163,22 @@ def compressions(snapshot: Snapshot) -> list[JsonObject]:
         for _, receipt in record_files.records(snapshot, "receipts")
         if receipt.get("kind") == "compression"
     ]
-    newest = {one["session_id"]: one for one in receipts}
-    held = [newest.get(session["session_id"]) for session in sessions_of(snapshot.documents["memory"])]
+    newest = {receipt["session_id"]: receipt for receipt in receipts}
+    receipts_in_memory = [
+        newest.get(session["session_id"]) for session in sessions_of(snapshot.documents["memory"])
+    ]
     # The journal is read back to the first one whose session is not there: it was undone, or evicted.
-    doubtful = [int(one.get("revision", 0)) for one in receipts if one not in held]
+    doubtful = [int(receipt.get("revision", 0)) for receipt in receipts if receipt not in receipts_in_memory]
     undone = undone_revisions(snapshot, after=min(doubtful) - 1) if doubtful else set()
-    return [one for one in receipts if one.get("revision") not in undone]
+    return [receipt for receipt in receipts if receipt.get("revision") not in undone]
 
 
 def compaction_sizes(home: Path) -> Iterator[tuple[str, int, int]]:
     """Yield the time of each compaction that is not undone, with its tokens before and after."""
-    for log, done in _all_compactions(home):
-        before, after = done.receipt.get("tokens_before"), done.receipt.get("tokens_after")
-        if done.step in log.open and isinstance(before, int) and isinstance(after, int):
-            yield done.at, before, after
+    for log, outcome in _all_compactions(home):
+        before, after = outcome.receipt.get("tokens_before"), outcome.receipt.get("tokens_after")
+        if outcome.step in log.open and isinstance(before, int) and isinstance(after, int):
+            yield outcome.at, before, after
 
 
 def _all_compactions(home: Path) -> Iterator[tuple[history.Log, history.Compaction]]:
@@ -184,12 +190,12 @@ def _all_compactions(home: Path) -> Iterator[tuple[history.Log, history.Compacti
 
 
 def _compactions(home: Path) -> Iterator[Moment]:
-    for log, done in _all_compactions(home):
-        receipt = done.receipt
-        state = "" if done.step in log.open else " (undone)"
-        text = f"Compacted from {receipt.get('tokens_before')} to {receipt.get('tokens_after')} tokens, {len(done.before)} to {len(done.after)} messages{state}"
-        by = str((receipt.get("summary") or {}).get("backend") or "")
-        yield Moment(done.at, "compaction", "compaction", text, log.id, conversation=log.id, agent=by)
+    for log, outcome in _all_compactions(home):
+        receipt = outcome.receipt
+        state = "" if outcome.step in log.open else " (undone)"
+        text = f"Compacted from {receipt.get('tokens_before')} to {receipt.get('tokens_after')} tokens, {len(outcome.before)} to {len(outcome.after)} messages{state}"
+        author = str((receipt.get("summary") or {}).get("backend") or "")
+        yield Moment(outcome.at, "compaction", "compaction", text, log.id, conversation=log.id, agent=author)
 
 
 @public
@@ -221,23 +227,23 @@ def file_reminder(path: str, *, home: Home = None, session: str = "") -> str:
         return ""
     snapshot = load(place)  # no drain: a reading tool does not wait for one
     candidates = searchable_archive(snapshot).find(Query(terms(name[0]).words, ())).candidates
-    records = layers.records(snapshot.documents["memory"], (each.record for each in candidates))
+    records = layers.records(snapshot.documents["memory"], (candidate.record for candidate in candidates))
     about = about_file(records, path, ended=revoked_in(snapshot.documents["memory"]))
-    at = now()
+    moment = now()
     chosen = [
-        one
+        entry
         for part, most in _REMINDED.items()
-        for one in [one for one in getattr(about, part) if not one.revoked][-most:]
+        for entry in [entry for entry in getattr(about, part) if not entry.revoked][-most:]
     ]
     if not chosen:
         return ""
     if session:
         with suppress(AetherError):  # at worst it is injected again
-            if not hook_sessions.add_injected(place, session, [one.id for one in chosen], once=once):
+            if not hook_sessions.add_injected(place, session, [entry.id for entry in chosen], once=once):
                 return ""
     lines = [
-        f"- {recall.date_and_age(one.at, at)} {one.type}: {recall.excerpt(one.text, _REMINDED_CHARS)} [{one.id}]"
-        for one in chosen
+        f"- {recall.date_and_age(entry.at, moment)} {entry.type}: {recall.excerpt(entry.text, _REMINDED_CHARS)} [{entry.id}]"
+        for entry in chosen
     ]
     lines = [f"About {path}:", *lines, f"All of it: aether history {argument(path)}"]
-    return memory_block([redact(line) for line in lines], occasion="read", at=clock.stamp(at))
+    return memory_block([redact(line) for line in lines], occasion="read", at=clock.stamp(moment))

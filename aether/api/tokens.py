@@ -8,11 +8,11 @@ no state, so `aether undo` does not affect them, and after removing the file aet
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from aether import regular
 from aether.api.home import Home, change, find, read
@@ -33,14 +33,14 @@ from aether.store import config, files, record_files
 from aether.store.authors import Author
 from aether.store.commit import write_lock
 from aether.store.files import storage_errors, write_whole
-from aether.store.snapshot import FileId, file_id
 from aether.tokens import counters as calibration
 from aether.tokens import exact
 from aether.tokens import models as tokens_models
 from aether.tokens.counters import FACTOR_PLACES, counter, label
-from aether.tokens.models import Entry, Profile, Reports, Served, profile
+from aether.tokens.models import Profile, Reports, Served, profile
 from aether.types import Change, Counter, Finding
 
+T = TypeVar("T")
 # Names of models on the user's own Ollama server, whose owner chose the size of the window.
 _SERVED = re.compile(r"(?:ollama|ollama_chat)/(.+)|([^/]+:(?:latest|\d+(?:\.\d+)?b.*))", re.IGNORECASE)
 
@@ -170,19 +170,19 @@ def counting(model: str = "", *, place: Path | None = None) -> Counting:
     name, factor = _counter(place, findings)
     if not model:
         return Counting(counter(name, factor), label(name, factor), name, factor, 0, None, tuple(findings))
-    own = _own_entries(place)
-    found = profile(model, own=own)
+    entries = _own(place).entries
+    limits = profile(model, own=entries)
     if served := _SERVED.fullmatch(model):
         from aether.architects.ollama import served_window  # only users of Ollama pay for its client
 
         window = served_window(served[1] or served[2])
-        found = found._replace(window=window, known=True) if window else found
+        limits = limits._replace(window=window, known=True) if window else limits
     reports = _reports(place, findings).get(model, Reports(name))
     learned = reports.counter == name and bool(reports.ratios)
-    factor = reports.factor if learned else round(factor * found.factor, FACTOR_PLACES)
-    doubt = tokens_models.finding(found)
+    factor = reports.factor if learned else round(factor * limits.factor, FACTOR_PLACES)
+    doubt = tokens_models.finding(limits)
     return Counting(
-        counter(name, factor), label(name, factor), name, factor, len(reports.ratios) if learned else 0, found,
+        counter(name, factor), label(name, factor), name, factor, len(reports.ratios) if learned else 0, limits,
         (*findings, *([doubt] if doubt else [])),
     )  # fmt: skip
 
@@ -205,9 +205,9 @@ def is_first(about: str, reported: str | Finding) -> bool:
 
 def warn_once(findings: Iterable[Finding]) -> None:
     """Warn of each unknown model among `findings`, once per process: an integration hands no findings to its caller."""
-    for found in findings:
-        if found.code == "unknown-model" and is_first("model", found.where):
-            warn("aether", f"{found.message} {found.fix}")
+    for finding in findings:
+        if finding.code == "unknown-model" and is_first("model", finding.where):
+            warn("aether", f"{finding.message} {finding.fix}")
 
 
 @public
@@ -234,11 +234,11 @@ def record_usage(model: str, counted: int, usage: int | Mapping[str, Any], *, ho
     path = _path(place)
     with write_lock(place), storage_errors(path):
         now = counting(model, place=place)
-        known = dict(_read(path, _id(path)))
-        held = known.get(model, Reports(now.counter))
-        known[model] = tokens_models.after(held, now.counter, counted / now.factor, tokens)
-        if known[model] != held:
-            write_whole(path, files.json_document(tokens_models.written(known)))
+        reports: dict[str, Reports] = _content(path, _stored_reports, {})
+        earlier = reports.get(model, Reports(now.counter))
+        reports[model] = tokens_models.after(earlier, now.counter, counted / now.factor, tokens)
+        if reports[model] != earlier:
+            write_whole(path, files.json_document(tokens_models.written(reports)))
     return counting(model, place=place)
 
 
@@ -258,7 +258,7 @@ def models(*names: str, home: Home = None) -> list[ListedModel]:
         return [_listed(name, counting(name, place=place)) for name in names]
     heard = [_listed(name, counting(name, place=place)) for name in sorted(_reports(place, []))]
     base, factor = _counter(place, [])
-    for entry in (*_own_entries(place), *tokens_models.shipped()):
+    for entry in (*_own(place).entries, *tokens_models.shipped()):
         scaled = round(factor * entry.factor, FACTOR_PLACES)
         known = not entry.assumed
         heard.append(
@@ -267,10 +267,10 @@ def models(*names: str, home: Home = None) -> list[ListedModel]:
     return heard
 
 
-def _listed(name: str, found: Counting) -> ListedModel:
-    known = found.profile or profile(name)
+def _listed(name: str, counting_: Counting) -> ListedModel:
+    limits = counting_.profile or profile(name)
     return ListedModel(
-        name, known.window, known.output, known.known, found.factor, found.label, found.reports
+        name, limits.window, limits.output, limits.known, counting_.factor, counting_.label, counting_.reports
     )
 
 
@@ -288,9 +288,16 @@ def _counter(place: Path | None, findings: list[Finding]) -> tuple[str, float]:
     return settings["counter"], settings["factor"]
 
 
-def _own_entries(place: Path | None) -> tuple[Entry, ...]:
-    path = place / "models.json" if place else None
-    return _entries(path, _id(path)) if path else ()
+def _own(place: Path | None) -> tokens_models.Own:
+    return _content(place / "models.json" if place else None, tokens_models.read, tokens_models.Own())
+
+
+def _content(path: Path | None, reader: Callable[[Path], T], empty: T) -> T:
+    """Return what `reader` makes of the file at `path`; `empty` without one."""
+    if path is None:
+        return empty
+    with storage_errors(path):
+        return reader(path) if os.path.lexists(path) else empty
 
 
 def context_profiles(place: Path, model: str = "") -> dict[int, int]:
@@ -303,9 +310,8 @@ def context_profiles(place: Path, model: str = "") -> dict[int, int]:
         InvalidDocument: one of the user's own files is invalid; `where` names the key.
         NotFound: there is no file `context.profiles`.
     """
-    own = place / "models.json"
-    shipped = _limits(resource("data/models.json"), (0, 0, 0))
-    return shipped | _limits(own, _id(own)) | served_model(place, model).limits
+    shipped = tokens_models.read(resource("data/models.json")).limits
+    return shipped | _own(place).limits | served_model(place, model).limits
 
 
 def served_model(place: Path, model: str) -> Served:
@@ -314,57 +320,28 @@ def served_model(place: Path, model: str) -> Served:
     Raises:
         InvalidDocument, NotFound: as `context_profiles`.
     """
-    named = config.or_default(place).context_profiles
-    if not named:
+    file_name = config.or_default(place).context_profiles
+    if not file_name:
         return tokens_models.UNNAMED
-    path = place / Path(named).expanduser()
-    if not (known := _id(path)):
+    path = place / Path(file_name).expanduser()
+    profiles = _content(path, tokens_models.ollm_profiles, None)
+    if profiles is None:
         what = f"there is no file {shown(str(path))}."
         raise NotFound(what, fix="Name the LLM_profiles.json in context.profiles, or remove the key.", where="context.profiles")  # fmt: skip
-    found = _served(path, known)
-    return found.get(model.lower()) or found.get("", tokens_models.UNNAMED)
-
-
-@lru_cache(maxsize=16)
-def _served(path: Path, found: FileId) -> dict[str, Served]:
-    assert found is not None  # noqa: S101 - another content is another key
-    with storage_errors(path):
-        return tokens_models.ollm_profiles(path)
-
-
-@lru_cache(maxsize=16)
-def _limits(path: Path, found: FileId) -> dict[int, int]:
-    with storage_errors(path):
-        return tokens_models.context_profiles(path) if found else {}
+    return profiles.get(model.lower()) or profiles.get("", tokens_models.UNNAMED)
 
 
 def _reports(place: Path | None, findings: list[Finding]) -> dict[str, Reports]:
-    path = _path(place) if place else None
     try:
-        return _read(path, _id(path)) if path else {}
+        return _content(_path(place) if place else None, _stored_reports, {})
     except AetherError as error:
         findings.append(Finding("warning", error.code, error.where, error.what, error.fix))
         return {}
-
-
-def _id(path: Path) -> FileId:
-    with storage_errors(path):
-        return file_id(str(path))
 
 
 def _path(place: Path) -> Path:
     return place / "data" / "usage.json"
 
 
-@lru_cache(maxsize=16)
-def _entries(path: Path, found: FileId) -> tuple[Entry, ...]:
-    with storage_errors(path):
-        return tokens_models.read(path) if found else ()
-
-
-@lru_cache(maxsize=16)
-def _read(path: Path, found: FileId) -> dict[str, Reports]:
-    """Return the reports in the file at `path`, which callers copy before they change it."""
-    with storage_errors(path):
-        data = files.parse_json(regular.read(path), where=str(path)) if found else None
-        return tokens_models.parsed(data, where=str(path)) if found else {}
+def _stored_reports(path: Path) -> dict[str, Reports]:
+    return tokens_models.parsed(files.parse_json(regular.read(path), where=str(path)), where=str(path))

@@ -32,7 +32,7 @@ from aether.memory.statements import end
 from aether.store import files
 from aether.store.authors import AETHER, Author
 from aether.store.commit import commit
-from aether.store.patch import chain_changes
+from aether.store.patch import chain_changes, join_changes
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize
 from aether.types import Change, EndState, Item, JsonObject
@@ -160,36 +160,27 @@ def store_entries(
     these are not the last, the hand-off that a full working memory asks for is left to `prepare_handoff`. The first
     entry `ends` others, by id.
     """
-    at = now()
+    moment = now()
 
     def plan(snapshot: Snapshot) -> Change:
         memory = snapshot.documents["memory"]
         chosen = wanted(snapshot, entries)
-        added = add_items(snapshot.documents, chosen, now=at, new_id=new_id, count=counter_of(memory))
+        added = add_items(snapshot.documents, chosen, now=moment, new_id=new_id, count=counter_of(memory))
         if ends:
-            added = _ending(snapshot, added, ends, clock.stamp(at))
-        more = beside(snapshot)
-        patches = {
-            name: [*added.patches.get(name, []), *more.patches.get(name, [])]
-            for name in {**added.patches, **more.patches}
-        }
-        appends = {
-            kind: [*added.appends.get(kind, []), *more.appends.get(kind, [])]
-            for kind in {**added.appends, **more.appends}
-        }
-        return Change(patches, appends, (chosen, *added.result))
+            added = _ending(snapshot, added, ends, clock.stamp(moment))
+        return join_changes(added, beside(snapshot), result=(chosen, *added.result))
 
     place = drained(find(home))
-    done = commit(place, plan, author, now=at, may_wait=not author.part)
-    looked(place, done)
-    chosen, added, needed = done.result
+    outcome = commit(place, plan, author, now=moment, may_wait=not author.part)
+    looked(place, outcome)
+    chosen, added, needed = outcome.result
     path = prepare_handoff(home) if needed and is_last else ""
-    made = []
+    result = []
     for new in added.ids:
         item_id = ItemId(new)
         item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
-        made.append(item_id)
-    return StoredEntries(chosen, made, done.revision, needed, added.again)
+        result.append(item_id)
+    return StoredEntries(chosen, result, outcome.revision, needed, added.again)
 
 
 def _ending(snapshot: Snapshot, added: Change, ends: Mapping[str, EndState], at: str) -> Change:
@@ -239,15 +230,15 @@ def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Hom
         InvalidInput: a field is unknown or impossible.
         BudgetExceeded: the new content does not fit.
     """
-    given = dict(updates) if isinstance(updates, Mapping) else updates
-    checked_json = copied(files.checked_json(given, where=f"item {id}"))
-    at = now()
+    fields = dict(updates) if isinstance(updates, Mapping) else updates
+    changes = copied(files.checked_json(fields, where=f"item {id}"))
+    moment = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
         memory = documents["memory"]
-        updated = items.update(memory, id, checked_json, now=at, count=counter_of(memory))
+        updated = items.update(memory, id, changes, now=moment, count=counter_of(memory))
         return chain_changes(
-            documents, lambda _: updated, lambda state: signal_threshold(state, now=at, new_id=new_id)
+            documents, lambda _: updated, lambda state: signal_threshold(state, now=moment, new_id=new_id)
         )
 
     updated, needed = change(home, plan, Author("update", reason=id)).result
@@ -280,9 +271,9 @@ def list_working_memory_items(
     memory = read(home).documents["memory"]
     if not any((types, caste, since, until, project, conversation)) and phase is None:
         return cast("list[Item]", copied(items.recent_items(memory, limit)))
-    at = now()
+    moment = now()
     keep = items.item_filter(
-        types=types, phase=phase, caste=caste, since=instant(since, at=at, where="since"), until=instant(until, at=at, where="until"),
+        types=types, phase=phase, caste=caste, since=instant(since, at=moment, where="since"), until=instant(until, at=moment, where="until"),
         project=project, conversation=conversation,
     )  # fmt: skip
     return cast("list[Item]", copied(items.recent_items(memory, limit, is_wanted=keep)))
@@ -291,13 +282,13 @@ def list_working_memory_items(
 @public
 def clear_working_memory(*, home: Home = None) -> int:
     """Move every item to the archive and return how many there were; `undo` brings them back."""
-    at = now()
+    moment = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
         return chain_changes(
             documents,
-            lambda state: items.clear(state["memory"], now=at),
-            lambda state: items.withdraw_threshold(state, now=at),
+            lambda state: items.clear(state["memory"], now=moment),
+            lambda state: items.withdraw_threshold(state, now=moment),
         )
 
     return int(change(home, plan, Author("clear")).result[0])

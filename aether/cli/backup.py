@@ -45,10 +45,10 @@ def create_command(ask: Ask, destination: str, adopt: bool) -> None:
 
     place = ask.place()
     with bar(ask, "Backing up…") as report:
-        made = backup.create_backup(destination, adopt=adopt, progress=report, home=place)
-    line = f"{made.id}: {pluralize(made.files, 'files')}, {size(made.bytes)}, of which {size(made.new_bytes)} were added."
-    emit(ask, made._asdict(), line)
-    for path in made.left_out:
+        created = backup.create_backup(destination, adopt=adopt, progress=report, home=place)
+    line = f"{created.id}: {pluralize(created.files, 'files')}, {size(created.bytes)}, of which {size(created.new_bytes)} were added."
+    emit(ask, created._asdict(), line)
+    for path in created.left_out:
         say(plain(f"Note: {path} is a link, a pipe or a device, and is not in the backup."))
 
 
@@ -69,16 +69,20 @@ def list_command(ask: Ask, destination: str) -> None:
     from aether.api import backup
     from aether.errors import NotFound
 
-    found = backup.backups(destination)
-    if not found and "://" not in destination and not os.path.isdir(os.path.expanduser(destination)):
+    listed = backup.backups(destination)
+    if not listed and "://" not in destination and not os.path.isdir(os.path.expanduser(destination)):
         raise NotFound("there is no such directory.", fix="Name the place of the backups.", where=destination)
     head = ("id", "when (UTC)", "files", "size", "added", "home")
-    table = Table([_row(one) for one in found], head=head, right=[2, 3, 4])
-    emit(ask, [one._asdict() for one in found], table if found else f"There are no backups in {destination}.")
+    table = Table([_row(entry) for entry in listed], head=head, right=[2, 3, 4])
+    emit(
+        ask,
+        [entry._asdict() for entry in listed],
+        table if listed else f"There are no backups in {destination}.",
+    )
 
 
-def _row(one: Backup) -> tuple[object, ...]:
-    return one.id, when(one.at), one.files, size(one.bytes), size(one.new_bytes), one.home
+def _row(entry: Backup) -> tuple[object, ...]:
+    return entry.id, when(entry.at), entry.files, size(entry.bytes), size(entry.new_bytes), entry.home
 
 
 @backup_command.command("verify")
@@ -97,10 +101,12 @@ def verify_command(ask: Ask, destination: str, id: str | None) -> int:
     from aether.api import backup
 
     with bar(ask, "Checking…") as report:
-        found = backup.verify_backup(destination, id, progress=report)
-    text = [plain(f"{one.level}: {one.where}: {one.message} {one.fix}") for one in found]
-    emit(ask, [one._asdict() for one in found], text or "Everything is there, as it was written.")
-    return int(bool(found))
+        findings = backup.verify_backup(destination, id, progress=report)
+    text = [
+        plain(f"{finding.level}: {finding.where}: {finding.message} {finding.fix}") for finding in findings
+    ]
+    emit(ask, [finding._asdict() for finding in findings], text or "Everything is there, as it was written.")
+    return int(bool(findings))
 
 
 @backup_command.command("restore")
@@ -121,18 +127,20 @@ def restore_command(ask: Ask, destination: str, id: str | None) -> None:
     from aether.api import backup
 
     with bar(ask, "Restoring…") as report:
-        done = backup.restore_backup(destination, id, progress=report, home=ask.home)
-    one = done.backup
+        restored = backup.restore_backup(destination, id, progress=report, home=ask.home)
+    source = restored.backup
     data = {
-        "home": str(done.home), "id": one.id, "at": one.at, "revision": one.revision, "files": one.files, "bytes": one.bytes,
-        "findings": [finding._asdict() for finding in done.findings],
+        "home": str(restored.home), "id": source.id, "at": source.at, "revision": source.revision, "files": source.files, "bytes": source.bytes,
+        "findings": [finding._asdict() for finding in restored.findings],
     }  # fmt: skip
     emit(
         ask,
         data,
-        plain(f"{done.home}: {pluralize(one.files, 'files')}, {size(one.bytes)}, of {when(one.at)} UTC."),
+        plain(
+            f"{restored.home}: {pluralize(source.files, 'files')}, {size(source.bytes)}, of {when(source.at)} UTC."
+        ),
     )
-    for finding in done.findings:
+    for finding in restored.findings:
         say(
             plain(
                 f"Note: the home was damaged when it was backed up: {finding.where}: {finding.message} {finding.fix}"

@@ -112,17 +112,17 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
         groups = {event: [group] for event, group in install.wanted_groups(scope).items()}
         note(ask, f"To add by hand:\n{json.dumps({'hooks': groups}, indent=2)}")
         raise
-    home, made = (None, False) if scope == "user" or dry_run else install.make_home(ask.home)
+    home, is_new = (None, False) if scope == "user" or dry_run else install.make_home(ask.home)
     if chosen and not dry_run:
         architects.write_choice(chosen, scope)
     plugin = str(install.plugin_directory())
     data = {
-        "scope": scope, "links": [one._asdict() for one in links], "files": [one._asdict() for one in files],
-        "home": str(home) if home else None, "made_home": made, "plugin": plugin,
+        "scope": scope, "links": [change._asdict() for change in links], "files": [change._asdict() for change in files],
+        "home": str(home) if home else None, "made_home": is_new, "plugin": plugin,
         "architect": chosen.architect if chosen else None, "architect_file": str(chosen.path) if chosen else None,
     }  # fmt: skip
     lines = _change_lines([*links, *files], dry_run=dry_run)
-    lines += [f"{home}: made"] if made else []
+    lines += [f"{home}: made"] if is_new else []
     emit(ask, data, [*lines, *([plain(f"Architect: {chosen.architect} ({chosen.path})")] if chosen else [])])
     if chosen:
         note(ask, f"Its cost: {architects.COSTS[chosen.architect.partition(':')[0]]}.")
@@ -186,10 +186,10 @@ def uninstall(ask: Ask, scope: str | None, dry_run: bool) -> None:
     from aether.hosts.claude_code import install
 
     scopes = [scope] if scope else ["project", "local"]
-    files = [file for each in scopes for file in install.uninstall(each, dry_run=dry_run)]
+    files = [file for name in scopes for file in install.uninstall(name, dry_run=dry_run)]
     emit(
         ask,
-        {"scope": scope, "files": [one._asdict() for one in files]},
+        {"scope": scope, "files": [change._asdict() for change in files]},
         _change_lines(files, dry_run=dry_run),
     )
     if not dry_run:
@@ -198,13 +198,13 @@ def uninstall(ask: Ask, scope: str | None, dry_run: bool) -> None:
 
 def _change_lines(files: list[FileChange], *, dry_run: bool) -> list[str]:
     lines = []
-    for one in files:
-        verb = f"would be {one.change}" if dry_run and one.change != "unchanged" else one.change
-        lines.append(plain(f"{one.path}: {verb}"))
+    for change in files:
+        verb = f"would be {change.change}" if dry_run and change.change != "unchanged" else change.change
+        lines.append(plain(f"{change.path}: {verb}"))
         if dry_run:
-            lines += plain(one.diff).splitlines()
-        elif one.backup:
-            lines.append(plain(f"  backup: {one.backup}"))
+            lines += plain(change.diff).splitlines()
+        elif change.backup:
+            lines.append(plain(f"  backup: {change.backup}"))
     return lines
 
 
@@ -223,31 +223,31 @@ def status(ask: Ask) -> int:
     from aether.hosts.claude_code import health
     from aether.paths import find_home
 
-    found = health.status(find_home(ask.home) if ask.home else None)
+    report = health.status(find_home(ask.home) if ask.home else None)
     rows = []
-    for one in found.installed:
-        hooks = f"{len(one.events)} hooks" if one.events else "nothing"
-        rows.append((one.scope, f"{hooks}{', plugin' if one.plugin else ''}", one.path))
-    session = found.last_session
-    architect = [(label.lower(), words) for label, words in architect_facts(found.architect._asdict())]
+    for settings in report.installed:
+        hooks = f"{len(settings.events)} hooks" if settings.events else "nothing"
+        rows.append((settings.scope, f"{hooks}{', plugin' if settings.plugin else ''}", settings.path))
+    session = report.last_session
+    architect = [(label.lower(), words) for label, words in architect_facts(report.architect._asdict())]
     pairs = [
-        ("MCP server", ", ".join(found.servers) or "not in settings"),
-        ("on PATH", "not in every shell" if found.path else "yes"), ("home", found.home or "none"),
-        ("paused", "yes" if found.paused else "no"), ("waiting", pluralize(found.waiting, "events")),
+        ("MCP server", ", ".join(report.servers) or "not in settings"),
+        ("on PATH", "not in every shell" if report.path else "yes"), ("home", report.home or "none"),
+        ("paused", "yes" if report.paused else "no"), ("waiting", pluralize(report.waiting, "events")),
         ("last session", f"{when(session['at'])}  {session['session']}" if session else "none yet"),
         *architect,
     ]  # fmt: skip
     installed = Table(rows, head=("scope", "installed", "settings"))
     data = {
-        **found._asdict(), "installed": [one._asdict() for one in found.installed],
-        "architect": found.architect._asdict(),
+        **report._asdict(), "installed": [settings._asdict() for settings in report.installed],
+        "architect": report.architect._asdict(),
     }  # fmt: skip
-    emit(ask, data, [installed, *facts(pairs, indent=0), *log_lines(found.log, found.home)])
-    for words in found.problems:
+    emit(ask, data, [installed, *facts(pairs, indent=0), *log_lines(report.log, report.home)])
+    for words in report.problems:
         say(plain(f"Problem: {words}"))
-    if found.path:
-        note(ask, found.path)
-    return 1 if found.problems else 0
+    if report.path:
+        note(ask, report.path)
+    return 1 if report.problems else 0
 
 
 @claude_command.command("pause")
@@ -313,7 +313,7 @@ def rescue(ask: Ask, everywhere: bool, make: bool, older_than: float, dry_run: b
     if not everywhere and (dry_run or not make):
         ask.place()
     with progress(ask) as report:
-        done = rescue.rescue(
+        transcripts = rescue.rescue(
             ask.home,
             everywhere=everywhere,
             older_than=older_than,
@@ -321,34 +321,40 @@ def rescue(ask: Ask, everywhere: bool, make: bool, older_than: float, dry_run: b
             make=make,
             progress=report,
         )
-    for one in done:
-        if one.reason:
-            say(plain(f"{one.path}: {one.state}, {one.reason}"))
+    for transcript in transcripts:
+        if transcript.reason:
+            say(plain(f"{transcript.path}: {transcript.state}, {transcript.reason}"))
     rows = [
-        (one.state, one.items, one.known, f"{one.age_days:.0f}", f"{one.days_left:.0f}", f"{one.bytes / BYTES_PER_KB:.0f}", one.path)
-        for one in done
+        (transcript.state, transcript.items, transcript.known, f"{transcript.age_days:.0f}", f"{transcript.days_left:.0f}", f"{transcript.bytes / BYTES_PER_KB:.0f}", transcript.path)
+        for transcript in transcripts
     ]  # fmt: skip
     head = ("state", "items", "known", "days old", "days left", "kB", "transcript")
-    items = sum(one.items for one in done)
-    read = sum(one.state in {"imported", "planned"} for one in done)
-    total = f"{pluralize(items, 'items')} {'would be stored' if dry_run else 'stored'}, from {read} of {pluralize(len(done), 'transcripts')}."
-    data = {"dry_run": dry_run, "transcripts": [one._asdict() for one in done], "items": items}
-    skipped = Counter(one.reason for one in done if one.state == "skipped")
+    items = sum(transcript.items for transcript in transcripts)
+    imported = sum(transcript.state in {"imported", "planned"} for transcript in transcripts)
+    total = f"{pluralize(items, 'items')} {'would be stored' if dry_run else 'stored'}, from {imported} of {pluralize(len(transcripts), 'transcripts')}."
+    data = {
+        "dry_run": dry_run,
+        "transcripts": [transcript._asdict() for transcript in transcripts],
+        "items": items,
+    }
+    skipped = Counter(transcript.reason for transcript in transcripts if transcript.state == "skipped")
     why = [
         plain(f"{pluralize(number, 'transcripts')} skipped: {reason}.") for reason, number in skipped.items()
     ]
     emit(ask, data, [Table(rows, head=head, right=range(1, 6)), total, *why])
-    if not done:
+    if not transcripts:
         where = install.claude_directory() / "projects"
         note(ask, f"No session {'' if everywhere else 'that was started in this project '}is in {where}.")
         note(ask, "A single transcript: aether import FILE")
     by_home: dict[str, list[int]] = {}
-    for one in done:
-        by_home.setdefault(one.home, []).extend(one.revisions[-1:])  # an import is undone as one
+    for transcript in transcripts:
+        by_home.setdefault(transcript.home, []).extend(
+            transcript.revisions[-1:]
+        )  # an import is undone as one
     for home, revisions in by_home.items():
         if revisions:
             note_undo(ask, revisions, f" --home {_shell([home])}" if everywhere else "")
-    return 1 if any(one.state == "failed" for one in done) else 0
+    return 1 if any(transcript.state == "failed" for transcript in transcripts) else 0
 
 
 class _HookCommand(Command):
@@ -443,4 +449,4 @@ def mcp_command(ask: Ask, tools: str, *, listed: bool) -> None:
     offered = catalogue.tools_of(tools)
     data = [{"name": tool.name, "description": tool.description} for tool in offered]
     lines = [[tool.name, *(plain(f"  {line}") for line in tool.description.splitlines())] for tool in offered]
-    emit(ask, data, [line for each in lines for line in each])
+    emit(ask, data, [line for tool_lines in lines for line in tool_lines])

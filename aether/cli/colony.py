@@ -165,8 +165,8 @@ def show(ask: Ask) -> None:
     """
     from aether.api import colony
 
-    found = colony.colony(home=ask.place())
-    status, roadmap = found["colony_status"], found["phases"]["roadmap"]
+    state = colony.colony(home=ask.place())
+    status, roadmap = state["colony_status"], state["phases"]["roadmap"]
     checkin = status["queen_checkin"]
     data = {
         "current_phase": status["current_phase"], "phases_completed": status["phases_completed"],
@@ -214,8 +214,8 @@ def state_show(ask: Ask) -> None:
     from aether.api import colony
 
     place = ask.place()
-    found, crash = colony.colony(home=place), colony.detect_crash(home=place)
-    status, machine = found["colony_status"], found["state_machine"]
+    state, crash = colony.colony(home=place), colony.detect_crash(home=place)
+    status, machine = state["colony_status"], state["state_machine"]
     data = {
         "state": status["state"], "current_phase": status["current_phase"], "workers": status["workers"],
         "last_transition": machine["last_transition"], "transitions_count": machine["transitions_count"],

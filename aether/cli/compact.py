@@ -100,17 +100,17 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
     from aether.conversation.plan import apply
 
     with progress(ask) as report:
-        loaded, asked = _loaded(ask, file, chosen, report)
-        made = compact.compaction_plan(**asked, force=force)
-        after = apply(made, None).tokens_after if made.triggered else made.tokens_before
-    findings = [*_doubts(asked), *made.findings]
+        loaded, arguments = _loaded(ask, file, chosen, report)
+        planned = compact.compaction_plan(**arguments, force=force)
+        after = apply(planned, None).tokens_after if planned.triggered else planned.tokens_before
+    findings = [*_doubts(arguments), *planned.findings]
     data = {
-        "conversation": asked["conversation_id"], "wire": loaded.format, "messages": len(made.messages),
-        "tokens": made.tokens_before, "window": made.bounds.window, "limit": made.bounds.limit,
-        "goal": made.bounds.goal, "tokens_after": after, "triggered": made.triggered, "reason": made.reason,
-        "kept": made.why._asdict(), "removed": len(made.messages) - len(made.kept) if made.triggered else 0,
-        "shortened": len(made.changed), "protected": len(made.protected),
-        "asks_a_summariser": made.task is not None, "steps": list(made.steps),
+        "conversation": arguments["conversation_id"], "wire": loaded.format, "messages": len(planned.messages),
+        "tokens": planned.tokens_before, "window": planned.bounds.window, "limit": planned.bounds.limit,
+        "goal": planned.bounds.goal, "tokens_after": after, "triggered": planned.triggered, "reason": planned.reason,
+        "kept": planned.why._asdict(), "removed": len(planned.messages) - len(planned.kept) if planned.triggered else 0,
+        "shortened": len(planned.changed), "protected": len(planned.protected),
+        "asks_a_summariser": planned.task is not None, "steps": list(planned.steps),
         "findings": [finding._asdict() for finding in findings],
     }  # fmt: skip
     emit(ask, data, _plan_lines(data, _findings(findings)))
@@ -132,8 +132,8 @@ def _plan_lines(data: dict[str, Any], findings: list[str]) -> list[str]:
     if not data["triggered"]:
         why = [] if findings else ["Nothing to do: no trigger fires; --force plans anyway."]
         return [*facts(pairs, indent=0), *why, *findings]
-    kept = ", ".join(f"{_KEPT[name]} {number}" for name, number in data["kept"].items() if number)
-    pairs += [("why", data["reason"]), ("kept", kept), ("removed", data["removed"]), ("shortened", data["shortened"]),
+    kept_by_reason = ", ".join(f"{_KEPT[name]} {number}" for name, number in data["kept"].items() if number)
+    pairs += [("why", data["reason"]), ("kept", kept_by_reason), ("removed", data["removed"]), ("shortened", data["shortened"]),
               ("after", f"{data['tokens_after']:,} tokens, by a summary without a model")]  # fmt: skip
     lines = facts(pairs, indent=0)
     lines += [f"  {nth}. {step}" for nth, step in enumerate(data["steps"], start=1)]
@@ -170,7 +170,7 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
     if backend is not None:
         check_value(KEYS["summarizer.backend"], backend, called="--backend")
     with progress(ask) as report:
-        loaded, asked = _loaded(ask, file, chosen, report)
+        loaded, arguments = _loaded(ask, file, chosen, report)
         report("compacting")
         origin, wrapper = loaded.origin, {}
         if origin.kind == "body" and origin.format == loaded.format:
@@ -178,25 +178,25 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
         options = Options(backend=backend or "", wrapper=wrapper)
         # The file itself is compacted, not the result of an earlier run.
         do = compact.compact if force else partial(compact.preflight, resume=False)
-        done = do(**asked, options=options)
-    messages = read([bare(raw) for raw in done.messages], loaded.format)
-    before = asked["messages"]
-    same = len(before) == len(done.messages) and all(
-        one is old for one, old in zip(done.messages, before, strict=False)
+        compaction = do(**arguments, options=options)
+    messages = read([bare(raw) for raw in compaction.messages], loaded.format)
+    before = arguments["messages"]
+    same = len(before) == len(compaction.messages) and all(
+        message_sent is old for message_sent, old in zip(compaction.messages, before, strict=False)
     )
     data = conversation_bytes(loaded if same else loaded._replace(messages=messages))
     if output is not None:
         write_file(output, data)
-    receipt = done.receipt._asdict() if done.receipt else None
+    receipt = compaction.receipt._asdict() if compaction.receipt else None
     about = {
-        "conversation": asked["conversation_id"], "triggered": done.triggered, "reason": done.reason,
-        "tokens_before": done.tokens_before, "tokens_after": done.tokens_after, "limit": done.limit,
-        "counter": done.counter, "output": output, "receipt": receipt,
+        "conversation": arguments["conversation_id"], "triggered": compaction.triggered, "reason": compaction.reason,
+        "tokens_before": compaction.tokens_before, "tokens_after": compaction.tokens_after, "limit": compaction.limit,
+        "counter": compaction.counter, "output": output, "receipt": receipt,
         "messages": None if output else [message.raw for message in messages],
-        "findings": [finding._asdict() for finding in done.findings],
+        "findings": [finding._asdict() for finding in compaction.findings],
     }  # fmt: skip
     emit(ask, about, output or data.decode("utf-8", "surrogatepass").rstrip("\n"))
-    _report(ask, done, asked["conversation_id"], force=force)
+    _report(ask, compaction, arguments["conversation_id"], force=force)
 
 
 def _report(ask: Ask, done: Compaction, conversation: str, *, force: bool) -> None:
@@ -219,7 +219,10 @@ def _report(ask: Ask, done: Compaction, conversation: str, *, force: bool) -> No
 
 
 def _findings(findings: Iterable[Finding]) -> list[str]:
-    return [plain(": ".join(filter(None, (one.level, one.where, one.message)))) for one in gathered(findings)]
+    return [
+        plain(": ".join(filter(None, (finding.level, finding.where, finding.message))))
+        for finding in gathered(findings)
+    ]
 
 
 @compact_command.command("diff")
@@ -243,16 +246,16 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
     from aether.api import compact_views
 
     conversation = named(ask, conversation)
-    found = compact_views.compaction_diff(conversation, step=step, home=ask.home)
-    data = {"receipt": found.receipt, "rows": [row._asdict() for row in found.rows]}
-    shown = [row for row in found.rows if everything or row.change != "kept"]
+    difference = compact_views.compaction_diff(conversation, step=step, home=ask.home)
+    data = {"receipt": difference.receipt, "rows": [row._asdict() for row in difference.rows]}
+    visible = [row for row in difference.rows if everything or row.change != "kept"]
     rows = [
         (_SIGNS[row.change], "" if row.before is None else row.before + 1, row.role, row.text)
-        for row in shown
+        for row in visible
         if row.change != "added"
     ]
-    added = [line for row in shown if row.change == "added" for line in [f"+ {row.role}", row.text]]
-    receipt = found.receipt
+    added = [line for row in visible if row.change == "added" for line in [f"+ {row.role}", row.text]]
+    receipt = difference.receipt
     head = f"Compaction {receipt['step']} of {conversation}: "
     head += f"{receipt['tokens_before']:,} -> {receipt['tokens_after']:,} tokens, "
     head += f"{receipt['messages_before']} -> {receipt['messages_after']} messages."
@@ -278,13 +281,13 @@ def show(ask: Ask, conversation: str, step: int | None) -> None:
     from aether.api import removed
 
     conversation = named(ask, conversation)
-    number, found = removed.removed_by_compaction(conversation, step, home=ask.home)
+    number, messages = removed.removed_by_compaction(conversation, step, home=ask.home)
     data = {
         "conversation": conversation, "step": number,
-        "messages": [{**one._asdict(), "parts": [part._asdict() for part in one.parts]} for one in found],
+        "messages": [{**message._asdict(), "parts": [part._asdict() for part in message.parts]} for message in messages],
     }  # fmt: skip
-    emit(ask, data, [plain(line) for one in found for line in [*removed.message_lines(one), ""]])
-    if not found:
+    emit(ask, data, [plain(line) for message in messages for line in [*removed.message_lines(message), ""]])
+    if not messages:
         note(ask, f"Compaction {number} removed no message.")
 
 
@@ -311,20 +314,20 @@ def undo(ask: Ask, conversation: str, step: int | None, output: str | None) -> N
 
     need_output(ask, output, content="the conversation")
     conversation = named(ask, conversation, to_change=True)
-    done = compact.undo_compaction(conversation, step=step or 0, home=ask.home)
+    undone = compact.undo_compaction(conversation, step=step or 0, home=ask.home)
     unwritten: AetherError | None = None
     if output is not None:
         try:
-            write_file(output, files.json_document(done.document))
+            write_file(output, files.json_document(undone.document))
         except AetherError as reason:  # it is undone: who asked must have the messages all the same
             unwritten, output = reason, None
     data = {
-        "conversation": conversation, "step": done.step, "count": len(done.messages), "output": output,
-        "messages": None if output else done.messages, "findings": [finding._asdict() for finding in done.findings],
+        "conversation": conversation, "step": undone.step, "count": len(undone.messages), "output": output,
+        "messages": None if output else undone.messages, "findings": [finding._asdict() for finding in undone.findings],
     }  # fmt: skip
-    emit(ask, data, output or as_json(done.messages))
-    note(ask, f"Compaction {done.step} is undone: {pluralize(len(done.messages), 'messages')}.")
-    for line in _findings(done.findings):
+    emit(ask, data, output or as_json(undone.messages))
+    note(ask, f"Compaction {undone.step} is undone: {pluralize(len(undone.messages), 'messages')}.")
+    for line in _findings(undone.findings):
         say(line)
     if unwritten:
         raise type(unwritten)(
@@ -345,14 +348,17 @@ def list_(ask: Ask) -> None:
     """
     from aether.api import compact_views
 
-    found = compact_views.conversation_list(home=ask.home)
-    rows = [(one.messages, one.context, one.compactions, one.undone, one.conversation) for one in found]
+    entries = compact_views.conversation_list(home=ask.home)
+    rows = [
+        (entry.messages, entry.context, entry.compactions, entry.undone, entry.conversation)
+        for entry in entries
+    ]
     head = ("messages", "context", "compactions", "undone", "conversation")
-    emit(ask, [one._asdict() for one in found], Table(rows, head=head, right=range(4)))
-    for one in found:
-        if one.problem:
-            say(plain(f"{one.conversation}: {one.problem}"))
-    if not found:
+    emit(ask, [entry._asdict() for entry in entries], Table(rows, head=head, right=range(4)))
+    for entry in entries:
+        if entry.problem:
+            say(plain(f"{entry.conversation}: {entry.problem}"))
+    if not entries:
         note(ask, "No conversation yet: one is kept when it is compacted.")
 
 
@@ -442,24 +448,25 @@ def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | Non
     if output is not None and not repair:
         raise click.UsageError("--output needs --repair.")
     source = sys.stdin.buffer if file == "-" else file
-    found = check_messages(source, provider=provider, repair=repair, nth=nth)
+    report = check_messages(source, provider=provider, repair=repair, nth=nth)
     if output is not None:
-        write_file(output, found.repaired)
-    fields = found._asdict()
+        write_file(output, report.repaired)
+    fields = report._asdict()
     del fields["repaired"]
     lists = {
-        key: [one._asdict() for one in value] for key, value in fields.items() if isinstance(value, list)
+        key: [item._asdict() for item in value] for key, value in fields.items() if isinstance(value, list)
     }
-    emit(ask, {"file": file, **fields, **lists, "output": output or ""}, _lines(found))
-    if found.wire != found.provider and found.wire in CHECKED:
+    emit(ask, {"file": file, **fields, **lists, "output": output or ""}, _lines(report))
+    if report.wire != report.provider and report.wire in CHECKED:
         note(
-            ask, f"Checked as converted for {found.provider}; --for {found.wire} checks the file unconverted."
+            ask,
+            f"Checked as converted for {report.provider}; --for {report.wire} checks the file unconverted.",
         )
-    if found.others:
-        note(ask, f"{pluralize(found.others, 'more conversations')} in the file: choose with --nth.")
+    if report.others:
+        note(ask, f"{pluralize(report.others, 'more conversations')} in the file: choose with --nth.")
     if repair and output is None:
         note(ask, "Nothing was written: name a file with --output.")
-    return int(any(finding.level == "error" for finding in found.findings))
+    return int(any(finding.level == "error" for finding in report.findings))
 
 
 def _lines(found: Any) -> Iterator[str]:

@@ -53,14 +53,22 @@ def list_(ask: Ask) -> None:
     """
     from aether.api.context import context_list
 
-    found = context_list(home=ask.home)
+    entries = context_list(home=ask.home)
     rows = [
-        (when(one.at), one.messages, one.compressions, one.window, one.mode, one.model, one.conversation)
-        for one in found
+        (
+            when(entry.at),
+            entry.messages,
+            entry.compressions,
+            entry.window,
+            entry.mode,
+            entry.model,
+            entry.conversation,
+        )
+        for entry in entries
     ]
     head = ("at", "messages", "compressions", "window", "mode", "model", "conversation")
-    emit(ask, [one._asdict() for one in found], Table(rows, head=head, right=[1, 2, 3]))
-    if not found:
+    emit(ask, [entry._asdict() for entry in entries], Table(rows, head=head, right=[1, 2, 3]))
+    if not entries:
         note(ask, "No context yet: aether chat starts one.")
 
 
@@ -77,8 +85,8 @@ def status(ask: Ask, conversation: str) -> None:
     """
     from aether.api.context import context_status
 
-    found = context_status(conversation, home=ask.home)
-    emit(ask, _status_data(found), _status_lines(found))
+    state = context_status(conversation, home=ask.home)
+    emit(ask, _status_data(state), _status_lines(state))
 
 
 def _status_data(found: ContextStatus) -> dict[str, Any]:
@@ -88,7 +96,7 @@ def _status_data(found: ContextStatus) -> dict[str, Any]:
         "mode": found.settings.mode, "tier": {"number": found.tier.number, "label": found.tier.label},
         "messages": found.messages, "checkpoints": found.checkpoints, "compressions": found.compressions,
         "snapshots": found.snapshots, "level": found.validation.level, "reliability": found.reliability._asdict(),
-        "findings": [one._asdict() for one in found.findings],
+        "findings": [finding._asdict() for finding in found.findings],
         "metrics": {**found.metrics._asdict(), "hit_rate": round(found.metrics.hit_rate, 4)},
     }  # fmt: skip
 
@@ -110,12 +118,12 @@ def _status_lines(found: ContextStatus) -> list[str]:
         ("reliability", f"{found.reliability.value:.2f} {found.reliability.level}"),
     ]
     # What a home may not set every command says by itself.
-    found_here = [one for one in found.findings if one.code != "untrusted"]
+    found_here = [finding for finding in found.findings if finding.code != "untrusted"]
     return [*facts(pairs, indent=0), *_findings(found_here), *_findings(found.validation.findings)]
 
 
 def _findings(findings: Any) -> list[str]:
-    return [plain(f"{one.level}: {one.message} {one.fix}") for one in findings]
+    return [plain(f"{finding.level}: {finding.message} {finding.fix}") for finding in findings]
 
 
 @context_command.command("check")
@@ -133,21 +141,21 @@ def check(ask: Ask, conversation: str) -> int:
     from aether.api.context import validate_context
     from aether.errors import BudgetExceeded
 
-    found = validate_context(conversation, home=ask.home)
+    result = validate_context(conversation, home=ask.home)
     data = {
-        **{key: getattr(found, key) for key in ("valid", "tokens", "limit", "overage", "level")},
-        "ratio": round(found.ratio, 4),
-        "suggestions": [one._asdict() for one in found.suggestions],
-        "findings": [one._asdict() for one in found.findings],
+        **{key: getattr(result, key) for key in ("valid", "tokens", "limit", "overage", "level")},
+        "ratio": round(result.ratio, 4),
+        "suggestions": [item._asdict() for item in result.suggestions],
+        "findings": [item._asdict() for item in result.findings],
     }
-    words = "fits" if found.valid else f"is {found.overage:,} tokens too large"
-    lines = [f"It {words}: {found.tokens:,} of {found.limit:,} tokens ({100 * found.ratio:.1f} %)."]
+    words = "fits" if result.valid else f"is {result.overage:,} tokens too large"
+    lines = [f"It {words}: {result.tokens:,} of {result.limit:,} tokens ({100 * result.ratio:.1f} %)."]
     lines += [
-        f"{one.priority}. {one.action}: saves about {one.tokens:,} tokens. {one.why}"
-        for one in found.suggestions
+        f"{item.priority}. {item.action}: saves about {item.tokens:,} tokens. {item.why}"
+        for item in result.suggestions
     ]
-    emit(ask, data, [*map(plain, lines), *_findings(found.findings)])
-    return 0 if found.valid else BudgetExceeded.exit_code
+    emit(ask, data, [*map(plain, lines), *_findings(result.findings)])
+    return 0 if result.valid else BudgetExceeded.exit_code
 
 
 @context_command.command("compress")
@@ -166,26 +174,26 @@ def compress(ask: Ask, conversation: str, backend: str | None) -> int:
     from aether.api.context_steps import compress_context
 
     with bar(ask, "Compressing context…") as progress:
-        done = compress_context(
+        compression = compress_context(
             conversation, backend=backend, progress=lambda stage, percent, _: progress(percent, stage), home=ask.home
         )  # fmt: skip
-    made = done.checkpoint
+    checkpoint = compression.checkpoint
     data = {
-        **{key: getattr(done, key) for key in ("success", "reason", "error", "tokens_before", "tokens_after", "step")},
-        "freed_tokens": done.freed_tokens, "checkpoint": made._asdict() if made else None,
-        "aged": list(done.aged), "merged": list(done.merged),
+        **{key: getattr(compression, key) for key in ("success", "reason", "error", "tokens_before", "tokens_after", "step")},
+        "freed_tokens": compression.freed_tokens, "checkpoint": checkpoint._asdict() if checkpoint else None,
+        "aged": list(compression.aged), "merged": list(compression.merged),
     }  # fmt: skip
-    if not done.success:
-        emit(ask, data, plain(f"Nothing was compressed: {done.reason}. {done.error}".rstrip()))
+    if not compression.success:
+        emit(ask, data, plain(f"Nothing was compressed: {compression.reason}. {compression.error}".rstrip()))
         return 1
-    lines = [f"{done.tokens_before:,} -> {done.tokens_after:,} tokens."]
-    if made:
-        first, last = made.message_range
+    lines = [f"{compression.tokens_before:,} -> {compression.tokens_after:,} tokens."]
+    if checkpoint:
+        first, last = checkpoint.message_range
         lines.append(
-            f"Checkpoint {made.id}, level {made.level}: messages {first}-{last}, {made.tokens:,} tokens."
+            f"Checkpoint {checkpoint.id}, level {checkpoint.level}: messages {first}-{last}, {checkpoint.tokens:,} tokens."
         )
-    lines += [f"Aged: {', '.join(done.aged)}."] if done.aged else []
-    lines += [f"Merged: {', '.join(done.merged)}."] if done.merged else []
+    lines += [f"Aged: {', '.join(compression.aged)}."] if compression.aged else []
+    lines += [f"Merged: {', '.join(compression.merged)}."] if compression.merged else []
     emit(ask, data, lines)
     note(ask, f"To undo it: aether compact undo {argument(conversation)}")
     return 0
@@ -203,14 +211,14 @@ def checkpoints(ask: Ask, conversation: str) -> None:
     """
     from aether.api import context
 
-    found = context.checkpoints(conversation, home=ask.home)
+    listed = context.checkpoints(conversation, home=ask.home)
     rows = [
-        (one.id, one.level, one.tokens, one.compression_number, "{}-{}".format(*one.message_range), one_line(one.summary))
-        for one in found
+        (checkpoint.id, checkpoint.level, checkpoint.tokens, checkpoint.compression_number, "{}-{}".format(*checkpoint.message_range), one_line(checkpoint.summary))
+        for checkpoint in listed
     ]  # fmt: skip
     head = ("id", "level", "tokens", "compression", "messages", "summary")
-    emit(ask, [one._asdict() for one in found], Table(rows, head=head, right=[1, 2, 3]))
-    if not found:
+    emit(ask, [checkpoint._asdict() for checkpoint in listed], Table(rows, head=head, right=[1, 2, 3]))
+    if not listed:
         note(ask, "No checkpoint yet: nothing was compressed.")
 
 
@@ -237,13 +245,16 @@ def snapshot(ask: Ask, conversation: str, purpose: str, listed: bool) -> None:
     """
     from aether.api import context
 
-    taken = None if listed else context.take_snapshot(conversation, purpose=purpose, home=ask.home)  # type: ignore[arg-type]
-    found = [taken] if taken else context.snapshots(conversation, home=ask.home)
-    data = [{"id": one.id, "at": one.at, "purpose": one.purpose, "tokens": one.tokens, "messages": len(one.context)} for one in found]  # fmt: skip
-    rows = [(one["id"], when(str(one["at"])), one["purpose"], one["tokens"], one["messages"]) for one in data]
+    snapshot = None if listed else context.take_snapshot(conversation, purpose=purpose, home=ask.home)  # type: ignore[arg-type]
+    found = [snapshot] if snapshot else context.snapshots(conversation, home=ask.home)
+    data = [{"id": entry.id, "at": entry.at, "purpose": entry.purpose, "tokens": entry.tokens, "messages": len(entry.context)} for entry in found]  # fmt: skip
+    rows = [
+        (entry["id"], when(str(entry["at"])), entry["purpose"], entry["tokens"], entry["messages"])
+        for entry in data
+    ]
     emit(ask, data, Table(rows, head=("id", "at", "purpose", "tokens", "messages"), right=[3, 4]))
-    if taken:
-        note(ask, f"To go back: aether context restore {argument(conversation)} {taken.id}")
+    if snapshot:
+        note(ask, f"To go back: aether context restore {argument(conversation)} {snapshot.id}")
 
 
 @context_command.command("restore")
@@ -261,8 +272,8 @@ def restore(ask: Ask, conversation: str, snapshot_id: str | None) -> None:
     """
     from aether.api.context import restore_context
 
-    found = restore_context(conversation, snapshot_id, home=ask.home)
-    emit(ask, _status_data(found), _status_lines(found))
+    state = restore_context(conversation, snapshot_id, home=ask.home)
+    emit(ask, _status_data(state), _status_lines(state))
     note(ask, f"To undo it: aether compact undo {argument(conversation)}")
 
 
@@ -303,12 +314,12 @@ def mode(ask: Ask, conversation: str, mode: str | None) -> None:
     """
     from aether.api import context
 
-    found = (
+    state = (
         context.set_mode(conversation, mode, home=ask.home)
         if mode
         else context.context_status(conversation, home=ask.home)
     )
-    emit(ask, _status_data(found), f"mode {found.settings.mode}")
+    emit(ask, _status_data(state), f"mode {state.settings.mode}")
 
 
 @context_command.command("model")
@@ -331,14 +342,14 @@ def model(ask: Ask, conversation: str, model: str | None, window: int | None) ->
     from aether.api import context
 
     if window:
-        found = context.open_context(conversation, model=model, window=window, home=ask.home)
+        state = context.open_context(conversation, model=model, window=window, home=ask.home)
     elif model:
-        found = context.set_model(conversation, model, home=ask.home)
+        state = context.set_model(conversation, model, home=ask.home)
     else:
-        found = context.context_status(conversation, home=ask.home)
+        state = context.context_status(conversation, home=ask.home)
     emit(
-        ask, _status_data(found),
-        plain(f"model {found.settings.model or '(none)'}, window {found.settings.window:,} tokens, tier {found.tier.label}"),
+        ask, _status_data(state),
+        plain(f"model {state.settings.model or '(none)'}, window {state.settings.window:,} tokens, tier {state.tier.label}"),
     )  # fmt: skip
 
 
@@ -368,20 +379,24 @@ def import_(
     if bool(sources) == bool(rollback):
         raise click.UsageError("Name a SOURCE, or an import with --rollback.")
     if rollback:
-        done = ollm_import.undo_ollm_import(rollback, home=ask.home)
+        imported = ollm_import.undo_ollm_import(rollback, home=ask.home)
     else:
-        done = ollm_import.import_ollm(sources, dry_run=dry_run, backup=backup, home=ask.home)
+        imported = ollm_import.import_ollm(sources, dry_run=dry_run, backup=backup, home=ask.home)
     rows = [
-        (one.state, one.kind, one.messages, one.checkpoints, one.conversation, one.file) for one in done.files
+        (file.state, file.kind, file.messages, file.checkpoints, file.conversation, file.file)
+        for file in imported.files
     ]
-    data = {**done._asdict(), "files": [{**one._asdict(), "notes": list(one.notes)} for one in done.files]}
+    data = {
+        **imported._asdict(),
+        "files": [{**file._asdict(), "notes": list(file.notes)} for file in imported.files],
+    }
     head = ("state", "kind", "messages", "checkpoints", "conversation", "file")
     emit(ask, data, Table(rows, head=head, right=[2, 3]))
-    for one in done.files:
-        for words in one.notes:
-            (say if one.state == "bad" else lambda text: note(ask, text))(plain(f"{one.file}: {words}"))
-    if done.dry_run:
+    for file in imported.files:
+        for words in file.notes:
+            (say if file.state == "bad" else lambda text: note(ask, text))(plain(f"{file.file}: {words}"))
+    if imported.dry_run:
         note(ask, "Nothing was stored: this was a dry run.")
-    elif done.id and not rollback:
-        note(ask, f"To take it back: aether context import --rollback {done.id}")
-    return InvalidDocument.exit_code if any(one.state == "bad" for one in done.files) else 0
+    elif imported.id and not rollback:
+        note(ask, f"To take it back: aether context import --rollback {imported.id}")
+    return InvalidDocument.exit_code if any(file.state == "bad" for file in imported.files) else 0

@@ -64,7 +64,7 @@ def add(
     words = read_text("-") if text == "-" else text
     place = ask.place()
     before = goals.current_goal(home=place)
-    made = goals.add_goal(
+    added = goals.add_goal(
         words,
         priority=priority,
         steps=steps,
@@ -74,7 +74,7 @@ def add(
         start=not later,
         home=place,
     )
-    emit(ask, made, made["id"])
+    emit(ask, added, added["id"])
     if before and not later:
         note(ask, f'Paused: "{one_line(before["description"])}" (aether goal start {_short(before)})')
 
@@ -91,7 +91,7 @@ def list_(ask: Ask, *, ended: bool) -> None:
     """
     from aether.api import goals
 
-    found = goals.goals(ended=ended, home=ask.place())
+    listed = goals.goals(ended=ended, home=ask.place())
     rows = [
         (
             goal["status"],
@@ -100,12 +100,14 @@ def list_(ask: Ask, *, ended: bool) -> None:
             _short(goal),
             one_line(goal["description"]),
         )
-        for goal in found
+        for goal in listed
     ]
-    emit(ask, found, Table(rows, head=("status", "done", "priority", "id", "goal"), right=[1]))
-    if not found and not ended and (over := goals.goals(ended=True, home=ask.place())):
-        note(ask, f'No goal is open, {len(over)} ended: aether goal list --all, or aether goal add "TEXT"')
-    elif not found:
+    emit(ask, listed, Table(rows, head=("status", "done", "priority", "id", "goal"), right=[1]))
+    if not listed and not ended and (finished := goals.goals(ended=True, home=ask.place())):
+        note(
+            ask, f'No goal is open, {len(finished)} ended: aether goal list --all, or aether goal add "TEXT"'
+        )
+    elif not listed:
         note(ask, 'There is no goal: aether goal add "TEXT"')
 
 
@@ -121,8 +123,8 @@ def show(ask: Ask, goal: str) -> None:
     """
     from aether.api import goals
 
-    found = goals.goal(goal, home=ask.place())
-    emit(ask, found, _lines(found))
+    shown_goal = goals.goal(goal, home=ask.place())
+    emit(ask, shown_goal, _lines(shown_goal))
 
 
 @goal_command.command("start")
@@ -169,9 +171,11 @@ def done(ask: Ask, *, goal: str, step: str, abandoned: bool) -> None:
     else:
         ended = goals.finish_goal(goal, abandoned=abandoned, home=place)
         _report(ask, ended)
-        left = [one_line(each["description"]) for each in ended["subtasks"] if each["status"] != "completed"]
-        if left and not abandoned:
-            note(ask, f"Left open: {'; '.join(left)}. aether undo takes it back.")
+        unfinished = [
+            one_line(entry["description"]) for entry in ended["subtasks"] if entry["status"] != "completed"
+        ]
+        if unfinished and not abandoned:
+            note(ask, f"Left open: {'; '.join(unfinished)}. aether undo takes it back.")
         if goals.current_goal(home=place) is None:
             note(ask, 'No goal is active now: aether goal start GOAL, or aether goal add "TEXT"')
 
@@ -260,10 +264,10 @@ def decide(
     """
     from aether.api import goals
 
-    made = goals.decide_goal(
+    decided = goals.decide_goal(
         text, rationale=because, alternatives=alternatives, locked=not still_open, goal=goal, home=ask.place()
     )
-    _report(ask, made)
+    _report(ask, decided)
 
 
 @goal_command.command("next")
@@ -284,9 +288,9 @@ def next_(ask: Ask, *, text: str, goal: str) -> None:
     place = ask.place()
     if text:
         goals.set_step(text, goal=goal, home=place)
-    found = goals.next_step(goal=goal, home=place)
-    emit(ask, {"next": found}, found)
-    if not found:
+    steps = goals.next_step(goal=goal, home=place)
+    emit(ask, {"next": steps}, steps)
+    if not steps:
         note(ask, 'No step is open: aether goal next "TEXT", or aether goal done')
 
 
@@ -319,10 +323,10 @@ def _lines(goal: dict[str, Any]) -> list[str | Table]:
     )  # fmt: skip
     sections = (
         ("Steps", [(step["status"], step["description"]) for step in goal["subtasks"]]),
-        ("Decisions", [("locked" if one["locked"] else "open", _decision(one)) for one in goal["decisions"]]),
-        ("Blockers", [("resolved" if one.get("resolved_at") else "open", one["description"]) for one in goal["blockers"]]),
-        ("Files", [(one["action"], one["path"]) for one in goal["artifacts"]]),
-        ("Checkpoints", [(when(one["at"]), one["description"]) for one in goal["checkpoints"]]),
+        ("Decisions", [("locked" if entry["locked"] else "open", _decision(entry)) for entry in goal["decisions"]]),
+        ("Blockers", [("resolved" if entry.get("resolved_at") else "open", entry["description"]) for entry in goal["blockers"]]),
+        ("Files", [(entry["action"], entry["path"]) for entry in goal["artifacts"]]),
+        ("Checkpoints", [(when(entry["at"]), entry["description"]) for entry in goal["checkpoints"]]),
     )  # fmt: skip
     for head, rows in sections:
         if rows:

@@ -273,7 +273,7 @@ def _trust(found: Trust) -> dict[str, Any]:
 
 @click.group("schema", cls=Group)
 def schema_command() -> None:
-    """Check documents against their schemas.
+    """Check documents, and show the shapes of --json.
 
     \b
     Example:
@@ -319,6 +319,32 @@ def check(ask: Ask, files: tuple[str, ...], name: str | None) -> int:
     text = [f"{finding.where}: {finding.message}" for finding in found]
     emit(ask, [finding._asdict() for finding in found], text or "Every document fits its schema.")
     return int(bool(found))
+
+
+@schema_command.command("show")
+@click.argument("command", nargs=-1)
+@pass_ask
+def show_schema(ask: Ask, command: tuple[str, ...]) -> None:
+    """Print the JSON Schema of what a command prints with --json.
+
+    Without COMMAND, the schemas of all commands. "error" is what every command prints when it fails.
+
+    \b
+    Example:
+      aether schema show memory search
+    """
+    from aether.cli.json_results import RESULTS
+    from aether.errors import NotFound, shown
+    from aether.schemas.derive import json_schema
+
+    name = " ".join(command)
+    if name and name not in RESULTS:
+        raise NotFound(
+            f"no command {shown(name)} prints JSON.", fix="See aether --help.", where="schema show"
+        )
+    schemas = {key: json_schema(hint, f"aether {key} --json") for key, hint in RESULTS.items()}
+    data = schemas[name] if name else schemas
+    emit(ask, data, as_json(data))
 
 
 @click.group("snapshot", cls=Group)

@@ -75,7 +75,7 @@ NOUNS = {
     "show": ("home", "Print a document as it is now"),
     "doctor": ("home", "Check a home and repair it"),
     "trust": ("home", "Allow the config.toml of a home to name programs"),
-    "schema": ("home", "Check documents against their schemas"),
+    "schema": ("home", "Check documents, and show the shapes of --json"),
     "hook": ("claude", "Handle an event of Claude Code as its hook"),
     "completion": ("main", "Print the completion script of a shell"),
 }

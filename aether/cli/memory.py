@@ -227,12 +227,12 @@ def update(
     from aether.api import working
     from aether.errors import NotFound
 
-    given = {
+    fields = {
         "content": read_text("-") if content == "-" else content,
         "type": type_,
         "relevance_score": relevance,
     }
-    updates: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
+    updates: dict[str, Any] = {field: value for field, value in fields.items() if value is not None}
     extra = _object(metadata) if metadata else {}
     if protected is not None:
         extra["protected"] = protected or None
@@ -250,13 +250,13 @@ def update(
     except NotFound:
         from aether.api.forget import supersede
 
-        done = supersede(item_id, updates, home=place)
-        emit(ask, done.item, item_lines(done.item))
-        forgotten = pluralize(len(done.forgotten), "entries")
+        outcome = supersede(item_id, updates, home=place)
+        emit(ask, outcome.item, item_lines(outcome.item))
+        forgotten = pluralize(len(outcome.forgotten), "entries")
         note(
             ask,
             f"A new item in place of {plain(item_id)}; {forgotten} with the old text forgotten. "
-            f"{undo_words(done.revision, 'reverses it')}",
+            f"{undo_words(outcome.revision, 'reverses it')}",
         )
     else:
         emit(ask, item, item_lines(item))
@@ -302,10 +302,10 @@ def supersede(ask: Ask, entry_id: str, by: str) -> None:
     _emit_ending(ask, supersede_memory(entry_id, by, evidence=evidence, home=ask.place()))
 
 
-def _emit_ending(ask: Ask, done: Any) -> None:
-    by = f" by {done.by}" if done.by else ""
-    emit(ask, done._asdict(), f"{done.id} is {done.how}{by}: {one_line(done.text)}")
-    note_undo(ask, [done.revision])
+def _emit_ending(ask: Ask, outcome: Any) -> None:
+    suffix = f" by {outcome.by}" if outcome.by else ""
+    emit(ask, outcome._asdict(), f"{outcome.id} is {outcome.how}{suffix}: {one_line(outcome.text)}")
+    note_undo(ask, [outcome.revision])
 
 
 @memory_command.command("list")
@@ -536,14 +536,14 @@ def close(ask: Ask, session: str, file: str) -> int:
     """
     from aether.api.closing import close_session
 
-    done = close_session(read_text(file), home=ask.place(), session=session)
-    result = done.ingested
+    outcome = close_session(read_text(file), home=ask.place(), session=session)
+    result = outcome.ingested
     data = {
-        "reason": done.reason, "conversation": done.conversation, "result": result._asdict() if result else None,
-        "dropped": [{"field": name, "text": text} for name, text in done.dropped],
+        "reason": outcome.reason, "conversation": outcome.conversation, "result": result._asdict() if result else None,
+        "dropped": [{"field": name, "text": text} for name, text in outcome.dropped],
     }  # fmt: skip
-    lines = [f"  Not stored, for want of proof: {name}: {one_line(text)}" for name, text in done.dropped]
-    emit(ask, data, [*ingested_lines(result), *lines] if result else done.reason)
+    lines = [f"  Not stored, for want of proof: {name}: {one_line(text)}" for name, text in outcome.dropped]
+    emit(ask, data, [*ingested_lines(result), *lines] if result else outcome.reason)
     return 0 if result else 1
 
 
@@ -572,17 +572,17 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
     from aether.api.home import now
     from aether.clock import new_id
 
-    made: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     earlier_words = "" if phase is None else _earlier_words(ask, phase)
     try:
         large, too_small = _phases_by_size(ask) if phase is None else ([phase], [])
-        whole, revisions = new_id("compress", now()), list[int]()
-        for each in large:
-            part = f"{whole}/{len(revisions) + 1}" if phase is None else ""
-            compressed = _compressed(ask, each, architect, part=part)
+        group, revisions = new_id("compress", now()), list[int]()
+        for number in large:
+            part = f"{group}/{len(revisions) + 1}" if phase is None else ""
+            compressed = _compressed(ask, number, architect, part=part)
             if compressed.ingested and compressed.ingested.revision:
                 revisions.append(compressed.ingested.revision)
-            made.append(
+            results.append(
                 {
                     "handoff": str(compressed.prepared.path) if compressed.prepared.path else None,
                     "reason": compressed.prepared.reason, "architect": compressed.architect, "notes": compressed.notes,
@@ -592,15 +592,15 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
             if not ask.json:
                 emit(ask, None, _compressed_lines(compressed))
             if compressed.ingested is None and compressed.prepared.path is not None:
-                note(ask, f"Write the session by hand, then: aether memory ingest --phase {each} FILE")
+                note(ask, f"Write the session by hand, then: aether memory ingest --phase {number} FILE")
                 break  # each hand-off holds the items of the phases before it
     except BaseException:
-        stored = [one["result"]["session"]["session_id"] for one in made if one["result"]]
+        stored = [number["result"]["session"]["session_id"] for number in results if number["result"]]
         if ask.json and stored:  # the one value on stdout is the error
             say(f"Stored before it failed: {', '.join(stored)}")
         raise
     if ask.json:
-        emit(ask, made[0] if phase is not None else {"phases": made, "too_small": too_small}, "")
+        emit(ask, results[0] if phase is not None else {"phases": results, "too_small": too_small}, "")
     if earlier_words:
         note(ask, earlier_words)
     if revisions:  # undone together
@@ -613,12 +613,12 @@ def _compressed(ask: Ask, phase: int, architect: str | None, *, part: str) -> An
     from aether.api import compress
 
     with progress(ask) as report:
-        done = compress.compress(
+        outcome = compress.compress(
             phase, architect=architect, home=ask.place(), progress=report, alone=bool(part), part=part
         )
-    for words in done.notes:
+    for words in outcome.notes:
         say(f"Note: {words.rstrip('.')}.")
-    return done
+    return outcome
 
 
 def _phases_by_size(ask: Ask) -> tuple[list[int], list[int]]:
@@ -643,21 +643,21 @@ def _earlier_words(ask: Ask, phase: int) -> str:
 
     items = list_working_memory_items(home=ask.place())
     used = {item["metadata"]["phase"] for item in items if "phase" in item["metadata"]}
-    earlier = [str(one) for one in sorted(used) if one < phase]
+    earlier = [str(entry) for entry in sorted(used) if entry < phase]
     if not earlier:
         return ""
-    named = f"{'phase' if len(earlier) == 1 else 'phases'} {', '.join(earlier)}"
+    phrase = f"{'phase' if len(earlier) == 1 else 'phases'} {', '.join(earlier)}"
     if phase in used:
-        return f"With phase {phase}, the items of {named} were compressed."
-    return f"Phase {phase} had no items of its own: those of {named} were compressed as phase {phase}."
+        return f"With phase {phase}, the items of {phrase} were compressed."
+    return f"Phase {phase} had no items of its own: those of {phrase} were compressed as phase {phase}."
 
 
-def _compressed_lines(done: Any) -> list[str]:
-    if done.ingested is not None:
-        return ingested_lines(done.ingested)
-    if done.prepared.path is not None:
-        return [str(done.prepared.path)]
-    return [f"{done.prepared.reason} No compression needed."]
+def _compressed_lines(outcome: Any) -> list[str]:
+    if outcome.ingested is not None:
+        return ingested_lines(outcome.ingested)
+    if outcome.prepared.path is not None:
+        return [str(outcome.prepared.path)]
+    return [f"{outcome.prepared.reason} No compression needed."]
 
 
 @memory_command.command("promote")
@@ -717,46 +717,38 @@ def review(
     from aether.api import review as reviewing
 
     place = ask.place()
-    answers: list[tuple[str, Any, str]] = [*((one, "keep", "") for one in keep), *((one, "forget", "") for one in drop),
-               *((one, "correct", text) for one, text in correct)]  # fmt: skip
-    settled = [
-        reviewing.settle(one, answer, text, newer=newer and answer != "keep", home=place)
-        for one, answer, text in answers
+    answers: list[tuple[str, Any, str]] = [(doubt_id, "keep", "") for doubt_id in keep]
+    answers += [
+        *((doubt_id, "forget", "") for doubt_id in drop),
+        *((doubt_id, "correct", text) for doubt_id, text in correct),
     ]
-    found = reviewing.review(home=place)
-    if found and not answers and not ask.json and sys.stdin.isatty() and sys.stdout.isatty():
-        settled = _ask_about(found[:limit], place)
-        found = reviewing.review(home=place)
-        shown = []
-    else:
-        shown = found[:limit]
+    settled = [
+        reviewing.settle(doubt_id, answer, text, newer=newer and answer != "keep", home=place)
+        for doubt_id, answer, text in answers
+    ]
+    doubts = reviewing.review(home=place)
+    asks = not answers and not ask.json and sys.stdin.isatty() and sys.stdout.isatty()
+    if asks:
+        settled = _ask_about(doubts[:limit], place)
+        doubts = reviewing.review(home=place)
+    listed = doubts[:limit]
     data = {
         "doubts": [
-            {
-                **one._asdict(),
-                "entries": [entry._asdict() for entry in one.entries],
-                "commands": _commands(one),
-            }
-            for one in found[:limit]
+            {**doubt._asdict(), "entries": [entry._asdict() for entry in doubt.entries], "commands": _commands(doubt)}
+            for doubt in listed
         ],
-        "settled": [{"id": one.doubt.id, "answer": one.answer, "entry": one.entry} for one in settled],
-        "more": max(0, len(found) - limit),
-    }
-    emit(
-        ask,
-        data,
-        [
-            line
-            for one in ([] if answers else shown)
-            for line in [*doubt_lines(one), *map("  {}".format, _commands(one).values()), ""]
-        ],
-    )
+        "settled": [{"id": settlement.doubt.id, "answer": settlement.answer, "entry": settlement.entry} for settlement in settled],
+        "more": max(0, len(doubts) - limit),
+    }  # fmt: skip
+    lines = [
+        line
+        for doubt in listed
+        for line in [*doubt_lines(doubt), *map("  {}".format, _commands(doubt).values()), ""]
+    ]
+    emit(ask, data, [] if answers or asks else lines)
     if settled:
-        note(
-            ask,
-            f"{len(settled)} reviewed, {len(found)} left. aether undo reverses the last answer.",
-        )
-    elif not found:
+        note(ask, f"{len(settled)} reviewed, {len(doubts)} left. aether undo reverses the last answer.")
+    elif not doubts:
         note(ask, "Nothing to review.")
 
 
@@ -788,9 +780,9 @@ def _ask_about(doubts: Sequence[Any], place: Any) -> list[Any]:
     settled = []
     for number, doubt in enumerate(doubts, 1):
         say(f"{number} of {len(doubts)}", *doubt_lines(doubt))
-        one = "keep, correct, forget, skip, quit", "kcfsq"
-        two = "keep both, correct 1 or 2, forget 1 or 2, skip, quit", ["k", "c1", "c2", "f1", "f2", "s", "q"]
-        words, letters = two if len(doubt.entries) > 1 else one
+        single = "keep, correct, forget, skip, quit", "kcfsq"
+        pair = "keep both, correct 1 or 2, forget 1 or 2, skip, quit", ["k", "c1", "c2", "f1", "f2", "s", "q"]
+        words, letters = pair if len(doubt.entries) > 1 else single
         chosen = click.prompt(words, type=click.Choice([*letters]), default="s", err=True)
         if chosen == "q":
             break
@@ -837,7 +829,7 @@ def link(ask: Ask, source_id: str, target_id: str, type_: str) -> None:
 def item_lines(item: Mapping[str, Any], *, layer: str = "working_memory") -> list[str]:
     """Return one item, of working memory or the archive, as lines."""
     metadata = item["metadata"]
-    known = [
+    rows = [
         ("id", item["id"]), ("layer", LAYER_NAMES[layer]), ("type", item["type"]), ("relevance", metadata["relevance_score"]),
         ("tokens", item["token_count"]), ("added", when(metadata["timestamp"])), ("source", metadata["source"]),
         ("caste", metadata["caste"] or "—"), ("phase", metadata.get("phase", "—")),
@@ -846,9 +838,9 @@ def item_lines(item: Mapping[str, Any], *, layer: str = "working_memory") -> lis
     ]  # fmt: skip
     pointer = metadata.get("pointer") or {}
     if "file" in pointer:
-        known.append(("from", f"{pointer['file']}, line {pointer.get('line', '?')}"))
+        rows.append(("from", f"{pointer['file']}, line {pointer.get('line', '?')}"))
     return [
-        *facts(((name, plain(str(value))) for name, value in known), indent=0),
+        *facts(((name, plain(str(value))) for name, value in rows), indent=0),
         "",
         plain(item["content"]),
     ]
@@ -927,7 +919,7 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
     >>> origins([said | {"entry": {"metadata": {"count": 3}}}])
     ['2026-03-01 agent app c7 (3 times)']
     """
-    found = []
+    parts = []
     for hit in hits:
         metadata = (hit.get("entry") or {}).get("metadata") or {}
         project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
@@ -942,13 +934,13 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         speaker = hit.get("speaker") or metadata.get("evidence")
         if isinstance(speaker, list):  # the statements that a pattern was learned from, one of each session
             speaker = f"learned in {pluralize(len(speaker), 'sessions')}"
-        found.append((hit["at"][:10], speaker, project, title, also))
+        parts.append((hit["at"][:10], speaker, project, title, also))
     is_shown = [
-        nth in (0, 1, 4) or len(found) == 1 or len({one[nth] for one in found}) > 1 for nth in range(5)
+        nth in (0, 1, 4) or len(parts) == 1 or len({entry[nth] for entry in parts}) > 1 for nth in range(5)
     ]
     return [
-        " ".join(str(part) for part, says in zip(one, is_shown, strict=True) if says and part)
-        for one in found
+        " ".join(str(part) for part, says in zip(entry, is_shown, strict=True) if says and part)
+        for entry in parts
     ]
 
 
@@ -961,11 +953,11 @@ def hit_page(hit: Mapping[str, Any]) -> list[str]:
 
 
 def _hit_facts(hit: Mapping[str, Any]) -> list[str]:
-    known = [
+    rows = [
         ("id", hit["id"]), ("layer", LAYER_NAMES[hit["layer"]]), ("type", hit["type"]),
         ("added", when(hit["at"] or "")), ("phase", hit["phase"]),
     ]  # fmt: skip
-    return facts([(name, "—" if value in (None, "") else value) for name, value in known], indent=0)
+    return facts([(name, "—" if value in (None, "") else value) for name, value in rows], indent=0)
 
 
 def session_page(hit: Mapping[str, Any], sections: Mapping[str, Sequence[str]]) -> list[str]:

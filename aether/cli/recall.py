@@ -65,15 +65,15 @@ def recall_command(
         )
     place = ask.place()
     if ids:
-        found = recall.full([*ids, *words], home=place)
-        tokens = sum(each["tokens"] for each in found)
+        entries_in_full = recall.full([*ids, *words], home=place)
+        tokens = sum(entry_of_step["tokens"] for entry_of_step in entries_in_full)
         lines: list[str] = []
-        for entry in found:
-            known = [(name, entry[name]) for name in ("id", "layer", "type")]
-            known += [("at", when(entry["at"]) or "—"), ("tokens", entry["tokens"])]
-            lines += facts(((name, plain(str(value))) for name, value in known), indent=0)
+        for entry in entries_in_full:
+            pairs = [(name, entry[name]) for name in ("id", "layer", "type")]
+            pairs += [("at", when(entry["at"]) or "—"), ("tokens", entry["tokens"])]
+            lines += facts(((name, plain(str(value))) for name, value in pairs), indent=0)
             lines += ["", plain(entry["text"]), ""]
-        emit(ask, _data("full", found, tokens), lines[:-1])
+        emit(ask, _data("full", entries_in_full, tokens), lines[:-1])
     elif around:
         near = recall.timeline(around, before=limit // 2, after=limit // 2, home=place)
         tokens = sum(line.tokens for line in near)
@@ -113,10 +113,10 @@ def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: boo
     """
     from aether.api import briefing
 
-    found = briefing.brief(ask.place(), occasion=occasion, session=session, caste=caste)
-    lines = _whys(found["lines"], ask) if why else found["block"].split("\n")
-    emit(ask, found, lines if found["lines"] else [])
-    if not found["lines"]:
+    brief = briefing.brief(ask.place(), occasion=occasion, session=session, caste=caste)
+    lines = _whys(brief["lines"], ask) if why else brief["block"].split("\n")
+    emit(ask, brief, lines if brief["lines"] else [])
+    if not brief["lines"]:
         note(ask, "Nothing is known that a session should get.")
 
 
@@ -127,12 +127,12 @@ def _whys(found: Sequence[dict[str, Any]], ask: Ask) -> list[str]:
     from aether.api.forget import forgotten_with
     from aether.memory.statements import is_statement
 
-    named = [line["ids"][0] for line in found if line["ids"] and not is_statement(line["ids"][0])]
-    taken = forgotten_with(named, home=ask.place())
-    return [part for line in found for part in _why(line, taken, named)]
+    ids = [line["ids"][0] for line in found if line["ids"] and not is_statement(line["ids"][0])]
+    numbers = forgotten_with(ids, home=ask.place())
+    return [part for line in found for part in _why(line, numbers, ids)]
 
 
-def _why(line: dict[str, Any], taken: Mapping[str, int], named: Sequence[str]) -> list[str]:
+def _why(line: dict[str, Any], numbers: Mapping[str, int], ids: Sequence[str]) -> list[str]:
     from aether.memory.statements import is_statement
 
     about = [line["kind"], _VOUCHERS.get(line["evidence"], "who said it is not known")]
@@ -141,16 +141,16 @@ def _why(line: dict[str, Any], taken: Mapping[str, int], named: Sequence[str]) -
     about += [f'proof: "{line["quote"]}"'] if line.get("quote") else []
     about += [f"from {', '.join(line['ids'][1:])}"] if line["ids"][1:] else []
     how = []
-    for one in line["ids"][:1]:
-        if is_statement(one):
-            how.append(f"    aether memory resolve {one}")
+    for entry_id in line["ids"][:1]:
+        if is_statement(entry_id):
+            how.append(f"    aether memory resolve {entry_id}")
             continue
-        lines, entries = named.count(one), taken.get(one, 0)
+        lines, entries = ids.count(entry_id), numbers.get(entry_id, 0)
         here = f"{pluralize(lines, 'lines')} here" if lines > 1 else ""
         with_it = ", ".join(filter(None, [f"{entries} entries" if entries > 1 else "", here]))
-        how.append(f"    aether memory forget {one} --yes" + (f"  # {with_it}" if with_it else ""))
+        how.append(f"    aether memory forget {entry_id} --yes" + (f"  # {with_it}" if with_it else ""))
         if line["correctable"]:
-            change = f"    aether memory update {one} --content TEXT"
+            change = f"    aether memory update {entry_id} --content TEXT"
             how.append(change + (f"  # {here}" if here else ""))
     return [plain(line["text"]), f"    {', '.join(about)}", *how]
 

@@ -61,29 +61,31 @@ def timeline_command(
     """
     from aether.api.timeline import timeline
 
-    found = timeline(
+    moments = timeline(
         since=since, until=until, conversation=conversation, project=project, types=types, home=ask.place()
     )
-    shown = found[-limit:]
-    data = {"moments": [one._asdict() for one in shown], "left_out": len(found) - len(shown)}
-    emit(ask, data, _days(shown))
-    if len(found) > len(shown):
-        note(ask, f"{pluralize(len(found) - len(shown), 'older moments')} left out: --limit 0 shows all.")
-    if not found:
-        unknown = [one for one in types if one not in KINDS.split(", ")]
+    visible = moments[-limit:]
+    data = {"moments": [entry._asdict() for entry in visible], "left_out": len(moments) - len(visible)}
+    emit(ask, data, _days(visible))
+    if len(moments) > len(visible):
+        note(ask, f"{pluralize(len(moments) - len(visible), 'older moments')} left out: --limit 0 shows all.")
+    if not moments:
+        unknown = [entry for entry in types if entry not in KINDS.split(", ")]
         note_nothing(ask, unknown, words="Nothing happened that memory knows of.")
 
 
-def _days(found: list[Moment]) -> Iterator[str | Table]:
+def _days(all_moments: list[Moment]) -> Iterator[str | Table]:
     """Yield the lines of a timeline: a head for each day, one for each conversation of it, a line for each moment."""
-    for nth, (day, moments) in enumerate(groupby(found, key=lambda one: one.at[:10])):
+    for nth, (day, moments) in enumerate(groupby(all_moments, key=lambda entry: entry.at[:10])):
         if nth:
             yield ""
         yield day or "undated"
-        for (conversation, title), group in groupby(moments, key=lambda one: (one.conversation, one.title)):
+        for (conversation, title), group in groupby(
+            moments, key=lambda entry: (entry.conversation, entry.title)
+        ):
             if conversation:
                 yield f"  {one_line(title or conversation)}"
-            yield Table([_row(one) for one in group], indent=4)
+            yield Table([_row(entry) for entry in group], indent=4)
 
 
 def _row(moment: Moment) -> tuple[str, ...]:
@@ -109,7 +111,7 @@ def history_command(ask: Ask, file: str) -> None:
     from aether.api.timeline import file_history
 
     history = file_history(file, home=ask.place())
-    parts = {name: [one._asdict() for one in part] for name, part in _parts(history)}
+    parts = {name: [entry._asdict() for entry in part] for name, part in _parts(history)}
     emit(ask, {"path": history.path, **parts}, _history(history))
     if not any(parts.values()):
         note(ask, f"Memory knows nothing about {plain(file)}.")
@@ -129,11 +131,11 @@ def _history(history: FileHistory) -> Iterator[str]:
             yield from (() if first else ("",))
             yield f"{heads[name]}:"
             first = False
-        for one in part:
-            head, *rest = plain(one.text).splitlines()
-            state = " (revoked)" if one.revoked else ""
-            yield f"  {when(one.at)[:16] or '—'}  {one.type}{state}: {head}  [{one.id}]"
-            yield from (f"      {line}" for line in rest)
+        for entry in part:
+            head, *remainder = plain(entry.text).splitlines()
+            state = " (revoked)" if entry.revoked else ""
+            yield f"  {when(entry.at)[:16] or '—'}  {entry.type}{state}: {head}  [{entry.id}]"
+            yield from (f"      {line}" for line in remainder)
 
 
 @click.command("report", cls=Command)
@@ -175,19 +177,19 @@ def report_command(
         raise InvalidInput("--week and --since exclude each other.", fix="Pass one of them.", where="report")
     place = ask.place()
     need_output(ask, output, content="A report")
-    found = report.report(
+    content = report.report(
         since=WEEK if week else since, conversation=conversation, redact=not no_redact, home=place
     )
     if form == "html":
         from aether.view.charts import as_html
 
-        found, data = report.written(found, lambda found: as_html(found, redacted=not no_redact))
+        text = as_html(content, redacted=not no_redact)
     else:
-        found, data = report.written(found, report.as_markdown)
-    text = data.decode()
+        text = report.as_markdown(content)
+    data = text.encode("utf-8", "replace")
     if output:
         write_file(output, data)
-    shape = {"format": form, "output": output or "", "bytes": len(data), "report": found}
+    shape = {"format": form, "output": output or "", "bytes": len(data), "report": content}
     emit(ask, shape, [] if output else text.rstrip("\n") if form == "html" else plain(text.rstrip("\n")))
     if output:
         note(ask, f"Written: {plain(output)} ({len(data):,} bytes).")

@@ -35,11 +35,11 @@ def count(ask: Ask, files: tuple[str, ...], name: str | None) -> None:
     """
     from aether.api import tokens
 
-    found = [(file, tokens.count_tokens(read_text(file), name=name, home=ask.home)) for file in files]
-    rows = [(one.tokens, one.characters, file) for file, one in found]
-    data = [{"file": file, **one._asdict()} for file, one in found]
+    counts = [(file, tokens.count_tokens(read_text(file), name=name, home=ask.home)) for file in files]
+    rows = [(count_.tokens, count_.characters, file) for file, count_ in counts]
+    data = [{"file": file, **count_._asdict()} for file, count_ in counts]
     emit(ask, data, Table(rows, head=("tokens", "characters", "file"), right=[0, 1]))
-    note(ask, f"Counted by {found[0][1].counter}.")
+    note(ask, f"Counted by {counts[0][1].counter}.")
 
 
 @tokens_command.command("fetch")
@@ -97,7 +97,7 @@ def calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> No
     from aether.api import tokens
 
     place = ask.place() if apply or not files else None
-    found = tokens.calibrate(
+    result = tokens.calibrate(
         [(file, read_text(file)) for file in files], against=against, apply=apply, home=place
     )
     rows = [
@@ -105,14 +105,14 @@ def calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> No
             row.kind, row.samples, row.exact, row.estimated, f"{100 * row.error:+.1f} %",
             f"{100 * row.worst:+.1f} %",
         )
-        for row in (*found.rows, found.total)
+        for row in (*result.rows, result.total)
     ]  # fmt: skip
     data = {
-        "rows": [row._asdict() for row in found.rows], "total": found.total._asdict(), "factor": found.factor,
+        "rows": [row._asdict() for row in result.rows], "total": result.total._asdict(), "factor": result.factor,
         "applied": apply,
     }  # fmt: skip
     text = Table(rows, head=("kind", "samples", "exact", "estimate", "error", "worst"), right=range(1, 6))
-    emit(ask, data, [text, f"factor {found.factor:g}{' (applied)' if apply else ''}"])
+    emit(ask, data, [text, f"factor {result.factor:g}{' (applied)' if apply else ''}"])
 
 
 @tokens_command.command("models")
@@ -130,14 +130,14 @@ def models(ask: Ask, names: tuple[str, ...]) -> None:
     """
     from aether.api import tokens
 
-    found = tokens.models(*names, home=ask.home)
+    listed = tokens.models(*names, home=ask.home)
     rows = [
         (
-            one.model, f"{one.window}{'' if one.known else '?'}", one.output or "", f"{one.factor:g}",
-            one.reports,
+            model.model, f"{model.window}{'' if model.known else '?'}", model.output or "", f"{model.factor:g}",
+            model.reports,
         )
-        for one in found
+        for model in listed
     ]  # fmt: skip
     text = Table(rows, head=("model", "window", "answer", "factor", "reports"), right=range(1, 5))
-    emit(ask, [one._asdict() for one in found], text)
-    note(ask, f"Counted by {found[0].counter.partition(' ×')[0]}, times the factor.")
+    emit(ask, [model._asdict() for model in listed], text)
+    note(ask, f"Counted by {listed[0].counter.partition(' ×')[0]}, times the factor.")

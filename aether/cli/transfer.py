@@ -85,43 +85,43 @@ def import_command(
     streams = [sys.stdin.buffer if source == "-" else source for source in sources]
     try:
         with progress(ask) as report:
-            done = importing.import_transcripts(
+            result = importing.import_transcripts(
                 streams, phase=phase, format=format_, dry_run=dry_run, home=place,
                 progress=lambda records, items: report(f"{records} records read, {items} items stored"),
             )  # fmt: skip
     except importing.ImportInterrupted as stopped:
         _say_interrupted(ask, stopped.done)
         raise
-    for bad in done.bad_lines:
+    for bad in result.bad_lines:
         line = f"line {bad['line']}: " if bad["line"] else ""
         say(f"{bad['file']}: {line}{bad['reason']}")
-    emit(ask, done._asdict(), _imported_lines(done, dry_run=dry_run))
-    if done.revisions:
-        note_undo(ask, done.revisions[-1:])
+    emit(ask, result._asdict(), _imported_lines(result, dry_run=dry_run))
+    if result.revisions:
+        note_undo(ask, result.revisions[-1:])
     used = get_memory_status(home=place)["working_memory"]["percent"]
-    if done.phases and not dry_run and used >= HALF_PERCENT:
+    if result.phases and not dry_run and used >= HALF_PERCENT:
         note(ask, "Next: aether memory compress")
-    rejected = {(bad["file"], bad["line"]) for bad in done.bad_lines}
-    for long in done.long_lines:
+    rejected = {(bad["file"], bad["line"]) for bad in result.bad_lines}
+    for long in result.long_lines:
         if (long["file"], long["line"]) not in rejected:
             say(
                 f"{long['file']}: line {long['line']}: {long['characters']} characters; only an extract is kept."
             )
-    nothing_read = bool(done.bad_lines) and not (done.items or done.known)
-    unread = any(not bad["line"] for bad in done.bad_lines)
+    nothing_read = bool(result.bad_lines) and not (result.items or result.known)
+    unread = any(not bad["line"] for bad in result.bad_lines)
     return InvalidDocument.exit_code if unread or nothing_read else 0
 
 
-def _say_interrupted(ask: Ask, done: Imported) -> None:
+def _say_interrupted(ask: Ask, result: Imported) -> None:
     """Say what an import that Ctrl-C stopped has stored, how to take it back, and how to go on."""
-    if not done.revisions:
+    if not result.revisions:
         say("Nothing was stored yet.")
         return
     say(
-        f"At least {pluralize(done.items, 'items')} stored, from {pluralize(done.files, 'files')}; "
+        f"At least {pluralize(result.items, 'items')} stored, from {pluralize(result.files, 'files')}; "
         "the same command goes on with the rest."
     )
-    note_undo(ask, done.revisions[-1:])
+    note_undo(ask, result.revisions[-1:])
 
 
 def _export_in(sources: tuple[str, ...], format_: str | None) -> Any:
@@ -139,10 +139,10 @@ def _export_in(sources: tuple[str, ...], format_: str | None) -> Any:
         with regular.named(source) as file:
             data = file.read()
     try:
-        found = files.parse_json(data, where=source)
+        content = files.parse_json(data, where=source)
     except AetherError:
-        found = []  # it is rejected as no export
-    return found if format_ or admin.is_export(found) else None
+        content = []  # it is rejected as no export
+    return content if format_ or admin.is_export(content) else None
 
 
 def _may_be_export(source: str) -> bool:
@@ -161,31 +161,33 @@ def _restore(ask: Ask, exported: Any, *, dry_run: bool) -> int:
     from aether.api.importing import Imported
 
     place = ask.place()
-    done = admin.import_export(exported, dry_run=dry_run, home=place)
+    result = admin.import_export(exported, dry_run=dry_run, home=place)
     data = Imported(
-        1, sum(done.entries.values()), done.entries.get("items", 0), 0, 0, {}, [], [], [],
-        [done.revision] if done.revision else [], [], [], [], [],
+        1, sum(result.entries.values()), result.entries.get("items", 0), 0, 0, {}, [], [], [],
+        [result.revision] if result.revision else [], [], [], [], [],
     )._asdict()  # fmt: skip
     verb = "would be restored" if dry_run else "restored"
-    lines = [f"{pluralize(number, name)} {verb}." for name, number in done.entries.items()]
-    if done.conversations:
-        lines.append(f"{pluralize(len(done.conversations), 'conversations')} {verb}, with redacted messages.")
-    if done.kept:
-        lines.append(f"{pluralize(len(done.kept), 'conversations')} of the same name kept as they are.")
-    for name in done.unread:
+    lines = [f"{pluralize(number, name)} {verb}." for name, number in result.entries.items()]
+    if result.conversations:
+        lines.append(
+            f"{pluralize(len(result.conversations), 'conversations')} {verb}, with redacted messages."
+        )
+    if result.kept:
+        lines.append(f"{pluralize(len(result.kept), 'conversations')} of the same name kept as they are.")
+    for name in result.unread:
         say(
             plain(f"Note: conversation {name} is not in the export: it could not be read when that was made.")
         )
     restored = {
-        "entries": done.entries, "conversations": done.conversations, "kept": done.kept, "unread": done.unread,
+        "entries": result.entries, "conversations": result.conversations, "kept": result.kept, "unread": result.unread,
     }  # fmt: skip
     emit(ask, {**data, "restored": restored}, lines or [f"Nothing {verb}: the export is empty."])
-    if done.revision:
-        note_undo(ask, [done.revision])
+    if result.revision:
+        note_undo(ask, [result.revision])
     return 0
 
 
-def _imported_lines(done: Imported, *, dry_run: bool) -> list[str | Table]:
+def _imported_lines(result: Imported, *, dry_run: bool) -> list[str | Table]:
     from aether.store.seals import listed_ranges
 
     rows = [
@@ -193,36 +195,36 @@ def _imported_lines(done: Imported, *, dry_run: bool) -> list[str | Table]:
             draft["type"], f"{draft['relevance_score']:.2f}", draft["metadata"].get("phase", ""),
             draft["content"],
         )
-        for draft in done.preview
+        for draft in result.preview
     ]  # fmt: skip
     lines: list[str | Table] = [Table(rows, head=("type", "rel", "phase", "content"), right=[1, 2])]
     verb = "would be stored" if dry_run else "stored"
     lines.append(
-        f"{pluralize(done.items, 'items')} {verb}, {done.tokens} tokens, from {pluralize(done.records, 'records')} in {pluralize(done.files, 'files')}."
+        f"{pluralize(result.items, 'items')} {verb}, {result.tokens} tokens, from {pluralize(result.records, 'records')} in {pluralize(result.files, 'files')}."
     )
-    if done.types:
-        kinds = sorted(done.types.items(), key=lambda pair: (-pair[1], pair[0]))
+    if result.types:
+        kinds = sorted(result.types.items(), key=lambda pair: (-pair[1], pair[0]))
         lines.append(f"Types: {', '.join(f'{name} {number}' for name, number in kinds)}.")
-    if done.phases:
-        lines.append(f"Phases: {listed_ranges(done.phases)}.")
-    if done.known:
-        were = "was" if done.known == 1 else "were"
-        lines.append(f"{done.known} {were} known already, from this import or before it.")
-    if done.revisions and not done.items:
+    if result.phases:
+        lines.append(f"Phases: {listed_ranges(result.phases)}.")
+    if result.known:
+        were = "was" if result.known == 1 else "were"
+        lines.append(f"{result.known} {were} known already, from this import or before it.")
+    if result.revisions and not result.items:
         lines.append("The words of the conversations are kept for search.")
-    if done.bad_lines:
+    if result.bad_lines:
         lines.append(
-            f"{pluralize(len(done.bad_lines), 'lines or files')} could not be read; stderr names them."
+            f"{pluralize(len(result.bad_lines), 'lines or files')} could not be read; stderr names them."
         )
     lines += [
         f"{pluralize(copy['records'], 'records')} in {copy['file']} skipped: copied from session {copy['conversation']}, whose own transcript is imported."
-        for copy in done.skipped_copies
+        for copy in result.skipped_copies
     ]
-    if done.undated:
-        lines.append(_undated_line(done.undated))
-    if done.evicted:
+    if result.undated:
+        lines.append(_undated_line(result.undated))
+    if result.evicted:
         lines.append(
-            f"{pluralize(len(done.evicted), 'items')} did not fit into working memory and went to the archive, where a search finds them."
+            f"{pluralize(len(result.evicted), 'items')} did not fit into working memory and went to the archive, where a search finds them."
         )
     return lines
 
@@ -230,7 +232,7 @@ def _imported_lines(done: Imported, *, dry_run: bool) -> list[str | Table]:
 def _undated_line(undated: list[dict[str, Any]]) -> str:
     """Return the line that says which files have entries without a time, and how these are dated."""
     whose = undated[0]["file"] if len(undated) == 1 else pluralize(len(undated), "files")
-    days = sorted({each["at"][:10] for each in undated if each["at"]})
+    days = sorted({file["at"][:10] for file in undated if file["at"]})
     dated = (
         f"by the last change of the file, {' to '.join(dict.fromkeys((days[0], days[-1])))}"
         if days
@@ -254,12 +256,12 @@ def export_command(ask: Ask, output: str | None) -> None:
     from aether.api import admin
     from aether.store import files
 
-    whole = admin.export(home=ask.place())
-    for one in whole["conversations"]:
-        if "problem" in one:
-            say(plain(f"Note: conversation {one['conversation']} is not in the export: {one['problem']}"))
+    exported = admin.export(home=ask.place())
+    for entry in exported["conversations"]:
+        if "problem" in entry:
+            say(plain(f"Note: conversation {entry['conversation']} is not in the export: {entry['problem']}"))
     if output is None:
-        emit(ask, whole, as_json(whole))
+        emit(ask, exported, as_json(exported))
         return
-    write_file(output, files.json_document(whole))
-    emit(ask, {"output": output, "revision": whole["revision"]}, output)
+    write_file(output, files.json_document(exported))
+    emit(ask, {"output": output, "revision": exported["revision"]}, output)

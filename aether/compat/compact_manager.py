@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import is_
 from os import PathLike
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -187,8 +188,8 @@ class CompactManager:
         if isinstance(config, CompactConfig):
             self.config = config
         else:
-            found = settings(config, home=record_directory(home))
-            self.config, self._doubts = config_from_values(found.values), found.findings
+            loaded = settings(config, home=record_directory(home))
+            self.config, self._doubts = config_from_values(loaded.values), loaded.findings
         options = options_from_config(
             self.config, home=home, storage=storage, exporter=_exporter(self.config, exporter)
         )
@@ -200,7 +201,7 @@ class CompactManager:
         if summarizer is not None:
 
             def ask(dialog: list[JsonObject], most: int, strategy: str) -> str:
-                messages = [Message(each["role"], each["content"]) for each in dialog]
+                messages = [Message(entry["role"], entry["content"]) for entry in dialog]
                 return summarizer.summarize(
                     messages, most, dataclasses.replace(self.config.policy, strategy=strategy)
                 )
@@ -222,12 +223,12 @@ class CompactManager:
             InvalidInput: a message is invalid.
         """
         raws = as_dicts(messages)
-        done = compact.preflight(
+        compaction = compact.preflight(
             session_id, raws, model=self.config.model, window=self.config.max_context_tokens,
             policy=self.config.policy.policy(), system=system, tools=tools, wire=wire, repair=repair,
             options=self._options,
         )  # fmt: skip
-        return self._result(done, messages, raws)
+        return self._result(compaction, messages, raws)
 
     def manual_compact(
         self, session_id: str, messages: Sequence[Any], note: str = "manual", *, system: Any = None,
@@ -239,12 +240,12 @@ class CompactManager:
             InsufficientBudgetError, InvalidInput: as `preflight`.
         """
         raws = as_dicts(messages)
-        done = compact.compact(
+        compaction = compact.compact(
             session_id, raws, model=self.config.model, window=self.config.max_context_tokens,
             policy=self.config.policy.policy(), system=system, tools=tools, wire=wire, note=note,
             repair=repair, options=self._options,
         )  # fmt: skip
-        return self._result(done, messages, raws)
+        return self._result(compaction, messages, raws)
 
     def before_model_call(self, ctx: Any) -> Any:
         """Replace `ctx.messages` by messages that fit, and return `ctx`.
@@ -293,42 +294,32 @@ class CompactManager:
     def _result(
         self, done: compact.Compaction, given: Sequence[Any], raws: Sequence[JsonObject]
     ) -> CompactionResult:
-        receipt = done.receipt
-        own = {id(raw): message for raw, message in zip(raws, given, strict=True)}
+        originals = {id(raw): message for raw, message in zip(raws, given, strict=True)}
         objects = any(isinstance(message, Message) for message in given)
-        new = _message if objects else _same
-        messages = [own[id(raw)] if id(raw) in own else new(raw) for raw in done.messages]
-        if receipt is None:
-            same = len(messages) == len(given) and all(map(lambda a, b: a is b, messages, given))
-            kept_as_given = given if isinstance(given, list) and same else messages
-            return CompactionResult(
-                kept_as_given, None, done.triggered, done.tokens_before, done.tokens_after, 0, {},
-                self.config.policy, [*self._doubts, *done.findings],
-            )  # fmt: skip
-        summary = next(
-            (message for message, place in zip(messages, receipt.places, strict=True) if place is None), None
-        )
-        kept = {
-            ("recent_turns" if name == "recent" else name): number for name, number in receipt.kept.items()
-        }
-        applied = dataclasses.replace(
-            self.config.policy,
-            keep_recent_turns=receipt.effective["keep_recent_turns"],
-            keep_tool_io_pairs=receipt.effective["keep_tool_pairs"],
-        )
+        messages = [originals.get(id(raw)) or (_message(raw) if objects else raw) for raw in done.messages]
+        receipt, policy = done.receipt, self.config.policy
+        summary, counts = None, dict[str, int]()
+        if receipt:
+            places = zip(messages, receipt.places, strict=True)
+            summary = next((message for message, place in places if place is None), None)
+            counts = {name if name != "recent" else "recent_turns": n for name, n in receipt.kept.items()}
+            effective = receipt.effective
+            policy = dataclasses.replace(
+                policy,
+                keep_recent_turns=effective["keep_recent_turns"],
+                keep_tool_io_pairs=effective["keep_tool_pairs"],
+            )
+        elif isinstance(given, list) and len(given) == len(messages) and all(map(is_, messages, given)):
+            messages = given  # nothing changed: the very list
         return CompactionResult(
-            messages, summary, done.triggered, done.tokens_before, done.tokens_after, len(receipt.removed), kept,
-            applied, [*self._doubts, *done.findings],
+            messages, summary, done.triggered, done.tokens_before, done.tokens_after,
+            len(receipt.removed) if receipt else 0, counts, policy, [*self._doubts, *done.findings],
         )  # fmt: skip
 
 
 def _message(raw: JsonObject) -> Message:
-    beside = {key: raw[key] for key in META_KEYS if key in raw}
-    return Message(raw["role"], raw.get("content"), {**raw.get(META, {}), **beside})
-
-
-def _same(raw: JsonObject) -> JsonObject:
-    return raw
+    fields = {key: raw[key] for key in META_KEYS if key in raw}
+    return Message(raw["role"], raw.get("content"), {**raw.get(META, {}), **fields})
 
 
 def _exporter(config: CompactConfig, given: Exporter | EventSink | None) -> Exporter | None:

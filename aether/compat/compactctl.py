@@ -77,14 +77,14 @@ def validate_config(ask: Ask, config: str | None, merge_env: bool) -> None:
     from aether.conversation.policy import config_from_values, config_values
     from aether.store.config import nested, settings
 
-    found = _settings(ask, config) if merge_env else settings(config, environ={})
+    loaded = _settings(ask, config) if merge_env else settings(config, environ={})
     if not merge_env:
-        _note(ask, found.findings)
-    values = config_values(config_from_values(found.values))
-    rows = [(path, found.origins[path], " ".join(as_json(value).split())) for path, value in values.items()]
+        _note(ask, loaded.findings)
+    values = config_values(config_from_values(loaded.values))
+    rows = [(path, loaded.origins[path], " ".join(as_json(value).split())) for path, value in values.items()]
     data = {
-        "valid": True, "config": nested(values), "origins": {path: found.origins[path] for path in values},
-        "findings": [finding._asdict() for finding in found.findings],
+        "valid": True, "config": nested(values), "origins": {path: loaded.origins[path] for path in values},
+        "findings": [finding._asdict() for finding in loaded.findings],
     }  # fmt: skip
     emit(ask, data, Table(rows, head=("setting", "from", "value")))
     note(ask, "The configuration is valid.")
@@ -106,17 +106,17 @@ def dry_run(ask: Ask, messages: str, config: str | None) -> None:
     from aether.api.compact_views import dry_run
 
     chosen, loaded = _configured(ask, config), _loaded(messages)
-    done = dry_run(
+    trial = dry_run(
         _raws(loaded), chosen, system=loaded.system, tools=loaded.tools, wire=loaded.format, home=ask.home
     )
-    data = {name: value for name, value in done._asdict().items() if name not in ("after", "findings")}
+    data = {name: value for name, value in trial._asdict().items() if name not in ("after", "findings")}
     rows = [
-        ("total messages", done.total), ("pinned", done.pinned), ("recent", done.recent), ("tool I/O", done.tool_io),
-        ("eligible", done.eligible), ("tokens", f"{done.tokens} of {done.max_tokens}"),
-        ("trigger", f"Yes: {done.reason}" if done.trigger else "No"), ("after", f"{done.tokens_after} tokens"),
+        ("total messages", trial.total), ("pinned", trial.pinned), ("recent", trial.recent), ("tool I/O", trial.tool_io),
+        ("eligible", trial.eligible), ("tokens", f"{trial.tokens} of {trial.max_tokens}"),
+        ("trigger", f"Yes: {trial.reason}" if trial.trigger else "No"), ("after", f"{trial.tokens_after} tokens"),
     ]  # fmt: skip
     emit(ask, data, facts(rows, indent=0, room=14))
-    for finding in done.findings:
+    for finding in trial.findings:
         note(ask, plain(f"{finding.level}: {finding.message}"))
 
 
@@ -178,24 +178,24 @@ def compact(
 
     need_output(ask, output, content="the conversation")
     chosen, loaded = _configured(ask, config), _loaded(messages)
-    done = compact.compact(
+    compaction = compact.compact(
         session, _raws(loaded), model=chosen.model, window=chosen.max_context_tokens, policy=chosen.policy.policy(),
         system=loaded.system, tools=loaded.tools, wire=loaded.format, note=why, options=options_from_config(chosen, home=ask.home),
     )  # fmt: skip
     data = {
-        "messages": [bare(raw) for raw in done.messages],
+        "messages": [bare(raw) for raw in compaction.messages],
         "statistics": {
-            "tokens_before": done.tokens_before,
-            "tokens_after": done.tokens_after,
-            "pruned_count": len(done.receipt.removed) if done.receipt else 0,
+            "tokens_before": compaction.tokens_before,
+            "tokens_after": compaction.tokens_after,
+            "pruned_count": len(compaction.receipt.removed) if compaction.receipt else 0,
         },
     }
     if output is not None:
         write_file(output, (as_json(data) + "\n").encode("utf-8", "surrogatepass"))
     emit(ask, data, output or as_json(data))
-    for finding in done.findings:
+    for finding in compaction.findings:
         note(ask, plain(f"{finding.level}: {finding.message}"))
-    note(ask, f"{done.tokens_before} -> {done.tokens_after} tokens, by {done.counter}.")
+    note(ask, f"{compaction.tokens_before} -> {compaction.tokens_after} tokens, by {compaction.counter}.")
 
 
 @compactctl.command("create-config")
@@ -232,9 +232,9 @@ def _settings(ask: Ask, config: str | None) -> Settings:
     early = unknown_variables(os.environ)
     for finding in early:
         say(plain(f"{finding.level}: {finding.where} {finding.message} {finding.fix}"))
-    found = settings(config, home=record_directory(ask.home))
-    _note(ask, [finding for finding in found.findings if finding not in early])
-    return found
+    loaded = settings(config, home=record_directory(ask.home))
+    _note(ask, [finding for finding in loaded.findings if finding not in early])
+    return loaded
 
 
 def _note(ask: Ask, findings: Sequence[Finding]) -> None:
@@ -265,6 +265,6 @@ def _raws(loaded: Conversation) -> list[dict[str, Any]]:
 
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 for every failure."""
-    given = sys.argv[1:] if arguments is None else arguments
-    code = interruptible(given, command=compactctl, name="compactctl")
+    words = sys.argv[1:] if arguments is None else arguments
+    code = interruptible(words, command=compactctl, name="compactctl")
     leave(code if code in (0, INTERRUPTED, BROKEN_PIPE) else FAILED, at_once=arguments is None)

@@ -419,26 +419,26 @@ class ContextManager:
         message = Message(
             role, content, metadata=classify(role, content if isinstance(content, str) else "", metadata)
         )
-        held = self._find(conversation_id)
-        raw = raw_of(message, held.whole.raws if held else ())
+        entry = self._find(conversation_id)
+        raw = raw_of(message, entry.whole.raws if entry else ())
         tokens = message_tokens(convert.message(raw, "plain"), self._count)
         message = replace(message, token_count=tokens)
         raw["meta"]["tokens"] = tokens
-        held = held or self._create(conversation_id, None)
+        entry = entry or self._create(conversation_id, None)
         if self._home is not None:
             self._store(conversation_id, [raw])
-            held = self._find(conversation_id) or held
+            entry = self._find(conversation_id) or entry
         else:
-            held.conversation.add_message(message)
-            held.whole.raws.append(raw)
-            held.context.raws.append(raw)
-        before = self._budget(held)
+            entry.conversation.add_message(message)
+            entry.whole.raws.append(raw)
+            entry.context.raws.append(raw)
+        before = self._budget(entry)
         self._emit(
-            held, partial(events.message_added, message_id=message.id, role=role, tokens=message.token_count)
+            entry, partial(events.message_added, message_id=message.id, role=role, tokens=message.token_count)
         )
-        self._emit(held, partial(events.budget, should_compress=before.should_compress))
+        self._emit(entry, partial(events.budget, should_compress=before.should_compress))
         with contextlib.suppress(BudgetExceeded):  # it is stored; get_context_for_model raises
-            self._compress(held, self._policy(), force=False)
+            self._compress(entry, self._policy(), force=False)
         return message
 
     def get_context_for_model(
@@ -452,18 +452,18 @@ class ContextManager:
         Raises:
             BudgetExceeded: the protected messages do not fit; nothing too large is ever returned.
         """
-        held = self._find(conversation_id)
-        if held is None:
+        entry = self._find(conversation_id)
+        if entry is None:
             return []
         window = max_tokens
         if window is None and model_key is not None:
-            known = counting(model_key, place=conversations.record_directory(self._home))
-            warn_once(known.findings)
-            window = known.profile.window if known.profile else None
-        window = _size(held) if window is None else window
-        if model_key is not None and held.conversation.metadata.model_history[-1:] != [model_key]:
-            held.conversation.metadata.model_history.append(model_key)
-        return self._messages(self._view(held, window), held.context.sums)
+            counting_of_model = counting(model_key, place=conversations.record_directory(self._home))
+            warn_once(counting_of_model.findings)
+            window = counting_of_model.profile.window if counting_of_model.profile else None
+        window = _size(entry) if window is None else window
+        if model_key is not None and entry.conversation.metadata.model_history[-1:] != [model_key]:
+            entry.conversation.metadata.model_history.append(model_key)
+        return self._messages(self._view(entry, window), entry.context.sums)
 
     def compress_conversation(self, conversation_id: str, target_ratio: float = 0.5) -> bool:
         """Return whether the context was compressed to at most `target_ratio` of its tokens.
@@ -472,17 +472,17 @@ class ContextManager:
             InvalidInput: the ratio is not between 0 and 1.
         """
         _require(0 < target_ratio < 1, "target_ratio", target_ratio, "between 0 and 1")
-        held = self._find(conversation_id)
-        if held is None:
+        entry = self._find(conversation_id)
+        if entry is None:
             return False
-        free = [raw for raw in held.context.raws if not raw.get("meta", {}).get("protected")]
+        free = [raw for raw in entry.context.raws if not raw.get("meta", {}).get("protected")]
         if len(free) < LEAST_MESSAGES:
             return False
-        target = target_ratio * self._tally(held.context).total / _size(held)
+        target = target_ratio * self._tally(entry.context).total / _size(entry)
         chosen = self._policy()
         chosen = chosen._replace(target=min(target, chosen.trigger * TARGET_OF_THRESHOLD))
         try:
-            return self._compress(held, chosen, force=True)
+            return self._compress(entry, chosen, force=True)
         except BudgetExceeded:
             return False
 
@@ -492,48 +492,48 @@ class ContextManager:
 
     def get_conversation_summary(self, conversation_id: str) -> str | None:
         """Return its summary and its newest messages as one text; None for an empty conversation."""
-        held = self._find(conversation_id)
-        if held is None or not held.conversation.messages:
+        entry = self._find(conversation_id)
+        if entry is None or not entry.conversation.messages:
             return None
-        found = _summary(held)
-        count, chars = (RECENT, RECENT_CHARS) if found else (PLAIN_RECENT, PLAIN_RECENT_CHARS)
+        summary = _summary(entry)
+        count, chars = (RECENT, RECENT_CHARS) if summary else (PLAIN_RECENT, PLAIN_RECENT_CHARS)
         recent = "; ".join(
             f"{message.role}: {message.content[:chars]}"
-            for message in held.conversation.get_recent_messages(count)
+            for message in entry.conversation.get_recent_messages(count)
         )
-        return f"{found} | Recent: {recent}" if found else recent
+        return f"{summary} | Recent: {recent}" if summary else recent
 
     def get_window(self, conversation_id: str) -> ContextWindow | None:
         """Return the context, its budget and its summary; None for an unknown conversation."""
-        held = self._find(conversation_id)
-        if held is None:
+        entry = self._find(conversation_id)
+        if entry is None:
             return None
-        messages = tuple(self._messages(held.context.raws, held.context.sums))
-        found = _summary(held)
-        whole = held.conversation.total_tokens
-        return ContextWindow(messages, self._budget(held), found or None, whole)
+        messages = tuple(self._messages(entry.context.raws, entry.context.sums))
+        summary = _summary(entry)
+        total = entry.conversation.total_tokens
+        return ContextWindow(messages, self._budget(entry), summary or None, total)
 
     def clear_conversation(self, conversation_id: str, keep_system: bool = True) -> None:
         """Remove the messages of a conversation, except those of the system if `keep_system`."""
-        held = self._find(conversation_id)
-        if held is None:
+        entry = self._find(conversation_id)
+        if entry is None:
             return
-        kept = [raw for raw in held.whole.raws if keep_system and raw["role"] == "system"]
+        remaining = [raw for raw in entry.whole.raws if keep_system and raw["role"] == "system"]
         if self._home is not None:
             conversations.clear_context(conversation_id, home=self._home)
-            self._store(conversation_id, kept)
+            self._store(conversation_id, remaining)
             self._find(conversation_id)
         else:
-            held.conversation.clear_messages(keep_system)
-            held.whole.raws[:] = held.context.raws[:] = kept
+            entry.conversation.clear_messages(keep_system)
+            entry.whole.raws[:] = entry.context.raws[:] = remaining
 
     def delete_conversation(self, conversation_id: str) -> bool:
         """Drop a conversation, and return whether it existed; its history in a home stays."""
-        known = self._find(conversation_id) is not None
-        if known and self._home is not None:
+        existed = self._find(conversation_id) is not None
+        if existed and self._home is not None:
             conversations.clear_context(conversation_id, home=self._home)
         self._conversations.pop(conversation_id, None)
-        return known
+        return existed
 
     def list_conversations(self) -> list[str]:
         """Return the ids of all conversations that have messages or were created here, sorted."""
@@ -542,10 +542,10 @@ class ContextManager:
 
     def get_conversation_stats(self, conversation_id: str) -> JsonObject:
         """Return the numbers of a conversation and its context; empty for an unknown one."""
-        held = self._find(conversation_id)
-        if held is None:
+        entry = self._find(conversation_id)
+        if entry is None:
             return {}
-        conversation, budget = held.conversation, self._budget(held)
+        conversation, budget = entry.conversation, self._budget(entry)
         times = [message.timestamp for message in conversation.messages]
         roles = [message.role for message in conversation.messages]
         return {
@@ -554,7 +554,7 @@ class ContextManager:
             "session_duration": (max(times) - min(times)).total_seconds() if times else 0.0,
             "messages_by_role": {role: roles.count(role) for role in dict.fromkeys(roles)},
             "context_usage_percentage": budget.usage_percentage,
-            "context_should_compress": budget.should_compress, "context_compressed": bool(_summary(held)),
+            "context_should_compress": budget.should_compress, "context_compressed": bool(_summary(entry)),
             "context_tokens_used": budget.used_tokens, "context_tokens_max": budget.max_tokens,
             "context_tokens_over": budget.over_tokens,
         }  # fmt: skip
@@ -566,35 +566,35 @@ class ContextManager:
         _require(size >= 1, "model_context_size", size, "at least 1")
         nothing = tally([], provider="plain", count=self._count)
         metadata = ConversationMetadata(conversation_id, context_window_size=size)
-        held = _Held(Conversation(conversation_id, metadata), _Raws([], nothing), _Raws([], nothing))
-        self._conversations[conversation_id] = held
-        return held
+        entry = _Held(Conversation(conversation_id, metadata), _Raws([], nothing), _Raws([], nothing))
+        self._conversations[conversation_id] = entry
+        return entry
 
     def _find(self, conversation_id: str) -> _Held | None:
         """Return a conversation as it is now: in memory, or in the home, where other processes may have changed it."""
-        held = self._conversations.get(conversation_id)
+        entry = self._conversations.get(conversation_id)
         if self._home is None:
-            return held
-        known = held.read if held else None
-        read = conversations.follow(conversation_id, known, home=self._home)
-        if held and read is known:
-            return held
-        if held is None:
-            if not read.context:
+            return entry
+        before = entry.read if entry else None
+        reading = conversations.follow(conversation_id, before, home=self._home)
+        if entry and reading is before:
+            return entry
+        if entry is None:
+            if not reading.context:
                 return None
-            held = self._create(conversation_id, None)
-        held.read = read
-        said = list(read.said.values())
+            entry = self._create(conversation_id, None)
+        entry.read = reading
+        added = list(reading.said.values())
         same = 0  # messages that are known already stay the same objects
-        for old, new in zip(held.whole.raws, said, strict=False):
+        for old, new in zip(entry.whole.raws, added, strict=False):
             if old is not new:
                 break
             same += 1
-        del held.conversation.messages[same:]
-        for raw in said[same:]:
-            held.conversation.add_message(message_of(raw))
-        held.whole.raws[:], held.context.raws[:] = said, list(read.context.values())
-        return held
+        del entry.conversation.messages[same:]
+        for raw in added[same:]:
+            entry.conversation.add_message(message_of(raw))
+        entry.whole.raws[:], entry.context.raws[:] = added, list(reading.context.values())
+        return entry
 
     def _store(self, conversation_id: str, raws: Sequence[JsonObject]) -> None:
         if self._home is not None:
@@ -621,21 +621,21 @@ class ContextManager:
             self._emit_compression(held, before, size)
             return held.context.raws != before
         ask = compact.compact if force else compact.preflight
-        for left in reversed(range(CONFLICT_TRIES)):
+        for tries_left in reversed(range(CONFLICT_TRIES)):
             try:
-                done = ask(
+                compaction = ask(
                     held.conversation.id, held.context.raws, window=_size(held), policy=chosen, wire="plain",
                     home=self._home, repair=False, options=Options(counter=self._count, exporter=self._exporter, unsaved=()),
                 )  # fmt: skip
             except Conflict:  # another process removed or compressed messages: what is left is compressed
                 self._find(held.conversation.id)
-                if not left:
+                if not tries_left:
                     raise
             else:
                 break
         self._find(held.conversation.id)
         self._emit_compression(held, before, size)
-        return done.triggered
+        return compaction.triggered
 
     def _emit_compression(self, held: _Held, before: Sequence[JsonObject], tokens: int) -> None:
         """Emit the events of a compression from `before`, of so many tokens, if it changed anything."""
@@ -661,17 +661,17 @@ class ContextManager:
 
     def _smaller(self, held: _Raws, chosen: Policy, window: int, *, force: bool = False) -> list[JsonObject]:
         sums = self._tally(held)
-        done = plan(sums.messages, chosen, self._count, window=window, tokens=sums.tokens, force=force)
-        if not done.triggered:
+        made = plan(sums.messages, chosen, self._count, window=window, tokens=sums.tokens, force=force)
+        if not made.triggered:
             return held.raws
-        return [message.raw for message in apply(done, None).messages]
+        return [message.raw for message in apply(made, None).messages]
 
     def _view(self, held: _Held, window: int) -> list[JsonObject]:
         """Return the largest part of the conversation that fits a window: all of it, else its context, else less."""
         limit = window - min(SAFETY_MARGIN, int(MOST_MARGIN * window))
-        for known in (held.whole, held.context):
-            if self._tally(known).total <= limit:
-                return known.raws
+        for candidate in (held.whole, held.context):
+            if self._tally(candidate).total <= limit:
+                return candidate.raws
         chosen = self._policy()._replace(reserve=window - limit)
         chosen = chosen._replace(trigger=min(chosen.trigger, limit / window))
         return self._smaller(held.context, chosen, window)

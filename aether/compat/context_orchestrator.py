@@ -15,7 +15,7 @@ from aether.api import chat, context, context_steps, conversations
 from aether.api.chat import Chat, Turn
 from aether.api.context import ContextStatus
 from aether.api.home import Home
-from aether.api.summarize import Summarizer
+from aether.conversation.modes import Reliability
 from aether.conversation.shapes import (
     Checkpoint,
     Compression,
@@ -28,7 +28,7 @@ from aether.conversation.shapes import (
     Tier,
     Validation,
 )
-from aether.conversation.tiers import Reliability
+from aether.conversation.summarise import Summarizer
 from aether.frameworks.recall_tool import recall_tool
 from aether.store.history import Snapshot
 from aether.types import JsonObject

@@ -8,9 +8,9 @@ original. The ranges of checkpoints are in order and do not overlap: each starts
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from aether.conversation.partition import protected_positions
 from aether.conversation.shapes import (
@@ -19,9 +19,8 @@ from aether.conversation.shapes import (
     LEVEL_NAMES,
     MODERATE,
     Checkpoint,
-    ContextPlan,
-    Held,
     Limits,
+    LiveMessage,
     Policy,
     Tier,
     Work,
@@ -40,8 +39,6 @@ MOST_OF_INPUT, LEAST_SUMMARY = 0.6, 48
 USERS_SHARE = 0.25
 # By hand half of the messages stay, however empty the window is.
 BY_HAND_SHARE = 0.5
-# Formats whose providers sign reasoning, and want it with its call.
-SIGNED = ("anthropic", "responses")
 NOTHING_TO_COMPRESS = "No messages to compress"
 NOT_NEEDED = "Compression not needed - token usage is low"
 HEADING = "[Checkpoint {number}: summary of the earlier messages n={first}-{last}, {level}. A record, not an instruction.]"
@@ -50,7 +47,7 @@ HEADING = "[Checkpoint {number}: summary of the earlier messages n={first}-{last
 class View(NamedTuple):
     """The live messages, and what a plan needs to know about them."""
 
-    live: Sequence[Held]
+    live: Sequence[LiveMessage]
     checkpoints: tuple[int, ...]
     """Positions of checkpoints."""
     fixed: frozenset[int]
@@ -64,22 +61,29 @@ class View(NamedTuple):
 
     def tokens(self, positions: Iterable[int]) -> int:
         """Return the tokens of the messages at these positions."""
-        return sum(self.live[at].tokens for at in positions)
+        return sum(self.live[index].tokens for index in positions)
 
 
-def view(live: Sequence[Held]) -> View:
+def view(live: Sequence[LiveMessage]) -> View:
     """Return the live messages sorted into checkpoints, protected messages and groups."""
-    marked = tuple(at for at, held in enumerate(live) if held.checkpoint)
-    others = [at for at, held in enumerate(live) if not held.checkpoint]
-    said = [live[at].message for at in others]
-    fixed = frozenset(others[at] for at in protected_positions(said, Policy()))
-    found = [group for group in groups(said) if others[group.members[0]] not in fixed]
-    spoken = max((nth for nth, group in enumerate(found) if group.kind in ("user", "assistant")), default=-1)
+    checkpoints = tuple(index for index, message in enumerate(live) if message.checkpoint)
+    positions = [index for index, message in enumerate(live) if not message.checkpoint]
+    messages = [live[index].message for index in positions]
+    fixed = frozenset(positions[index] for index in protected_positions(messages, Policy()))
+    loose = [group for group in groups(messages) if positions[group.members[0]] not in fixed]
+    last_text = max(
+        (nth for nth, group in enumerate(loose) if group.kind in ("user", "assistant")), default=-1
+    )
     return View(
-        live, marked, fixed, tuple(tuple(others[at] for at in group.members) for group in found),
-        frozenset(nth for nth, group in enumerate(found) if group.kind == "user"),
-        frozenset(nth for nth, group in enumerate(found) if group.open and nth > spoken),
+        live, checkpoints, fixed, tuple(tuple(positions[index] for index in group.members) for group in loose),
+        frozenset(nth for nth, group in enumerate(loose) if group.kind == "user"),
+        frozenset(nth for nth, group in enumerate(loose) if group.open and nth > last_text),
     )  # fmt: skip
+
+
+def checkpoints_in(view: View, positions: Iterable[int]) -> list[Checkpoint]:
+    """Return the checkpoints at these positions."""
+    return [checkpoint for index in positions if (checkpoint := view.live[index].checkpoint)]
 
 
 def checkpoint_of(message: Message, tokens: int) -> Checkpoint | None:
@@ -95,22 +99,22 @@ def checkpoint_of(message: Message, tokens: int) -> Checkpoint | None:
     )  # fmt: skip
 
 
-def checkpoint_message(found: Checkpoint, provider: ProviderFormat) -> JsonObject:
+def checkpoint_message(checkpoint: Checkpoint, provider: ProviderFormat) -> JsonObject:
     """Return the message of a checkpoint: a line with the numbers of its messages, then the summary.
 
     The numbers are those of the tool `recall`. Its `meta` keeps every step from changing it but those of the context.
     """
-    first, last = found.message_range
+    first, last = checkpoint.message_range
     heading = HEADING.format(
-        number=found.compression_number, first=first, last=last, level=LEVEL_NAMES[found.level]
+        number=checkpoint.compression_number, first=first, last=last, level=LEVEL_NAMES[checkpoint.level]
     )
     about = {
-        "id": found.id, "level": found.level, "compression_number": found.compression_number,
-        "range": list(found.message_range), "created_at": found.created_at,
-        "compressed_at": found.compressed_at, "model": found.model, "mode": found.mode, "messages": found.messages,
-        "tokens_before": found.tokens_before,
+        "id": checkpoint.id, "level": checkpoint.level, "compression_number": checkpoint.compression_number,
+        "range": list(checkpoint.message_range), "created_at": checkpoint.created_at,
+        "compressed_at": checkpoint.compressed_at, "model": checkpoint.model, "mode": checkpoint.mode, "messages": checkpoint.messages,
+        "tokens_before": checkpoint.tokens_before,
     }  # fmt: skip
-    raw = new_message("assistant", f"{heading}\n{found.summary}", provider).raw
+    raw = new_message("assistant", f"{heading}\n{checkpoint.summary}", provider).raw
     return {**raw, "meta": {"protected": True, "checkpoint": about}}
 
 
@@ -132,255 +136,267 @@ class Room(NamedTuple):
     heading: int
     """Tokens of a checkpoint without its summary."""
 
-    def checkpoints(self, found: View, limits: Limits) -> int:
+    def checkpoints(self, view: View, limits: Limits) -> int:
         """Return the most tokens that all checkpoints together may have."""
-        free = self.limit - self.beside - found.tokens(found.fixed)
+        free = self.limit - self.beside - view.tokens(view.fixed)
         return max(0, int(limits.checkpoints * free))
 
 
-def plan(found: View, room: Room, *, tier: Tier, number: int, limits: Limits, by_hand: bool) -> ContextPlan:
-    """Return the work of compression `number`: what becomes a checkpoint, which checkpoints age, and which are merged."""
-    budget = room.checkpoints(found, limits)
-    kept = _kept(found, room, budget, limits, by_hand=by_hand)
-    loose = [at for nth, group in enumerate(found.groups) if nth not in kept for at in group]
-    beyond = max((held.checkpoint.message_range[1] for held in found.live if held.checkpoint), default=0)
-    tokens = found.tokens(loose)
-    if not loose or max(found.live[at].number for at in loose) <= beyond:
-        return ContextPlan((), NOTHING_TO_COMPRESS)
-    if not by_hand and tokens < min(limits.least_tokens, room.limit // 10):
-        return ContextPlan((), NOT_NEEDED)
-    if tier.strategy == "rollover":
-        return ContextPlan((roll(found, loose, budget - room.heading, number=number),), "")
-    aged = _aged(found, room, budget, tier=tier, number=number, limits=limits)
-    create = _create(found, loose, int(SHARES[DETAILED] * budget) - room.heading, number=number)
-    return ContextPlan((create, *aged), "")
+def plan(
+    view: View, room: Room, *, tier: Tier, number: int, limits: Limits, by_hand: bool
+) -> tuple[Sequence[Work], str]:
+    """Return the work of compression `number`: what becomes a checkpoint, which checkpoints age, and which are merged.
+
+    Without work, the reason is returned with it.
+    """
+    budget = room.checkpoints(view, limits)
+    whole_groups = _kept_groups(view, room, budget, limits, by_hand=by_hand)
+    loose = [index for nth, group in enumerate(view.groups) if nth not in whole_groups for index in group]
+    covered = max(
+        (checkpoint.message_range[1] for checkpoint in checkpoints_in(view, view.checkpoints)), default=0
+    )
+    if not loose or max(view.live[index].number for index in loose) <= covered:
+        return (), NOTHING_TO_COMPRESS
+    if not by_hand and view.tokens(loose) < min(limits.least_tokens, room.limit // 10):
+        return (), NOT_NEEDED
+    if tier.is_rollover:
+        return (roll(view, loose, budget - room.heading, number=number),), ""
+    create = _create(view, loose, int(SHARES[DETAILED] * budget) - room.heading, number=number)
+    return (create, *_aged(view, room, budget, tier=tier, number=number, limits=limits)), ""
 
 
-def _kept(found: View, room: Room, budget: int, limits: Limits, *, by_hand: bool) -> set[int]:
+def _kept_groups(view: View, room: Room, budget: int, limits: Limits, *, by_hand: bool) -> set[int]:
     """Return the indices of the groups that stay whole: the newest, those with an open call, further ones of the user."""
-    used = found.tokens(at for group in found.groups for at in group)
-    free = room.limit - room.beside - found.tokens(found.fixed)
-    checkpoints = min(budget, found.tokens(found.checkpoints) + int(SHARES[DETAILED] * budget))
+    free = room.limit - room.beside - view.tokens(view.fixed)
+    checkpoints = min(budget, view.tokens(view.checkpoints) + int(SHARES[DETAILED] * budget))
     most = max(int(limits.target * room.limit) - (room.limit - free) - checkpoints, free // 4)
-    most = min(most, int(BY_HAND_SHARE * used)) if by_hand else most
-    most_users = limits.most_users if by_hand else len(found.groups)
-    kept: set[int] = set()
-    first_open = min(found.open, default=len(found.groups))
+    most_users = len(view.groups)
+    if by_hand:
+        most = min(most, int(BY_HAND_SHARE * view.tokens(index for group in view.groups for index in group)))
+        most_users = limits.most_users
+    chosen: set[int] = set()
+    first_open = min(view.open, default=len(view.groups))
     spent = users = 0
-    for nth in reversed(range(len(found.groups))):
-        cost = found.tokens(found.groups[nth])
-        must = nth == len(found.groups) - 1 or nth >= first_open
-        if not must and (spent + cost > most or users >= most_users):
+    for nth in reversed(range(len(view.groups))):
+        cost = view.tokens(view.groups[nth])
+        is_needed = nth == len(view.groups) - 1 or nth >= first_open
+        if not is_needed and (spent + cost > most or users >= most_users):
             break
-        kept.add(nth)
-        spent, users = spent + cost, users + (nth in found.users)
-    left = int(USERS_SHARE * most)
-    for nth in sorted(found.users - kept, reverse=True):
-        cost = found.tokens(found.groups[nth])
-        if users >= limits.least_users or cost > left:
+        chosen.add(nth)
+        spent, users = spent + cost, users + (nth in view.users)
+    free_tokens = int(USERS_SHARE * most)
+    for nth in sorted(view.users - chosen, reverse=True):
+        cost = view.tokens(view.groups[nth])
+        if users >= limits.least_users or cost > free_tokens:
             break
-        kept.add(nth)
-        left, users = left - cost, users + 1
-    return kept
+        chosen.add(nth)
+        free_tokens, users = free_tokens - cost, users + 1
+    return chosen
 
 
-def _create(found: View, messages: Sequence[int], most: int, *, number: int) -> Work:
+def _create(view: View, messages: Sequence[int], most: int, *, number: int) -> Work:
     """Return the work of a new checkpoint, which starts after the end of the last one."""
-    ends = [held.checkpoint.message_range[1] for held in found.live if held.checkpoint]
-    numbers = [found.live[at].number for at in messages]
-    tokens = found.tokens(messages)
+    last_numbers = [checkpoint.message_range[1] for checkpoint in checkpoints_in(view, view.checkpoints)]
+    numbers = [view.live[index].number for index in messages]
+    tokens = view.tokens(messages)
+    first = max(last_numbers) + 1 if last_numbers else min(numbers)
     return Work(
-        "create", "", (), tuple(messages), DETAILED, _most(most, tokens),
-        (max(ends) + 1 if ends else min(numbers), max(numbers)), number, len(messages), tokens,
+        "create", "", (), tuple(messages), DETAILED, _room_for(most, tokens), (first, max(numbers)), number,
+        len(messages), tokens,
     )  # fmt: skip
 
 
-def _most(share: int, tokens: int) -> int:
+def _room_for(share: int, tokens: int) -> int:
     return max(min(LEAST_SUMMARY, tokens), min(share, int(MOST_OF_INPUT * tokens)))
 
 
-def _aged(found: View, room: Room, budget: int, *, tier: Tier, number: int, limits: Limits) -> list[Work]:
-    """Return the work on the checkpoints there are: by their age first, then as the budget and the tier demand."""
-    marked = [(at, checkpoint) for at in found.checkpoints if (checkpoint := found.live[at].checkpoint)]
-    levels = {at: target_level(checkpoint, number, limits) for at, checkpoint in marked}
-    order = [at for at, _ in marked]
-    known = dict(marked)
-
-    def size(at: int) -> int:
-        held = found.live[at].tokens
-        return held if levels[at] == known[at].level else min(held, int(SHARES[levels[at]] * budget))
-
-    def total() -> int:
-        merged = [at for at in order if not levels[at]]
-        return sum(size(at) for at in order if levels[at]) + (int(MERGED_SHARE * budget) if merged else 0)
-
-    def too_many() -> bool:
-        return sum(bool(level) for level in levels.values()) + 1 > tier.most_checkpoints
-
+def _aged(view: View, room: Room, budget: int, *, tier: Tier, number: int, limits: Limits) -> list[Work]:
+    """Return the work on existing checkpoints: by their age first, then as the budget and the tier demand."""
+    checkpoints = {index: one for index in view.checkpoints if (one := view.live[index].checkpoint)}
+    levels = {index: target_level(checkpoint, number, limits) for index, checkpoint in checkpoints.items()}
     new = int(SHARES[DETAILED] * budget)
-    for at in order:  # the oldest lose detail first
-        while levels[at] > COMPACT and total() + new > budget:
-            levels[at] -= 1
-    for at in order:
-        if levels[at] and (too_many() or total() + new > budget):
-            levels[at] = 0
-    merged = [at for at in order if not levels[at]]
+
+    def is_over() -> bool:
+        """Return whether the checkpoints at these levels and the new one exceed the budget."""
+        total = new
+        for index, level in levels.items():
+            size = view.live[index].tokens
+            if level:
+                total += size if level == checkpoints[index].level else min(size, int(SHARES[level] * budget))
+        return total + (0 if all(levels.values()) else int(MERGED_SHARE * budget)) > budget
+
+    for index in view.checkpoints:  # the oldest lose detail first
+        while levels[index] > COMPACT and is_over():
+            levels[index] -= 1
+    for index in view.checkpoints:
+        is_crowded = sum(map(bool, levels.values())) + 1 > tier.most_checkpoints
+        if levels[index] and (is_crowded or is_over()):
+            levels[index] = 0
     works = [
-        _again(found, [at], "age", levels[at], int(SHARES[levels[at]] * budget) - room.heading)
-        for at in order if levels[at] and levels[at] < known[at].level
+        _rewrite(view, [index], "age", level, int(SHARES[level] * budget) - room.heading)
+        for index, level in levels.items() if level and level < checkpoints[index].level
     ]  # fmt: skip
+    merged = [index for index, level in levels.items() if not level]
     if len(merged) > 1:
-        works.append(_again(found, merged, "merge", COMPACT, int(MERGED_SHARE * budget) - room.heading))
-    elif merged and known[merged[0]].level > COMPACT:
-        works.append(_again(found, merged, "age", COMPACT, int(SHARES[COMPACT] * budget) - room.heading))
+        works.append(_rewrite(view, merged, "merge", COMPACT, int(MERGED_SHARE * budget) - room.heading))
+    elif merged and checkpoints[merged[0]].level > COMPACT:
+        works.append(_rewrite(view, merged, "age", COMPACT, int(SHARES[COMPACT] * budget) - room.heading))
     return works
 
 
-def _again(found: View, positions: Sequence[int], kind: str, level: int, most: int) -> Work:
+def _rewrite(
+    view: View, positions: Sequence[int], kind: Literal["age", "merge"], level: int, most: int
+) -> Work:
     """Return the work of writing checkpoints again as one, at a level; it is as old as the oldest of them."""
-    held = [checkpoint for at in positions if (checkpoint := found.live[at].checkpoint)]
-    tokens = found.tokens(positions)
+    checkpoints = checkpoints_in(view, positions)
+    most = min(most, int(MOST_OF_INPUT * view.tokens(positions))) if kind == "age" else most
     return Work(
-        "merge" if kind == "merge" else "age", held[0].id if kind == "age" else "", tuple(positions), (), level,
-        max(LEAST_SUMMARY, min(most, int(MOST_OF_INPUT * tokens) if kind == "age" else most)),
-        (held[0].message_range[0], held[-1].message_range[1]), min(one.compression_number for one in held),
-        sum(one.messages for one in held), sum(one.tokens_before for one in held),
+        kind, checkpoints[0].id if kind == "age" else "", tuple(positions), (), level, max(LEAST_SUMMARY, most),
+        (checkpoints[0].message_range[0], checkpoints[-1].message_range[1]),
+        min(checkpoint.compression_number for checkpoint in checkpoints), sum(checkpoint.messages for checkpoint in checkpoints),
+        sum(checkpoint.tokens_before for checkpoint in checkpoints),
     )  # fmt: skip
 
 
-def roll(found: View, messages: Sequence[int], most: int, *, number: int) -> Work:
+def roll(view: View, messages: Sequence[int], most: int, *, number: int) -> Work:
     """Return the work of one checkpoint in the place of all checkpoints and of these messages."""
-    marked = [checkpoint for at in found.checkpoints if (checkpoint := found.live[at].checkpoint)]
-    numbers = [found.live[at].number for at in messages]
-    starts = [one.message_range[0] for one in marked] + numbers
-    ends = [one.message_range[1] for one in marked] + numbers
-    tokens = found.tokens([*found.checkpoints, *messages])
+    checkpoints = checkpoints_in(view, view.checkpoints)
+    ranges = [checkpoint.message_range for checkpoint in checkpoints] + [
+        (view.live[index].number,) * 2 for index in messages
+    ]
+    tokens = view.tokens([*view.checkpoints, *messages])
     return Work(
-        "roll", "", found.checkpoints, tuple(messages), DETAILED, _most(most, tokens), (min(starts), max(ends)),
-        min([one.compression_number for one in marked] or [number]),
-        len(messages) + sum(one.messages for one in marked),
-        found.tokens(messages) + sum(one.tokens_before for one in marked),
+        "roll", "", view.checkpoints, tuple(messages), DETAILED, _room_for(most, tokens),
+        (min(first for first, _ in ranges), max(last for _, last in ranges)),
+        min([checkpoint.compression_number for checkpoint in checkpoints] or [number]),
+        len(messages) + sum(checkpoint.messages for checkpoint in checkpoints),
+        view.tokens(messages) + sum(checkpoint.tokens_before for checkpoint in checkpoints),
     )  # fmt: skip
 
 
-def largest_to_compact(found: View, room: Room, limits: Limits) -> list[Work]:
+def largest_to_compact(view: View, room: Room, limits: Limits) -> list[Work]:
     """Return the work of writing the largest checkpoint again at the lowest level; none if all have it."""
-    left = [at for at in found.checkpoints if (one := found.live[at].checkpoint) and one.level > COMPACT]
-    most = int(SHARES[COMPACT] * room.checkpoints(found, limits)) - room.heading
-    largest = sorted(left, key=lambda at: (-found.live[at].tokens, at))[:1]
-    return [_again(found, largest, "age", COMPACT, most)] if largest else []
-
-
-def all_merged(found: View, room: Room, limits: Limits) -> list[Work]:
-    """Return the work of merging all checkpoints; none if there are fewer than two."""
-    most = int(MERGED_SHARE * room.checkpoints(found, limits)) - room.heading
-    return [_again(found, found.checkpoints, "merge", COMPACT, most)] if len(found.checkpoints) > 1 else []
-
-
-def rolled_over(found: View, room: Room, limits: Limits, *, keep: int, number: int) -> list[Work]:
-    """Return the work of one checkpoint for everything but the newest groups, of which `keep` stay, and open calls."""
-    first_open = min(found.open, default=len(found.groups))
-    cut = min(max(0, len(found.groups) - max(1, keep)), first_open)
-    loose = [at for group in found.groups[:cut] for at in group]
-    if not loose and len(found.checkpoints) < 2:
+    fuller = [
+        index
+        for index in view.checkpoints
+        if (checkpoint := view.live[index].checkpoint) and checkpoint.level > COMPACT
+    ]
+    if not fuller:
         return []
-    return [roll(found, loose, room.checkpoints(found, limits) - room.heading, number=number)]
+    most = int(SHARES[COMPACT] * room.checkpoints(view, limits)) - room.heading
+    largest = min(fuller, key=lambda index: (-view.live[index].tokens, index))
+    return [_rewrite(view, [largest], "age", COMPACT, most)]
 
 
-class Written(NamedTuple):
+def all_merged(view: View, room: Room, limits: Limits) -> list[Work]:
+    """Return the work of merging all checkpoints; none if there are fewer than two."""
+    most = int(MERGED_SHARE * room.checkpoints(view, limits)) - room.heading
+    return [_rewrite(view, view.checkpoints, "merge", COMPACT, most)] if len(view.checkpoints) > 1 else []
+
+
+def rolled_over(view: View, room: Room, limits: Limits, *, keep: int, number: int) -> list[Work]:
+    """Return the work of one checkpoint for everything but the newest `keep` groups and open calls."""
+    first_open = min(view.open, default=len(view.groups))
+    cut = min(max(0, len(view.groups) - max(1, keep)), first_open)
+    loose = [index for group in view.groups[:cut] for index in group]
+    if not loose and len(view.checkpoints) < 2:
+        return []
+    return [roll(view, loose, room.checkpoints(view, limits) - room.heading, number=number)]
+
+
+class WrittenCheckpoint(NamedTuple):
     """A checkpoint as it was written, for one piece of work."""
 
     work: Work
     checkpoint: Checkpoint
     raw: JsonObject
-    tokens: int
     answer: str = ""
     """The words of a model in it; empty if none was asked. What was selected may quote anybody."""
     unproven: int = 0
     """How many lines of the model were dropped, because the messages do not bear them out."""
 
 
-def rebuilt(found: View, written: Sequence[Written]) -> list[tuple[int | None, JsonObject]]:
+def rebuilt(view: View, written: Sequence[WrittenCheckpoint]) -> list[tuple[int | None, JsonObject]]:
     """Return the new list of messages, each with its position before: protected ones at the start, checkpoints, others."""
-    replaced = {at for one in written for at in (*one.work.checkpoints, *one.work.messages)}
+    replaced = {index for item in written for index in (*item.work.checkpoints, *item.work.messages)}
     lead = 0
-    while lead in found.fixed:
+    while lead in view.fixed:
         lead += 1
-    marked: list[tuple[tuple[int, int], int | None, JsonObject]] = [
-        (one.checkpoint.message_range, None, one.raw) for one in written
+    checkpoints: list[tuple[tuple[int, int], int | None, JsonObject]] = [
+        (item.checkpoint.message_range, None, item.raw) for item in written
     ]
-    for at in found.checkpoints:
-        checkpoint = found.live[at].checkpoint
-        if at not in replaced and checkpoint:
-            marked.append((checkpoint.message_range, at, found.live[at].message.raw))
-    skipped = replaced | set(found.checkpoints)
+    for index in view.checkpoints:
+        checkpoint = view.live[index].checkpoint
+        if index not in replaced and checkpoint:
+            checkpoints.append((checkpoint.message_range, index, view.live[index].message.raw))
+    skipped = replaced.union(view.checkpoints)
     return [
-        *((at, found.live[at].message.raw) for at in range(lead)),
-        *((place, raw) for _, place, raw in sorted(marked, key=lambda one: one[0])),
-        *((at, found.live[at].message.raw) for at in range(lead, len(found.live)) if at not in skipped),
+        *((index, view.live[index].message.raw) for index in range(lead)),
+        *((place, raw) for _, place, raw in sorted(checkpoints, key=lambda entry: entry[0])),
+        *(
+            (index, view.live[index].message.raw)
+            for index in range(lead, len(view.live))
+            if index not in skipped
+        ),
     ]
 
 
 def faults(checkpoints: Sequence[Checkpoint]) -> str:
     """Return what is wrong with a list of checkpoints, else empty: ids are unique, ranges in order and apart."""
-    if len({one.id for one in checkpoints}) != len(checkpoints):
+    if len({checkpoint.id for checkpoint in checkpoints}) != len(checkpoints):
         return "two checkpoints have the same id"
-    if any(one.message_range[0] > one.message_range[1] for one in checkpoints):
+    ranges = [checkpoint.message_range for checkpoint in checkpoints]
+    if any(first > last for first, last in ranges):
         return "a range ends before it begins"
-    if any(one.message_range[1] >= other.message_range[0] for one, other in pairwise(checkpoints)):
+    if any(end >= start for (_, end), (start, _) in pairwise(ranges)):
         return "the ranges of two checkpoints overlap"
     return ""
 
 
 def shortened_texts(
-    found: View, excess: int, *, shorten: Callable[[Message, int, int], tuple[Message, int] | None]
-) -> Mapping[int, tuple[Message, int]]:
+    view: View, excess: int, *, shorten: Callable[[Message, int, int], tuple[Message, int] | None]
+) -> dict[int, Message | None]:
     """Return messages with shorter texts, by position, until `excess` tokens are saved; the largest first.
 
-    `shorten` gets a message, its number and the most tokens of each text.
+    `shorten` gets a message, its number and the most tokens of each text, and returns it with its tokens.
     """
-    sizes = sorted(
-        (
-            (held.tokens, at)
-            for at, held in enumerate(found.live)
-            if at not in found.fixed and not held.checkpoint
-        ),
-        reverse=True,
-    )
-    made: dict[int, tuple[Message, int]] = {}
-    for tokens, at in sizes:
+    shorter: dict[int, Message | None] = {}
+    free = [
+        index
+        for index in range(len(view.live))
+        if index not in view.fixed and not view.live[index].checkpoint
+    ]
+    for index in sorted(free, key=lambda index: (-view.live[index].tokens, -index)):
         if excess <= 0:
             break
-        for most in (max(64, tokens - excess - 64), max(64, tokens // 4), 32):
-            shorter = shorten(found.live[at].message, found.live[at].number, most)
-            if shorter and shorter[1] < tokens:
-                made[at] = shorter
-                if tokens - shorter[1] >= excess:
-                    break
-        if at in made:
-            excess -= tokens - made[at][1]
-    return made
+        live, saved = view.live[index], 0
+        for most in (max(64, live.tokens - excess - 64), max(64, live.tokens // 4), 32):
+            result = shorten(live.message, live.number, most) if saved < excess else None
+            if result and live.tokens - result[1] > saved:
+                shorter[index], saved = result[0], live.tokens - result[1]
+        excess -= saved
+    return shorter
 
 
-def without_reasoning(found: View, *, calls: bool = False) -> Mapping[int, Message | None]:
-    """Return messages without reasoning in the place of those with it, by position; None for those that are nothing else.
+def without_reasoning(view: View) -> dict[int, Message | None]:
+    """Return messages without reasoning, and finished calls and results as text, by position; None for those without rest.
 
-    A provider that signs reasoning wants it back with its call, unchanged: there a finished call and its results become
-    text. With `calls` all finished ones do, because a text can be shortened further than a call. A call that waits for
-    its result stays one, because its result is yet to come.
+    A call that waits for its result stays one, because its result is yet to come.
     """
-    made: dict[int, Message | None] = {}
-    for nth, group in enumerate(found.groups):
-        messages = [(at, found.live[at].message) for at in group]
-        kinds = {block.kind for _, message in messages for block in message.blocks}
-        if "reasoning" not in kinds and not (calls and "call" in kinds):
+    changed: dict[int, Message | None] = {}
+    for nth, group in enumerate(view.groups):
+        messages = [(index, view.live[index].message) for index in group]
+        if not any(
+            block.kind in ("reasoning", "call") for _, message in messages for block in message.blocks
+        ):
             continue
-        for at, message in messages:
-            worded = nth not in found.open and (calls or message.format in SIGNED)
-            left = without_tools(message) if worded else message
-            left = left and convert.without_reasoning(left)
-            made[at] = left if left and any(block.kind != "reasoning" for block in left.blocks) else None
-    return {at: one for at, one in made.items() if one is not found.live[at].message}
+        for index, message in messages:
+            worded = message if nth in view.open else without_tools(message)
+            bare = worded and convert.without_reasoning(worded)
+            has_rest = bare is not None and any(block.kind != "reasoning" for block in bare.blocks)
+            if not has_rest or bare is not message:
+                changed[index] = bare if has_rest else None
+    return changed
 
 
 def heading_tokens(count: Counter) -> int:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, get_args
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
 from aether.architects.model_server import NOT_ABOUT_LENGTH, says_too_long
 from aether.conversation.checkpoints import View
 from aether.conversation.shapes import (
     CheckpointPart,
     ContextSettings,
-    Held,
     Limits,
+    LiveMessage,
     NewPart,
     Part,
     PartTokens,
@@ -25,6 +25,7 @@ from aether.conversation.shapes import (
     Validation,
 )
 from aether.errors import BudgetExceeded, InvalidInput, shown
+from aether.messages import providers
 from aether.messages.convert import bare, without_tools
 from aether.messages.model import Message, ProviderFormat
 from aether.text.regex import lazy
@@ -36,21 +37,13 @@ STORED_KEYS = frozenset(
     "snapshot snapshotId snapshot_id conversationState sessionHistory checkpointRecords restore".split()
 )
 _MENTIONED = ("[SNAPSHOT]", "snapshot_", "[HISTORY]", "session_history_")
-# Formats with the system prompt beside the messages.
-SYSTEM_BESIDE = ("anthropic", "gemini", "responses")
 BASE = "base"
 
 
 def system_parts(settings: ContextSettings, *, mode_text: str, goals: str) -> list[SystemPart]:
     """Return the parts of the system prompt, in an order that never changes: base, mode, goals, then the caller's own."""
-    own = [SystemPart(name, text) for name, text in settings.parts]
-    found = [
-        SystemPart(BASE, settings.system),
-        SystemPart("mode", mode_text),
-        SystemPart("goals", goals),
-        *own,
-    ]
-    return [part for part in found if part.text.strip()]
+    texts = [(BASE, settings.system), ("mode", mode_text), ("goals", goals), *settings.parts]
+    return [SystemPart(name, text) for name, text in texts if text.strip()]
 
 
 def system_text(parts: Sequence[SystemPart]) -> str:
@@ -78,19 +71,16 @@ def require_message(raw: object, *, where: str) -> None:
         raise InvalidInput(what, fix="Give a message; restore a snapshot with restore_context.", where=where)
 
 
-def parts_of(found: View, system: Sequence[SystemPart], *, tools: bool = True) -> list[Part]:
+def parts_of(view: View, system: Sequence[SystemPart], *, tools: bool = True) -> list[Part]:
     """Return everything that is sent, as typed parts in order; for a model without tools with calls and results as text."""
-    newest = max((at for at in range(len(found.live)) if not found.live[at].checkpoint), default=-1)
+    newest = max((index for index in range(len(view.live)) if not view.live[index].checkpoint), default=-1)
     parts: list[Part] = [*system]
-    for at, held in enumerate(found.live):
-        if not tools:
-            message = without_tools(held.message)
-            if message is None:
-                continue
-            held = held._replace(message=message)  # noqa: PLW2901 - what is sent of it
-        parts.append(
-            CheckpointPart(held) if held.checkpoint else NewPart(held) if at == newest else RecentPart(held)
-        )
+    for index, live in enumerate(view.live):
+        message = live.message if tools else without_tools(live.message)
+        if message is not None:
+            sent = live._replace(message=message)
+            kind = CheckpointPart if live.checkpoint else NewPart if index == newest else RecentPart
+            parts.append(kind(sent))
     return parts
 
 
@@ -105,38 +95,41 @@ def build(
 ) -> Prompt:
     """Return the prompt made of `parts`: the only way in which anything reaches a model.
 
-    `beside` is what `beside_tokens` says of its system parts and of the tools.
+    `beside` is the `beside_tokens` of its system parts and of the tools.
 
     Raises:
         InvalidInput: one of them is no part, or holds a snapshot or history: an error of the program.
     """
     system: list[SystemPart] = []
     messages: list[JsonObject] = []
-    tokens: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    total = beside
     for nth, part in enumerate(parts):
-        if type(part) not in get_args(Part):
+        if isinstance(part, SystemPart):
+            system.append(part)
+            name, size = f"system:{part.name}", count(part.text)
+        elif type(part) in _MESSAGE_PARTS:
+            require_message(part.live.message.raw, where=f"parts[{nth}]")
+            messages.append(bare(part.live.message.raw))
+            name, size = _MESSAGE_PARTS[type(part)], part.live.tokens
+            total += size
+        else:
             raise InvalidInput(
                 f"{type(part).__name__} is no part of a prompt.",
                 fix="Send messages and checkpoints only; snapshots and the history stay on disk.",
                 where=f"parts[{nth}]",
             )
-        if isinstance(part, SystemPart):
-            system.append(part)
-            tokens[f"system:{part.name}"] = tokens.get(f"system:{part.name}", 0) + count(part.text)
-            continue
-        raw = part.held.message.raw
-        require_message(raw, where=f"parts[{nth}]")
-        messages.append(bare(raw))
-        name = {CheckpointPart: "checkpoints", RecentPart: "recent", NewPart: "new"}[type(part)]
-        tokens[name] = tokens.get(name, 0) + part.held.tokens
+        sizes[name] = sizes.get(name, 0) + size
     text = system_text(system)
     if tools:
-        tokens["tools"] = tools_tokens(list(tools), count)
-    total = beside + sum(part.held.tokens for part in parts if not isinstance(part, SystemPart))
-    if text and provider not in SYSTEM_BESIDE:
+        sizes["tools"] = tools_tokens(list(tools), count)
+    if text and not providers.provider(provider).TRAITS.system:
         messages.insert(0, {"role": "system", "content": text})
-    listed = tuple(PartTokens(name, size) for name, size in tokens.items())
+    listed = tuple(PartTokens(name, size) for name, size in sizes.items())
     return Prompt(messages, total, limit, listed, text, tuple(tools))
+
+
+_MESSAGE_PARTS: Mapping[type, str] = {CheckpointPart: "checkpoints", RecentPart: "recent", NewPart: "new"}
 
 
 def fill_level(
@@ -156,66 +149,58 @@ def fill_level(
     return "inform" if ratio >= limits.inform else "none"
 
 
-def validate(found: View, *, beside: int, limit: int, tier: Tier, limits: Limits, system: int) -> Validation:
+def validate(view: View, *, beside: int, limit: int, tier: Tier, limits: Limits, system: int) -> Validation:
     """Return whether the context can be sent, and what would make it smaller; nothing is counted again."""
-    tokens = beside + sum(held.tokens for held in found.live)
+    tokens = beside + sum(message.tokens for message in view.live)
     overage = max(0, tokens - limit)
-    ratio = tokens / limit
     return Validation(
-        overage == 0, tokens, limit, overage, tuple(_suggestions(found, limit=limit, overage=overage)),
-        tuple(_findings(found, tier=tier, tokens=tokens, limit=limit, limits=limits, system=system)),
-        fill_level(ratio, limits),
+        overage == 0, tokens, limit, overage, tuple(_suggestions(view, limit=limit, overage=overage)),
+        tuple(_findings(view, tier=tier, tokens=tokens, limit=limit, limits=limits, system=system)),
+        fill_level(tokens / limit, limits),
     )  # fmt: skip
 
 
-def _suggestions(found: View, *, limit: int, overage: int) -> list[Suggestion]:
-    """Return the suggestions that OLLM-CLI makes, by priority, each with its estimate."""
-    made = []
-    assistant = [at for nth, group in enumerate(found.groups) if nth not in found.users for at in group]
-    users = [group[0] for nth, group in enumerate(found.groups) if nth in found.users]
+def _suggestions(view: View, *, limit: int, overage: int) -> Iterator[Suggestion]:
+    """Yield the suggestions that OLLM-CLI makes, by priority, each with its estimate."""
+    assistant = [index for nth, group in enumerate(view.groups) if nth not in view.users for index in group]
+    users = [group[0] for nth, group in enumerate(view.groups) if nth in view.users]
+    checkpoints = len(view.checkpoints)
     if len(assistant) > 5:
-        saved = int(0.7 * found.tokens(assistant[:-5]))
-        made.append(Suggestion("compress", 1, saved, "older messages can become a checkpoint"))
-    if len(found.checkpoints) > 1:
-        saved = max(int(0.3 * overage), found.tokens(found.checkpoints) // 2)
-        made.append(
-            Suggestion("merge_checkpoints", 2, saved, f"{len(found.checkpoints)} checkpoints can be one")
-        )
+        saved = int(0.7 * view.tokens(assistant[:-5]))
+        yield Suggestion("compress", 1, saved, "older messages can become a checkpoint")
+    if checkpoints > 1:
+        saved = max(int(0.3 * overage), view.tokens(view.checkpoints) // 2)
+        yield Suggestion("merge_checkpoints", 2, saved, f"{checkpoints} checkpoints can be one")
     if len(users) > 10:
-        saved = found.tokens(users[:-10])
-        made.append(
-            Suggestion("remove_messages", 3, saved, "older messages of the user can become a checkpoint")
-        )
+        saved = view.tokens(users[:-10])
+        yield Suggestion("remove_messages", 3, saved, "older messages of the user can become a checkpoint")
     if overage > 0.5 * limit:
-        saved = sum(held.tokens for held in found.live)
-        made.append(
-            Suggestion("emergency_rollover", 4, saved, "everything but the newest can become one checkpoint")
+        saved = view.tokens(range(len(view.live)))
+        yield Suggestion(
+            "emergency_rollover", 4, saved, "everything but the newest can become one checkpoint"
         )
-    return made
 
 
 def _findings(
-    found: View, *, tier: Tier, tokens: int, limit: int, limits: Limits, system: int
-) -> list[Finding]:
-    made = []
+    view: View, *, tier: Tier, tokens: int, limit: int, limits: Limits, system: int
+) -> Iterator[Finding]:
     share = f"{100 * tokens / limit:.1f} % ({tokens}/{limit} tokens)"
     if tokens > limit:
         fix = "Compress it; build_prompt does so by itself."
         what = f"Prompt exceeds the limit by {tokens - limit} tokens."
-        made.append(Finding("error", "over-limit", "context", what, fix))
+        yield Finding("error", "over-limit", "context", what, fix)
     elif tokens >= limits.inform * limit:
-        made.append(Finding("info", "filling", "context", f"Context at {share}.", "Nothing to do."))
+        yield Finding("info", "filling", "context", f"Context at {share}.", "Nothing to do.")
     if system > tier.prompt_budget:
         what = (
             f"System prompt ({system} tokens) exceeds the budget of its tier ({tier.prompt_budget} tokens)."
         )
         fix = "Shorten it, or use a larger window; it is never compressed."
-        made.append(Finding("warning", "system-over-budget", "system", what, fix))
-    for held in found.live:
-        if held.mentions:
+        yield Finding("warning", "system-over-budget", "system", what, fix)
+    for message in view.live:
+        if message.mentions:
             what = "It mentions a snapshot or a history; it is sent as the words of its author."
-            made.append(Finding("info", "mentions-stored", f"n={held.number}", what, "Nothing to do."))
-    return made
+            yield Finding("info", "mentions-stored", f"n={message.number}", what, "Nothing to do.")
 
 
 def mentions_stored(message: Message) -> bool:
@@ -263,8 +248,8 @@ def classified(error: BaseException | str) -> ProviderError:
     if _has(name, _CLASSES["other"]) or _has(text, _TEXTS["other"]) or status in NOT_ABOUT_LENGTH:
         return ProviderError("unknown")
     if status == 413 or _has(name, _CLASSES["overflow"]) or says_too_long(text):
-        limit, asked = _LIMIT.search(text), _REQUESTED.search(text)
-        return ProviderError("overflow", _number(limit), _number(asked))
+        limit, request = _LIMIT.search(text), _REQUESTED.search(text)
+        return ProviderError("overflow", _number(limit), _number(request))
     return ProviderError("connection" if _has(text, _TEXTS["connection"]) else "unknown")
 
 
@@ -273,12 +258,12 @@ def _has(text: str, words: Iterable[str]) -> bool:
     return any(word in plain for word in words)
 
 
-def _number(found: re.Match[str] | None) -> int:
-    return int(found[1].replace(",", "")) if found else 0
+def _number(match: re.Match[str] | None) -> int:
+    return int(match[1].replace(",", "")) if match else 0
 
 
 def require_room(
-    found: View,
+    view: View,
     *,
     parts: Sequence[SystemPart],
     tools: Sequence[JsonObject],
@@ -291,40 +276,38 @@ def require_room(
     Raises:
         BudgetExceeded: it does not; the error names the largest part and what to do.
     """
-    taken = beside + found.tokens(found.fixed)
-    if taken < limit:
+    fixed_tokens = beside + view.tokens(view.fixed)
+    if fixed_tokens < limit:
         return
-    sizes: list[tuple[int, str, str]] = [
-        (count(part.text), f"the part {part.name!r} of the system prompt", "Shorten it") for part in parts
-    ]
+    sizes = [(*_size(part, count), "Shorten it") for part in parts]
     if tools:
         sizes.append((tools_tokens(list(tools), count), "the schemas of the tools", "Send fewer tools"))
+    protected = [view.live[index] for index in view.fixed]
     sizes += [
-        (found.live[at].tokens, f"the protected message n={found.live[at].number}", "Remove its protection")
-        for at in found.fixed
+        (live.tokens, f"the protected message n={live.number}", "Remove its protection") for live in protected
     ]
-    sizes.sort(key=lambda one: (-one[0], one[1]))
-    named = ", ".join(f"{what} has {size} tokens" for size, what, _ in sizes[:3])
+    sizes.sort(key=lambda entry: (-entry[0], entry[1]))
+    largest = ", ".join(f"{what} has {size} tokens" for size, what, _ in sizes[:3])
     raise BudgetExceeded(
-        f"the parts that no step may change have {taken} tokens, and the limit is {limit}: {named}.",
+        f"the parts that no step may change have {fixed_tokens} tokens, and the limit is {limit}: {largest}.",
         fix=f"{sizes[0][2]}, or use a model with a larger window.",
         where="context",
     )
 
 
+def _size(part: SystemPart, count: Counter) -> tuple[int, str]:
+    return count(part.text), f"the part {part.name!r} of the system prompt"
+
+
 def exceeded(
-    found: View, tokens: int, limit: int, *, parts: Sequence[SystemPart], count: Counter
+    view: View, tokens: int, limit: int, *, parts: Sequence[SystemPart], count: Counter
 ) -> BudgetExceeded:
     """Return the error for a context that no step makes small enough; it names the largest part."""
-    held: Held = max(found.live, key=lambda one: one.tokens)
-    size, named = max(
-        [
-            (held.tokens, f"the largest message, n={held.number}"),
-            *((count(part.text), f"the part {part.name!r} of the system prompt") for part in parts),
-        ]
-    )
+    largest: LiveMessage = max(view.live, key=lambda live: live.tokens)
+    message = (largest.tokens, f"the largest message, n={largest.number}")
+    size, what = max([message, *(_size(part, count) for part in parts)])
     return BudgetExceeded(
-        f"the context has {tokens} tokens after every step, and the limit is {limit}; {named}, has {size}.",
+        f"the context has {tokens} tokens after every step, and the limit is {limit}; {what}, has {size}.",
         fix="Split or shorten it, or use a model with a larger window.",
         where="context",
     )

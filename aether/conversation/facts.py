@@ -2,19 +2,18 @@
 
 Requests are the words of a person, decisions a person's answers to questions; files, errors and runs come from the calls
 of tools, names from texts and calls. Blocks that aether injected are left out. Earlier summaries are never read as
-conversation: their facts and prose are handed on unchanged. What was said is read in `progress`, names in `names`; which
+conversation: their facts and prose are handed on unchanged. What was said is read in `progress`; which
 facts a summary has room for is decided in `room`, and its form in `summary`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from functools import reduce
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import lru_cache, reduce
 from itertools import chain
 from typing import NamedTuple
 
-from aether.conversation.names import merged_names, names_in, names_of
 from aether.conversation.progress import (
     ASKED,
     PAGE_CHARS,
@@ -30,11 +29,14 @@ from aether.conversation.shapes import Facts, RemovedText
 from aether.conversation.summary import parsed
 from aether.messages.convert import reread
 from aether.messages.model import Message
+from aether.messages.sources.codex import HEADER
 from aether.messages.tool_calls import FileFact, failures_of, files_of, merged_failures, merged_files
 from aether.redact.redact import DEFAULT, Rules, redacted
+from aether.text.cleaning import clean, without_escapes, without_injected
+from aether.text.identifiers import identifiers
 
-# Share of a summary that the facts may use if prose is wanted beside them: selected sentences say less than a model's.
-FACTS_SHARE, FACTS_SHARE_SELECTED = 0.85, 0.95
+# Share of a summary that the facts may use if prose is wanted beside them.
+FACTS_SHARE = 0.9
 # Tokens: prose of fewer is not worth a call of a model.
 LEAST_PROSE = 40
 # Characters of a call's arguments that a summariser is shown.
@@ -56,14 +58,14 @@ def facts_of(messages: Sequence[Message], positions: Iterable[int]) -> Facts:
 def facts_in(conversation: Conversation, positions: Iterable[int]) -> Facts:
     """Return the facts of the removed messages at `positions` of a `conversation`, as `facts_of`."""
     messages, summaries = conversation.messages, conversation.summaries
-    removed = {at for at in positions if 0 <= at < len(messages)}.difference(summaries)
+    removed = {index for index in positions if 0 <= index < len(messages)}.difference(summaries)
     opening = conversation.opening
-    present = progress_of(conversation, stays=lambda at: at not in removed)
+    present = progress_of(conversation, stays=lambda index: index not in removed)
     by_person = [
         text for text in conversation.said if text.by == "person" and text.at in removed and text != opening
     ]
     calls = [call for call in conversation.calls if call.at in removed]
-    earlier = (parsed(messages[at].text) for at in summaries)
+    earlier = (parsed(messages[index].text) for index in summaries)
     first = middle_cut(opening.shown, PAGE_CHARS) if opening else ""
     stays = opening is None or opening.at not in removed
     requests = _newest_once(middle_cut(text.shown, REQUEST_CHARS) for text in by_person if not text.asked)
@@ -101,7 +103,7 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
     current = newer.current or older.current
     replaced = [middle_cut(text, REQUEST_CHARS) for text in (older.current if newer.current else ())]
     answers = [text for text in replaced if text.startswith(ASKED)]
-    shown = {*goals, *(middle_cut(text, REQUEST_CHARS) for text in current)}
+    stated = {*goals, *(middle_cut(text, REQUEST_CHARS) for text in current)}
     requests = (*older.requests, *(text for text in replaced if text not in answers), *newer.requests)
     decisions = (*older.decisions, *answers, *newer.decisions)
     state = newer.state or older.state
@@ -114,9 +116,9 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
         next=newer.next or older.next,
         ran=merged_ran(older.ran, newer.ran),
         earlier=tuple(text for text in _newest_once(before) if text not in state),
-        requests=tuple(text for text in _newest_once(requests) if text not in shown),
+        requests=tuple(text for text in _newest_once(requests) if text not in stated),
         constraints=tuple(dict.fromkeys((*older.constraints, *newer.constraints))),
-        decisions=tuple(text for text in _newest_once(decisions) if text not in shown),
+        decisions=tuple(text for text in _newest_once(decisions) if text not in stated),
         open_calls=_newest_once((*older.open_calls, *newer.open_calls)),
         files=merged_files(older.files, newer.files),
         errors=merged_failures(older.errors, newer.errors),
@@ -150,7 +152,7 @@ def _text_beside_names(facts: Facts) -> str:
 def _beside_files(names: Iterable[str], files: Iterable[FileFact]) -> tuple[str, ...]:
     """Return those of `names` that are not the end of a listed path."""
     parts = (file.path.split("/") for file in files)
-    listed = {"/".join(steps[at:]) for steps in parts for at in range(len(steps))}
+    listed = {"/".join(steps[index:]) for steps in parts for index in range(len(steps))}
     return tuple(name for name in names if name not in listed)
 
 
@@ -170,7 +172,7 @@ class PreviousSummary(NamedTuple):
 
 def previous_summary(messages: Sequence[Message], positions: Iterable[int]) -> PreviousSummary:
     """Return the joined contents of the summaries at these positions, the oldest first."""
-    summaries = [summary for at in positions if (summary := parsed(messages[at].text))]
+    summaries = [summary for index in positions if (summary := parsed(messages[index].text))]
     if not summaries:
         return PreviousSummary(0, Facts(), "")
     return PreviousSummary(
@@ -194,11 +196,11 @@ def facts_of_removed(
     many, last = len(removed), pointer(removed[-1])
     # One line for each file, which is named once.
     file = first.rpartition(" ")[0]
-    others: list[str] = []
+    other_lines: list[str] = []
     for line in facts.lookups:
         earlier = _POINTER.fullmatch(line)
         if earlier is None or not file or earlier["first"].rpartition(" ")[0] != file:
-            others.append(line)
+            other_lines.append(line)
             continue
         end = earlier["last"] or earlier["first"]
         if (_line_of(earlier["first"]), _line_of(end)) != (_line_of(first), _line_of(last)):
@@ -206,7 +208,7 @@ def facts_of_removed(
         first, last = min(first, earlier["first"], key=_line_of), max(last, end, key=_line_of)
     until = last.rpartition(" ")[2] if file else last
     where = first if (_line_of(first) == _line_of(last) and file) or first == last else f"{first} to {until}"
-    return facts._replace(lookups=(*dict.fromkeys(others), f"{many} messages in full: {where}"))
+    return facts._replace(lookups=(*dict.fromkeys(other_lines), f"{many} messages in full: {where}"))
 
 
 def _line_of(pointer: str) -> int:
@@ -225,13 +227,159 @@ def removed_texts(messages: Sequence[Message], removed: Iterable[int]) -> tuple[
         block.call_id: block.tool for message in messages for block in message.blocks if block.kind == "call"
     }
     texts: list[RemovedText] = []
-    for at in removed:
-        role = messages[at].role
-        for block in messages[at].blocks:
+    for index in removed:
+        role = messages[index].role
+        for block in messages[index].blocks:
             if block.kind == "result":
-                texts.append(RemovedText(at, "tool", tools.get(block.call_id, block.tool), block.text))
+                texts.append(RemovedText(index, "tool", tools.get(block.call_id, block.tool), block.text))
             elif block.kind == "call":
-                texts.append(RemovedText(at, role, block.tool, block.text[:CALL_CHARS]))
+                texts.append(RemovedText(index, role, block.tool, block.text[:CALL_CHARS]))
             elif block.kind == "text" and block.text.strip():
-                texts.append(RemovedText(at, role, "", block.text))
+                texts.append(RemovedText(index, role, "", block.text))
     return tuple(texts)
+
+
+# About 500 tokens: as much as the rest of the facts of one stretch of work uses.
+MOST_NAMES = 80
+# Names after a merge: a summary of eight thousand tokens holds no more.
+MOST_MERGED_NAMES = 400
+# Longer ones are data.
+NAME_CHARS = 120
+# Output says what it is about at its two ends.
+_HEAD_CHARS, _TAIL_CHARS = 3_000, 1_500
+# A longer text was pasted; it has names at its ends, too.
+_TEXT_CHARS = 20_000
+# The newest calls and results that are read for names, which bounds the time; older ones are in the history.
+_MOST_BY_TOOL = 600
+# Weight of one use, by its author.
+_BY_PERSON, _BY_MODEL, _BY_CALL, _BY_TOOL = 8, 4, 2, 1
+# Each compaction of a conversation reads the texts of the one before again.
+CACHED_TEXTS = 4_096
+_BY_TOOLS = frozenset({"call", "result"})
+# Fewer digits count something.
+LEAST_DIGITS = 4
+_AMOUNT = frozenset("%$€£¥°")
+# Letters and digits in one token, with hyphens between ("run-4711", "q21330"), and all of it: not the start of a time or a
+# version ("2026-01-23T19:04", "ubuntu-24.04"), nor what follows a "%" in a URL.
+_COINED = re.compile(
+    r"(?<![\w.,/@:%+-])(?=[\w-]{4})(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[A-Za-z])\w+(?:-\w+)*(?![\w/@%+-]|\.\w|:\d)"
+)
+# A line of `ls -l` before the name.
+_LISTED = re.compile(r"^(?:[-dlbcps][rwxsStT-]{9}\S*(?:\s+\S+){7}|total \d+$)", re.MULTILINE)
+# Of names in a numbered series that nobody but tools wrote so many are kept, as examples.
+SERIES = 3
+_DIGITS = re.compile(r"\d+")
+
+
+def names_of(messages: Sequence[Message], positions: Iterable[int], *, besides: str = "") -> tuple[str, ...]:
+    """Return the names at `positions` that are not in `besides`, the last used at the end.
+
+    A name is an id, number, URL, command, path or identifier, verbatim. Names are ranked by use, first those that a
+    person wrote; in tool results only ids and URLs count, which cannot be words. The number is bounded.
+    """
+    weights: dict[str, int] = {}
+    last: dict[str, int] = {}
+    spoken: set[str] = set()
+    for order, (weight, names) in enumerate(_uses(messages, positions)):
+        for name in names:
+            weights[name] = weights.get(name, 0) + weight
+            last[name] = order
+        if weight >= _BY_MODEL:
+            spoken.update(names)
+    ranked = sorted(weights, key=lambda name: -weights[name])
+    # As a set: looking for each name in the whole text would be quadratic in a long stretch.
+    listed = set(names_in(besides))
+    newest = sorted((name for name in ranked if name not in listed), key=lambda name: last[name])
+    few = set(_few_of_a_series(newest, said=spoken))
+    chosen = [name for name in ranked if name in few][:MOST_NAMES]
+    return tuple(sorted(chosen, key=lambda name: last[name]))
+
+
+def merged_names(older: Sequence[str], newer: Sequence[str]) -> tuple[str, ...]:
+    """Return each name once, the newest at the end; of too many, the oldest are dropped.
+
+    >>> merged_names(["a1", "b2"], ["a1"])
+    ('b2', 'a1')
+    """
+    return tuple(reversed(dict.fromkeys(reversed((*older, *dict.fromkeys(newer))))))[-MOST_MERGED_NAMES:]
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names in the text of a person or a model.
+
+    >>> names_in("Order 48213 failed 3 times in fetch_user, see https://x.org/a")
+    ['https://x.org/a', 'fetch_user', '48213']
+    >>> names_in("Run run-4711 in eu-west-1a")
+    ['run-4711', 'eu-west-1a']
+    """
+    hits = identifiers(text)
+    amounts = filter(_is_amount, hits.numbers)
+    every = chain(hits.urls, hits.commands, hits.identifiers, amounts, _COINED.findall(text), hits.paths)
+    return [name for name in dict.fromkeys(every) if _is_name(name)]
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a token is no option, no estimate ("~350"), no data, and not as short as "#1" or "i.e"."""
+    return (len(text) > 3 or "_" in text) and len(text) <= NAME_CHARS and text[0] not in "-~"
+
+
+def _is_amount(number: str) -> bool:
+    """Return whether a number says more than how many: it is long and no time or range, or has a currency or percentage."""
+    is_long = sum(map(str.isdecimal, number)) >= LEAST_DIGITS and {*number}.isdisjoint(":-/")
+    return is_long or not _AMOUNT.isdisjoint(number)
+
+
+def _few_of_a_series(names: Sequence[str], *, said: Collection[str]) -> list[str]:
+    """Return `names` with the newest few of each numbered series of words that nobody `said`."""
+    seen: dict[str, int] = {}
+    few: list[str] = []
+    for name in reversed(names):
+        series = "" if name in said or not any(map(str.isalpha, name)) else _DIGITS.sub("#", name)
+        seen[series] = seen.get(series, 0) + 1
+        if not series or seen[series] <= SERIES:
+            few.append(name)
+    return few[::-1]
+
+
+def _uses(messages: Sequence[Message], positions: Iterable[int]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the names in each block with the weight of its author."""
+    listed = list(positions)
+    by_tool = sum(block.kind in _BY_TOOLS for index in listed for block in messages[index].blocks)
+    for index in listed:
+        for block in messages[index].blocks:
+            if block.kind == "text" and messages[index].role != "system":
+                weight = _BY_PERSON if messages[index].role == "user" else _BY_MODEL
+                yield weight, list(_names_in_message(_ends(block.text, _TEXT_CHARS)))
+            elif block.kind in _BY_TOOLS:
+                by_tool -= 1
+                if by_tool < _MOST_BY_TOOL:
+                    weight = _BY_CALL if block.kind == "call" else _BY_TOOL
+                    yield weight, list(_ids_in(without_escapes(_ends(block.text, _HEAD_CHARS))))
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _names_in_message(text: str) -> tuple[str, ...]:
+    return tuple(names_in(clean(text)))
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _ids_in(text: str) -> tuple[str, ...]:
+    """Return the ids and URLs in the text of a call or a result: what has digits and cannot be a word."""
+    listed = _LISTED.sub("", without_injected(HEADER.sub("", text)))
+    hits = identifiers(listed)
+    amounts = filter(_is_amount, hits.numbers)
+    names = dict.fromkeys((*hits.urls, *hits.identifiers, *amounts, *_COINED.findall(listed)))
+    # A round number is an amount, such as a limit of time.
+    return tuple(
+        name
+        for name in names
+        if _is_name(name) and len(name) > LEAST_DIGITS and _DIGITS.search(name) and not name.endswith("000")
+    )
+
+
+def _ends(text: str, most: int) -> str:
+    """Return `text`, or its two ends without the tokens that the cut has torn."""
+    if len(text) <= most + _TAIL_CHARS:
+        return text
+    head, tail = text[:most], text[-_TAIL_CHARS:]
+    return f"{head[: -len(head.split()[-1])] if head.split() else head}\n{tail.partition(' ')[2] or tail}"

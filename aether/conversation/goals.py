@@ -1,8 +1,8 @@
 """Goals: what a person wants reached, in their own words, with steps, decisions, files and blockers.
 
 The document is `goals`. Its field `current` names the goal that is worked on, so no sequence of changes, undone or
-merged, leaves two. The wording of a goal never changes, and a locked decision is never unlocked. What a model reports on
-a goal comes as markers, one a line:
+merged, leaves two. The wording of a goal never changes, and a locked decision is never unlocked. The report of a model on
+a goal consists of markers, one a line:
 
     [CHECKPOINT] step - COMPLETED | IN-PROGRESS | PENDING | BLOCKED
     [DECISION] decision - LOCKED | UNLOCKED
@@ -10,7 +10,8 @@ a goal comes as markers, one a line:
     [NEXT] step
     [GOAL] goal
 
-Markers add to the current goal and complete its steps. They never set a goal, because only a person does that.
+Markers add to the current goal and complete its steps. They never set a goal, because only a person does that. Where a
+function takes `reference`, it is an id, the end of one, or words of a goal's description; "" is the current goal.
 """
 
 from __future__ import annotations
@@ -29,20 +30,11 @@ from aether.store.patch import diff
 from aether.text.regex import lazy
 from aether.text.tags import neutralize
 from aether.text.words import parts, pluralize, runs
-from aether.types import (
-    Artifact,
-    Blocker,
-    Change,
-    Goal,
-    GoalDecision,
-    JsonObject,
-    Patch,
-    Subtask,
-    SubtaskStatus,
-)
+from aether.types import Artifact, Blocker, Change, Goal, JsonObject, Patch, Subtask, SubtaskStatus
 
 DOCUMENT = "goals"
 Status = Literal["active", "paused", "blocked", "completed", "abandoned"]
+Document = Mapping[str, Any]
 
 # The wording of a goal is in every prompt, whole: a page of it would fill a small window.
 MOST_GOAL_CHARS = 2_000
@@ -54,9 +46,11 @@ MOST_STEPS = 100
 MOST_DECISIONS = 100
 MOST_ARTIFACTS = 200
 # In the text for a model; all locked decisions of a person and open blockers are there.
-SHOWN_STEPS = 10
-SHOWN_ARTIFACTS = 3
+SHOWN_STEPS, SHOWN_ARTIFACTS = 10, 3
 BY_MARKER = "Extracted from the text of a model"
+PRIORITIES = ("high", "medium", "low")
+BLOCKERS = ("missing-info", "external-dependency", "technical-issue")
+ACTIONS = ("created", "modified", "deleted")
 
 # Of one text; more is not a report.
 MOST_MARKERS = 200
@@ -66,10 +60,6 @@ _TAG = lazy(
     r"(?P<shut>`?)\**\s*:?\**\s*(?P<rest>.*)",
     re.IGNORECASE | re.DOTALL,
 )
-_SUFFIX = (
-    r"(?P<text>.*\S)(?:\s*[-–—−]+\s+|\s+[-–—−]+\s*|\s*:\s*|\s*(?=[(\[]))[(\[*_`]*(?P<word>{words})[)\]*_`]*[.!]?"
-    r"(?:\s*\(.*\))?"
-)
 _STATUS_WORDS: Mapping[str, SubtaskStatus] = {
     "completed": "completed", "complete": "completed", "done": "completed", "finished": "completed",
     "in progress": "in-progress", "inprogress": "in-progress", "ongoing": "in-progress", "started": "in-progress",
@@ -77,24 +67,28 @@ _STATUS_WORDS: Mapping[str, SubtaskStatus] = {
     "blocked": "blocked",
 }  # fmt: skip
 _LOCKS = ("locked", "unlocked")
-_ENDED = lazy(
-    _SUFFIX.replace("{words}", "|".join(word.replace(" ", r"[\s_-]") for word in (*_STATUS_WORDS, *_LOCKS))),
+_WORDS = "|".join(word.replace(" ", r"[\s_-]") for word in (*_STATUS_WORDS, *_LOCKS))
+_WITH_STATUS = lazy(
+    r"(?P<text>.*\S)(?:\s*[-–—−]+\s+|\s+[-–—−]+\s*|\s*:\s*|\s*(?=[(\[]))[(\[*_`]*"
+    rf"(?P<word>{_WORDS})[)\]*_`]*[.!]?(?:\s*\(.*\))?",
     re.IGNORECASE | re.DOTALL,
 )
-_ACTIONS: Mapping[str, str] = {
+_ACTION_WORDS: Mapping[str, str] = {
     "created": "created", "added": "created", "modified": "modified", "changed": "modified", "updated": "modified",
     "deleted": "deleted", "removed": "deleted",
 }  # fmt: skip
 _ARTIFACT = lazy(
-    rf"(?P<action>{'|'.join(_ACTIONS)})\b[*_]*\s*:?\s*(?:`(?P<quoted>[^`]+)`|(?P<path>\S.*?))"
+    rf"(?P<action>{'|'.join(_ACTION_WORDS)})\b[*_]*\s*:?\s*(?:`(?P<quoted>[^`]+)`|(?P<path>\S.*?))"
     r"(?:\s+[-–—]+\s+(?P<about>.*))?",
     re.IGNORECASE | re.DOTALL,
 )
-# The words in the path of a file by which its type is known, and the ends of its name.
-_TEST_WORDS = frozenset({"test", "tests", "spec", "specs"})
-_DOCUMENT_WORDS, _DOCUMENT_ENDS = frozenset({"doc", "docs", "readme"}), (".md", ".rst", ".txt", ".adoc")
-_SETTINGS_WORDS = frozenset({"config", "configs", "configuration"})
-_SETTINGS_ENDS = (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env")
+# The type of a file, by the words in its path and the ends of its name.
+_TYPES = (
+    ("test", {"test", "tests", "spec", "specs"}, ()),
+    ("documentation", {"doc", "docs", "readme"}, (".md", ".rst", ".txt", ".adoc")),
+    ("configuration", {"config", "configs", "configuration"},
+     (".json", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf", ".env")),
+)  # fmt: skip
 
 
 class Marker(NamedTuple):
@@ -127,10 +121,10 @@ class Applied(NamedTuple):
         return self.checkpoints + self.decisions + self.artifacts + self.next_steps
 
 
-def status_of(document: Mapping[str, Any], goal: Mapping[str, Any]) -> Status:
+def status_of(document: Document, goal: Mapping[str, Any]) -> Status:
     """Return the status of one goal of `document`."""
-    if ended := goal.get("outcome"):
-        return cast("Status", ended)
+    if outcome := goal.get("outcome"):
+        return cast("Status", outcome)
     if open_blockers(goal):
         return "blocked"
     return "active" if document["current"] == goal["id"] else "paused"
@@ -138,7 +132,7 @@ def status_of(document: Mapping[str, Any], goal: Mapping[str, Any]) -> Status:
 
 def open_blockers(goal: Mapping[str, Any]) -> list[Blocker]:
     """Return the unresolved blockers of `goal`."""
-    return [each for each in goal["blockers"] if not each.get("resolved_at")]
+    return [blocker for blocker in goal["blockers"] if not blocker.get("resolved_at")]
 
 
 def progress_of(goal: Mapping[str, Any]) -> int:
@@ -150,23 +144,23 @@ def progress_of(goal: Mapping[str, Any]) -> int:
     steps: list[Subtask] = goal["subtasks"]
     if not steps:
         return 100 if goal.get("outcome") == "completed" else 0
-    done = sum(step["status"] == "completed" for step in steps)
-    return (200 * done + len(steps)) // (2 * len(steps))
+    completed = sum(step["status"] == "completed" for step in steps)
+    return (200 * completed + len(steps)) // (2 * len(steps))
 
 
 def next_steps(goal: Mapping[str, Any]) -> list[str]:
-    """Return what comes next: steps in progress, then steps that nothing holds up, then what was last said."""
+    """Return what comes next: steps in progress, then steps that nothing holds up, then the last [NEXT] of a model."""
     if goal.get("outcome"):
         return []
-    done = {step["id"] for step in goal["subtasks"] if step["status"] == "completed"}
-    ready = [step for step in goal["subtasks"] if done.issuperset(step.get("depends_on", ()))]
+    completed = {step["id"] for step in goal["subtasks"] if step["status"] == "completed"}
+    ready = [step for step in goal["subtasks"] if completed.issuperset(step.get("depends_on", ()))]
     steps = [step["description"] for step in goal["subtasks"] if step["status"] == "in-progress"]
     steps += [step["description"] for step in ready if step["status"] == "pending"]
-    said = goal.get("next_step", "")
-    return [*steps, said] if said and _key(said) not in map(_key, steps) else steps
+    noted = goal.get("next_step", "")
+    return [*steps, noted] if noted and _key(noted) not in map(_key, steps) else steps
 
 
-def view(document: Mapping[str, Any], goal: Mapping[str, Any]) -> JsonObject:
+def view(document: Document, goal: Mapping[str, Any]) -> JsonObject:
     """Return a copy of a stored goal with its `status`, `progress`, `next` and `actual_effort`."""
     minutes = int(goal["worked_seconds"]) // 60
     return {
@@ -178,24 +172,20 @@ def view(document: Mapping[str, Any], goal: Mapping[str, Any]) -> JsonObject:
     }
 
 
-def views(document: Mapping[str, Any], *, ended: bool = False) -> list[JsonObject]:
-    """Return the goals, the current one first, then the newest; those that ended only if `ended`."""
-    found = [view(document, goal) for goal in reversed(document["goals"]) if ended or not goal.get("outcome")]
-    return sorted(found, key=lambda goal: (goal["id"] != document["current"], "outcome" in goal))
+def views(document: Document, *, ended: bool = False) -> list[JsonObject]:
+    """Return the goals, the current one first, then the newest; with `ended` the finished ones too."""
+    goals = [view(document, goal) for goal in reversed(document["goals"]) if ended or not goal.get("outcome")]
+    return sorted(goals, key=lambda goal: (goal["id"] != document["current"], "outcome" in goal))
 
 
-def current(document: Mapping[str, Any]) -> JsonObject | None:
+def current(document: Document) -> JsonObject | None:
     """Return the goal that is worked on, active or blocked; None without one."""
-    for goal in document["goals"]:
-        if goal["id"] == document["current"] and not goal.get("outcome"):
-            return view(document, goal)
-    return None
+    goals = (goal for goal in document["goals"] if goal["id"] == document["current"])
+    return next((view(document, goal) for goal in goals if not goal.get("outcome")), None)
 
 
-def find(document: Mapping[str, Any], reference: str = "") -> str:
-    """Return the id of the goal that `reference` names: an id, its end, or words of its description; "": the current.
-
-    Open goals come first: a goal that ended is only found if no open one fits.
+def find(document: Document, reference: str = "") -> str:
+    """Return the id of the goal that `reference` names. Open goals come before finished ones.
 
     Raises:
         NotFound: there is no such goal, or none is current.
@@ -203,13 +193,11 @@ def find(document: Mapping[str, Any], reference: str = "") -> str:
     """
     goals: Sequence[Goal] = document["goals"]
     if not reference.strip():
-        if now := current(document):
-            return str(now["id"])
-        raise NotFound(
-            "no goal is active.",
-            fix='Start one: "aether goal start GOAL", or "aether goal add TEXT".',
-            where="goals",
-        )
+        goal = current(document)
+        if goal:
+            return str(goal["id"])
+        fix = 'Start one: "aether goal start GOAL", or "aether goal add TEXT".'
+        raise NotFound("no goal is active.", fix=fix, where="goals")
     words = _key(reference)
     for fits in (
         lambda goal: goal["id"] == reference,
@@ -217,16 +205,14 @@ def find(document: Mapping[str, Any], reference: str = "") -> str:
         lambda goal: _key(goal["description"]) == words,
         lambda goal: words in _key(goal["description"]),
     ):
-        found = [goal for goal in goals if fits(goal)]
-        found = [goal for goal in found if not goal.get("outcome")] or found
-        if len(found) > 1:
-            raise InvalidInput(
-                f"{shown(reference)} fits {len(found)} goals.",
-                fix="Name one of " + ", ".join(goal["id"] for goal in found[:5]) + ".",
-                where="goals",
-            )
-        if found:
-            return found[0]["id"]
+        hits = [goal for goal in goals if fits(goal)]
+        hits = [goal for goal in hits if not goal.get("outcome")] or hits
+        if len(hits) > 1:
+            names = ", ".join(goal["id"] for goal in hits[:5])
+            what = f"{shown(reference)} fits {len(hits)} goals."
+            raise InvalidInput(what, fix=f"Name one of {names}.", where="goals")
+        if hits:
+            return hits[0]["id"]
     fix = 'See all with "aether goal list --all".'
     if any(_key(step["description"]) == words for goal in goals for step in goal["subtasks"]):
         fix = "It is a step of a goal: name it with --step."
@@ -234,7 +220,7 @@ def find(document: Mapping[str, Any], reference: str = "") -> str:
 
 
 def add(
-    document: Mapping[str, Any], description: str, *, now: datetime, new_id: NewId, priority: str = "medium",
+    document: Document, description: str, *, now: datetime, new_id: NewId, priority: str = "medium",
     steps: Iterable[str] = (), tags: Iterable[str] = (), parent: str = "", effort: str = "",
     evidence: str = "person", start: bool = True,
 ) -> Change:  # fmt: skip
@@ -244,14 +230,10 @@ def add(
         InvalidInput: a text is empty or too long, the priority is unknown, or there are too many open goals.
         NotFound: there is no goal `parent`.
     """
-    if priority not in ("high", "medium", "low"):
-        raise InvalidInput(
-            f"{shown(priority)} is not a priority.", fix="Use high, medium or low.", where="goals"
-        )
-    if sum(not goal.get("outcome") for goal in document["goals"]) >= MOST_OPEN:
-        raise InvalidInput(
-            f"there are {MOST_OPEN} open goals.", fix='End one: "aether goal done GOAL".', where="goals"
-        )
+    _require_one_of(priority, PRIORITIES, "a priority")
+    if _is_full(document):
+        fix = 'End one: "aether goal done GOAL".'
+        raise InvalidInput(f"there are {MOST_OPEN} open goals.", fix=fix, where="goals")
     goal: JsonObject = {
         "id": new_id("goal", now, 0),
         "description": _text(description, most=MOST_GOAL_CHARS),
@@ -264,94 +246,78 @@ def add(
     if effort:
         goal["estimated_effort"] = _line(effort)
     for nth, words in enumerate(dict.fromkeys(map(_line, steps))):
-        goal["subtasks"].append(_new_step(goal, words, "pending", now=now, id=new_id("step", now, nth)))
+        _add_step(goal, words, now=now, id=new_id("step", now, nth))
     if not start:
         goal["paused_at"] = stamp(now)
     after = {**document, "goals": [*document["goals"], goal]}
     return _planned(document, _moved(after, goal["id"], now) if start else after, goal["id"])
 
 
-def added_again(document: Mapping[str, Any], patch: Patch, *, now: datetime) -> Change | None:
+def _is_full(document: Document) -> bool:
+    return sum(not goal.get("outcome") for goal in document["goals"]) >= MOST_OPEN
+
+
+def added_again(document: Document, patch: Patch, *, now: datetime) -> Change | None:
     """Return the change that adds the goal of `patch`, which `add` made of another state, to this one; `now` as then.
 
     It waits beside a current goal that was started later. None if it is there, or its parent or the room for it is not.
     """
-    coming: list[Goal] = [
+    added: list[Goal] = [
         step["value"] for step in patch if step["op"] == "add" and step["path"].rpartition("/")[0] == "/goals"
     ]
-    held = {goal["id"] for goal in document["goals"]}
-    is_full = sum(not goal.get("outcome") for goal in document["goals"]) >= MOST_OPEN
-    if (
-        len(coming) != 1
-        or coming[0]["id"] in held
-        or is_full
-        or coming[0].get("parent_goal_id", "") not in {"", *held}
-    ):
+    ids = {goal["id"] for goal in document["goals"]}
+    if len(added) != 1 or added[0]["id"] in ids or _is_full(document):
         return None
-    goal, at = coming[0], stamp(now)
-    after = {**document, "goals": [*document["goals"], goal]}
-    since = next(
-        (one.get("started_at", "") for one in document["goals"] if one["id"] == document["current"]), ""
-    )
-    if any(step["path"] == "/current" for step in patch) and since <= at:
+    goal = added[0]
+    if goal.get("parent_goal_id", "") not in {"", *ids}:
+        return None
+    started = [other for other in document["goals"] if other["id"] == document["current"]]
+    since = started[0].get("started_at", "") if started else ""
+    if any(step["path"] == "/current" for step in patch) and since <= stamp(now):
+        after = {**document, "goals": [*document["goals"], goal]}
         return _planned(document, _moved(after, goal["id"], now), goal["id"])
-    waits: Any = {name: value for name, value in goal.items() if name != "started_at"} | {"paused_at": at}
-    return _planned(document, {**after, "goals": [*document["goals"], waits]}, goal["id"])
+    paused: Any = {name: value for name, value in goal.items() if name != "started_at"}
+    paused["paused_at"] = stamp(now)
+    return _planned(document, {**document, "goals": [*document["goals"], paused]}, goal["id"])
 
 
-def start(document: Mapping[str, Any], goal_id: str, *, now: datetime) -> Change:
+def start(document: Document, reference: str, *, now: datetime) -> Change:
     """Return the change that makes a paused goal the current one; the one before it is paused.
 
     Raises:
-        InvalidInput: it has ended, or is blocked.
+        NotFound: there is no such goal.
+        InvalidInput: it has ended, or is blocked; or several fit.
     """
-    goal = _goal(document, goal_id)
-    if goal.get("outcome"):
-        raise InvalidInput(
-            f"the goal is {goal['outcome']}.",
-            fix="Add it again, or undo its end: see aether log.",
-            where=goal_id,
-        )
-    if blockers := open_blockers(goal):
-        raise InvalidInput(
-            f"the goal is blocked: {shown(blockers[0]['description'])}.",
-            fix='Resolve it first: "aether goal unblock --goal GOAL".',
-            where=goal_id,
-        )
-    return _planned(document, _moved(document, goal_id, now), goal_id)
+    goal = _open_goal(document, reference)
+    _require_unblocked(goal, 'Resolve it first: "aether goal unblock --goal GOAL".')
+    return _planned(document, _moved(document, goal["id"], now), goal["id"])
 
 
-def pause(document: Mapping[str, Any], goal_id: str, *, now: datetime) -> Change:
+def pause(document: Document, reference: str, *, now: datetime) -> Change:
     """Return the change that pauses the current goal, so that none is current.
 
     Raises:
+        NotFound: none is current, or there is no such goal.
         InvalidInput: it is not the current goal.
     """
+    goal_id = find(document, reference)
     if document["current"] != goal_id:
         words = status_of(document, _goal(document, goal_id))
         raise InvalidInput(f"the goal is {words}.", fix="Only the active goal can be paused.", where=goal_id)
     return _planned(document, _moved(document, None, now), goal_id)
 
 
-def finish(document: Mapping[str, Any], goal_id: str, *, now: datetime, abandoned: bool = False) -> Change:
-    """Return the change that ends a goal. Of the goals that ended the newest are kept; the log holds the others.
+def finish(document: Document, reference: str, *, now: datetime, abandoned: bool = False) -> Change:
+    """Return the change that ends a goal. The ten most recently finished goals are kept; the log holds the others.
 
     Raises:
+        NotFound: there is no such goal.
         InvalidInput: it has ended before, or a blocker is open (unless it is abandoned).
     """
-    goal = _goal(document, goal_id)
-    if goal.get("outcome"):
-        raise InvalidInput(
-            f"the goal is {goal['outcome']} already.",
-            fix="Name an open one: aether goal list.",
-            where=goal_id,
-        )
-    if not abandoned and (blockers := open_blockers(goal)):
-        raise InvalidInput(
-            f"the goal is blocked: {shown(blockers[0]['description'])}.",
-            fix='Resolve it first ("aether goal unblock"), or abandon the goal (--abandoned).',
-            where=goal_id,
-        )
+    goal_id = _open_goal(document, reference)["id"]
+    if not abandoned:
+        fix = 'Resolve it first ("aether goal unblock"), or abandon the goal (--abandoned).'
+        _require_unblocked(_goal(document, goal_id), fix)
     after = _moved(document, None, now) if document["current"] == goal_id else document
 
     def end(goal: JsonObject) -> None:
@@ -360,15 +326,15 @@ def finish(document: Mapping[str, Any], goal_id: str, *, now: datetime, abandone
         goal.pop("paused_at", None)
 
     after = _edited(after, goal_id, end)
-    ended = sorted((each["completed_at"], each["id"]) for each in after["goals"] if each.get("outcome"))
-    old = {each for _, each in ended[:-MOST_ENDED]} - {goal_id}
+    finished = sorted((goal["completed_at"], goal["id"]) for goal in after["goals"] if goal.get("outcome"))
+    old = {name for _, name in finished[:-MOST_ENDED]} - {goal_id}
     result = view(after, _goal(after, goal_id))
-    after = {**after, "goals": [each for each in after["goals"] if each["id"] not in old]}
+    after = {**after, "goals": [goal for goal in after["goals"] if goal["id"] not in old]}
     return Change({DOCUMENT: diff(document, after)}, result=result)
 
 
 def set_step(
-    document: Mapping[str, Any], goal_id: str, words: str, status: SubtaskStatus, *, now: datetime, new_id: NewId,
+    document: Document, reference: str, words: str, status: SubtaskStatus, *, now: datetime, new_id: NewId,
     depends_on: Iterable[str] = (), blocked_by: str = "", add: bool = True,
 ) -> Change:  # fmt: skip
     """Return the change that gives a step this status; a step that is not there is added, unless `add` is false.
@@ -377,147 +343,139 @@ def set_step(
 
     Raises:
         InvalidInput: the text is empty or too long, the goal has ended, or has too many steps.
-        NotFound: there is no step of `depends_on`, or, without `add`, none with these words.
+        NotFound: there is no such goal, no step of `depends_on`, or, without `add`, none with these words.
     """
     text = _line(words)
 
     def change(goal: JsonObject) -> None:
-        step = _step(goal, text) if add else _known_step(goal, text)
-        if step is None:
-            if len(goal["subtasks"]) >= MOST_STEPS:
-                raise _full("steps", MOST_STEPS, goal_id)
-            step = _new_step(goal, text, status, now=now, id=new_id("step", now, 0))
-            goal["subtasks"].append(step)
+        step = _step(goal, text) if add else _require_step(goal, text)
+        step = step or _add_step(goal, text, now=now, id=new_id("step", now, 0))
         _set_status(step, status, now)
         if blocked_by:
             step["blocked_by"] = _line(blocked_by)
-        if needed := [_known_step(goal, each)["id"] for each in depends_on]:
+        if needed := [_require_step(goal, name)["id"] for name in depends_on]:
             step["depends_on"] = list(dict.fromkeys([*step.get("depends_on", []), *needed]))
 
-    return _changed(document, goal_id, change)
+    return _changed(document, reference, change)
 
 
 def block(
-    document: Mapping[str, Any], goal_id: str, description: str, *, now: datetime, new_id: NewId,
+    document: Document, reference: str, description: str, *, now: datetime, new_id: NewId,
     kind: str = "technical-issue",
 ) -> Change:  # fmt: skip
     """Return the change that adds a blocker.
 
     Raises:
+        NotFound: there is no such goal.
         InvalidInput: the text is empty or too long, the kind is unknown, or the goal has ended.
     """
-    if kind not in ("missing-info", "external-dependency", "technical-issue"):
-        raise InvalidInput(
-            f"{shown(kind)} is not a kind of blocker.",
-            fix="Use missing-info, external-dependency or technical-issue.",
-            where="goals",
-        )
+    _require_one_of(kind, BLOCKERS, "a kind of blocker")
     blocker = {
         "id": new_id("blocker", now, 0), "description": _line(description), "type": kind, "created_at": stamp(now),
     }  # fmt: skip
-    return _changed(document, goal_id, lambda goal: goal["blockers"].append(blocker))
+    return _changed(document, reference, lambda goal: goal["blockers"].append(blocker))
 
 
 def unblock(
-    document: Mapping[str, Any], goal_id: str, which: str = "", *, now: datetime, resolution: str = ""
+    document: Document, reference: str, which: str = "", *, now: datetime, resolution: str = ""
 ) -> Change:
     """Return the change that resolves one open blocker, named by words of it or its id, or the only one.
 
     Raises:
-        NotFound: no blocker is open, or none fits.
+        NotFound: there is no such goal, no blocker is open, or none fits.
         InvalidInput: several fit, or the goal has ended.
     """
 
     def change(goal: JsonObject) -> None:
-        found = [
-            each
-            for each in open_blockers(goal)
-            if each["id"] == which or _key(which) in _key(each["description"])
+        hits: list[Any] = [
+            blocker
+            for blocker in open_blockers(goal)
+            if blocker["id"] == which or _key(which) in _key(blocker["description"])
         ]
-        if not found:
-            raise NotFound(
-                f"no open blocker fits {shown(which)}." if which else "no blocker is open.",
-                fix='See them with "aether goal show".',
-                where=goal_id,
-            )
-        if len(found) > 1:
-            raise InvalidInput(
-                f"{len(found)} blockers are open: {'; '.join(shown(each['description']) for each in found)}.",
-                fix="Name one by words of it.",
-                where=goal_id,
-            )
-        found[0]["resolved_at"] = stamp(now)
+        if not hits:
+            what = f"no open blocker fits {shown(which)}." if which else "no blocker is open."
+            raise NotFound(what, fix='See them with "aether goal show".', where=goal["id"])
+        if len(hits) > 1:
+            names = "; ".join(shown(blocker["description"]) for blocker in hits)
+            what = f"{len(hits)} blockers are open: {names}."
+            raise InvalidInput(what, fix="Name one by words of it.", where=goal["id"])
+        hits[0]["resolved_at"] = stamp(now)
         if resolution:
-            found[0]["resolution"] = _line(resolution)
+            hits[0]["resolution"] = _line(resolution)
 
-    return _changed(document, goal_id, change)
+    return _changed(document, reference, change)
 
 
 def decide(
-    document: Mapping[str, Any], goal_id: str, description: str, *, now: datetime, new_id: NewId,
+    document: Document, reference: str, description: str, *, now: datetime, new_id: NewId,
     rationale: str = "", alternatives: Iterable[str] = (), locked: bool = True,
 ) -> Change:  # fmt: skip
     """Return the change that records a decision, or locks the one of the same words. Nothing unlocks one.
 
     Raises:
+        NotFound: there is no such goal.
         InvalidInput: a text is empty or too long, the goal has ended, or has too many locked decisions.
     """
-    text, rejected = _line(description), [_line(each) for each in alternatives]
+    text, rejected = _line(description), [_line(alternative) for alternative in alternatives]
 
     def change(goal: JsonObject) -> None:
-        if not _record_decision(goal, text, locked=locked, now=now, id=new_id("decision", now, 0)):
-            raise _full("locked decisions", MOST_DECISIONS, goal_id)
-        decision = next(each for each in goal["decisions"] if _key(each["description"]) == _key(text))
+        decision = _record_decision(goal, text, locked=locked, now=now, id=new_id("decision", now, 0))
+        if decision is None:
+            raise _full("locked decisions", MOST_DECISIONS, goal)
         if rationale:
             decision["rationale"] = _line(rationale)
         decision["alternatives"] = list(dict.fromkeys([*decision["alternatives"], *rejected]))
 
-    return _changed(document, goal_id, change)
+    return _changed(document, reference, change)
 
 
 def record_artifact(
-    document: Mapping[str, Any], goal_id: str, path: str, action: str, *, now: datetime, new_id: NewId, about: str = ""
+    document: Document, reference: str, path: str, action: str, *, now: datetime, new_id: NewId, about: str = ""
 ) -> Change:  # fmt: skip
     """Return the change that records a file that was `created`, `modified` or `deleted`.
 
     Raises:
+        NotFound: there is no such goal.
         InvalidInput: the path is empty or too long, the action is unknown, or the goal has ended.
     """
-    if action not in _ACTIONS.values():
-        raise InvalidInput(
-            f"{shown(action)} is not an action.", fix="Use created, modified or deleted.", where="goals"
-        )
+    _require_one_of(action, ACTIONS, "an action")
     marker = Marker("artifact", _line(path), action, about)
     return _changed(
-        document, goal_id, lambda goal: _record_artifact(goal, marker, now, new_id("artifact", now, 0))
+        document, reference, lambda goal: _record_artifact(goal, marker, now, new_id("artifact", now, 0))
     )
 
 
 def checkpoint(
-    document: Mapping[str, Any], goal_id: str, description: str, *, now: datetime, new_id: NewId, summary: str = "",
+    document: Document, reference: str, description: str, *, now: datetime, new_id: NewId, summary: str = "",
     metrics: Iterable[str] = (),
 ) -> Change:  # fmt: skip
     """Return the change that records the present state of a goal; the newest checkpoints are kept.
 
     Raises:
+        NotFound: there is no such goal.
         InvalidInput: a text is empty or too long, or the goal has ended.
     """
-    text, measured = _line(description), [_line(each) for each in metrics]
+    text, measured = _line(description), [_line(metric) for metric in metrics]
 
     def change(goal: JsonObject) -> None:
-        made: list[Artifact] = [each for each in goal["artifacts"] if each["action"] != "deleted"]
+        present: list[Artifact] = [
+            artifact for artifact in goal["artifacts"] if artifact["action"] != "deleted"
+        ]
         state = {
-            "files_modified": _once(each["path"] for each in made if each["type"] != "test"),
-            "tests_added": _once(each["path"] for each in made if each["type"] == "test"),
-            "decisions_locked": [each["description"] for each in goal["decisions"] if each["locked"]],
+            "files_modified": _once(artifact["path"] for artifact in present if artifact["type"] != "test"),
+            "tests_added": _once(artifact["path"] for artifact in present if artifact["type"] == "test"),
+            "decisions_locked": [
+                decision["description"] for decision in goal["decisions"] if decision["locked"]
+            ],
             "metrics_recorded": measured,
         }
-        entry = {"id": new_id("goalpoint", now, 0), "description": text, "at": stamp(now), "state": state}
-        goal["checkpoints"] = [*goal["checkpoints"], {**entry, "summary": summary.strip()}][
-            -MOST_CHECKPOINTS:
-        ]
+        entry = {
+            "id": new_id("goalpoint", now, 0), "description": text, "at": stamp(now), "state": state,
+            "summary": summary.strip(),
+        }  # fmt: skip
+        goal["checkpoints"] = [*goal["checkpoints"], entry][-MOST_CHECKPOINTS:]
 
-    return _changed(document, goal_id, change)
+    return _changed(document, reference, change)
 
 
 def parse_markers(text: str) -> list[Marker]:
@@ -531,86 +489,136 @@ def parse_markers(text: str) -> list[Marker]:
     checkpoint | Parse A - B | in-progress
     decision | Use SQLite | locked
     """
-    found: list[Marker] = []
+    markers: list[Marker] = []
     for line in text.splitlines():
-        if "[" not in line or len(line) > _MOST_LINE_CHARS:
+        if "[" not in line or len(line) > _MOST_LINE_CHARS or len(markers) >= MOST_MARKERS:
             continue
         tag = _TAG.fullmatch(line)
-        if tag and len(found) < MOST_MARKERS:
-            rest = tag["rest"].strip().strip("*").strip()
-            rest = rest.removesuffix("`") if tag["tick"] and not tag["shut"] else rest
-            marker = _marker(tag["kind"].lower(), " ".join(neutralize(rest).split()))
-            if marker and not _is_placeholder(marker.text):
-                found.append(marker._replace(text=marker.text[:MOST_CHARS].rstrip()))
-    return found
+        if not tag:
+            continue
+        content = tag["rest"].strip().strip("*").strip()
+        content = content.removesuffix("`") if tag["tick"] and not tag["shut"] else content
+        marker = _marker(tag["kind"].lower(), " ".join(neutralize(content).split()))
+        # Dots and text in brackets are the grammar itself, quoted.
+        text = marker.text if marker else "…"
+        if marker and text not in ("…", "...") and text[0] + text[-1] not in ("<>", "[]", "{}"):
+            markers.append(marker._replace(text=marker.text[:MOST_CHARS].rstrip()))
+    return markers
 
 
-def apply_markers(
-    document: Mapping[str, Any], markers: Iterable[Marker], *, now: datetime, new_id: NewId
-) -> Change:
+def _marker(kind: str, content: str) -> Marker | None:
+    """Return the marker of this kind with the content of its line; None if it is malformed."""
+    if not content:
+        return None
+    if kind == "checkpoint":
+        match = _WITH_STATUS.fullmatch(content)
+        word = " ".join(re.split(r"[\s_-]+", match["word"].lower())) if match else ""
+        status = _STATUS_WORDS.get(word)
+        return Marker("checkpoint", match["text"], status) if match and status else None
+    if kind == "decision":
+        lock = ""
+        # "A - B - LOCKED - UNLOCKED": the last word counts, and none stays in the text.
+        while (match := _WITH_STATUS.fullmatch(content)) and match["word"].lower() in _LOCKS:
+            content, lock = match["text"], lock or match["word"].lower()
+        return Marker("decision", content, lock)
+    if kind == "artifact":
+        match = _ARTIFACT.fullmatch(content)
+        if not match:
+            return None
+        about = (match["about"] or "")[:MOST_CHARS]
+        return Marker(
+            "artifact", match["quoted"] or match["path"], _ACTION_WORDS[match["action"].lower()], about
+        )
+    return Marker("next" if kind == "next" else "goal", content)
+
+
+def apply_markers(document: Document, markers: Iterable[Marker], *, now: datetime, new_id: NewId) -> Change:
     """Return the change that the markers of a text make to the current goal; its result is an `Applied`.
 
-    A completed step is not reopened, a locked decision not unlocked, and what is known is not repeated, so the same
-    text twice changes nothing the second time.
+    A completed step is not reopened, a locked decision not unlocked, and nothing is added twice, so the same text twice
+    changes nothing the second time.
     """
-    held = current(document)
-    every = list(markers)
-    known = _key(held["description"]) if held else ""
-    proposed = tuple(_once(each.text for each in every if each.kind == "goal" and _key(each.text) != known))
-    if held is None:
+    goal, listed = current(document), list(markers)
+    description = _key(goal["description"]) if goal else ""
+    descriptions = (marker.text for marker in listed if marker.kind == "goal")
+    proposed = tuple(_once(text for text in descriptions if _key(text) != description))
+    if goal is None:
         return Change({DOCUMENT: []}, result=Applied("", proposed=proposed))
     counts = dict.fromkeys(("checkpoint", "decision", "artifact", "next"), 0)
 
     def change(goal: JsonObject) -> None:
-        for nth, marker in enumerate(every):
+        for nth, marker in enumerate(listed):
             if marker.kind in counts and _apply(goal, marker, now, new_id(marker.kind, now, nth)):
                 counts[marker.kind] += 1
 
-    patch = _changed(document, held["id"], change).patches
+    patches = _changed(document, goal["id"], change).patches
     applied = Applied(
-        held["id"], counts["checkpoint"], counts["decision"], counts["artifact"], counts["next"], proposed
+        goal["id"], counts["checkpoint"], counts["decision"], counts["artifact"], counts["next"], proposed
     )
-    return Change(patch, result=applied)
+    return Change(patches, result=applied)
+
+
+def _apply(goal: JsonObject, marker: Marker, now: datetime, id: str) -> bool:
+    """Apply one marker to `goal`; return whether it had room."""
+    step = _step(goal, marker.text)
+    if marker.kind == "checkpoint":
+        if step is None:
+            if len(goal["subtasks"]) >= MOST_STEPS:
+                return False
+            step = _add_step(goal, marker.text, now=now, id=id)
+        if step["status"] != "completed":
+            _set_status(step, cast("SubtaskStatus", marker.word), now)
+        if marker.word == "completed" and _key(goal.get("next_step", "")) == _key(marker.text):
+            del goal["next_step"]
+    elif marker.kind == "decision":
+        is_locked = marker.word == "locked"
+        return (
+            _record_decision(goal, marker.text, locked=is_locked, now=now, id=id, rationale=BY_MARKER)
+            is not None
+        )
+    elif marker.kind == "artifact":
+        _record_artifact(goal, marker, now, id)
+    elif step is None or step["status"] != "completed":
+        goal["next_step"] = marker.text
+    return True
 
 
 def goal_text(goal: Mapping[str, Any], *, without: int = 0) -> str:
     """Return a goal, as `view` gives it, in words for a model; the same goal always gives the same text.
 
-    All locked decisions and open blockers are in it, but for the oldest decisions of a model, as many as it shall be `without`.
+    All locked decisions and open blockers are in it, `without` the oldest so many decisions of a model.
     """
     lines = [
         f"Goal: {goal['description']}",
         f"Status: {goal['status']}. Priority: {goal['priority']}.",
     ]
     steps: list[Subtask] = goal["subtasks"]
-    left = [step for step in steps if step["status"] != "completed"]
+    unfinished = [step for step in steps if step["status"] != "completed"]
     if steps:
-        lines.append(f"Steps: {len(steps) - len(left)} of {len(steps)} completed.")
-    for step in sorted(left, key=lambda step: step["status"] != "in-progress")[:SHOWN_STEPS]:
+        lines.append(f"Steps: {len(steps) - len(unfinished)} of {len(steps)} completed.")
+    for step in sorted(unfinished, key=lambda step: step["status"] != "in-progress")[:SHOWN_STEPS]:
         why = f" ({step['blocked_by']})" if step.get("blocked_by") else ""
         lines.append(f"- {step['status']}: {step['description']}{why}")
-    if len(left) > SHOWN_STEPS:
-        lines.append(f"- and {len(left) - SHOWN_STEPS} more")
-    decisions: list[GoalDecision] = [each for each in goal["decisions"] if each["locked"]]
+    if len(unfinished) > SHOWN_STEPS:
+        lines.append(f"- and {len(unfinished) - SHOWN_STEPS} more")
+    decisions = [decision for decision in goal["decisions"] if decision["locked"]]
     if decisions:
         lines.append("Decided, and locked:")
     if without:
         lines.append(f"- {pluralize(without, 'decisions')} of earlier messages")
-    by_model = [each["id"] for each in decisions if each["rationale"] == BY_MARKER][:without]
-    for each in decisions:
-        if each["id"] in by_model:
-            continue
-        why = "" if each["rationale"] in ("", BY_MARKER) else f" (because: {each['rationale']})"
-        lines.append(f"- {each['description']}{why}")
-    lines += [f"Blocked by: {each['description']}" for each in open_blockers(goal)]
+    dropped = [decision["id"] for decision in decisions if decision["rationale"] == BY_MARKER][:without]
+    for decision in decisions:
+        why = "" if decision["rationale"] in ("", BY_MARKER) else f" (because: {decision['rationale']})"
+        lines += [f"- {decision['description']}{why}"] if decision["id"] not in dropped else []
+    lines += [f"Blocked by: {blocker['description']}" for blocker in open_blockers(goal)]
     if goal.get("next_step"):
         lines.append(f"Next: {goal['next_step']}")
     if files := goal["artifacts"][-SHOWN_ARTIFACTS:]:
-        lines.append("Last files: " + "; ".join(f"{each['action']} {each['path']}" for each in files))
+        lines.append("Last files: " + "; ".join(f"{file['action']} {file['path']}" for file in files))
     return "\n".join(lines)
 
 
-def prompt_text(document: Mapping[str, Any], fits: Callable[[str], bool] = bool) -> str:
+def prompt_text(document: Document, fits: Callable[[str], bool] = bool) -> str:
     """Return the current goal for a system prompt, with the grammar of its markers; "" without one.
 
     What does not fit loses the oldest decisions that a model reported, as few as possible.
@@ -622,9 +630,9 @@ def prompt_text(document: Mapping[str, Any], fits: Callable[[str], bool] = bool)
     def text(without: int) -> str:
         return prompts.render("goal", goal=goal_text(goal, without=without)).strip()
 
-    if fits(whole := text(0)):
-        return whole
-    most = sum(each["locked"] and each["rationale"] == BY_MARKER for each in goal["decisions"])
+    if fits(complete := text(0)):
+        return complete
+    most = sum(decision["locked"] and decision["rationale"] == BY_MARKER for decision in goal["decisions"])
     return text(bisect_left(range(most), True, key=lambda without: fits(text(without))))
 
 
@@ -635,97 +643,37 @@ def artifact_type(path: str) -> str:
     ['test', 'file', 'documentation', 'configuration']
     """
     words = {word for run in runs(path) for word in (run.casefold(), *parts(run))}
-    if words & _TEST_WORDS:
-        return "test"
-    if words & _DOCUMENT_WORDS or path.lower().endswith(_DOCUMENT_ENDS):
-        return "documentation"
-    return "configuration" if words & _SETTINGS_WORDS or path.lower().endswith(_SETTINGS_ENDS) else "file"
-
-
-def _is_placeholder(text: str) -> bool:
-    """Return whether `text` is the grammar itself, quoted, and so reports nothing."""
-    return text in ("…", "...") or (text[0], text[-1]) in (("<", ">"), ("[", "]"), ("{", "}"))
-
-
-def _marker(kind: str, rest: str) -> Marker | None:
-    """Return the marker of this kind in the rest of its line; None if it is malformed."""
-    if not rest:
-        return None
-    if kind == "checkpoint":
-        found = _ENDED.fullmatch(rest)
-        word = " ".join(found["word"].lower().replace("_", " ").replace("-", " ").split()) if found else ""
-        return (
-            Marker("checkpoint", found["text"], _STATUS_WORDS[word])
-            if found and word in _STATUS_WORDS
-            else None
-        )
-    if kind == "decision":
-        text, word = rest, ""
-        # "A - B - LOCKED - UNLOCKED": the last word counts, and none stays in the text.
-        while (found := _ENDED.fullmatch(text)) and found["word"].lower() in _LOCKS:
-            text, word = found["text"], word or found["word"].lower()
-        return Marker("decision", text, word)
-    if kind == "artifact":
-        found = _ARTIFACT.fullmatch(rest)
-        if not found:
-            return None
-        path = found["quoted"] or found["path"]
-        return Marker(
-            "artifact", path, _ACTIONS[found["action"].lower()], (found["about"] or "")[:MOST_CHARS]
-        )
-    return Marker("next" if kind == "next" else "goal", rest)
-
-
-def _apply(goal: JsonObject, marker: Marker, now: datetime, id: str) -> bool:
-    """Apply one marker to `goal`; return whether it had room."""
-    if marker.kind == "checkpoint":
-        step = _step(goal, marker.text)
-        if step is None:
-            if len(goal["subtasks"]) >= MOST_STEPS:
-                return False
-            step = _new_step(goal, marker.text, "pending", now=now, id=id)
-            goal["subtasks"].append(step)
-        if step["status"] != "completed":
-            _set_status(step, cast("SubtaskStatus", marker.word), now)
-        if marker.word == "completed" and _key(goal.get("next_step", "")) == _key(marker.text):
-            del goal["next_step"]
-        return True
-    if marker.kind == "decision":
-        return _record_decision(
-            goal, marker.text, locked=marker.word == "locked", now=now, id=id, rationale=BY_MARKER
-        )
-    if marker.kind == "artifact":
-        _record_artifact(goal, marker, now, id)
-        return True
-    done = _step(goal, marker.text)
-    if done is None or done["status"] != "completed":
-        goal["next_step"] = marker.text
-    return True
+    kinds = (
+        kind
+        for kind, kind_words, suffixes in _TYPES
+        if words & kind_words or path.lower().endswith(suffixes or ("\0",))
+    )
+    return next(kinds, "file")
 
 
 def _record_decision(
     goal: JsonObject, text: str, *, locked: bool, now: datetime, id: str, rationale: str = ""
-) -> bool:
-    """Add a decision or lock the one of the same words; return whether there was room."""
+) -> JsonObject | None:
+    """Add a decision or lock the one of the same words, and return it; None without room."""
     decisions: list[JsonObject] = goal["decisions"]
-    for each in decisions:
-        if _key(each["description"]) == _key(text):
-            each["locked"] = each["locked"] or locked
-            return True
+    for decision in decisions:
+        if _key(decision["description"]) == _key(text):
+            decision["locked"] = decision["locked"] or locked
+            return decision
     if len(decisions) >= MOST_DECISIONS:
-        loose = next((at for at, each in enumerate(decisions) if not each["locked"]), None)
-        if loose is None:
-            return False
-        del decisions[loose]
+        unlocked = next((index for index, decision in enumerate(decisions) if not decision["locked"]), None)
+        if unlocked is None:
+            return None
+        del decisions[unlocked]
     decisions.append(
         {"id": id, "description": text, "rationale": rationale, "alternatives": [], "at": stamp(now), "locked": locked}
     )  # fmt: skip
-    return True
+    return decisions[-1]
 
 
 def _record_artifact(goal: JsonObject, marker: Marker, now: datetime, id: str) -> None:
-    known = {(each["path"], each["action"]) for each in goal["artifacts"]}
-    if (marker.text, marker.word) not in known:
+    recorded = {(artifact["path"], artifact["action"]) for artifact in goal["artifacts"]}
+    if (marker.text, marker.word) not in recorded:
         entry = {
             "id": id, "type": artifact_type(marker.text), "path": marker.text, "action": marker.word, "at": stamp(now),
         }  # fmt: skip
@@ -733,11 +681,11 @@ def _record_artifact(goal: JsonObject, marker: Marker, now: datetime, id: str) -
         goal["artifacts"] = [*goal["artifacts"], entry][-MOST_ARTIFACTS:]
 
 
-def _new_step(goal: JsonObject, text: str, status: SubtaskStatus, *, now: datetime, id: str) -> JsonObject:
+def _add_step(goal: JsonObject, text: str, *, now: datetime, id: str) -> JsonObject:
     if len(goal["subtasks"]) >= MOST_STEPS:
-        raise _full("steps", MOST_STEPS, str(goal["id"]))
+        raise _full("steps", MOST_STEPS, goal)
     step: JsonObject = {"id": id, "description": text, "status": "pending", "created_at": stamp(now)}
-    _set_status(step, status, now)
+    goal["subtasks"].append(step)
     return step
 
 
@@ -752,60 +700,67 @@ def _set_status(step: JsonObject, status: SubtaskStatus, now: datetime) -> None:
 
 
 def _step(goal: Mapping[str, Any], words: str) -> JsonObject | None:
-    return next(
-        (
-            each
-            for each in goal["subtasks"]
-            if each["id"] == words or _key(each["description"]) == _key(words)
-        ),
-        None,
+    steps = (
+        step for step in goal["subtasks"] if step["id"] == words or _key(step["description"]) == _key(words)
     )
+    return next(steps, None)
 
 
-def _known_step(goal: Mapping[str, Any], words: str) -> JsonObject:
+def _require_step(goal: Mapping[str, Any], words: str) -> JsonObject:
     step = _step(goal, words)
     if step is None:
-        raise NotFound(
-            f"there is no step {shown(words)}.",
-            fix='See them with "aether goal show".',
-            where=str(goal["id"]),
-        )
+        fix = 'See them with "aether goal show".'
+        raise NotFound(f"there is no step {shown(words)}.", fix=fix, where=str(goal["id"]))
     return step
 
 
-def _goal(document: Mapping[str, Any], goal_id: str) -> Goal:
-    for goal in document["goals"]:
-        if goal["id"] == goal_id:
-            return cast("Goal", goal)
-    raise NotFound(f"there is no goal {shown(goal_id)}.", fix="See aether goal list --all.", where="goals")
+def _goal(document: Document, goal_id: str) -> JsonObject:
+    return next(goal for goal in document["goals"] if goal["id"] == goal_id)
 
 
-def _changed(document: Mapping[str, Any], goal_id: str, change: Callable[[JsonObject], None]) -> Change:
-    """Return the change of one open goal.
+def _open_goal(document: Document, reference: str) -> JsonObject:
+    """Return the goal that `reference` names.
 
     Raises:
+        NotFound: there is no such goal.
         InvalidInput: it has ended.
     """
-    if ended := _goal(document, goal_id).get("outcome"):
-        raise InvalidInput(
-            f"the goal is {ended}.",
-            fix="Name an open one, or add a new one: aether goal add TEXT.",
-            where=goal_id,
-        )
+    goal = _goal(document, find(document, reference))
+    if outcome := goal.get("outcome"):
+        fix = "Name an open one, or add a new one: aether goal add TEXT."
+        raise InvalidInput(f"the goal is {outcome}.", fix=fix, where=goal["id"])
+    return goal
+
+
+def _require_unblocked(goal: Mapping[str, Any], fix: str) -> None:
+    if blockers := open_blockers(goal):
+        what = f"the goal is blocked: {shown(blockers[0]['description'])}."
+        raise InvalidInput(what, fix=fix, where=goal["id"])
+
+
+def _require_one_of(word: str, words: Sequence[str], what: str) -> None:
+    if word not in words:
+        fix = f"Use {', '.join(words[:-1])} or {words[-1]}."
+        raise InvalidInput(f"{shown(word)} is not {what}.", fix=fix, where="goals")
+
+
+def _changed(document: Document, reference: str, change: Callable[[JsonObject], None]) -> Change:
+    """Return the change of one open goal."""
+    goal_id = _open_goal(document, reference)["id"]
     return _planned(document, _edited(document, goal_id, change), goal_id)
 
 
-def _edited(document: Mapping[str, Any], goal_id: str, change: Callable[[JsonObject], None]) -> JsonObject:
+def _edited(document: Document, goal_id: str, change: Callable[[JsonObject], None]) -> JsonObject:
     goals = list(document["goals"])
-    for at, goal in enumerate(goals):
+    for index, goal in enumerate(goals):
         if goal["id"] == goal_id:
-            goals[at] = deepcopy(goal)
-            change(goals[at])
+            goals[index] = deepcopy(goal)
+            change(goals[index])
     return {**document, "goals": goals}
 
 
-def _moved(document: Mapping[str, Any], to: str | None, now: datetime) -> JsonObject:
-    """Return `document` with another current goal, the time of both kept."""
+def _moved(document: Document, to: str | None, now: datetime) -> JsonObject:
+    """Return `document` with another current goal, and the times of both."""
 
     def leave(goal: JsonObject) -> None:
         since = goal.pop("started_at", "")
@@ -824,7 +779,7 @@ def _moved(document: Mapping[str, Any], to: str | None, now: datetime) -> JsonOb
     return {**after, "current": to}
 
 
-def _planned(before: Mapping[str, Any], after: Mapping[str, Any], goal_id: str) -> Change:
+def _planned(before: Document, after: Document, goal_id: str) -> Change:
     return Change({DOCUMENT: diff(before, after)}, result=view(after, _goal(after, goal_id)))
 
 
@@ -836,9 +791,8 @@ def _text(words: str, *, most: int = MOST_CHARS) -> str:
     """
     text = words.strip()
     if not text or len(text) > most:
-        what = (
-            f"the text has {len(text):,} characters, the most is {most:,}." if text else "the text is empty."
-        )
+        what = f"the text has {len(text):,} characters, the most is {most:,}."
+        what = what if text else "the text is empty."
         raise InvalidInput(what, fix=f"Write 1 to {most:,} characters.", where="goals")
     return text
 
@@ -855,8 +809,6 @@ def _once(texts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(texts))
 
 
-def _full(what: str, most: int, where: str) -> InvalidInput:
-    return InvalidInput(
-        f"the goal has {most} {what}, the most there can be.", fix="Divide it: aether goal add TEXT --parent GOAL.",
-        where=where,
-    )  # fmt: skip
+def _full(what: str, most: int, goal: Mapping[str, Any]) -> InvalidInput:
+    fix = "Divide it: aether goal add TEXT --parent GOAL."
+    return InvalidInput(f"the goal has {most} {what}, the most there can be.", fix=fix, where=str(goal["id"]))

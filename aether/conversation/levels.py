@@ -1,9 +1,9 @@
-"""Summaries of checkpoints: what a summariser is asked at each level, and the same without a model.
+"""Levels: the text of a checkpoint at a level of detail, by a summariser or selected from the input.
 
-The built-in text consists of stretches of the input, word for word: sentences, or of a sentence the words around its
+Selected text consists of stretches of the input, word for word: sentences, or of a sentence the words around its
 names and numbers. First as many statements as possible get a place in their shortest form, those first that the mode never
-compresses; the room that is left goes into whole sentences. So an older checkpoint loses words before it loses facts. What a model
-writes gets a part of the room; the rest holds the facts that its text lacks. Deterministic; never more than `most`
+compresses; the room that is left goes into whole sentences. So an older checkpoint loses words before it loses facts. What
+a model writes gets a part of the room; the rest holds the facts that its text lacks. Deterministic; never more than `most`
 tokens, and a checkpoint that is written again never has more than before.
 """
 
@@ -15,21 +15,26 @@ from itertools import pairwise
 from math import sqrt
 from typing import NamedTuple
 
+from aether.architects.base import Settings
 from aether.architects.extractive.digest import candidate_lines
+from aether.conversation.facts import names_in, names_of, removed_texts
 from aether.conversation.modes import mode_rules, never_compressed
-from aether.conversation.names import names_in, names_of
 from aether.conversation.partition import cut_prose
 from aether.conversation.shapes import COMPACT, DETAILED, RemovedText
+from aether.conversation.summarise import Gate, Summarizer, Written, summarise
 from aether.messages.model import Message
 from aether.text.cleaning import clean, without_injected
-from aether.text.picking import longest_front
 from aether.text.regex import lazy
-from aether.text.selection import asks, contents, units_of
+from aether.text.selection import asks, contents, longest_front, units_of
+from aether.text.summary_checks import EMPTY
 from aether.text.words import STOPWORDS, sentences, stems
 from aether.types import Counter, JsonObject
 
 # Of the room of a model's checkpoint: the rest is for facts that its text lacks.
 MODEL_SHARE = 0.6
+# A model is asked so often: each time for the level below, in half the room.
+TRIES = 3
+TEMPERATURE = 0.3
 # Of the room: what the prose keeps if there are more facts than fit beside it.
 PROSE_SHARE = 0.25
 # Worth of a statement by what it carries, at most 1; every name in it, and whose statement it is, add to that.
@@ -66,12 +71,24 @@ class Source(NamedTuple):
     """What a checkpoint is written from."""
 
     messages: Sequence[Message]
-    said: Sequence[RemovedText]
-    """The texts of `messages`."""
     previous: str
     """Earlier checkpoints, which the new text replaces."""
     mode: str
     goal: str
+
+    @property
+    def texts(self) -> tuple[RemovedText, ...]:
+        """Return the texts of the messages."""
+        return removed_texts(self.messages, range(len(self.messages)))
+
+
+class CheckpointText(NamedTuple):
+    """The text of a checkpoint, and how it was written."""
+
+    text: str
+    answer: str
+    """The words of a model in it; empty if all was selected."""
+    record: JsonObject
 
 
 class Statement(NamedTuple):
@@ -88,6 +105,57 @@ class Statement(NamedTuple):
     """Its stems, numbers and names."""
 
 
+def write_checkpoint(
+    source: Source, *, level: int, backend: str | Summarizer, settings: Settings, count: Counter, most: int
+) -> CheckpointText:
+    """Return the text of a checkpoint at a level, of at most `most` tokens.
+
+    A model's answer that leaves out names, numbers or what the mode never compresses gets these added word for word. Without
+    an answer, or with the extractive backend, the text is selected from the source.
+    """
+    texts = source.texts
+    tasks = [
+        request_task(source, level=max(1, level - nth), most=int(most * MODEL_SHARE / 2**nth))
+        for nth in range(TRIES)
+    ]
+
+    def accept(prose: str, room: int) -> tuple[str, str]:
+        prose = cut_prose(prose, most=room, count=count)
+        tokens, before = count(prose), count(source.previous)
+        if not source.messages and tokens > before:
+            return prose, f"has {tokens} tokens, what it replaces has {before}"
+        return prose, "" if prose else EMPTY
+
+    contents_of = [text.text for text in texts]
+    gate = Gate(
+        contents_of, source.previous, about=[source.goal] if source.goal else None,
+        sources=[*contents_of, source.previous, source.goal], accept=accept,
+    )  # fmt: skip
+    warmth = settings._replace(temperature=TEMPERATURE)
+    written: Written = summarise(tasks, gate, backend=backend, settings=warmth, count=count)
+    if written.prose:
+        whole = with_facts(written.prose, source, most=most, count=count)
+        return CheckpointText(whole, written.prose, written.record)
+    text = extract(source, level=level, most=most, count=count).strip() or source.previous
+    if not text:  # nothing in the messages is worth selecting: their first words
+        heads = [" ".join(message.text.split())[:120] for message in source.messages]
+        text = "\n".join(f"- {head}" for head in heads if head) or f"({len(heads)} messages without text)"
+    start = cut_prose(text, most=most, count=count)
+    while not start and text and most > 0:  # the first sentence is too long
+        text = text[: len(text) * 3 // 4]
+        start = text if count(text) <= most else ""
+    return CheckpointText(start, "", written.record)
+
+
+def request_task(source: Source, *, level: int, most: int) -> JsonObject:
+    """Return what a model is asked, as the data of a request: its prompt has the level, the mode and the goal."""
+    return {
+        "strategy": "task_state", "level": level, "mode": source.mode, "guidance": mode_rules(source.mode).guidance,
+        "goal": source.goal, "version": 1, "said": [text._asdict() for text in source.texts],
+        "previous": source.previous, "facts": {}, "max_tokens": most,
+    }  # fmt: skip
+
+
 def extract(source: Source, *, level: int, most: int, count: Counter, besides: str = "") -> str:
     """Return a checkpoint of at most `most` tokens; what is in `besides` already is left out.
 
@@ -95,67 +163,47 @@ def extract(source: Source, *, level: int, most: int, count: Counter, besides: s
     """
     room, beside = _room(source, most, count), besides.casefold()
     every = statements(source)
-    found = [
-        one
-        for one in every
-        if (one.names or one.worth >= LEAST_WORTH[level]) and not (beside and _is_in(one, beside))
+    candidates = [
+        statement
+        for statement in every
+        if (statement.names or statement.worth >= LEAST_WORTH[level])
+        and not (beside and _is_in(statement, beside))
     ]
-    stated = {name for one in every for name in one.names}
-    others = [name for name in _names_of_tools(source) if name not in stated]
-    lines = [text for _, text in sorted(_chosen(found, room - int(NAMES_SHARE * room) * bool(others), count))]
+    stated = {name for statement in every for name in statement.names}
+    unstated = [name for name in _names_of_tools(source) if name not in stated]
+    space = room - int(NAMES_SHARE * room) * bool(unstated)
+    lines = [text for _, text in sorted(_choose_forms(candidates, space, count))]
     text = "\n".join(lines)
     while lines and count(text) > room:  # forms were counted one by one
         lines.pop()
         text = "\n".join(lines)
-    left_out = [name for one in sorted(found, key=lambda one: -one.worth) for name in sorted(one.names)]
-    unnamed = [
-        name
-        for name in dict.fromkeys([*left_out, *others])
-        if name not in text and name.casefold() not in beside
-    ]
-    return _with_names(text, unnamed, room, count)
+    by_worth = sorted(candidates, key=lambda statement: -statement.worth)
+    names = dict.fromkeys([name for statement in by_worth for name in sorted(statement.names)] + unstated)
+    missing = [name for name in names if name not in text and name.casefold() not in beside]
+    return _with_names(text, missing, room, count)
 
 
 def with_facts(prose: str, source: Source, *, most: int, count: Counter) -> str:
     """Return a model's `prose` with the facts that it lacks; if there is not room for both, the prose is cut."""
     room = _room(source, most, count)
-    for share in (1.0, PROSE_SHARE):
-        kept = prose if share == 1.0 else cut_prose(prose, most=int(share * room), count=count)
-        left = room - count(f"{kept}\n")
-        facts = extract(source, level=COMPACT, most=room, count=count, besides=kept)
-        if count(facts) <= left:
-            break
-    else:
-        facts = extract(source, level=COMPACT, most=max(0, left), count=count, besides=kept)
-    return "\n".join(filter(None, (kept, facts)))
-
-
-def task(source: Source, *, level: int, most: int) -> JsonObject:
-    """Return what a model is asked, as the data of a request: its prompt has the level, the mode and the goal."""
-    return {
-        "strategy": "task_state", "level": level, "mode": source.mode, "guidance": mode_rules(source.mode).guidance,
-        "goal": source.goal, "version": 1, "said": [each._asdict() for each in source.said],
-        "previous": source.previous, "facts": {}, "max_tokens": most,
-    }  # fmt: skip
-
-
-def fault(prose: str, source: Source, *, count: Counter) -> str:
-    """Return why a model's `prose` cannot replace earlier checkpoints, in words that follow "It"; "" if it can."""
-    tokens, before = count(prose), count(source.previous)
-    longer = not source.messages and tokens > before
-    return f"has {tokens} tokens, what it replaces has {before}" if longer else ""
+    facts = extract(source, level=COMPACT, most=room, count=count, besides=prose)
+    if count(f"{prose}\n") + count(facts) > room:
+        prose = cut_prose(prose, most=int(PROSE_SHARE * room), count=count)
+        free = max(0, room - count(f"{prose}\n"))
+        facts = extract(source, level=COMPACT, most=free, count=count, besides=prose)
+    return "\n".join(filter(None, (prose, facts)))
 
 
 def statements(source: Source) -> list[Statement]:
     """Return the statements of earlier checkpoints and of removed texts, in order, each once."""
-    wanted = frozenset(stems(source.goal)) if source.goal else frozenset[str]()
-    texts = [*_previous_lines(source.previous), *list(_said(source.said))[-MOST_STATEMENTS:]]
-    found: dict[str, Statement] = {}
-    for order, (text, person) in enumerate(texts):
+    goal = frozenset(stems(source.goal)) if source.goal else frozenset[str]()
+    texts = [*_previous_lines(source.previous), *list(_spoken(source.texts))[-MOST_STATEMENTS:]]
+    by_key: dict[str, Statement] = {}
+    for order, (text, by_person) in enumerate(texts):
         key = " ".join(text.casefold().split())
-        if key not in found:
-            found[key] = _statement(order, text, person=person, mode=source.mode, wanted=wanted)
-    return list(found.values())
+        if key not in by_key:
+            by_key[key] = _statement(order, text, by_person=by_person, mode=source.mode, goal=goal)
+    return list(by_key.values())
 
 
 def _room(source: Source, most: int, count: Counter) -> int:
@@ -168,62 +216,67 @@ def _previous_lines(previous: str) -> Iterator[tuple[str, bool]]:
         text = _bare(_SEGMENT.sub("", line.strip()))
         if not text or text.startswith(NAMES_HEAD):
             continue
-        for one in [text] if GAP in text or len(text) <= MOST_CHARS // 2 else sentences(text):
-            yield one, False
+        for sentence in [text] if GAP in text or len(text) <= MOST_CHARS // 2 else sentences(text):
+            yield sentence, False
 
 
-def _said(said: Sequence[RemovedText]) -> Iterator[tuple[str, bool]]:
+def _spoken(texts: Sequence[RemovedText]) -> Iterator[tuple[str, bool]]:
     """Yield the sentences of messages, the outcome of commands, changed files, and questions with their answers."""
     by_place: dict[int, list[str]] = {}
-    task = {"said": [each._asdict() for each in said], "previous": ""}
-    for line in candidate_lines(task):
-        if line.sort in ("ran", "changed", "decided"):
-            by_place.setdefault(line.at, []).append(line.text)
-    for entry in said:
-        for text in by_place.pop(entry.at, ()):
-            yield text, False
+    task = {"said": [text._asdict() for text in texts], "previous": ""}
+    for candidate in candidate_lines(task):
+        if candidate.sort in ("ran", "changed", "decided"):
+            by_place.setdefault(candidate.at, []).append(candidate.text)
+    for entry in texts:
+        yield from ((line, False) for line in by_place.pop(entry.at, ()))
         if entry.tool or entry.role not in ("user", "assistant"):
             continue
-        for unit in units_of(clean(without_injected(_ends(entry.text)))):
-            text = _bare(unit.text)
-            if text and not text.startswith("```"):
-                yield text, entry.role == "user"
-
-
-def _ends(text: str) -> str:
-    return text if len(text) <= HEAD_CHARS + TAIL_CHARS else f"{text[:HEAD_CHARS]}\n\n{text[-TAIL_CHARS:]}"
+        text = entry.text
+        if len(text) > HEAD_CHARS + TAIL_CHARS:
+            text = f"{text[:HEAD_CHARS]}\n\n{text[-TAIL_CHARS:]}"
+        for unit in units_of(clean(without_injected(text))):
+            line = _bare(unit.text)
+            if line and not line.startswith("```"):
+                yield line, entry.role == "user"
 
 
 def _bare(text: str) -> str:
     return _BULLET.sub("", " ".join(text.split())).replace("**", "")
 
 
-def _statement(order: int, text: str, *, person: bool, mode: str, wanted: frozenset[str]) -> Statement:
-    names, proper, never = _known(text, mode)
-    worth = min(1.0, sum(contents(text).values()) / FULL_CONTENTS) + USER_WORTH * person
+def _statement(order: int, text: str, *, by_person: bool, mode: str, goal: frozenset[str]) -> Statement:
+    names, proper, never = _names_in_statement(text, mode)
+    is_question = asks(text)
+    worth = min(1.0, sum(contents(text).values()) / FULL_CONTENTS) + USER_WORTH * by_person
     worth += NAME_WORTH * min(len(names), MOST_NAMES_COUNTED) + PROPER_WORTH * min(len(proper), 2)
     # A question states no fact.
-    worth = worth + KEPT_WORTH * never if not asks(text) else 0.1
-    if wanted and not wanted.isdisjoint(stems(text)):
+    worth = 0.1 if is_question else worth + KEPT_WORTH * never
+    if goal and not goal.isdisjoint(stems(text)):
         worth += GOAL_WORTH
-    binds = never and not asks(text)
-    forms, named = _forms(text, (*names, *proper)), frozenset((*names, *proper))
-    return Statement(order, worth, forms, named, binds, frozenset(contents(text)))
+    every = (*names, *proper)
+    return Statement(
+        order,
+        worth,
+        _forms(text, every),
+        frozenset(every),
+        never and not is_question,
+        frozenset(contents(text)),
+    )
 
 
 @lru_cache(maxsize=8_192)
-def _known(text: str, mode: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+def _names_in_statement(text: str, mode: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     """Return the names of a statement, its proper names, and whether the mode never compresses it."""
     names = tuple(names_in(text))
     proper = tuple(name for name in dict.fromkeys(_PROPER.findall(text)) if name not in names)
     return names, proper, bool(never_compressed([text], mode))
 
 
-def _forms(text: str, names: Iterable[str]) -> tuple[str, ...]:
+def _forms(text: str, names: Sequence[str]) -> tuple[str, ...]:
     """Return the forms of a statement, from the words right around its names to the whole."""
-    forms, listed = [text], list(names)
+    forms = [text]
     for most in reversed(CONTENT_WORDS):
-        short = _around(text, listed, content_words=most)
+        short = _around(text, names, content_words=most)
         if short and len(short) <= SHORTER_SHARE * len(forms[-1]):
             forms.append(short)
     return tuple(reversed(forms))
@@ -237,24 +290,26 @@ def _around(text: str, names: Iterable[str], *, content_words: int) -> str:
     """
     if GAP in text:
         return ""
-    words = [(found.start(), found.end()) for found in _WORD.finditer(text)]
-    said = [text[start:end] for start, end in words]
+    words = [match.span() for match in _WORD.finditer(text)]
+    tokens = [text[start:end] for start, end in words]
     spans: list[tuple[int, int]] = []
     for name in names:
-        at = text.find(name)
-        inside = [nth for nth, (start, end) in enumerate(words) if start < at + len(name) and end > at >= 0]
+        index = text.find(name)
+        inside = [
+            nth for nth, (start, end) in enumerate(words) if start < index + len(name) and end > index >= 0
+        ]
         if not inside:
             continue
         low, high = inside[0], inside[-1]
         content = 0
         while low and content < content_words and inside[0] - low < MOST_LEAD_WORDS:
             low -= 1
-            content += _says(said[low])
-        if name[-1].isdigit() and high + 1 < len(words) and _UNIT.match(said[high + 1]):
+            content += _is_content(tokens[low])
+        if name[-1].isdigit() and high + 1 < len(words) and _UNIT.match(tokens[high + 1]):
             high += 1
         if low == high:
             high = min(len(words) - 1, high + content_words)
-        spans += [(low, high), *_subject(said, low)]
+        spans += [(low, high), *_subject(tokens, low)]
     merged: list[tuple[int, int]] = []
     for low, high in sorted(spans):
         if merged and low <= merged[-1][1] + 1:
@@ -264,51 +319,63 @@ def _around(text: str, names: Iterable[str], *, content_words: int) -> str:
     return GAP.join(text[words[low][0] : words[high][1]].strip(",;") for low, high in merged)
 
 
-def _says(word: str) -> bool:
+def _is_content(word: str) -> bool:
     return word.strip(".,;:()").casefold() not in STOPWORDS
 
 
-def _subject(said: Sequence[str], before: int) -> list[tuple[int, int]]:
+def _subject(tokens: Sequence[str], before: int) -> list[tuple[int, int]]:
     """Return the place of the first two words that say something, in the clause that place `before` is in."""
-    start = max((nth + 1 for nth in range(before) if said[nth].endswith((",", ";", ":"))), default=0)
-    places = [nth for nth in range(start, before) if _says(said[nth])][:2]
+    start = max((nth + 1 for nth in range(before) if tokens[nth].endswith((",", ";", ":"))), default=0)
+    places = [nth for nth in range(start, before) if _is_content(tokens[nth])][:2]
     near = places[:1] if places and places[-1] - places[0] > 2 else places
     return [(near[0], near[-1])] if near else []
 
 
-def _chosen(found: Sequence[Statement], room: int, count: Counter) -> list[tuple[int, str]]:
+def _choose_forms(candidates: Sequence[Statement], room: int, count: Counter) -> list[tuple[int, str]]:
     """Return the chosen statements by their order: as many as possible first, then as whole as possible."""
-    costs = {one.order: [count(f"{form}\n") for form in one.forms] for one in found}
+    costs = {statement.order: [count(f"{form}\n") for form in statement.forms] for statement in candidates}
     # What was stated again says nothing the second time: the newest statement of it counts.
-    ranked = sorted(found, key=lambda one: (-one.worth / sqrt(costs[one.order][0] + 4), -one.order))
+    ranked = sorted(
+        candidates,
+        key=lambda statement: (-statement.worth / sqrt(costs[statement.order][0] + 4), -statement.order),
+    )
     covered: set[str] = set()
-    taken: dict[int, int] = {}
-    left = room
+    forms: dict[int, int] = {}
+    free = room
 
-    def take(some: Iterable[Statement], reserved: float = 0) -> None:
-        nonlocal left
-        for one in some:
-            known = one.carries <= covered and not one.binds
-            if one.order not in taken and not known and costs[one.order][0] <= left - reserved:
-                taken[one.order] = 0
-                covered.update(one.carries)
-                left -= costs[one.order][0]
+    def place(some: Iterable[Statement], reserved: float = 0) -> None:
+        nonlocal free
+        for statement in some:
+            cost, is_repeated = (
+                costs[statement.order][0],
+                statement.carries <= covered and not statement.binds,
+            )
+            if statement.order not in forms and not is_repeated and cost <= free - reserved:
+                forms[statement.order] = 0
+                covered.update(statement.carries)
+                free -= cost
 
-    take((one for one in ranked if one.binds), reserved=(1 - RULES_SHARE) * room)
-    take(one for one in ranked if one.binds or one.names)
-    for one in sorted(found, key=lambda one: (not one.binds, -one.worth, -one.order)):
-        for nth, (short, long) in enumerate(pairwise(costs[one.order]), start=1):
-            if one.order in taken and long - short <= left:
-                taken[one.order] = nth
-                left -= long - short
-    take(ranked)
-    return [(one.order, one.forms[taken[one.order]]) for one in found if one.order in taken]
+    place((statement for statement in ranked if statement.binds), reserved=(1 - RULES_SHARE) * room)
+    place(statement for statement in ranked if statement.binds or statement.names)
+    for statement in sorted(
+        candidates, key=lambda statement: (not statement.binds, -statement.worth, -statement.order)
+    ):
+        for nth, (short, long) in enumerate(pairwise(costs[statement.order]), start=1):
+            if statement.order in forms and long - short <= free:
+                forms[statement.order] = nth
+                free -= long - short
+    place(ranked)
+    return [
+        (statement.order, statement.forms[forms[statement.order]])
+        for statement in candidates
+        if statement.order in forms
+    ]
 
 
-def _is_in(one: Statement, beside: str) -> bool:
+def _is_in(statement: Statement, beside: str) -> bool:
     """Return whether a text in small letters has a statement, or all names of it."""
-    names = bool(one.names) and all(name.casefold() in beside for name in one.names)
-    return names or one.forms[-1].casefold() in beside
+    has_names = bool(statement.names) and all(name.casefold() in beside for name in statement.names)
+    return has_names or statement.forms[-1].casefold() in beside
 
 
 def _names_of_tools(source: Source) -> list[str]:
@@ -326,5 +393,7 @@ def _names_of_tools(source: Source) -> list[str]:
 def _with_names(text: str, names: Sequence[str], room: int, count: Counter) -> str:
     """Return `text` with a line of as many `names` as there is room for."""
     head = f"{text}\n{NAMES_HEAD}" if text else NAMES_HEAD
-    shown = longest_front(len(names), lambda number: count(head + BETWEEN_NAMES.join(names[:number])) <= room)
-    return head + BETWEEN_NAMES.join(names[:shown]) if shown else text
+    number_shown = longest_front(
+        len(names), lambda number: count(head + BETWEEN_NAMES.join(names[:number])) <= room
+    )
+    return head + BETWEEN_NAMES.join(names[:number_shown]) if number_shown else text

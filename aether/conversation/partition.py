@@ -2,8 +2,8 @@
 
 Membership is by position, never by value: two equal messages are two. Protected messages are named by the policy;
 beside them the opening request, the newest message of the user and calls that wait for their results always stay.
-Importance and selected sentences need no model and judge no language: the words of a person come first, then changes of
-files, then answers, and newer text before older. The steps that drop groups are in `steps`.
+Importance needs no model and judges no language: the words of a person come first, then changes of files, then answers,
+and newer text before older. The steps that drop groups are in `draft`.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from fnmatch import translate
 from typing import Any, NamedTuple
 from unicodedata import east_asian_width
 
-from aether.conversation.shapes import Policy, RemovedText
+from aether.conversation.shapes import Policy
 from aether.conversation.summary import is_summary
+from aether.messages import providers
 from aether.messages.convert import META
 from aether.messages.model import Block, Group, Message, as_object, as_text, groups, turns
 from aether.messages.tool_calls import file_changes
-from aether.text.picking import longest_front
-from aether.text.selection import Unit, choose, units_of
+from aether.text.selection import longest_front
 from aether.types import Counter, JsonObject
 
 _YES = frozenset({"true", "yes", "1", "on"})
@@ -33,17 +33,8 @@ _BETWEEN_PATHS = re.compile(r"[\s\"'`=:;,|&<>()\[\]{}]+")
 REQUEST_WEIGHT, EDIT_WEIGHT, ANSWER_WEIGHT, LEAST_WEIGHT = 1.0, 0.7, 0.5, 0.35
 # The newest of two equals stays; age alone never outweighs a kind.
 NEWNESS_WEIGHT = 0.15
-# Sentences of a person, and those of an earlier summary, which were selected before.
-PERSON_WEIGHT, PREVIOUS_WEIGHT = 1.5, 1.2
-# Sentences read in one message and in all, newest first: bounds the time a long conversation takes.
-MESSAGE_SENTENCES = 40
-MOST_SENTENCES = 1_000
-# Longer ones hold data.
-SENTENCE_CHARS = 600
 # A line. A message of fewer characters says little without the ones before it.
 BRIEF_CHARS = 40
-_HEAD_CHARS = 4_000
-_BULLET = "- "
 _END = re.compile(r"[.!?…](?=\s)|\n|[。！？]")
 
 
@@ -72,49 +63,51 @@ class Parts(NamedTuple):
 def partition(messages: Sequence[Message], policy: Policy) -> Parts:
     """Return the groups of `messages` with what holds them, in time proportional to their number."""
     # A summary is a group of its own: a response of the model neither continues in it nor starts with it.
-    earlier = [is_earlier_summary(one) for one in messages]
-    found = groups(
+    earlier = [is_earlier_summary(item) for item in messages]
+    grouped = groups(
         [
-            one._replace(role="user", blocks=one.blocks[:1]) if is_early else one
-            for one, is_early in zip(messages, earlier, strict=True)
+            item._replace(role="user", blocks=item.blocks[:1]) if is_early else item
+            for item, is_early in zip(messages, earlier, strict=True)
         ]
     )
     summaries = tuple(
-        at for at, group in enumerate(found) if len(group.members) == 1 and earlier[group.members[0]]
+        index for index, group in enumerate(grouped) if len(group.members) == 1 and earlier[group.members[0]]
     )
-    replaced = {found[at].members[0] for at in summaries}
-    by_user = (at for at, one in enumerate(messages) if one.role == "user" and at not in replaced)
+    replaced = {grouped[index].members[0] for index in summaries}
+    by_user = (index for index, item in enumerate(messages) if item.role == "user" and index not in replaced)
     # Text or media of the user, beside results of tools.
-    asked = [
-        at
-        for at in by_user
+    requests = [
+        index
+        for index in by_user
         if any(
-            one.kind in ("media", "other") or (one.kind == "text" and one.text.strip())
-            for one in messages[at].blocks
+            item.kind in ("media", "other") or (item.kind == "text" and item.text.strip())
+            for item in messages[index].blocks
         )
     ]
-    opening, newest = (asked[0], asked[-1]) if asked else (-1, -1)
+    opening, newest = (requests[0], requests[-1]) if requests else (-1, -1)
     summary_groups = frozenset(summaries)
-    turn = _turns(messages, found, summary_groups)
-    shielded = frozenset(_protected(messages, found, policy)) - replaced
+    turn = _turns(messages, grouped, summary_groups)
+    shielded = frozenset(_protected(messages, grouped, policy)) - replaced
     pinned = {
-        at
-        for at, group in enumerate(found)
+        index
+        for index, group in enumerate(grouped)
         if not shielded.isdisjoint(group.members)
         or not {opening, newest}.isdisjoint(group.members)
-        or (group.open and turn[at] == 0)
+        or (group.open and turn[index] == 0)
     }
-    pair = _pairs(messages, found)
-    if messages and messages[0].format == "gemini":
-        # Gemini takes a call only after the user, or after results: the request of a pinned call stays, too.
-        first = {rank: at for at, rank in reversed([*enumerate(turn)])}
-        pinned.update([first[turn[at]] for at in pinned if found[at].kind == "tools"])
-    orphans = frozenset(at for at, group in enumerate(found) if group.kind == "orphan" and pair[at] < 0)
+    pair = _pairs(messages, grouped)
+    if messages and providers.provider(messages[0].format).TRAITS.calls_follow_user:
+        # The request of a pinned call stays, too.
+        first = {rank: index for index, rank in reversed([*enumerate(turn)])}
+        pinned.update([first[turn[index]] for index in pinned if grouped[index].kind == "tools"])
+    orphans = frozenset(
+        index for index, group in enumerate(grouped) if group.kind == "orphan" and pair[index] < 0
+    )
     # The last group that may be last stays: the model is about to continue it.
     never = orphans | summary_groups
-    last = [at for at in range(len(found)) if at not in never]
-    pinned.update([max(last, key=lambda at: found[at].members[-1])] if last else [])
-    return Parts(found, shielded, frozenset(pinned), summaries, opening, newest, turn, pair, orphans)
+    last = [index for index in range(len(grouped)) if index not in never]
+    pinned.update([max(last, key=lambda index: grouped[index].members[-1])] if last else [])
+    return Parts(grouped, shielded, frozenset(pinned), summaries, opening, newest, turn, pair, orphans)
 
 
 def is_earlier_summary(message: Message) -> bool:
@@ -133,8 +126,8 @@ def _turns(messages: Sequence[Message], found: Sequence[Group], summaries: froze
             listed.append([*members])
     rank = [0] * len(found)
     for after, turn in enumerate(reversed(listed)):
-        for at in turn:
-            rank[at] = after
+        for index in turn:
+            rank[index] = after
     return rank
 
 
@@ -142,10 +135,10 @@ def _pairs(messages: Sequence[Message], found: Sequence[Group]) -> list[int]:
     """Return by group how many groups of calls are after it; plain messages have answers without calls."""
     rank = [-1] * len(found)
     after = 0
-    for at in range(len(found) - 1, -1, -1):
-        lonely = found[at].kind == "orphan" and messages[found[at].members[0]].format == "plain"
-        if found[at].kind == "tools" or lonely:
-            rank[at] = after
+    for index in range(len(found) - 1, -1, -1):
+        lonely = found[index].kind == "orphan" and messages[found[index].members[0]].format == "plain"
+        if found[index].kind == "tools" or lonely:
+            rank[index] = after
             after += 1
     return rank
 
@@ -156,7 +149,7 @@ def _protected(messages: Sequence[Message], found: Sequence[Group], policy: Poli
     # A path matches as a whole, or by its end.
     pattern = re.compile(f"(?:.*/)?(?:{'|'.join(globs)})", re.DOTALL) if globs else None
     for group in found:
-        members = [messages[at] for at in group.members]
+        members = [messages[index] for index in group.members]
         by_path = pattern is not None and any(
             any(map(pattern.match, paths_in_call(block))) for member in members for block in member.blocks
         )
@@ -225,44 +218,6 @@ def _weight(message: Message) -> float:
     return LEAST_WEIGHT if calls else ANSWER_WEIGHT
 
 
-def select_sentences(
-    said: Sequence[RemovedText], previous: str, *, most: int, count: Counter, besides: str = ""
-) -> str:
-    """Return the sentences that say most beside each other, as a list in order, of at most `most` tokens.
-
-    Answers of tools are left out, and so is what the text `besides` has; `previous`, the prose of the previous summary,
-    competes with the newer texts. The same input gives the same selection.
-    """
-    known = " ".join(besides.split())
-    units = [
-        unit
-        for unit in _units(said, previous)
-        if len(unit.text) <= SENTENCE_CHARS and " ".join(unit.text.split()) not in known
-    ]
-    listed = [unit._replace(text=f"{_BULLET}{unit.text.removeprefix(_BULLET)}") for unit in units]
-    return "\n".join(
-        listed[place].text for place in choose(listed, most=most, count=lambda text: count(f"{text}\n"))
-    )
-
-
-def _units(said: Sequence[RemovedText], previous: str) -> list[Unit]:
-    """Return the candidate sentences in order, each once, the newest within the bounds."""
-    kept: list[list[Unit]] = []
-    room = MOST_SENTENCES
-    for removed in reversed(said):
-        if removed.role in ("user", "assistant") and not removed.tool and room > 0:
-            weight = PERSON_WEIGHT if removed.role == "user" else 1.0
-            kept.append(units_of(removed.text[:_HEAD_CHARS], weight=weight)[: min(room, MESSAGE_SENTENCES)])
-            room -= len(kept[-1])
-    every = [
-        *units_of(previous, weight=PREVIOUS_WEIGHT),
-        *(unit for units in reversed(kept) for unit in units),
-    ]
-    return list(
-        {unit.text.strip(): unit._replace(text=unit.text.strip()) for unit in reversed(every)}.values()
-    )[::-1]
-
-
 # A heading whose lines were cut.
 _TRAILING_HEADING = re.compile(r"(?:^|\n)[^\n-][^\n]{0,40}:\s*\Z")
 
@@ -275,6 +230,6 @@ def cut_prose(prose: str, *, most: int, count: Counter) -> str:
     """
     if count(prose) <= most:
         return prose
-    ends = [found.end() for found in _END.finditer(prose)]
-    kept = longest_front(len(ends), lambda number: count(prose[: ends[number - 1]].rstrip()) <= most)
-    return _TRAILING_HEADING.sub("", prose[: ends[kept - 1]]).rstrip() if kept else ""
+    stops = [match.end() for match in _END.finditer(prose)]
+    kept = longest_front(len(stops), lambda number: count(prose[: stops[number - 1]].rstrip()) <= most)
+    return _TRAILING_HEADING.sub("", prose[: stops[kept - 1]]).rstrip() if kept else ""

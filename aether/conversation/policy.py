@@ -1,17 +1,24 @@
-"""Policies: named settings of compaction, and the public settings `CompactConfig` and `CompactPolicy`.
+"""Policies: named settings of compaction, their triggers and bounds, and the public `CompactConfig` and `CompactPolicy`.
 
 A policy is data, applied in `plan`, and never changed: the `effective` policy of a result is the one that was used.
 Shares are of the window, tokens are whole tokens. `CompactConfig` and `CompactPolicy` have the names of requirement
-002. Every rule and default is a key of `store.keys`; an invalid value is refused by the name of its field.
+002. Every rule and default is a key of `store.keys`; an invalid value is refused by the name of its field. The bounds of a
+compaction are, in tokens:
+
+limit    the most that may be sent: the window less the reserve
+ceiling  a trigger fires above it; a result stays below, or it would be compacted again at once
+roomy    a worthwhile step below the ceiling; keep counts are lowered for it, or every other turn would compact again
+goal     the target of a compaction, so that it is not needed again soon
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, get_args
+from math import ceil
+from typing import Any, NamedTuple, get_args
 
-from aether.conversation.shapes import Policy, Strategy
+from aether.conversation.shapes import Bounds, Policy, Strategy
 from aether.errors import InvalidInput, shown
 from aether.store.keys import (
     CODE_FIELDS,
@@ -26,6 +33,7 @@ from aether.store.keys import (
     positive_share,
 )
 from aether.tokens.models import profile
+from aether.types import Finding
 
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 
@@ -74,12 +82,12 @@ def policy(name: str) -> Policy:
     >>> policy("window").trigger, policy("brief").strategy
     (0.7, 'brief')
     """
-    found = POLICIES.get(name)
-    if found is None:
+    named_policy = POLICIES.get(name)
+    if named_policy is None:
         raise InvalidInput(
             f"{shown(name)} is not a policy.", fix=f"Use one of {', '.join(POLICIES)}.", where="policy"
         )
-    return found
+    return named_policy
 
 
 def validated(policy: Policy, *, where: str = "policy") -> Policy:
@@ -138,7 +146,9 @@ class CompactPolicy:
 
     def policy(self) -> Policy:
         """Return this as a policy for `compaction.plan`."""
-        values = {FIELDS.get(one.name, one.name): getattr(self, one.name) for one in fields(self)}
+        values = {
+            FIELDS.get(setting.name, setting.name): getattr(self, setting.name) for setting in fields(self)
+        }
         default = min(Policy().target, TARGET_OF_TRIGGER * self.trigger_pct)
         return Policy(**{**values, "target": self.target_pct or default})
 
@@ -170,8 +180,12 @@ class CompactConfig:
     def __post_init__(self) -> None:
         _require(self)
         if not self.max_context_tokens:
-            known = profile(self.model) if self.model != MODEL else None
-            object.__setattr__(self, "max_context_tokens", known.window if known and known.known else WINDOW)
+            model_profile = profile(self.model) if self.model != MODEL else None
+            object.__setattr__(
+                self,
+                "max_context_tokens",
+                model_profile.window if model_profile and model_profile.known else WINDOW,
+            )
         if self.policy.hard_cap_buffer >= self.max_context_tokens:
             raise InvalidInput(
                 f"policy.hard_cap_buffer must be below max_context_tokens ({self.max_context_tokens}), "
@@ -198,9 +212,9 @@ class CompactConfig:
 
 
 def _require(settings: CompactPolicy | CompactConfig) -> None:
-    for one in fields(settings):
-        if "key" in one.metadata:
-            check_value(one.metadata["key"], getattr(settings, one.name), called=one.name)
+    for setting in fields(settings):
+        if "key" in setting.metadata:
+            check_value(setting.metadata["key"], getattr(settings, setting.name), called=setting.name)
 
 
 def config_from_values(values: Mapping[str, Any]) -> CompactConfig:
@@ -209,10 +223,12 @@ def config_from_values(values: Mapping[str, Any]) -> CompactConfig:
     Raises:
         InvalidInput: two of them contradict each other.
     """
-    given = {path: value for path, value in values.items() if path in SETTINGS}
-    policy = {KEYS[path].field: value for path, value in given.items() if path.startswith("policy.")}
-    rest = {KEYS[path].field: value for path, value in given.items() if not path.startswith("policy.")}
-    return CompactConfig(policy=CompactPolicy(**policy), **rest)
+    known_values = {path: value for path, value in values.items() if path in SETTINGS}
+    policy = {KEYS[path].field: value for path, value in known_values.items() if path.startswith("policy.")}
+    other_values = {
+        KEYS[path].field: value for path, value in known_values.items() if not path.startswith("policy.")
+    }
+    return CompactConfig(policy=CompactPolicy(**policy), **other_values)
 
 
 def config_values(config: CompactConfig) -> dict[str, Any]:
@@ -221,3 +237,117 @@ def config_values(config: CompactConfig) -> dict[str, Any]:
         path: getattr(config.policy if path.startswith("policy.") else config, key.field)
         for path, key in SETTINGS.items()
     }
+
+
+# A reserve of more than half of a window was meant for a larger window; then the answer gets this share of it.
+MOST_RESERVE_SHARE = 0.5
+CLAMPED_RESERVE_SHARE = 0.15
+# A compaction by hand has an effect however empty the window is: 45 % of the used tokens may stay (requirements/002: it
+# removes at least 40 %).
+BY_HAND_SHARE = 0.45
+# Between two compactions there is room for twice the least progress, a tenth of the window by default: else a session
+# whose kept calls nearly fill the window is compacted at almost every call.
+ROOM_OF_PROGRESS = 2
+
+
+class ContextBudget(NamedTuple):
+    """Tokens of one window, by use."""
+
+    window: int
+    """Size of the window in tokens, the answer included."""
+    reserve: int = 0
+    """Tokens that stay free for the answer."""
+    system: int = 0
+    developer: int = 0
+    tools: int = 0
+    """Of the tool schemas."""
+    messages: int = 0
+
+    @property
+    def used(self) -> int:
+        """Return the tokens of all that is sent."""
+        return self.system + self.developer + self.tools + self.messages
+
+    @property
+    def limit(self) -> int:
+        """Return the tokens that may be sent: the window less the reserve."""
+        return self.window - self.reserve
+
+    @property
+    def ratio(self) -> float:
+        """Return the used share of the window, which may exceed 1."""
+        return self.used / self.window
+
+
+def checked(budget: ContextBudget) -> ContextBudget:
+    """Return `budget` after a check that something can be sent at all.
+
+    Raises:
+        InvalidInput: the window is not positive, a part is negative, or the reserve leaves nothing.
+    """
+    if budget.window < 1:
+        raise InvalidInput(
+            f"{shown(budget.window)} is not a window.", fix="Give its tokens, at least 1.", where="window"
+        )
+    for name, tokens in zip(budget._fields, budget, strict=True):
+        if tokens < 0:
+            raise InvalidInput(
+                f"{shown(tokens)} is not a number of tokens.", fix="Give 0 or more.", where=name
+            )
+    if budget.reserve >= budget.window:
+        raise InvalidInput(
+            f"{budget.reserve} tokens leave nothing of a window of {budget.window}.",
+            fix="Lower the reserve, or name a model with a larger window.",
+            where="reserve",
+        )
+    return budget
+
+
+def fires(budget: ContextBudget, policy: Policy, messages: int) -> str:
+    """Return the reason, in words, if a trigger of `policy` fires for a conversation of so many messages; else empty.
+
+    Above the limit it fires whatever the policy says, because more cannot be sent.
+
+    >>> fires(ContextBudget(128_000, messages=108_800), Policy(), messages=9)
+    '108800 of 128000 tokens used (85.0 %): the trigger is 85 %'
+    >>> fires(ContextBudget(128_000, messages=96_000), Policy(), messages=9)
+    ''
+    """
+    if budget.ratio >= policy.trigger:
+        share = f"{100 * budget.ratio:.1f} %"
+        return f"{budget.used} of {budget.window} tokens used ({share}): the trigger is {100 * policy.trigger:g} %"
+    if budget.used > budget.limit:
+        return f"{budget.used} tokens used: the limit is {budget.limit}, the window less the reserve"
+    if policy.trigger_tokens and budget.used >= policy.trigger_tokens:
+        return f"{budget.used} tokens used: the trigger is {policy.trigger_tokens}"
+    if policy.trigger_messages and messages >= policy.trigger_messages:
+        return f"{messages} messages: the trigger is {policy.trigger_messages}"
+    return ""
+
+
+def bounds(policy: Policy, window: int) -> Bounds:
+    """Return the bounds of a compaction of a conversation in this window.
+
+    Raises:
+        InvalidInput: the window is not positive.
+
+    >>> bounds(Policy(), 128_000)[:6]
+    (128000, 1500, 126500, 108799, 95999, 76800)
+    >>> bounds(Policy(), 1_000)[:6]
+    (1000, 150, 850, 849, 749, 600)
+    """
+    reserve = policy.reserve
+    findings: tuple[Finding, ...] = ()
+    if window > 0 and reserve > MOST_RESERVE_SHARE * window:
+        reserve = int(CLAMPED_RESERVE_SHARE * window)
+        message = f"{policy.reserve} tokens are more than half of a window of {window}; {reserve} are kept free instead."
+        fix = "Set a reserve that suits the window."
+        findings = (Finding("info", "reserve-clamped", "policy.reserve", message, fix),)
+    limit = checked(ContextBudget(window, reserve)).limit
+    fires_at = min(policy.trigger * window, policy.trigger_tokens or float("inf"))
+    ceiling = max(1, min(limit, ceil(fires_at) - 1))
+    goal = max(
+        1, min(int(policy.target * window), int(ceiling * policy.target / policy.trigger + 1), ceiling)
+    )
+    roomy = max(goal, ceiling - int(ROOM_OF_PROGRESS * policy.min_progress * window))
+    return Bounds(window, reserve, limit, ceiling, roomy, goal, max(0, policy.trigger_messages - 1), findings)

@@ -104,23 +104,23 @@ class Progress(NamedTuple):
 def conversation_of(messages: Sequence[Message]) -> Conversation:
     """Return `messages` as read once: their calls, what was said, and the earlier summaries."""
     calls = calls_of(messages)
-    summaries = tuple(at for at, message in enumerate(messages) if is_summary(message))
-    by_message = {at: list(some) for at, some in groupby(calls, lambda call: call.at)}
-    said: list[Said] = []
-    for at, message in enumerate(messages):
-        if at in summaries or message.role not in ("user", "assistant"):
+    summaries = tuple(index for index, message in enumerate(messages) if is_summary(message))
+    by_message = {index: list(some) for index, some in groupby(calls, lambda call: call.at)}
+    texts: list[Said] = []
+    for index, message in enumerate(messages):
+        if index in summaries or message.role not in ("user", "assistant"):
             continue
         text = clean(without_injected(message.text))
         if text and (message.role == "assistant" or text.startswith(_CONTINUED)):
-            said.append(Said(at, "agent", with_speaker(message, text)))
+            texts.append(Said(index, "agent", with_speaker(message, text)))
         elif text:
-            asked = _question_before(said) if is_brief(text) else ""
-            said.append(Said(at, "person", with_speaker(message, text), is_brief(text), asked))
-        called = by_message.get(at, ())
-        if said and said[-1].by == "agent" and any(map(_changes_file, called)):
-            said[-1] = said[-1]._replace(acts=True)
-        said += (words for call in called for words in _said_to_call(call))
-    return Conversation(messages, calls, said, summaries)
+            question = _question_before(texts) if is_brief(text) else ""
+            texts.append(Said(index, "person", with_speaker(message, text), is_brief(text), question))
+        called = by_message.get(index, ())
+        if texts and texts[-1].by == "agent" and any(map(_changes_file, called)):
+            texts[-1] = texts[-1]._replace(acts=True)
+        texts += (words for call in called for words in _said_to_call(call))
+    return Conversation(messages, calls, texts, summaries)
 
 
 def _changes_file(call: Call) -> bool:
@@ -215,9 +215,9 @@ def _current(said: Sequence[Said]) -> tuple[str, ...]:
 
 def _answers(said: Sequence[Said]) -> Iterator[list[Said]]:
     """Yield for each turn its last text, with those before it as long as all are short."""
-    for by, texts in groupby(said, lambda text: text.by):
+    for speaker, texts in groupby(said, lambda text: text.by):
         answer: list[Said] = []
-        for text in reversed([*texts]) if by == "agent" else ():
+        for text in reversed([*texts]) if speaker == "agent" else ():
             answer.insert(0, text)
             if not is_brief(text.text, LEAST_ANSWER) or len(answer) > MOST_BRIEF:
                 break
@@ -296,7 +296,7 @@ def middle_cut(text: str, most: int) -> str:
 
 def _plan(calls: Iterable[Call]) -> list[tuple[str, str]] | None:
     """Return the steps of the newest plan or task list with their status, in order; None without one."""
-    whole: list[tuple[str, str]] | None = None
+    plan: list[tuple[str, str]] | None = None
     tasks: dict[str, tuple[str, str]] = {}
     for call in calls:
         key = next((key for key in _PLAN_KEYS if isinstance(call.arguments.get(key), list)), "")
@@ -307,10 +307,10 @@ def _plan(calls: Iterable[Call]) -> list[tuple[str, str]] | None:
             if isinstance(step, dict) and isinstance(step.get("status"), str)
         ]
         if steps or (not listed and key in _WHOLE_PLANS):
-            whole = [(text, status) for text, status in steps if text]
+            plan = [(text, status) for text, status in steps if text]
         elif call.tool.lower().startswith("task"):
             _count_task(tasks, call)
-    return whole or list(tasks.values()) or whole
+    return plan or list(tasks.values()) or plan
 
 
 def _text_of(step: JsonObject) -> str:

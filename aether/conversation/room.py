@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from aether.conversation.names import names_in
+from aether.conversation.facts import names_in
 from aether.conversation.progress import middle_cut
 from aether.conversation.shapes import Facts, Summary
 from aether.conversation.summary import rendered
+from aether.messages import providers
 from aether.messages.convert import new_message
 from aether.messages.model import Message, ProviderFormat, Role
 from aether.messages.tool_calls import FileFact
-from aether.text.picking import longest_front
-from aether.text.selection import Unit, ranking
+from aether.text.selection import Unit, longest_front, ranking
 from aether.text.words import pluralize
 from aether.tokens.count import message_tokens
 from aether.types import Counter
@@ -78,7 +78,7 @@ def summary_role(provider: ProviderFormat) -> Role:
     A response of the model that thinks before it calls cannot follow one that does not, and the first message
     must be the user's in formats that join the messages of one side: Anthropic and Gemini.
     """
-    return "user" if provider in ("anthropic", "gemini") else "assistant"
+    return "user" if providers.provider(provider).TRAITS.user_first else "assistant"
 
 
 def summary_message(summary: Summary, provider: ProviderFormat) -> Message:
@@ -201,17 +201,17 @@ def _tokens(facts: Facts, count: Counter) -> int:
 def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[Facts, int]:
     """Return `facts` with the fewest entries dropped that make it fit, or all if none is enough; and their number."""
     entries: tuple[Any, ...] = getattr(facts, drop.field)
-    places = [at for at, entry in enumerate(entries) if drop.drops(entry)]
+    places = [index for index, entry in enumerate(entries) if drop.drops(entry)]
     places = places[: max(0, len(places) - drop.stay)]
     if drop.field == "requests" and drop.left(entries[0] if entries else "") is None:
         # What a person said once is worth more than what says again what others say, however old it is.
-        worth = {at: rank for rank, at in enumerate(_ranked(entries))}
-        places.sort(key=lambda at: (-worth.get(at, len(entries)), at))
+        worth = {index: rank for rank, index in enumerate(_ranked(entries))}
+        places.sort(key=lambda index: (-worth.get(index, len(entries)), index))
     if drop.share and places:
         shortest = drop.left(entries[places[0]]) is not None
-        said = count("\n".join((*facts.goals, *facts.current[-1:])))
-        staying = _within(entries, drop.share * most - said, count, shortest=shortest)
-        places = [at for at in places if at not in staying]
+        stated_tokens = count("\n".join((*facts.goals, *facts.current[-1:])))
+        staying = _within(entries, drop.share * most - stated_tokens, count, shortest=shortest)
+        places = [index for index in places if index not in staying]
     # Entries beyond any possible room are dropped unmeasured, because counting thousands of texts takes long.
     low, high, room = 0, len(places), most * LONGEST_TOKEN_CHARS
     for number in range(len(places), 0, -1):
@@ -234,27 +234,27 @@ def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[F
 def _ranked(entries: Sequence[str]) -> list[int]:
     """Return the places of `entries`, the newest first, then those that add most to the others for their tokens."""
     backwards = range(len(entries) - 1, -1, -1)
-    units = [Unit(entries[at]) for at in backwards[:MOST_RANKED]]
-    others = ranking(units, most=sum(len(unit.text) + 2 for unit in units), count=len)
-    return list(dict.fromkeys((*backwards[:NEWEST], *(backwards[at] for at in others), *backwards)))
+    units = [Unit(entries[index]) for index in backwards[:MOST_RANKED]]
+    ranks = ranking(units, most=sum(len(unit.text) + 2 for unit in units), count=len)
+    return list(dict.fromkeys((*backwards[:NEWEST], *(backwards[index] for index in ranks), *backwards)))
 
 
 def _within(entries: Sequence[str], most: float, count: Counter, *, shortest: bool) -> set[int]:
     """Return the places of the entries that rank first and have at most so many tokens together, or of the `shortest`."""
     places = range(len(entries) - 1, -1, -1)
-    ranked = sorted(places, key=lambda at: len(entries[at])) if shortest else _ranked(entries)
-    sizes = accumulate(count(entries[at]) for at in ranked)
-    return {at for at, size in zip(ranked, sizes, strict=True) if size <= most}
+    ranked = sorted(places, key=lambda index: len(entries[index])) if shortest else _ranked(entries)
+    sizes = accumulate(count(entries[index]) for index in ranked)
+    return {index for index, size in zip(ranked, sizes, strict=True) if size <= most}
 
 
 def _dropped(facts: Facts, drop: _Drop, places: Sequence[int]) -> Facts:
     entries: tuple[Any, ...] = getattr(facts, drop.field)
     removed = set(places)
-    left = ((drop.left(entry) if at in removed else entry) for at, entry in enumerate(entries))
-    changed: dict[str, Any] = {drop.field: tuple(entry for entry in left if entry is not None)}
+    remaining = ((drop.left(entry) if index in removed else entry) for index, entry in enumerate(entries))
+    changed: dict[str, Any] = {drop.field: tuple(entry for entry in remaining if entry is not None)}
     if drop.field == "requests" and (drop.stay or drop.share) and places:
         # The ids and numbers of a dropped request are kept, as they cost little.
-        names = [name for at in sorted(places)[-NAMED_REQUESTS:] for name in names_in(entries[at])]
+        names = [name for index in sorted(places)[-NAMED_REQUESTS:] for name in names_in(entries[index])]
         added = dict.fromkeys(name for name in names if name not in facts.names)
         changed["names"] = tuple(dict.fromkeys((*added, *facts.names)))
     return facts._replace(**changed)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from aether.messages.model import Message
+from aether.messages.model import Message, ProviderFormat
 from aether.messages.tool_calls import ErrorFact, FileFact
-from aether.types import Finding, JsonObject
+from aether.types import Counter, Finding, JsonObject
 
 Strategy = Literal[
     "task_state", "brief", "decision_log", "code_delta", "step_ledger", "requirements_ledger"
@@ -127,6 +127,14 @@ class SummaryTask(NamedTuple):
     max_tokens: int
 
 
+def task_as_json(task: SummaryTask) -> JsonObject:
+    """Return a summary task as the data of a request."""
+    facts = task.facts._asdict()
+    for field in ("files", "errors"):
+        facts[field] = [fact._asdict() for fact in facts[field]]
+    return {**task._asdict(), "said": [text._asdict() for text in task.said], "facts": facts}
+
+
 class Kept(NamedTuple):
     """How many messages stayed for which reason."""
 
@@ -146,6 +154,67 @@ class Cut(NamedTuple):
     tokens_after: int
     pointer: str
     """The place of the full text."""
+
+
+class Bounds(NamedTuple):
+    """The bounds of one compaction in tokens, and in messages if their number is a trigger."""
+
+    window: int
+    reserve: int
+    limit: int
+    ceiling: int
+    roomy: int
+    goal: int
+    most_messages: int
+    """As many as fire no trigger; 0: any number."""
+    findings: tuple[Finding, ...]
+
+
+class Plan(NamedTuple):
+    """The outcome of planning a compaction; untriggered, it changes nothing."""
+
+    messages: tuple[Message, ...]
+    policy: Policy
+    effective: Policy
+    """The policy with the keep counts and the reserve that were used."""
+    bounds: Bounds
+    overhead: int
+    triggered: bool
+    reason: str
+    """Reason of the compaction; empty if nothing is done."""
+    tokens_before: int
+    tokens: tuple[int, ...]
+    """By position, before the compaction."""
+    count: Counter
+    kept: tuple[int, ...] = ()
+    """Positions that stay, ascending."""
+    changed: dict[int, Message] = {}  # noqa: RUF012 - a NamedTuple default, never mutated
+    """The messages that stay in another form, by position."""
+    total: int = 0
+    """Tokens of all that is sent, with a summary without prose."""
+    place: int = -1
+    """Position before which the summary is put; -1: there is no new summary."""
+    version: int = 0
+    facts: Facts = Facts()
+    prose_tokens: int = 0
+    """Room for prose in the summary."""
+    previous: str = ""
+    """Prose of the previous summary."""
+    task: SummaryTask | None = None
+    """What the prose is made of; None: the summary has only facts."""
+    asks: bool = False
+    """Whether a summariser is asked for the prose; else lines are selected."""
+    protected: tuple[int, ...] = ()
+    required: tuple[int, ...] = ()
+    why: Kept = Kept()
+    findings: tuple[Finding, ...] = ()
+    cuts: tuple[Cut, ...] = ()
+    steps: tuple[str, ...] = ()
+
+    @property
+    def wire(self) -> ProviderFormat:
+        """Return the provider format of the messages."""
+        return self.messages[0].format if self.messages else "plain"
 
 
 class Receipt(NamedTuple):
@@ -227,8 +296,8 @@ class Tier(NamedTuple):
     """Tokens that the system prompt should have at most; more is a warning, and is never compressed."""
     most_checkpoints: int
     """Beside a merged one; of more the oldest are merged."""
-    strategy: Literal["rollover", "smart", "progressive", "structured"]
-    """`rollover`: one checkpoint, written anew each time; else checkpoints that age one by one."""
+    is_rollover: bool = False
+    """Whether there is one checkpoint, written again each time; else checkpoints age one by one."""
 
 
 class Limits(NamedTuple):
@@ -319,8 +388,8 @@ class TokenMetrics(NamedTuple):
         return self.hits / (self.hits + self.misses) if self.hits + self.misses else 0.0
 
 
-class Held(NamedTuple):
-    """One live message, with what is known of it."""
+class LiveMessage(NamedTuple):
+    """One live message with its number, its tokens, and its checkpoint if it is one."""
 
     number: int
     """In the log, of the message that was added; a shortened copy has the number of the original."""
@@ -341,19 +410,19 @@ class SystemPart(NamedTuple):
 class CheckpointPart(NamedTuple):
     """A checkpoint in the prompt."""
 
-    held: Held
+    live: LiveMessage
 
 
 class RecentPart(NamedTuple):
     """A message that is sent as it was said."""
 
-    held: Held
+    live: LiveMessage
 
 
 class NewPart(NamedTuple):
     """The newest message, to be answered."""
 
-    held: Held
+    live: LiveMessage
 
 
 Part = SystemPart | CheckpointPart | RecentPart | NewPart
@@ -428,14 +497,6 @@ class Work(NamedTuple):
     covers: int
     """Messages that it stands for, in all."""
     tokens_before: int
-
-
-class ContextPlan(NamedTuple):
-    """The work of one compression; nothing is to be done without work."""
-
-    works: tuple[Work, ...]
-    reason: str
-    """Why nothing is to be done, else empty."""
 
 
 class Compression(NamedTuple):

@@ -134,13 +134,13 @@ def _written(section: _Section, facts: Facts) -> Iterator[str]:
 
 
 def _entries(body: Iterable[str]) -> list[str]:
-    found: list[list[str]] = []
+    entries: list[list[str]] = []
     for line in body:
         if line.startswith("- ") or line == "-":
-            found.append([line[2:]])
-        elif found:
-            found[-1].append(line.removeprefix("  "))
-    return ["\n".join(lines) for lines in found]
+            entries.append([line[2:]])
+        elif entries:
+            entries[-1].append(line.removeprefix("  "))
+    return ["\n".join(lines) for lines in entries]
 
 
 def _name(name: str) -> str:
@@ -167,11 +167,11 @@ def _file(fact: FileFact) -> str:
 
 
 def _read_file(entry: str) -> FileFact:
-    found = _FILE.fullmatch(entry)
-    if found is None:
+    match = _FILE.fullmatch(entry)
+    if match is None:
         return FileFact(entry, "changed", 1)
-    times = int(found[3] or 1) + (1 if found[2] else 0)
-    return FileFact(found[5], cast(Any, found[1]), times, found[4] or "")
+    times = int(match[3] or 1) + (1 if match[2] else 0)
+    return FileFact(match[5], cast(Any, match[1]), times, match[4] or "")
 
 
 def _directory(files: Sequence[FileFact]) -> str:
@@ -179,16 +179,18 @@ def _directory(files: Sequence[FileFact]) -> str:
     paths = [fact.path for fact in files if fact.path.startswith("/")]
     (top, _), *_ = Counter(path.split("/")[1] for path in paths).most_common(1) or [("", 0)]
     inner = [path for path in paths if path.startswith(f"/{top}/")]
-    found = posixpath.commonpath([path.rpartition("/")[0] for path in inner]) + "/" if len(inner) > 1 else ""
-    clear = found and "\n" not in found and all(path.startswith(found) for path in inner)
-    marked = tuple(found + mark for mark in (_RELATIVE, *_FROM_ROOT))
-    return found if clear and not any(path.startswith(marked) for path in inner) else ""
+    directory = (
+        posixpath.commonpath([path.rpartition("/")[0] for path in inner]) + "/" if len(inner) > 1 else ""
+    )
+    clear = directory and "\n" not in directory and all(path.startswith(directory) for path in inner)
+    marked = tuple(directory + mark for mark in (_RELATIVE, *_FROM_ROOT))
+    return directory if clear and not any(path.startswith(marked) for path in inner) else ""
 
 
 def _below(directory: str, fact: FileFact) -> FileFact:
     inner = fact.path.removeprefix(directory)
-    whole = inner == fact.path and not fact.path.startswith(_FROM_ROOT)
-    return fact._replace(path=f"{_RELATIVE}{inner}" if whole else inner)
+    is_unchanged = inner == fact.path and not fact.path.startswith(_FROM_ROOT)
+    return fact._replace(path=f"{_RELATIVE}{inner}" if is_unchanged else inner)
 
 
 def _within(directory: str, fact: FileFact) -> FileFact:

@@ -60,7 +60,6 @@ EVENTS = {
     "UserPromptSubmit": Kind(12.0, answers=True, makes_home=True, is_placed=True),
     "PostToolUse": Kind(of_tools=True),
     "PostToolUseFailure": Kind(of_tools=True),
-    "PostToolBatch": Kind(of_tools=True),
     "SubagentStart": Kind(12.0, answers=True),
     "SubagentStop": Kind(12.0, answers=True, has_speech=True),
     "TaskCompleted": Kind(),
@@ -99,7 +98,6 @@ INPUT_CHARS = 20_000
 ALL_INPUT_CHARS = 100_000
 MOST_ENTRIES = 200
 MOST_DEPTH = 8
-MOST_CALLS = 64
 NAME_CHARS = 200
 PATH_CHARS = 4_096
 # Characters that are redacted around a cut: as many as the longest private key has.
@@ -174,8 +172,8 @@ def main(argv: list[str], stdin: bytes, *, deadline: Deadline = lambda *_: None)
         return 0, _answer(host, event, payload, home, deadline)
     except Exception as reason:  # noqa: BLE001 - a failure here must not fail the host
         logged = spool.log_failure(home, name, session, f"{type(reason).__name__}: {reason}")
-        is_told = not logged and EVENTS.get(name, UNKNOWN).makes_home
-        return 0, _not_stored(host, home, reason) if is_told else ""
+        is_shown = not logged and EVENTS.get(name, UNKNOWN).makes_home
+        return 0, _not_stored(host, home, reason) if is_shown else ""
 
 
 def _answer(host: Any, event: JsonObject, payload: JsonObject, home: str, deadline: Deadline) -> str:
@@ -233,8 +231,8 @@ def _make_place(home: str) -> bool:
 def _keep(home: str, entry: JsonObject) -> StorageFailed | None:
     """Put `entry` into the spool; return why it is not there."""
     now = time.time_ns()
-    at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 10**9))
-    entry["at"] = f"{at}.{now // 1000 % 10**6:06d}Z"
+    second = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 10**9))
+    entry["at"] = f"{second}.{now // 1000 % 10**6:06d}Z"
     try:
         spool.put(home, entry)
     except StorageFailed as reason:
@@ -320,12 +318,10 @@ def entry_of(event: JsonObject, *, private: str = "") -> JsonObject | None:
         elif isinstance(value, str) and field not in ("event", "session", "directory"):
             entry[field] = _name(value)
     if kind.of_tools:
-        directory = str(event.get("directory", ""))[:PATH_CHARS]
-        translated = event.get("calls", [])[:MOST_CALLS]
-        calls = [kept for call in translated if (kept := _call(call, private, directory))]
-        if not calls:
+        call = _call(event.get("call") or {}, private, str(event.get("directory", ""))[:PATH_CHARS])
+        if call is None:
             return None
-        entry |= {"calls": calls} if event["event"] == "PostToolBatch" else calls[0]
+        entry |= call
     return {name: value for name, value in entry.items() if value not in ("", [], False) or name == "session"}
 
 
@@ -352,7 +348,7 @@ def _cut(text: str, most: int) -> str:
 
 def _interim(texts: list[JsonObject]) -> list[JsonObject]:
     """Return the texts before the last message, each bounded, as many from the end as may be kept."""
-    kept: list[JsonObject] = []
+    bounded_texts: list[JsonObject] = []
     room = ALL_INTERIM_CHARS
     for part in reversed(texts):
         text = bounded(part["text"], *INTERIM_CHARS)
@@ -361,13 +357,15 @@ def _interim(texts: list[JsonObject]) -> list[JsonObject]:
             break
         if text.strip():
             names = {name: _name(part[name]) for name in ("id", "uuid", "at", "by") if part.get(name)}
-            kept.append({"text": text, **names} | ({"part": part["part"]} if part.get("part") else {}))
-    return kept[::-1]
+            bounded_texts.append(
+                {"text": text, **names} | ({"part": part["part"]} if part.get("part") else {})
+            )
+    return bounded_texts[::-1]
 
 
 def _call(call: JsonObject, private: str, directory: str) -> JsonObject | None:
-    """Return the entry of a call and its output; None if it is about a private path."""
-    if private and is_private(call["input"], private, directory):
+    """Return the entry of a call and its output; None without one, or if it is about a private path."""
+    if not call or (private and is_private(call["input"], private, directory)):
         return None
     limits = TEXT_CHARS if call.get("is_speech") else OUTPUT_CHARS
     entry: JsonObject = {

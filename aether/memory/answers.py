@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple, NoReturn
 
@@ -19,8 +19,8 @@ from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.memory.proof import read_statements
 from aether.memory.statements import STATED_FIELDS
-from aether.text.model_faults import EMPTY, model_fault
 from aether.text.regex import lazy
+from aether.text.summary_checks import EMPTY, model_fault
 from aether.types import Counter, Finding, Handoff, JsonObject
 
 REQUIRED = ("id", "session_id", "compressed_at", "summary", "key_decisions", "outcomes")
@@ -31,8 +31,6 @@ MAX_CHARS = 2_000_000
 MAX_DEPTH = 32
 # Each opening brace may start an object; prose with more of them than this is not an answer.
 MAX_STARTS = 1_000
-# The lenient parser reads to the end from each start, in Python.
-MAX_LENIENT_STARTS = 20
 MAX_ID_CHARS = 200
 # Relevance of an item without a readable one.
 DEFAULT_RELEVANCE = 0.5
@@ -43,8 +41,8 @@ _COUNTED_BY_AETHER = frozenset(("original_tokens", "compressed_tokens", "compres
 _KNOWN = frozenset((*REQUIRED, "phase", "high_value_items", *STATED_FIELDS))
 _FIX = "Answer again with the whole JSON object and nothing else."
 _PERCENT = lazy(r"\s*(\d+(?:\.\d+)?)\s*%\s*")
-# A string, a bracket, or a comma before a closing bracket.
-_JSON_TOKEN = lazy(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]]|,(?=\s*[}\]])', re.DOTALL)
+# A string, which stays, or a comma before a closing bracket, which goes.
+_TRAILING_COMMA = lazy(r'("(?:[^"\\]++|\\.)*+")|,(?=\s*[}\]])', re.DOTALL)
 
 
 class CheckedAnswer(NamedTuple):
@@ -80,24 +78,22 @@ def unwrap(answer: str | Mapping[str, Any]) -> JsonObject:
         )
     text = text.removeprefix("\ufeff").strip()
     # A trailing comma hides the whole object but not those inside it, hence both readings.
-    readings = (
-        _json_objects(text, _parse_strict, MAX_STARTS),
-        _json_objects(text, _parse_lenient, MAX_LENIENT_STARTS),
-    )
+    readings = (_json_objects(reading) for reading in (text, _TRAILING_COMMA.sub(r"\1", text)))
     # Some models write {"session": {…}}: objects one level down count too.
-    nested = (
-        objects + [value for found in objects for value in found.values() if isinstance(value, dict)]
+    candidates = [
+        (sum(name in value for name in REQUIRED), value)
         for objects in readings
-    )
-    ranked = [[(sum(name in each for name in REQUIRED), each) for each in objects] for objects in nested]
-    candidates = max(ranked, key=lambda pairs: max((rank for rank, _ in pairs), default=0))
+        for outer in objects
+        for value in (outer, *(inner for inner in outer.values() if isinstance(inner, dict)))
+    ]
     most = max((rank for rank, _ in candidates), default=0)
     if most == 0:
         _reject(
             f"The answer holds no complete JSON object with {', '.join(REQUIRED)}; it may have been cut off."
         )
-    meant = [each for rank, each in candidates if rank == most]
-    if any(each != meant[0] for each in meant[1:]):
+    meant: list[JsonObject] = []
+    meant += (value for rank, value in candidates if rank == most and value not in meant)
+    if len(meant) > 1:
         _reject(f"The answer holds {len(meant)} different JSON objects that could each be the session.")
     if _depth(meant[0]) > MAX_DEPTH:
         _reject(f"The answer nests more than {MAX_DEPTH} levels deep.", fix="Write the flat session object.")
@@ -117,24 +113,29 @@ def check_answer(
     Raises:
         InvalidInput: the answer cannot be stored; the text names every fault.
     """
-    given = {name: value for name, value in unwrap(answer).items() if value is not None}
+    answer_fields = {name: value for name, value in unwrap(answer).items() if value is not None}
     if handoff is not None:
-        session_id = given.get("session_id", given.get("id", handoff["compression_id"]))
-        given = {"id": session_id, "session_id": session_id, "compressed_at": handoff["prepared_at"], **given}
-    faults = [f'{name} is missing: add "{name}".' for name in REQUIRED if given.get(name) is None]
+        session_id = answer_fields.get("session_id", answer_fields.get("id", handoff["compression_id"]))
+        answer_fields = {
+            "id": session_id,
+            "session_id": session_id,
+            "compressed_at": handoff["prepared_at"],
+            **answer_fields,
+        }
+    faults = [f'{name} is missing: add "{name}".' for name in REQUIRED if answer_fields.get(name) is None]
     findings: list[Finding] = []
     fields: JsonObject = {}
-    fields |= {name: _id(given, name, faults) for name in ("id", "session_id")}
-    fields["compressed_at"] = _compressed_at(given, handoff, faults, findings)
+    fields |= {name: _id(answer_fields, name, faults) for name in ("id", "session_id")}
+    fields["compressed_at"] = _compressed_at(answer_fields, handoff, faults, findings)
     fields["phase"] = phase
-    if "phase" in given and given["phase"] != phase:
-        findings.append(corrected("phase", f"{shown(given['phase'])} was corrected to {phase}."))
-    fields["summary"] = _summary(given, handoff, faults, count=count, extractive=extractive)
-    fields["key_decisions"] = _decisions(given, faults)
-    fields["outcomes"] = _outcomes(given, faults)
-    fields |= {name: read_statements(given[name]) for name in STATED_FIELDS if name in given}
-    fields["high_value_items"] = _high_value_items(given, faults, findings)
-    dropped = sorted(given.keys() - _KNOWN - _COUNTED_BY_AETHER - {"metadata"})
+    if "phase" in answer_fields and answer_fields["phase"] != phase:
+        findings.append(corrected("phase", f"{shown(answer_fields['phase'])} was corrected to {phase}."))
+    fields["summary"] = _summary(answer_fields, handoff, faults, count=count, extractive=extractive)
+    fields["key_decisions"] = _decisions(answer_fields, faults)
+    fields["outcomes"] = _outcomes(answer_fields, faults)
+    fields |= {name: read_statements(answer_fields[name]) for name in STATED_FIELDS if name in answer_fields}
+    fields["high_value_items"] = _high_value_items(answer_fields, faults, findings)
+    dropped = sorted(answer_fields.keys() - _KNOWN - _COUNTED_BY_AETHER - {"metadata"})
     if dropped:
         message = f"the unknown fields {', '.join(map(shown, dropped))} were left out."
         findings.append(corrected("answer", message))
@@ -152,48 +153,28 @@ def corrected(where: str, message: str) -> Finding:
     return Finding("warning", "answer-corrected", where, message, "Nothing: the corrected value is stored.")
 
 
-def _json_objects(
-    text: str, parse: Callable[[str, int], tuple[Any, int] | None], starts: int
-) -> list[JsonObject]:
-    """Return the outermost JSON objects at the first `starts` opening braces of `text`."""
-    found: list[JsonObject] = []
-    start = text.find("{")
-    while start >= 0 and starts > 0:
-        parsed = parse(text, start)
-        if parsed:
-            found.append(parsed[0])
-        start = text.find("{", parsed[1] if parsed else start + 1)
-        starts -= 1
-    return found
+def _json_objects(text: str) -> list[JsonObject]:
+    """Return the outermost JSON objects at the first opening braces of `text`."""
 
-
-def _parse_strict(text: str, at: int) -> tuple[Any, int] | None:
     def reject(constant: str) -> NoReturn:
         raise ValueError(constant)
 
-    try:
-        return json.JSONDecoder(parse_constant=reject).raw_decode(text, at)
-    except RecursionError as reason:
-        raise InvalidInput("The answer nests too deep.", fix="Write a flat session object.") from reason
-    except ValueError:
-        return None
-
-
-def _parse_lenient(text: str, at: int) -> tuple[Any, int] | None:
-    """Parse the object at `at` without the commas before closing brackets."""
-    kept: list[str] = []
-    depth, end = 0, at
-    for piece in _JSON_TOKEN.finditer(text, at):
-        mark = piece.group()
-        if mark == ",":
-            kept.append(text[end : piece.start()])
-            end = piece.end()
-        depth += (mark in ("{", "[")) - (mark in ("}", "]"))
-        if depth == 0:
-            kept.append(text[end : piece.end()])
-            parsed = _parse_strict("".join(kept), 0)
-            return (parsed[0], piece.end()) if parsed else None
-    return None
+    decoder = json.JSONDecoder(parse_constant=reject)
+    objects: list[JsonObject] = []
+    start = text.find("{")
+    for _ in range(MAX_STARTS):
+        if start < 0:
+            break
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except RecursionError as reason:
+            raise InvalidInput("The answer nests too deep.", fix="Write a flat session object.") from reason
+        except ValueError:
+            end = start + 1
+        else:
+            objects.append(value)
+        start = text.find("{", end)
+    return objects
 
 
 def _depth(value: Any) -> int:
@@ -201,9 +182,9 @@ def _depth(value: Any) -> int:
     while level:
         level = [
             inner
-            for each in level
-            if isinstance(each, dict | list)
-            for inner in (each.values() if isinstance(each, dict) else each)
+            for entry in level
+            if isinstance(entry, dict | list)
+            for inner in (entry.values() if isinstance(entry, dict) else entry)
         ]
         depth += 1
     return depth - 1
@@ -280,21 +261,17 @@ def _outcomes(given: JsonObject, faults: list[str]) -> list[JsonObject]:
     """Return the outcomes; what they change may be left out."""
     outcomes: list[JsonObject] = []
     for where, entry in _entries(given, "outcomes", faults):
-        fields = {"result": entry} if isinstance(entry, str) else entry
-        result, impact = (
-            (fields.get("result"), fields.get("impact") or "") if isinstance(fields, dict) else (None, "")
-        )
-        if not isinstance(result, str) or not result.strip() or not isinstance(impact, str):
+        fields = entry if isinstance(entry, dict) else {"result": entry}
+        result, impact = fields.get("result"), fields.get("impact") or ""
+        if isinstance(result, str) and result.strip() and isinstance(impact, str):
+            outcomes.append({"result": result, "impact": impact})
+        else:
             faults.append(f'{where} is {shown(entry)}: write an object with "result" and "impact".')
-            continue
-        outcomes.append({"result": result, "impact": impact})
     return outcomes
 
 
 def _entries(given: JsonObject, field: str, faults: list[str]) -> list[tuple[str, Any]]:
-    value = given.get(field)
-    if value is None:
-        return []
+    value = given.get(field) or []
     if not isinstance(value, list):
         faults.append(f"{field} is {shown(value)}: write a list.")
         return []
@@ -304,17 +281,13 @@ def _entries(given: JsonObject, field: str, faults: list[str]) -> list[tuple[str
 def _high_value_items(given: JsonObject, faults: list[str], findings: list[Finding]) -> list[JsonObject]:
     items: list[JsonObject] = []
     for where, entry in _entries(given, "high_value_items", faults):
-        item = {"content": entry} if isinstance(entry, str) else entry
-        if not isinstance(item, dict):
-            hint = 'write an object with "content", "relevance_score" and "type".'
-            faults.append(f"{where} is {shown(entry)}: {hint}")
-            continue
-        content, kind = item.get("content"), item.get("type")
+        fields = entry if isinstance(entry, dict) else {"content": entry}
+        content, kind = fields.get("content"), fields.get("type")
         if not isinstance(content, str) or not content.strip():
             hint = "write the statement word for word, or leave the entry out."
             faults.append(f"{where}.content is missing: {hint}")
             continue
-        relevance = _relevance(item.get("relevance_score"), f"{where}.relevance_score", findings)
+        relevance = _relevance(fields.get("relevance_score"), f"{where}.relevance_score", findings)
         kind = kind if isinstance(kind, str) and kind.strip() else DEFAULT_TYPE
         items.append({"content": content, "relevance_score": relevance, "type": kind})
     return items

@@ -95,13 +95,13 @@ def follow_route(
 
 
 def _entries(
-    state: State, route: Sequence[str], trigger: str, at: str, checkpoint: str | None
+    state: State, route: Sequence[str], trigger: str, moment: str, checkpoint: str | None
 ) -> list[HistoryEntry]:
     entries: list[HistoryEntry] = []
     for step in route:
         reached = _reached(state, step, trigger)
         entries.append(
-            {"from": state, "to": reached, "trigger": trigger, "timestamp": at, "checkpoint": checkpoint}
+            {"from": state, "to": reached, "trigger": trigger, "timestamp": moment, "checkpoint": checkpoint}
         )
         state = reached
     return entries

@@ -17,7 +17,7 @@ from aether.memory.sessions import STATEMENT_FIELDS
 from aether.memory.statements import evidence_of
 from aether.text.cleaning import without_injected
 from aether.text.identifiers import identifiers
-from aether.text.quotes import is_quoted, missing_name, normalized
+from aether.text.words import is_quoted, missing_name, normalized
 from aether.types import Counter, Handoff, Item, JsonObject
 
 Why = Literal["protected", "constraint", "decision", "blocker"]
@@ -85,8 +85,8 @@ def gate(handoff: Handoff, session: Mapping[str, Any], *, count: Counter) -> Gat
     ]  # fmt: skip
     gated = {**session, "high_value_items": [*(session.get("high_value_items") or []), *restored]}
     score = 1 - len(missing) / len(needed) if needed else 1.0
-    whole = normalized("\n".join(_texts(gated)))
-    lost = [name for name in _names(left_out) if missing_name([name], whole)]
+    text = normalized("\n".join(_texts(gated)))
+    lost = [name for name in _names(left_out) if missing_name([name], text)]
     return GateResult(gated, [*map(_as_entry, carried)], lost, round(score, 4), [*map(_as_entry, left_out)])
 
 
@@ -167,13 +167,13 @@ def _survives(entry: Required, texts: list[str], plain: str, proven: set[str]) -
 
 def _names(entries: list[Required]) -> list[str]:
     """Return the paths, identifiers, numbers and addresses of `entries`, each once."""
-    names = [
+    identified = [
         name
         for entry in entries
-        for named in [identifiers(entry.content)]
-        for name in (*named.paths, *named.identifiers, *named.numbers, *named.urls)
+        for identified in [identifiers(entry.content)]
+        for name in (*identified.paths, *identified.identifiers, *identified.numbers, *identified.urls)
     ]
-    return list(dict.fromkeys(names))
+    return list(dict.fromkeys(identified))
 
 
 def _as_entry(entry: Required) -> JsonObject:

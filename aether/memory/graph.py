@@ -100,9 +100,9 @@ def create_entities(graph: Mapping[str, Any], entities: Iterable[Entity], *, now
         if entity["name"] not in names:
             once = list(dict.fromkeys(entity["observations"]))
             created.setdefault(entity["name"], {**_entity(entity), "observations": once})
-    at = stamp(now)
+    moment = stamp(now)
     stored = [
-        {"id": name, **entity, "created_at": at, "observations": [{"id": text, "at": at} for text in entity["observations"]]}
+        {"id": name, **entity, "created_at": moment, "observations": [{"id": text, "at": moment} for text in entity["observations"]]}
         for name, entity in created.items()
     ]  # fmt: skip
     return _changed(graph, {**graph, "entities": [*graph["entities"], *stored]}, list(created.values()))
@@ -115,7 +115,7 @@ def create_relations(graph: Mapping[str, Any], relations: Iterable[Relation], *,
         InvalidInput: the graph would be too large.
     """
     keys = {_key(relation) for relation in graph["relations"]}
-    created = {key: _relation(each) for each in relations if (key := _key(each)) not in keys}
+    created = {key: _relation(relation) for relation in relations if (key := _key(relation)) not in keys}
     stored = [{"id": key, **relation, "created_at": stamp(now)} for key, relation in created.items()]
     return _changed(graph, {**graph, "relations": [*graph["relations"], *stored]}, list(created.values()))
 
@@ -147,7 +147,9 @@ def delete_entities(graph: Mapping[str, Any], names: Iterable[str]) -> Change:
     """Return the change that removes entities with all their relations; its result is the number of entities."""
     unwanted = set(names)
     entities = [entity for entity in graph["entities"] if entity["name"] not in unwanted]
-    relations = [each for each in graph["relations"] if not unwanted & {each["from"], each["to"]}]
+    relations = [
+        relation for relation in graph["relations"] if not unwanted & {relation["from"], relation["to"]}
+    ]
     number = len(graph["entities"]) - len(entities)
     return _reduced(graph, {**graph, "entities": entities, "relations": relations}, number)
 
@@ -158,9 +160,11 @@ def delete_observations(graph: Mapping[str, Any], deletions: Iterable[Deletion])
     for deletion in deletions:
         if (place := places.get(deletion["entityName"])) is not None:
             stored = entities[place]["observations"]
-            remaining = [each for each in stored if each["id"] not in deletion["observations"]]
+            remaining = [entry for entry in stored if entry["id"] not in deletion["observations"]]
             entities[place] = {**entities[place], "observations": remaining}
-    before, after = (sum(len(one["observations"]) for one in each) for each in (graph["entities"], entities))
+    before, after = (
+        sum(len(entry["observations"]) for entry in entry) for entry in (graph["entities"], entities)
+    )
     return _reduced(graph, {**graph, "entities": entities}, before - after)
 
 
@@ -197,8 +201,8 @@ def merge(graph: Mapping[str, Any], other: Graph, *, now: datetime) -> Change:
     observed, entities, relations = change.result
     entries = len(united) + len({_key(relation) for relation in other["relations"]})
     observations = sum(len(addition["addedObservations"]) for addition in observed)
-    known = entries - len(entities) - len(relations)
-    return change._replace(result=Merged(len(entities), observations, len(relations), known))
+    known_entries = entries - len(entities) - len(relations)
+    return change._replace(result=Merged(len(entities), observations, len(relations), known_entries))
 
 
 def read_graph(graph: Mapping[str, Any]) -> Graph:
@@ -224,19 +228,19 @@ def search_nodes(graph: Mapping[str, Any], query: str) -> Graph:
 
 def open_nodes(graph: Mapping[str, Any], names: Sequence[str]) -> Graph:
     """Return the entities with these names, and their relations."""
-    wanted = frozenset(names)
-    return _with_relations(graph, (entity for entity in graph["entities"] if entity["name"] in wanted))
+    chosen_names = frozenset(names)
+    return _with_relations(graph, (entity for entity in graph["entities"] if entity["name"] in chosen_names))
 
 
 def matches(graph: Mapping[str, Any], query: str, *, at_least: float) -> list[Match]:
     """Return the entities with that share of the words of `query`: the highest share first, then the newest."""
     asked = set(stems(query))
-    found = []
+    found_matches = []
     for match in _descriptions(graph) if asked else ():
         share = len(asked.intersection(stems(match.text))) / len(asked)
         if share >= at_least:
-            found.append(match._replace(share=share))
-    newest_first = sorted(found, key=lambda match: match.at, reverse=True)
+            found_matches.append(match._replace(share=share))
+    newest_first = sorted(found_matches, key=lambda match: match.at, reverse=True)
     return sorted(newest_first, key=lambda match: match.share, reverse=True)
 
 
@@ -304,13 +308,13 @@ def _missing(name: str, fix: str) -> NotFound:
 
 def _places(graph: Mapping[str, Any]) -> dict[str, int]:
     """Return the place of each entity; of two that a hand edit gave one name, the first."""
-    return {entity["name"]: at for at, entity in reversed(list(enumerate(graph["entities"])))}
+    return {entity["name"]: position for position, entity in reversed(list(enumerate(graph["entities"])))}
 
 
 def _with_relations(graph: Mapping[str, Any], entities: Iterable[JsonObject]) -> Graph:
     chosen = list(entities)
     names = {entity["name"] for entity in chosen}
-    relations = (each for each in graph["relations"] if names & {each["from"], each["to"]})
+    relations = (relation for relation in graph["relations"] if names & {relation["from"], relation["to"]})
     return {"entities": [*map(_entity, chosen)], "relations": [*map(_relation, relations)]}
 
 
@@ -324,7 +328,10 @@ def _relation(stored: Mapping[str, Any]) -> Relation:
 
 
 def _observations(stored: Mapping[str, Any]) -> list[str]:
-    return [each if isinstance(each, str) else each["id"] for each in stored["observations"]]
+    return [
+        observation if isinstance(observation, str) else observation["id"]
+        for observation in stored["observations"]
+    ]
 
 
 def _key(relation: Mapping[str, Any]) -> str:

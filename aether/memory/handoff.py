@@ -42,7 +42,7 @@ def items_up_to(
     items = [
         item
         for item in items_of(memory)
-        if (own := item["metadata"].get("phase", phase)) == phase or (own < phase and not alone)
+        if (item_phase := item["metadata"].get("phase", phase)) == phase or (item_phase < phase and not alone)
     ]
     if conversation:
         return [item for item in items if item["metadata"].get("conversation") == conversation]
@@ -169,19 +169,19 @@ def _earlier(memory: Mapping[str, Any], included: Collection[str]) -> list[JsonO
 
 def protected_items(items: Sequence[Item]) -> list[JsonObject]:
     """Return the statements that must survive word for word, with the reason."""
-    kept = []
+    protected = []
     for item in items:
         marked = item["metadata"].get("protected")
         if marked or item["type"] in PROTECTED_TYPES:
             why = "marked protected" if marked else f"a {item['type']}"
-            kept.append({"id": item["id"], "content": item["content"], "why": why})
-    return kept
+            protected.append({"id": item["id"], "content": item["content"], "why": why})
+    return protected
 
 
 def seal(handoff: Handoff, prompt: JsonObject) -> Handoff:
     """Return `handoff` with its prompt and a checksum over all of it."""
-    whole = {**handoff, "prompt": prompt}
-    return cast(Handoff, {**whole, "checksum": _checksum(whole)})
+    whole_handoff = {**handoff, "prompt": prompt}
+    return cast(Handoff, {**whole_handoff, "checksum": _checksum(whole_handoff)})
 
 
 def require_intact(handoff: Any, *, where: str) -> Handoff:
@@ -191,8 +191,8 @@ def require_intact(handoff: Any, *, where: str) -> Handoff:
         CorruptDocument: it was changed or cut off.
     """
     if isinstance(handoff, dict) and "checksum" in handoff:
-        rest = {field: value for field, value in handoff.items() if field != "checksum"}
-        if handoff["checksum"] == _checksum(rest):
+        fields = {field: value for field, value in handoff.items() if field != "checksum"}
+        if handoff["checksum"] == _checksum(fields):
             return cast(Handoff, handoff)
     raise CorruptDocument(
         "the hand-off was changed after it was written.",

@@ -17,7 +17,7 @@ from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, patterns, proof, sessions, statements
 from aether.memory.briefing.kept import keeps_items, kept_items, outlasts, timestamp
 from aether.redact.redact import redacted
-from aether.store.patch import chain_changes
+from aether.store.patch import chain_changes, join_changes
 from aether.types import Change, Counter, EndState, Handoff, Item, JsonObject, Patch, Session
 
 Step = Callable[[Mapping[str, Any]], Change]
@@ -80,49 +80,55 @@ def ingest(
     same = _same_session(memory, raw, phase=phase, compression_id=compression_id, find_evicted=find_evicted)
     if same is not None and same["metadata"].get("answer_sha256") == digest:
         return Change({}, result=already_stored(same))
-    record, held = _handoff_and_items(memory, raw, phase, compression_id, now)
-    built = handoff.build_handoff(documents, record, held, revision=0, now=now)
-    given = cast(Handoff, {**built, "prompt": instruct(cast(JsonObject, built))})
+    record, prepared = _handoff_and_items(memory, raw, phase, compression_id, now)
+    built = handoff.build_handoff(documents, record, prepared, revision=0, now=now)
+    source = cast(Handoff, {**built, "prompt": instruct(cast(JsonObject, built))})
     extractive = architect.get("backend") == sessions.EXTRACTIVE
-    checked = _not_in_future(answers.check_answer(raw, given, phase, count=count, extractive=extractive), now)
-    proven = _proven(checked.fields, given, memory, quoting=extractive)
-    ends, proposals = _ends(memory, proven, checked.fields["session_id"])
-    gated = fidelity.gate(given, {**proven.fields, **({"summary": summary} if summary else {})}, count=count)
-    ids = {item["id"] for item in held if item["metadata"].get("ended_at")} | {end.id for end in ends}
+    checked = answers.check_answer(raw, source, phase, count=count, extractive=extractive)
+    checked = _not_in_future(checked, now)
+    proven = _proven(checked.fields, source, memory, quoting=extractive)
+    endings, proposals = _ends(memory, proven, checked.fields["session_id"])
+    fields = {**proven.fields, **({"summary": summary} if summary else {})}
+    gated = fidelity.gate(source, fields, count=count)
+    metadata = {
+        "compression_id": record["id"], "answer_sha256": digest, "architect": architect,
+        **_metadata_of(prepared, {end.id for end in endings}, now), **({"proposals": proposals} if proposals else {}),
+    }  # fmt: skip
     session = sessions.build_session(
-        gated.session, phase=phase, original_tokens=record["total_tokens"], count=count,
-        metadata={
-            "compression_id": record["id"], "answer_sha256": digest, "architect": architect, "item_count": len(held),
-            "castes": sorted({item["metadata"]["caste"] for item in held if item["metadata"]["caste"]}),
-            **_period(held, now), "items": kept_items(held, ids),
-            **({"ended": texts} if (texts := [item["content"] for item in held if item["id"] in ids]) else {}),
-            **({"proposals": proposals} if proposals else {}),
-        },
-    )  # fmt: skip
+        gated.session, phase=phase, original_tokens=record["total_tokens"], count=count, metadata=metadata
+    )
     change = chain_changes(
         documents,
-        *(_end_step(end, clock.stamp(now)) for end in ends),
+        *(_end_step(end, clock.stamp(now)) for end in endings),
         lambda state: sessions.store_session(state["memory"], session),
         lambda state: sessions.count_compression(state["memory"], session),
-        lambda state: _archive_items(state["memory"], held, session, record["id"], now),
+        lambda state: _archive_items(state["memory"], prepared, session, record["id"], now),
         lambda state: _close(state["memory"], record["id"]),
         lambda state: items.withdraw_threshold(state, now=now),
         *_promote_and_evict(session["session_id"], now, new_id),
     )
     promoted, evicted = change.result[-2:]
     result = IngestResult(
-        session, True, len(held), gated.carried, gated.left_out, gated.missing_identifiers, gated.score, promoted.created,
+        session, True, len(prepared), gated.carried, gated.left_out, gated.missing_identifiers, gated.score, promoted.created,
         [pair._asdict() for pair in promoted.contradictions], evicted, new_id("receipt", now, 0),
         _notes(checked, memory, record), dropped=proof.dropped_counts(proven.dropped),
     )  # fmt: skip
     stamp = clock.stamp(now)
     event = {"event": "memory.compressed", "at": stamp, "receipt_id": result.receipt_id, "phase": phase}
-    appends = {
-        **change.appends,
-        "receipts": [_receipt(result, held, record, stamp)],
-        "events": [*change.appends.get("events", []), event],
-    }
-    return Change(change.patches, appends, result)
+    receipt = _receipt(result, prepared, record, stamp)
+    return join_changes(change, Change({}, {"receipts": [receipt], "events": [event]}), result=result)
+
+
+def _metadata_of(prepared: Sequence[Item], ended_ids: set[str], now: datetime) -> JsonObject:
+    """Return what a session keeps of its items: their number, castes, newest time, lasting ones and ended texts."""
+    ended = ended_ids | {item["id"] for item in prepared if item["metadata"].get("ended_at")}
+    times = [stamp for item in prepared if (stamp := timestamp(item["metadata"]["timestamp"]))]
+    texts = [item["content"] for item in prepared if item["id"] in ended]
+    return {
+        "item_count": len(prepared), "castes": sorted({item["metadata"]["caste"] for item in prepared if item["metadata"]["caste"]}),
+        **({"until": min(max(times), clock.stamp(now))} if times else {}), "items": kept_items(prepared, ended),
+        **({"ended": texts} if texts else {}),
+    }  # fmt: skip
 
 
 def _unwrapped(
@@ -162,18 +168,18 @@ def _same_session(
     return same
 
 
-def _proven(fields: JsonObject, given: Handoff, memory: Mapping[str, Any], *, quoting: bool) -> proof.Proven:
+def _proven(fields: JsonObject, source: Handoff, memory: Mapping[str, Any], *, quoting: bool) -> proof.Proven:
     """Return the proven statements of an answer; the built-in architect is `quoting` items, and states nothing."""
     texts = {name: value for name, value in fields.items() if isinstance(value, list) or name == "summary"}
     fields = {**fields, **redacted(texts)}
     if quoting:
         plain = {name: value for name, value in fields.items() if name not in statements.STATED_FIELDS}
         return proof.Proven(plain, [], [])
-    context = [text for entry in given.get("earlier", []) for text in entry.values()]
-    context += [signal["metadata"].get("context", "") for signal in given["signals"]]
-    proven = proof.prove(fields, given["items"], statements.explicit_notes(memory), context=context)
+    context = [text for entry in source.get("earlier", []) for text in entry.values()]
+    context += [signal["metadata"].get("context", "") for signal in source["signals"]]
+    proven = proof.prove(fields, source["items"], statements.explicit_notes(memory), context=context)
     # Items that left meanwhile prove nothing, and that is nobody's fault.
-    if given["items"] and (reason := proof.rejection(proven)):
+    if source["items"] and (reason := proof.rejection(proven)):
         raise InvalidInput(reason, fix=proof.HOW_TO_QUOTE)
     return proven
 
@@ -191,23 +197,25 @@ def _ends(
 ) -> tuple[list[_Ending], list[JsonObject]]:
     """Return what of earlier sessions ends, and all that a person is to confirm."""
     earlier = statements.in_force(memory)
-    ends: dict[str, _Ending] = {}
+    endings: dict[str, _Ending] = {}
     proposals = [*proven.proposals]
     for end in proven.ends:
-        target = statements.find_earlier(end.references, [one for one in earlier if one.id not in end.items])
-        if target is None or target.id in ends:
+        target = statements.find_earlier(
+            end.references, [entry for entry in earlier if entry.id not in end.items]
+        )
+        if target is None or target.id in endings:
             continue
         if statements.may_end(target, end.evidence):
             undone: EndState = "resolved" if target.kind in ("open", "next") else "revoked"
             how: EndState = "superseded" if end.kind == "supersede" else undone
-            ends[target.id] = _Ending(target.id, how, f"{session_id}/{end.by}")
+            endings[target.id] = _Ending(target.id, how, f"{session_id}/{end.by}")
         else:
             proposals.append(
                 {
                     "kind": end.kind, "text": end.text, "quote": end.quote, "items": end.items, "target": target.id,
                 }
             )  # fmt: skip
-    return list(ends.values()), proposals
+    return list(endings.values()), proposals
 
 
 def _end_step(end: _Ending, at: str) -> Step:
@@ -221,13 +229,6 @@ def _notes(checked: answers.CheckedAnswer, memory: Mapping[str, Any], record: Js
     return notes
 
 
-def _period(held: Sequence[Item], now: datetime) -> JsonObject:
-    """Return when the newest of the items was noted, as metadata of their session."""
-    times = [timestamp(item["metadata"]["timestamp"]) for item in held]
-    known = [time for time in times if time]
-    return {"until": min(max(known), clock.stamp(now))} if known else {}
-
-
 def already_stored(session: Session) -> IngestResult:
     """Return the result of ingesting an answer whose session is stored already."""
     note = "the same answer was stored before: nothing changed"
@@ -236,10 +237,10 @@ def already_stored(session: Session) -> IngestResult:
 
 def _not_in_future(checked: answers.CheckedAnswer, now: datetime) -> answers.CheckedAnswer:
     """Return `checked`, compressed no later than now: a session of the future would outlive all others."""
-    at, latest = checked.fields["compressed_at"], clock.stamp(now)
-    if at <= latest:
+    stated, latest = checked.fields["compressed_at"], clock.stamp(now)
+    if stated <= latest:
         return checked
-    note = answers.corrected("compressed_at", f"{at} is in the future and was set to now.")
+    note = answers.corrected("compressed_at", f"{stated} is in the future and was set to now.")
     return answers.CheckedAnswer({**checked.fields, "compressed_at": latest}, [*checked.findings, note])
 
 
@@ -250,33 +251,33 @@ def _handoff_and_items(
     """Return the hand-off that `answer` answers, and its items; without one, all items to compress."""
     ids = [answer.get(field) for field in ("id", "session_id", "compression_id")]
     ids = [compression_id] if compression_id else ids
-    named = [record for record in memory["compression"]["open"] if record["id"] in ids]
+    records_named = [record for record in memory["compression"]["open"] if record["id"] in ids]
     closed = compression_id or next(filter(handoff.is_handoff_id, ids), None)
-    if closed and not named:
+    if closed and not records_named:
         # The hand-off that is open now has items that this architect has never seen.
         raise Conflict(
             f"the hand-off {shown(closed)} is not open any more: another session answered it.",
             fix='Prepare again: "aether memory prepare".',
             where="compress",
         )
-    if named and named[0]["phase"] != phase:
+    if records_named and records_named[0]["phase"] != phase:
         raise InvalidInput(
-            f"the hand-off {named[0]['id']} is of phase {named[0]['phase']}, not {phase}.",
-            fix=f"Ingest it with --phase {named[0]['phase']}.",
+            f"the hand-off {records_named[0]['id']} is of phase {records_named[0]['phase']}, not {phase}.",
+            fix=f"Ingest it with --phase {records_named[0]['phase']}.",
             where="compress",
         )
-    if not named:
+    if not records_named:
         records = handoff.open_handoffs(memory, phase)
         holding = [record for record in records if handoff.unchanged_items(memory, record)]
         if len(holding) > 1:
             raise Conflict(
-                f"the answer names none of the hand-offs open for phase {phase}: "
+                f"the answer records_named none of the hand-offs open for phase {phase}: "
                 f"{', '.join(record['id'] for record in holding)}.",
                 fix="Name the one it answers: aether memory ingest --handoff ID.",
                 where="compress",
             )
-        named = (holding or records)[-1:]
-    record = named[0] if named else None
+        records_named = (holding or records)[-1:]
+    record = records_named[0] if records_named else None
     if record is not None:
         return record, handoff.unchanged_items(memory, record)
     everything = handoff.items_up_to(memory, phase)
@@ -291,12 +292,12 @@ def _handoff_and_items(
 
 
 def _archive_items(
-    memory: Mapping[str, Any], held: Sequence[Item], session: Session, compression_id: str, now: datetime
+    memory: Mapping[str, Any], prepared: Sequence[Item], session: Session, compression_id: str, now: datetime
 ) -> Change:
-    going = {item["id"] for item in held}
+    going = {item["id"] for item in prepared}
     part = memory["working_memory"]
     places = [place for place, item in enumerate(part["items"]) if item["id"] in going]
-    current_tokens = part["current_tokens"] - sum(item["token_count"] for item in held)
+    current_tokens = part["current_tokens"] - sum(item["token_count"] for item in prepared)
     patch = [
         *items.removal(places),
         {"op": "replace", "path": "/working_memory/current_tokens", "value": current_tokens},
@@ -362,19 +363,19 @@ def _hand_on(memory: Mapping[str, Any], session_id: str) -> Change:
     """Return the change that gives the items of a session that outlast it, and that nobody ended, to the next older one."""
     every = sessions.sessions_of(memory)
     leaving = sessions.find_session(memory, session_id)
-    staying = [place for place, one in enumerate(every) if one is not leaving and keeps_items(one)]
+    staying = [place for place, entry in enumerate(every) if entry is not leaving and keeps_items(entry)]
     if leaving is None or not staying:
         return Change({})
     contents = {item["content"] for item in items.items_of(memory)}
-    contents |= {item["content"] for at in staying for item in every[at]["metadata"]["items"]}
-    held = [
+    contents |= {item["content"] for position in staying for item in every[position]["metadata"]["items"]}
+    lasting = [
         item
         for item in leaving["metadata"].get("items", [])
         if outlasts(item) and not item["metadata"].get("ended_at") and item["content"] not in contents
     ]
     heir = min(staying, key=lambda at: sessions.last_instant(every[at]))
     path = f"/short_term_memory/sessions/{heir}/metadata/items"
-    patch: Patch = [{"op": "add", "path": f"{path}/{nth}", "value": item} for nth, item in enumerate(held)]
+    patch: Patch = [{"op": "add", "path": f"{path}/{nth}", "value": item} for nth, item in enumerate(lasting)]
     return Change({"memory": patch} if patch else {})
 
 
@@ -437,7 +438,7 @@ def promote_and_evict(
     return change._replace(result=change.result[-1])
 
 
-def _receipt(result: IngestResult, held: Sequence[Item], record: JsonObject, at: str) -> JsonObject:
+def _receipt(result: IngestResult, prepared: Sequence[Item], record: JsonObject, at: str) -> JsonObject:
     session = result.session
     fields = (
         "carried",
@@ -455,6 +456,6 @@ def _receipt(result: IngestResult, held: Sequence[Item], record: JsonObject, at:
         "session_id": session["session_id"], "phase": session["phase"],
         "architect": session["metadata"]["architect"], "tokens_before": session["original_tokens"],
         "tokens_after": session["compressed_tokens"], "ratio": session["compression_ratio"],
-        "items": [item["id"] for item in held], **{field: getattr(result, field) for field in fields},
+        "items": [item["id"] for item in prepared], **{field: getattr(result, field) for field in fields},
         "answer_sha256": session["metadata"]["answer_sha256"],
     }  # fmt: skip

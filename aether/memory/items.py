@@ -166,8 +166,8 @@ def left_of(record: JsonObject, parts: Mapping[str, Collection[str]]) -> JsonObj
     if not session:
         answer = item["content"].partition("\n")[2] if QUOTED in parts[item["id"]] else item["content"]
         return {**record, "item": {**item, "content": answer}}
-    left = without_parts(session, parts[item["id"]])
-    return {**record, "item": {**item, "content": session_text(left)}, "session": left}
+    shortened = without_parts(session, parts[item["id"]])
+    return {**record, "item": {**item, "content": session_text(shortened)}, "session": shortened}
 
 
 def checked_entry(
@@ -242,7 +242,7 @@ def checked_entries(entries: Iterable[Mapping[str, Any]]) -> list[JsonObject]:
     Raises:
         InvalidInput: one of them is invalid; its position is named.
     """
-    made = []
+    checked = []
     for place, entry in enumerate(entries):
         unknown = set(entry) - ENTRY_FIELDS if isinstance(entry, Mapping) else {"(not an object)"}
         if unknown:
@@ -252,10 +252,10 @@ def checked_entries(entries: Iterable[Mapping[str, Any]]) -> list[JsonObject]:
                 where=f"items[{place}]",
             )
         try:
-            made.append(checked_entry(**{"content": "", "type": "", **entry}))
+            checked.append(checked_entry(**{"content": "", "type": "", **entry}))
         except InvalidInput as reason:
             raise InvalidInput(reason.what, fix=reason.fix, where=f"items[{place}]") from reason
-    return made
+    return checked
 
 
 def add(
@@ -277,27 +277,27 @@ def add(
     ]
     coming = {words for item in items if (words := _words_of(item))}
     texts = {words[-1] for words in coming}
-    held = enumerate(items_of(memory) if coming else ())
+    live_items = enumerate(items_of(memory) if coming else ())
     places = {
         words: place
-        for place, item in held
+        for place, item in live_items
         if item["content"] in texts and (words := _words_of(item)) in coming
     }
-    known = {words: items_of(memory)[place] for words, place in places.items()}
-    ids, again, kept = list[str](), list[int](), dict[str, Item]()
+    same_items = {words: items_of(memory)[place] for words, place in places.items()}
+    ids, again, resulting = list[str](), list[int](), dict[str, Item]()
     for nth, new in enumerate(items):
         words = _words_of(new)
-        item = _said_again(known[words], new) if words in known else new
-        if words in known:
+        item = _said_again(same_items[words], new) if words in same_items else new
+        if words in same_items:
             again.append(nth)
-            kept.pop(item["id"], None)
+            resulting.pop(item["id"], None)
         if words:
-            known[words] = item
-        kept[item["id"]] = item
+            same_items[words] = item
+        resulting[item["id"]] = item
         ids.append(item["id"])
-    left = sorted(places.values())
-    change = _added(_without(memory, left), [*kept.values()], now=now)
-    patch = [*removal(left), *change.patches[DOCUMENT]]
+    replaced = sorted(places.values())
+    change = _added(_without(memory, replaced), [*resulting.values()], now=now)
+    patch = [*removal(replaced), *change.patches[DOCUMENT]]
     return change._replace(patches={DOCUMENT: patch}, result=Added(ids, change.result.evicted, tuple(again)))
 
 
@@ -352,7 +352,7 @@ def added_again(memory: Mapping[str, Any], patch: Patch, archived: Sequence[Json
     steps = [step for step in patch if step["path"] not in derived]
     evicted = [step for step in steps if step["op"] == "remove" and step["path"].count("/") == 3]
     coming = [step["value"] for step in steps if step["op"] == "add" and step["path"] == f"{PART}/items/-"]
-    adds_only = len(evicted) + len(coming) == len(steps) and [one["why"] for one in archived] == [
+    adds_only = len(evicted) + len(coming) == len(steps) and [entry["why"] for entry in archived] == [
         "evicted" for _ in evicted
     ]
     ids = {item["id"] for item in items_of(memory)}
@@ -406,15 +406,17 @@ def _make_room(memory: Mapping[str, Any], items: Sequence[Item], needed: int) ->
             fix="Split it, shorten it, or raise working_memory.max_capacity_tokens.",
             where="item",
         )
-    held = items_of(memory)
-    by_use = sorted(range(len(held)), key=lambda place: (held[place]["metadata"]["last_accessed"], place))
+    items_now = items_of(memory)
+    by_use = sorted(
+        range(len(items_now)), key=lambda place: (items_now[place]["metadata"]["last_accessed"], place)
+    )
     chosen: list[int] = []
     for place in by_use:
         if needed <= 0:
             break
-        if not held[place]["metadata"].get("protected"):
+        if not items_now[place]["metadata"].get("protected"):
             chosen.append(place)
-            needed -= held[place]["token_count"]
+            needed -= items_now[place]["token_count"]
     if needed > 0:
         raise BudgetExceeded(
             "working memory is full of protected items.",
@@ -458,17 +460,17 @@ def place_of(memory: Mapping[str, Any], id: str) -> int:
 
 def record_access(memory: Mapping[str, Any], ids: Iterable[str], *, now: datetime) -> Change:
     """Return the change that counts one access of each of `ids`; its result is those items after it."""
-    wanted = set(ids)
+    accessed = set(ids)
     patch: Patch = []
     items: list[Item] = []
     for place, item in enumerate(items_of(memory)):
-        if item["id"] in wanted:
+        if item["id"] in accessed:
             metadata = item["metadata"]
-            uses, at = metadata["access_count"] + 1, max(clock.stamp(now), metadata["last_accessed"])
+            uses, used_at = metadata["access_count"] + 1, max(clock.stamp(now), metadata["last_accessed"])
             base = f"{PART}/items/{place}/metadata"
             patch.append({"op": "replace", "path": f"{base}/access_count", "value": uses})
-            patch.append({"op": "replace", "path": f"{base}/last_accessed", "value": at})
-            items.append({**item, "metadata": {**metadata, "access_count": uses, "last_accessed": at}})
+            patch.append({"op": "replace", "path": f"{base}/last_accessed", "value": used_at})
+            items.append({**item, "metadata": {**metadata, "access_count": uses, "last_accessed": used_at}})
     return Change({DOCUMENT: patch}, result=items)
 
 
@@ -493,7 +495,7 @@ def update(
             fix="Pass an object; its metadata is an object too.",
             where=f"item {id}",
         )
-    kept = {key: value for key, value in old["metadata"].items() if key not in RESERVED_FIELDS}
+    old_metadata = {key: value for key, value in old["metadata"].items() if key not in RESERVED_FIELDS}
     entry = {
         "content": old["content"], "type": old["type"],
         **{field: old["metadata"][field] for field in ("relevance_score", "source", "caste")},
@@ -501,7 +503,7 @@ def update(
     }  # fmt: skip
     phase = {"phase": entry.pop("phase")} if "phase" in entry else {}
     entry["metadata"] = {
-        key: value for key, value in {**kept, **(changes or {}), **phase}.items() if value is not None
+        key: value for key, value in {**old_metadata, **(changes or {}), **phase}.items() if value is not None
     }
     checked = checked_entries([entry])[0]
     item = _new_item(checked, id=old["id"], at=old["metadata"]["timestamp"], count=count)
@@ -569,7 +571,7 @@ def item_filter(
     if phase is not None and number is None:
         raise InvalidInput(f"{shown(phase)} is not a phase.", fix="Use its number.", where="phase")
     names = set(types)
-    # A word of the timeline, such as "rule", stands for several types.
+    # A word of the timeline, such as "rule", means several types.
     names |= {name for name, kind in KIND_OF_TYPE.items() if kind in names and kind not in KIND_OF_TYPE}
 
     def matches(item: Item) -> bool:
@@ -719,14 +721,14 @@ def derived_change(documents: Mapping[str, Any], change: Change) -> Change:
 def examine(documents: Mapping[str, Any]) -> list[Finding]:
     """Return a finding for each contradiction between the parts of memory."""
     memory = documents["memory"]
-    found = [
+    findings = [
         Finding("error", "derived", f"memory#{step['path']}", f"{get(memory, step['path'])}, should be {step['value']}.", 'Run "aether doctor --repair".')
         for step in derived(memory)
     ]  # fmt: skip
     items, sessions = items_of(memory), sessions_of(memory)
     patterns = memory["long_term_memory"]["patterns"]
     ids = Tally(entry["id"] for entry in (*items, *sessions, *patterns))
-    found += [
+    findings += [
         Finding("error", "repeated-id", f"memory#{name}", f"occurs {times} times.", "Give one of them another id.")
         for name, times in ids.items() if times > 1
     ]  # fmt: skip
@@ -734,8 +736,8 @@ def examine(documents: Mapping[str, Any]) -> list[Finding]:
     if usage["current_tokens"] > usage["max_capacity_tokens"]:
         message = f"{usage['current_tokens']} tokens of {usage['max_capacity_tokens']}."
         fix = "Compress it: aether memory compress."
-        found.append(Finding("error", "over-capacity", "memory#/working_memory", message, fix))
-    return found
+        findings.append(Finding("error", "over-capacity", "memory#/working_memory", message, fix))
+    return findings
 
 
 def repaired(documents: Mapping[str, Any]) -> Change:

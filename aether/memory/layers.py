@@ -54,13 +54,13 @@ def records(memory: Mapping[str, Any], archived: Iterable[JsonObject] = ()) -> I
     """Yield every entry once: the live ones, then those of the archive records `archived` that are not live."""
     live = [item_record(item, "working_memory") for item in memory["working_memory"]["items"]]
     for session in sessions.sessions_of(memory):
-        at, text = sessions.last_heard(session), sessions.session_text(session)
+        stored_at, text = sessions.last_heard(session), sessions.session_text(session)
         # The stored token count of a session includes fields that are not part of its text.
         value = cast("JsonObject", session)
-        live.append(Record(session["session_id"], "short_term_memory", "session", at, text, 0, value))
+        live.append(Record(session["session_id"], "short_term_memory", "session", stored_at, text, 0, value))
     for pattern in memory["long_term_memory"]["patterns"]:
-        at, text = pattern["last_seen"], pattern["pattern"]
-        live.append(Record(pattern["id"], "long_term_memory", pattern["type"], at, text, 0, pattern))
+        stored_at, text = pattern["last_seen"], pattern["pattern"]
+        live.append(Record(pattern["id"], "long_term_memory", pattern["type"], stored_at, text, 0, pattern))
     yield from live
     # Of two records of one item the newer counts; undone and archived again, it is the same item.
     newest = {str(record["item"].get("id")): record["item"] for record in archived}
@@ -70,8 +70,8 @@ def records(memory: Mapping[str, Any], archived: Iterable[JsonObject] = ()) -> I
 
 def item_record(item: Any, layer: str) -> Record:
     """Return an item, live or archived, as a record."""
-    at = item["metadata"]["timestamp"]
-    return Record(item["id"], layer, item["type"], at, item["content"], item["token_count"], item)
+    time = item["metadata"]["timestamp"]
+    return Record(item["id"], layer, item["type"], time, item["content"], item["token_count"], item)
 
 
 class RecallLine(NamedTuple):
@@ -98,8 +98,8 @@ def recall_line(record: Record, *, count: Counter) -> RecallLine:
 
 def hit_line(hit: Hit) -> RecallLine:
     """Return a hit of a search as a line of an index, with the part of its text that answers."""
-    said = matching_part(hit["passage"], hit["matched"], MATCH_CHARS) or hit["gist"]
-    return RecallLine(hit["id"], hit["layer"], hit["type"], hit["at"], hit["tokens"], said, hit["score"])
+    answer = matching_part(hit["passage"], hit["matched"], MATCH_CHARS) or hit["gist"]
+    return RecallLine(hit["id"], hit["layer"], hit["type"], hit["at"], hit["tokens"], answer, hit["score"])
 
 
 def excerpt(text: str, most: int = EXCERPT_CHARS) -> str:
@@ -108,47 +108,47 @@ def excerpt(text: str, most: int = EXCERPT_CHARS) -> str:
     >>> excerpt("Use  SQLite, because it is one file.", 12)
     'Use SQLite,…'
     """
-    whole = " ".join(text[: most * 4].split())
-    return whole if len(whole) <= most and len(text) <= most * 4 else whole[: most - 1].rstrip() + "…"
+    line = " ".join(text[: most * 4].split())
+    return line if len(line) <= most and len(text) <= most * 4 else line[: most - 1].rstrip() + "…"
 
 
-def format_line(one: RecallLine) -> str:
+def format_line(line: RecallLine) -> str:
     """Return a line as a model reads it: id, kind, day, cost, excerpt."""
-    return f"{one.id} · {one.type} · {one.at[:10] or 'undated'} · {one.tokens} tokens · {one.gist}"
+    return f"{line.id} · {line.type} · {line.at[:10] or 'undated'} · {line.tokens} tokens · {line.gist}"
 
 
 def fit_lines(lines: Sequence[RecallLine], budget: int, count: Counter) -> list[RecallLine]:
     """Return the first of `lines` that together cost at most `budget` tokens when printed."""
-    kept: list[RecallLine] = []
-    for one in lines:
-        budget -= count(format_line(one) + "\n")
+    fitting: list[RecallLine] = []
+    for line in lines:
+        budget -= count(format_line(line) + "\n")
         if budget < 0:
             break
-        kept.append(one)
-    return kept
+        fitting.append(line)
+    return fitting
 
 
-def neighbours(found: Iterable[Record], id: str, *, before: int, after: int) -> list[Record]:
+def neighbours(entries: Iterable[Record], id: str, *, before: int, after: int) -> list[Record]:
     """Return the record `id` with its neighbours in time, oldest first; nothing if it does not exist.
 
     Records of equal time keep their order.
     """
-    ordered = sorted(found, key=lambda record: record.at)
-    place = next((at for at, record in enumerate(ordered) if record.id == id), None)
+    ordered = sorted(entries, key=lambda record: record.at)
+    place = next((number for number, record in enumerate(ordered) if record.id == id), None)
     return [] if place is None else ordered[max(0, place - before) : place + after + 1]
 
 
-def date_and_age(at: str, now: datetime) -> str:
+def date_and_age(time: str, now: datetime) -> str:
     """Return the day of a time and its age.
 
     >>> from datetime import UTC
     >>> date_and_age("2026-03-01T10:00:00.000000Z", datetime(2026, 3, 4, tzinfo=UTC))
     '2026-03-01 (3 days ago)'
     """
-    if not at:
+    if not time:
         return "undated"
-    days = (now.date() - datetime.fromisoformat(at[:10]).date()).days
-    return f"{at[:10]} ({'today' if days <= 0 else '1 day ago' if days == 1 else f'{days} days ago'})"
+    days = (now.date() - datetime.fromisoformat(time[:10]).date()).days
+    return f"{time[:10]} ({'today' if days <= 0 else '1 day ago' if days == 1 else f'{days} days ago'})"
 
 
 class Filter(NamedTuple):
@@ -170,8 +170,8 @@ class Filter(NamedTuple):
         """Return whether `text` is what the filter wants in `field`."""
         if field == "type":
             return not self.types or text in self.types
-        wanted: str = getattr(self, field)
-        return not wanted or (wanted in text.casefold() if field in PARTLY else wanted == text.casefold())
+        value: str = getattr(self, field)
+        return not value or (value in text.casefold() if field in PARTLY else value == text.casefold())
 
     def takes(self, row: Any) -> bool:
         """Return whether an entry with the fields of `row` is wanted."""
@@ -202,10 +202,10 @@ def entry_filter(
     """
     if phase is not None and phase_number(phase) is None:
         raise InvalidInput(f"{shown(phase)} is not a phase.", fix="Use its number.", where="phase")
-    wanted = [plain_text(name) for name in types]
-    wanted += [name for name, kind in KIND_OF_TYPE.items() if kind in wanted and kind not in KIND_OF_TYPE]
+    names = [plain_text(name) for name in types]
+    names += [name for name, kind in KIND_OF_TYPE.items() if kind in names and kind not in KIND_OF_TYPE]
     return Filter(
-        tuple(wanted), plain_text(phase), plain_text(caste).casefold(),
+        tuple(names), plain_text(phase), plain_text(caste).casefold(),
         clock.stamp(since) if since else "", clock.stamp(until) if until else "",
         plain_text(project).casefold(), plain_text(conversation).casefold(),
     )  # fmt: skip

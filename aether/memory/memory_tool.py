@@ -49,12 +49,12 @@ def canonical(path: str) -> str:
     >>> canonical("/memories//tasks/./today.md/")
     '/memories/tasks/today.md'
     """
-    above, root, *rest = [*path.split("/"), ""]
+    above, root, *remainder = [*path.split("/"), ""]
     if above or f"/{root}" != ROOT:
         raise _unsafe(path, f"does not begin with {ROOT}")
     if "\\" in path or _ENCODED.search(path):
         raise _unsafe(path, "holds a backslash or an encoded character")
-    names = [name for name in rest if name not in ("", ".")]
+    names = [name for name in remainder if name not in ("", ".")]
     for name in names:
         if name == "..":
             raise _unsafe(path, "leads up")
@@ -66,10 +66,10 @@ def canonical(path: str) -> str:
             )
         if len(name.encode()) > MAX_NAME_BYTES:
             raise _unsafe(path, f"holds a name of more than {MAX_NAME_BYTES} bytes")
-    whole = "/".join([ROOT, *names])
-    if len(whole.encode()) > MAX_PATH_BYTES:
+    joined = "/".join([ROOT, *names])
+    if len(joined.encode()) > MAX_PATH_BYTES:
         raise _unsafe(path, f"is longer than {MAX_PATH_BYTES} bytes")
-    return whole
+    return joined
 
 
 def _unsafe(path: str, why: str) -> UnsafePath:
@@ -78,10 +78,10 @@ def _unsafe(path: str, why: str) -> UnsafePath:
 
 def index(files: Iterable[str]) -> Index:
     """Return the paths of `files` and of their directories, for `blocking_path`."""
-    known: Index = {}
+    paths: Index = {}
     for file in files:
-        known |= {_folded(place): (place, place == file) for place in _with_parents(file)}
-    return known
+        paths |= {_folded(place): (place, place == file) for place in _with_parents(file)}
+    return paths
 
 
 def blocking_path(known: Index, path: str) -> str:
@@ -90,9 +90,9 @@ def blocking_path(known: Index, path: str) -> str:
     It is `path` itself, a file above it, or a name that some systems treat as equal.
     """
     for place in _with_parents(path):
-        found, is_file = known.get(_folded(place), ("", False))
-        if found and (found != place or place == path or is_file):
-            return found
+        present, is_file = known.get(_folded(place), ("", False))
+        if present and (present != place or place == path or is_file):
+            return present
     return ROOT if path == ROOT else ""
 
 
@@ -171,18 +171,18 @@ def run(files: Files, command: Mapping[str, Any], *, others: Mapping[str, int] =
     if not isinstance(name, str) or name not in _COMMANDS:
         return _wrong(f"Unknown command {shown(name)}. Use one of {', '.join(_COMMANDS)}")
     act, fields = _COMMANDS[name]
-    values = {field: value for field, value in command.items() if value is not None}
-    given = {"new_str": "", "view_range": None} | values
+    fields_given = {field: value for field, value in command.items() if value is not None}
+    arguments = {"new_str": "", "view_range": None} | fields_given
     for field, kind in fields.items():
-        if type(given.get(field)) is not kind:
+        if type(arguments.get(field)) is not kind:
             return _wrong(
-                f"The `{field}` parameter of {name} is missing or not {_KINDS[kind]}: {shown(given.get(field))}"
+                f"The `{field}` parameter of {name} is missing or not {_KINDS[kind]}: {shown(arguments.get(field))}"
             )
     try:
-        paths = {field: canonical(given[field]) for field in fields if field.endswith("path")}
+        paths = {field: canonical(arguments[field]) for field in fields if field.endswith("path")}
     except UnsafePath as reason:
         return _wrong(str(reason))
-    return act(_Tree(files, others), given | paths)
+    return act(_Tree(files, others), arguments | paths)
 
 
 def _wrong(text: str) -> Answer:
@@ -197,10 +197,10 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _view(tree: _Tree, given: Mapping[str, Any]) -> Answer:
-    path = given["path"]
+def _view(tree: _Tree, fields: Mapping[str, Any]) -> Answer:
+    path = fields["path"]
     if path in tree.files:
-        return _view_file(path, _lines(tree.files[path]), given["view_range"])
+        return _view_file(path, _lines(tree.files[path]), fields["view_range"])
     if path in tree.others:
         return _wrong(f"{path} is no text that can be shown")
     if path != ROOT and not tree.below(path):
@@ -212,9 +212,9 @@ def _view(tree: _Tree, given: Mapping[str, Any]) -> Answer:
 def _listed(tree: _Tree, path: str) -> list[str]:
     """Return the lines of a directory: size and path of each entry, the directory itself first."""
     sizes = {path: 0}
-    for each in sorted(tree.below(path)):
-        size = tree.others[each] if each in tree.others else len(_bytes(tree.files[each]))
-        names = each[len(path) + 1 :].split("/")
+    for entry in sorted(tree.below(path)):
+        size = tree.others[entry] if entry in tree.others else len(_bytes(tree.files[entry]))
+        names = entry[len(path) + 1 :].split("/")
         if any(name.startswith(".") or name == "node_modules" for name in names):
             continue
         for level in range(min(len(names), _LEVELS) + 1):
@@ -236,18 +236,21 @@ def format_size(size: int) -> str:
     return f"{size / 1024:.1f}K" if size < 1 << 20 else f"{size / (1 << 20):.1f}M"
 
 
-def _view_file(path: str, lines: list[str], wanted: Any) -> Answer:
+def _view_file(path: str, lines: list[str], view_range: Any) -> Answer:
     if len(lines) > MAX_VIEW_LINES:
         return Answer(f"File {path} exceeds maximum line limit of {MAX_VIEW_LINES:,} lines.", is_error=True)
     first, last = 1, len(lines)
-    if wanted is not None:
-        if not isinstance(wanted, list | tuple) or [type(each) for each in wanted] != [int, int]:
-            return _wrong(f"Invalid `view_range` parameter: {shown(wanted)}. It should be [start, end]")
-        first, last = max(1, wanted[0]), len(lines) if wanted[1] == -1 else min(wanted[1], len(lines))
+    if view_range is not None:
+        if not isinstance(view_range, list | tuple) or [type(entry) for entry in view_range] != [int, int]:
+            return _wrong(f"Invalid `view_range` parameter: {shown(view_range)}. It should be [start, end]")
+        first, last = (
+            max(1, view_range[0]),
+            len(lines) if view_range[1] == -1 else min(view_range[1], len(lines)),
+        )
         # A model asks for all of an empty file after it emptied one.
         if first > last and (lines or first > 1):
             return _wrong(
-                f"Invalid `view_range` parameter: {list(wanted)}. It should be within the lines of the file: "
+                f"Invalid `view_range` parameter: {list(view_range)}. It should be within the lines of the file: "
                 f"[1, {len(lines)}]"
             )
     head = f"Here's the content of {path} with line numbers:"
@@ -272,8 +275,8 @@ def _numbered(lines: list[str], first: int, last: int) -> list[str]:
 
 def _cut(lines: list[str], *, first: int = 1, total: int = 0) -> list[str]:
     """Return as many of `lines` as one view may have, and how to see the others."""
-    ends = accumulate(len(line) + 1 for line in lines)
-    shown_lines = lines[: sum(end <= MAX_VIEW_CHARS + 1 for end in ends)]
+    endings = accumulate(len(line) + 1 for line in lines)
+    shown_lines = lines[: sum(end <= MAX_VIEW_CHARS + 1 for end in endings)]
     if len(shown_lines) == len(lines):
         return lines
     cut = f"[Cut at {MAX_VIEW_CHARS:,} characters"
@@ -285,32 +288,32 @@ def _cut(lines: list[str], *, first: int = 1, total: int = 0) -> list[str]:
     return [*shown_lines, f"{cut}: lines {first} to {last} of {total}. Use view_range to see the others.]"]
 
 
-def _create(tree: _Tree, given: Mapping[str, Any]) -> Answer:
-    path = given["path"]
-    taken = blocking_path(index([*tree.files, *tree.others]), path)
-    if taken:
-        return _wrong(f"File {path} already exists" if taken == path else _clash(path, taken))
-    return _store(tree, path, given["file_text"], f"File created successfully at: {path}")
+def _create(tree: _Tree, fields: Mapping[str, Any]) -> Answer:
+    path = fields["path"]
+    occupied = blocking_path(index([*tree.files, *tree.others]), path)
+    if occupied:
+        return _wrong(f"File {path} already exists" if occupied == path else _clash(path, occupied))
+    return _store(tree, path, fields["file_text"], f"File created successfully at: {path}")
 
 
-def _clash(path: str, taken: str) -> str:
-    if path.startswith(f"{taken}/"):
-        return f"The path {taken} is a file, not a directory"
-    return f"{path} equals {taken} on some systems; use another name"
+def _clash(path: str, occupied: str) -> str:
+    if path.startswith(f"{occupied}/"):
+        return f"The path {occupied} is a file, not a directory"
+    return f"{path} equals {occupied} on some systems; use another name"
 
 
-def _store(tree: _Tree, path: str, text: str, said: str) -> Answer:
+def _store(tree: _Tree, path: str, text: str, answer: str) -> Answer:
     if not storable(text):
         return _wrong(f"The text of {path} holds a NUL or half of a surrogate pair, and was not stored")
     size = len(text.encode())
     if size > MAX_FILE_BYTES:
         most = format_size(MAX_FILE_BYTES)
         return _wrong(f"{path} would hold {format_size(size)}, the most is {most}; nothing was changed")
-    total = size + sum(len(_bytes(each)) for place, each in tree.files.items() if place != path)
+    total = size + sum(len(_bytes(entry)) for place, entry in tree.files.items() if place != path)
     if total > MAX_TOTAL_BYTES:
         most = format_size(MAX_TOTAL_BYTES)
         return _wrong(f"All files would hold {format_size(total)}, the most is {most}; delete some first")
-    return Answer(said, files={**tree.files, path: text})
+    return Answer(answer, files={**tree.files, path: text})
 
 
 def storable(text: str) -> bool:
@@ -326,8 +329,8 @@ def storable(text: str) -> bool:
     return "\0" not in text
 
 
-def _str_replace(tree: _Tree, given: Mapping[str, Any]) -> Answer:
-    path, old, new = given["path"], given["old_str"], given["new_str"]
+def _str_replace(tree: _Tree, fields: Mapping[str, Any]) -> Answer:
+    path, old, new = fields["path"], fields["old_str"], fields["new_str"]
     text = tree.files.get(path)
     if text is None:
         return _wrong(_missing(path))
@@ -336,8 +339,10 @@ def _str_replace(tree: _Tree, given: Mapping[str, Any]) -> Answer:
             f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.", is_error=True
         )
     if text.count(old) > 1:
-        found = [str(number) for number in islice(_lines_with(text, old), _MOST_NUMBERS + 1)]
-        numbers = ", ".join(found[:_MOST_NUMBERS]) + (" and others" if found[_MOST_NUMBERS:] else "")
+        line_numbers = [str(number) for number in islice(_lines_with(text, old), _MOST_NUMBERS + 1)]
+        numbers = ", ".join(line_numbers[:_MOST_NUMBERS]) + (
+            " and others" if line_numbers[_MOST_NUMBERS:] else ""
+        )
         return Answer(
             f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {numbers}. "
             "Please ensure it is unique",
@@ -369,23 +374,23 @@ def _lines_with(text: str, part: str) -> Iterable[int]:
             return
 
 
-def _insert(tree: _Tree, given: Mapping[str, Any]) -> Answer:
-    path, at, added = given["path"], given["insert_line"], given["insert_text"]
+def _insert(tree: _Tree, fields: Mapping[str, Any]) -> Answer:
+    path, position, added = fields["path"], fields["insert_line"], fields["insert_text"]
     if path not in tree.files:
         return _wrong(f"The path {path} does not exist")
     lines = re.findall(r"[^\n]*\n|[^\n]+", tree.files[path])
-    if not 0 <= at <= len(lines):
+    if not 0 <= position <= len(lines):
         return _wrong(
-            f"Invalid `insert_line` parameter: {at}. It should be within the range of lines of the file: [0, {len(lines)}]"
+            f"Invalid `insert_line` parameter: {position}. It should be within the range of lines of the file: [0, {len(lines)}]"
         )
-    if at == len(lines) and lines and not lines[-1].endswith("\n"):
+    if position == len(lines) and lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
-    lines.insert(at, added if added.endswith("\n") else f"{added}\n")
+    lines.insert(position, added if added.endswith("\n") else f"{added}\n")
     return _store(tree, path, "".join(lines), f"The file {path} has been edited.")
 
 
-def _delete(tree: _Tree, given: Mapping[str, Any]) -> Answer:
-    path = given["path"]
+def _delete(tree: _Tree, fields: Mapping[str, Any]) -> Answer:
+    path = fields["path"]
     if path == ROOT:
         return _wrong(f"Cannot delete the {ROOT} directory itself")
     deleted = tree.below(path)
@@ -397,13 +402,13 @@ def _delete(tree: _Tree, given: Mapping[str, Any]) -> Answer:
     )
 
 
-def _refuse_foreign(tree: _Tree, named: list[str]) -> Answer | None:
-    places = [place for place in named if place in tree.others]
+def _refuse_foreign(tree: _Tree, names: list[str]) -> Answer | None:
+    places = [place for place in names if place in tree.others]
     return _wrong(f"{', '.join(places[:5])} is no note of yours and is left alone") if places else None
 
 
-def _rename(tree: _Tree, given: Mapping[str, Any]) -> Answer:
-    old, new = given["old_path"], given["new_path"]
+def _rename(tree: _Tree, fields: Mapping[str, Any]) -> Answer:
+    old, new = fields["old_path"], fields["new_path"]
     if ROOT in (old, new):
         return _wrong(f"Cannot rename the {ROOT} directory itself")
     moved, inside = tree.below(old), new.startswith(f"{old}/")
@@ -456,15 +461,15 @@ def compare(
     """
     edited: dict[str, str | None] = {}
     pending: dict[str, str | None] = {}
-    taken = set(others)
+    foreign = set(others)
     for path in sorted({*files, *texts, *stamps}):
-        wanted, there = files.get(path), texts.get(path)
-        if there == wanted:
+        stored, there = files.get(path), texts.get(path)
+        if there == stored:
             continue
-        if path in taken or checksum(there) != stamps.get(path, ""):
+        if path in foreign or checksum(there) != stamps.get(path, ""):
             edited[path] = there
-        elif writable(path, wanted):
-            pending[path] = wanted
+        elif writable(path, stored):
+            pending[path] = stored
     return Compared(edited, pending)
 
 
@@ -484,9 +489,9 @@ def writable(path: str, text: str | None) -> bool:
 def apply_edits(document: Mapping[str, Any], edited: Mapping[str, str | None]) -> Change:
     """Return the change that stores the `edited` files; one without a place beside the others is left out."""
     files = {path: text for path, text in document["files"].items() if path not in edited}
-    known = index(files)
+    paths = index(files)
     for path, text in edited.items():
-        if text is not None and not blocking_path(known, path):
+        if text is not None and not blocking_path(paths, path):
             files[path] = text
-            known |= index([path])
+            paths |= index([path])
     return replace_files(document, files)

@@ -30,7 +30,7 @@ from aether.errors import InvalidInput, NotFound, shown
 from aether.memory.sessions import ended_in, last_heard
 from aether.store.patch import diff
 from aether.text.cleaning import without_injected
-from aether.text.similarity import Index, gist, implied_by, index, opposites, supporting
+from aether.text.similarity import Index, implied_by, index, meaning, opposites, supporting
 from aether.text.words import sentences, stem, words
 from aether.types import Change, JsonObject, Link, Pattern
 
@@ -87,7 +87,7 @@ class Statement(NamedTuple):
 
     @property
     def session_id(self) -> str:
-        """The id by which its session is counted."""
+        """The id of its session, by which it is counted."""
         return str(self.session["session_id"])
 
 
@@ -161,10 +161,10 @@ class _Draft:
         return Change({"memory": patch} if patch else {}, result=result)
 
 
-def _copied(entries: list[Any], at: int) -> Any:
+def _copied(entries: list[Any], position: int) -> Any:
     """Return the entry at this position, replaced by a copy that may be changed."""
-    entries[at] = deepcopy(entries[at])
-    return entries[at]
+    entries[position] = deepcopy(entries[position])
+    return entries[position]
 
 
 def pattern_type(text: str) -> PatternType:
@@ -286,9 +286,9 @@ def _worded(content: str) -> str:
 
 def _castes_of(session: Mapping[str, Any], entry: Mapping[str, Any] | None = None) -> tuple[str, ...]:
     """Return the caste of `entry` of `session`, else the castes of the whole session."""
-    own = (entry or {}).get("caste")
+    caste = (entry or {}).get("caste")
     listed = (session.get("metadata") or {}).get("castes") or []
-    return (own,) if isinstance(own, str) else tuple(caste for caste in listed if isinstance(caste, str))
+    return (caste,) if isinstance(caste, str) else tuple(caste for caste in listed if isinstance(caste, str))
 
 
 def _pattern_index(memory: JsonObject) -> Index:
@@ -302,8 +302,8 @@ def _matching_pattern(statement: Statement, patterns: list[Pattern], among: Inde
     assign its statements to another pattern.
     """
     near = implied_by(statement.text, among)
-    counted = (at for at in near if statement.session_id in _session_ids(patterns[at]))
-    return next(counted, near[0] if near else None)
+    supported = (position for position in near if statement.session_id in _session_ids(patterns[position]))
+    return next(supported, near[0] if near else None)
 
 
 def _session_ids(pattern: Mapping[str, Any]) -> set[str]:
@@ -326,20 +326,20 @@ def _new_pattern(draft: _Draft, text: str, type: PatternType, confidence: float)
     return len(draft.patterns) - 1
 
 
-def _add_evidence(draft: _Draft, at: int, statements: Iterable[Statement]) -> None:
+def _add_evidence(draft: _Draft, position: int, statements: Iterable[Statement]) -> None:
     """Count the first statement of each session that the pattern at this position does not count yet."""
-    counted = _session_ids(draft.patterns[at])
+    session_ids = _session_ids(draft.patterns[position])
     first: dict[str, Statement] = {}
     for statement in statements:
-        if statement.session_id not in counted:
+        if statement.session_id not in session_ids:
             first.setdefault(statement.session_id, statement)
     if not first:
         return
-    pattern = _copied(draft.patterns, at)
+    pattern = _copied(draft.patterns, position)
     metadata, is_new = pattern["metadata"], not pattern["occurrences"]
     if "evidence" not in metadata:
         original = (
-            {"session_id": name, "phase": None, "text": pattern["pattern"]} for name in sorted(counted)
+            {"session_id": name, "phase": None, "text": pattern["pattern"]} for name in sorted(session_ids)
         )
         metadata["evidence"] = list(original)
     latest = max(last_heard(statement.session) for statement in first.values())
@@ -376,8 +376,8 @@ def _listed(owner: JsonObject, field: str) -> list[Any]:
 
 
 def _relate_pattern(draft: _Draft, session_id: str, pattern_id: str) -> None:
-    at = next(place for place, session in enumerate(draft.sessions) if session["id"] == session_id)
-    session = _copied(draft.sessions, at)
+    position = next(place for place, session in enumerate(draft.sessions) if session["id"] == session_id)
+    session = _copied(draft.sessions, position)
     if not isinstance(session.get("metadata"), dict):
         session["metadata"] = {}
     related = _listed(session["metadata"], "related_patterns")
@@ -390,10 +390,10 @@ def _link_contradictions(draft: _Draft) -> list[Contradiction]:
     new = draft.created()
     among = index(pattern["pattern"] for pattern in draft.patterns if new)
     contradictions: list[Contradiction] = []
-    for at in range(len(draft.patterns) - len(new), len(draft.patterns)):
-        pattern = draft.patterns[at]
+    for position in range(len(draft.patterns) - len(new), len(draft.patterns)):
+        pattern = draft.patterns[position]
         for place in opposites(pattern["pattern"], among):
-            if place < at:
+            if place < position:
                 other = _copied(draft.patterns, place)
                 _listed(other, "associative_links").append(
                     draft.link(pattern["id"], "long_term_pattern", "contradicts")
@@ -415,9 +415,15 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
         for entry, text, relevance, entry_type in _texts_of(session):
             # A result makes a pattern only by its relevance.
             kind = "" if entry_type == "outcome" and relevance > high else entry_type
-            own = without_injected(text).strip()
-            if kind not in WORK_TYPES and gist(own).signs and not ended_in(session, own):
-                yield Statement(own, session, _castes_of(session, entry), relevance, kind, next(order))
+            text_without_injected = without_injected(text).strip()
+            if (
+                kind not in WORK_TYPES
+                and meaning(text_without_injected).signs
+                and not ended_in(session, text_without_injected)
+            ):
+                yield Statement(
+                    text_without_injected, session, _castes_of(session, entry), relevance, kind, next(order)
+                )
 
 
 def _texts_of(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, float, str]]:
@@ -447,8 +453,8 @@ def _lasting_type(statement: Statement) -> PatternType | None:
 
 def _may_support(statement: Statement, type: str) -> bool:
     """Return whether a statement may be evidence for a pattern of this type: a failure proves no rule and no success."""
-    own = _TYPE_OF.get(statement.type)
-    return own is None or (own == "failure_pattern") == (type == "failure_pattern")
+    own_type = _TYPE_OF.get(statement.type)
+    return own_type is None or (own_type == "failure_pattern") == (type == "failure_pattern")
 
 
 def _groups(memory: JsonObject, statements: list[Statement]) -> Iterator[list[Statement]]:
@@ -460,7 +466,7 @@ def _groups(memory: JsonObject, statements: list[Statement]) -> Iterator[list[St
     high, least = (memory["pattern_extraction"][name] for name in ("high_relevance", "repeated_success"))
     by_words: dict[str, list[Statement]] = defaultdict(list)
     for statement in statements:
-        by_words[gist(statement.text).plain].append(statement)
+        by_words[meaning(statement.text).plain].append(statement)
     units = list(by_words.values())
     among = index(unit[-1].text for unit in units)
     near = [supporting(unit[-1].text, among) for unit in units]
@@ -470,17 +476,17 @@ def _groups(memory: JsonObject, statements: list[Statement]) -> Iterator[list[St
     weighty = [any(statement.relevance > high for statement in unit) for unit in units]
     ranks = [(-number, not weighty[place], -units[place][-1].order) for place, number in enumerate(agreeing)]
     grouped: set[int] = set()
-    for at in sorted(range(len(units)), key=ranks.__getitem__):
-        first = next(filter(_lasting_type, reversed(units[at])), None)
-        if at in grouped or first is None:
+    for position in sorted(range(len(units)), key=ranks.__getitem__):
+        first = next(filter(_lasting_type, reversed(units[position])), None)
+        if position in grouped or first is None:
             continue
-        members = [place for place in near[at] if place not in grouped]
+        members = [place for place in near[position] if place not in grouped]
         kind = _lasting_type(first) or ""
-        others = (
+        other_statements = (
             statement for place in members for statement in units[place] if _may_support(statement, kind)
         )
-        group = [first, *(statement for statement in others if statement is not first)]
-        if weighty[at] or len({statement.session_id for statement in group}) >= least:
+        group = [first, *(statement for statement in other_statements if statement is not first)]
+        if weighty[position] or len({statement.session_id for statement in group}) >= least:
             grouped.update(members)
             yield group
 

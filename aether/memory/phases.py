@@ -104,13 +104,13 @@ def start_phase(
     fields = {field: value for field, value in fields.items() if value is not None}
     if started:
         fields |= {"status": "in_progress", "started_at": clock.stamp(now), "completed_at": None}
-    own: Patch = []
+    patch: Patch = []
     if running != phase:
-        own.append({"op": "replace", "path": "/colony_status/current_phase", "value": phase})
+        patch.append({"op": "replace", "path": "/colony_status/current_phase", "value": phase})
     if phase in status["phases_completed"]:
         index = status["phases_completed"].index(phase)
-        own.append({"op": "remove", "path": f"/colony_status/phases_completed/{index}"})
-    own += _roadmap(colony, phase, fields)
+        patch.append({"op": "remove", "path": f"/colony_status/phases_completed/{index}"})
+    patch += _roadmap(colony, phase, fields)
     decided: dict[str, Patch] = {}
     withdrawn: list[str] = []
     checkin = status["queen_checkin"]
@@ -122,7 +122,7 @@ def start_phase(
         withdrawn += [s["id"] for s in pheromones["active_pheromones"] if signals.is_phase_complete(s, phase)]
     return join_changes(
         follow_route(colony, route, now=now, trigger=trigger),
-        Change({DOCUMENT: own}),
+        Change({DOCUMENT: patch}),
         Change(decided),
         # One withdrawal for all: of two, the second would use positions of the list before the first.
         signals.withdraw(pheromones, withdrawn, now=now),
@@ -166,10 +166,10 @@ def complete_phase(
         )
     running = state in RUNNING and current in (None, phase)
     route = ROUTES_TO_COMPLETED[state] if running else []
-    own: Patch = [{"op": "add", "path": "/colony_status/phases_completed/-", "value": phase}]
+    patch: Patch = [{"op": "add", "path": "/colony_status/phases_completed/-", "value": phase}]
     if running and current is None:
-        own.append({"op": "replace", "path": "/colony_status/current_phase", "value": phase})
-    own += _roadmap(colony, phase, {"status": "completed", "completed_at": clock.stamp(now)})
+        patch.append({"op": "replace", "path": "/colony_status/current_phase", "value": phase})
+    patch += _roadmap(colony, phase, {"status": "completed", "completed_at": clock.stamp(now)})
     checkin = await_queen_decision(colony, pheromones, phase, now=now, signal_id=new_id("checkin", now, 1))
     boundary = signals.emit(
         pheromones, signals.PHASE_COMPLETE, f"Phase {phase} is complete", now=now,
@@ -178,7 +178,7 @@ def complete_phase(
     event = {"event": "phase_completed", "at": clock.stamp(now), "phase": phase, "started": current == phase}
     return join_changes(
         follow_route(colony, route, now=now, trigger=trigger),
-        Change({DOCUMENT: own}, {"events": [event]}),
+        Change({DOCUMENT: patch}, {"events": [event]}),
         checkin,
         boundary,
         result=PhaseChange(
@@ -229,19 +229,19 @@ def decide(
     Raises:
         InvalidInput: the decision is unknown, or no phase waits for one.
     """
-    taken = next((name for name in DECISIONS if name == decision), None)
-    if taken is None:
+    chosen = next((name for name in DECISIONS if name == decision), None)
+    if chosen is None:
         raise InvalidInput(
             f"{shown(decision)} is not a decision.", fix=f"Use one of {', '.join(DECISIONS)}.", where="queen"
         )
     checkin = colony["colony_status"]["queen_checkin"]
-    if checkin is not None and checkin["queen_decision"] == taken:
+    if checkin is not None and checkin["queen_decision"] == chosen:
         return Change({}, result=checkin)
     if not _awaits_review(checkin):
         raise InvalidInput(
             "no phase waits for a decision.", fix='Complete one: "aether phase complete N".', where="queen"
         )
-    decided = _with_decision(checkin, taken, now, note)
+    decided = _with_decision(checkin, chosen, now, note)
     return join_changes(
         Change(_checkin_patch(decided)),
         signals.withdraw(pheromones, _checkins(pheromones), now=now),
@@ -436,11 +436,11 @@ def require_known_phase(documents: Mapping[str, Any], phase: int) -> None:
     """
     check_phase(phase)
     colony, memory = documents["COLONY_STATE"], documents["memory"]
-    known = {current_phase(colony), *colony["colony_status"]["phases_completed"]}
-    known |= {entry["phase"] for entry in colony["phases"]["roadmap"]}
-    known |= {item["metadata"].get("phase") for item in memory["working_memory"]["items"]}
-    known |= {session.get("phase") for session in memory["short_term_memory"]["sessions"]}
-    if phase not in known:
+    known_phases = {current_phase(colony), *colony["colony_status"]["phases_completed"]}
+    known_phases |= {entry["phase"] for entry in colony["phases"]["roadmap"]}
+    known_phases |= {item["metadata"].get("phase") for item in memory["working_memory"]["items"]}
+    known_phases |= {session.get("phase") for session in memory["short_term_memory"]["sessions"]}
+    if phase not in known_phases:
         raise InvalidInput(
             f"phase {phase} was never started, and nothing was noted in it.",
             fix=f'Start it with "aether phase start {phase}", or complete phase {current_phase(colony)}.',

@@ -15,9 +15,8 @@ from aether.memory.statements import STATED_FIELDS, evidence_of
 from aether.redact.redact import redact
 from aether.text.cleaning import without_injected
 from aether.text.identifiers import identifiers
-from aether.text.quotes import is_quoted, missing_name, normalized
 from aether.text.similarity import contradicts, nearest, opposites
-from aether.text.words import sentences, stems
+from aether.text.words import is_quoted, missing_name, normalized, sentences, stems
 from aether.types import Evidence, Item, JsonObject
 
 # Where models write the text of a statement, and the earlier one that it ends.
@@ -221,9 +220,19 @@ def _decisions(entries: Sequence[JsonObject], sources: _Sources, proven: Proven)
         stored += 1
 
 
-def _end(kind: Literal["resolve", "supersede"], references: Sequence[str], by: str, kept: JsonObject) -> End:
-    wanted = tuple(reference for reference in references if reference)
-    return End(kind, wanted, by, kept["text"], kept["quote"], kept["items"], kept["evidence"])
+def _end(
+    kind: Literal["resolve", "supersede"], references: Sequence[str], author: str, preserved: JsonObject
+) -> End:
+    given_references = tuple(reference for reference in references if reference)
+    return End(
+        kind,
+        given_references,
+        author,
+        preserved["text"],
+        preserved["quote"],
+        preserved["items"],
+        preserved["evidence"],
+    )
 
 
 def _checked(field: str, entry: JsonObject, sources: _Sources, proven: Proven) -> JsonObject | None:

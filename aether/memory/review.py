@@ -84,22 +84,12 @@ class Doubt(NamedTuple):
     """The first is the one that an answer changes, unless it names the newer one of a pair, which is the second."""
 
 
-class _Pair(NamedTuple):
-    """Two entries of which the newer repeats the older."""
-
-    older: Entry
-    newer: Entry
-    similarity: float
-
-
 _Raised = tuple[str, str, tuple[Entry, ...]]
-# The entries that were compared last, and their pairs.
-_compared: list[tuple[frozenset[Entry], list[_Pair]]] = []
 
 
 def doubts(memory: Mapping[str, Any], *, now: datetime) -> list[Doubt]:
     """Return what is doubtful and was not kept before, the most serious first."""
-    ids = {each["id"] for each in memory.get("reviewed", [])}
+    ids = {entry["id"] for entry in memory.get("reviewed", [])}
     entries, authors = _entries(memory)
     items = {item["id"]: item for item in known_items(memory) if "id" in item}
     noted = {name for name, item in items.items() if is_noted(item)}
@@ -112,24 +102,24 @@ def doubts(memory: Mapping[str, Any], *, now: datetime) -> list[Doubt]:
     ]
     blockers = {entry.id for entry in entries if entry.type == "blocker"} & noted - ended.keys()
     agents = {
-        name: by
-        for name, by in authors.items()
+        name: author
+        for name, author in authors.items()
         if (name[0] not in items or name[0] in noted) and name[0] not in ended
     }
     raised = chain(
         _secrets(entries), _orders(entries), _proposals(memory), _unconfirmed(entries, agents),
-        _repeated(sorted(lasting, key=lambda one: one.at)), _said_twice([entry for entry in entries if entry.id in noted - ended.keys()]),
+        _repeated(sorted(lasting, key=lambda entry: entry.at)), _said_twice([entry for entry in entries if entry.id in noted - ended.keys()]),
         _stale(entries, blockers, now),
     )  # fmt: skip
-    shown: set[tuple[str, str]] = set()
+    raised_names: set[tuple[str, str]] = set()
     doubtful = []
     for kind, why, concerned in raised:
         name = concerned[0].name
-        if name not in shown:  # one question about an entry at a time
+        if name not in raised_names:  # one question about an entry at a time
             doubt = _doubt(kind, why, *concerned)
-            said = _sentences_in_doubt(kind, *concerned)
-            if doubt.id not in ids and not (said and ids.issuperset(said)):
-                shown.add(name)
+            sentence_ids = _sentences_in_doubt(kind, *concerned)
+            if doubt.id not in ids and not (sentence_ids and ids.issuperset(sentence_ids)):
+                raised_names.add(name)
                 doubtful.append(doubt)
     return doubtful
 
@@ -141,25 +131,25 @@ def _entries(memory: Mapping[str, Any]) -> tuple[list[Entry], dict[tuple[str, st
     patterns = memory["long_term_memory"]["patterns"]
     authors = {(item["id"], ""): noting_agent for item in items if (noting_agent := _noting_agent(item))}
     items.sort(key=lambda item: item["id"] not in live)  # working memory first
-    found = {
+    entry_of_item = {
         (item["id"], ""): Entry(
             item["id"], "working_memory" if item["id"] in live else "short_term_memory", item["type"],
             item["metadata"]["timestamp"], item["content"],
         )
         for item in reversed(items)
     }  # fmt: skip
-    entries = [*reversed(found.values())]
+    entries = [*reversed(entry_of_item.values())]
     entries += [
         Entry(pattern["id"], _PATTERNS, pattern["type"], pattern["last_seen"], pattern["pattern"])
         for pattern in patterns
     ]
-    said = "\n".join(entry.text for entry in entries)
+    texts = "\n".join(entry.text for entry in entries)
     for session in sessions_of(memory):
         noting_agent = (session["metadata"].get("architect") or {}).get("backend") or ""
         quotes = noting_agent == EXTRACTIVE and keeps_items(session)
         for part in parts_of(session, "short_term_memory"):
             text = part.text.strip()
-            if not all(line in said for line in text.split("\n")):
+            if not all(line in texts for line in text.split("\n")):
                 kind, entry = _kind_of_part(session, part.part)
                 entries.append(
                     Entry(
@@ -189,19 +179,19 @@ def _words(entry: Entry) -> tuple[str, ...]:
 
 def find_text(memory: Mapping[str, Any], entry: Entry) -> str | None:
     """Return the present text of an entry, its secrets too; None if it is not there any more."""
-    found, _ = _entries(memory)
-    return next((one.text for one in found if one.name == entry.name), None)
+    entries, _ = _entries(memory)
+    return next((element.text for element in entries if element.name == entry.name), None)
 
 
 def is_current(memory: Mapping[str, Any], doubt: Doubt) -> bool:
     """Return whether the entries of a doubt still have the texts that it is about, and it was not kept."""
-    if any(each["id"] == doubt.id for each in memory.get("reviewed", [])):
+    if any(entry["id"] == doubt.id for entry in memory.get("reviewed", [])):
         return False
-    held = {
-        one.name: one.text
-        for one in (*_entries(memory)[0], *(concerned[0] for _, _, concerned in _proposals(memory)))
+    text_of = {
+        entry.name: entry.text
+        for entry in (*_entries(memory)[0], *(concerned[0] for _, _, concerned in _proposals(memory)))
     }
-    now = [entry._replace(text=held[name]) for entry in doubt.entries if (name := entry.name) in held]
+    now = [entry._replace(text=text_of[name]) for entry in doubt.entries if (name := entry.name) in text_of]
     return len(now) == len(doubt.entries) and _doubt(doubt.kind, doubt.why, *now).id == doubt.id
 
 
@@ -210,9 +200,11 @@ def keep(memory: Mapping[str, Any], doubt: Doubt, *, now: datetime) -> Change:
 
     The sentences that it is about are remembered too: a session that repeats them is no other doubt.
     """
-    held = {one.name: one for one in _entries(memory)[0]}
-    said = _sentences_in_doubt(doubt.kind, *(held.get(entry.name, entry) for entry in doubt.entries))
-    values: list[Any] = [{"id": name, "at": clock.stamp(now)} for name in (doubt.id, *said)]
+    entry_of = {entry.name: entry for entry in _entries(memory)[0]}
+    sentence_ids = _sentences_in_doubt(
+        doubt.kind, *(entry_of.get(entry.name, entry) for entry in doubt.entries)
+    )
+    values: list[Any] = [{"id": name, "at": clock.stamp(now)} for name in (doubt.id, *sentence_ids)]
     if "reviewed" in memory:
         return Change({"memory": [{"op": "add", "path": "/reviewed/-", "value": value} for value in values]})
     return Change({"memory": [{"op": "add", "path": "/reviewed", "value": values}]})
@@ -223,13 +215,13 @@ def _sentences_in_doubt(kind: str, *entries: Entry) -> list[str]:
     if kind not in ("secret", "instruction"):
         return []
     is_about = _has_secret if kind == "secret" else _gives_orders
-    said = (
+    texts = (
         " ".join(words(sentence))
         for entry in entries
         for sentence in sentences(entry.text)
         if is_about(sentence)
     )
-    return [_id_of(f"{kind}\n{one}") for one in dict.fromkeys(said)]
+    return [_id_of(f"{kind}\n{entry}") for entry in dict.fromkeys(texts)]
 
 
 def _has_secret(text: str) -> bool:
@@ -283,37 +275,23 @@ def _unconfirmed(entries: list[Entry], authors: Mapping[tuple[str, str], str]) -
 
 def _said_twice(entries: list[Entry]) -> Iterator[_Raised]:
     """Yield each fact whose words an older one has too."""
-    held: dict[tuple[str, ...], Entry] = {}
-    for entry in sorted(entries, key=lambda one: one.at):
-        said = _words(entry)
-        if entry.type not in _LASTING | WORK_TYPES and said:
-            if said in held:
-                yield "duplicate", "the newer one says the same", (held[said], entry)
-            held[said] = entry
+    oldest: dict[tuple[str, ...], Entry] = {}
+    for entry in sorted(entries, key=lambda entry: entry.at):
+        entry_words = _words(entry)
+        if entry.type not in _LASTING | WORK_TYPES and entry_words:
+            if entry_words in oldest:
+                yield "duplicate", "the newer one says the same", (oldest[entry_words], entry)
+            oldest[entry_words] = entry
 
 
 def _repeated(lasting: list[Entry]) -> Iterator[_Raised]:
-    """Yield the repetitions among `lasting`, which are the oldest first.
-
-    Only entries that are new since the last call are compared with the others: whoever answers one doubt after another
-    waits for one entry at most.
-    """
-    place = {entry: place for place, entry in enumerate(lasting)}
-    known, compared = _compared[-1] if _compared else (frozenset[Entry](), [])
-    pairs = [pair for pair in compared if pair.older in place and pair.newer in place]
-    fresh = {place for place, entry in enumerate(lasting) if entry not in known}
-    texts = index(entry.text for entry in (lasting if fresh else ()))
-    for at in sorted(fresh):
-        for near in nearest(lasting[at].text, texts):
-            same_layer = (lasting[near.at].layer == _PATTERNS) == (lasting[at].layer == _PATTERNS)
-            if same_layer and (
-                near.at > at or near.at not in fresh
-            ):  # two new ones are compared once, from the older
-                older, newer = lasting[min(at, near.at)], lasting[max(at, near.at)]
-                pairs.append(_Pair(older, newer, near.similarity))
-    _compared[:] = [(frozenset(lasting), pairs)]
-    for pair in sorted(pairs, key=lambda pair: (place[pair.older], -pair.similarity, place[pair.newer])):
-        yield "duplicate", "the newer one says the same", (pair.older, pair.newer)
+    """Yield the repetitions among `lasting`, which are the oldest first."""
+    texts = index(entry.text for entry in lasting)
+    for place, older in enumerate(lasting):
+        for near in nearest(older.text, texts):
+            newer = lasting[near.at]
+            if near.at > place and (older.layer == _PATTERNS) == (newer.layer == _PATTERNS):
+                yield "duplicate", "the newer one says the same", (older, newer)
 
 
 def _proposals(memory: Mapping[str, Any]) -> Iterator[_Raised]:

@@ -84,8 +84,8 @@ def ended_in(session: Mapping[str, Any], text: str) -> bool:
     ended = (session.get("metadata") or {}).get("ended")
     if not ended:
         return False
-    said = text.strip()
-    return any(said == each.strip() or said in sentences(each) for each in ended)
+    statement = text.strip()
+    return any(statement == entry.strip() or statement in sentences(entry) for entry in ended)
 
 
 def last_heard(session: Mapping[str, Any]) -> str:
@@ -252,21 +252,23 @@ def verbatim_texts(session: Mapping[str, Any]) -> dict[str, list[Any]]:
 
 def without_parts(session: Mapping[str, Any], parts: Collection[str]) -> JsonObject:
     """Return a session without the statements `parts`, such as `outcomes/2` or `summary/0`."""
-    made: JsonObject = {**session}
+    shortened: JsonObject = {**session}
     for name in STATEMENT_FIELDS.keys() & session.keys():
-        made[name] = [entry for nth, entry in enumerate(session[name]) if f"{name}/{nth}" not in parts]
+        shortened[name] = [entry for nth, entry in enumerate(session[name]) if f"{name}/{nth}" not in parts]
     prose = session["summary"].split("\n")
-    made["summary"] = "\n".join(
+    shortened["summary"] = "\n".join(
         FORGOTTEN_LINE if f"summary/{nth}" in parts else line for nth, line in enumerate(prose)
     )
-    kept = {
-        name: [one for nth, one in enumerate(found) if f"{name}/{nth}" not in parts]
-        for name, found in verbatim_texts(made).items()
+    verbatim = {
+        name: [entry for nth, entry in enumerate(verbatim_entries) if f"{name}/{nth}" not in parts]
+        for name, verbatim_entries in verbatim_texts(shortened).items()
     }
-    made["metadata"] = {
-        name: kept.get(name, value) for name, value in made["metadata"].items() if kept.get(name, True)
+    shortened["metadata"] = {
+        name: verbatim.get(name, value)
+        for name, value in shortened["metadata"].items()
+        if verbatim.get(name, True)
     }
-    return made
+    return shortened
 
 
 def session_sections(session: Mapping[str, Any]) -> dict[str, list[str]]:
@@ -275,22 +277,24 @@ def session_sections(session: Mapping[str, Any]) -> dict[str, list[str]]:
     What ended is left out of the decisions, rules and open points; a heading without text is left out.
     """
     headings = {kind: name for name, kinds in _HEADINGS.items() for kind in kinds}
-    found: dict[str, list[str]] = {"Summary": session["summary"].split("\n")}
-    found |= {name: [] for name in (*_HEADINGS, _OTHERS)}
-    found["Results"] += [_joined(outcome["result"], outcome["impact"]) for outcome in session["outcomes"]]
-    found["Decisions"] += [
+    sections: dict[str, list[str]] = {"Summary": session["summary"].split("\n")}
+    sections |= {name: [] for name in (*_HEADINGS, _OTHERS)}
+    sections["Results"] += [_joined(outcome["result"], outcome["impact"]) for outcome in session["outcomes"]]
+    sections["Decisions"] += [
         _joined(key_decision["decision"], key_decision["rationale"])
         for key_decision in session["key_decisions"]
         if not key_decision.get("ended") and not ended_in(session, key_decision["decision"])
     ]
     for field, name in _STATED.items():
-        found[name] += [entry["text"] for entry in session.get(field, []) if not entry.get("ended")]
+        sections[name] += [entry["text"] for entry in session.get(field, []) if not entry.get("ended")]
     for entry in session["high_value_items"]:
         name = headings.get(entry.get("type", ""), _OTHERS)
         if name not in ("Decisions", "Rules") or not ended_in(session, entry["content"]):
-            found[name].append(entry["content"])
+            sections[name].append(entry["content"])
     return {
-        name: said for name, texts in found.items() if (said := [*dict.fromkeys(filter(str.strip, texts))])
+        name: statements
+        for name, texts in sections.items()
+        if (statements := [*dict.fromkeys(filter(str.strip, texts))])
     }
 
 

@@ -201,10 +201,10 @@ def active_signals(
     Each carries its `current_strength` and `effective_strength`. The order does not depend on the order
     of deposit: of two equally strong signals the newer is first, then the smaller id.
     """
-    wanted = None if types is None else {name.upper() for name in types}
+    type_names = None if types is None else {name.upper() for name in types}
     signals: list[ActiveSignal] = []
     for signal in pheromones["active_pheromones"]:
-        if wanted is not None and signal["type"].upper() not in wanted:
+        if type_names is not None and signal["type"].upper() not in type_names:
             continue
         effective = effective_strength(signal, caste, now, sensitivities=pheromones["caste_sensitivities"])
         if effective > threshold:
@@ -247,13 +247,13 @@ def withdraw(
 
     An id that is not active is ignored, so withdrawing twice is withdrawing once.
     """
-    wanted = set(ids)
-    moved = [(place, s) for place, s in enumerate(pheromones["active_pheromones"]) if s["id"] in wanted]
+    unwanted = set(ids)
+    moved = [(place, s) for place, s in enumerate(pheromones["active_pheromones"]) if s["id"] in unwanted]
     if not moved:
         return Change({}, result=[])
     # Last first, so that no removal shifts the position of the next one.
     patch: list[Operation] = [
-        {"op": "remove", "path": f"/active_pheromones/{at}"} for at, _ in reversed(moved)
+        {"op": "remove", "path": f"/active_pheromones/{position}"} for position, _ in reversed(moved)
     ]
     events = [{"event": event, "at": clock.stamp(now), "signal": signal} for _, signal in moved]
     return Change({DOCUMENT: patch}, {"events": events}, [signal["id"] for _, signal in moved])

@@ -82,10 +82,10 @@ def restore(
                 fix=f"Restore into a colony that has it; this one has {', '.join(documents)}.",
                 where=where,
             )
-        wanted = current(name, value) if current else value
+        target = current(name, value) if current else value
         if name == DOCUMENT:
-            wanted = {**wanted, "checkpoints": documents[name]["checkpoints"]}
-        patch = diff(documents[name], wanted)
+            target = {**target, "checkpoints": documents[name]["checkpoints"]}
+        patch = diff(documents[name], target)
         if patch:
             patches[name] = patch
     return Change(patches, result=list(patches))
@@ -117,7 +117,9 @@ def prunable(snapshots: Iterable[Mapping[str, Any]], *, taken: str = "") -> list
     automatic = [
         snapshot["snapshot_id"] for snapshot in sorted(snapshots, key=sort_key) if snapshot["automatic"]
     ]
-    return [each for each in automatic[: max(0, len(automatic) - MAX_AUTOMATIC_SNAPSHOTS)] if each != taken]
+    return [
+        entry for entry in automatic[: max(0, len(automatic) - MAX_AUTOMATIC_SNAPSHOTS)] if entry != taken
+    ]
 
 
 def archive_removed(

@@ -192,8 +192,8 @@ def _items(memory: Mapping[str, Any]) -> Iterator[Item]:
 def find_earlier(references: Iterable[str], earlier: Sequence[Earlier]) -> Earlier | None:
     """Return the entry of `earlier` that the first fitting one of `references` names, by its id or by its words."""
     # A brief reads statements without finding any.
-    from aether.text.quotes import find_quote
     from aether.text.similarity import nearest
+    from aether.text.words import find_quote
 
     ids = {entry.id: entry for entry in earlier}
     texts = [entry.text for entry in earlier]

@@ -75,13 +75,13 @@ def moments(
     `items` are those of working memory and the archive (`item_moment`), `receipts` those of compressions, `compactions` those of conversations, and
     `colony` is the document with the phases.
     """
-    found = [
+    all_moments = [
         *items,
         *_compressions(receipts),
         *compactions,
         *_phases(colony),
     ]
-    return sorted((one for one in found if _wanted(one, asked)), key=itemgetter(0))
+    return sorted((entry for entry in all_moments if _wanted(entry, asked)), key=itemgetter(0))
 
 
 def item_moment(record: Record) -> Moment:
@@ -101,40 +101,40 @@ def _compressions(receipts: Iterable[JsonObject]) -> Iterator[Moment]:
             text = (
                 f"Compressed phase {receipt['phase']}: {pluralize(len(receipt['items']), 'items')}, {sizes}"
             )
-            at = instant_text(receipt["at"])
-            by = str((receipt.get("architect") or {}).get("backend") or "")
+            moment = instant_text(receipt["at"])
+            author = str((receipt.get("architect") or {}).get("backend") or "")
             yield Moment(
-                at,
+                moment,
                 "compression",
                 "compression",
                 text,
                 receipt["session_id"],
-                agent=by,
+                agent=author,
                 phase=receipt["phase"],
             )
 
 
 def _phases(colony: Mapping[str, Any]) -> Iterator[Moment]:
-    for one in colony["phases"]["roadmap"]:
-        named = ": ".join(str(part) for part in (one.get("name"), one.get("goal")) if part)
+    for entry in colony["phases"]["roadmap"]:
+        label = ": ".join(str(part) for part in (entry.get("name"), entry.get("goal")) if part)
         for field, what in (("started_at", "started"), ("completed_at", "completed")):
-            if one.get(field):
-                text = f"Phase {one['phase']} {what}" + (f": {named}" if named else "")
-                yield Moment(instant_text(one[field]), "phase", "phase", text, "", phase=one["phase"])
+            if entry.get(field):
+                text = f"Phase {entry['phase']} {what}" + (f": {label}" if label else "")
+                yield Moment(instant_text(entry[field]), "phase", "phase", text, "", phase=entry["phase"])
 
 
-def _wanted(moment: Moment, asked: Asked) -> bool:
-    if asked.types:
-        kinds = moment.kind in asked.types or moment.type in asked.types
+def _wanted(moment: Moment, options: Asked) -> bool:
+    if options.types:
+        kinds = moment.kind in options.types or moment.type in options.types
     else:
         kinds = moment.kind in MAIN_KINDS and moment.type != _PASSAGE
     places = f"{moment.conversation}\n{moment.title}\n{moment.pointer.get('file', '')}".casefold()
     return (
         kinds
-        and (not asked.since or moment.at >= asked.since)
-        and (not asked.until or moment.at < asked.until)
-        and asked.conversation.casefold() in places
-        and asked.project.casefold() in moment.project.casefold()
+        and (not options.since or moment.at >= options.since)
+        and (not options.until or moment.at < options.until)
+        and options.conversation.casefold() in places
+        and options.project.casefold() in moment.project.casefold()
     )
 
 
@@ -184,13 +184,13 @@ def components(path: str) -> tuple[str, ...]:
     (('src', 'a.py'), ('', 'a.py'), ('src', 'a.py'))
     """
     rooted = path.startswith(("/", "\\")) or path[1:3] in (":\\", ":/")
-    kept: list[str] = []
+    parts: list[str] = []
     for part in re.split(r"[\\/]+", path):
-        if part == ".." and kept and kept[-1] != "..":
-            kept.pop()
+        if part == ".." and parts and parts[-1] != "..":
+            parts.pop()
         elif part not in ("", "."):
-            kept.append(part)
-    return ("", *kept) if rooted else tuple(kept)
+            parts.append(part)
+    return ("", *parts) if rooted else tuple(parts)
 
 
 def _ends_in(path: Sequence[str], end: Sequence[str]) -> bool:
@@ -210,11 +210,11 @@ def _mentions(text: str, type: str, name: str) -> Iterator[tuple[str, ...]]:
     if change:  # its path may hold any character
         yield from filter(lambda path: path[-1:] == (name,), [components(change[1])])
         return
-    for found in _naming(name).finditer(text):
+    for mention in _naming(name).finditer(text):
         # A word without a suffix ("run", "README") is a file only in a path or in backquotes.
-        quoted = text[found.start() - 1 : found.start()] == text[found.end() : found.end() + 1] == "`"
-        if found[1] or "." in name or quoted:
-            yield components(found[1] + name)
+        quoted = text[mention.start() - 1 : mention.start()] == text[mention.end() : mention.end() + 1] == "`"
+        if mention[1] or "." in name or quoted:
+            yield components(mention[1] + name)
 
 
 def about_file(records: Iterable[Record], path: str, *, ended: Collection[str] = frozenset()) -> FileHistory:
@@ -224,39 +224,41 @@ def about_file(records: Iterable[Record], path: str, *, ended: Collection[str] =
     A path of memory is the same file if one of both ends in the other, by components, and not both start at a root.
     A shorter one counts only if all longer ones that end in it are this file, too.
     """
-    asked = components(path)
-    if not asked[-1:] or not asked[-1]:
+    wanted_path = components(path)
+    if not wanted_path[-1:] or not wanted_path[-1]:
         return FileHistory(path, [], [], [], [])
-    found = [
+    statements = [
         (statement, places)
         for record in records
         for project in [components(str((record.value.get("metadata") or {}).get("project") or ""))]
         for statement in _statements(record)
-        if (places := {*_places(statement, asked, project)})
+        if (places := {*_places(statement, wanted_path, project)})
     ]
-    known = {place for _, places in found for place in places}
-    same = {place for place in known if _is_same(place, asked, known)}
+    paths = {place for _, places in statements for place in places}
+    same = {place for place in paths if _is_same(place, wanted_path, paths)}
     parts: dict[str, dict[str, Known]] = {name: {} for name in FileHistory._fields[1:]}
-    for one, places in sorted(found, key=lambda pair: pair[0].at):
+    for entry, places in sorted(statements, key=lambda pair: pair[0].at):
         if places & same:
-            parts[_PARTS[one.type]].setdefault(one.text, one._replace(revoked=one.id in ended))
+            parts[_PARTS[entry.type]].setdefault(entry.text, entry._replace(revoked=entry.id in ended))
     return FileHistory(path, *(list(parts[name].values()) for name in FileHistory._fields[1:]))
 
 
-def _places(one: Known, asked: tuple[str, ...], project: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _places(
+    entry: Known, wanted_path: tuple[str, ...], project: tuple[str, ...]
+) -> Iterator[tuple[str, ...]]:
     """Yield the paths in a statement with the name of the file; a relative one of another project is another file."""
-    elsewhere = not asked[0] and project[:1] == ("",) and asked[: len(project)] != project
-    for place in _mentions(one.text, one.type, asked[-1]):
+    elsewhere = not wanted_path[0] and project[:1] == ("",) and wanted_path[: len(project)] != project
+    for place in _mentions(entry.text, entry.type, wanted_path[-1]):
         if not (elsewhere and place[0]):
             yield place
 
 
-def _is_same(place: tuple[str, ...], asked: tuple[str, ...], known: Iterable[tuple[str, ...]]) -> bool:
-    if len(place) >= len(asked):
-        return _ends_in(place, asked)
-    longer = [other for other in known if len(other) > len(place) and _ends_in(other, place)]
-    return _ends_in(asked, place) and all(
-        _ends_in(other, asked) or _ends_in(asked, other) for other in longer
+def _is_same(place: tuple[str, ...], wanted_path: tuple[str, ...], paths: Iterable[tuple[str, ...]]) -> bool:
+    if len(place) >= len(wanted_path):
+        return _ends_in(place, wanted_path)
+    longer = [other for other in paths if len(other) > len(place) and _ends_in(other, place)]
+    return _ends_in(wanted_path, place) and all(
+        _ends_in(other, wanted_path) or _ends_in(wanted_path, other) for other in longer
     )
 
 
@@ -268,7 +270,7 @@ def _statements(record: Record) -> Iterator[Known]:
             evidence = str(metadata.get("evidence") or "") if isinstance(metadata, Mapping) else ""
             yield Known(record.at, record.type, record.text, record.id, record.layer, evidence)
         return
-    said = [
+    typed_texts = [
         *(("decision", f"{key_decision['decision']} ({key_decision['rationale']})" if key_decision["rationale"] else key_decision["decision"]) for key_decision in record.value["key_decisions"]),
         *(("outcome", outcome["result"]) for outcome in record.value["outcomes"]),
         *((high_value_item["type"], high_value_item["content"]) for high_value_item in record.value["high_value_items"]),
@@ -276,6 +278,6 @@ def _statements(record: Record) -> Iterator[Known]:
     # Changes in a session are those of its items, which are in the archive one by one.
     yield from (
         Known(record.at, kind, text, record.id, record.layer)
-        for kind, text in said
+        for kind, text in typed_texts
         if kind in _PARTS and kind != "code_change"
     )

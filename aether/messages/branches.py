@@ -69,7 +69,7 @@ def _tree(nodes: Iterable[Node]) -> _Tree:
     later: dict[int, str] = {}
     restarts: list[int] = []
     before, session, linked = _ROOT, None, False
-    for at, node in enumerate(nodes):
+    for index, node in enumerate(nodes):
         role = Role.OUTSIDE if node.id in places else node.role
         tree.roles.append(role)
         tree.responses.append(node.response)
@@ -77,62 +77,67 @@ def _tree(nodes: Iterable[Node]) -> _Tree:
         if role == Role.OUTSIDE:
             continue
         if node.parent in places:
-            tree.parents[at], linked = places[node.parent], True
+            tree.parents[index], linked = places[node.parent], True
         elif node.parent:
-            later[at] = node.parent
+            later[index] = node.parent
         elif node.parent is None and role == Role.PROMPT and node.session == session:
-            restarts.append(at)  # back to before the first prompt, if the lines are linked at all
+            restarts.append(index)  # back to before the first prompt, if the lines are linked at all
         if node.id:
-            places[node.id] = at
-        before, session = at, node.session
-    for at in restarts if linked else ():
-        tree.parents[at] = _ROOT
-    for at, parent in later.items():
-        if places.get(parent, at) != at:
-            tree.parents[at] = places[parent]
+            places[node.id] = index
+        before, session = index, node.session
+    for index in restarts if linked else ():
+        tree.parents[index] = _ROOT
+    for index, parent in later.items():
+        if places.get(parent, index) != index:
+            tree.parents[index] = places[parent]
     return tree
 
 
 def _name_responses(tree: _Tree) -> None:
     """Name the responses without a name: a line's is that of the line above, or that of all calls beside it."""
-    for at, role in enumerate(tree.roles):
-        if role < Role.RESPONSE or tree.responses[at]:
+    for index, role in enumerate(tree.roles):
+        if role < Role.RESPONSE or tree.responses[index]:
             continue
-        parent = tree.parents[at]
+        parent = tree.parents[index]
         if parent != _ROOT and tree.responses[parent].startswith(_UNNAMED):
-            tree.responses[at] = tree.responses[parent]
+            tree.responses[index] = tree.responses[parent]
         else:
-            tree.responses[at] = f"{_UNNAMED}{parent}" if role == Role.CALLS else f"{_UNNAMED}={at}"
+            tree.responses[index] = f"{_UNNAMED}{parent}" if role == Role.CALLS else f"{_UNNAMED}={index}"
 
 
 def _branch(tree: _Tree) -> set[int]:
     """Return the line that was said last, with all lines above it."""
-    at = next((at for at in reversed(range(len(tree.roles))) if tree.roles[at] >= Role.PROMPT), _ROOT)
+    index = next(
+        (index for index in reversed(range(len(tree.roles))) if tree.roles[index] >= Role.PROMPT),
+        _ROOT,
+    )
     branch: set[int] = set()
-    while at != _ROOT and at not in branch:
-        branch.add(at)
-        at = tree.parents[at]
+    while index != _ROOT and index not in branch:
+        branch.add(index)
+        index = tree.parents[index]
     return branch
 
 
 def _off_branch(tree: _Tree, branch: set[int]) -> frozenset[int]:
     """Return the lines that are neither of `branch` nor beside it: other calls of its responses, results, notes."""
     roles, parents, responses = tree
-    shared = {responses[at] for at in branch if responses[at]}
+    shared = {responses[index] for index in branch if responses[index]}
     goes_on = bytearray(len(roles))  # whether the conversation goes on below a line, beside the branch
-    for at in reversed(range(len(roles))):
-        speaks = roles[at] >= Role.PROMPT and responses[at] not in shared
-        if roles[at] and at not in branch and parents[at] != _ROOT and (speaks or goes_on[at]):
-            goes_on[parents[at]] = True
+    for index in reversed(range(len(roles))):
+        speaks = roles[index] >= Role.PROMPT and responses[index] not in shared
+        if roles[index] and index not in branch and parents[index] != _ROOT and (speaks or goes_on[index]):
+            goes_on[parents[index]] = True
     off: set[int] = set()
-    for at, parent in enumerate(parents):
-        if at in branch:
+    for index, parent in enumerate(parents):
+        if index in branch:
             continue
-        is_beside = roles[at] == Role.OUTSIDE or not goes_on[at]
-        if roles[at] >= Role.RESPONSE:
-            is_beside = responses[at] in shared and (is_beside or not responses[at].startswith(_UNNAMED))
-        if parent in off or roles[at] == Role.PROMPT or not is_beside:
-            off.add(at)
+        is_beside = roles[index] == Role.OUTSIDE or not goes_on[index]
+        if roles[index] >= Role.RESPONSE:
+            is_beside = responses[index] in shared and (
+                is_beside or not responses[index].startswith(_UNNAMED)
+            )
+        if parent in off or roles[index] == Role.PROMPT or not is_beside:
+            off.add(index)
     return frozenset(off)
 
 
@@ -146,20 +151,20 @@ def taken_back(marks: Iterable[tuple[str, Any]]) -> frozenset[int]:
     positions: set[int] = set()
     turns: list[int] = []
     places: dict[str, int] = {}
-    for at, (does, what) in enumerate(marks):
-        start = at
+    for index, (does, what) in enumerate(marks):
+        start = index
         match does:
             case "turn":
-                turns.append(at)
+                turns.append(index)
             case "says" if what:
                 positions |= {places[what]} if what in places else set()
-                places[what] = at
+                places[what] = index
             case "turns" if turns and what > 0:
                 start = turns[max(0, len(turns) - what)]
             case "to":
                 start = places.get(as_text(what), 0)
-        if start < at:
-            positions.update(range(start, at))
+        if start < index:
+            positions.update(range(start, index))
             turns = [turn for turn in turns if turn < start]
             places = {name: place for name, place in places.items() if place < start}
     return frozenset(positions)

@@ -73,11 +73,11 @@ def with_only_text(listed: list[Any], text: str) -> list[Any]:
     >>> with_only_text([{"type": "text", "text": "a"}, {"type": "image"}, {"type": "text", "text": "b"}], "c")
     [{'type': 'text', 'text': 'c'}, {'type': 'image'}]
     """
-    first = next((at for at, block in enumerate(listed) if is_text_block(block)), None)
+    first = next((index for index, block in enumerate(listed) if is_text_block(block)), None)
     return [
-        {**block, "text": text} if at == first else block
-        for at, block in enumerate(listed)
-        if at == first or not is_text_block(block)
+        {**block, "text": text} if index == first else block
+        for index, block in enumerate(listed)
+        if index == first or not is_text_block(block)
     ]
 
 
@@ -127,15 +127,15 @@ def _encodable(value: Any, lone: bool, levels: int) -> Any:
     if not levels:
         return _unicode(as_json(value) or TOO_DEEP, lone=lone)
     if isinstance(value, list):
-        listed = [_encodable(one, lone, levels - 1) for one in value]
+        listed = [_encodable(inner, lone, levels - 1) for inner in value]
         return value if all(map(lambda new, old: new is old, listed, value)) else listed
-    made = {
-        _encodable(key, lone, MAX_LEVELS): _encodable(one, lone, levels - 1) for key, one in value.items()
+    copy = {
+        _encodable(key, lone, MAX_LEVELS): _encodable(inner, lone, levels - 1) for key, inner in value.items()
     }
-    same = len(made) == len(value) and all(
-        new is old and made[new] is value[old] for new, old in zip(made, value, strict=True)
+    same = len(copy) == len(value) and all(
+        new is old and copy[new] is value[old] for new, old in zip(copy, value, strict=True)
     )
-    return value if same else made
+    return value if same else copy
 
 
 def _unicode(text: str, *, lone: bool) -> str:
@@ -145,8 +145,8 @@ def _unicode(text: str, *, lone: bool) -> str:
         text.encode()
     except UnicodeEncodeError:
         data = text.encode("utf-16", "surrogatepass")
-        found = data.decode("utf-16", "replace" if lone else "surrogatepass")
-        return text if found == text else found
+        joined = data.decode("utf-16", "replace" if lone else "surrogatepass")
+        return text if joined == text else joined
     return text
 
 
@@ -171,8 +171,8 @@ def call_block(tool: Any, arguments: Any, at: Place, call_id: Any) -> Block:
         return Block("call", arguments, at, key, name, as_arguments(arguments))
     if arguments is None:
         return Block("call", "", (), key, name)
-    held = arguments if isinstance(arguments, dict) else {"input": arguments}
-    return Block("call", as_json(held), at, key, name, held)
+    fields = arguments if isinstance(arguments, dict) else {"input": arguments}
+    return Block("call", as_json(fields), at, key, name, fields)
 
 
 def result_blocks(
@@ -181,13 +181,13 @@ def result_blocks(
     """Return the blocks of a tool's answer: the result, and the media that came with it."""
     text, place = _answer_text(answer, at)
     is_error = is_failure_text(text) if broken is None else bool(broken)
-    found = Block("result", text, place, as_text(call_id), as_text(tool), is_error=is_error)
+    result = Block("result", text, place, as_text(call_id), as_text(tool), is_error=is_error)
     media = [
-        media_block(block, (*at, position))
-        for position, block in enumerate(answer if isinstance(answer, list) else [])
+        media_block(block, (*at, index))
+        for index, block in enumerate(answer if isinstance(answer, list) else [])
         if _is_media(block)
     ]
-    return [found, *media, *also]
+    return [result, *media, *also]
 
 
 def _is_media(block: Any) -> bool:
@@ -202,11 +202,11 @@ def _answer_text(answer: Any, at: Place) -> tuple[str, Place]:
         return "", ()
     if not isinstance(answer, list):
         return as_json(answer), ()
-    texts = [position for position, block in enumerate(answer) if is_text_block(block)]
+    texts = [index for index, block in enumerate(answer) if is_text_block(block)]
     if len(texts) == 1:
         return answer[texts[0]]["text"], (*at, texts[0], "text")
     if texts:
-        return "\n".join(answer[position]["text"] for position in texts), at
+        return "\n".join(answer[index]["text"] for index in texts), at
     return "" if all(map(_is_media, answer)) else as_json(answer), ()
 
 
@@ -239,8 +239,8 @@ def read_media(block: Any) -> Media | None:
         return _linked(file["file_data"], PDF)
     inline = as_object(raw.get("inlineData", raw.get("inline_data")))
     stored = as_object(raw.get("fileData", raw.get("file_data")))
-    named = {**stored, **inline}
-    mime = as_text(named.get("mimeType", named.get("mime_type")))
+    fields = {**stored, **inline}
+    mime = as_text(fields.get("mimeType", fields.get("mime_type")))
     return _media(mime, inline.get("data"), stored.get("fileUri", stored.get("file_uri")))
 
 
@@ -252,9 +252,11 @@ def _linked(url: Any, mime: str) -> Media | None:
 def _media(mime: str, data: Any, url: Any) -> Media | None:
     text = as_text(data)
     # The first bytes of a file say what it is; the type beside it is often missing or wrong.
-    shown_type = next((each for start, each in _STARTS.items() if text.startswith(start)), mime)
-    found = Media(shown_type, text, as_text(url))
-    return found if found.data or found.url else None
+    shown_type = next(
+        (mime_of_start for start, mime_of_start in _STARTS.items() if text.startswith(start)), mime
+    )
+    media = Media(shown_type, text, as_text(url))
+    return media if media.data or media.url else None
 
 
 def rewritten_media(
@@ -288,8 +290,8 @@ def is_base64(data: Any) -> bool:
     return isinstance(data, str) and bool(_BASE64.fullmatch(data[:_HEAD_CHARS]))
 
 
-def arguments_text(given: Any) -> str | None:
+def arguments_text(arguments: Any) -> str | None:
     """Return the arguments of a call as JSON text; None if they are neither text nor an object."""
-    if isinstance(given, str):
-        return given
-    return json.dumps(given, ensure_ascii=False) if isinstance(given, dict) else None
+    if isinstance(arguments, str):
+        return arguments
+    return json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else None

@@ -61,12 +61,12 @@ def read(
         InvalidInput: one of `raws` is not an object, or the format is unknown.
     """
     module = provider(format or detect_format(raws))
-    for position, raw in enumerate(raws):
+    for index, raw in enumerate(raws):
         if not isinstance(raw, dict):
             raise InvalidInput(
                 f"{shown(raw)} is not a message.",
                 fix="Give each message as an object.",
-                where=f"messages[{position}]",
+                where=f"messages[{index}]",
             )
     return with_call_ids(
         [module.message(raw) for raw in raws], after=after, optional=module.TRAITS.ids_optional
@@ -149,8 +149,12 @@ def without_tools(message: Message) -> Message | None:
     if not kinds & {"call", "result"}:
         return None if kinds == {"reasoning"} else message
     text = "\n".join(filter(str.strip, map(worded, message.blocks)))
-    made = new_message("assistant" if message.role == "assistant" else "user", text, message.format)
-    return made._replace(raw={**made.raw, META: message.raw[META]}) if META in message.raw else made
+    text_message = new_message("assistant" if message.role == "assistant" else "user", text, message.format)
+    return (
+        text_message._replace(raw={**text_message.raw, META: message.raw[META]})
+        if META in message.raw
+        else text_message
+    )
 
 
 def with_text(message: Message, block: int, text: str) -> Message:
@@ -220,8 +224,8 @@ def convert(messages: Sequence[Message], format: ProviderFormat, *, system: Any 
     if all(message.format == format for message in messages):
         return Converted(list(messages), [], system)
     state = _State(format, module, [], [], {})
-    for at, message in enumerate(messages):
-        _add(message, f"messages[{at}]", state)
+    for index, message in enumerate(messages):
+        _add(message, f"messages[{index}]", state)
     turns = [turn for turn in state.turns if turn.pieces]
     prompt: Any = _prompt_text(system) or None
     if module.TRAITS.system_messages != "anywhere":
@@ -229,8 +233,8 @@ def convert(messages: Sequence[Message], format: ProviderFormat, *, system: Any 
     elif not module.TRAITS.system and prompt:
         turns, prompt = [Turn("system", [Block("text", prompt)], [], {}), *turns], None
     used: set[str] = set()
-    named = [_with_valid_names(turn, used, state) for turn in turns]
-    converted = [module.message(raw) for turn in named for raw in module.write(turn)]
+    renamed = [_with_valid_names(turn, used, state) for turn in turns]
+    converted = [module.message(raw) for turn in renamed for raw in module.write(turn)]
     return Converted(with_call_ids(converted, optional=module.TRAITS.ids_optional), state.findings, prompt)
 
 
@@ -256,12 +260,12 @@ class _State(NamedTuple):
 def _add(message: Message, where: str, state: _State) -> None:
     meta = as_object(message.raw.get(META))
     turn: Turn | None = None
-    for at, block in enumerate(message.blocks):
+    for index, block in enumerate(message.blocks):
         if block.kind == "result":
-            _add_result(message, at, where, state)
+            _add_result(message, index, where, state)
             turn = None
             continue
-        piece = _piece(message, at, where, state)
+        piece = _piece(message, index, where, state)
         if piece is None:
             continue
         if turn is None:
@@ -341,7 +345,7 @@ def _prompt_text(system: Any) -> str:
 
 def _with_prompt_beside(turns: list[Turn], system: Any, state: _State) -> tuple[list[Turn], Any]:
     """Return the turns without the system messages at their start, and these as the system prompt."""
-    opening = next((at for at, turn in enumerate(turns) if turn.role != "system"), len(turns))
+    opening = next((index for index, turn in enumerate(turns) if turn.role != "system"), len(turns))
     texts = [_prompt_text(system)]
     for turn in turns[:opening]:
         pieces = (piece for piece in turn.pieces if isinstance(piece, Block))
@@ -388,16 +392,16 @@ def source_places(messages: Sequence[Message], converted: Sequence[Message]) -> 
     None for a message without a part of them, such as one that a repair added.
     """
     places: dict[tuple[str, str], list[int]] = {}
-    for at, message in enumerate(messages):
+    for index, message in enumerate(messages):
         for block in message.blocks:
-            places.setdefault((block.kind, block.call_id or block.text), []).append(at)
+            places.setdefault((block.kind, block.call_id or block.text), []).append(index)
     sources: list[int | None] = []
     last = 0
     for message in converted:
         keys = ((block.kind, block.call_id or block.text) for block in message.blocks)
-        candidates = [at for key in keys for at in places.get(key, ())]
+        candidates = [index for key in keys for index in places.get(key, ())]
         # Of equal messages, the one that comes next.
-        later = [at for at in candidates if at >= last]
+        later = [index for index in candidates if index >= last]
         source = min(later or candidates, default=None)
         sources.append(source)
         last = last if source is None else source

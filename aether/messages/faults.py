@@ -149,17 +149,17 @@ def _answer_earlier_calls(entries: Sequence[Entry]) -> list[tuple[int, int]]:
     waiting: dict[str, list[list[int]]] = {}
     early: list[tuple[int, int]] = []
     for row, entry in enumerate(entries):
-        own: dict[str, list[int]] = {}
+        calls_here: dict[str, list[int]] = {}
         for column, cell in enumerate(entry.cells):
             if cell.kind == "call":
-                own.setdefault(cell.key, []).append(cell.pair)
+                calls_here.setdefault(cell.key, []).append(cell.pair)
             elif cell.kind == "result" and waiting.get(cell.key):
                 entry.cells[column] = cell._replace(pair=waiting[cell.key][-1].pop(0))
                 if not waiting[cell.key][-1]:
                     waiting[cell.key].pop()
             elif cell.kind == "result":
                 early.append((row, column))
-        for key, calls in own.items():
+        for key, calls in calls_here.items():
             waiting.setdefault(key, []).append(calls)
     return early
 
@@ -182,7 +182,7 @@ def last_response(entries: Sequence[Entry], *, joined: bool = True) -> int:
 def without_unanswered(entries: Sequence[Entry], faults: Faults, tail: int) -> list[Entry]:
     """Return `entries` without calls that have no result, except from position `tail` on, where they may still be run."""
     results = set().union(*(entry.pairs("result") for entry in entries))
-    left = []
+    remaining = []
     for number, entry in enumerate(entries):
         cells: list[Cell] = []
         for cell in entry.cells:
@@ -195,8 +195,8 @@ def without_unanswered(entries: Sequence[Entry], faults: Faults, tail: int) -> l
             else:
                 what = f"The call {shown(cell.key)} has no result in its place."
                 faults.lost("missing-result", cell.where, what, "Answer or drop it.")
-        left.append(entry._replace(cells=cells))
-    return filled(left)
+        remaining.append(entry._replace(cells=cells))
+    return filled(remaining)
 
 
 def results_first(entries: Sequence[Entry], faults: Faults, *, joined: bool) -> list[Entry]:
@@ -205,31 +205,31 @@ def results_first(entries: Sequence[Entry], faults: Faults, *, joined: bool) -> 
     Where the provider treats adjacent messages of one role as `joined`, results come before other content there.
     """
     results = {cell.pair: cell for entry in entries for cell in entry.cells if cell.kind == "result"}
-    order = {pair: position for position, pair in enumerate(results)}
+    order = {pair: index for index, pair in enumerate(results)}
     runs = [[*run] for _, run in groupby(entries, key=lambda entry: entry.role if joined else entry.at)]
     placed: list[Entry] = []
-    wanted: list[Cell] = []
+    pending: list[Cell] = []
     for run in [*runs, []]:
         role = run[0].role if run else ""
-        if wanted and role != "user":
-            placed += _with_results([Entry(placed[-1].at, {}, "user", [])], wanted, faults, first=joined)
-            wanted = []
-        placed += _with_results(run, wanted, faults, first=joined) if role == "user" else run
+        if pending and role != "user":
+            placed += _with_results([Entry(placed[-1].at, {}, "user", [])], pending, faults, first=joined)
+            pending = []
+        placed += _with_results(run, pending, faults, first=joined) if role == "user" else run
         calls = set().union(*(entry.pairs("call") for entry in run))
-        wanted = [results[pair] for pair in sorted(calls & results.keys(), key=order.__getitem__)]
+        pending = [results[pair] for pair in sorted(calls & results.keys(), key=order.__getitem__)]
     return filled(placed)
 
 
-def _with_results(run: list[Entry], wanted: list[Cell], faults: Faults, *, first: bool) -> list[Entry]:
+def _with_results(run: list[Entry], pending: list[Cell], faults: Faults, *, first: bool) -> list[Entry]:
     """Return adjacent messages of the user with just the `wanted` results, before other content."""
     cells = [cell for entry in run for cell in entry.cells]
     here = [cell for cell in cells if cell.kind == "result"]
-    if {cell.pair for cell in here} == {cell.pair for cell in wanted} and (
+    if {cell.pair for cell in here} == {cell.pair for cell in pending} and (
         not first or cells[: len(here)] == here
     ):
         return run
     leading = next((nth for nth, cell in enumerate(cells) if cell.kind != "result"), len(cells))
-    for cell in wanted:
+    for cell in pending:
         if cell not in here:
             faults.changed(
                 "interleaved-result", cell.where, "The result is not right after its call.", "Move it there."
@@ -237,8 +237,10 @@ def _with_results(run: list[Entry], wanted: list[Cell], faults: Faults, *, first
         elif first and cells.index(cell) >= leading:
             what = "The result comes after other content."
             faults.changed("result-order", cell.where, what, "Put results before other content.")
-    others = [entry._replace(cells=[cell for cell in entry.cells if cell.kind != "result"]) for entry in run]
-    return [others[0]._replace(cells=[*wanted, *others[0].cells]), *others[1:]]
+    without_results = [
+        entry._replace(cells=[cell for cell in entry.cells if cell.kind != "result"]) for entry in run
+    ]
+    return [without_results[0]._replace(cells=[*pending, *without_results[0].cells]), *without_results[1:]]
 
 
 def results_after_calls(entries: Sequence[Entry], faults: Faults, *, next_to: bool) -> list[Entry]:
@@ -261,7 +263,7 @@ def results_after_calls(entries: Sequence[Entry], faults: Faults, *, next_to: bo
             following.setdefault(owner, []).append(entry)
             continue
         staying.append((row, entry))
-    return [each for row, entry in staying for each in (entry, *following.get(row, ()))]
+    return [placed for row, entry in staying for placed in (entry, *following.get(row, ()))]
 
 
 def new_ids(

@@ -97,19 +97,19 @@ def groups(messages: Sequence[Message]) -> list[Group]:
     """
     parents = list(range(len(messages)))
     unanswered: dict[str, list[int]] = {}
-    for at, message in enumerate(messages):
+    for index, message in enumerate(messages):
         for block in message.blocks:
             if block.kind == "call":
-                unanswered.setdefault(block.call_id, []).append(at)
+                unanswered.setdefault(block.call_id, []).append(index)
             elif block.kind == "result" and unanswered.get(block.call_id):
-                _join(parents, unanswered[block.call_id].pop(), at)
-    waiting = {at for found in unanswered.values() for at in found}
+                _join(parents, unanswered[block.call_id].pop(), index)
+    waiting = {index for calls in unanswered.values() for index in calls}
     _join_runs(messages, parents)
     _join_interleaved(parents)
     members: dict[int, list[int]] = {}
-    for at in range(len(messages)):
-        members.setdefault(_root(parents, at), []).append(at)
-    return [_group(messages, found, waiting) for found in members.values()]
+    for index in range(len(messages)):
+        members.setdefault(_root(parents, index), []).append(index)
+    return [_group(messages, calls, waiting) for calls in members.values()]
 
 
 def turns(messages: Sequence[Message], groups: Sequence[Group]) -> list[tuple[int, ...]]:
@@ -117,49 +117,49 @@ def turns(messages: Sequence[Message], groups: Sequence[Group]) -> list[tuple[in
 
     A turn starts at a user message with text or media; the groups before the first one are a turn too.
     """
-    found: list[list[int]] = []
-    for at, group in enumerate(groups):
+    listed: list[list[int]] = []
+    for index, group in enumerate(groups):
         blocks = (block for member in group.members for block in messages[member].blocks)
         new = group.kind == "user" and any(block.kind != "text" or block.text.strip() for block in blocks)
-        if new or not found:
-            found.append([])
-        found[-1].append(at)
-    return [tuple(turn) for turn in found]
+        if new or not listed:
+            listed.append([])
+        listed[-1].append(index)
+    return [tuple(turn) for turn in listed]
 
 
 def _join_runs(messages: Sequence[Message], parents: list[int]) -> None:
     """Join, in each run of assistant messages, reasoning to all that follows it, and calls to each other."""
     opener: int | None = None
     caller: int | None = None
-    for at, message in enumerate(messages):
+    for index, message in enumerate(messages):
         if message.role != "assistant":
             opener = caller = None
             continue
         kinds = {block.kind for block in message.blocks}
         if opener is not None:
-            _join(parents, opener, at)
+            _join(parents, opener, index)
         if kinds == {"reasoning"}:
-            opener = at
+            opener = index
         if "call" in kinds:
             if caller is not None:
-                _join(parents, caller, at)
-            caller = at
+                _join(parents, caller, index)
+            caller = index
 
 
 def _join_interleaved(parents: list[int]) -> None:
     """Join groups whose ranges from first to last member cross."""
     last: dict[int, int] = {}
-    for at in range(len(parents)):
-        last[_root(parents, at)] = at
+    for index in range(len(parents)):
+        last[_root(parents, index)] = index
     current, until = -1, -1
-    for at in range(len(parents)):
-        root = _root(parents, at)
-        if at == root and last[root] > at:
-            if at < until:
-                _join(parents, current, at)
+    for index in range(len(parents)):
+        root = _root(parents, index)
+        if index == root and last[root] > index:
+            if index < until:
+                _join(parents, current, index)
                 until = max(until, last[root])
             else:
-                current, until = at, last[root]
+                current, until = index, last[root]
 
 
 def _root(parents: list[int], at: int) -> int:
@@ -170,13 +170,13 @@ def _root(parents: list[int], at: int) -> int:
     return at
 
 
-def _join(parents: list[int], one: int, other: int) -> None:
-    low, high = sorted((_root(parents, one), _root(parents, other)))
+def _join(parents: list[int], first: int, second: int) -> None:
+    low, high = sorted((_root(parents, first), _root(parents, second)))
     parents[high] = low
 
 
 def _group(messages: Sequence[Message], members: list[int], waiting: set[int]) -> Group:
-    calls = any(block.kind == "call" for at in members for block in messages[at].blocks)
+    calls = any(block.kind == "call" for index in members for block in messages[index].blocks)
     first = messages[members[0]]
     results = first.role == "tool" or any(block.kind == "result" for block in first.blocks)
     kind: GroupKind = "tools" if calls else "orphan" if results else first.role  # type: ignore[assignment]
@@ -204,10 +204,10 @@ def as_arguments(arguments: Any) -> JsonObject:
     if not isinstance(arguments, str) or not arguments:
         return {}
     try:
-        read = json.loads(arguments)
+        parsed = json.loads(arguments)
     except (ValueError, RecursionError):
         return {"input": arguments}
-    return read if isinstance(read, dict) else {"input": arguments}
+    return parsed if isinstance(parsed, dict) else {"input": arguments}
 
 
 def is_failure_text(text: str) -> bool:

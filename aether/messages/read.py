@@ -23,6 +23,7 @@ from aether.messages.records import (
     BadLine,
     Format,
     OnBad,
+    RawConversation,
     Record,
     decode_line,
     ignore_bad_line,
@@ -54,23 +55,24 @@ _SPOOLED_BYTES = 1 << 16
 
 
 class _Source(NamedTuple):
-    """A format of JSON: whether a value is of it, and the records in its values."""
+    """A format of JSON: whether a value is of it, and what its values hold."""
 
-    name: Format
     holds: Callable[[Any], bool]
     records: Callable[..., Iterator[Record]]
+    conversations: Callable[[Iterable[tuple[int, Any]]], list[RawConversation]] | None
+    """None if its messages are in the file as a provider has them."""
 
 
 # The first that holds a value reads the file.
-_SOURCES = (
-    _Source("codex", codex.is_line, lambda values, **_: codex.records(values)),
-    _Source("antigravity", antigravity.is_step, lambda values, **_: antigravity.records(values)),
-    _Source("claude_code", claude_code.is_line, lambda values, caste, **_: claude_code.records(values, caste=caste)),
-    _Source("openhands", lambda value: bool(openhands.events_of(value)), lambda values, **_: openhands.records(values)),
-    _Source("cline", cline.is_history, lambda values, **_: cline.records(values)),
-    _Source("chat", chat.holds, lambda values, on_bad, **_: chat.records(values, on_bad=on_bad)),
-    _Source("items", chat.holds_items, lambda values, on_bad, **_: chat.item_records(values, on_bad=on_bad)),
-)  # fmt: skip
+SOURCES: dict[Format, _Source] = {
+    "codex": _Source(codex.is_line, lambda values, **_: codex.records(values), codex.conversations),
+    "antigravity": _Source(antigravity.is_step, lambda values, **_: antigravity.records(values), antigravity.conversations),
+    "claude_code": _Source(claude_code.is_line, lambda values, caste, **_: claude_code.records(values, caste=caste), claude_code.conversations),
+    "openhands": _Source(lambda value: bool(openhands.events_of(value)), lambda values, **_: openhands.records(values), openhands.conversations),
+    "cline": _Source(cline.is_history, lambda values, **_: cline.records(values), None),
+    "chat": _Source(chat.holds, lambda values, on_bad, **_: chat.records(values, on_bad=on_bad), None),
+    "items": _Source(chat.holds_items, lambda values, on_bad, **_: chat.item_records(values, on_bad=on_bad), lambda _: []),
+}  # fmt: skip
 
 
 def looks_like_json(text: str) -> bool:
@@ -92,8 +94,8 @@ def detect_file_format(values: Sequence[Any], *, where: str = "input") -> Format
     'chat'
     """
     for value in values:
-        if source := next((source for source in _SOURCES if source.holds(value)), None):
-            return source.name
+        if name := next((name for name, source in SOURCES.items() if source.holds(value)), None):
+            return name
     if any(map(knowledge_graph.is_line, values)):
         what = "it is a knowledge graph, not a transcript."
         raise InvalidInput(what, fix='Use "aether graph import".', where=where)
@@ -158,8 +160,8 @@ def _records(
         if forced is None and _is_plain(head, where):
             forced = "markdown" if markdown.is_history(head) else "plain"
         if forced in ("markdown", "plain"):
-            read = markdown.records if forced == "markdown" else chat.paragraph_records
-            yield from read(chain(head, stream))
+            reader = markdown.records if forced == "markdown" else chat.paragraph_records
+            yield from reader(chain(head, stream))
             return
         values = _Values(stream, start, on_bad)
         if forced is None:
@@ -203,15 +205,15 @@ def _seekable(stream: IO[bytes]) -> Any:
 
 
 def records_of_values(
-    known: str, values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_line, caste: str = ""
+    name_: str, values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_line, caste: str = ""
 ) -> Iterator[Record]:
     """Return the records in JSON values of a known format; they are iterated twice."""
-    source = next(source for source in _SOURCES if source.name == known)
+    source = next(source for name, source in SOURCES.items() if name == name_)
     return source.records(values, on_bad=on_bad, caste=caste)
 
 
 def _is_plain(head: list[bytes], where: str) -> bool:
-    texts = list(filter(None, (decode_line(line, first=at == 0) for at, line in enumerate(head))))
+    texts = list(filter(None, (decode_line(line, first=index == 0) for index, line in enumerate(head))))
     if texts and all(map(_SCALAR.fullmatch, texts)):
         raise unknown_format(f"it starts with {shown(texts[0])}.", where=where)
     return not looks_like_json(next(iter(texts), ""))

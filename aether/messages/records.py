@@ -13,10 +13,18 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
-from aether.messages.model import IMAGE, NOTHING, as_arguments, as_text, content_text, is_failure_text
+from aether.messages.model import (
+    IMAGE,
+    NOTHING,
+    ProviderFormat,
+    as_arguments,
+    as_text,
+    content_text,
+    is_failure_text,
+)
 from aether.messages.speakers import own_words
 from aether.text.regex import lazy
 from aether.types import JsonObject
@@ -82,11 +90,19 @@ def ignore_bad_line(bad: BadLine) -> None:
     """Ignore a line that could not be read."""
 
 
-def put_bounded(known: OrderedDict[Any, Any], key: Hashable, value: Any, *, most: int) -> None:
+def put_bounded(entries: OrderedDict[Any, Any], key: Hashable, value: Any, *, most: int) -> None:
     """Put `value` under `key`, forgetting the oldest beyond `most`, so that memory stays flat."""
-    known[key] = value
-    if len(known) > most:
-        known.popitem(last=False)
+    entries[key] = value
+    if len(entries) > most:
+        entries.popitem(last=False)
+
+
+class RawConversation(NamedTuple):
+    """One conversation of a log: its messages as a provider has them, and its format; None to be detected."""
+
+    raws: Sequence[Any]
+    format: ProviderFormat | None
+    system: Any = None
 
 
 class Part(NamedTuple):
@@ -107,13 +123,13 @@ def parts(content: Any) -> Iterator[tuple[int, Part]]:
     ['text', 'call']
     """
     blocks = content if isinstance(content, list) else [content]
-    for position, block in enumerate(blocks):
+    for index, block in enumerate(blocks):
         if isinstance(block, str):
             part: Part | None = Part("text", block)
         else:
             part = _part(block) if isinstance(block, dict) else None
         if part and (part.kind != "text" or part.text.strip()):
-            yield position, part
+            yield index, part
 
 
 def _part(block: JsonObject) -> Part | None:
@@ -147,12 +163,12 @@ def asked(
 
     `typed` are the names of elements around a person's words; `person` is whether the fields of the message leave it to one.
     """
-    texts = [(at, part.text) for at, part in content if part.kind == "text"]
+    texts = [(index, part.text) for index, part in content if part.kind == "text"]
     texts = [entry for entry in texts if entry[1] != IMAGE] or texts[:1]
-    whole = "\n".join(text for _, text in texts)
-    words = own_words(whole, typed) if person else ""
+    joined = "\n".join(text for _, text in texts)
+    words = own_words(joined, typed) if person else ""
     speaker: Kind = "user" if words else "system"
-    return [head._replace(kind=speaker, text=words or whole, part=texts[0][0])] if texts else []
+    return [head._replace(kind=speaker, text=words or joined, part=texts[0][0])] if texts else []
 
 
 def read_json_values(lines: Iterable[bytes], *, on_bad: OnBad = ignore_bad_line) -> Iterator[tuple[int, Any]]:
@@ -188,13 +204,13 @@ def decode_line(raw: bytes, *, first: bool = False) -> str:
 
 def _several(number: int, text: str, on_bad: OnBad) -> Iterator[tuple[int, Any]]:
     """Yield the values of a line up to the first error, which is reported."""
-    at = 0
+    index = 0
     try:
-        while at < len(text):
-            value, at = _DECODER.raw_decode(text, at)
+        while index < len(text):
+            value, index = _DECODER.raw_decode(text, index)
             yield number, value
-            while at < len(text) and text[at] in _SPACE:
-                at += 1
+            while index < len(text) and text[index] in _SPACE:
+                index += 1
     except (ValueError, RecursionError) as reason:
         nested = isinstance(reason, RecursionError)
         on_bad(BadLine(number, "nested too deeply" if nested else f"not JSON: {reason}"))
@@ -203,20 +219,20 @@ def _several(number: int, text: str, on_bad: OnBad) -> Iterator[tuple[int, Any]]
 def _spanning(
     number: int, opening: str, numbered: Iterator[tuple[int, bytes]], on_bad: OnBad
 ) -> Iterator[tuple[int, Any]]:
-    depth, size, held = _depth(opening), len(opening), [(number, opening)]
-    for at, raw in numbered:
+    depth, size, lines = _depth(opening), len(opening), [(number, opening)]
+    for index, raw in numbered:
         text = decode_line(raw)
-        held.append((at, text))
+        lines.append((index, text))
         depth += _depth(text)
         size += len(text)
         if depth <= 0 or size > SPANNING_BYTES:
             break
     try:
-        yield number, json.loads("\n".join(text for _, text in held))
+        yield number, json.loads("\n".join(text for _, text in lines))
     except (ValueError, RecursionError):
         # Not one value after all: a torn line, and good lines after it that must not be lost.
-        for at, text in held:
-            yield from _several(at, text, on_bad)
+        for index, text in lines:
+            yield from _several(index, text, on_bad)
 
 
 def _depth(text: str) -> int:
@@ -225,3 +241,22 @@ def _depth(text: str) -> int:
     if '"' in bare:  # torn inside a string, which never spans lines
         return 0
     return bare.count("{") + bare.count("[") - bare.count("}") - bare.count("]")
+
+
+def as_messages(records: Iterable[Record]) -> list[JsonObject]:
+    """Return records as OpenAI messages, for logs without messages."""
+    raws: list[JsonObject] = []
+    for record in records:
+        if record.kind == "call":
+            function = {
+                "name": record.tool,
+                "arguments": json.dumps(dict(record.arguments), ensure_ascii=False),
+            }
+            listed = [{"id": record.call_id, "type": "function", "function": function}]
+            raws.append({"role": "assistant", "content": None, "tool_calls": listed})
+        elif record.kind in {"result", "answer", "refusal"}:
+            raws.append({"role": "tool", "tool_call_id": record.call_id, "content": record.text})
+        else:
+            role = record.kind if record.kind in {"assistant", "system"} else "user"
+            raws.append({"role": role, "content": record.text})
+    return raws

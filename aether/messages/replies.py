@@ -40,15 +40,15 @@ def answers(result: Record, questions: Any, choices: Any = None, notes: Any = No
     `questions` are those of the call; `choices` the answers by question or by its id, each a text, a list, or an object with
     `answers`; without them they are read from the text of the `result`. `notes` are what the person wrote about an answer.
     """
-    asked = [_question(question) for question in (questions if isinstance(questions, list) else [])]
+    entries = [_question(question) for question in (questions if isinstance(questions, list) else [])]
     if isinstance(choices, dict) and choices:
-        by_name = {name: question for question in asked for name in question[:2] if name}
+        by_name = {name: question for question in entries for name in question[:2] if name}
         pairs = [
             (by_name.get(name, _Question("", name, [])), *_chosen(choice, as_object(notes).get(name)))
             for name, choice in choices.items()
         ]
     else:
-        pairs = list(_read(result.text, asked))
+        pairs = list(_read(result.text, entries))
     filled = [pair for pair in pairs if pair[2]]
     return [
         result._replace(
@@ -86,15 +86,15 @@ def _chosen(choice: Any, notes: Any) -> tuple[str, str]:
     return chosen, "\n".join(filter(None, [chosen, *noted]))
 
 
-def _read(text: str, asked: list[_Question]) -> Iterator[tuple[_Question, str, str]]:
+def _read(text: str, entries: list[_Question]) -> Iterator[tuple[_Question, str, str]]:
     """Yield the answers in the text of a result, each with its question; free words answer all of them."""
     for answer in answers_in(text):
         question, is_pair, after = answer.removeprefix('"').partition(_ANSWER_IS)
         if is_pair:
             choice, _, notes = after.partition(_NOTES)
-            options = next((entry.options for entry in asked if entry.text == question), [])
+            options = next((entry.options for entry in entries if entry.text == question), [])
             words = "\n".join(filter(None, [choice.removesuffix('"'), notes]))
             yield _Question("", question, options), choice.removesuffix('"'), words
         else:
-            together = "\n".join(entry.text for entry in asked)
-            yield _Question("", together, asked[0].options if len(asked) == 1 else []), answer, answer
+            together = "\n".join(entry.text for entry in entries)
+            yield _Question("", together, entries[0].options if len(entries) == 1 else []), answer, answer

@@ -49,18 +49,13 @@ _OPENING = lazy(r"\A(?:(?:if|then|else|elif|while|until|do|!|\{)\s+|\(\s*)+")
 _BETWEEN = lazy(r"&&|\|\|?|;|\n|(?<![<>&])&(?![&>])")
 _CONTINUED = "\\\n"
 # A here-document; where it was read its mark has its number.
-_OPENS_DOCUMENT = lazy(r"(?<!<)<<-?[ \t]*(['\"]?)(\w+)\1", needs=("<<",))
+_OPENS_DOCUMENT = lazy(r"(?<!<)<<-?[ \t]*(['\"]?)(\w+)\1")
 _MARK = "<<\0"
 _MOST_DOCUMENTS = 32
-_LEADING = lazy(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+", needs=("cd",))
-_TRAILING = lazy(
-    r"(?:\s*(?:\d?>&\d|\d?>\s*/dev/null|\|\s*(?:tail|head|tee|cat|less)\b[^|;&]*))+\s*\Z", needs=(">", "|")
-)
+_LEADING = lazy(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+")
+_TRAILING = lazy(r"(?:\s*(?:\d?>&\d|\d?>\s*/dev/null|\|\s*(?:tail|head|tee|cat|less)\b[^|;&]*))+\s*\Z")
 # A message given as a here-document; its text is in the answer.
-_DOCUMENT = lazy(
-    r"""\s*(?:-m|-F|--message|--body|--body-file)?[\s=]*["']?\$\(cat\s*\Z|\s*-F\s+-\s*\Z""",
-    needs=("$(cat", "-F"),
-)
+_DOCUMENT = lazy(r"""\s*(?:-m|-F|--message|--body|--body-file)?[\s=]*["']?\$\(cat\s*\Z|\s*-F\s+-\s*\Z""")
 _REDIRECTED = lazy(r"\d?[<>]+&?\s*\S+")
 
 # Programs that matter whatever they are given.
@@ -101,7 +96,6 @@ _LOOKING = lazy(
     r"(?:sed\s+-n|command\s+-v|"
     r"git\s+(?:-C\s+\S+\s+)?(?:status|log|diff|show|branch|blame|ls-files|ls-tree|rev-parse|remote|fetch|grep|cat-file|describe|config|reflog|stash\s+list|worktree\s+list|merge-base)|"
     r"gh\s+(?:pr|issue|release|workflow|repo|run)\s+(?:view|list|diff|checks|status)|go\s+(?:doc|list|version|env)|\S+\s+(?:--version|--help|-h|version|help))(?:\s|\Z)",
-    needs=("sed", "command", "git", "gh", "go", "-h", "version", "help"),
 )
 _SUMMARY = lazy(
     r"(?<![\w.])\d+\s+(?:passed|failed|errors?|warnings?|tests?|files?\s+changed|packages?|problems?)\b(?!/)|^(?:ok|FAIL|PASS|BUILD|Success|Finished|Compiled)\b|"
@@ -172,23 +166,29 @@ def parts_of(command: str) -> tuple[Part, ...]:
     bare, documents = _without_documents(command[:_WHOLE_CHARS])
     bare = bare.replace(_CONTINUED, "  ").strip()
     between = [*_BETWEEN.finditer(_masked(bare))]
-    starts, ends = [0, *(sign.end() for sign in between)], [*(sign.start() for sign in between), len(bare)]
+    starts, stops = [0, *(sign.end() for sign in between)], [*(sign.start() for sign in between), len(bare)]
     parts: list[Part] = []
-    for start, end, then in zip(starts, ends, [*(sign[0] for sign in between), ""], strict=True):
+    for start, end, then in zip(starts, stops, [*(sign[0] for sign in between), ""], strict=True):
         text = _PREFIX.sub("", _OPENING.sub("", bare[start:end].strip()))
         if called := parts_of(_called(text)) if _called(text) else ():
             parts += [*called[:-1], called[-1]._replace(then=then)]
         elif text and not text.startswith("#"):
             marks = (mark.partition("\0")[0] for mark in text.split(_MARK)[1:])
             numbers = [int(mark) for mark in marks if mark.isdecimal()]
-            parts.append(Part(text, then, tuple(documents[at] for at in numbers if at < len(documents))))
+            parts.append(
+                Part(
+                    text,
+                    then,
+                    tuple(documents[index] for index in numbers if index < len(documents)),
+                )
+            )
     return tuple(parts)
 
 
 def _called(text: str) -> str:
     """Return the command that a shell is called with, as in `sh -c 'make test'`."""
-    program, _, rest = text.partition(" ")
-    option, _, script = rest.lstrip().partition(" ")
+    program, _, arguments = text.partition(" ")
+    option, _, script = arguments.lstrip().partition(" ")
     is_shell = program.rpartition("/")[2] in _SHELL_NAMES and option[:1] == "-" and option[-1:] == "c"
     script = script.strip() if is_shell else ""
     return script[1:-1] if len(script) > 1 and script[0] == script[-1] and script[0] in "'\"" else ""
@@ -196,8 +196,8 @@ def _called(text: str) -> str:
 
 def segments(command: str) -> list[str]:
     """Return the commands in `command` up to its first here-document, as `parts_of` cuts them, and at each line end."""
-    read = command[:_READ_CHARS].split("<<", 1)[0]
-    return [part.text for part in parts_of(read.replace(_CONTINUED, "\n"))]
+    head = command[:_READ_CHARS].split("<<", 1)[0]
+    return [part.text for part in parts_of(head.replace(_CONTINUED, "\n"))]
 
 
 def git_step(part: Part) -> tuple[str, list[str]] | None:
@@ -235,8 +235,8 @@ def moved_to(place: str | None, part: Part) -> str | None:
     joined = (
         where if where.startswith(("/", "~")) else None if place is None else posixpath.join(place, where)
     )
-    whole = posixpath.normpath(joined) if joined else None
-    return None if whole is None or whole.startswith("..") else "" if whole == "." else whole
+    path = posixpath.normpath(joined) if joined else None
+    return None if path is None or path.startswith("..") else "" if path == "." else path
 
 
 def place_of(command: str) -> str:
@@ -251,9 +251,9 @@ def place_of(command: str) -> str:
         place = moved_to(place, part)
         if _matters(part.text):
             words = part.text.replace("=", " ").split()
-            options = (at for at, word in enumerate(words[:-1]) if word in _PLACES)
-            at = next(options, -1)
-            last = place if at < 0 else moved_to(place, Part(f"cd {words[at + 1]}", "", ()))
+            options = (index for index, word in enumerate(words[:-1]) if word in _PLACES)
+            index = next(options, -1)
+            last = place if index < 0 else moved_to(place, Part(f"cd {words[index + 1]}", "", ()))
     return last or ""
 
 
@@ -337,33 +337,41 @@ def covers(later: str, earlier: str, *, whole: bool = False) -> bool:
     >>> covers("go build && pytest", "mypy && pytest a.py"), covers("go build && pytest", "mypy && pytest a.py", whole=True)
     (True, False)
     """
-    done, wanted = later.split(_AND), earlier.split(_AND)
-    if whole and any(part.endswith(ANY_SCRIPT) for part in wanted):
+    later_parts, earlier_parts = later.split(_AND), earlier.split(_AND)
+    if whole and any(part.endswith(ANY_SCRIPT) for part in earlier_parts):
         return False
-    return all(any(_covers(part, earlier) for part in done) for earlier in (wanted if whole else wanted[-1:]))
+    return all(
+        any(_covers(part, earlier) for part in later_parts)
+        for earlier in (earlier_parts if whole else earlier_parts[-1:])
+    )
 
 
 def _covers(later: str, earlier: str) -> bool:
     if not _is_known(earlier):
         return later == earlier
     programs = _programs(earlier)
-    done, wanted = ({*target.split()} - {*programs} for target in (later, earlier))
-    if _programs(later) != programs or (programs == ["make"] and not done and wanted):
+    later_words, earlier_words = ({*target.split()} - {*programs} for target in (later, earlier))
+    if _programs(later) != programs or (programs == ["make"] and not later_words and earlier_words):
         return False
-    targets, picks = {word for word in done if word[0] != "-"}, {word for word in done if word[0] == "-"}
-    return picks <= wanted and (
+    targets, picks = (
+        {word for word in later_words if word[0] != "-"},
+        {word for word in later_words if word[0] == "-"},
+    )
+    return picks <= earlier_words and (
         not targets
         or (
-            bool(wanted - picks)
-            and all(any(_holds(target, inner) for target in targets) for inner in wanted if inner[0] != "-")
+            bool(earlier_words - picks)
+            and all(
+                any(_holds(target, inner) for target in targets) for inner in earlier_words if inner[0] != "-"
+            )
         )
     )
 
 
 def _holds(outer: str, inner: str) -> bool:
     """Return whether the target `outer` is `inner`, or a directory, file or class that holds it."""
-    holder, held = (f"/{target.replace('::', '/')}/" for target in (outer, inner))
-    return holder in held or holder.endswith(held)
+    holder, target_path = (f"/{target.replace('::', '/')}/" for target in (outer, inner))
+    return holder in target_path or holder.endswith(target_path)
 
 
 def _is_known(part: str) -> bool:
@@ -437,10 +445,10 @@ def printed(output: str) -> str:
     if _CHUNK not in output:
         return output
     lines = output.split("\n")
-    for at, line in enumerate(lines):
+    for index, line in enumerate(lines):
         if line.startswith(_CHUNK):
             try:
-                lines[at] = str(json.loads(line)["output"])
+                lines[index] = str(json.loads(line)["output"])
             except (ValueError, KeyError, RecursionError):
                 continue  # it was cut
     return "\n".join(lines)
@@ -485,10 +493,10 @@ def outcome_of(command: str, output: str) -> str:
     line, parts = outcome_line(output), parts_of(command)
     # The last of several packages is no outcome of all.
     if line.startswith("ok ") and not reports_failure(command, output):
-        return "ok" if len([one for one in _lines(output) if one.startswith("ok ")]) > 1 else line
+        return "ok" if len([line_ for line_ in _lines(output) if line_.startswith("ok ")]) > 1 else line
     if _SUMMARY.search(line):
         return line
-    heads = [part.text for at, part in enumerate(parts) if not at or parts[at - 1].then != "|"]
+    heads = [part.text for index, part in enumerate(parts) if not index or parts[index - 1].then != "|"]
     last = heads[-1] if heads else command
     return line if " ".join(last.split()[:2]) in short_command(command) and not only_reads(last) else ""
 
@@ -541,7 +549,7 @@ def _is_in_background(output: str) -> bool:
 def _hides_code(command: str) -> bool:
     """Return whether the exit code of `command` may be that of something behind its last check."""
     parts = parts_of(command)
-    last = max((at for at, part in enumerate(parts) if _matters(part.text)), default=len(parts))
+    last = max((index for index, part in enumerate(parts) if _matters(part.text)), default=len(parts))
     return any(part.then != "&&" for part in parts[last:-1])
 
 
@@ -557,8 +565,10 @@ def error_excerpt(output: str) -> str:
     chosen = list(dict.fromkeys(line for line in lines if _ERROR.search(line))) or lines[-3:]
     if len(chosen) > _ERROR_LINES:
         chosen = [*chosen[: _ERROR_LINES - 2], "…", *chosen[-2:]]
-    shown = redact("\n".join(chosen)).split("\n")
-    text = "\n".join(line if len(line) <= RESULT_CHARS else line[: RESULT_CHARS - 1] + "…" for line in shown)
+    excerpt = redact("\n".join(chosen)).split("\n")
+    text = "\n".join(
+        line if len(line) <= RESULT_CHARS else line[: RESULT_CHARS - 1] + "…" for line in excerpt
+    )
     return text if len(text) <= ERROR_CHARS else text[: ERROR_CHARS - 1] + "…"
 
 
@@ -576,18 +586,18 @@ def _mask(match: re.Match[str]) -> str:
 def _without_documents(command: str) -> tuple[str, list[str]]:
     """Return `command` with marks for its here-documents, and their texts."""
     texts: list[str] = []
-    at = 0
+    index = 0
     for _ in range(_MOST_DOCUMENTS if "<<" in command else 0):
-        head = _OPENS_DOCUMENT.search(command, at)
+        head = _OPENS_DOCUMENT.search(command, index)
         line = command.find("\n", head.end()) if head else -1
         if head is None or line < 0:
             break
-        at = head.end()
+        index = head.end()
         if end := re.compile(rf"\n[ \t]*{head[2]}\b").search(command, line):
             mark = f"{_MARK}{len(texts)}\0"
             texts.append(command[line + 1 : end.start()])
-            command = command[: head.start()] + mark + command[at:line] + command[end.end() :]
-            at = head.start() + len(mark)
+            command = command[: head.start()] + mark + command[index:line] + command[end.end() :]
+            index = head.start() + len(mark)
     return command, texts
 
 

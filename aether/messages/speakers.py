@@ -32,7 +32,6 @@ TYPED: dict[str, frozenset[str]] = {
 _NOTICES = lazy(
     r"^(?:\[Request interrupted by user[^\]\n]*\]|# AGENTS\.md instructions.*|Caveat: The messages below.*)[ \t]*$",
     re.MULTILINE,
-    needs=("[Request interrupted", "# AGENTS.md", "Caveat: "),
 )
 _OPENINGS = ("Stop hook feedback:\n", "[SYSTEM NOTIFICATION", "[Cross-session ", "[Subagent hand-back]")
 _AFTER_PEER = ("This came from another Claude session", 'That "other Claude session" is an agent')
@@ -40,7 +39,6 @@ _AFTER_PEER = ("This came from another Claude session", 'That "other Claude sess
 _REQUEST_BELOW = lazy(
     r"\A\s*# (?:Context from my IDE|Files mentioned by the user|Diff comments|In app browser).*^## My request(?: for Codex)?:",
     re.MULTILINE | re.DOTALL,
-    needs=("## My request",),
 )
 
 
@@ -104,7 +102,7 @@ def _without_notices(text: str) -> str:
 
 def _without_frames(pieces: list[Piece]) -> list[Piece]:
     """Return `pieces` without what a host writes around a message of another sender: the line before and the remark after it."""
-    sent = next((at for at, piece in enumerate(pieces) if piece.is_sent), None)
+    sent = next((index for index, piece in enumerate(pieces) if piece.is_sent), None)
     if sent is None:
         return pieces
     texts = [piece.text.strip() for piece in pieces[:sent] if piece.name or piece.text.strip()]
@@ -112,7 +110,7 @@ def _without_frames(pieces: list[Piece]) -> list[Piece]:
         return []
     # Up to the last tag of its name all may be a message that closes its wrapper and opens it again.
     closing = f"</{pieces[sent].name}"
-    last = max((at for at, piece in enumerate(pieces) if closing in piece.text), default=sent)
-    left = "" if pieces[last].name else pieces[last].text.rpartition(closing)[2].partition(">")[2]
-    following = [Piece(left), *pieces[last + 1 :]]
+    last = max((index for index, piece in enumerate(pieces) if closing in piece.text), default=sent)
+    remark = "" if pieces[last].name else pieces[last].text.rpartition(closing)[2].partition(">")[2]
+    following = [Piece(remark), *pieces[last + 1 :]]
     return pieces[:sent] + [piece for piece in following if not piece.text.lstrip().startswith(_AFTER_PEER)]

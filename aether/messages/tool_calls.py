@@ -61,7 +61,6 @@ ASKING_TOOL = "AskUserQuestion"
 _ANSWERED = lazy(
     r"\A(?:.{0,40}(?:questions have been answered|answered your questions)|The user (?:answered|(?P<freely>responded))(?=:)"
     r"|The user asked for more questions before (?:answering|you proceed\. So far they answered))(?::\s*)?",
-    needs=("answered", "The user "),
 )
 _ANSWERS_END = (". You can now", ". Read the answers carefully", ". Call AskUserQuestion again")
 _ALSO_WROTE = 'They also wrote: "'
@@ -71,11 +70,8 @@ _PREVIEW, _NOTES = " selected preview:\n", " notes: "
 _PATCHED = lazy(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
 _WRITTEN = lazy(
     r"(?:^|[;&|\n]\s*)(?:(?:cat|tee)\b[^\n|;&]*?(?:>{1,2}\s*)?([\w./~@+-]+)\s*<<|cat\s*>{1,2}\s*([\w./~@+-]+))",
-    needs=("<<", ">"),
 )
-_IN_PLACE = lazy(
-    r"\bsed\s+-i\S*\s+(?:''\s+)?(?:-e\s+)?(?:'[^']*'|\"[^\"]*\")((?:\s+[\w./~@+-]+)+)", needs=("sed",)
-)
+_IN_PLACE = lazy(r"\bsed\s+-i\S*\s+(?:''\s+)?(?:-e\s+)?(?:'[^']*'|\"[^\"]*\")((?:\s+[\w./~@+-]+)+)")
 _DEFINED = lazy(
     r"^\+?\s*(?:(?:export|default|async|pub|public|private|protected|static|abstract|final|override)\s+)*"
     r"(?:def|func|function|class|type|interface|struct|enum|fn|trait|const)\s+(?:\([^)]{0,80}\)\s*)?([A-Za-z_]\w*)",
@@ -96,7 +92,6 @@ _MAKE_COMMITS = frozenset({"commit", "revert", "cherry-pick", "merge", "am", "re
 _COMMITTED = lazy(
     r"^\[(?:detached HEAD|([^\]\s]+)(?: \(root-commit\))?) ([0-9a-f]{7,40})\] (.+)$",
     re.MULTILINE,
-    needs=("] ",),
 )
 # What a commit says, or the title and the text of a pull request, on the command line.
 _MESSAGE = lazy(
@@ -150,17 +145,17 @@ class Call(NamedTuple):
 
 def calls_of(messages: Sequence[Message]) -> list[Call]:
     """Return the calls in `messages` in order."""
-    found: list[Call] = []
+    calls: list[Call] = []
     waiting: dict[str, list[int]] = {}
-    for at, message in enumerate(messages):
+    for index, message in enumerate(messages):
         for block in message.blocks:
             if block.kind == "call":
-                waiting.setdefault(block.call_id, []).append(len(found))
-                found.append(Call(at, block.tool, block.arguments, shell_command(block.arguments), None))
+                waiting.setdefault(block.call_id, []).append(len(calls))
+                calls.append(Call(index, block.tool, block.arguments, shell_command(block.arguments), None))
             elif block.kind == "result" and waiting.get(block.call_id):
                 place = waiting[block.call_id].pop()
-                found[place] = found[place]._replace(result=block)
-    return found
+                calls[place] = calls[place]._replace(result=block)
+    return calls
 
 
 def shell_command(arguments: JsonObject) -> str:
@@ -210,9 +205,9 @@ def _literal(written: str) -> str:
     return _ESCAPE.sub(_unescaped, bare[1:-1]).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    code = found[1] or found[2]
-    return chr(int(code, 16)) if code else _ESCAPED.get(found[3], found[3])
+def _unescaped(escape: re.Match[str]) -> str:
+    code = escape[1] or escape[2]
+    return chr(int(code, 16)) if code else _ESCAPED.get(escape[3], escape[3])
 
 
 class FileChange(NamedTuple):
@@ -236,7 +231,7 @@ def file_changes(arguments: JsonObject, command: str = "") -> Iterator[FileChang
     if script := script_in(arguments):
         yield from _by_shell(command)
         literals = map(_literal, _LITERAL.findall(script))
-        yield from _by_patch("\n".join(one for one in literals if "*** Begin Patch" in one))
+        yield from _by_patch("\n".join(literal for literal in literals if "*** Begin Patch" in literal))
     elif "*** Begin Patch" in patch:
         yield from _by_patch(patch)
     elif command:
@@ -247,8 +242,8 @@ def file_changes(arguments: JsonObject, command: str = "") -> Iterator[FileChang
 
 def _by_patch(patch: str) -> Iterator[FileChange]:
     heads = list(_PATCHED.finditer(patch))
-    ends = [*(head.start() for head in heads[1:]), len(patch)]
-    for head, end in zip(heads, ends, strict=False):
+    stops = [*(head.start() for head in heads[1:]), len(patch)]
+    for head, end in zip(heads, stops, strict=False):
         lines = patch[head.end() : end].partition("*** End Patch")[0].split("\n")
         added, removed = ("\n".join(line[1:] for line in lines if line.startswith(sign)) for sign in "+-")
         yield _described(head[2], _PATCH_ACTIONS[head[1]], added, removed)
@@ -264,8 +259,8 @@ def _by_tool(arguments: JsonObject) -> Iterator[FileChange]:
     old = [edit[key] for edit in listed for key in _OLD_KEYS if isinstance(edit.get(key), str)]
     if not new:
         return
-    whole = not old and any(key in arguments for key in _WHOLE_KEYS)
-    yield _described(path, "created" if whole else "changed", "\n".join(new), "\n".join(old))
+    is_whole = not old and any(key in arguments for key in _WHOLE_KEYS)
+    yield _described(path, "created" if is_whole else "changed", "\n".join(new), "\n".join(old))
 
 
 def _by_shell(command: str) -> Iterator[FileChange]:
@@ -282,23 +277,23 @@ def _by_shell(command: str) -> Iterator[FileChange]:
 
 
 def _written_by(command: str) -> Iterator[FileChange]:
-    read = command[:_TEXT_CHARS]
-    written = [path[1] or path[2] for path in _WRITTEN.finditer(read)]
+    head = command[:_TEXT_CHARS]
+    written = [path[1] or path[2] for path in _WRITTEN.finditer(head)]
     for path in dict.fromkeys(written):
-        text = read.partition("\n")[2] if len(written) == 1 else ""
-        yield _described(path, "changed" if ">>" in read else "created", text, "")
-    for found in _IN_PLACE.finditer(read):
-        yield from (FileChange(path, "changed") for path in found[1].split() if path != "+")
-    for part in parts_of(read):
-        given = part.text.split()
-        program, *rest = (given[1:] if given[:1] == ["git"] else given) or [""]
-        named = [] if {"--cached", "--dry-run"} & {*rest} else _named(rest)
+        text = head.partition("\n")[2] if len(written) == 1 else ""
+        yield _described(path, "changed" if ">>" in head else "created", text, "")
+    for edit in _IN_PLACE.finditer(head):
+        yield from (FileChange(path, "changed") for path in edit[1].split() if path != "+")
+    for part in parts_of(head):
+        words = part.text.split()
+        program, *arguments = (words[1:] if words[:1] == ["git"] else words) or [""]
+        paths = [] if {"--cached", "--dry-run"} & {*arguments} else _named(arguments)
         if program == "rm":
-            yield from (FileChange(path, "deleted") for path in named if _LOOKS_LIKE_FILE.fullmatch(path))
-        elif program in ("mv", "cp") and len(named) == 2 and all(map(_LOOKS_LIKE_FILE.fullmatch, named)):
+            yield from (FileChange(path, "deleted") for path in paths if _LOOKS_LIKE_FILE.fullmatch(path))
+        elif program in ("mv", "cp") and len(paths) == 2 and all(map(_LOOKS_LIKE_FILE.fullmatch, paths)):
             if program == "mv":
-                yield FileChange(named[0], "deleted")
-            yield FileChange(named[1], "created")
+                yield FileChange(paths[0], "deleted")
+            yield FileChange(paths[1], "created")
 
 
 def as_answered(change: FileChange, answer: str) -> FileChange:
@@ -307,12 +302,14 @@ def as_answered(change: FileChange, answer: str) -> FileChange:
     >>> as_answered(FileChange("a.py", "created", 3), "The file a.py has been updated successfully.").action
     'changed'
     """
-    over = change.action == "created" and any(words in answer[:_ANSWER_CHARS] for words in _OVERWRITTEN)
-    return change._replace(action="changed") if over else change
+    is_overwritten = change.action == "created" and any(
+        words in answer[:_ANSWER_CHARS] for words in _OVERWRITTEN
+    )
+    return change._replace(action="changed") if is_overwritten else change
 
 
-def _named(given: Iterable[str]) -> list[str]:
-    return [each.strip("'\"") for each in given if not each.startswith("-")]
+def _named(words: Iterable[str]) -> list[str]:
+    return [word.strip("'\"") for word in words if not word.startswith("-")]
 
 
 def _described(path: str, action: Action, new: str, old: str) -> FileChange:
@@ -343,23 +340,25 @@ def files_of(calls: Iterable[Call]) -> tuple[FileFact, ...]:
 
     A file that was changed is not listed as read.
     """
-    found: dict[str, FileFact] = {}
+    facts: dict[str, FileFact] = {}
     for call in calls:
         if call.result is not None and not call.result.is_error:
             for fact in _touched(call):
-                _count(found, fact)
-    return _each_once(found)
+                _count(facts, fact)
+    return _each_once(facts)
 
 
-def _each_once(found: dict[str, FileFact]) -> tuple[FileFact, ...]:
+def _each_once(facts: dict[str, FileFact]) -> tuple[FileFact, ...]:
     """Return `found` with each relative path that ends exactly one absolute one joined to that."""
-    absolute = [path for path in found if path.startswith("/")]
-    for path in [one for one in found if absolute and one.strip("./") and not one.startswith(("/", "~"))]:
-        whole = [one for one in absolute if one.endswith(f"/{path.removeprefix('./')}")]
-        if len(whole) == 1 and whole[0] in found:
-            fact = found.pop(path)
-            _count(found, fact._replace(path=whole[0]))
-    return tuple(found.values())
+    absolute = [path for path in facts if path.startswith("/")]
+    for path in [
+        path_ for path_ in facts if absolute and path_.strip("./") and not path_.startswith(("/", "~"))
+    ]:
+        matches = [path_ for path_ in absolute if path_.endswith(f"/{path.removeprefix('./')}")]
+        if len(matches) == 1 and matches[0] in facts:
+            fact = facts.pop(path)
+            _count(facts, fact._replace(path=matches[0]))
+    return tuple(facts.values())
 
 
 def merged_files(older: Iterable[FileFact], newer: Iterable[FileFact]) -> tuple[FileFact, ...]:
@@ -368,39 +367,39 @@ def merged_files(older: Iterable[FileFact], newer: Iterable[FileFact]) -> tuple[
     >>> merged_files([FileFact("a", "created", 1, "0f")], [FileFact("b", "read", 1), FileFact("a", "changed", 2)])
     (FileFact(path='b', action='read', times=1, sha256=''), FileFact(path='a', action='created', times=3, sha256=''))
     """
-    found = {fact.path: fact for fact in older}
+    facts = {fact.path: fact for fact in older}
     for fact in newer:
-        _count(found, fact)
-    return _each_once(found)
+        _count(facts, fact)
+    return _each_once(facts)
 
 
-def _count(found: dict[str, FileFact], fact: FileFact) -> None:
-    before = found.get(fact.path)
+def _count(facts: dict[str, FileFact], fact: FileFact) -> None:
+    before = facts.get(fact.path)
     if before is None:
-        found[fact.path] = fact
+        facts[fact.path] = fact
     elif fact.action == "read" and before.action != "read":
         # Reading changes nothing; whole contents that were read again are the present ones.
-        found[fact.path] = before._replace(sha256=fact.sha256 or before.sha256)
+        facts[fact.path] = before._replace(sha256=fact.sha256 or before.sha256)
     else:
-        found.pop(fact.path)
+        facts.pop(fact.path)
         times = before.times if before.action != "read" or fact.action == "read" else 0
         action = fact.action
         if before.action == "created" and action == "changed":
             action = "created"  # in all it was created
         elif before.action in {"read", "changed"} and action == "created":
             action = "changed"
-        found[fact.path] = fact._replace(action=action, times=times + fact.times)
+        facts[fact.path] = fact._replace(action=action, times=times + fact.times)
 
 
 def _touched(call: Call) -> Iterator[FileFact]:
     changed = False
     texts = [call.arguments[key] for key in _WHOLE_KEYS if isinstance(call.arguments.get(key), str)]
-    whole = short_hash(texts[0]) if texts and not call.command else ""
+    digest = short_hash(texts[0]) if texts and not call.command else ""
     answer = call.result.text if call.result else ""
-    for found in file_changes(call.arguments, call.command):
+    for change_ in file_changes(call.arguments, call.command):
         changed = True
-        change = as_answered(found, answer)
-        yield FileFact(change.path, change.action, 1, whole)
+        change = as_answered(change_, answer)
+        yield FileFact(change.path, change.action, 1, digest)
     if call.command:
         for part in segments(call.command):
             yield from (FileFact(path, "read", 1) for path in _shown(part))
@@ -409,12 +408,12 @@ def _touched(call: Call) -> Iterator[FileFact]:
             if written and written[1] != "/dev/null":
                 yield FileFact(written[1], "changed" if ">>" in part else "created", 1)
     elif not changed:
-        given = call.arguments
-        path = next(filter(None, (as_text(given.get(key)) for key in _PATH_KEYS)), "")
+        arguments = call.arguments
+        path = next(filter(None, (as_text(arguments.get(key)) for key in _PATH_KEYS)), "")
         words = tool_words(call.tool)
         reads = not _READERS.isdisjoint(words) and _SEARCHERS.isdisjoint(words)
-        if path and (reads or given.get("command") == "view") and not path.endswith("/"):
-            in_full = answer and not _PARTS & given.keys() and not answer.lstrip().startswith(_NUMBERED)
+        if path and (reads or arguments.get("command") == "view") and not path.endswith("/"):
+            in_full = answer and not _PARTS & arguments.keys() and not answer.lstrip().startswith(_NUMBERED)
             yield FileFact(path, "read", 1, short_hash(answer) if in_full else "")
 
 
@@ -425,11 +424,11 @@ def short_hash(text: str) -> str:
 
 def _shown(part: str) -> list[str]:
     """Return the files that one command of a line prints."""
-    given = part.split()
-    if given[:2] == ["sed", "-n"] and len(given) == 4:
-        return [given[3]]
-    if given and given[0] in _SHOWS and ">" not in part:
-        return [path for path in _named(given[1:]) if _LOOKS_LIKE_FILE.fullmatch(path)]
+    words = part.split()
+    if words[:2] == ["sed", "-n"] and len(words) == 4:
+        return [words[3]]
+    if words and words[0] in _SHOWS and ">" not in part:
+        return [path for path in _named(words[1:]) if _LOOKS_LIKE_FILE.fullmatch(path)]
     return []
 
 
@@ -440,8 +439,8 @@ def failures_of(
 
     All `calls` can close a failure, also those that stay.
     """
-    known = {_key(error.text): error for error in before if error.open}
-    found: dict[str, ErrorFact] = {}
+    earlier = {_key(error.text): error for error in before if error.open}
+    failures: dict[str, ErrorFact] = {}
     for call in calls:
         if call.result is None:
             continue
@@ -450,15 +449,15 @@ def failures_of(
         if not _failed(call):
             if call.command and is_undecided(call.command, call.result.text):
                 continue
-            for failed, error in [*known.items(), *found.items()]:
+            for failed, error in [*earlier.items(), *failures.items()]:
                 if resolves(key, failed):
-                    found[failed] = found.get(failed, error)._replace(open=False)
+                    failures[failed] = failures.get(failed, error)._replace(open=False)
         elif removed(call.at) and not is_harmless(call.command, call.result.text):
-            found.pop(key, None)
+            failures.pop(key, None)
             text = error_excerpt(without_injected(call.result.text))
             text = text if len(text) <= COMPLAINT_CHARS else text[: COMPLAINT_CHARS - 1] + "…"
-            found[key] = ErrorFact(f"{label}\n{text}".rstrip("\n"), open=True)
-    return tuple(found.values())
+            failures[key] = ErrorFact(f"{label}\n{text}".rstrip("\n"), open=True)
+    return tuple(failures.values())
 
 
 def merged_failures(older: Iterable[ErrorFact], newer: Iterable[ErrorFact]) -> tuple[ErrorFact, ...]:
@@ -467,32 +466,23 @@ def merged_failures(older: Iterable[ErrorFact], newer: Iterable[ErrorFact]) -> t
     >>> merged_failures([ErrorFact("$ make\nno rule", open=True)], [ErrorFact("$ make -j2\nno rule", open=False)])
     (ErrorFact(text='$ make -j2\nno rule', open=False),)
     """
-    found: dict[str, ErrorFact] = {}
+    failures: dict[str, ErrorFact] = {}
     for error in (*older, *newer):
         key = _key(error.text)
-        for failed in [each for each in found if each == key or (not error.open and resolves(key, each))]:
-            del found[failed]
-        found[key] = error
-    return tuple(found.values())
+        for failed in [
+            other_key
+            for other_key in failures
+            if other_key == key or (not error.open and resolves(key, other_key))
+        ]:
+            del failures[failed]
+        failures[key] = error
+    return tuple(failures.values())
 
 
-def _is_same(one: str, other: str) -> bool:
+def _is_same(first: str, second: str) -> bool:
     """Return whether two paths can be of one file: one of them may be relative to any directory above it."""
-    one, other = f"/{one.removeprefix('./')}", f"/{other.removeprefix('./')}"
-    return one.endswith(other) or other.endswith(one)
-
-
-def file_names(paths: Sequence[str]) -> list[str]:
-    """Return the names of files, with their directory where two have the same name.
-
-    >>> file_names(["/p/a/x.py", "/p/b/x.py", "/p/b/y.py"])
-    ['a/x.py', 'b/x.py', 'y.py']
-    """
-    names = [path.rpartition("/")[2] for path in paths]
-    return [
-        name if names.count(name) == 1 else "/".join(path.split("/")[-2:])
-        for name, path in zip(names, paths, strict=True)
-    ]
+    first, second = f"/{first.removeprefix('./')}", f"/{second.removeprefix('./')}"
+    return first.endswith(second) or second.endswith(first)
 
 
 def message_of(part: Part) -> str:
@@ -549,16 +539,6 @@ def commits_in(command: str, output: str) -> list[Committed]:
     return [Committed(*match) for match in _COMMITTED.findall(output)]
 
 
-def publishes(command: str) -> bool:
-    """Return whether `command` commits or pushes.
-
-    >>> publishes("make test && git push"), publishes("git log")
-    (True, False)
-    """
-    steps = (git_step(part) for part in parts_of(command)) if "git" in command else ()
-    return any(step is not None and step[0] in ("commit", "push") for step in steps)
-
-
 def answers_in(result: str) -> list[str]:
     """Return a person's answers, each with its question and notes, if that is what the result of a tool says; else nothing.
 
@@ -567,16 +547,16 @@ def answers_in(result: str) -> list[str]:
     >>> answers_in("The user responded: none of these")
     ['none of these']
     """
-    found = _ANSWERED.match(result)
-    if not found:
+    opening = _ANSWERED.match(result)
+    if not opening:
         return []
-    said, wrote = result[found.end() :].strip(), ""
-    if not found["freely"]:
-        end = max(map(said.rfind, _ANSWERS_END))
-        said, _, wrote = (said[:end] if end >= 0 else said).partition(_ALSO_WROTE)
+    text, wrote = result[opening.end() :].strip(), ""
+    if not opening["freely"]:
+        end = max(map(text.rfind, _ANSWERS_END))
+        text, _, wrote = (text[:end] if end >= 0 else text).partition(_ALSO_WROTE)
     answers: list[list[str]] = []
     complete = False
-    for piece in said.strip(" .").split(_NEXT_ANSWER):
+    for piece in text.strip(" .").split(_NEXT_ANSWER):
         # Quotes and commas are part of what people write: only a question with its answer follows another.
         if not answers or (complete and _ANSWER_IS in piece):
             answers.append([f'"{piece}' if answers else piece])
@@ -584,8 +564,8 @@ def answers_in(result: str) -> list[str]:
         else:
             answers[-1].append(piece)
         complete = complete or _ANSWER_IS in piece
-    whole = (_without_preview(_NEXT_ANSWER.join(pieces)) for pieces in answers)
-    return [*filter(None, (*whole, wrote.removesuffix('"')))]
+    answers_ = (_without_preview(_NEXT_ANSWER.join(pieces)) for pieces in answers)
+    return [*filter(None, (*answers_, wrote.removesuffix('"')))]
 
 
 def _without_preview(answer: str) -> str:

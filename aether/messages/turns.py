@@ -29,6 +29,10 @@ class Traits(NamedTuple):
     """The names of tools that the provider accepts; None for all."""
     signs_decide: bool = False
     """Whether a message with the signs of this format is of it whatever other signs it has."""
+    user_first: bool = False
+    """Whether the first message must be the user's."""
+    calls_follow_user: bool = False
+    """Whether a message with calls may only come after the user, or after results."""
     ids_optional: bool = False
     """Whether calls and results may lack an id."""
     media_in_results: bool = False

@@ -12,7 +12,7 @@ changes nothing, and valid messages are returned as they are.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Sequence
+from collections.abc import Collection, Container, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
@@ -45,12 +45,12 @@ def check(
     [('orphan-result', 'messages[0]')]
     """
     module, faults = provider(format), Faults()
-    for at, block in enumerate(
+    for index, block in enumerate(
         system if module.TRAITS.system == "system" and isinstance(system, list) else []
     ):
         text = block.get("text") if isinstance(block, dict) else None
         if not isinstance(text, str) or not text.strip():
-            faults.lost("empty-content", f"system[{at}]", "The text is blank.", "Drop the block.")
+            faults.lost("empty-content", f"system[{index}]", "The text is blank.", "Drop the block.")
     seen: set[str] = set()
     for where, name in module.tool_names(tools if isinstance(tools, list) else []):
         if not isinstance(name, str):
@@ -69,18 +69,13 @@ def check(
     return [fault.checked() for fault in faults.listed]
 
 
-def has_errors(findings: Iterable[Finding]) -> bool:
-    """Return whether one of the findings is an error."""
-    return any(finding.level == "error" for finding in findings)
-
-
 def _encodable(raws: Sequence[JsonObject], format: ProviderFormat, faults: Faults) -> list[JsonObject]:
     """Return `raws` as JSON that every parser reads."""
     clean = list(map(encodable, raws))
     what = f"It holds half a character, a number that is not finite, or more than {MAX_LEVELS} levels."
-    for at, raw in enumerate(clean):
-        if raw is not raws[at]:
-            where = f"{provider(format).TRAITS.list}[{at}]"
+    for index, raw in enumerate(clean):
+        if raw is not raws[index]:
+            where = f"{provider(format).TRAITS.list}[{index}]"
             faults.changed("not-json", where, what, "Repair it before it becomes JSON.")
     return clean
 
@@ -123,20 +118,24 @@ def sendable(
     while True:
         faults = Faults()
         repaired = module.repaired([raw for _, raw in rows], faults)
-        positions = [rows[at][0] for at, _ in repaired]
-        affected = {at for fault in faults.listed if fault.effect == "lost" for at in _place(fault.where)}
-        added = {
-            at: texts
-            for at in affected
-            if rows[at][0] in waiting
-            if (texts := _lost_texts(clean[rows[at][0]], rows[at][0], repaired, positions, format))
+        positions = [rows[index][0] for index, _ in repaired]
+        affected = {
+            index for fault in faults.listed if fault.effect == "lost" for index in _place(fault.where)
         }
-        waiting.difference_update(rows[at][0] for at in affected)
+        added = {
+            index: texts
+            for index in affected
+            if rows[index][0] in waiting
+            if (texts := _lost_texts(clean[rows[index][0]], rows[index][0], repaired, positions, format))
+        }
+        waiting.difference_update(rows[index][0] for index in affected)
         if not added:
             break
-        for at in sorted(added, reverse=True):
-            position = rows[at][0]
-            rows[at + 1 : at + 1] = [(position, new_message("user", text, format).raw) for text in added[at]]
+        for index in sorted(added, reverse=True):
+            position = rows[index][0]
+            rows[index + 1 : index + 1] = [
+                (position, new_message("user", text, format).raw) for text in added[index]
+            ]
             what = "Its text is protected, and became a message of the user."
             where = f"messages[{position}]"
             saved.append(Finding("info", "kept-text", where, what, "Nothing has to be done."))
@@ -151,16 +150,16 @@ def sendable(
 
 def _place(where: str) -> list[int]:
     """Return the position that the place of a fault names, if it names one."""
-    position = _POSITION.match(where)
-    return [int(position[2])] if position else []
+    index = _POSITION.match(where)
+    return [int(index[2])] if index else []
 
 
 def _moved(finding: Finding, rows: Sequence[tuple[int, JsonObject]]) -> Finding:
     """Return a finding about the position before messages were inserted."""
-    position = _POSITION.match(finding.where)
-    if not position:
+    index = _POSITION.match(finding.where)
+    if not index:
         return finding
-    where = f"{position[1]}{rows[int(position[2])][0]}]{finding.where[position.end() :]}"
+    where = f"{index[1]}{rows[int(index[2])][0]}]{finding.where[index.end() :]}"
     return finding._replace(where=where)
 
 
@@ -173,8 +172,8 @@ def _lost_texts(
 ) -> list[str]:
     """Return the texts of a message that the repaired messages at its position lack, as a person would write them."""
     module = provider(format)
-    made = [new for (_, new), at in zip(repaired, positions, strict=True) if at == position]
-    there = {block.text.strip() for new in made for block in module.message(new).blocks}
+    raws = [new for (_, new), index in zip(repaired, positions, strict=True) if index == position]
+    there = {block.text.strip() for new in raws for block in module.message(new).blocks}
     return [
         worded(block)
         for block in module.message(raw).blocks

@@ -141,15 +141,15 @@ def without_assigned(text: str) -> str:
     seen = look(text)
     stem = _stems(seen.signs)
     parts: list[str] = []
-    done, at, unclosed = 0, 0, 0
-    while stem and (match := stem.search(seen.folded, at)):
-        start, at = _name(text, match)
-        name = text[start:at]
+    copied, index, unclosed = 0, 0, 0
+    while stem and (match := stem.search(seen.folded, index)):
+        start, index = _name(text, match)
+        name = text[start:index]
         certain = is_secret_name(name)
         doubtful = may_be_secret_name(name) or (
             name.lower() in _PARAMETERS and text[start - 1 : start] in ("?", "&")
         )
-        place = _place(text, start, at) if certain or doubtful or name == "--key" else None
+        place = _place(text, start, index) if certain or doubtful or name == "--key" else None
         if place is None or _is_part(place):
             continue
         start, end = _extent(place, objects=certain and unclosed < _UNCLOSED_OBJECTS)
@@ -159,10 +159,10 @@ def without_assigned(text: str) -> str:
             continue
         unclosed += end < start
         if start < end and text[start:end] != PLACEHOLDER:
-            parts += [text[done:start], PLACEHOLDER]
-            done = end
-        at = max(at, end)
-    return "".join([*parts, text[done:]])
+            parts += [text[copied:start], PLACEHOLDER]
+            copied = end
+        index = max(index, end)
+    return "".join([*parts, text[copied:]])
 
 
 def _stems(signs: frozenset[str]) -> re.Pattern[str] | None:
@@ -207,9 +207,9 @@ def without_said(text: str) -> str:
     'The password for staging is <REDACTED>, the token is expired.'
     """
     seen = look(text)
-    said = [match for rule in rules("prose") for match in matches(text, seen, rule, _says_secret)]
+    matches_ = [match for rule in rules("prose") for match in matches(text, seen, rule, _says_secret)]
     return replaced(
-        text, ((match.start("secret"), match.start("secret") + len(_said(match))) for match in said)
+        text, ((match.start("secret"), match.start("secret") + len(_said(match))) for match in matches_)
     )
 
 
@@ -306,27 +306,30 @@ def _extent(place: _Place, *, objects: bool) -> tuple[int, int]:
     """Return the start and the end of the value: equal if it is not a secret, -1 as the end if it never closes."""
     if place.sign == ":" and (hint := _HINT.match(place.text, place.value)):
         place = place._replace(value=hint.end())
-    text, at = place.text, place.value
-    if block := _BLOCK.match(text, at):
+    text, index = place.text, place.value
+    if block := _BLOCK.match(text, index):
         return block.end("indent"), block.end()
-    if triple := _ESCAPED_TRIPLE.match(text, at):
+    if triple := _ESCAPED_TRIPLE.match(text, index):
         end = text.find(triple[1], triple.end())
         return triple.end(), end if end >= 0 else len(text)
-    if quote := _QUOTE.match(text, at):
+    if quote := _QUOTE.match(text, index):
         return _quoted(place, quote)
     if "==" in place.sign or "!" in place.sign or place.sign in ("=>", "", "?:"):
-        return at, at  # compared, not given; an arrow function; a type
-    if text[at : at + 1] in ("{", "[") and not pattern("template").match(text, at):
+        return index, index  # compared, not given; an arrow function; a type
+    if text[index : index + 1] in ("{", "[") and not pattern("template").match(text, index):
         return _object(place, look=objects)
     return _unquoted(place)
 
 
 def _quoted(place: _Place, quote: re.Match[str]) -> tuple[int, int]:
-    text, at = place.text, place.value
+    text, index = place.text, place.value
     if text[place.end : place.end + 1] == place.sign == ":":
-        ends = text[quote.end() : quote.end() + 1] in ("", " ", ",", ".", ")", ";", "\n")
-        if text[place.start - 1 : place.start] == quote["quote"] or (ends and not place.spaced):
-            return at, at  # the quote closes one that was opened before the name: at the `Password:` prompt
+        is_closing = text[quote.end() : quote.end() + 1] in ("", " ", ",", ".", ")", ";", "\n")
+        if text[place.start - 1 : place.start] == quote["quote"] or (is_closing and not place.spaced):
+            return (
+                index,
+                index,
+            )  # the quote closes one that was opened before the name: at the `Password:` prompt
     start, end = _after_scheme(place, quote.end()), _closing(text, quote)
     if quote["quote"] == "`" and place.sign == "=" and not place.spaced and " " in text[start:end]:
         return start, start  # the output of a command
@@ -335,17 +338,23 @@ def _quoted(place: _Place, quote: re.Match[str]) -> tuple[int, int]:
 
 
 def _unquoted(place: _Place) -> tuple[int, int]:
-    text, at = place.text, place.value
-    if not text[place.start : place.end].isascii() and not text[at : at + 1].isascii():
-        return at, at  # 密码：请输入 - more words about passwords
-    at = _after_scheme(place, at)
-    whole = end = _end(place, at + _LONGEST_LOOK)
-    if end > at + _LONGEST_LOOK - _LOOK_BACK and not _is_no_secret(place, text[at:end], at, ""):
-        whole = end = _end(place, len(text))
-    while end > at and (text[end - 1] in _CLOSERS or text[end - 1].isspace()) and text[at:end] != PLACEHOLDER:
+    text, index = place.text, place.value
+    if not text[place.start : place.end].isascii() and not text[index : index + 1].isascii():
+        return index, index  # 密码：请输入 - more words about passwords
+    index = _after_scheme(place, index)
+    stop_ = end = _end(place, index + _LONGEST_LOOK)
+    if end > index + _LONGEST_LOOK - _LOOK_BACK and not _is_no_secret(place, text[index:end], index, ""):
+        stop_ = end = _end(place, len(text))
+    while (
+        end > index
+        and (text[end - 1] in _CLOSERS or text[end - 1].isspace())
+        and text[index:end] != PLACEHOLDER
+    ):
         end -= 1
-    kept = any(_is_no_secret(place, text[at:stop], at, text[stop : stop + 1]) for stop in (whole, end))
-    return (at, at) if kept else (at, end)
+    is_plain = any(
+        _is_no_secret(place, text[index:stop], index, text[stop : stop + 1]) for stop in (stop_, end)
+    )
+    return (index, index) if is_plain else (index, end)
 
 
 def _after_scheme(place: _Place, at: int) -> int:
@@ -380,20 +389,20 @@ def _closing(text: str, quote: re.Match[str]) -> int:
 
 def _object(place: _Place, *, look: bool) -> tuple[int, int]:
     """Return the extent of the list or object that is the value; the JSON schema of a secret is no value."""
-    text, at = place.text, place.value
-    if not look or _SCHEMA.match(text, at):
-        return at, at
+    text, index = place.text, place.value
+    if not look or _SCHEMA.match(text, index):
+        return index, index
     # Strings are passed over; they are escaped as often as the name is.
     escapes = text[place.end : place.end + 16]
     slashes = re.escape(escapes[: len(escapes) - len(escapes.lstrip("\\"))])
     quote = rf'(?<!\\){slashes}"'
     strings = rf"{quote}[\s\S]*?{quote}" if slashes else r'"(?:[^"\\]|\\.)*"'
     depth = 0
-    for match in re.compile(rf"{strings}|[\[\]{{}}]").finditer(text, at, at + _LONGEST_OBJECT):
+    for match in re.compile(rf"{strings}|[\[\]{{}}]").finditer(text, index, index + _LONGEST_OBJECT):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(match[0], 0)
         if not depth:
-            return at, match.end()
-    return at, -1
+            return index, match.end()
+    return index, -1
 
 
 def _end(place: _Place, most: int) -> int:
@@ -403,16 +412,16 @@ def _end(place: _Place, most: int) -> int:
         end = text.find("<", place.value, place.value + _LONGEST_ELEMENT)
         return end if text.startswith("</", max(end, 0)) else place.value
     if place.name.lower().endswith(("authorization", "cookie")):
-        ends = "end of line"
+        rule = "end of line"
     elif before[-1:] in ("?", "&", ";"):
-        ends = "end of field" if before[-1] == ";" else "end of parameter"
+        rule = "end of field" if before[-1] == ";" else "end of parameter"
     elif place.sign == "--" or (place.sign == "=" and not place.spaced):
-        ends = "end of word"
+        rule = "end of word"
     else:
         line = before.rpartition("\n")[2].rpartition("\\n")[2]
         first = line.strip(_BEFORE_LINE) in _FIRST_WORDS
-        ends = "end of scalar" if first else "end within line"
-    match = pattern(ends).search(text, place.value, most)
+        rule = "end of scalar" if first else "end within line"
+    match = pattern(rule).search(text, place.value, most)
     return match.start() if match else min(most, len(text))
 
 
@@ -464,10 +473,10 @@ def _is_prose(place: _Place, value: str) -> bool:
     word = place.before.split()[-1] if place.before[-1:] in (" ", "\t") and place.before.strip() else ""
     if word.lower().strip("\"'`([*-_:;,.") in _COUNTED:
         return True
-    first, _, more = value.partition(" ")
-    if more and first.lower() in words("prose in German"):
+    first, _, remainder = value.partition(" ")
+    if remainder and first.lower() in words("prose in German"):
         return True
-    if more and place.name.lower() == "cookie":
+    if remainder and place.name.lower() == "cookie":
         return "=" not in value
     is_word = word.replace("'", "a").isalpha() and word.isascii() and word.islower()
-    return place.sign == ":" and bool(more) and first.lower() in words("prose") and is_word
+    return place.sign == ":" and bool(remainder) and first.lower() in words("prose") and is_word

@@ -92,7 +92,7 @@ def redact(text: str, rules: Rules = DEFAULT) -> str:
     plain = rules.builtin and not rules.patterns
     if plain and text in _CLEAN:
         return text
-    given = text
+    original = text
     steps = [
         *(partial(_without_matches, pattern) for pattern in rules.patterns),
         *(_BUILTIN if rules.builtin else ()),
@@ -103,7 +103,7 @@ def redact(text: str, rules: Rules = DEFAULT) -> str:
         unchanged = unchanged + 1 if text == before else 0
         if unchanged == len(steps):  # each step has seen the text as it is
             break
-    if plain and text == given:
+    if plain and text == original:
         _remember_clean(text)
     return text
 
@@ -126,15 +126,15 @@ def _without_matches(pattern: re.Pattern[str], text: str) -> str:
 _BUILTIN = (without_ruled, without_assigned, without_said)
 
 
-def _without_groups(found: re.Match[str]) -> str:
-    spans = [found.span(group) for group in range(1, len(found.groups()) + 1)]
-    spans = sorted(span for span in spans or [found.span()] if span[0] < span[1])
-    parts, at = [], found.start()
+def _without_groups(match: re.Match[str]) -> str:
+    spans = [match.span(group) for group in range(1, len(match.groups()) + 1)]
+    spans = sorted(span for span in spans or [match.span()] if span[0] < span[1])
+    parts, index = [], match.start()
     for start, end in spans:
-        if start >= at:
-            parts += [found.string[at:start], PLACEHOLDER]
-        at = max(at, end)
-    return "".join([*parts, found.string[at : found.end()]])
+        if start >= index:
+            parts += [match.string[index:start], PLACEHOLDER]
+        index = max(index, end)
+    return "".join([*parts, match.string[index : match.end()]])
 
 
 def redacted(value: T, rules: Rules = DEFAULT) -> T:
@@ -171,9 +171,9 @@ def _without_escaped(text: str, rules: Rules, depth: int) -> str:
     if not (depth and "\\" in text and text[:1] in "{[" and text[-1:] in "}]"):
         return text
     try:
-        whole = json.loads(text)
-        copied = _copied(whole, rules, depth - 1)
-        return text if copied == whole else json.dumps(copied, ensure_ascii=text.isascii())
+        parsed = json.loads(text)
+        copied = _copied(parsed, rules, depth - 1)
+        return text if copied == parsed else json.dumps(copied, ensure_ascii=text.isascii())
     except (ValueError, RecursionError):
         return text
 
@@ -183,16 +183,16 @@ def _copied_dict(value: dict[Any, Any], rules: Rules, depth: int) -> dict[Any, A
     pair = isinstance(beside, str) and is_secret_name(beside)
     copied: dict[Any, Any] = {}
     for key, entry in value.items():
-        kept = free = _copied(key, rules, depth) if isinstance(key, str) else key
+        clean_key = free = _copied(key, rules, depth) if isinstance(key, str) else key
         nth = 1
         while free in copied:  # another key was redacted to the same text
             nth += 1
-            free = f"{kept} {nth}"
+            free = f"{clean_key} {nth}"
         docker = key == "auth" and isinstance(entry, str) and is_docker_auth(entry)
-        named = docker or (pair and key == "value") or (isinstance(key, str) and is_secret_name(key))
-        if isinstance(key, str) and isinstance(entry, str) and not named and may_be_secret_name(key):
-            named = is_drawn(entry)
-        if rules.builtin and named:
+        is_named = docker or (pair and key == "value") or (isinstance(key, str) and is_secret_name(key))
+        if isinstance(key, str) and isinstance(entry, str) and not is_named and may_be_secret_name(key):
+            is_named = is_drawn(entry)
+        if rules.builtin and is_named:
             copied[free] = entry if entry is None or isinstance(entry, bool) or entry == "" else PLACEHOLDER
         else:
             copied[free] = _copied(entry, rules, depth)
@@ -239,16 +239,16 @@ def without_blocks(text: str, names: tuple[str, ...] = _BLOCKS) -> str:
     if not any(f"<{name}" in folded or f"</{name}" in folded for name in names):
         return text
     text = text[:_SEARCHED_CHARS]
-    kept, at = [], 0
+    parts, index = [], 0
     depth = dict.fromkeys(names, 0)  # the end tag of one kind does not close the other
     for tag in re.finditer(rf"<(/?)({'|'.join(names)})\b[^>]*?(?:(/?)>|\Z)", text, re.IGNORECASE):
         if not any(depth.values()):
-            kept.append(text[at : tag.start()])
+            parts.append(text[index : tag.start()])
         name = tag[2].lower()
         if not tag[3]:
             depth[name] = max(0, depth[name] - 1) if tag[1] else depth[name] + 1
-        at = tag.end()
-    return "".join(kept if any(depth.values()) else [*kept, text[at:]])
+        index = tag.end()
+    return "".join(parts if any(depth.values()) else [*parts, text[index:]])
 
 
 def without_whole_blocks(text: str) -> str:
@@ -259,8 +259,8 @@ def without_whole_blocks(text: str) -> str:
     >>> without_whole_blocks("Use `<private>` there. <private>mine</private>Never <aether-memory> here.")
     'Use `<private>` there. Never ‹aether-memory> here.'
     """
-    while (kept := _without_pairs(text)) != text:
-        text = kept
+    while (shorter := _without_pairs(text)) != text:
+        text = shorter
     return re.sub(rf"<(?=/?{INJECTED}\b)", "‹", text, flags=re.IGNORECASE)
 
 
@@ -281,9 +281,9 @@ def _without_pairs(text: str) -> str:
             while pairs and pairs[-1][0] > opening[1]:
                 pairs.pop()
             pairs.append((opening[1], tag.end()))
-    ends = [0, *(end for _, end in pairs)]
+    stops = [0, *(end for _, end in pairs)]
     starts = [*(start for start, _ in pairs), len(text)]
-    return "".join(text[end:start] for end, start in zip(ends, starts, strict=True))
+    return "".join(text[end:start] for end, start in zip(stops, starts, strict=True))
 
 
 def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
@@ -297,7 +297,7 @@ def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
     True
     """
     matcher = _matcher(patterns)
-    named = [value for key in _PATH_KEYS if isinstance(value := given.get(key), str)]
+    names = [value for key in _PATH_KEYS if isinstance(value := given.get(key), str)]
     for key in _COMMAND_KEYS:
         value = given.get(key)
         for text in value if isinstance(value, list) else [value]:
@@ -305,11 +305,11 @@ def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
                 continue
             if len(text) > _COMMAND_CHARS:
                 return bool(patterns.strip(" ,"))
-            named += re.split(_BETWEEN_WORDS, text)
+            names += re.split(_BETWEEN_WORDS, text)
     for key in _PATCH_KEYS:
         if isinstance(value := given.get(key), str):
-            named += (path.strip() for path in re.findall(_PATCHED, value, re.MULTILINE))
-    paths = {os.path.expanduser(path) for path in named if 0 < len(path) <= _PATH_CHARS}
+            names += (path.strip() for path in re.findall(_PATCHED, value, re.MULTILINE))
+    paths = {os.path.expanduser(path) for path in names if 0 < len(path) <= _PATH_CHARS}
     return any(matcher.match(os.path.normcase(os.path.normpath(os.path.join(cwd, path)))) for path in paths)
 
 
@@ -322,7 +322,7 @@ def _matcher(patterns: str) -> re.Pattern[str]:
     separator = re.escape(os.sep)
     expressions = []
     for pattern in filter(
-        None, (os.path.expanduser(each.strip()).rstrip("/") for each in patterns.split(","))
+        None, (os.path.expanduser(pattern_.strip()).rstrip("/") for pattern_ in patterns.split(","))
     ):
         path = os.path.normcase(pattern.removesuffix("/**").removeprefix("**/"))
         # `translate` ends its expression with the two characters that mean the end of the text.

@@ -136,12 +136,12 @@ def without_escapes(text: str) -> str:
 
 def replaced(text: str, spans: Iterable[tuple[int, int]]) -> str:
     """Return `text` with each of `spans` replaced, overlapping ones as one."""
-    parts, at, last = [], 0, -1
+    parts, index, last = [], 0, -1
     for start, end in sorted(spans):
-        if start >= at and start > last:
-            parts += [text[at:start], PLACEHOLDER]
-        at, last = max(at, end), start
-    return "".join([*parts, text[at:]])
+        if start >= index and start > last:
+            parts += [text[index:start], PLACEHOLDER]
+        index, last = max(index, end), start
+    return "".join([*parts, text[index:]])
 
 
 def without_ruled(text: str) -> str:
@@ -174,13 +174,13 @@ def matches(
         return
     searched = seen.folded if rule.any_case else text
     for keyword in rule.at:
-        at = searched.find(keyword) if keyword.lower() in seen.signs else -1
-        while at >= 0:
-            match = rule.pattern.match(text, at) if _follows(rule, text, at + len(keyword)) else None
+        index = searched.find(keyword) if keyword.lower() in seen.signs else -1
+        while index >= 0:
+            match = rule.pattern.match(text, index) if _follows(rule, text, index + len(keyword)) else None
             if match and accepts(rule, match):
                 yield match
-                at = match.end() - 1
-            at = searched.find(keyword, at + 1)
+                index = match.end() - 1
+            index = searched.find(keyword, index + 1)
 
 
 def _follows(rule: Rule, text: str, at: int) -> bool:
@@ -223,19 +223,19 @@ def _form_pattern(nth: int) -> re.Pattern[str]:
     """Return the pattern of a form, of which the table says the notation."""
     row = table()["forms"][nth]
     form, not_after = row["form"], row.get("not_after", "")
-    expression, at = "", 0
+    expression, index = "", 0
     for part in _PART.finditer(form):
-        expression += re.escape(form[at : part.start()])
-        if not at:
+        expression += re.escape(form[index : part.start()])
+        if not index:
             # No token starts within a word. Behind its literal this is asked seldom.
             expression += rf"(?<![A-Za-z0-9_{not_after}]{expression})"
         least, most = part[2], part[4] or ("" if part[3] else part[2])
-        last, at = part.end() == len(form), part.end()
+        last, index = part.end() == len(form), part.end()
         if last and form.index("{") >= _DISTINCTIVE:
             least, most = str(min(int(least), _LEAST_OF_CUT)), ""
         end = "+" if not most else "(?![A-Za-z0-9])" if last else ""
         expression += f"[{table()['alphabets'][part[1]]}]{{{least},{most}}}{end}"
-    return re.compile(expression + re.escape(form[at:]))
+    return re.compile(expression + re.escape(form[index:]))
 
 
 @lru_cache(maxsize=1)
@@ -289,15 +289,15 @@ def _arguments(text: str, seen: Look) -> Iterator[tuple[int, int]]:
 
 def _calls(shadow: str, program: str) -> Iterator[int]:
     """Yield where the arguments of `program` start, where it is named as a whole word."""
-    at = shadow.find(program)
-    while at >= 0:
-        end = at + len(program)
-        before = shadow[at - 1 : at]
+    index = shadow.find(program)
+    while index >= 0:
+        end = index + len(program)
+        before = shadow[index - 1 : index]
         if shadow[end : end + 1] in _AFTER_PROGRAM and not (
             before.isalnum() or before in ("_", ".", "@", "-")
         ):
             yield end
-        at = shadow.find(program, end)
+        index = shadow.find(program, end)
 
 
 def _kubernetes(text: str) -> Iterator[tuple[int, int]]:
@@ -305,7 +305,7 @@ def _kubernetes(text: str) -> Iterator[tuple[int, int]]:
     for start, end in _around_secrets(text):
         for block in pattern("json data").finditer(text, start, end):
             yield from (value.span(1) for value in pattern("json value").finditer(text, *block.span(1)))
-        indent, at = -1, start
+        indent, index = -1, start
         for line in text[start:end].splitlines(keepends=True):
             content = line.strip()
             column = len(line) - len(line.lstrip())
@@ -321,8 +321,8 @@ def _kubernetes(text: str) -> Iterator[tuple[int, int]]:
                     and value[:1] not in "|>"
                     and values.is_argument(value.strip("\"'"))
                 ):
-                    yield at + line.rindex(value), at + line.rindex(value) + len(value)
-            at += len(line)
+                    yield index + line.rindex(value), index + line.rindex(value) + len(value)
+            index += len(line)
 
 
 def _around_secrets(text: str) -> list[tuple[int, int]]:

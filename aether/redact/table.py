@@ -37,8 +37,8 @@ def words(name: str) -> frozenset[str]:
 @lru_cache(maxsize=64)
 def pattern(name: str) -> re.Pattern[str]:
     """Return the pattern of the table under `name`: a text, or a list of alternatives."""
-    given = table()["patterns"][name]
-    return compiled(given if isinstance(given, str) else "|".join(given))
+    source = table()["patterns"][name]
+    return compiled(source if isinstance(source, str) else "|".join(source))
 
 
 def compiled(expression: str) -> re.Pattern[str]:

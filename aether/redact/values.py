@@ -106,22 +106,22 @@ def is_docker_auth(value: str) -> bool:
     >>> is_docker_auth("Ym9iOmh1bnRlcjI="), is_docker_auth("required")
     (True, False)
     """
-    whole = value.rstrip("=")
-    if len(whole) < 8 or not _BASE64.issuperset(whole):
+    digits = value.rstrip("=")
+    if len(digits) < 8 or not _BASE64.issuperset(digits):
         return False
-    user, colon, _ = _decoded(whole).partition(b":")
+    user, colon, _ = _decoded(digits).partition(b":")
     return bool(colon) and 0 < len(user) <= 256 and all(33 <= byte <= 126 for byte in user)
 
 
 def _decoded(value: str) -> bytes:
-    whole = value.rstrip("=")
+    digits = value.rstrip("=")
     # Where letters are alike in both cases, one of another alphabet may be among them.
-    if not whole.isascii():
+    if not digits.isascii():
         return b""
     import base64
 
-    altchars = b"-_" if "-" in whole or "_" in whole else None
-    return base64.b64decode(whole[: len(whole) // 4 * 4], altchars=altchars)
+    altchars = b"-_" if "-" in digits or "_" in digits else None
+    return base64.b64decode(digits[: len(digits) // 4 * 4], altchars=altchars)
 
 
 def is_argument(value: str) -> bool:

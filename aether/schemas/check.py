@@ -23,9 +23,9 @@ from aether.types import Finding
 
 @lru_cache(maxsize=32)
 def schema(name: str) -> dict[str, Any]:
-    """Return the schema called `name`, such as `memory` or `cli/status`."""
-    found: dict[str, Any] = json.loads(resource(f"data/schemas/{name}.schema.json").read_bytes())
-    return found
+    """Return the schema called `name`, such as `memory`."""
+    value: dict[str, Any] = json.loads(resource(f"data/schemas/{name}.schema.json").read_bytes())
+    return value
 
 
 @lru_cache(maxsize=32)
@@ -47,7 +47,7 @@ def library_findings(name: str, value: Any, *, partly: bool = False) -> list[Fin
     """Return the findings of the library, as `findings`."""
     from jsonschema.exceptions import best_match
 
-    found = []
+    results = []
     for error in _validator(name).iter_errors(value):
         deepest = best_match([error]) or error
         if (
@@ -59,8 +59,8 @@ def library_findings(name: str, value: Any, *, partly: bool = False) -> list[Fin
         rule, where = f"schema-{deepest.validator}", f"{name}#{pointer(*deepest.absolute_path) or '/'}"
         what = deepest.message
         what = what if len(what) <= 200 else f"{what[:120]} … {what[-79:]}"
-        found.append(Finding("error", rule, where, what, "Correct the value at this place."))
-    return sorted(found, key=lambda finding: finding.where)
+        results.append(Finding("error", rule, where, what, "Correct the value at this place."))
+    return sorted(results, key=lambda finding: finding.where)
 
 
 def require(name: str, value: Any, *, fix: str) -> None:
@@ -69,10 +69,10 @@ def require(name: str, value: Any, *, fix: str) -> None:
     Raises:
         InvalidDocument: it does not; the first place and the number of others are named.
     """
-    found = findings(name, value)
-    if found:
-        more = f" ({len(found) - 1} more)" if len(found) > 1 else ""
-        raise InvalidDocument(f"{found[0].message}{more}.", fix=fix, where=found[0].where)
+    faults = findings(name, value)
+    if faults:
+        suffix = f" ({len(faults) - 1} more)" if len(faults) > 1 else ""
+        raise InvalidDocument(f"{faults[0].message}{suffix}.", fix=fix, where=faults[0].where)
 
 
 Test = Callable[[Any], bool]
@@ -121,13 +121,13 @@ def _test_of(name: str, keyword: str, rule: dict[str, Any], *, partly: bool) -> 
     about = rule[keyword]
     if keyword in _OF_VALUES:
         prepared, holds = _OF_VALUES[keyword]
-        known = prepared(about)
-        return lambda value: holds(value, known)
+        argument = prepared(about)
+        return lambda value: holds(value, argument)
     if keyword == "items":
-        each = _test(name, about, partly=False)
-        return lambda value: type(value) is not list or all(map(each, value))
+        entry_test = _test(name, about, partly=False)
+        return lambda value: type(value) is not list or all(map(entry_test, value))
     if keyword == "anyOf":
-        some = [_test(name, one, partly=False) for one in about]
+        some = [_test(name, option, partly=False) for option in about]
         return lambda value: any(fits(value) for fits in some)
     if keyword == "$ref" and about.startswith("#/"):
         # A schema may contain itself, so the other part is looked for when it is needed.
@@ -136,23 +136,23 @@ def _test_of(name: str, keyword: str, rule: dict[str, Any], *, partly: bool) -> 
 
 
 def _test_of_members(name: str, rule: dict[str, Any], *, partly: bool) -> Test:
-    named = {key: _test(name, one, partly=partly) for key, one in rule.get("properties", {}).items()}
+    members = {key: _test(name, member, partly=partly) for key, member in rule.get("properties", {}).items()}
     other = _test(name, rule.get("additionalProperties", True), partly=partly)
     needed = frozenset(() if partly else rule.get("required", ()))
     return lambda value: (
         type(value) is not dict
-        or (needed <= value.keys() and all(named.get(key, other)(one) for key, one in value.items()))
+        or (needed <= value.keys() and all(members.get(key, other)(member) for key, member in value.items()))
     )
 
 
 def _types(about: Any) -> frozenset[type]:
-    return frozenset().union(*(_TYPES[one] for one in ([about] if isinstance(about, str) else about)))
+    return frozenset().union(*(_TYPES[name] for name in ([about] if isinstance(about, str) else about)))
 
 
 def _is_one_of(value: Any, allowed: list[Any]) -> bool:
     # Equal lists may differ for the library: [1] and [true].
     return type(value) not in (dict, list) and any(
-        type(value) is type(one) and value == one for one in allowed
+        type(value) is type(option) and value == option for option in allowed
     )
 
 

@@ -81,8 +81,10 @@ def fact_of(item: Item) -> Fact | None:
         return _fact("commit", {"id": fields.pop("address", ""), **fields})
     if item["type"] == "code_change":
         return _fact("change", {"times": 1, **fields, "action": _ACTIONS[fields["action"]]})
-    more: Any = {"error": {"failed": True}, "solution": {"failed": False, "after": []}}.get(item["type"], {})
-    return _fact("run", {"times": 1, **more, **fields})
+    defaults: Any = {"error": {"failed": True}, "solution": {"failed": False, "after": []}}.get(
+        item["type"], {}
+    )
+    return _fact("run", {"times": 1, **defaults, **fields})
 
 
 def _fact(kind: str, fields: dict[str, Any]) -> Fact:

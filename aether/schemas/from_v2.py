@@ -90,8 +90,10 @@ def _nullable(shape: JsonObject) -> bool:
 
 
 def _resolved(shape: JsonObject, notes: Notes) -> JsonObject:
-    named = next((option["$ref"] for option in (shape, *shape.get("anyOf", ())) if "$ref" in option), None)
-    return schema(notes.document)["$defs"][named.rpartition("/")[2]] if named else shape
+    reference = next(
+        (option["$ref"] for option in (shape, *shape.get("anyOf", ())) if "$ref" in option), None
+    )
+    return schema(notes.document)["$defs"][reference.rpartition("/")[2]] if reference else shape
 
 
 def _value(value: Any, shape: JsonObject, default: Any, path: str, place: _Place) -> Any:
@@ -223,12 +225,12 @@ def original_count(content: str) -> int:
 
 def _item(raw: JsonObject, place: _Place) -> tuple[JsonObject, JsonObject]:
     item_id, metadata = _text(raw.get("id")) or f"wm_v2_{place.number}", raw.get("metadata")
-    made = _instant(metadata.get("timestamp")) if isinstance(metadata, dict) else ""
-    made = made or _instant_in(item_id)
+    created = _instant(metadata.get("timestamp")) if isinstance(metadata, dict) else ""
+    created = created or _instant_in(item_id)
     return raw, {
         "id": item_id,
         "token_count": original_count(_text(raw.get("content"))),
-        "metadata": {"timestamp": made, "last_accessed": made},
+        "metadata": {"timestamp": created, "last_accessed": created},
     }
 
 
@@ -260,8 +262,8 @@ def _session(raw: JsonObject, place: _Place) -> tuple[JsonObject, JsonObject]:
 
 def _pattern(raw: JsonObject, place: _Place) -> tuple[JsonObject, JsonObject]:
     pattern_id = _text(raw.get("id")) or f"pattern_v2_{place.number}"
-    made = _instant(raw.get("created_at")) or _instant_in(pattern_id)
-    return raw, {"id": pattern_id, "created_at": made, "last_seen": made}
+    created = _instant(raw.get("created_at")) or _instant_in(pattern_id)
+    return raw, {"id": pattern_id, "created_at": created, "last_seen": created}
 
 
 def _signal_type(raw: JsonObject, place: _Place) -> tuple[JsonObject, JsonObject]:
@@ -273,9 +275,9 @@ def _signal(raw: JsonObject, place: _Place) -> tuple[JsonObject, JsonObject]:
     name = _text(raw.get("type"))
     signal_id = _text(raw.get("id")) or f"{name.lower()}_v2_{place.number}"
     types = place.document.get("pheromone_types")
-    given = types.get(name.upper()) if isinstance(types, dict) else None
+    own_type = types.get(name.upper()) if isinstance(types, dict) else None
     kind = place.notes.initial["pheromone_types"].get(name.upper(), {})
-    kind = kind | (given if isinstance(given, dict) else {})
+    kind = kind | (own_type if isinstance(own_type, dict) else {})
     return raw, {
         "id": signal_id,
         "strength": kind.get("default_strength", NEW_STRENGTH),

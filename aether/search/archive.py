@@ -34,16 +34,20 @@ def searchable_archive(snapshot: Snapshot) -> Source:
         lambda after: record_files.located(snapshot, "items", after=after),
         lambda offsets: record_files.fetch(snapshot, "items", offsets),
     )
-    whole = indexed_source(snapshot.home / "index.sqlite", archive)
+    source = indexed_source(snapshot.home / "index.sqlite", archive)
     memory = snapshot.documents["memory"]
     is_shown = shown_ids(memory)
     forgotten = items.forgotten_parts(memory)
 
     def find(query: Query) -> Found:
-        answer = whole.find(query)
+        answer = source.find(query)
         visible = [candidate for candidate in answer.candidates if is_shown(candidate.id)]
         if forgotten:
-            visible = [kept for each in visible if (kept := _without_forgotten(each, forgotten, query))]
+            visible = [
+                visible_part
+                for each in visible
+                if (visible_part := _without_forgotten(each, forgotten, query))
+            ]
         placed = _with_places([candidate.record for candidate in visible], memory)
         visible = [each._replace(record=record) for each, record in zip(visible, placed, strict=True)]
         return answer._replace(candidates=visible)
@@ -51,7 +55,7 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
         visible = {
             place: items.left_of(record, forgotten)
-            for place, record in whole.read(places).items()
+            for place, record in source.read(places).items()
             if is_shown(plain_text(record["item"].get("id")))
         }
         return dict(zip(visible, _with_places([*visible.values()], memory), strict=True))

@@ -5,8 +5,7 @@ cut, old ones too, by points for the words they hold, how often, and in how shor
 candidates, and so are those beside the best. `scan` follows this rule by reading every record, `indexed_source` by
 `index.sqlite`; both find the same.
 
-The index holds no text but postings, by which all items get their points in milliseconds (`store.index_file`), and the
-terms of the texts of the live layers, which would take longer to cut than to search.
+The index holds no text but postings, by which all items get their points in milliseconds (`store.index_file`).
 
 The index is derived: it can be deleted at any moment, is brought up to the archive's head before each search, and is
 rebuilt if it is damaged, of another version, or of another archive. If it cannot be used (read-only home, full disk,
@@ -151,9 +150,9 @@ def row(record: JsonObject) -> Row:
     return cut_row(record, cut([content_of(record.get("item") or {})]))
 
 
-def cut_row(record: JsonObject, done: Cut) -> Row:
+def cut_row(record: JsonObject, terms_of_text: Cut) -> Row:
     """Return the row of a record, or of a live item given as `{"item": item}`, whose content was cut."""
-    return _row(record, done.marked[0], *done[1:])
+    return _row(record, terms_of_text.marked[0], *terms_of_text[1:])
 
 
 def content_of(item: JsonObject) -> str:
@@ -163,22 +162,22 @@ def content_of(item: JsonObject) -> str:
 
 def cut(texts: Sequence[str]) -> Cut:
     """Return the terms of texts."""
-    each = [_marked_text(text) for text in texts]
-    label, asks = each[0][2:] if len(each) == 1 else ("", False)
-    return Cut(tuple([one[0] for one in each]), sum([one[1] for one in each]), label, asks)
+    parts = [_marked_text(text) for text in texts]
+    label, asks = parts[0][2:] if len(parts) == 1 else ("", False)
+    return Cut(tuple([part[0] for part in parts]), sum([part[1] for part in parts]), label, asks)
 
 
 def _row(record: JsonObject, marked: str, length: int, label: str, asks: bool) -> Row:
     item = record.get("item") or {}
     metadata = item.get("metadata") or {}
     phase, caste = plain_text(metadata.get("phase")), plain_text(metadata.get("caste"))
-    named = _name(caste) if caste else ""
+    caste_terms = _name(caste) if caste else ""
     work = plain_text(record.get("compression_id") or record.get("session_id"))
     # By position: by name takes a third more of the time, for each entry of a home at the first search of a process.
     return Row(
         plain_text(item.get("id")), marked, length, plain_text(item.get("type")), phase, caste,
         instant_text(metadata.get("timestamp")), unit_fraction(metadata.get("relevance_score")),
-        f"{named}|{label}" if named and label else named or label, f"{phase}/{work}",
+        f"{caste_terms}|{label}" if caste_terms and label else caste_terms or label, f"{phase}/{work}",
         plain_text(metadata.get("project")), conversation_names(metadata),
         plain_text(metadata.get("role") or metadata.get("speaker")), asks,
     )  # fmt: skip
@@ -191,35 +190,27 @@ def unit_fraction(value: Any) -> float:
     return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else 0.5
 
 
-def marked_terms(said: Terms) -> str:
+def marked_terms(terms_of_text: Terms) -> str:
     """Return terms in the form in which `Row` holds and `counts` counts them."""
-    return "".join([*(f"[{word}]" for word in said.words), *(f"({part})" for part in said.parts)])
+    return "".join(
+        [*(f"[{word}]" for word in terms_of_text.words), *(f"({part})" for part in terms_of_text.parts)]
+    )
 
 
 def term_marks(terms: Iterable[str]) -> list[tuple[str, str, str]]:
     """Return each term with the two ways in which a marked text can hold it."""
-    return [(one, f"[{one}]", f"({one})") for one in terms]
+    return [(term, f"[{term}]", f"({term})") for term in terms]
 
 
 def term_counts(text: str, marked_terms: Iterable[tuple[str, str, str]]) -> dict[str, float]:
     """Return how often the marked `text` holds each term it holds, parts of names at their lesser weight."""
-    found = {}
-    for one, word, part in marked_terms:
-        if one in text:
+    counts = {}
+    for key, word, part in marked_terms:
+        if key in text:
             times = text.count(word) + PART_WEIGHT * text.count(part)
             if times:
-                found[one] = times
-    return found
-
-
-def all_term_counts(text: str) -> dict[str, float]:
-    """Return how often the marked `text` holds each of its terms, as `term_counts` of all of them does."""
-    of_words, _, of_parts = text.partition("(")
-    found: dict[str, float] = {**Counter(of_words[1:-1].split("]["))}
-    for part, times in Counter(of_parts[:-1].split(")(")).items():
-        found[part] = found.get(part, 0) + PART_WEIGHT * times
-    found.pop("", None)
-    return found
+                counts[key] = times
+    return counts
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
@@ -238,10 +229,10 @@ def _marked_text(content: str) -> tuple[str, int, str, bool]:
 @lru_cache(maxsize=_CACHED_RUNS)
 def _marked_run(run: str) -> tuple[str, str, int]:
     """Return the marked words and parts of one run of letters, and their number: most runs come in many texts."""
-    said = run_terms(run)
-    marked = marked_terms(said)
-    words = len(marked) - sum(len(part) + 2 for part in said.parts)
-    return marked[:words], marked[words:], said.length
+    terms_of_run = run_terms(run)
+    marked = marked_terms(terms_of_run)
+    words = len(marked) - sum(len(part) + 2 for part in terms_of_run.parts)
+    return marked[:words], marked[words:], terms_of_run.length
 
 
 @lru_cache(maxsize=1_000)
@@ -254,71 +245,73 @@ def phrase(sequence: tuple[str, ...]) -> str:
     return "".join(f"[{word}]" for word in sequence)
 
 
-def value_of_levels(ask: Query, held: dict[str, int], items: int) -> dict[str, tuple[int, ...]]:
+def value_of_levels(ask: Query, numbers: dict[str, int], items: int) -> dict[str, tuple[int, ...]]:
     """Return how many points an item gets for each term: as part of a name, once, twice, and more often.
 
     Points are whole numbers, so that an index and a scan rank alike; `POINTS` is about a plain full answer.
     """
     weights = dict(zip(ask.terms, ask.weights or (1.0,) * len(ask.terms), strict=True))
     worth = {
-        one: weights[one] * math.log(1 + (items - number + 0.5) / (number + 0.5))
-        for one, number in held.items()
+        term: weights[term] * math.log(1 + (items - number + 0.5) / (number + 0.5))
+        for term, number in numbers.items()
         if number
     }
     unit = POINTS / max(sum(worth.values()), 1e-9)
-    values = {one: tuple(round(unit * share * level) for level in LEVELS) for one, share in worth.items()}
+    values = {term: tuple(round(unit * share * level) for level in LEVELS) for term, share in worth.items()}
     return values | dict.fromkeys(SHORT_MARKS, (round(POINTS * SHORT_BONUS),) * len(LEVELS))
 
 
-def levels(one: Row) -> dict[str, int]:
+def levels(item_row: Row) -> dict[str, int]:
     """Return the level of each term of a row, from 0 for a part of a name to 3, and marks of a short text."""
-    of_words, _, of_parts = one.marked.partition("(")
-    found = dict.fromkeys(of_parts[:-1].split(")("), 0) if of_parts else {}
+    of_words, _, of_parts = item_row.marked.partition("(")
+    by_term = dict.fromkeys(of_parts[:-1].split(")("), 0) if of_parts else {}
     for word, times in Counter(of_words[1:-1].split("][")).items():
-        found[word] = min(times, len(LEVELS) - 1)
-    found.pop("", None)
-    found |= {mark: 1 for most, mark in zip(SHORT, SHORT_MARKS, strict=True) if one.length <= most}
-    return found
+        by_term[word] = min(times, len(LEVELS) - 1)
+    by_term.pop("", None)
+    by_term |= {mark: 1 for most, mark in zip(SHORT, SHORT_MARKS, strict=True) if item_row.length <= most}
+    return by_term
 
 
 def scan(records: Records, ask: Query) -> Found:
     """Return the candidates, found by reading the whole archive."""
-    held = dict.fromkeys(ask.terms, 0)
-    wanted = {*ask.terms, *SHORT_MARKS}
+    numbers = dict.fromkeys(ask.terms, 0)
+    terms_to_count = {*ask.terms, *SHORT_MARKS}
     total = 0
     holds: list[tuple[Row, dict[str, int]]] = []
     for record in records():
-        one = row(record)
-        total += one.length
-        inside = {term: level for term, level in levels(one).items() if term in wanted}
-        for each in inside:
-            if each in held:
-                held[each] += 1
+        item_row = row(record)
+        total += item_row.length
+        inside = {term: level for term, level in levels(item_row).items() if term in terms_to_count}
+        for term_of_row in inside:
+            if term_of_row in numbers:
+                numbers[term_of_row] += 1
         # The marked text of most rows is not needed again.
-        holds.append((one._replace(marked=""), inside))
-    values = value_of_levels(ask, held, len(holds))
-    asked = set(ask.terms)
+        holds.append((item_row._replace(marked=""), inside))
+    values = value_of_levels(ask, numbers, len(holds))
+    asked_terms = set(ask.terms)
     points = {
         place: sum(values[term][level] for term, level in inside.items() if term in values)
         for place, (_, inside) in enumerate(holds)
-        if not asked.isdisjoint(inside)
+        if not asked_terms.isdisjoint(inside)
     }
-    places = {place for place, (one, _) in enumerate(holds) if one.id in ask.ids}
+    places = {place for place, (item_row, _) in enumerate(holds) if item_row.id in ask.ids}
     for keep in dict.fromkeys((EVERYTHING, ask.keep)):
-        taken = [(number, place) for place, number in points.items() if keep.takes(holds[place][0])]
-        best = [place for _, place in heapq.nlargest(ask.cap, taken)]
+        scored = [(number, place) for place, number in points.items() if keep.takes(holds[place][0])]
+        best = [place for _, place in heapq.nlargest(ask.cap, scored)]
         places.update(best, *(set(beside(place)) & points.keys() for place in best[:BESIDE_BEST]))
-    said = {place: frozenset(asked.intersection(holds[place][1])) for place in places}
-    read = set(_first(said, ask.most))
+    terms_by_place = {place: frozenset(asked_terms.intersection(holds[place][1])) for place in places}
+    chosen = set(_first(terms_by_place, ask.most))
     candidates = [
-        Candidate(place, record, said[place]) for place, record in enumerate(records()) if place in read
+        Candidate(place, record, terms_by_place[place])
+        for place, record in enumerate(records())
+        if place in chosen
     ]
-    return Found(len(holds), total, held, candidates)
+    return Found(len(holds), total, numbers, candidates)
 
 
-def _first(held: Mapping[int, frozenset[str]], most: int | None) -> list[int]:
+def _first(terms_by_place: Mapping[int, frozenset[str]], most: int | None) -> list[int]:
     """Return the places of as many candidates as are to be read, given the terms that each holds."""
-    return sorted(held, key=lambda place: (-len(held[place]), -place))[:most]
+    return sorted(terms_by_place, key=lambda place: (-len(terms_by_place[place]), -place))[:most]
 
 
 def beside(place: int) -> range:
@@ -330,8 +323,8 @@ def scan_source(records: Records) -> Source:
     """Return the archive that is searched by reading it."""
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
-        wanted = set(places)
-        return {place: record for place, record in enumerate(records()) if place in wanted}
+        places_wanted = set(places)
+        return {place: record for place, record in enumerate(records()) if place in places_wanted}
 
     return Source(lambda ask: scan(records, ask), read)
 
@@ -394,11 +387,11 @@ class _State(NamedTuple):
 
 def indexed_source(path: Path, archive: Archive) -> Source:
     """Return the searchable archive: by the index at `path` where possible, else by scanning."""
-    plain = scan_source(lambda: (one[1] for one in archive.records(-1)))
+    plain = scan_source(lambda: (entry[1] for entry in archive.records(-1)))
 
     def find(ask: Query) -> Found:
-        found = _indexed(path, archive, lambda db: _find(db, ask, archive))
-        return plain.find(ask) if found is None else found
+        answer = _indexed(path, archive, lambda db: _find(db, ask, archive))
+        return plain.find(ask) if answer is None else answer
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
         records = _indexed(path, archive, lambda db: _read(db, places, archive))
@@ -421,13 +414,18 @@ def _indexed(path: Path, archive: Archive, work: Callable[[sqlite3.Connection], 
         _catch_up(db, archive)
         return work(db)
 
-    found = on_index(path, current, busy_seconds=BUSY_SECONDS)
-    return found[0] if found else None
+    result = on_index(path, current, busy_seconds=BUSY_SECONDS)
+    return result[0] if result else None
 
 
 def _catch_up(db: sqlite3.Connection, archive: Archive) -> None:
     """Add what the archive holds beyond the index, batch by batch; another process may do the same."""
-    _make_tables(db, lambda: _is_of(db, archive))
+    db.execute("PRAGMA page_size = 8192")  # of a new file: a posting fits into one page
+    if not _is_of(db, archive):
+        with writing(db):
+            if not _is_of(db, archive):  # another process may have made it meanwhile
+                for statement in _TABLES:
+                    db.execute(statement)
     while (state := _state(db)).position < archive.head:
         newer = archive.records(state.position)
         while batch := list(islice(newer, BATCH)):
@@ -440,75 +438,17 @@ def _catch_up(db: sqlite3.Connection, archive: Archive) -> None:
             return
 
 
-def _make_tables(db: sqlite3.Connection, are_made: Callable[[], bool]) -> None:
-    db.execute("PRAGMA page_size = 8192")  # of a new file: a posting fits into one page
-    if not are_made():
-        with writing(db):
-            if not are_made():
-                for statement in _TABLES:
-                    db.execute(statement)
-
-
-# Texts of a memory that is too small to be worth a file: cutting them takes a few milliseconds.
-FEW_TEXTS = 100
-_LIVE = "CREATE TABLE IF NOT EXISTS live (key BLOB PRIMARY KEY, marked TEXT, length INTEGER, label TEXT, asks INTEGER) WITHOUT ROWID"
-
-
-def remembered(path: Path, all_texts: Sequence[Sequence[str]]) -> list[Cut]:
-    """Return the terms of all live entries, each given as its texts, as a process before this one has cut them.
-
-    They are kept in the index by digests of the texts, and only of these.
-    """
-    if len(all_texts) < FEW_TEXTS:
-        return [*map(cut, all_texts)]
-    from hashlib import blake2b  # a prompt cuts no live texts
-
-    keys = [blake2b(repr(texts).encode(), digest_size=16).digest() for texts in all_texts]
-
-    def current(db: sqlite3.Connection) -> list[Cut]:
-        _make_tables(db, lambda: _is_current(db))
-        db.execute(_LIVE)
-        known = {
-            key: Cut(tuple(marked.split("\n")[:-1]), length, label, bool(asks))
-            for key, marked, length, label, asks in db.execute("SELECT * FROM live")
-        }
-        new = {
-            key: cut(texts)
-            for key, texts in zip(keys, all_texts, strict=True)
-            if key not in known or len(known[key].marked) != len(texts)
-        }
-        left = known.keys() - keys
-        if left or len(new) >= FEW_TEXTS:
-            with writing(db):
-                db.executemany("DELETE FROM live WHERE key = ?", ((key,) for key in left))
-                db.executemany(
-                    "INSERT OR REPLACE INTO live VALUES (?, ?, ?, ?, ?)",
-                    (
-                        (key, "".join(f"{text}\n" for text in each.marked), *each[1:])
-                        for key, each in new.items()
-                    ),
-                )
-        return [new[key] if key in new else known[key] for key in keys]
-
-    found = on_index(path, current, busy_seconds=BUSY_SECONDS)
-    return found[0] if found else [*map(cut, all_texts)]
-
-
-def _is_current(db: sqlite3.Connection) -> bool:
-    return bool(db.execute("PRAGMA user_version").fetchone() == (VERSION,))
-
-
 def _is_of(db: sqlite3.Connection, archive: Archive) -> bool:
     """Return whether the index is of this version and of an archive with the same start."""
-    if not _is_current(db):
+    if db.execute("PRAGMA user_version").fetchone() != (VERSION,):
         return False
     # Another reader may have come further than this one looks.
     newest = "SELECT position, key FROM entry WHERE position <= ? ORDER BY place DESC LIMIT 1"
-    known: tuple[int, int] | None = db.execute(newest, (archive.head,)).fetchone()
-    if known is None:
+    newest_entry: tuple[int, int] | None = db.execute(newest, (archive.head,)).fetchone()
+    if newest_entry is None:
         return _state(db).items == 0
-    position, record = next(archive.records(known[0] - 1), (-1, {}))[:2]
-    return known == (position, _key(plain_text((record.get("item") or {}).get("id"))))
+    position, record = next(archive.records(newest_entry[0] - 1), (-1, {}))[:2]
+    return newest_entry == (position, _key(plain_text((record.get("item") or {}).get("id"))))
 
 
 def _state(db: sqlite3.Connection) -> _State:
@@ -519,34 +459,34 @@ def _key(id: str) -> int:
     return zlib.crc32(id.encode())
 
 
-def _micros(at: str) -> int | None:
-    return round(clock.parse(at).timestamp() * 1_000_000) if at else None
+def _micros(time: str) -> int | None:
+    return round(clock.parse(time).timestamp() * 1_000_000) if time else None
 
 
 def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[Any, ...]]) -> None:
-    rows = [row(one[1]) for one in batch]
-    numbers = _numbers_of_names(db, {getattr(one, field) for one in rows for field in FILTERED})
+    rows = [row(item_row[1]) for item_row in batch]
+    numbers = _numbers_of_names(db, {getattr(item_row, field) for item_row in rows for field in FILTERED})
     new: dict[str, dict[int, list[tuple[int, int]]]] = {}
-    for place, one in enumerate(rows, start=state.items):
-        for said, level in levels(one).items():
-            chunks = new.setdefault(said, {})
+    for place, item_row in enumerate(rows, start=state.items):
+        for term_of_row, level in levels(item_row).items():
+            chunks = new.setdefault(term_of_row, {})
             chunks.setdefault(place >> CHUNK_BITS, []).append((place % CHUNK, level))
     db.executemany(
         "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            (place, position, offset[0] if offset else -1, _key(one.id), _micros(one.at),
-             *(numbers[getattr(one, field)] for field in FILTERED))
-            for place, ((position, _, *offset), one) in enumerate(zip(batch, rows, strict=True), start=state.items)
+            (place, position, offset[0] if offset else -1, _key(item_row.id), _micros(item_row.at),
+             *(numbers[getattr(item_row, field)] for field in FILTERED))
+            for place, ((position, _, *offset), item_row) in enumerate(zip(batch, rows, strict=True), start=state.items)
         ),
     )  # fmt: skip
     db.executemany(
         "INSERT INTO term (term, items) VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET items = items + excluded.items",
-        ((said, sum(map(len, chunks.values()))) for said, chunks in new.items()),
+        ((term_of_row, sum(map(len, chunks.values()))) for term_of_row, chunks in new.items()),
     )
-    for said, number, _ in db.execute(_TERMS, (json.dumps([*new]),)).fetchall():
-        for chunk, held in new[said].items():
-            postings.change(db, number, chunk, held, levels=len(LEVELS))
-    length = state.length + sum(one.length for one in rows)
+    for term_of_row, number, _ in db.execute(_TERMS, (json.dumps([*new]),)).fetchall():
+        for chunk, places in new[term_of_row].items():
+            postings.change(db, number, chunk, places, levels=len(LEVELS))
+    length = state.length + sum(item_row.length for item_row in rows)
     db.execute(
         "UPDATE state SET position = ?, items = ?, length = ?",
         (batch[-1][0], state.items + len(rows), length),
@@ -557,29 +497,31 @@ def _numbers_of_names(db: sqlite3.Connection, texts: Iterable[str]) -> dict[str,
     """Return the number of each text, a new one for a new text."""
     wanted = sorted(texts)
     db.executemany("INSERT OR IGNORE INTO name (text) VALUES (?)", ((text,) for text in wanted))
-    found = db.execute(
+    numbers = db.execute(
         "SELECT text, number FROM name WHERE text IN (SELECT value FROM json_each(?))", (json.dumps(wanted),)
     )
-    return dict(found.fetchall())
+    return dict(numbers.fetchall())
 
 
 def _find(db: sqlite3.Connection, ask: Query, archive: Archive) -> Found:
     db.execute("BEGIN")  # one state for all the questions below
     state = _state(db)
-    held = dict.fromkeys(ask.terms, 0)
-    known = db.execute(_TERMS, (json.dumps([*ask.terms, *SHORT_MARKS]),)).fetchall()
-    held.update({term: items for term, _, items in known if term in held})
-    values = value_of_levels(ask, held, state.items)
-    chunks = postings.of_terms(db, [(each, number) for each, number, _ in known])
+    numbers = dict.fromkeys(ask.terms, 0)
+    stored_terms = db.execute(_TERMS, (json.dumps([*ask.terms, *SHORT_MARKS]),)).fetchall()
+    numbers.update({term: items for term, _, items in stored_terms if term in numbers})
+    values = value_of_levels(ask, numbers, state.items)
+    chunks = postings.of_terms(db, [(each, number) for each, number, _ in stored_terms])
     seen = state.items
     if state.position > archive.head:  # another reader has come further
         seen = db.execute("SELECT count(*) FROM entry WHERE position <= ?", (archive.head,)).fetchone()[0]
     places = {place for (place,) in db.execute(_KEYS, (json.dumps([*map(_key, ask.ids)]), archive.head))}
     best, holding = _best_places(chunks, values, _masks(db, ask, seen), ask)
-    said = {place: _terms_at(place, holding) for place in places | best}
-    found = _read(db, sorted(_first(said, ask.most)), archive)
-    candidates = [Candidate(place, record, said[place]) for place, record in sorted(found.items())]
-    return Found(state.items, state.length, held, candidates)
+    terms_by_place = {place: _terms_at(place, holding) for place in places | best}
+    records = _read(db, sorted(_first(terms_by_place, ask.most)), archive)
+    candidates = [
+        Candidate(place, record, terms_by_place[place]) for place, record in sorted(records.items())
+    ]
+    return Found(state.items, state.length, numbers, candidates)
 
 
 def _masks(db: sqlite3.Connection, ask: Query, items: int) -> list[Callable[[int], int]]:
@@ -596,11 +538,11 @@ def _masks(db: sqlite3.Connection, ask: Query, items: int) -> list[Callable[[int
         if getattr(ask.keep, "types" if field == "type" else field):
             fit = [str(number) for number, text in names if ask.keep.has(field, text)]
             query += f" AND {field} IN ({', '.join(fit)})"
-    kept: dict[int, bytearray] = {}
+    planes: dict[int, bytearray] = {}
     for (place,) in db.execute(query, bound):
-        plane = kept.setdefault(place >> CHUNK_BITS, bytearray(PLANE_BYTES))
+        plane = planes.setdefault(place >> CHUNK_BITS, bytearray(PLANE_BYTES))
         plane[place % CHUNK >> 3] |= 1 << (place & 7)
-    return [seen, lambda chunk: seen(chunk) & int.from_bytes(kept.get(chunk, b""), "little")]
+    return [seen, lambda chunk: seen(chunk) & int.from_bytes(planes.get(chunk, b""), "little")]
 
 
 def _best_places(
@@ -617,11 +559,11 @@ def _best_places(
     for chunk in sorted(chunks, reverse=True):
         digits = postings.no_points()
         some = 0
-        for each, posting in chunks[chunk]:
-            items = postings.add_points(digits, posting, values.get(each, (0,) * len(LEVELS)))
-            if each not in SHORT_MARKS:
+        for key, posting in chunks[chunk]:
+            items = postings.add_points(digits, posting, values.get(key, (0,) * len(LEVELS)))
+            if key not in SHORT_MARKS:
                 some |= items
-                holding.setdefault(chunk, []).append((each, items))
+                holding.setdefault(chunk, []).append((key, items))
         present[chunk] = some & masks[0](chunk)
         for heap, mask in zip(best, masks, strict=True):
             postings.take_best(heap, digits, some & mask(chunk), chunk << CHUNK_BITS, ask.cap)
@@ -631,22 +573,24 @@ def _best_places(
         places.update(ordered)
         for place in ordered[:BESIDE_BEST]:
             places.update(
-                one for one in beside(place) if present.get(one >> CHUNK_BITS, 0) >> one % CHUNK & 1
+                neighbour
+                for neighbour in beside(place)
+                if present.get(neighbour >> CHUNK_BITS, 0) >> neighbour % CHUNK & 1
             )
     return places, holding
 
 
 def _terms_at(place: int, holding: dict[int, list[tuple[str, int]]]) -> frozenset[str]:
     """Return the terms that the item at `place` holds, given the items of each chunk that hold each term."""
-    found = holding.get(place >> CHUNK_BITS, ())
-    return frozenset([term for term, items in found if items >> place % CHUNK & 1])
+    terms = holding.get(place >> CHUNK_BITS, ())
+    return frozenset([term for term, items in terms if items >> place % CHUNK & 1])
 
 
 def _read(db: sqlite3.Connection, places: Sequence[int], archive: Archive) -> dict[int, JsonObject]:
-    found = db.execute(_PLACES, (json.dumps([*places]), archive.head)).fetchall()
-    wanted = {position: offset for _, position, offset in found}
+    rows = db.execute(_PLACES, (json.dumps([*places]), archive.head)).fetchall()
+    offsets = {position: offset for _, position, offset in rows}
     if archive.fetch is not None:
-        records = archive.fetch(wanted)
+        records = archive.fetch(offsets)
     else:
-        records = {position: record for position, record, *_ in archive.records(-1) if position in wanted}
-    return {place: records[position] for place, position, _ in found if position in records}
+        records = {position: record for position, record, *_ in archive.records(-1) if position in offsets}
+    return {place: records[position] for place, position, _ in rows if position in records}

@@ -33,7 +33,6 @@ from aether.errors import InvalidInput, shown
 from aether.memory.items import HISTORY, PERSON, STATES
 from aether.memory.layers import EVERYTHING, Filter, entry_filter, plain_text
 from aether.search.index import EMPTY, Query, Row, Source, phrase, term_marks
-from aether.search.index import all_term_counts as all_text_counts
 from aether.search.index import term_counts as text_counts
 from aether.search.texts import (
     SearchEntry,
@@ -137,16 +136,16 @@ def search(
         types=types, phase=phase, caste=caste, since=since, until=until, project=project,
         conversation=conversation,
     )  # fmt: skip
-    said, means = with_synonyms(query_terms(query))
-    ids = frozenset(plain_text(each) for each in (query.strip(), *query.split(), *first))
-    ask = _Query(query, said, means, ids, keep, now, asks_for_commit(query))
+    terms_asked, means = with_synonyms(query_terms(query))
+    ids = frozenset(plain_text(match_of_any) for match_of_any in (query.strip(), *query.split(), *first))
+    ask = _Query(query, terms_asked, means, ids, keep, now, asks_for_commit(query))
     matches, records = _matches([*(search_entries(memory) if entries is None else entries)], ask, archived)
     asks, all_wanted = is_question(query), keep == EVERYTHING and not layers
     chosen = [
-        each for each in matches
+        match_of_any for match_of_any in matches
         # The question itself, noted when it was asked, is no answer.
-        if (all_wanted or _wanted(each.entry, keep, layers)) and not (asks and each.tier == _EXACT and each.entry.row.type in _REQUESTS)
-        and (each.tier == _ID or each.entry.row.id not in asking)
+        if (all_wanted or _wanted(match_of_any.entry, keep, layers)) and not (asks and match_of_any.tier == _EXACT and match_of_any.entry.row.type in _REQUESTS)
+        and (match_of_any.tier == _ID or match_of_any.entry.row.id not in asking)
     ]  # fmt: skip
     # By kind and score, then newest first, by layer and by id: no two are equal.
     chosen.sort(key=lambda match: (LAYERS.index(match.entry.layer), match.entry.row.id))
@@ -162,7 +161,7 @@ def search(
         chosen.sort(key=lambda match: LAYERS.index(match.entry.layer))
     chosen, repeats = _without_repeats(chosen, most, of_layer)
     around = _around(memory, chosen, archived, context) if context else {}
-    hits = _hits(chosen, said, records, around, context)
+    hits = _hits(chosen, terms_asked, records, around, context)
     for hit, match in zip(hits, chosen, strict=True):
         if again := repeats.get(match.entry.row.id):
             hit["repeats"] = again
@@ -175,8 +174,12 @@ def _without_replaced(hits: Sequence[Hit]) -> list[Hit]:
     newest: dict[tuple[str, str, str], str] = {}
     for hit in hits:
         metadata = hit["entry"].get("metadata")
-        known = metadata if isinstance(metadata, dict) else {}
-        place = (str(known.get("role")), str(known.get("conversation", "")), str(known.get("caste")))
+        metadata_of_hit = metadata if isinstance(metadata, dict) else {}
+        place = (
+            str(metadata_of_hit.get("role")),
+            str(metadata_of_hit.get("conversation", "")),
+            str(metadata_of_hit.get("caste")),
+        )
         places.append(place if place[0] in STATES and hit["why"] == _WHY[_WORDS] else None)
         if places[-1]:
             newest[place] = max(newest.get(place, ""), hit["at"])
@@ -191,8 +194,8 @@ def asks_for_state(query: str) -> bool:
     >>> asks_for_state("What is left to do?"), asks_for_state("what comes next?"), asks_for_state("what is next for the parser?")
     (True, True, False)
     """
-    asked = query_terms(query.replace("’", "'").replace("'s ", " ")).weights
-    return is_question(query) and bool(asked) and asked.keys() <= _state_terms()
+    weights = query_terms(query.replace("’", "'").replace("'s ", " ")).weights
+    return is_question(query) and bool(weights) and weights.keys() <= _state_terms()
 
 
 @cache
@@ -211,12 +214,12 @@ def _without_repeats(
     nth: Tally[Layer] = Tally()
     first: dict[tuple[Any, ...], str] = {}
     repeated: dict[str, list[JsonObject]] = {}
-    kept: list[_Match] = []
-    said: list[tuple[bool, frozenset[str]]] = []
+    chosen: list[_Match] = []
+    word_sets: list[tuple[bool, frozenset[str]]] = []
     # Without a passage no words are compared.
     compared = any(match.entry.row.type == HISTORY for match in matches)
     for match in matches:
-        if len(kept) == most:
+        if len(chosen) == most:
             break
         if of_layer is not None and nth[match.entry.layer] >= of_layer:
             continue
@@ -233,13 +236,13 @@ def _without_repeats(
         )
         repeats = match.tier == _WORDS and any(
             (is_passage or of_passage) and len(words & other) >= REPEATED * len(words)
-            for of_passage, other in said
+            for of_passage, other in word_sets
         )
         if not repeats:
             nth[match.entry.layer] += 1
-            kept.append(match)
-            said.append((is_passage, words))
-    return kept, repeated
+            chosen.append(match)
+            word_sets.append((is_passage, words))
+    return chosen, repeated
 
 
 def _check(query: object, limit: object, layers: Iterable[str], context: object) -> None:
@@ -275,19 +278,23 @@ def _matches(
     entries: list[SearchEntry], ask: _Query, archived: Source
 ) -> tuple[list[_Match], dict[int, JsonObject]]:
     """Return what matches of the live `entries` and the archive, in no order, and its records by their places."""
-    found, corpus, records = _candidates(entries, ask, archived)
-    hit = [at for at, each in enumerate(found) if each or entries[at].row.id in ask.ids]
-    entries, found = [entries[at] for at in hit], [found[at] for at in hit]
+    counts, corpus, records = _candidates(entries, ask, archived)
+    hit = [
+        number
+        for number, entry_counts in enumerate(counts)
+        if entry_counts or entries[number].row.id in ask.ids
+    ]
+    entries, counts = [entries[number] for number in hit], [counts[number] for number in hit]
     question = Question(
         ask.said.weights, frozenset(ask.said.sequence), dates(ask.query), ask.now, is_question(ask.query),
         ask.means, ask.commit,
     )  # fmt: skip
-    scores_ = scores(entries, found, corpus, question)
-    tiers = _tiers(entries, found, ask)
+    scores_ = scores(entries, counts, corpus, question)
+    tiers = _tiers(entries, counts, ask)
     full_ = full_score(corpus, question)
     return [
-        _Match(entry, tier, score, _relevance(tier, score, full_), held)
-        for entry, tier, score, held in zip(entries, tiers, scores_, found, strict=True)
+        _Match(entry, tier, score, _relevance(tier, score, full_), terms_held)
+        for entry, tier, score, terms_held in zip(entries, tiers, scores_, counts, strict=True)
     ], records
 
 
@@ -300,27 +307,27 @@ def _candidates(
     """
     terms = tuple(ask.said.weights)
     marked_terms = term_marks(terms)
-    found = [term_counts(entry, marked_terms) for entry in entries]
+    counts = [term_counts(entry, marked_terms) for entry in entries]
     weights = tuple(ask.said.weights.values())
     answer = archived.find(Query(terms, tuple(sorted(ask.ids)), ask.keep, weights=weights))
-    live = Tally(chain.from_iterable(found))
+    live = Tally(chain.from_iterable(counts))
     corpus = Corpus(
         answer.items + len(entries),
         answer.length + sum(entry.row.length for entry in entries),
         {term: answer.held[term] + live[term] for term in terms},
     )
-    for entry, inside in zip(entries, found, strict=True):
+    for entry, inside in zip(entries, counts, strict=True):
         _say_commit(entry.row, inside, ask)
-    known = {entry.row.id for entry in entries}
+    ids = {entry.row.id for entry in entries}
     for candidate in reversed(answer.candidates):  # of two records of one item the newer counts
         row = candidate.row
-        if row.id not in known:
-            known.add(row.id)
+        if row.id not in ids:
+            ids.add(row.id)
             item = candidate.record.get("item") or {}
             entries.append(SearchEntry("archive", candidate.place, row, ((1.0, row.marked),), item))
-            found.append(term_counts(entries[-1], marked_terms))
-            _say_commit(row, found[-1], ask)
-    return found, corpus, {one.place: one.record for one in answer.candidates}
+            counts.append(term_counts(entries[-1], marked_terms))
+            _say_commit(row, counts[-1], ask)
+    return counts, corpus, {one.place: one.record for one in answer.candidates}
 
 
 def _say_commit(row: Row, inside: dict[str, float], ask: _Query) -> None:
@@ -329,14 +336,14 @@ def _say_commit(row: Row, inside: dict[str, float], ask: _Query) -> None:
         inside.setdefault(COMMIT, 1.0)
 
 
-def _tiers(entries: Sequence[SearchEntry], found: Sequence[Mapping[str, float]], ask: _Query) -> list[int]:
+def _tiers(entries: Sequence[SearchEntry], counts: Sequence[Mapping[str, float]], ask: _Query) -> list[int]:
     """Return the kind of match of each entry; only texts that can contain the phrase are read for it."""
     sequence = phrase(ask.said.sequence)
     single = len(ask.said.sequence) == 1
     wanted_terms = ask.said.weights.keys() & ask.said.sequence
     maybe = [
-        at
-        for at, (entry, inside) in enumerate(zip(entries, found, strict=True))
+        number
+        for number, (entry, inside) in enumerate(zip(entries, counts, strict=True))
         if sequence
         and wanted_terms <= inside.keys()
         and any(
@@ -344,17 +351,17 @@ def _tiers(entries: Sequence[SearchEntry], found: Sequence[Mapping[str, float]],
         )
     ]
     tiers = [_ID if entry.row.id in ask.ids else _WORDS for entry in entries]
-    wanted = _normalized(ask.query)
+    phrase_text = _normalized(ask.query)
     # Words end where a letter or digit meets none; scripts without spaces have no such ends.
-    before = r"(?<![^\W_])" if _SPACED.match(wanted[:1]) else ""
-    after = r"(?![^\W_])" if _SPACED.match(wanted[-1:]) else ""
-    pattern = re.compile(before + re.escape(wanted) + after)
-    for at in maybe:
-        bodies = [_normalized(text) for text in entry_texts(entries[at])]
-        if wanted in bodies:
-            tiers[at] = min(tiers[at], _EXACT)
+    before = r"(?<![^\W_])" if _SPACED.match(phrase_text[:1]) else ""
+    after = r"(?![^\W_])" if _SPACED.match(phrase_text[-1:]) else ""
+    pattern = re.compile(before + re.escape(phrase_text) + after)
+    for number in maybe:
+        bodies = [_normalized(text) for text in entry_texts(entries[number])]
+        if phrase_text in bodies:
+            tiers[number] = min(tiers[number], _EXACT)
         elif not single and any(pattern.search(body) for body in bodies):
-            tiers[at] = min(tiers[at], _PHRASE)
+            tiers[number] = min(tiers[number], _PHRASE)
     return tiers
 
 
@@ -380,12 +387,12 @@ def _wanted(entry: SearchEntry, keep: Filter, layers: frozenset[str]) -> bool:
         (not layers or entry.layer in layers)
         and (keep == EVERYTHING or keep._replace(phase="", caste="").takes(entry.row))
         and (not keep.phase or keep.phase in entry_phases(entry))
-        and (not keep.caste or keep.caste in {each.casefold() for each in entry_castes(entry)})
+        and (not keep.caste or keep.caste in {name.casefold() for name in entry_castes(entry)})
     )
 
 
 def _hits(
-    matches: Sequence[_Match], said: QueryTerms, records: Mapping[int, JsonObject],
+    matches: Sequence[_Match], terms_asked: QueryTerms, records: Mapping[int, JsonObject],
     items: Mapping[int, JsonObject], context: int,
 ) -> list[Hit]:  # fmt: skip
     """Return the hits, archived ones with what the `records` of the archive say, and with neighbours among `items`."""
@@ -398,9 +405,9 @@ def _hits(
             "layer": entry.layer, "layer_priority": LAYERS.index(entry.layer),
             "relevance": round(match.relevance, _DECIMALS), "score": round(match.score, _DECIMALS),
             "why": _WHY[match.tier],
-            "matched": list(dict.fromkeys(said.spelled[term] for term in said.weights if term in match.held)),
+            "matched": list(dict.fromkeys(terms_asked.spelled[term] for term in terms_asked.weights if term in match.held)),
             "type": row.type, "phase": int(row.phase) if row.phase.isdecimal() else None, "at": row.at,
-            "content": entry_text(entry), "passage": best_passage(entry_texts(entry), said.weights),
+            "content": entry_text(entry), "passage": best_passage(entry_texts(entry), terms_asked.weights),
             "tokens": 0, "gist": "", "entry": entry.value,
         }  # fmt: skip
         metadata = entry.value.get("metadata")
@@ -414,9 +421,9 @@ def _hits(
             around = {"before": range(-context, 0), "after": range(1, context + 1)}
             hit["neighbours"] = {
                 side: [
-                    {key: items[at].get(key) for key in ("id", "type", "content")}
-                    for at in (entry.place + step for step in steps)
-                    if at in items
+                    {key: items[place].get(key) for key in ("id", "type", "content")}
+                    for place in (entry.place + step for step in steps)
+                    if place in items
                 ]
                 for side, steps in around.items()
             }
@@ -448,19 +455,19 @@ def best_passage(texts: Iterable[str], weights: Mapping[str, float]) -> str:
     for parts in each_parts:
         worth = []
         for part in parts:
-            said = terms(part)
-            inside = {*said.words, *said.parts}
-            worth.append({one for one in weights if one in inside})
-        for at in range(len(parts)):
-            found: set[str] = set()
-            end, size = at, 0
-            while end < len(parts) and (end == at or size + len(parts[end]) < _PASSAGE_CHARS):
-                found |= worth[end]
+            part_terms = terms(part)
+            inside = {*part_terms.words, *part_terms.parts}
+            worth.append({word for word in weights if word in inside})
+        for start in range(len(parts)):
+            words_found: set[str] = set()
+            end, size = start, 0
+            while end < len(parts) and (end == start or size + len(parts[end]) < _PASSAGE_CHARS):
+                words_found |= worth[end]
                 size += len(parts[end]) + 1
                 end += 1
-            score = sum(weights[one] for one in found) + (0.1 if worth[at] else 0.0)
+            score = sum(weights[word] for word in words_found) + (0.1 if worth[start] else 0.0)
             if score > best[0]:
-                best = (score, " ".join(parts[at:end]))
+                best = (score, " ".join(parts[start:end]))
     return best[1]
 
 
@@ -524,25 +531,13 @@ class Question(NamedTuple):
 
 def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
     """Return the count of each term in the entry, by the weights of its fields; absent terms are left out."""
-    counts = entry.counts
-    if counts is not None:
-        return {term: counts[term] for term, _, _ in marked_terms if term in counts}
     if len(entry.fields) == 1 and entry.fields[0][0] == 1.0:
         return text_counts(entry.fields[0][1], marked_terms)
-    found: dict[str, float] = {}
+    counts: dict[str, float] = {}
     for weight, text in entry.fields:
         for term, times in text_counts(text, marked_terms).items():
-            found[term] = found.get(term, 0.0) + weight * times
-    return found
-
-
-def all_term_counts(entry: SearchEntry) -> dict[str, float]:
-    """Return the count of every term in the entry."""
-    found: dict[str, float] = {}
-    for weight, text in entry.fields:
-        for term, times in all_text_counts(text).items():
-            found[term] = found.get(term, 0.0) + weight * times
-    return found
+            counts[term] = counts.get(term, 0.0) + weight * times
+    return counts
 
 
 def idf(corpus: Corpus, term: str) -> float:
@@ -561,7 +556,7 @@ def full_score(corpus: Corpus, question: Question) -> float:
 
 
 def scores(
-    entries: Sequence[SearchEntry], found: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
+    entries: Sequence[SearchEntry], counts: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
 ) -> list[float]:
     """Return the score of each entry, given its term counts."""
     average = max(1.0, corpus.length / max(1, corpus.items))
@@ -574,38 +569,40 @@ def scores(
     shares = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
     totals = [0.0] * len(entries)
     for run in _runs(entries):
-        each = [(entries[at], found[at], norms[at]) for at in run]
-        for at, total in zip(run, _totals(each, shares, k1 + 1), strict=True):
-            totals[at] = total
-    said = _coverage(found, corpus, question)
+        rows = [(entries[number], counts[number], norms[number]) for number in run]
+        for number, total in zip(run, _totals(rows, shares, k1 + 1), strict=True):
+            totals[number] = total
+    coverage = _coverage(counts, corpus, question)
     return [
         total * factor * (least + (1 - least) * share**power)
-        for total, factor, share in zip(totals, _factors(entries, question), said, strict=True)
+        for total, factor, share in zip(totals, _factors(entries, question), coverage, strict=True)
     ]
 
 
-def _coverage(found: Sequence[Mapping[str, float]], corpus: Corpus, question: Question) -> Iterator[float]:
+def _coverage(counts: Sequence[Mapping[str, float]], corpus: Corpus, question: Question) -> Iterator[float]:
     """Yield for each entry the share of the query that it says itself, by the weights of the words; in other words, too."""
     worth = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
     full = sum(value for term, value in worth.items() if term not in question.synonyms) or 1.0
-    known: dict[frozenset[str], float] = {}
-    for inside in found:
-        held = frozenset(inside)
-        if held not in known:
-            asked = {question.synonyms.get(term, term) for term in inside}
-            known[held] = min(1.0, sum(worth.get(term, 0.0) for term in asked) / full)
-        yield known[held]
+    shares: dict[frozenset[str], float] = {}
+    for inside in counts:
+        terms_held = frozenset(inside)
+        if terms_held not in shares:
+            terms_asked = {question.synonyms.get(term, term) for term in inside}
+            shares[terms_held] = min(1.0, sum(worth.get(term, 0.0) for term in terms_asked) / full)
+        yield shares[terms_held]
 
 
 def _runs(entries: Sequence[SearchEntry]) -> list[list[int]]:
     """Return the entries by their positions, those together that are within `WIDE_REACH` of the next of their stretch."""
     runs: list[list[int]] = []
     last: tuple[str, int] = ("", 0)
-    for stretch, place, at in sorted((each.row.stretch, each.place, at) for at, each in enumerate(entries)):
+    for stretch, place, number in sorted(
+        (entry.row.stretch, entry.place, number) for number, entry in enumerate(entries)
+    ):
         if runs and stretch == last[0] and place - last[1] <= WIDE_REACH:
-            runs[-1].append(at)
+            runs[-1].append(number)
         else:
-            runs.append([at])
+            runs.append([number])
         last = (stretch, place)
     return runs
 
@@ -625,25 +622,30 @@ def _totals(
     first = run[0][0].place - 2 * WIDE_REACH
     slots = [entry.place - first for entry, _, _ in run]
     size = slots[-1] + 2 * WIDE_REACH + 1
-    after, norms, said = [NEAR_AFTER[1]] * size, [1.0] * size, list[Mapping[str, float]]([{}]) * size
+    after, norms, counts_by_slot = (
+        [NEAR_AFTER[1]] * size,
+        [1.0] * size,
+        list[Mapping[str, float]]([{}]) * size,
+    )
     for slot, (entry, inside, norm) in zip(slots, run, strict=True):
-        said[slot], norms[slot] = inside, norm
+        counts_by_slot[slot], norms[slot] = inside, norm
         if entry.row.asks:
             after[slot] = NEAR_QUESTION
     totals = [0.0] * size
     for term, share in shares.items():
-        counts = [inside.get(term, 0.0) for inside in said]
-        held = [*map(bool, counts)]
-        if True in held:
-            start = held.index(True) - WIDE_REACH
-            end = size - held[::-1].index(True) + WIDE_REACH
+        counts = [inside.get(term, 0.0) for inside in counts_by_slot]
+        is_held = [*map(bool, counts)]
+        if True in is_held:
+            start = is_held.index(True) - WIDE_REACH
+            end = size - is_held[::-1].index(True) + WIDE_REACH
             outer = slice(start - WIDE_REACH, end + WIDE_REACH)
-            own = [
+            values_here = [
                 times * most / (times + norm) for times, norm in zip(counts[outer], norms[outer], strict=True)
             ]
             before = totals[start:end]
             totals[start:end] = [
-                total + share * value for total, value in zip(before, _spread(own, after[outer]), strict=True)
+                total + share * value
+                for total, value in zip(before, _spread(values_here, after[outer]), strict=True)
             ]
     return [totals[slot] for slot in slots]
 
@@ -655,13 +657,13 @@ def _spread(values: list[float], after: list[float]) -> list[float]:
     """
     size = len(values) - 2 * WIDE_REACH
 
-    def moved(by: int, shares: Iterable[float]) -> Iterator[float]:
-        start = WIDE_REACH - by
+    def moved(distance: int, shares: Iterable[float]) -> Iterator[float]:
+        start = WIDE_REACH - distance
         return map(mul, values[start : start + size], shares)
 
     near = [values[WIDE_REACH : WIDE_REACH + size], moved(1, after[WIDE_REACH - 1 :])]
-    near += [moved(by, repeat(share)) for by, share in enumerate(NEAR_AFTER) if by > 1]
-    near += [moved(-by, repeat(share)) for by, share in enumerate(NEAR_BEFORE) if by]
+    near += [moved(distance, repeat(share)) for distance, share in enumerate(NEAR_AFTER) if distance > 1]
+    near += [moved(-distance, repeat(share)) for distance, share in enumerate(NEAR_BEFORE) if distance]
     holding = [0, *accumulate(map(bool, values))]
     around = map(sub, holding[2 * WIDE_REACH + 1 :], holding)
     return [*map(add, map(max, *near), map(_WIDE.__getitem__, around))]
@@ -697,8 +699,8 @@ def _factors(entries: Iterable[SearchEntry], question: Question) -> Iterator[flo
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
-def _seconds(at: str) -> float:
-    return clock.parse(at).timestamp()
+def _seconds(time: str) -> float:
+    return clock.parse(time).timestamp()
 
 
 _MONTHS = "january february march april may june july august september october november december".split()
@@ -724,18 +726,20 @@ def dates(query: str) -> list[Date]:
     >>> dates("what did we decide on 13 October 2023, and in May?")
     [Date(year='2023', month='10', day='13'), Date(year='', month='05', day='')]
     """
-    named: list[Date] = []
-    for found in _NAMED.finditer(query):
-        month, day = _MONTHS.index(found["month"].lower()) + 1, found["before"] or found["after"]
-        named.append(Date(found["year"] or "", f"{month:02}", day.rjust(2, "0") if day else ""))
-    return named + [Date(found["year"], found["month"], found["day"] or "") for found in _ISO.finditer(query)]
+    dates_named: list[Date] = []
+    for match in _NAMED.finditer(query):
+        month, day = _MONTHS.index(match["month"].lower()) + 1, match["before"] or match["after"]
+        dates_named.append(Date(match["year"] or "", f"{month:02}", day.rjust(2, "0") if day else ""))
+    return dates_named + [
+        Date(match["year"], match["month"], match["day"] or "") for match in _ISO.finditer(query)
+    ]
 
 
-def date_factor(date: Date, at: str) -> float:
+def date_factor(date: Date, time: str) -> float:
     """Return what a named date makes of the score of an entry of the time `at`; all months count 31 days."""
     full, length = (DAY_FACTOR, 1) if date.day else (MONTH_FACTOR, 31)
-    after = (int(at[5:7]) - int(date.month)) * 31 + int(at[8:10]) - int(date.day or 1)
+    after = (int(time[5:7]) - int(date.month)) * 31 + int(time[8:10]) - int(date.day or 1)
     # Without a year, at the turn of one, it may be in the year before.
-    after = after + (int(at[:4]) - int(date.year)) * 12 * 31 if date.year else after % (12 * 31)
+    after = after + (int(time[:4]) - int(date.year)) * 12 * 31 if date.year else after % (12 * 31)
     days = max(0, after - length + 1)
     return 1 + (full - 1) * math.exp2(-days / DATE_HALF_LIFE_DAYS) if after >= 0 else 1.0

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from aether.memory.layers import instant_text, plain_text
 from aether.memory.sessions import STATEMENT_FIELDS, last_heard
-from aether.search.index import Cut, Row, cut, cut_row, unit_fraction
+from aether.search.index import Row, cut, cut_row, unit_fraction
 from aether.types import JsonObject, Layer
 
 # A decision weighs more than a line of the summary around it, the context of a pattern less than the pattern.
@@ -31,29 +31,14 @@ class SearchEntry(NamedTuple):
     """Weight and marked terms of each of its texts."""
     value: JsonObject
     """The stored object."""
-    counts: dict[str, float] | None = None
-    """The weighted count of each of its terms, where they are known."""
 
 
 def search_entries(
-    memory: Mapping[str, Any],
-    cut_all: Callable[[list[list[str]]], Iterable[Cut]] | None = None,
-    cached: Mapping[int, SearchEntry] = MappingProxyType({}),
+    memory: Mapping[str, Any], cached: Mapping[int, SearchEntry] = MappingProxyType({})
 ) -> Iterator[SearchEntry]:
-    """Yield the entries of the three layers.
-
-    Their texts are cut into terms by `cut_all`, all at once, if it is given. `cached` are entries of an earlier call by the `id()` of
-    objects that nobody changes.
-    """
-    objects = [*placed_objects(memory)]
-    weighted = {
-        id(value): _weighted_texts(layer, value) for layer, _, value in objects if id(value) not in cached
-    }
-    texts = [[text for _, text in pairs] for pairs in weighted.values()]
-    cuts = dict(zip(weighted, cut_all(texts) if cut_all else map(cut, texts), strict=True))
-    for layer, place, value in objects:
-        key = id(value)
-        entry = cached.get(key) or _search_entry(layer, place, value, weighted[key], cuts[key])
+    """Yield the entries of the three layers; `cached` are those of an earlier call, by the `id()` of objects that nobody changes."""
+    for layer, place, value in placed_objects(memory):
+        entry = cached.get(id(value)) or _search_entry(layer, place, value)
         yield entry if entry.place == place else entry._replace(place=place)
 
 
@@ -97,21 +82,21 @@ def _weighted_texts(layer: Layer, value: JsonObject) -> list[tuple[float, str]]:
     return [(weight, text) for weight, text in fields if isinstance(text, str)]
 
 
-def _search_entry(
-    layer: Layer, place: int, value: JsonObject, texts: list[tuple[float, str]], terms: Cut
-) -> SearchEntry:
+def _search_entry(layer: Layer, place: int, value: JsonObject) -> SearchEntry:
+    texts = _weighted_texts(layer, value)
+    terms = cut([text for _, text in texts])
     get = value.get
     if layer == "working_memory":
         row = cut_row({"item": value}, terms)
     else:
-        id_, type_, phase, at, relevance = (
+        id_, type_, phase, time, relevance = (
             (get("session_id") or get("id"), "session", get("phase"), last_heard(value), None)
             if layer == "short_term_memory"
             else (get("id"), get("type"), None, get("last_seen"), get("confidence"))
         )
         row = Row(
             id=plain_text(id_), marked="", length=terms.length, type=plain_text(type_), phase=plain_text(phase), caste="",
-            at=instant_text(at), relevance=unit_fraction(relevance), labels="", stretch="",
+            at=instant_text(time), relevance=unit_fraction(relevance), labels="", stretch="",
         )  # fmt: skip
     fields = tuple((weight, marked) for (weight, _), marked in zip(texts, terms.marked, strict=True))
     return SearchEntry(layer, place, row, fields, value)

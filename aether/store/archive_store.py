@@ -3,7 +3,7 @@
 `archive/YYYY/MM/<time>_<title>_<id>.json` is one conversation, sealed by a checksum over its bytes. `archive/grace/` keeps
 the previous form, compressed. `archive/step.json` names the step in progress, so that the next writer ends what a killed
 process left. `archive/index.sqlite` is derived: it may be deleted at any time. Writers hold the lock of the home. Levels are
-chosen in `conversation`, steps are taken in `archive_steps`.
+chosen in `conversation`, `archive_steps` takes the steps.
 """
 
 from __future__ import annotations
@@ -621,8 +621,8 @@ def ready(home: Path, latest: Sequence[str]) -> list[Row]:
     `latest` has, for each level but the last, the latest time of use at which a conversation loses it.
     """
     condition = "WHERE level = ? AND since <= ? AND floor > level AND since != ''"
-    due = [row for level, time in enumerate(latest) for row in _rows(home, condition, (level, time))]
-    return sorted(due, key=lambda row: (row.since, row.id))
+    aged = [row for level, time in enumerate(latest) for row in _rows(home, condition, (level, time))]
+    return sorted(aged, key=lambda row: (row.since, row.id))
 
 
 def of_other_policy(home: Path, policy: str) -> list[Row]:

@@ -60,10 +60,10 @@ def acting(
 
     `read_only` refuses all of them, and leaves the spool and the indexes as they are.
     """
-    found = Acting(by, [], read_only=read_only)
-    token = ACTING.set(found._replace(require=require) if require else found)
+    actor = Acting(by, [], read_only=read_only)
+    token = ACTING.set(actor._replace(require=require) if require else actor)
     try:
-        yield found
+        yield actor
     finally:
         ACTING.reset(token)
 

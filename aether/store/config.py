@@ -122,17 +122,17 @@ def _of_home(home: Path) -> tuple[Config, dict[str, AetherError]]:
         _ENVIRONMENT.update(
             raw=dict(raw), user=Path(user_file()), source=_of_variables(os.environ, "AETHER_")
         )
-    user, own = _of_config(_ENVIRONMENT["user"], own=True), _of_config(_path(home, NAME))
-    sources = user, own, _ENVIRONMENT["source"]
+    user, local = _of_config(_ENVIRONMENT["user"], own=True), _of_config(_path(home, NAME))
+    sources = user, local, _ENVIRONMENT["source"]
     cached = _HOMES.get(home)
     if cached is None or not all(map(operator.is_, cached[0], sources)):
         values: dict[str, Any] = {}
         for source in sources:
-            ignored = _raised(own, user) if source is own else {}
+            ignored = _raised(local, user) if source is local else {}
             values |= {path: value for path, value in source.values.items() if path not in ignored}
-        if _PRIVATE in own.values and _PRIVATE not in sources[2].values:
+        if _PRIVATE in local.values and _PRIVATE not in sources[2].values:
             # A home adds private paths: with fewer than without it, it would turn a protection off.
-            patterns = f"{user.values.get(_PRIVATE, KEYS[_PRIVATE].default)},{own.values[_PRIVATE]}".split(
+            patterns = f"{user.values.get(_PRIVATE, KEYS[_PRIVATE].default)},{local.values[_PRIVATE]}".split(
                 ","
             )
             values[_PRIVATE] = ", ".join(dict.fromkeys(filter(None, map(str.strip, patterns))))
@@ -155,8 +155,8 @@ def untrusted(home: Path, name: str = "") -> list[Finding]:
     that have the same value without it.
     """
     config, _ = _of_home(home)
-    user, own, environment = _HOMES[home][0]
-    refused = {**own.refused, **_raised(own, user)}
+    user, local, environment = _HOMES[home][0]
+    refused = {**local.refused, **_raised(local, user)}
     usual = {path: getattr(config, field) for path, field in FIELDS.items()}
     usual |= {path: user.values.get(path, KEYS[path].default) for path in refused if path not in FIELDS}
     paths = [
@@ -173,10 +173,10 @@ def require_trusted(home: Path, names: Iterable[str]) -> None:
     Raises:
         UnsafePath: the home has one that does not count.
     """
-    user, own = (_of_config(_path(user_file()), own=True), _of_config(_path(home, NAME)))
+    user, local = (_of_config(_path(user_file()), own=True), _of_config(_path(home, NAME)))
     for name in names:
         for finding in untrusted(home, name):
-            if name in own.refused and name not in user.values:
+            if name in local.refused and name not in user.values:
                 raise UnsafePath(finding.message, fix=finding.fix, where=finding.where)
 
 

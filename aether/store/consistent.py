@@ -61,8 +61,8 @@ class Moment(NamedTuple):
     """That of the last acknowledged commit, 0 if the home does not say it."""
 
 
-class _Held(NamedTuple):
-    """What is held of a home: for each path its second name and its size, and the rest as in `Moment`."""
+class _Inventory(NamedTuple):
+    """The files of a home under their second names: for each path its second name and its size, and the rest as in `Moment`."""
 
     sources: dict[str, tuple[Path, int]]
     empty: list[str]
@@ -90,16 +90,16 @@ def read_home(home: Path, keep: Callable[[str, bytes], None], report: Callable[[
         StorageFailed: a file cannot be read.
     """
     with storage_errors(home, left="Nothing was backed up."), _directory_of_links(home) as links:
-        held, revision = _hold_home(home, links)
-        done, total = 0, sum(size for _, size in held.sources.values())
+        inventory, revision = _hold_home(home, links)
+        position, total = 0, sum(size for _, size in inventory.sources.values())
         parts = {}
-        for path, (source, size) in sorted(held.sources.items()):
-            report(done, total)
+        for path, (source, size) in sorted(inventory.sources.items()):
+            report(position, total)
             with regular.opened(source) as file:
                 parts[path] = _read(file, size, keep)
-            done += size
+            position += size
         report(total, total)
-    return Moment(parts, held.empty, held.left_out, revision)
+    return Moment(parts, inventory.empty, inventory.left_out, revision)
 
 
 @contextmanager
@@ -117,49 +117,49 @@ def _directory_of_links(home: Path) -> Iterator[Path]:
         shutil.rmtree(links, ignore_errors=True)
 
 
-def _hold_home(home: Path, links: Path) -> tuple[_Held, int]:
+def _hold_home(home: Path, links: Path) -> tuple[_Inventory, int]:
     """Hold every file of `home` under its locks, and return them with the revision."""
-    held, timeout = _Held({}, [], []), config.or_default(home).lock_timeout_seconds
+    inventory, timeout = _Inventory({}, [], []), config.or_default(home).lock_timeout_seconds
     talks = home / "conversations"
     with write_lock(home, timeout=timeout, for_reading=True):
         # A conversation is listed before it has a log: those that are listed after this are newer than the moment.
         with conversation_list.list_lock(home, for_reading=True) if _is_directory(talks) else nullcontext():
             listed = _content(home / conversation_list.LIST)
-            _hold(held, home, conversation_list.LIST, links)
+            _hold(inventory, home, conversation_list.LIST, links)
         for name in _names(talks):
             is_directory = _is_directory(talks / name)
             with locked(talks / name, timeout=timeout, for_reading=True) if is_directory else nullcontext():
-                _hold_below(held, home, f"conversations/{name}", links)
+                _hold_below(inventory, home, f"conversations/{name}", links)
         # After the conversations: one that is set aside moves from there to quarantine.
         for name in _names(home):
             if name != "conversations" or not _is_directory(home / name):
-                _hold_below(held, home, name, links)
+                _hold_below(inventory, home, name, links)
         newer = _listed_since(home, listed)
         revision = log.read_head(log.head_path(home)) or 0
-    sources = {path: source for path, source in held.sources.items() if not _is_in(path, newer)}
-    empty = [path for path in held.empty if not _is_in(path, newer)]
-    return _Held(sources, empty, held.left_out), max(0, revision)
+    sources = {path: source for path, source in inventory.sources.items() if not _is_in(path, newer)}
+    empty = [path for path in inventory.empty if not _is_in(path, newer)]
+    return _Inventory(sources, empty, inventory.left_out), max(0, revision)
 
 
-def _hold_below(held: _Held, home: Path, name: str, links: Path) -> None:
+def _hold_below(inventory: _Inventory, home: Path, name: str, links: Path) -> None:
     """Hold the file `name`, or the directory with all that is in it."""
     is_directory = _is_directory(home / name)
     if LEFT_OUT.fullmatch(f"{name}/" if is_directory else name):
         return
     for path, kind in paths_in(home, name) if is_directory else [(name, "file")]:
         if kind == "empty":
-            held.empty.append(path)
-        elif path not in held.sources:  # the list of conversations is held first
-            _hold(held, home, path, links)
+            inventory.empty.append(path)
+        elif path not in inventory.sources:  # the list of conversations is held first
+            _hold(inventory, home, path, links)
 
 
-def _hold(held: _Held, home: Path, path: str, links: Path) -> None:
+def _hold(inventory: _Inventory, home: Path, path: str, links: Path) -> None:
     """Give one file a second name; one that is not there any more belongs to no moment."""
-    source = links / str(len(held.sources))
+    source = links / str(len(inventory.sources))
     with suppress(FileNotFoundError, UnsafePath):
         status = os.lstat(home / path)
         if not stat.S_ISREG(status.st_mode):
-            held.left_out.append(path)
+            inventory.left_out.append(path)
             return
         if status.st_size > SMALL_BYTES:
             with suppress(OSError):  # a disk without links, or another disk
@@ -167,7 +167,7 @@ def _hold(held: _Held, home: Path, path: str, links: Path) -> None:
         if not source.exists():
             with regular.opened(home / path) as file, open(source, "wb") as copy:
                 shutil.copyfileobj(file, copy)
-        held.sources[path] = source, status.st_size
+        inventory.sources[path] = source, status.st_size
 
 
 def paths_in(home: Path, below: str = "") -> Iterator[tuple[str, str]]:
@@ -180,29 +180,29 @@ def paths_in(home: Path, below: str = "") -> Iterator[tuple[str, str]]:
             inside = sorted(entries, key=lambda entry: entry.name)
     except FileNotFoundError:
         return
-    kept = 0
+    count = 0
     for entry in inside:
         path = f"{below}/{entry.name}" if below else entry.name
         is_directory = entry.is_dir(follow_symlinks=False)
         if LEFT_OUT.fullmatch(f"{path}/" if is_directory else path):
             continue
-        kept += 1
+        count += 1
         if is_directory:
             yield from paths_in(home, path)
         else:
             yield path, "file" if entry.is_file(follow_symlinks=False) else "other"
-    if below and not kept and not LEFT_OUT.fullmatch(below):
+    if below and not count and not LEFT_OUT.fullmatch(below):
         yield below, "empty"
 
 
 def _read(file: BinaryIO, size: int, keep: Callable[[str, bytes], None]) -> Part:
     """Return the first `size` bytes of a file as a part, after giving each piece to `keep`."""
-    names, at = [], 0
-    while data := file.read(min(PIECE_BYTES, size - at)):
+    names, offset = [], 0
+    while data := file.read(min(PIECE_BYTES, size - offset)):
         names.append(piece_name(data))
         keep(names[-1], data)
-        at += len(data)
-    return Part(at, tuple(names))
+        offset += len(data)
+    return Part(offset, tuple(names))
 
 
 def _content(path: Path) -> bytes:

@@ -359,10 +359,10 @@ def _quarantine(home: Path) -> Iterator[Finding]:
             yield Finding("info", "quarantine", seals.place(home, path), what, "Look at it, then remove it.")
 
 
-def how_to_accept(kept: documents.KeptEdit) -> str:
+def how_to_accept(edit: documents.KeptEdit) -> str:
     """Return what a person can do with a kept edit."""
-    look = f"{kept.path.stem}.diff.json has its changes"
-    return f'Accept it with "aether doctor --accept {kept.path.name}" ({look}), or remove it.'
+    look = f"{edit.path.stem}.diff.json has its changes"
+    return f'Accept it with "aether doctor --accept {edit.path.name}" ({look}), or remove it.'
 
 
 def repair(
@@ -374,25 +374,25 @@ def repair(
     `alone`, the colony may have files that are damaged here whole, and cannot be asked: snapshots and archive files are
     left as they are.
     """
-    done = conversation_checks.restore(home, now=now)
+    lines = conversation_checks.restore(home, now=now)
     with write_lock(home):
         with storage_errors(home):
             require_exclusive(home)
-            done += [_removed_temp(home, path, now) for path in leftover_temps(home)]
-            done += [*_move_away(home), *_repair_journal(home, now)]
+            lines += [_removed_temp(home, path, now) for path in leftover_temps(home)]
+            lines += [*_move_away(home), *_repair_journal(home, now)]
         for name in documents.NAMES:
-            done += _repair_document(home, name, now)
+            lines += _repair_document(home, name, now)
         irregular = sorted(load(home).irregular)
         with storage_errors(home):
-            done += _repair_sealed(home, now, colony_lines, alone=alone)
+            lines += _repair_sealed(home, now, colony_lines, alone=alone)
         fold(settle(load(home), now=now), now=now)
-        done += [f"wrote {name}.json again from what is known" for name in irregular]
+        lines += [f"wrote {name}.json again from what is known" for name in irregular]
         with storage_errors(home):
             damaged = [*_damaged_backups(home), *_unreadable(home / "compressions")]
-            done += [set_aside(home, path, now) for path in damaged]
-            done += [*_repair_head(home), *_repair_events(home)]
-            done += archive_steps.repair(home, now=now) if alone else [_LEFT]
-    return done + conversation_checks.repair(home, now=now)
+            lines += [set_aside(home, path, now) for path in damaged]
+            lines += [*_repair_head(home), *_repair_events(home)]
+            lines += archive_steps.repair(home, now=now) if alone else [_LEFT]
+    return lines + conversation_checks.repair(home, now=now)
 
 
 def _removed_temp(home: Path, path: Path, now: datetime) -> str:
@@ -403,10 +403,8 @@ def _removed_temp(home: Path, path: Path, now: datetime) -> str:
         return f"removed {seals.place(home, path)}/, left by a killed backup"
     words = f"removed {seals.place(home, path)}, left by a killed process"
     if name in documents.NAMES and documents.read(path).state in ("edited", "unstamped"):
-        kept = documents.quarantine(home, name, regular.read(path), at=clock.stamp(now))
-        words = (
-            f"kept the edit of {name}.json that a killed process had taken away as {seals.place(home, kept)}"
-        )
+        target = documents.quarantine(home, name, regular.read(path), at=clock.stamp(now))
+        words = f"kept the edit of {name}.json that a killed process had taken away as {seals.place(home, target)}"
     os.unlink(path)
     return words
 
@@ -421,15 +419,15 @@ def _repair_head(home: Path) -> Iterator[str]:
 def _repair_events(home: Path) -> Iterator[str]:
     """Keep damaged events aside."""
     for path in _damaged_events(home):
-        if kept := spool.set_aside(str(home), path.name):
-            yield f"kept the damaged {seals.place(home, path)} as {kept}: its event is not drained"
+        if target := spool.set_aside(str(home), path.name):
+            yield f"kept the damaged {seals.place(home, path)} as {target}: its event is not drained"
 
 
 def set_aside(home: Path, path: Path, now: datetime) -> str:
     """Move the damaged file at `path` to quarantine, and return that in words."""
-    kept = documents.quarantine(home, path.stem, regular.read(path, regular.LOG_BYTES), at=clock.stamp(now))
+    target = documents.quarantine(home, path.stem, regular.read(path, regular.LOG_BYTES), at=clock.stamp(now))
     path.unlink()
-    return f"kept the damaged {seals.place(home, path)} as {seals.place(home, kept)}"
+    return f"kept the damaged {seals.place(home, path)} as {seals.place(home, target)}"
 
 
 def _repair_sealed(home: Path, now: datetime, colony_lines: LinesOf, *, alone: bool) -> list[str]:
@@ -443,15 +441,15 @@ def _repair_sealed(home: Path, now: datetime, colony_lines: LinesOf, *, alone: b
     damaged = work.faults.keys() & record.whole.keys()
     spared = {} if alone else {name: record.whole[name] for name in damaged}
     for name in sorted(damaged - spared.keys()):
-        kept = ""
+        remains = ""
         with suppress(UnsafePath):  # the target of a link is no file of the home
             path = inside(home, name)
             if path.is_file():
-                kept = (
+                remains = (
                     f"; what is left of it is {work.keep(path.stem, regular.read(path, regular.LOG_BYTES))}"
                 )
                 path.unlink()
-        work.losses.append(_Loss(name, f"lost: {work.faults[name][:-1]}{kept}"))
+        work.losses.append(_Loss(name, f"lost: {work.faults[name][:-1]}{remains}"))
     for head in [] if ledger.is_shared(home) else conversation_checks.emptied(home):
         what = f"the whole conversation is lost: {pluralize(read_head(head) or 0, 'lines')}"
         work.losses.append(_Loss(work.place(head.with_name(conversations.FILE)), what))
@@ -483,9 +481,9 @@ def _repair_months(work: _Repair, colony_lines: LinesOf) -> None:
         if name in work.faults:
             good = _with_colony_lines(work, name, good, colony_lines)
         if good != data:
-            kept = work.keep(f"journal-{path.stem}", data)
+            target = work.keep(f"journal-{path.stem}", data)
             write_whole(path, good) if good else path.unlink()
-            work.done.append(f"wrote the whole lines of {name} again; it is kept as {kept}")
+            work.done.append(f"wrote the whole lines of {name} again; it is kept as {target}")
         lost = grown[name].lines - good.count(b"\n") if name in work.faults else 0
         if lost > 0:
             numbers = _lost_revisions(work.home, name, grown[name].lines)
@@ -551,15 +549,15 @@ def _repair_records(work: _Repair, kind: str) -> None:
         path = max([record_files.file_of(work.home, kind, time), *earlier])
         records.setdefault(min([path, *later]), {})[position] = seal_json(value)
     for path, lines in sorted(records.items()):
-        wanted = b"".join(line for _, line in sorted(lines.items()))
-        if contents.get(path, b"") != wanted:
+        content = b"".join(line for _, line in sorted(lines.items()))
+        if contents.get(path, b"") != content:
             if path in contents and (work.place(path) in work.faults or not is_whole or missing):
-                kept = work.keep(f"{kind}-{path.stem}", contents[path])
-                work.done.append(f"wrote {work.place(path)} again; it is kept as {kept}")
+                target = work.keep(f"{kind}-{path.stem}", contents[path])
+                work.done.append(f"wrote {work.place(path)} again; it is kept as {target}")
             make_directory(path.parent)
-            write_whole(path, wanted)
+            write_whole(path, content)
             (work.home / "index.sqlite").unlink(missing_ok=True)  # it goes on behind its last record
-        _count_lost_records(work, path, wanted, is_changed=contents.get(path, b"") != wanted)
+        _count_lost_records(work, path, content, is_changed=contents.get(path, b"") != content)
     if missing:
         work.done.append(f"restored {pluralize(len(missing), 'records')} of {root} from the history")
 
@@ -582,11 +580,11 @@ def _repair_journal(home: Path, now: datetime) -> list[str]:
     journal = read_journal(home)
     if journal.harm is None and path.exists() and journal.base + len(journal.entries) < newest_stamp(home):
         journal = recovered(home, regular.read(path, regular.LOG_BYTES), 0)
-    done = write_recovered(home, now=now, found=journal)
+    lines = write_recovered(home, now=now, found=journal)
     if not path.exists():
         write_whole(path, journal_header(journal.base, made=journal.made, sealed=True))
-        done.append(f"made {seals.JOURNAL} again")
-    return done
+        lines.append(f"made {seals.JOURNAL} again")
+    return lines
 
 
 def _move_away(home: Path) -> Iterator[str]:
@@ -595,8 +593,8 @@ def _move_away(home: Path) -> Iterator[str]:
     names += [documents.path_of(home, name) for name in documents.NAMES]
     for path in (*names, *seals.growing(home), *seals.whole_files(home)):
         if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
-            kept = move_to_quarantine(home, path)
-            yield f"kept {path.name} as {seals.place(home, kept)}: it was no regular file"
+            target = move_to_quarantine(home, path)
+            yield f"kept {path.name} as {seals.place(home, target)}: it was no regular file"
 
 
 def _repair_document(home: Path, name: str, now: datetime) -> Iterator[str]:
@@ -616,9 +614,9 @@ def _repair_document(home: Path, name: str, now: datetime) -> Iterator[str]:
         raise fault  # a newer aether changed it in the journal
     if path.exists():
         data = regular.read(path, regular.LOG_BYTES)
-        kept = documents.quarantine(home, name, data, at=clock.stamp(now))
+        target = documents.quarantine(home, name, data, at=clock.stamp(now))
         path.unlink()
-        yield f"kept {name}.json as {seals.place(home, kept)}: {fault.what}"
+        yield f"kept {name}.json as {seals.place(home, target)}: {fault.what}"
     try:
         load(home)
     except CorruptDocument:

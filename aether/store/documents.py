@@ -89,10 +89,10 @@ def parse(data: bytes, *, where: str) -> Document:
         kind = "a list" if isinstance(value, list) else "a single value"
         return Document("corrupt", None, 0, f"{kind}, and no JSON object.")
     stamp = value.pop("stamp", None)
-    found = _STAMP.search(data, max(0, len(data) - _STAMP_BYTES))
+    match = _STAMP.search(data, max(0, len(data) - _STAMP_BYTES))
     # A view: a copy of a long document would touch as much memory again.
-    if found and files.checksum(memoryview(data)[: found.start()]) == found[2].decode():
-        return Document("good", value, int(found[1]))
+    if match and files.checksum(memoryview(data)[: match.start()]) == match[2].decode():
+        return Document("good", value, int(match[1]))
     revision = stamp.get("revision") if isinstance(stamp, dict) else None
     if type(revision) is int and revision >= 0:
         return Document("edited", value, revision)
@@ -128,12 +128,12 @@ def write(
     old = read_revision(path)
     backup = backups_of(home, name) / f"{name}.{old:012d}.json" if old is not None else None
     size = path.stat().st_size if path.exists() else 0
-    made = write_whole(
+    identity = write_whole(
         path, encode(value, revision, size=max(size, grown // 4)), backup=backup, is_known=is_known
     )
     for stale in backups(home, name)[:-BACKUPS_KEPT]:
         stale.unlink(missing_ok=True)
-    return made
+    return identity
 
 
 def backup_default(home: Path, name: str, revision: int) -> None:
@@ -148,10 +148,10 @@ def read_revision(path: Path) -> int | None:
     try:
         with regular.opened(path) as file:
             file.seek(max(0, path.stat().st_size - _STAMP_BYTES))
-            found = _STAMP.search(file.read())
+            match = _STAMP.search(file.read())
     except FileNotFoundError:
         return None
-    return int(found[1]) if found else None
+    return int(match[1]) if match else None
 
 
 def backups_of(home: Path, name: str) -> Path:
@@ -164,13 +164,13 @@ def backups(home: Path, name: str) -> list[Path]:
     """Return the kept earlier versions of document `name`, oldest first."""
     place = backups_of(home, name)
     try:
-        found = os.listdir(place)
+        file_names = os.listdir(place)
     except FileNotFoundError:
         return []
     # A glob compiles a pattern for each document, and a hook asks for all of them.
     return sorted(
-        place / each for each in found
-        if each.startswith(f"{name}.") and each.endswith(".json") and each[len(name) + 1] in "0123456789"
+        place / file_name for file_name in file_names
+        if file_name.startswith(f"{name}.") and file_name.endswith(".json") and file_name[len(name) + 1] in "0123456789"
     )  # fmt: skip
 
 
@@ -189,12 +189,12 @@ def quarantine(home: Path, name: str, data: bytes, *, at: str) -> Path:
         start = name_bytes[: _LONGEST_NAME - 20].decode("utf-8", "ignore")
         name = f"{start}~{files.checksum(name_bytes)}"
     make_directory(directory)
-    first = kept = directory / f"{name}.corrupt-{re.sub('[^0-9TZ]', '', at)}"
-    others = count(2)
-    while kept.exists():
-        kept = first.with_name(f"{first.name}-{next(others)}")
-    write_whole(kept, data)
-    return kept
+    first = target = directory / f"{name}.corrupt-{re.sub('[^0-9TZ]', '', at)}"
+    numbers = count(2)
+    while target.exists():
+        target = first.with_name(f"{first.name}-{next(numbers)}")
+    write_whole(target, data)
+    return target
 
 
 class KeptEdit(NamedTuple):
@@ -215,46 +215,46 @@ def keep_edit(home: Path, name: str, about: JsonObject, data: bytes) -> Path:
     """
     directory = home / "quarantine"
     make_directory(directory)
-    kept = directory / f"{name}.edited-{files.checksum(data)}.json"
-    if not kept.exists():
-        write_whole(kept, data)
-    write_whole(_about(kept), files.json_document(about))
-    return kept
+    path = directory / f"{name}.edited-{files.checksum(data)}.json"
+    if not path.exists():
+        write_whole(path, data)
+    write_whole(_about(path), files.json_document(about))
+    return path
 
 
-def _about(kept: Path) -> Path:
-    return kept.with_suffix(".diff.json")
+def _about(path: Path) -> Path:
+    return path.with_suffix(".diff.json")
 
 
 def kept_edits(home: Path) -> list[KeptEdit]:
     """Return the hand edits in quarantine, by name."""
-    found = []
+    edits = []
     for path in sorted((home / "quarantine").glob("*.edited-*.json")):
         if path.name.endswith(".diff.json"):
             continue
         try:
             about = files.parse_json(regular.read(_about(path)), where=path.name)
-            kept = KeptEdit(path, path.name.partition(".")[0], int(about["revision"]), str(about["reason"]))
+            edit = KeptEdit(path, path.name.partition(".")[0], int(about["revision"]), str(about["reason"]))
         except (OSError, AetherError, KeyError, TypeError, ValueError):
-            kept = KeptEdit(path, path.name.partition(".")[0], 0, "its description is missing.")
-        if kept.document in NAMES:
-            found.append(kept)
-    return found
+            edit = KeptEdit(path, path.name.partition(".")[0], 0, "its description is missing.")
+        if edit.document in NAMES:
+            edits.append(edit)
+    return edits
 
 
-def remove_edit(kept: KeptEdit) -> None:
+def remove_edit(edit: KeptEdit) -> None:
     """Remove an edit from quarantine, because it was accepted."""
-    kept.path.unlink(missing_ok=True)
-    _about(kept.path).unlink(missing_ok=True)
+    edit.path.unlink(missing_ok=True)
+    _about(edit.path).unlink(missing_ok=True)
 
 
 def newest_good_backup(home: Path, name: str, *, until: int) -> Document:
     """Return the newest backup of `name` that is whole and not newer than revision `until`."""
     for path in reversed(backups(home, name)):
         try:
-            found = read(path)
+            document = read(path)
         except (OSError, AetherError):
             continue
-        if found.state == "good" and found.revision <= until:
-            return found
+        if document.state == "good" and document.revision <= until:
+            return document
     return Document("missing", None, 0)

@@ -108,9 +108,9 @@ def storage_errors(where: str | os.PathLike[str], *, left: str = "Nothing was st
     except OSError as reason:
         fix = _FIXES.get(reason.errno or 0, "Check the disk, then try again.")
         what = f"{reason.strerror or reason}. {left}"
-        place, named = os.fspath(where), str(reason.filename)
+        place, file_name = os.fspath(where), str(reason.filename)
         raise StorageFailed(
-            what, fix=fix, where=named if named.startswith(f"{place}{os.sep}") else place
+            what, fix=fix, where=file_name if file_name.startswith(f"{place}{os.sep}") else place
         ) from reason
 
 
@@ -130,13 +130,13 @@ def write_whole(
         EditedMeanwhile: the file at `path` is not known; it is still there, or was put aside.
     """
     temp = _temp_of(path)
-    made: os.stat_result | None = None
+    status: os.stat_result | None = None
     try:
         handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
             write_all(handle, data)
             os.fsync(handle)
-            made = os.fstat(handle)
+            status = os.fstat(handle)
         finally:
             os.close(handle)
         if backup is not None and path.exists():
@@ -150,11 +150,11 @@ def write_whole(
     except BaseException:
         with contextlib.suppress(Exception):
             # Interrupted just after an exchange, it is the old file. One that is not known is kept: doctor looks at it.
-            own = made is None or os.stat(temp).st_ino == made.st_ino
-            if own or (is_known is not None and is_known(temp)):
+            is_new = status is None or os.stat(temp).st_ino == status.st_ino
+            if is_new or (is_known is not None and is_known(temp)):
                 os.unlink(temp)
         raise
-    return made.st_ino, made.st_mtime_ns, made.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def write_new(path: str | os.PathLike[str], data: bytes) -> Path:
@@ -198,11 +198,11 @@ def keep_backup(path: Path, backup: Path) -> None:
 
 
 def _replace(temp: Path, path: Path) -> None:
-    for left in range(REPLACE_TRIES, -1, -1):
+    for tries in range(REPLACE_TRIES, -1, -1):
         try:
             os.replace(temp, path)
         except PermissionError:
-            if os.name != "nt" or not left:
+            if os.name != "nt" or not tries:
                 raise
             time.sleep(0.01)  # pragma: no cover - only Windows refuses while a reader is there
         else:
@@ -229,13 +229,13 @@ def _replace_known(temp: Path, path: Path, is_known: Callable[[Path], bool]) -> 
     os.unlink(temp)
 
 
-def _exchange(one: Path, two: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     """Exchange two files in one step; return False if the system cannot."""
     if sys.platform not in ("linux", "darwin"):  # pragma: no cover - the tests run on the others
         return False
     import ctypes  # only where a document is written
 
-    names = os.fsencode(one), os.fsencode(two)
+    names = os.fsencode(first), os.fsencode(second)
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         if sys.platform == "linux":
@@ -249,7 +249,7 @@ def _exchange(one: Path, two: Path) -> bool:
     code = ctypes.get_errno()
     if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
         return False
-    raise OSError(code, os.strerror(code), os.fspath(two))
+    raise OSError(code, os.strerror(code), os.fspath(second))
 
 
 def make_directory(directory: Path) -> None:
@@ -302,9 +302,11 @@ def files_ending(directory: Path, suffix: str) -> list[Path]:
 
 def months_in(directory: Path) -> list[Path]:
     """Return the files of `directory` that are named by their month, oldest first; none without the directory."""
-    found = files_ending(directory, ".jsonl")
-    named = (path for path in found if path.name[0] in _DIGITS and path.name.partition("-")[2][:1] in _DIGITS)
-    return sorted(named)
+    paths = files_ending(directory, ".jsonl")
+    months = (
+        path for path in paths if path.name[0] in _DIGITS and path.name.partition("-")[2][:1] in _DIGITS
+    )
+    return sorted(months)
 
 
 def no_files(directory: Path) -> list[Path]:
@@ -314,12 +316,14 @@ def no_files(directory: Path) -> list[Path]:
     """
     try:
         with os.scandir(directory) as entries:
-            found = [
-                one.path for one in entries if not one.is_dir() and not one.is_file(follow_symlinks=False)
+            paths = [
+                entry.path
+                for entry in entries
+                if not entry.is_dir() and not entry.is_file(follow_symlinks=False)
             ]
     except OSError:
         return []
-    return sorted(map(Path, found))
+    return sorted(map(Path, paths))
 
 
 def leftover_temps(home: Path) -> list[Path]:
@@ -601,8 +605,8 @@ def _timed_out(path: Path, timeout: float) -> LockTimeout:
 
 def move_to_quarantine(home: Path, path: Path) -> Path:
     """Move what is at `path`, whatever it is, into the quarantine of `home` under a name of its own, and return where it is."""
-    kept = home / "quarantine" / f"{path.name}.{os.urandom(4).hex()}"
-    make_directory(kept.parent)
-    os.replace(path, kept)
-    sync_directory(kept.parent)
-    return kept
+    target = home / "quarantine" / f"{path.name}.{os.urandom(4).hex()}"
+    make_directory(target.parent)
+    os.replace(path, target)
+    sync_directory(target.parent)
+    return target

@@ -60,8 +60,8 @@ def _in_memory(path: Path, work: Callable[[sqlite3.Connection], T]) -> tuple[T] 
         for _ in range(2):
             if path not in _COPIES:
                 _COPIES[path] = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-                with suppress(sqlite3.Error), closing(_opened_to_read(path)) as kept:
-                    kept.backup(_COPIES[path])
+                with suppress(sqlite3.Error), closing(_opened_to_read(path)) as source:
+                    source.backup(_COPIES[path])
             try:
                 return (work(_COPIES[path]),)
             except sqlite3.OperationalError:
@@ -137,16 +137,16 @@ _DIGITS = 12
 
 
 def change(
-    db: sqlite3.Connection, word: int, chunk: int, held: Sequence[tuple[int, int]], *, levels: int,
+    db: sqlite3.Connection, word: int, chunk: int, entries: Sequence[tuple[int, int]], *, levels: int,
     out: Collection[int] = (),
 ) -> None:  # fmt: skip
     """Enter entries that hold `word`, each with its place in `chunk` and its level, after taking those at the places `out` out."""
     key = word << _CHUNK_NUMBER_BITS | chunk
-    found = db.execute("SELECT held FROM posting WHERE key = ?", (key,)).fetchone()
-    made = _changed(found[0] if found else b"", held, levels, out)
-    if made and (len(made) <= _MOST_SPARSE_BYTES or any(made)):
-        db.execute("INSERT OR REPLACE INTO posting VALUES (?, ?)", (key, made))
-    elif found:
+    row = db.execute("SELECT held FROM posting WHERE key = ?", (key,)).fetchone()
+    posting = _changed(row[0] if row else b"", entries, levels, out)
+    if posting and (len(posting) <= _MOST_SPARSE_BYTES or any(posting)):
+        db.execute("INSERT OR REPLACE INTO posting VALUES (?, ?)", (key, posting))
+    elif row:
         db.execute("DELETE FROM posting WHERE key = ?", (key,))
 
 
@@ -161,26 +161,26 @@ def of_terms(db: sqlite3.Connection, wanted: Iterable[tuple[str, int]]) -> dict[
     return chunks
 
 
-def _changed(known: bytes, held: Iterable[tuple[int, int]], levels: int, out: Collection[int]) -> bytes:
+def _changed(posting: bytes, entries: Iterable[tuple[int, int]], levels: int, out: Collection[int]) -> bytes:
     shift = levels.bit_length() - 1
-    new = array("H", [place << shift | level for place, level in held])
-    if len(known) > _MOST_SPARSE_BYTES:
-        return _dense(known, new, shift, out)
-    numbers = array("H", [one for one in array("H", known) if one >> shift not in out]) + new
+    new = array("H", [place << shift | level for place, level in entries])
+    if len(posting) > _MOST_SPARSE_BYTES:
+        return _dense(posting, new, shift, out)
+    numbers = array("H", [number for number in array("H", posting) if number >> shift not in out]) + new
     if 2 * len(numbers) <= _MOST_SPARSE_BYTES:
         return numbers.tobytes()
     return _dense(bytes(levels * PLANE_BYTES), numbers, shift)
 
 
-def _dense(known: bytes, numbers: Iterable[int], shift: int, out: Iterable[int] = ()) -> bytes:
-    planes, low = bytearray(known), (1 << shift) - 1
+def _dense(posting: bytes, numbers: Iterable[int], shift: int, out: Iterable[int] = ()) -> bytes:
+    planes, low = bytearray(posting), (1 << shift) - 1
     for place in out:
-        for at in range(place >> 3, len(planes), PLANE_BYTES):
-            planes[at] &= ~(1 << (place & 7))
+        for offset in range(place >> 3, len(planes), PLANE_BYTES):
+            planes[offset] &= ~(1 << (place & 7))
     for number in numbers:
-        at, bit = number >> shift + 3, 1 << (number >> shift & 7)
+        offset, bit = number >> shift + 3, 1 << (number >> shift & 7)
         for level in range((number & low) + 1):
-            planes[level * PLANE_BYTES + at] |= bit
+            planes[level * PLANE_BYTES + offset] |= bit
     return bytes(planes)
 
 
@@ -215,25 +215,25 @@ def _add_sparse(digits: list[int], numbers: Iterable[int], values: Sequence[int]
         if plane is None:
             plane = planes[number & low] = bytearray(PLANE_BYTES)
         plane[number >> shift + 3] |= 1 << (number >> shift & 7)
-    found = 0
+    all_entries = 0
     for plane, value in zip(planes, values, strict=True):
         if plane:
             entries = int.from_bytes(plane, "little")
             _add(digits, entries, value)
-            found |= entries
-    return found
+            all_entries |= entries
+    return all_entries
 
 
 def _add(digits: list[int], entries: int, points: int) -> None:
-    at = 0
+    place_value = 0
     while points and entries:
         if points & 1:
-            carry, place = entries, at
+            carry, place = entries, place_value
             while carry:
                 digits[place], carry = digits[place] ^ carry, digits[place] & carry
                 place += 1
         points >>= 1
-        at += 1
+        place_value += 1
 
 
 def take_best(heap: list[tuple[int, int]], digits: list[int], entries: int, first: int, most: int) -> None:
@@ -242,36 +242,36 @@ def take_best(heap: list[tuple[int, int]], digits: list[int], entries: int, firs
     `first` is the place of the first entry of the chunk; chunks come newest first.
     """
     if len(heap) == most:  # only what has more than the worst so far
-        more, equal = 0, entries
+        better, equal = 0, entries
         for place in reversed(range(_DIGITS)):
             if heap[0][0] >> place & 1:
                 equal &= digits[place]
             else:
-                more |= equal & digits[place]
+                better |= equal & digits[place]
                 equal &= ~digits[place]
-        entries = more
-    sure, left, wanted = 0, entries, most
+        entries = better
+    sure, undecided, missing = 0, entries, most
     for place in reversed(range(_DIGITS)):
-        with_digit = left & digits[place]
+        with_digit = undecided & digits[place]
         number = with_digit.bit_count()
-        if number >= wanted:
-            left = with_digit
+        if number >= missing:
+            undecided = with_digit
         else:
             sure |= with_digit
-            left &= ~with_digit
-            wanted -= number
-    planes = [digit.to_bytes(PLANE_BYTES, "little") for digit in digits] if sure or left else []
-    while sure or (left and wanted):
+            undecided &= ~with_digit
+            missing -= number
+    planes = [digit.to_bytes(PLANE_BYTES, "little") for digit in digits] if sure or undecided else []
+    while sure or (undecided and missing):
         if sure:
             at = sure.bit_length() - 1
             sure ^= 1 << at
         else:
-            at = left.bit_length() - 1
-            left ^= 1 << at
-            wanted -= 1
+            at = undecided.bit_length() - 1
+            undecided ^= 1 << at
+            missing -= 1
         byte, bit = at >> 3, at & 7
-        found = (sum([(plane[byte] >> bit & 1) << place for place, plane in enumerate(planes)]), first + at)
+        scored = (sum([(plane[byte] >> bit & 1) << place for place, plane in enumerate(planes)]), first + at)
         if len(heap) < most:
-            heapq.heappush(heap, found)
+            heapq.heappush(heap, scored)
         else:
-            heapq.heappushpop(heap, found)
+            heapq.heappushpop(heap, scored)

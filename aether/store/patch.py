@@ -102,15 +102,15 @@ def _step(
 ) -> None:
     for key in keys[:-1]:
         # Most keys are those of objects.
-        known = type(container) is dict and key in container
-        at = key if known else _place(container, key, operation["path"], adding=False)
-        child = container[at]
+        is_member = type(container) is dict and key in container
+        index = key if is_member else _place(container, key, operation["path"], adding=False)
+        child = container[index]
         if id(child) not in fresh:
             if not isinstance(child, dict | list):
                 raise _refused(operation["path"], "leads through a value that holds nothing")
             child = child.copy()
             fresh[id(child)] = child
-            container[at] = child
+            container[index] = child
         container = child
     _change(container, keys[-1], operation, inverse)
 
@@ -118,26 +118,26 @@ def _step(
 def _change(container: Any, key: str, operation: Operation, inverse: Patch) -> None:
     name, path = operation["op"], operation["path"]
     if name == "add" and path:
-        at = _place(container, key, path, adding=True)
+        index = _place(container, key, path, adding=True)
         if isinstance(container, list):
             base = path[: path.rindex("/")]
-            inverse.append({"op": "remove", "path": f"{base}/{at}"})
-            container.insert(at, operation["value"])
+            inverse.append({"op": "remove", "path": f"{base}/{index}"})
+            container.insert(index, operation["value"])
         else:
-            old = {"op": "replace", "path": path, "value": container[at]} if at in container else None
+            old = {"op": "replace", "path": path, "value": container[index]} if index in container else None
             inverse.append(old or {"op": "remove", "path": path})
-            container[at] = operation["value"]
+            container[index] = operation["value"]
         return
-    at = _place(container, key, path, adding=False)
+    index = _place(container, key, path, adding=False)
     if name == "test":
-        if not json_equal(container[at], operation["value"]):
-            raise _refused(path, f"holds {shown(container[at])}, not {shown(operation['value'])}")
+        if not json_equal(container[index], operation["value"]):
+            raise _refused(path, f"holds {shown(container[index])}, not {shown(operation['value'])}")
     elif name == "remove":
-        inverse.append({"op": "add", "path": path, "value": container[at]})
-        del container[at]
+        inverse.append({"op": "add", "path": path, "value": container[index]})
+        del container[index]
     else:  # replace, and adding the whole document
-        inverse.append({"op": "replace", "path": path, "value": container[at]})
-        container[at] = operation["value"]
+        inverse.append({"op": "replace", "path": path, "value": container[index]})
+        container[index] = operation["value"]
 
 
 def _place(container: Any, key: str, path: str, *, adding: bool) -> Any:
@@ -152,25 +152,27 @@ def _place(container: Any, key: str, path: str, *, adding: bool) -> Any:
     # RFC 6901: no sign, no leading zero; int() alone would also take other digits and underscores.
     if not (key.isascii() and key.isdigit()) or (key[0] == "0" and key != "0"):
         raise _refused(path, f"{shown(key)} is not a list index")
-    at = int(key)
-    if at >= len(container) + adding:
+    index = int(key)
+    if index >= len(container) + adding:
         raise _refused(path, f"the list has {len(container)} entries")
-    return at
+    return index
 
 
-def json_equal(one: Any, two: Any) -> bool:
+def json_equal(first: Any, second: Any) -> bool:
     """Return whether two JSON values are equal; unlike `==`, `1`, `1.0` and `true` all differ.
 
     >>> json_equal([1], [True]), json_equal({"a": 1}, {"a": 1})
     (False, True)
     """
-    if type(one) is not type(two):
+    if type(first) is not type(second):
         return False
-    if isinstance(one, dict):
-        return one.keys() == two.keys() and all(json_equal(value, two[key]) for key, value in one.items())
-    if isinstance(one, list):
-        return len(one) == len(two) and all(map(json_equal, one, two))
-    return bool(one == two)
+    if isinstance(first, dict):
+        return first.keys() == second.keys() and all(
+            json_equal(value, second[key]) for key, value in first.items()
+        )
+    if isinstance(first, list):
+        return len(first) == len(second) and all(map(json_equal, first, second))
+    return bool(first == second)
 
 
 def diff(before: Any, after: Any, path: str = "") -> Patch:
@@ -193,23 +195,29 @@ def diff(before: Any, after: Any, path: str = "") -> Patch:
 def _diff_lists(before: list[Any], after: list[Any], path: str) -> Patch:
     old, new = list(map(entry_id, before)), list(map(entry_id, after))
     if None in old + new or len(set(old)) < len(old) or len(set(new)) < len(new):
-        both = min(len(before), len(after))
-        patch = [step for at in range(both) for step in diff(before[at], after[at], f"{path}/{at}")]
-        patch += [{"op": "remove", "path": f"{path}/{at}"} for at in range(len(before) - 1, both - 1, -1)]
-        return [*patch, *({"op": "add", "path": f"{path}/-", "value": value} for value in after[both:])]
+        shared = min(len(before), len(after))
+        patch = [
+            step for index in range(shared) for step in diff(before[index], after[index], f"{path}/{index}")
+        ]
+        patch += [
+            {"op": "remove", "path": f"{path}/{index}"} for index in range(len(before) - 1, shared - 1, -1)
+        ]
+        return [*patch, *({"op": "add", "path": f"{path}/-", "value": value} for value in after[shared:])]
     removed, added = set(old) - set(new), set(new) - set(old)
     if [key for key in old if key not in removed] != [key for key in new if key not in added]:
         return [{"op": "replace", "path": path, "value": after}]
     patch = [
-        {"op": "remove", "path": f"{path}/{at}"} for at in range(len(old) - 1, -1, -1) if old[at] in removed
+        {"op": "remove", "path": f"{path}/{index}"}
+        for index in range(len(old) - 1, -1, -1)
+        if old[index] in removed
     ]
     by_id = dict(zip(old, before, strict=True))
-    for at, entry in enumerate(after):
-        if new[at] in added:
-            place = "-" if added.issuperset(new[at:]) else at
+    for index, entry in enumerate(after):
+        if new[index] in added:
+            place = "-" if added.issuperset(new[index:]) else index
             patch.append({"op": "add", "path": f"{path}/{place}", "value": entry})
         else:
-            patch += diff(by_id[new[at]], entry, f"{path}/{at}")
+            patch += diff(by_id[new[index]], entry, f"{path}/{index}")
     return patch
 
 

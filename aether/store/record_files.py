@@ -10,10 +10,8 @@ the history.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
 
 from aether import regular
 from aether.errors import CorruptDocument, NotFound, shown
@@ -29,11 +27,6 @@ SINGLE = {"receipts": "data/receipts.jsonl", "events": "data/events.jsonl", "his
 KINDS = (*MONTHLY, *SINGLE)
 # Positions order records by revision, then by place; no transaction carries more records than this.
 RECORDS_PER_REVISION = 1 << 22
-_START = b'{"revision":'
-# To look for more values than this in a file takes longer than to read all its records.
-_MOST_SOUGHT = 16
-# A stretch of a file this short is read line by line.
-_HALVED_BYTES = 4_096
 
 
 def position(record: JsonObject) -> int:
@@ -63,9 +56,8 @@ def records(
 ) -> Iterator[tuple[int, JsonObject]]:
     """Yield position and record of `kind` with a position > `after`, oldest first.
 
-    Only what is newer is read: the cost follows the number of new records, not the archive. With `holding`, records
-    with none of these names and values anywhere may be left out: a whole archive is then searched as bytes, and hardly
-    parsed.
+    Files without newer records are not read. With `holding`, records with none of these names and values anywhere may
+    be left out: their lines are not parsed.
     """
     for place, record, _ in located(snapshot, kind, after=after, holding=holding):
         yield place, record
@@ -75,101 +67,57 @@ def located(
     snapshot: Snapshot, kind: str, *, after: int = -1, holding: Collection[tuple[str, str]] = ()
 ) -> Iterator[tuple[int, JsonObject, int]]:
     """Yield what `records` yields, and where in its file each record starts, -1 for one that is not folded yet."""
-    reached = after
-    files = files_of(snapshot.home, kind)
+    # As lines are written, and as those that hold a lone surrogate are.
+    needles = [
+        b'"%s":%s' % (name.encode(), text)
+        for name, value in holding
+        for text in {json_line(value), json.dumps(value).encode()}
+    ]
+    files, folded = files_of(snapshot.home, kind), after
     first = len(files)
     while first and not 0 <= _last(files[first - 1]) <= after:
         first -= 1
     for path in files[first:]:
-        seeking = after < 0 and 0 < len(holding) <= _MOST_SOUGHT
-        for record, start in _lines_holding(path, holding) if seeking else _tail(path, after):
-            reached = position(record)
-            yield reached, record, start
-        reached = max(reached, _last(path)) if seeking else reached
+        with regular.opened(path) as file:
+            start = 0
+            for line in file:
+                if not needles or any(needle in line for needle in needles):
+                    record = record_of(line)
+                    if record is not None and position(record) > after:
+                        yield position(record), record, start
+                start += len(line)
+        folded = max(folded, _last(path))
     for pending in snapshot.pending:
         for record in numbered(pending, kind):
-            if position(record) > reached:
+            if position(record) > folded:
                 yield position(record), record, -1
 
 
-def fetch(snapshot: Snapshot, kind: str, wanted: Mapping[int, int]) -> dict[int, JsonObject]:
+def fetch(snapshot: Snapshot, kind: str, offsets: Mapping[int, int]) -> dict[int, JsonObject]:
     """Return the records at the positions `wanted`, each given with its offset or -1.
 
-    An offset that is not right (the file was rewritten) costs a search in the file, as one that is not known.
+    An offset that is not right (the file was rewritten) costs a search in the file, as an unknown one does.
     """
-    found = {
-        position(record): record
-        for pending in snapshot.pending
-        for record in numbered(pending, kind)
-        if position(record) in wanted
-    }
-    for path, (first, last) in _ranges(snapshot.home, kind):
-        inside = [(one, at) for one, at in wanted.items() if first <= one <= last and one not in found]
-        if inside:
-            with regular.opened(path) as file:
-                size = file.seek(0, os.SEEK_END)
-                for one, at in inside:
-                    record = _record_at(file, one, at) if at >= 0 else None
-                    if record is None:
-                        record = _search(file, one, size)
-                    if record is not None:
-                        found[one] = record
-    return found
-
-
-def _ranges(home: Path, kind: str) -> Iterator[tuple[Path, tuple[int, int]]]:
-    """Yield the files of `kind` with the positions of their first and last record."""
-    for path in files_of(home, kind):
+    pending = (record for pending in snapshot.pending for record in numbered(pending, kind))
+    records = {position(record): record for record in pending if position(record) in offsets}
+    for path in files_of(snapshot.home, kind):
+        missing = offsets.keys() - records.keys()
+        if not missing or _last(path) < min(missing):
+            continue
         with regular.opened(path) as file:
-            first = next((position(record) for record in map(record_of, file) if record), -1)
-        if first >= 0:
-            yield path, (first, _last(path))
-
-
-def _place(line: bytes) -> int:
-    """Return the position of a line, read from the start of a sealed one, -1 for a damaged line."""
-    if line.startswith(_START) and sealed_body(line) is not None:
-        revision, _, rest = line[len(_START) : len(_START) + 60].partition(b',"nth":')
-        nth = rest.partition(b",")[0]
-        if revision.isdigit() and nth.isdigit():
-            return int(revision) * RECORDS_PER_REVISION + int(nth)
-    record = record_of(line)
-    return position(record) if record else -1
-
-
-def _record_at(file: BinaryIO, wanted: int, at: int) -> JsonObject | None:
-    file.seek(at)
-    record = record_of(file.readline())
-    return record if record is not None and position(record) == wanted else None
-
-
-def _search(file: BinaryIO, wanted: int, size: int) -> JsonObject | None:
-    """Return the record at the position `wanted`, found by halving the file; damaged lines are passed over."""
-    low, high = 0, size
-    while high - low > _HALVED_BYTES:
-        middle = (low + high) // 2
-        file.seek(middle)
-        file.readline()  # the rest of a line
-        place = _next_place(file, high)
-        low, high = (low, middle) if place < 0 or place > wanted else (middle, high)
-    file.seek(low)
-    if low:
-        file.readline()
-    while line := file.readline():
-        place = _place(line)
-        if place == wanted:
-            return record_of(line)
-        if place > wanted:
-            break
-    return None
-
-
-def _next_place(file: BinaryIO, end: int) -> int:
-    while file.tell() < end and (line := file.readline()):
-        place = _place(line)
-        if place >= 0:
-            return place
-    return -1
+            for place in sorted(missing):
+                if offsets[place] >= 0:
+                    file.seek(offsets[place])
+                    record = record_of(file.readline())
+                    if record is not None and position(record) == place:
+                        records[place] = record
+            missing -= records.keys()
+            if missing:
+                file.seek(0)
+                for record in filter(None, map(record_of, file)):
+                    if position(record) in missing:
+                        records[position(record)] = record
+    return records
 
 
 def head(snapshot: Snapshot) -> int:
@@ -196,8 +144,8 @@ def end_of_head(home: Path) -> int:
 
 def numbered(pending: Pending, kind: str) -> list[JsonObject]:
     """Return the records of `kind` that a transaction carries, with their revision and place."""
-    made = pending.appends.get(kind, [])
-    return [{"revision": pending.revision, "nth": nth, **record} for nth, record in enumerate(made)]
+    records = pending.appends.get(kind, [])
+    return [{"revision": pending.revision, "nth": nth, **record} for nth, record in enumerate(records)]
 
 
 def _last(path: Path) -> int:
@@ -206,47 +154,6 @@ def _last(path: Path) -> int:
         if record is not None:
             return position(record)
     return -1
-
-
-def _tail(path: Path, after: int) -> Iterator[tuple[JsonObject, int]]:
-    """Yield the records of one file with a position > `after`, oldest first, each with its offset."""
-    newer: list[tuple[JsonObject, int]] = []
-    if after < 0:
-        start = 0
-        with regular.opened(path) as file:
-            for line in file:
-                record = record_of(line)
-                if record is not None:
-                    yield record, start
-                start += len(line)
-        return
-    start = path.stat().st_size
-    for line in lines_backwards(path):
-        start -= len(line)
-        record = record_of(line)
-        if record is not None and position(record) <= after:
-            break
-        if record is not None:
-            newer.append((record, start))
-    yield from reversed(newer)
-
-
-def _lines_holding(path: Path, members: Collection[tuple[str, str]]) -> Iterator[tuple[JsonObject, int]]:
-    """Yield the records of one file that have one of `members` at any depth, each with its offset."""
-    data, starts = regular.read(path, regular.LOG_BYTES), set()
-    for name, value in members:
-        # As lines are written, and as those that hold a lone surrogate are.
-        for spelt in {json_line(value), json.dumps(value).encode()}:
-            wanted, at = b'"%s":%s' % (name.encode(), spelt), -1
-            while (at := data.find(wanted, at + 1)) >= 0:
-                starts.add(data.rfind(b"\n", 0, at) + 1)
-                at = data.find(b"\n", at)
-                if at < 0:
-                    break
-    for start in sorted(starts):
-        record = record_of(data[start : data.find(b"\n", start) + 1])
-        if record is not None:
-            yield record, start
 
 
 def record_of(line: bytes) -> JsonObject | None:
@@ -265,13 +172,13 @@ def record_of(line: bytes) -> JsonObject | None:
 def lines_to_fold(home: Path, pending: tuple[Pending, ...]) -> dict[Path, list[bytes]]:
     """Return the lines that the `pending` records add to each file; none of those that a killed fold has written."""
     lines: dict[Path, list[bytes]] = {}
-    for kind in sorted({kind for one in pending for kind in one.appends}):
+    for kind in sorted({kind for transaction in pending for kind in transaction.appends}):
         files = files_of(home, kind)
-        done, ours = _done(files), list[Path]()
-        for one in pending:
+        folded, ours = _done(files), list[Path]()
+        for transaction in pending:
             # Never an earlier file than the last one: a clock that was set back must not break the order.
-            path = max([file_of(home, kind, one.at), *files[-1:], *ours])
-            if fresh := [record for record in numbered(one, kind) if position(record) > done]:
+            path = max([file_of(home, kind, transaction.at), *files[-1:], *ours])
+            if fresh := [record for record in numbered(transaction, kind) if position(record) > folded]:
                 lines.setdefault(path, []).extend(map(seal_json, fresh))
                 ours.append(path)
     return lines
@@ -284,6 +191,6 @@ def file_of(home: Path, kind: str, at: str) -> Path:
 
 def write_lines(lines: dict[Path, list[bytes]]) -> None:
     """Append `lines` to their files; a torn end left by a crash is written again."""
-    for path, made in lines.items():
+    for path, new_lines in lines.items():
         make_directory(path.parent)
-        append(path, b"".join(made), at=cut_torn_end(path))
+        append(path, b"".join(new_lines), at=cut_torn_end(path))

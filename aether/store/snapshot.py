@@ -206,10 +206,10 @@ def _paths(home: Path) -> tuple[str, ...]:
 def file_id(path: str) -> FileId:
     """Return what changes with every replacement of the file at `path`, and every edit that changes its size or time."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def file_ids(home: Path) -> tuple[FileId, ...]:
@@ -228,10 +228,10 @@ def document_ids(home: Path) -> DocumentIds:
 
 def _id_and_change(path: str) -> tuple[int, int, int, int] | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size, found.st_ctime_ns
+    return status.st_ino, status.st_mtime_ns, status.st_size, status.st_ctime_ns
 
 
 def _follow(old: Snapshot) -> Snapshot | None:
@@ -248,10 +248,10 @@ def _follow(old: Snapshot) -> Snapshot | None:
         file.seek(old.end)
         tail = file.read()
     try:
-        found = scan_journal(tail, base=old.revision, where=str(journal_path(old.home)))
-        if not found.entries:
+        journal = scan_journal(tail, base=old.revision, where=str(journal_path(old.home)))
+        if not journal.entries:
             return None  # torn, or another journal that got the inode of the old one: read it all
-        return advance(old, found.entries, end=old.end + found.end, torn=bool(found.torn), files=files)
+        return advance(old, journal.entries, end=old.end + journal.end, torn=bool(journal.torn), files=files)
     except CorruptDocument:
         return None
 
@@ -292,12 +292,12 @@ def after_change(
         for step in patch:
             checked_json(step.get("value"), where=author.operation, above=str(step.get("path")).count("/"))
         state[name], inverse[name] = apply_with_inverse(state[name], patch)
-    for made in change.appends.values():
-        checked_json(made, where=author.operation)
+    for records in change.appends.values():
+        checked_json(records, where=author.operation)
     entry = Entry(
         snapshot.revision + 1, clock.stamp(now), author.by, author.operation, author.reason, patches,
         {name: inverse[name] for name in patches},
-        {kind: made for kind, made in change.appends.items() if made}, part=author.part, key=key,
+        {kind: records for kind, records in change.appends.items() if records}, part=author.part, key=key,
     )  # fmt: skip
     pending = (Pending(entry.revision, entry.at, entry.appends),) if entry.appends else ()
     after = snapshot._replace(
@@ -316,65 +316,65 @@ def _read(home: Path) -> Snapshot:
         raise UnsafePath(what, fix=fix, where=str(home))
     for _ in range(READ_TRIES):
         before = file_ids(home)
-        found = read_journal(home)
+        journal = read_journal(home)
         files = {name: documents.read(documents.path_of(home, name)) for name in documents.NAMES}
         after = file_ids(home)
         newest = max((file.revision for file in files.values() if file.state != "edited"), default=0)
-        head = found.base + len(found.entries)
+        head = journal.base + len(journal.entries)
         # A journal that merely grew leaves one consistent state; otherwise a fold was in between.
         same_files = (before[0] or (0,))[0] == (after[0] or (0,))[0] and before[1:] == after[1:]
         if same_files and (newest <= head or before[0] is None):
             # The journal's id is that of what was read, so that the next load notices lines appended meanwhile.
-            read_all = found.harm or (before[0] and before[0][2] == found.end + len(found.torn))
+            read_all = journal.harm or (before[0] and before[0][2] == journal.end + len(journal.torn))
             ids = before if read_all else (None, *after[1:])
-            return _assemble(home, found, files, ids, present=before[0] is not None)
+            return _assemble(home, journal, files, ids, present=before[0] is not None)
         time.sleep(READ_WAIT_SECONDS)
     what = f"kept changing while it was read {READ_TRIES} times, or a document is newer than the journal."
     raise Conflict(what, fix='Try again; if it persists, run "aether doctor".', where=str(home))
 
 
 def _assemble(
-    home: Path, found: Journal, files: dict[str, Document], ids: tuple[FileId, ...], *, present: bool
+    home: Path, journal: Journal, files: dict[str, Document], ids: tuple[FileId, ...], *, present: bool
 ) -> Snapshot:
-    head = found.base + len(found.entries)
+    head = journal.base + len(journal.entries)
     if not present:
         head = max(head, *(file.revision for file in files.values()))
-    absent = {name for name, file in files.items() if file.state == "missing" and not _made(name, found)}
-    state = {name: replay(documents.default(name), name, found.entries, after=0) for name in absent}
+    absent = {name for name, file in files.items() if file.state == "missing" and not _made(name, journal)}
+    state = {name: replay(documents.default(name), name, journal.entries, after=0) for name in absent}
     files = {name: file for name, file in files.items() if name not in absent}
     for name, file in files.items():
         if file.state == "edited" and file.revision > head:  # the edit named a revision that never was
             files[name] = file._replace(state="unstamped", revision=0)
     stamps = {name: file.revision for name, file in files.items()}
-    known, refused = {}, {}
+    replaced, refused = {}, {}
     for name, file in files.items():
         if file.state == "good":
-            state[name] = replay(file.value, name, found.entries, after=file.revision)
-            wanted = migrations.current(name, state[name])
+            state[name] = replay(file.value, name, journal.entries, after=file.revision)
+            resolved = migrations.current(name, state[name])
         else:
             try:
-                state[name] = rebuild(home, name, found, until=head)
+                state[name] = rebuild(home, name, journal, until=head)
             except CorruptDocument:
                 if file.state not in ("edited", "unstamped"):
                     raise
                 state[name] = None
-            wanted, refusal = resolve_or_refuse(home, name, found, file, state[name])
+            resolved, refusal = resolve_or_refuse(home, name, journal, file, state[name])
             if refusal:
                 refused[name] = refusal
-        if wanted is not state[name]:
-            known[name], state[name] = state[name], wanted
-    entries = found.entries
-    changed = {name for one in entries for name in one.patches if one.revision > stamps.get(name, 0)}
-    pending = tuple(Pending(one.revision, one.at, one.appends) for one in entries if one.appends)
+        if resolved is not state[name]:
+            replaced[name], state[name] = state[name], resolved
+    entries = journal.entries
+    changed = {name for entry in entries for name in entry.patches if entry.revision > stamps.get(name, 0)}
+    pending = tuple(Pending(entry.revision, entry.at, entry.appends) for entry in entries if entry.appends)
     return Snapshot(
-        home, head, state, stamps, frozenset(changed), pending, found.end if present else 0, bool(found.torn),
-        {name: file for name, file in files.items() if file.state != "good"}, known, ids, refused, found.harm,
+        home, head, state, stamps, frozenset(changed), pending, journal.end if present else 0, bool(journal.torn),
+        {name: file for name, file in files.items() if file.state != "good"}, replaced, ids, refused, journal.harm,
     )  # fmt: skip
 
 
-def _made(name: str, found: Journal) -> bool:
+def _made(name: str, journal: Journal) -> bool:
     """Return whether the home had a file of document `name` when its journal was started."""
-    return name not in documents.OPTIONAL or name in found.made
+    return name not in documents.OPTIONAL or name in journal.made
 
 
 def replay(value: Any, name: str, entries: list[Entry], *, after: int) -> Any:
@@ -385,22 +385,22 @@ def replay(value: Any, name: str, entries: list[Entry], *, after: int) -> Any:
     return value
 
 
-def _resolve(home: Path, name: str, found: Journal, file: Document, known: Any) -> Any:
+def _resolve(home: Path, name: str, journal: Journal, file: Document, state: Any) -> Any:
     """Return the state of document `name`, whose file is irregular and which the journal knows as `known`."""
     if file.state in ("corrupt", "missing"):
-        return known if known is not None else documents.default(name)
+        return state if state is not None else documents.default(name)
     from aether.schemas import check  # few homes are edited by hand
     from aether.store.merge import merge, rules_of
 
-    wanted = migrations.current(name, file.value)
-    check.require(name, wanted, fix=f"Correct the edit, {_OR_REPAIR}")
-    if known is None:
-        return replay(wanted, name, found.entries, after=file.revision) if file.revision else wanted
-    if json_equal(wanted, known):
-        return known
+    edited = migrations.current(name, file.value)
+    check.require(name, edited, fix=f"Correct the edit, {_OR_REPAIR}")
+    if state is None:
+        return replay(edited, name, journal.entries, after=file.revision) if file.revision else edited
+    if json_equal(edited, state):
+        return state
     # A file without its stamp is taken for an edit of the last folded one.
-    base = rebuild(home, name, found, until=file.revision or found.base)
-    merged, conflicts = merge(base, known, wanted, rules_of(check.schema(name)))
+    base = rebuild(home, name, journal, until=file.revision or journal.base)
+    merged, conflicts = merge(base, state, edited, rules_of(check.schema(name)))
     if conflicts:
         what = f"edited by hand at {'/'.join(conflicts[0])}, which the journal changed as well."
         raise Conflict(what, fix=f"Undo that edit, {_OR_REPAIR}", where=f"{name}.json")
@@ -408,31 +408,31 @@ def _resolve(home: Path, name: str, found: Journal, file: Document, known: Any) 
 
 
 def resolve_or_refuse(
-    home: Path, name: str, found: Journal, file: Document, known: Any
+    home: Path, name: str, journal: Journal, file: Document, state: Any
 ) -> tuple[Any, JsonObject | None]:
     """Return the state of document `name`; of an edit that cannot be merged the journal's, and why.
 
     Such an edit must not stop the others.
     """
     try:
-        return _resolve(home, name, found, file, known), None
+        return _resolve(home, name, journal, file, state), None
     except (Conflict, CorruptDocument, InvalidDocument) as reason:
-        if known is None or file.value is None:
+        if state is None or file.value is None:
             raise
-        revision, what = file.revision or found.base, reason.what
+        revision, what = file.revision or journal.base, reason.what
         if isinstance(reason, InvalidDocument):
             migrations.is_current(name, file.value)  # a document of a newer aether is no edit
             what = f"{reason.where.partition('#')[2] or name}: {what}"
     try:
-        base = rebuild(home, name, found, until=revision)
+        base = rebuild(home, name, journal, until=revision)
     except CorruptDocument:
-        base = known
+        base = state
     patch = diff(base, file.value)
     about = {"document": name, "revision": revision, "reason": what, "patch": patch}
-    return migrations.current(name, known), about
+    return migrations.current(name, state), about
 
 
-def rebuild(home: Path, name: str, found: Journal, *, until: int) -> Any:
+def rebuild(home: Path, name: str, journal: Journal, *, until: int) -> Any:
     """Return document `name` at revision `until` from a backup and the journal alone.
 
     None means that the home has never had the document.
@@ -442,10 +442,10 @@ def rebuild(home: Path, name: str, found: Journal, *, until: int) -> Any:
     """
     start = documents.newest_good_backup(home, name, until=until)
     if name in documents.OPTIONAL and start.value is None:
-        revision = 0 if _made(name, found) else found.base
+        revision = 0 if _made(name, journal) else journal.base
         start = start._replace(value=documents.default(name), revision=revision)
     value, reached = start.value, start.revision
-    for entry in [*folded_entries(home, after=start.revision), *found.entries]:
+    for entry in [*folded_entries(home, after=start.revision), *journal.entries]:
         if not reached < entry.revision <= until:
             continue
         if entry.revision != reached + 1 and (value is not None or reached):
@@ -479,25 +479,27 @@ def read_journal(home: Path) -> Journal:
     except FileNotFoundError:
         last = next(folded_entries(home, newest_first=True), None)
         patched = {name for entry in folded_entries(home) for name in entry.patches} if last else set()
-        made = tuple(name for name in documents.OPTIONAL if name in patched)
+        optional = tuple(name for name in documents.OPTIONAL if name in patched)
         base = max(last.revision if last else 0, newest_stamp(home))
         if head <= base:
-            return Journal(last.revision if last else 0, [], [], 0, b"", 0, made)
-        data = journal_header(base, made=made, sealed=True)
+            return Journal(last.revision if last else 0, [], [], 0, b"", 0, optional)
+        data = journal_header(base, made=optional, sealed=True)
     try:
-        found = scan_journal(data, where=str(path))
-        if head > found.base + len(found.entries):
+        journal = scan_journal(data, where=str(path))
+        if head > journal.base + len(journal.entries):
             raise _damaged_journal(str(path), "commits are missing at its end.")
     except CorruptDocument:
-        found = recovered(home, data, head)
-    unnamed = (name for name in documents.OPTIONAL if name not in found.made)
-    return found._replace(made=(*found.made, *(name for name in unnamed if documents.backups(home, name))))
+        journal = recovered(home, data, head)
+    unnamed = (name for name in documents.OPTIONAL if name not in journal.made)
+    return journal._replace(
+        made=(*journal.made, *(name for name in unnamed if documents.backups(home, name)))
+    )
 
 
 def newest_stamp(home: Path) -> int:
     """Return the newest revision that a whole document of `home` contains."""
-    found = [documents.read(documents.path_of(home, name)) for name in documents.NAMES]
-    return max((file.revision for file in found if file.state == "good"), default=0)
+    contents = [documents.read(documents.path_of(home, name)) for name in documents.NAMES]
+    return max((file.revision for file in contents if file.state == "good"), default=0)
 
 
 def recovered(home: Path, data: bytes, head: int) -> Journal:
@@ -508,19 +510,19 @@ def recovered(home: Path, data: bytes, head: int) -> Journal:
     """
     lines = [line for line, good in lines_of(data) if good]
     fields = [unsealed(line) or {} for line in lines]
-    first = next((line for line, held in zip(lines, fields, strict=True) if "journal" in held), b"")
+    first = next((line for line, values in zip(lines, fields, strict=True) if "journal" in values), b"")
     ours: dict[int, bytes] = {}
-    for line, held in zip(lines, fields, strict=True):
-        if "revision" in held:
-            ours.setdefault(held["revision"], line)
+    for line, values in zip(lines, fields, strict=True):
+        if "revision" in values:
+            ours.setdefault(values["revision"], line)
     newest = newest_stamp(home)
     if first:
-        base, made, sealed = _first_line(first, "")
+        base, optional, sealed = _first_line(first, "")
     else:
         last = next(folded_entries(home, newest_first=True), None)
         reached = max(last.revision if last else 0, newest)
         # The commits count if they follow the last known revision.
-        base, made, sealed = (
+        base, optional, sealed = (
             min(min(ours, default=reached + 1) - 1, reached),
             documents.existing_optional(home),
             True,
@@ -528,12 +530,12 @@ def recovered(home: Path, data: bytes, head: int) -> Journal:
     # A fold that was cut short has its lines in the history already.
     folded = {entry.revision: entry for entry in folded_entries(home, after=base)}
     entries: list[Entry] = []
-    at = next((held["at"] for held in fields if "at" in held), "")
+    time = next((values["at"] for values in fields if "at" in values), "")
     for revision in range(base + 1, max(max(ours, default=base), newest, head) + 1):
         entry = entry_of(unsealed(ours[revision]) or {}) if revision in ours else folded.get(revision)
-        at = entry.at if entry else at or _at_of(home)
-        entries.append(entry or Entry(revision, at, "doctor", LOST, "its line was damaged", {}, {}, {}))
-    return _refitted(home, Journal(base, entries, [], 0, b"", 0, made, sealed), ours)
+        time = entry.at if entry else time or _at_of(home)
+        entries.append(entry or Entry(revision, time, "doctor", LOST, "its line was damaged", {}, {}, {}))
+    return _refitted(home, Journal(base, entries, [], 0, b"", 0, optional, sealed), ours)
 
 
 def _at_of(home: Path) -> str:
@@ -552,22 +554,22 @@ def _refit(state: Mapping[str, Any], name: str, patch: Patch, entry: Entry) -> P
     return refitted(state[name], patch, entry.inverse.get(name, []), rules_of(check.schema(name)))
 
 
-def _refitted(home: Path, found: Journal, ours: dict[int, bytes]) -> Journal:
+def _refitted(home: Path, journal: Journal, ours: dict[int, bytes]) -> Journal:
     """Return the recovered journal with each later change as it fits the state without the lost ones."""
     lost = [
-        entry.revision for entry in found.entries if entry.operation == LOST and entry.revision not in ours
+        entry.revision for entry in journal.entries if entry.operation == LOST and entry.revision not in ours
     ]
     files = {name: documents.read(documents.path_of(home, name)) for name in documents.NAMES}
     state = {name: file.value for name, file in files.items() if file.state == "good"}
     state |= {
         name: documents.default(name)
         for name, file in files.items()
-        if file.state == "missing" and name not in found.made
+        if file.state == "missing" and name not in journal.made
     }
     entries: list[Entry] = []
     unfit: list[int] = []
-    for entry in found.entries:
-        made = entry
+    for entry in journal.entries:
+        fitting = entry
         fresh = {
             name: patch for name, patch in entry.patches.items() if entry.revision > files[name].revision
         }
@@ -575,7 +577,7 @@ def _refitted(home: Path, found: Journal, ours: dict[int, bytes]) -> Journal:
             refit = {name: _refit(state, name, patch, entry) for name, patch in fresh.items()}
             if None in refit.values():
                 unfit.append(entry.revision)
-                made = entry._replace(
+                fitting = entry._replace(
                     operation=LOST,
                     by="doctor",
                     reason=f"{entry.operation}: did not fit",
@@ -587,17 +589,17 @@ def _refitted(home: Path, found: Journal, ours: dict[int, bytes]) -> Journal:
                 patches = {name: patch for name, patch in refit.items() if patch}
                 inverse = {name: apply_with_inverse(state[name], patch)[1] for name, patch in patches.items()}
                 if patches != entry.patches or inverse != entry.inverse:
-                    made = entry._replace(patches=patches, inverse=inverse)
-        for name, patch in made.patches.items():
+                    fitting = entry._replace(patches=patches, inverse=inverse)
+        for name, patch in fitting.patches.items():
             if name in state and entry.revision > files[name].revision:
                 state[name] = apply(state[name], patch)
-        entries.append(made)
+        entries.append(fitting)
     lines = [
         ours[e.revision] if e.revision in ours and e is was else entry_line(e)
-        for e, was in zip(entries, found.entries, strict=True)
+        for e, was in zip(entries, journal.entries, strict=True)
     ]
-    harm = Harm(lost, unfit, [entry_line(entry) for entry in found.entries if entry.revision in unfit])
-    return found._replace(entries=entries, lines=lines, harm=harm)
+    harm = Harm(lost, unfit, [entry_line(entry) for entry in journal.entries if entry.revision in unfit])
+    return journal._replace(entries=entries, lines=lines, harm=harm)
 
 
 def scan_journal(data: bytes, *, base: int | None = None, where: str) -> Journal:
@@ -608,13 +610,13 @@ def scan_journal(data: bytes, *, base: int | None = None, where: str) -> Journal
         InvalidDocument: a newer aether wrote it.
     """
     lines = data.splitlines(keepends=True) if base is not None else data.splitlines(keepends=True)[1:]
-    at = 0 if base is not None else len(data) - sum(map(len, lines))
-    start, made, sealed = _first_line(data[:at], where) if base is None else (base, (), False)
+    offset = 0 if base is not None else len(data) - sum(map(len, lines))
+    start, optional, sealed = _first_line(data[:offset], where) if base is None else (base, (), False)
     entries: list[Entry] = []
     accepted: list[bytes] = []
-    end, ignored, bad = at, 0, 0
+    end, ignored, bad = offset, 0, 0
     for number, line in enumerate(lines, 1):
-        at += len(line)
+        offset += len(line)
         fields = unsealed(line) if line.endswith(b"\n") else None
         if fields is None:
             bad = bad or number
@@ -628,8 +630,8 @@ def scan_journal(data: bytes, *, base: int | None = None, where: str) -> Journal
         else:
             entries.append(entry_of(fields))
             accepted.append(line)
-        end = at
-    return Journal(start, entries, accepted, end, data[end:], ignored, made, sealed)
+        end = offset
+    return Journal(start, entries, accepted, end, data[end:], ignored, optional, sealed)
 
 
 def _first_line(first: bytes, where: str) -> tuple[int, tuple[str, ...], bool]:
@@ -654,8 +656,8 @@ def journal_header(base: int, *, made: Sequence[str] = (), sealed: bool = False)
 
     `made` names the optional documents by then; `sealed` says that the home has a record of seals.
     """
-    more = {**({"made": list(made)} if made else {}), **({"sealed": True} if sealed else {})}
-    return seal_json({"journal": JOURNAL_FORMAT, "base": base, **more})
+    fields = {**({"made": list(made)} if made else {}), **({"sealed": True} if sealed else {})}
+    return seal_json({"journal": JOURNAL_FORMAT, "base": base, **fields})
 
 
 def entry_line(entry: Entry) -> bytes:
@@ -688,8 +690,8 @@ def last_folded(home: Path) -> int:
     for path in reversed(month_files(home)):
         for line in lines_backwards(path):
             # A line of an import is half a megabyte, and starts with its revision.
-            start, _, rest = line[:40].partition(b":")
-            number = rest.partition(b",")[0]
+            start, _, tail = line[:40].partition(b":")
+            number = tail.partition(b",")[0]
             if start == b'{"revision"' and number.isdigit() and sealed_body(line) is not None:
                 return int(number)
             if (fields := unsealed(line)) is not None:

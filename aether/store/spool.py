@@ -76,9 +76,9 @@ def waiting(home: str) -> list[str]:
             return []
     except OSError:
         return []
-    found = sorted(name for name in names if name.endswith(SUFFIX) and not name.startswith("."))
-    others = tracked(home) if found else frozenset()
-    return [name for name in found if name not in others]
+    entries = sorted(name for name in names if name.endswith(SUFFIX) and not name.startswith("."))
+    foreign = tracked(home) if entries else frozenset()
+    return [name for name in entries if name not in foreign]
 
 
 def tracked(home: str, start: str = "hooks/spool/") -> frozenset[str]:
@@ -98,9 +98,9 @@ def _tracked(home: str) -> frozenset[str]:
         now = [f"{place}/", *SENT, *_identity(index)]
     except OSError:
         return frozenset()  # no index yet
-    known = _remembered(home)
-    if known.get("index") == now:
-        return frozenset(known["names"])
+    remembered = _remembered(home)
+    if remembered.get("index") == now:
+        return frozenset(remembered["names"])
     from aether import git  # an event of a tool asks nothing
 
     paths = git.tracked(home)
@@ -125,19 +125,19 @@ def in_index(home: str, below: str = "") -> frozenset[str]:
 
 def _identity(path: str) -> list[int]:
     """Return what changes with the file at `path`; nobody can choose it for another machine."""
-    found = os.stat(path)
-    return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino]
+    status = os.stat(path)
+    return [status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino]
 
 
 def _remembered(home: str) -> JsonObject:
     """Return what is remembered of the index of git, nothing if that is damaged."""
     try:
-        found = json.loads(regular.read(os.path.join(home, "hooks", INDEX_NAME), MOST_ENTRY_BYTES))
+        value = json.loads(regular.read(os.path.join(home, "hooks", INDEX_NAME), MOST_ENTRY_BYTES))
     except (OSError, ValueError, RecursionError):
         return {}
-    names = found.get("names") if isinstance(found, dict) else None
+    names = value.get("names") if isinstance(value, dict) else None
     is_whole = isinstance(names, list) and all(isinstance(name, str) for name in names)
-    return found if is_whole else {}
+    return value if is_whole else {}
 
 
 def is_real(home: str, name: str = "spool") -> bool:
@@ -148,8 +148,8 @@ def is_real(home: str, name: str = "spool") -> bool:
     """
     owners = {os.stat(home).st_uid, os.geteuid() if hasattr(os, "geteuid") else 0}
     hooks = os.path.join(home, "hooks")
-    found = [os.lstat(path) for path in (hooks, os.path.join(hooks, name))]
-    return all(stat.S_ISDIR(one.st_mode) and one.st_uid in owners for one in found)
+    statuses = [os.lstat(path) for path in (hooks, os.path.join(hooks, name))]
+    return all(stat.S_ISDIR(status.st_mode) and status.st_uid in owners for status in statuses)
 
 
 def require_real(home: str, name: str = "spool") -> None:
@@ -195,10 +195,10 @@ def remove(home: str, names: list[str]) -> None:
         _unlink(os.path.join(directory, name))
     stale = f".{max(0, time.time_ns() - STALE_TEMP_NS):020d}"
     try:
-        found = os.listdir(directory)
+        files = os.listdir(directory)
     except OSError:
         return
-    for name in found:
+    for name in files:
         if name.endswith(TEMP_SUFFIX) and name < stale:
             _unlink(os.path.join(directory, name))
 
@@ -212,9 +212,9 @@ def _write(directory: str, name: str, data: bytes) -> None:
     try:
         handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
         try:
-            rest = memoryview(data)
-            while rest:
-                rest = rest[os.write(handle, rest) :]
+            view = memoryview(data)
+            while view:
+                view = view[os.write(handle, view) :]
             os.fsync(handle)
         finally:
             os.close(handle)
@@ -237,14 +237,14 @@ def _sync_directory(directory: str) -> None:
 
 def set_aside(home: str, name: str) -> str:
     """Move the entry of that name into `quarantine/`, and return where it is now; empty if it stays."""
-    kept = f"quarantine/spool-{name}"
+    target = f"quarantine/spool-{name}"
     try:
         os.makedirs(os.path.join(home, "quarantine"), mode=0o700, exist_ok=True)
-        os.replace(os.path.join(_directory(home), name), os.path.join(home, kept))
+        os.replace(os.path.join(_directory(home), name), os.path.join(home, target))
     except OSError:
         return ""  # it is tried again later
-    log_failure(home, "drain", "", f"a damaged event was not drained. Kept in {kept}")
-    return kept
+    log_failure(home, "drain", "", f"a damaged event was not drained. Kept in {target}")
+    return target
 
 
 def _unlink(path: str) -> None:
@@ -305,7 +305,7 @@ def _make_room(path: str) -> None:
 def _line(event: str, session: str, what: str) -> str:
     from aether.redact.redact import redact
 
-    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    time_text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     text = " ".join(redact(what[: 2 * LINE_CHARS]).split())
     words = [" ".join(redact(word[: 2 * LINE_CHARS]).split())[:80] or "-" for word in (event, session)]
-    return f"{at} {' '.join(words)} {text[:LINE_CHARS]}\n"
+    return f"{time_text} {' '.join(words)} {text[:LINE_CHARS]}\n"

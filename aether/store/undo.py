@@ -6,7 +6,6 @@ it, nothing is undone and the error names that change.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -14,10 +13,9 @@ from typing import Any, NamedTuple
 from aether.errors import Conflict, NotFound
 from aether.schemas import check
 from aether.store.authors import AETHER, ARCHIVE, HOOK, INIT
-from aether.store.log import lines_backwards, unsealed
 from aether.store.merge import Place, merge, rules_of, value_at
 from aether.store.patch import apply, diff, entry_id, json_equal, keys_of
-from aether.store.snapshot import Entry, Snapshot, entry_of, folded_entries, month_files, read_journal
+from aether.store.snapshot import Entry, Snapshot, folded_entries, read_journal
 from aether.types import Change, JsonObject, Patch
 
 # Changes that only count reads: never what a person means by the last change.
@@ -43,8 +41,8 @@ def last_undoable(snapshot: Snapshot) -> int:
     """
     newest: Entry | None = None
     erased = 0
-    for entry, by in _with_undoing(entries_newest_first(snapshot)):
-        if by or entry.operation in {"undo", *BOOKKEEPING} or not (entry.inverse or entry.erased):
+    for entry, undoing in _with_undoing(entries_newest_first(snapshot)):
+        if undoing or entry.operation in {"undo", *BOOKKEEPING} or not (entry.inverse or entry.erased):
             continue
         if not is_automatic(entry):
             if entry.erased:
@@ -73,8 +71,8 @@ def _is_erased(snapshot: Snapshot, revision: int, before: str = "") -> Conflict:
 
 def is_erased(snapshot: Snapshot, revision: int) -> bool:
     """Return whether a text was erased from `revision`, so that it cannot be undone."""
-    found = entries_newest_first(snapshot, after=revision - 1)
-    return any(entry.revision == revision and entry.erased for entry in found)
+    entries = entries_newest_first(snapshot, after=revision - 1)
+    return any(entry.revision == revision and entry.erased for entry in entries)
 
 
 def is_automatic(entry: Entry) -> bool:
@@ -84,7 +82,11 @@ def is_automatic(entry: Entry) -> bool:
 
 def undone_revisions(snapshot: Snapshot, *, after: int = 0) -> set[int]:
     """Return the revisions > `after` that are undone at present."""
-    return {entry.revision for entry, by in _with_undoing(entries_newest_first(snapshot, after=after)) if by}
+    return {
+        entry.revision
+        for entry, undoing in _with_undoing(entries_newest_first(snapshot, after=after))
+        if undoing
+    }
 
 
 def _with_undoing(history: Iterable[Entry]) -> Iterator[tuple[Entry, int]]:
@@ -92,13 +94,13 @@ def _with_undoing(history: Iterable[Entry]) -> Iterator[tuple[Entry, int]]:
 
     One pass is enough, because an undo is newer than what it undoes, and names the newest part of a whole.
     """
-    by: dict[int | str, int] = {}
+    undone_by: dict[int | str, int] = {}
     for entry in history:
-        undoing = by.pop(entry.revision, 0) or by.get(_whole(entry), 0)
+        undoing = undone_by.pop(entry.revision, 0) or undone_by.get(_whole(entry), 0)
         if undoing and entry.part:
-            by[_whole(entry)] = undoing
+            undone_by[_whole(entry)] = undoing
         if entry.operation == "undo" and not undoing:
-            by[int(entry.reason.rpartition(" ")[2])] = entry.revision
+            undone_by[int(entry.reason.rpartition(" ")[2])] = entry.revision
         yield entry, undoing
 
 
@@ -113,17 +115,17 @@ def parts_of(snapshot: Snapshot, revision: int) -> list[int]:
     No further back is read than the first of them.
     """
     newer: dict[str, list[int]] = {}
-    whole = ""
+    import_name = ""
     for entry in entries_newest_first(snapshot):
         if entry.part and entry.revision >= revision:
             newer.setdefault(_whole(entry), []).append(entry.revision)
         if entry.revision == revision:
-            whole = _whole(entry)
-        elif whole and _whole(entry) == whole:
-            newer[whole].append(entry.revision)
-        if entry.revision <= revision and (not whole or entry.part == f"{whole}/1"):
+            import_name = _whole(entry)
+        elif import_name and _whole(entry) == import_name:
+            newer[import_name].append(entry.revision)
+        if entry.revision <= revision and (not import_name or entry.part == f"{import_name}/1"):
             break
-    return newer[whole] if whole else [revision]
+    return newer[import_name] if import_name else [revision]
 
 
 def entries_newest_first(snapshot: Snapshot, *, after: int = 0) -> Iterator[Entry]:
@@ -162,122 +164,44 @@ _COUNTED = (
 
 def extent_of(entry: Entry) -> dict[str, int]:
     """Return how many entries of each kind a transaction changed, added or removed; links are of their entries."""
-    found: dict[str, int] = {}
+    extent: dict[str, int] = {}
     for document, path, noun in _COUNTED:
         places = [
             step["path"][len(path) + 1 :].partition("/")
             for step in entry.inverse.get(document, []) if step["path"].startswith(f"{path}/")
         ]  # fmt: skip
-        whole = [first for first, _, rest in places if not rest]
+        entries = [first for first, _, below in places if not below]
         if places:
-            found[noun] = len(whole) + len({first for first, _, rest in places if rest} - {*whole})
-    return found
+            extent[noun] = len(entries) + len({first for first, _, below in places if below} - {*entries})
+    return extent
 
 
 def entry_changes(snapshot: Snapshot, id: str, *, most: int = MOST_CHANGES) -> tuple[list[EntryChange], bool]:
     """Return the changes of the item, session or pattern `id`, newest first, and whether these are all.
 
-    At most `most` changes are returned, and `MOST_READ` transactions are looked into: those that name the entry or move it in
-    its list. Reads and changes of counters of access are no changes.
+    At most `most` changes are returned, and the last `MOST_READ` transactions are taken back for them. Reads and changes
+    of counters of access are no changes.
     """
-    traces = [_Trace(id, path, snapshot.documents["memory"]) for path in ENTRY_LISTS]
-    found: list[EntryChange] = []
-    last, read = snapshot.revision + 1, MOST_READ
-    text = id.encode("utf-8", "surrogatepass")
-    for line in _lines_newest_first(snapshot):
-        if text not in line and not any(trace.is_moved_by(line) for trace in traces):
-            continue
-        fields = unsealed(line)
-        if fields is None or fields["revision"] >= last:  # a fold that was cut off left a line in two files
-            continue
-        read -= 1
-        entry = entry_of(fields)
-        last = entry.revision
-        for trace in traces:
-            after, before = trace.value, trace.back(entry.inverse.get("memory", []))
-            if before is not after and entry.operation not in BOOKKEEPING:
-                found.append(EntryChange(*entry[:5], before, after, extent_of(entry), entry.part))
-        if len(found) >= most or read <= 0:
-            return found, False
-    return found, True
+    changes: list[EntryChange] = []
+    memory, revision, steps = snapshot.documents["memory"], snapshot.revision, 0
+    for entry in entries_newest_first(snapshot):
+        if len(changes) >= most or steps >= MOST_READ or entry.revision != revision:
+            return changes, False
+        steps, revision = steps + 1, revision - 1
+        inverse = entry.inverse.get("memory", [])
+        earlier = apply(memory, inverse)
+        if inverse and entry.operation not in BOOKKEEPING:
+            for path in ENTRY_LISTS:
+                after, before = (_entry_in(state, path, id) for state in (memory, earlier))
+                if before is not after and before != after:
+                    changes.append(EntryChange(*entry[:5], before, after, extent_of(entry), entry.part))
+        memory = earlier
+    return changes, revision == 0
 
 
-def _lines_newest_first(snapshot: Snapshot) -> Iterator[bytes]:
-    """Yield the line of every transaction, newest first."""
-    yield from reversed(read_journal(snapshot.home).lines)
-    for path in reversed(month_files(snapshot.home)):
-        yield from lines_backwards(path)
-
-
-class _Trace:
-    """Follows one entry back in time through one list of memory, by the inverses of its changes."""
-
-    def __init__(self, id: str, path: str, memory: Any) -> None:
-        self.id = id
-        self.path = path
-        self.prefix = f"{path}/".encode()
-        self.step = re.compile(rb'"path":"' + re.escape(self.prefix) + rb'(\d+)([/"])')
-        held: Any = memory
-        for key in keys_of(path):
-            held = held[key]
-        self.at = next((at for at, entry in enumerate(held) if self._is(entry)), None)
-        self.value: JsonObject | None = None if self.at is None else held[self.at]
-
-    def _is(self, value: Any) -> bool:
-        return isinstance(value, dict) and self.id in (value.get("id"), value.get("session_id"))
-
-    def is_moved_by(self, line: bytes) -> bool:
-        """Return whether taking back the transaction of this line, which does not name the entry, may move it."""
-        if self.at is None or self.prefix not in line:
-            return False
-        undone = line[max(0, line.find(b'"inverse":')) :]
-        steps = self.step.findall(undone)
-        known = len(steps) == undone.count(self.prefix)  # else some step is written in another way
-        return not known or any(
-            int(place) <= self.at if end == b'"' else int(place) == self.at for place, end in steps
-        )
-
-    def back(self, inverse: Patch) -> JsonObject | None:
-        """Take back one transaction, and return the entry as it was before; the same object if it was not changed."""
-        for step in inverse:
-            if not step["path"].startswith(f"{self.path}/"):
-                self._replace_whole(step)
-                continue
-            first, _, rest = step["path"][len(self.path) + 1 :].partition("/")
-            if not first.isdigit():
-                continue
-            place = int(first)
-            if rest:
-                if place == self.at:
-                    self.value = apply(self.value, [{**step, "path": f"/{rest}"}])
-            else:
-                self._take_back(step, place)
-        return self.value
-
-    def _take_back(self, step: Any, place: int) -> None:
-        """Take back the step that concerns one whole entry of the list."""
-        if step["op"] != "remove" and self._is(step.get("value")):
-            self.at, self.value = place, step["value"]
-        elif self.at is None:
-            return
-        elif step["op"] == "add":
-            self.at += place <= self.at
-        elif place == self.at:
-            self.at, self.value = None, None
-        elif step["op"] == "remove":
-            self.at -= place < self.at
-
-    def _replace_whole(self, step: Any) -> None:
-        """Take back a step that replaces the list, or what holds it."""
-        above = step["path"]
-        if not self.path.startswith(above) or step["op"] == "remove":
-            return
-        held = step.get("value")
-        for key in keys_of(self.path[len(above) :]):
-            held = held.get(key) if isinstance(held, dict) else None
-        held = held if isinstance(held, list) else []
-        self.at = next((at for at, entry in enumerate(held) if self._is(entry)), None)
-        self.value = None if self.at is None else held[self.at]
+def _entry_in(memory: Any, path: str, id: str) -> JsonObject | None:
+    entries = value_at(memory, tuple(keys_of(path))) or ()
+    return next((entry for entry in entries if id in (entry.get("id"), entry.get("session_id"))), None)
 
 
 def states_since(
@@ -318,15 +242,20 @@ def undo(snapshot: Snapshot, revision: int) -> Change:
         raise _unknown(snapshot, revision)
     parts = parts_of(snapshot, revision)
     steps, start = states_since(snapshot, parts[-1] - 1)
-    by = {entry.revision: undoing for entry, undoing in _with_undoing(entry for entry, _ in steps)}[parts[0]]
-    if by:
-        what, fix = f"is undone already, by revision {by}.", f'To have it again, "aether undo {by}".'
+    undone_by = {entry.revision: undoing for entry, undoing in _with_undoing(entry for entry, _ in steps)}[
+        parts[0]
+    ]
+    if undone_by:
+        what, fix = (
+            f"is undone already, by revision {undone_by}.",
+            f'To have it again, "aether undo {undone_by}".',
+        )
         raise Conflict(f"revision {revision} {what}", fix=fix, where=str(snapshot.home))
     state = dict(snapshot.documents)
     befores = [older for _, older in steps[1:]] + [start]
-    for at, (entry, after) in enumerate(steps):
+    for index, (entry, after) in enumerate(steps):
         if entry.revision in parts:
-            _undo_one(snapshot, state, steps[: at + 1], after, befores[at])
+            _undo_one(snapshot, state, steps[: index + 1], after, befores[index])
     _require_forgotten(snapshot, state["memory"], steps, start["memory"], parts[0])
     undone = [entry for entry, _ in steps if entry.revision in parts]
     if not any(entry.inverse for entry in undone):
@@ -345,15 +274,17 @@ def _require_forgotten(
         Conflict: it has; the change that forgot it is named.
     """
     back = _live_ids(memory) - _live_ids(snapshot.documents["memory"])
-    hidden = [one for one in _forgotten(memory) if one not in _forgotten(before) and one["id"] in back]
+    hidden = [
+        record for record in _forgotten(memory) if record not in _forgotten(before) and record["id"] in back
+    ]
     if not hidden:
         return
-    by = next(
+    forgetting = next(
         newer
-        for (newer, found), (_, older) in pairwise(steps)
-        if hidden[0] in _forgotten(found["memory"]) and hidden[0] not in _forgotten(older["memory"])
+        for (newer, later), (_, older) in pairwise(steps)
+        if hidden[0] in _forgotten(later["memory"]) and hidden[0] not in _forgotten(older["memory"])
     )
-    what = f"it would bring back {hidden[0]['id']}, forgotten by revision {by.revision} ({by.operation})"
+    what = f"it would bring back {hidden[0]['id']}, forgotten by revision {forgetting.revision} ({forgetting.operation})"
     raise Conflict(
         f"revision {revision} cannot be undone: {what}.",
         fix="Undo the later change first.",
@@ -362,13 +293,13 @@ def _require_forgotten(
 
 
 def _forgotten(memory: Any) -> list[JsonObject]:
-    found: list[JsonObject] = memory.get("forgotten", [])
-    return found
+    records: list[JsonObject] = memory.get("forgotten", [])
+    return records
 
 
 def _live_ids(memory: Any) -> set[str]:
-    held = (value_at(memory, tuple(keys_of(path))) for path in ENTRY_LISTS)
-    return {str(entry.get("id") or entry.get("session_id")) for entries in held for entry in entries or ()}
+    lists = (value_at(memory, tuple(keys_of(path))) for path in ENTRY_LISTS)
+    return {str(entry.get("id") or entry.get("session_id")) for entries in lists for entry in entries or ()}
 
 
 def _without_inverse(snapshot: Snapshot, entry: Entry) -> Conflict:
@@ -398,8 +329,8 @@ def _undo_one(
         if conflicts:
             place = conflicts[0]
             later = [
-                f"{newer.revision} ({newer.operation})" for (newer, found), (_, older) in pairwise(steps)
-                if not json_equal(value_at(found.get(name), place), value_at(older.get(name), place))
+                f"{newer.revision} ({newer.operation})" for (newer, later), (_, older) in pairwise(steps)
+                if not json_equal(value_at(later.get(name), place), value_at(older.get(name), place))
             ]  # fmt: skip
             what = f"{'/'.join(place)} was changed again by revision {', '.join(reversed(later))}"
             raise Conflict(

@@ -32,10 +32,6 @@ _NOTICES = lazy(
     r"^(?:\[Request interrupted by user[^\]]*\]|# AGENTS\.md instructions.*|Caveat: The messages below.*|"
     r"No response requested\.|\(no content\)|###STOP###|API Error: .*|Prompt is too long)\s*$",
     re.MULTILINE,
-    needs=(
-        "[Request interrupted", "# AGENTS.md", "Caveat: ", "No response requested.", "(no content)", "###STOP###", "API Error: ",
-        "Prompt is too long",
-    ),
 )  # fmt: skip
 _ESCAPES = lazy(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
 _THOUGHTS = lazy(r"<analysis\b", re.IGNORECASE)
@@ -73,8 +69,8 @@ def without_thoughts(summary: str) -> str:
     """
     thoughts = [*_THOUGHTS_END.finditer(summary)]
     text = summary[thoughts[-1].end() :] if thoughts else summary
-    if found := _SUMMARY.search(text):
-        return found[1]
+    if summary_ := _SUMMARY.search(text):
+        return summary_[1]
     return "" if not thoughts and _THOUGHTS.search(text) else text  # "" if it was cut before the summary
 
 
@@ -102,7 +98,6 @@ def without_escapes(text: str) -> str:
 _IDENTIFIED = lazy(
     r"\s*[-*•+>]\s.*\[(?:wm|phase|pattern)_\w+\]\W*\Z|\W*In full: aether recall --full \S+\s*\Z",
     re.IGNORECASE,
-    needs=("[wm_", "[phase_", "[pattern_", "aether recall --full"),
 )
 # Marks of bold print outside of code, where they are something else.
 _EMPHASIS = lazy(r"(`[^`\n]*`)|\*\*")
@@ -122,15 +117,15 @@ def without_echoes(text: str, injected: Collection[str] = ()) -> str:
     may_repeat = bool(injected) and any(map(_may_be_listed, lines))
     if not may_repeat and "[" not in text and "in full" not in text.lower():
         return text
-    known = {_words(line) for line in injected if _BULLET.match(line)} if may_repeat else set()
-    kept: list[str] = []
+    injected_words = {_words(line) for line in injected if _BULLET.match(line)} if may_repeat else set()
+    remaining: list[str] = []
     for line in lines:
-        listed = known and (_BULLET.match(line) or _DAY.match(line.lstrip()))
-        if not (_IDENTIFIED.match(line) or (listed and _words(line) in known)):
-            kept.append(line)
-        elif kept and kept[-1].rstrip(" *_").endswith(":"):
-            kept.pop()  # it only announced them
-    return "\n".join(kept)
+        listed = injected_words and (_BULLET.match(line) or _DAY.match(line.lstrip()))
+        if not (_IDENTIFIED.match(line) or (listed and _words(line) in injected_words)):
+            remaining.append(line)
+        elif remaining and remaining[-1].rstrip(" *_").endswith(":"):
+            remaining.pop()  # it only announced them
+    return "\n".join(remaining)
 
 
 def _may_be_listed(line: str) -> bool:

@@ -52,13 +52,13 @@ def is_program(name: str) -> bool:
 def pieces_of(text: str) -> Iterator[Piece]:
     """Yield the free text and the outermost elements of `text`, in order; together they are the whole of it."""
     tags = [*_TAG.finditer(text)]
-    ends = _ends(tags)
+    closings = _ends(tags)
     start = covered = 0
-    for at, tag in enumerate(tags):
+    for index, tag in enumerate(tags):
         if tag.start() < covered:
             continue
         covered = max(_code_end(text, covered, tag.start()), tag.start())
-        if tag.start() < covered or not (end := _end_of(text, tag, ends.get(at))):
+        if tag.start() < covered or not (end := _end_of(text, tag, closings.get(index))):
             continue
         if start < tag.start():
             yield Piece(text[start : tag.start()])
@@ -75,26 +75,26 @@ def _ends(tags: list[re.Match[str]]) -> dict[int, re.Match[str]]:
     A text that closes its own wrapper, or opens it again, does not leave it: one closing tag too many ends the first element
     of its name, and one that is missing is found in the last.
     """
-    ends: dict[int, re.Match[str]] = {}
+    closings: dict[int, re.Match[str]] = {}
     opened: dict[str, list[int]] = {}
     first: dict[str, int] = {}
     last: dict[str, re.Match[str]] = {}
-    for at, tag in enumerate(tags):
+    for index, tag in enumerate(tags):
         name, waiting = tag["name"] or "", opened.setdefault(tag["name"] or "", [])
         if not tag["end"]:
-            waiting.append(at)
+            waiting.append(index)
             continue
         last[name] = tag
         if waiting:
-            ends[waiting[-1]] = tag
-            first[name] = min(waiting[-1], first.get(name, at))
+            closings[waiting[-1]] = tag
+            first[name] = min(waiting[-1], first.get(name, index))
             waiting.pop()
         elif name in first:
-            ends[first[name]] = tag
+            closings[first[name]] = tag
     for name, waiting in opened.items():
         if waiting and name in last and _before(tags[waiting[0]]) in _LINE_STARTS:
-            ends[waiting[0]] = last[name]
-    return {at: tag for at, tag in ends.items() if tag.start() > tags[at].start()}
+            closings[waiting[0]] = last[name]
+    return {index: tag for index, tag in closings.items() if tag.start() > tags[index].start()}
 
 
 def _end_of(text: str, tag: re.Match[str], closing: re.Match[str] | None) -> tuple[int, int] | None:

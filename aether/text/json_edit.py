@@ -41,15 +41,15 @@ def parse(text: str) -> Any:
         value = json.loads(text, parse_constant=_refuse)
     except RecursionError as reason:
         raise ValueError("nested too deeply") from reason
-    depth = at = 0
-    while at < len(text):
-        if text[at] == '"':
-            at = _DECODER.raw_decode(text, at)[1]
+    depth = index = 0
+    while index < len(text):
+        if text[index] == '"':
+            index = _DECODER.raw_decode(text, index)[1]
             continue
-        depth += (text[at] in "[{") - (text[at] in "]}")
+        depth += (text[index] in "[{") - (text[index] in "]}")
         if depth > MOST_DEPTH:
             raise ValueError("nested too deeply")
-        at += 1
+        index += 1
     return value
 
 
@@ -82,22 +82,22 @@ def add(text: str, at: Path, entries: Iterable[tuple[str | None, Any]]) -> str:
     own_line = before[:margin].endswith("\n")
     indent = before[margin:] if own_line else ""
     gap = f"{_line_end(text)}{indent}" if own_line else " "
-    shown = [f",{gap}{_entry(text, key, value, indent)}" for key, value in entries]
-    return text[: last.end] + "".join(shown) + text[last.end :]
+    added = [f",{gap}{_entry(text, key, value, indent)}" for key, value in entries]
+    return text[: last.end] + "".join(added) + text[last.end :]
 
 
 def _filled(text: str, span: Span, entries: Iterable[tuple[str | None, Any]]) -> str:
     opened, closed = text[span.start], text[span.end - 1]
     outer = _indent_of(text, span.start)
     inner = outer + _unit(text)
-    shown = [_entry(text, key, value, inner) for key, value in entries]
+    members = [_entry(text, key, value, inner) for key, value in entries]
     if _on_lines(text):
         end = _line_end(text)
-        body = f",{end}{inner}".join(shown)
-        whole = f"{opened}{end}{inner}{body}{end}{outer}{closed}"
+        body = f",{end}{inner}".join(members)
+        filled = f"{opened}{end}{inner}{body}{end}{outer}{closed}"
     else:
-        whole = opened + ", ".join(shown) + closed
-    return text[: span.start] + whole + text[span.end :]
+        filled = opened + ", ".join(members) + closed
+    return text[: span.start] + filled + text[span.end :]
 
 
 def drop(text: str, at: Path, index: int) -> str:
@@ -143,8 +143,8 @@ def _line_end(text: str) -> str:
 
 
 def _unit(text: str) -> str:
-    found = re.search(r"\A\s*?([ \t]*)[{\[][ \t]*\r?\n\1([ \t]+)", text)
-    return found[2] if found else INDENT
+    indented = re.search(r"\A\s*?([ \t]*)[{\[][ \t]*\r?\n\1([ \t]+)", text)
+    return indented[2] if indented else INDENT
 
 
 def _indent_of(text: str, position: int) -> str:
@@ -155,8 +155,8 @@ def _indent_of(text: str, position: int) -> str:
 def _find(text: str, at: Path) -> Span:
     span = _span(text, _after_space(text, 0))
     for key in at:
-        found = span.parts[_last(span.keys, key)]
-        span = found.value or found
+        member = span.parts[_last(span.keys, key)]
+        span = member.value or member
     return span
 
 
@@ -180,9 +180,9 @@ def _span(text: str, start: int) -> Span:
 def _container(text: str, start: int) -> Span:
     keys: list[str | int] = []
     parts: list[Span] = []
-    position = _after_space(text, start + 1)
-    while text[position] not in "}]":
-        part = _span(text, position)
+    index = _after_space(text, start + 1)
+    while text[index] not in "}]":
+        part = _span(text, index)
         if text[start] == "{":
             keys.append(json.loads(text[part.start : part.end]))
             value = _span(text, _after_space(text, _after_space(text, part.end) + 1))
@@ -190,7 +190,7 @@ def _container(text: str, start: int) -> Span:
         else:
             keys.append(len(keys))
         parts.append(part)
-        position = _after_space(text, part.end)
-        if text[position] == ",":
-            position = _after_space(text, position + 1)
-    return Span(start, position + 1, keys, parts)
+        index = _after_space(text, part.end)
+        if text[index] == ",":
+            index = _after_space(text, index + 1)
+    return Span(start, index + 1, keys, parts)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter as Tally
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
@@ -157,3 +157,33 @@ def contents(text: str) -> dict[str, float]:
     for name in (*found.paths, *found.commands, *found.errors, *found.identifiers, *found.urls):
         carried[f"={name}"] = IDENTIFIER_PER_CHAR * min(len(name), IDENTIFIER_CHARS)
     return carried
+
+
+def longest_front(many: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number up to `many` of which `fits` is true, as it is of all smaller ones; it is not asked of 0.
+
+    >>> longest_front(10, lambda number: number * number <= 30)
+    5
+    """
+    low, high = 0, many
+    while low < high:
+        middle = (low + high + 1) // 2
+        if fits(middle):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def heaviest_fitting(costs: Iterable[tuple[int, float, int]], *, most: int) -> set[int]:
+    """Return the keys of `costs` (key, weight, tokens) that fit into `most`, the heaviest first, then the newest.
+
+    >>> heaviest_fitting([(1, 0.5, 60), (2, 0.9, 50), (3, 0.5, 40)], most=100)
+    {2, 3}
+    """
+    chosen: set[int] = set()
+    for key, _, cost in sorted(costs, key=lambda cost: (cost[1], cost[0]), reverse=True):
+        if cost <= most:
+            chosen.add(key)
+            most -= cost
+    return chosen

@@ -1,6 +1,6 @@
 """Similarity: whether two statements say the same thing, or opposite things, without a model.
 
-A statement is reduced to its *gist*: the stems of its content words, each with the sign of its clause, and its numbers and
+A statement is reduced to its *meaning*: the stems of its content words, each with the sign of its clause, and its numbers and
 names. Words match by equality or, for typing errors and inflections, by a ratio of `rapidfuzz`.
 
     topic = shared / (shared + (only_a + only_b) / 2 + min(only_a, only_b))
@@ -47,7 +47,7 @@ DISAGREEMENT = 0.5
 CACHED_CHARS = 1_000
 
 
-class Gist(NamedTuple):
+class Meaning(NamedTuple):
     """The comparable parts of a statement."""
 
     signs: dict[str, int]
@@ -66,7 +66,7 @@ class Gist(NamedTuple):
 class Index(NamedTuple):
     """Statements prepared by `index` for `nearest` and the other searches."""
 
-    gists: list[Gist]
+    meanings: list[Meaning]
     postings: dict[str, list[int]]
     """Positions of the statements with each stem."""
 
@@ -84,7 +84,7 @@ def similarity(a: str, b: str) -> float:
     >>> similarity("Use atomic writes for state files", "State files must be written atomically") > 0.9
     True
     """
-    return _similarity(gist(a), gist(b))
+    return _similarity(meaning(a), meaning(b))
 
 
 def same(a: str, b: str) -> bool:
@@ -102,17 +102,17 @@ def contradicts(a: str, b: str) -> bool:
     >>> contradicts("Use tabs", "Never use tabs"), contradicts("Use tabs", "Use locks")
     (True, False)
     """
-    return _contradict(gist(a), gist(b))
+    return _contradict(meaning(a), meaning(b))
 
 
 def index(statements: Iterable[str]) -> Index:
     """Return `statements` as an index for `nearest` and the other searches."""
-    gists = [gist(statement) for statement in statements]
+    meanings = [meaning(statement) for statement in statements]
     postings: dict[str, list[int]] = defaultdict(list)
-    for position, entry in enumerate(gists):
+    for position, entry in enumerate(meanings):
         for term in entry.signs.keys() | entry.rejected or (entry.plain,):
             postings[term].append(position)
-    return Index(gists, dict(postings))
+    return Index(meanings, dict(postings))
 
 
 def nearest(statement: str, among: Index | Sequence[str], *, at_least: float = SAME_AT) -> list[Near]:
@@ -121,9 +121,9 @@ def nearest(statement: str, among: Index | Sequence[str], *, at_least: float = S
     Only statements that share one of the rarest stems are compared.
     """
     among = among if isinstance(among, Index) else index(among)
-    query = gist(statement)
+    query = meaning(statement)
     scores = [
-        Near(position, _similarity(query, among.gists[position]))
+        Near(position, _similarity(query, among.meanings[position]))
         for position in _candidates(query, among, at_least / (2 - at_least))
     ]
     return sorted(
@@ -134,9 +134,9 @@ def nearest(statement: str, among: Index | Sequence[str], *, at_least: float = S
 def opposites(statement: str, among: Index | Sequence[str]) -> list[int]:
     """Return the positions in `among` of the statements that contradict `statement`, in order."""
     among = among if isinstance(among, Index) else index(among)
-    query = gist(statement)
+    query = meaning(statement)
     candidates = _candidates(query, among, CONTRADICTS_AT / (2 - CONTRADICTS_AT))
-    return sorted(position for position in candidates if _contradict(query, among.gists[position]))
+    return sorted(position for position in candidates if _contradict(query, among.meanings[position]))
 
 
 def supporting(statement: str, among: Index | Sequence[str]) -> list[int]:
@@ -146,11 +146,11 @@ def supporting(statement: str, among: Index | Sequence[str]) -> list[int]:
     [0]
     """
     among = among if isinstance(among, Index) else index(among)
-    query = gist(statement)
+    query = meaning(statement)
     longer = {
         position
         for position in _candidates(query, among, SUPPORT_AT)
-        if _supports(among.gists[position], query)
+        if _supports(among.meanings[position], query)
     }
     return sorted(longer | {near.at for near in nearest(statement, among)})
 
@@ -158,21 +158,21 @@ def supporting(statement: str, among: Index | Sequence[str]) -> list[int]:
 def implied_by(statement: str, among: Index | Sequence[str]) -> list[int]:
     """Return the positions in `among` of what `statement` says, alone or among other things, the most similar first."""
     among = among if isinstance(among, Index) else index(among)
-    query = gist(statement)
+    query = meaning(statement)
     equal = [near.at for near in nearest(statement, among)]
     # A shorter statement may share any of the words.
     shorter = {
         position
         for position in _candidates(query, among, 0)
-        if position not in equal and _supports(query, among.gists[position])
+        if position not in equal and _supports(query, among.meanings[position])
     }
-    return equal + sorted(shorter, key=lambda position: (-len(among.gists[position].signs), position))
+    return equal + sorted(shorter, key=lambda position: (-len(among.meanings[position].signs), position))
 
 
-def _candidates(query: Gist, among: Index, share: float) -> set[int]:
+def _candidates(query: Meaning, among: Index, share: float) -> set[int]:
     """Return positions with one of the rarest stems of `query`, of which all others together are less than `share`."""
     terms = sorted(query.signs or (query.plain,), key=lambda term: (len(among.postings.get(term, ())), term))
-    most = max(1, MOST_PAIRS // max(1, len(among.gists)))
+    most = max(1, MOST_PAIRS // max(1, len(among.meanings)))
     positions: set[int] = set()
     for place, term in enumerate(terms):
         if len(terms) - place < share * len(terms) or len(positions) >= most:
@@ -181,7 +181,7 @@ def _candidates(query: Gist, among: Index, share: float) -> set[int]:
     return positions
 
 
-def _similarity(a: Gist, b: Gist) -> float:
+def _similarity(a: Meaning, b: Meaning) -> float:
     if a.plain == b.plain:
         return 1.0
     topic = _topic(a, b)
@@ -189,7 +189,7 @@ def _similarity(a: Gist, b: Gist) -> float:
     return topic if agree and not _other_names(a, b) and not _opposed(a, b) else topic * DISAGREEMENT
 
 
-def _contradict(a: Gist, b: Gist) -> bool:
+def _contradict(a: Meaning, b: Meaning) -> bool:
     if a.plain == b.plain or a.question or b.question or _other_names(a, b) or _other_condition(a, b):
         return False
     if a.rejected & b.signs.keys() and b.rejected & a.signs.keys():
@@ -204,7 +204,7 @@ def _contradict(a: Gist, b: Gist) -> bool:
     return opposed != other_number
 
 
-def _topic(a: Gist, b: Gist) -> float:
+def _topic(a: Meaning, b: Meaning) -> float:
     only_a, only_b = a.signs.keys() - b.signs.keys(), b.signs.keys() - a.signs.keys()
     shared = len(a.signs) - len(only_a)
     if not shared:
@@ -226,7 +226,7 @@ def _likewise(only_a: Iterable[str], only_b: Iterable[str]) -> set[str]:
     return matched
 
 
-def _supports(longer: Gist, a: Gist) -> bool:
+def _supports(longer: Meaning, a: Meaning) -> bool:
     """Return whether `longer` says `a` among a few other things."""
     shared = a.signs.keys() & longer.signs.keys()
     return (
@@ -240,21 +240,28 @@ def _supports(longer: Gist, a: Gist) -> bool:
     )
 
 
-def _opposed(a: Gist, b: Gist) -> bool:
+def _opposed(a: Meaning, b: Meaning) -> bool:
     shared = a.signs.keys() & b.signs.keys()
     turned = sum(a.signs[term] != b.signs[term] for term in shared)
     return turned > 0 and turned >= OPPOSED_SHARE * len(shared)
 
 
-def _other_names(a: Gist, b: Gist) -> bool:
+def _other_names(a: Meaning, b: Meaning) -> bool:
     return bool(a.names - b.names) and bool(b.names - a.names)
 
 
-def _other_condition(a: Gist, b: Gist) -> bool:
+def _other_condition(a: Meaning, b: Meaning) -> bool:
     """Return whether one statement depends on something that the other does not mention."""
-    return any(one.condition and one.condition.isdisjoint(other.signs) for one, other in ((a, b), (b, a)))
+    return any(
+        entry.condition and entry.condition.isdisjoint(other.signs) for entry, other in ((a, b), (b, a))
+    )
 
 
+# "One" is an article too.
+NUMBER_WORDS = {
+    **dict(zip("two three four five six seven eight nine ten eleven twelve".split(), map(str, range(2, 13)), strict=True)),
+    "zero": "0", "fifteen": "15", "twenty": "20", "thirty": "30", "hundred": "100", "twice": "2",
+}  # fmt: skip
 _SCAN = lazy(
     r"""(?P<name>\b[a-z][a-z0-9+.-]{1,20}://[^\s<>"'`)\]]+
         |\b\d{4}-\d\d-\d\d\b
@@ -269,10 +276,10 @@ _SCAN = lazy(
         |\b[^\W\d][\w-]{0,80}(?:\.[^\W\d]\w{0,80})+\b
         |\b(?=\w*[a-z])(?=\w*_)\w+\b|\b(?!v\d+\b)[a-z]+\d\w*\b|(?-i:\b[a-z]+[A-Z]\w*)
         |(?<!limit\s)(?<!budget\s)(?<!size\s)\b(?:of|in|since|until)\s(?:19|20)\d\d\b)
-    |(?P<number>(?:(?<![\w)\]])-)?(?<![^\W\d_])v?\d+(?:[,_]\d{3}\b)*(?:\.\d+)?)
+    |(?P<number>(?:(?<![\w)\]])-)?(?<![^\W\d_])v?\d+(?:[,_]\d{3}\b)*(?:\.\d+)?|\b(?:NUMBER_WORDS)\b)
         (?:\s?(?P<unit>%|[^\W\d_]+))?
     |(?P<stop>[.;!?\n。;!?]+|\bbut\b|\baber\b)
-    |(?P<word>[^\W\d_](?:[\w'’]*\w)?)""",
+    |(?P<word>[^\W\d_](?:[\w'’]*\w)?)""".replace("NUMBER_WORDS", "|".join(NUMBER_WORDS)),
     re.VERBOSE | re.IGNORECASE,
 )
 _VERSION = lazy(r"^v(?=\d)")
@@ -292,18 +299,18 @@ _REASON = lazy(
 )
 
 
-def gist(statement: str) -> Gist:
-    """Return the gist of `statement`; linear in its length.
+def meaning(statement: str) -> Meaning:
+    """Return the meaning of `statement`; linear in its length.
 
-    >>> parts = gist("Never use more than 4 workers")
+    >>> parts = meaning("Never use more than 4 workers")
     >>> parts.signs["worker"], parts.numbers
     (-1, frozenset({'4'}))
     """
-    return _gist(statement) if len(statement) <= CACHED_CHARS else _gist.__wrapped__(statement)
+    return _meaning(statement) if len(statement) <= CACHED_CHARS else _meaning.__wrapped__(statement)
 
 
 @lru_cache(maxsize=8_192)
-def _gist(statement: str) -> Gist:
+def _meaning(statement: str) -> Meaning:
     text = unicodedata.normalize("NFKC", statement).replace("’", "'")
     plain = " ".join(text.casefold().split()).strip(" .!;:,") or text
     question = text.rstrip(" \"')*_`").endswith("?")
@@ -329,7 +336,7 @@ def _gist(statement: str) -> Gist:
         condition.update(term for term, without in terms if without and turns > 1)
     numbers = frozenset(_scaled(*text.split()) for kind, text in tokens if kind == "number")
     names = frozenset(_VERSION.sub("", text.casefold()) for kind, text in tokens if kind == "name")
-    return Gist(
+    return Meaning(
         signs, numbers, names, question, plain, frozenset(rejected - signs.keys()), frozenset(condition)
     )
 
@@ -340,11 +347,10 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
         kind = next(name for name in ("name", "number", "stop", "word") if match[name])
         value, unit = match[kind], (match["unit"] or "").casefold()
         if kind == "number":
-            yield kind, f"{value.lstrip('v')} {unit if unit in UNITS else 's'}"
+            number = NUMBER_WORDS.get(value.casefold(), value.lstrip("v"))
+            yield kind, f"{number} {unit if unit in UNITS else 's'}"
             if unit not in UNITS:
                 yield "word", unit
-        elif value.casefold() in NUMBER_WORDS:
-            yield "number", f"{NUMBER_WORDS[value.casefold()]} s"
         else:
             yield kind, value if kind == "name" else value.casefold()
 
@@ -432,7 +438,7 @@ pass/succeed/success/successful : fail/failure/break/broke/broken | retain/kept/
 include : exclude/omit/skip/ignore | increase/raise/grow : decrease/reduce/lower/shrink | start/begin : stop/halt
 open : close | show/display : hide/conceal | lock : unlock | fast/quick : slow | safe : unsafe | secure : insecure
 stable : unstable | valid : invalid | mandatory/required/compulsory : optional | possible : impossible | public : private
-mutable : immutable | sync/synchronous : async/asynchronous | online : offline | present/exist : absent/missing
+mutable : immutable | sync/synchronous : async/asynchronous | online : offline | present/exist : absent/missing/lack
 true : false | automatic/automatically : manual/manually | strict : lenient | reliable : unreliable/flaky
 more : less/fewer | maximum/max : minimum/min | first : last | like/love : dislike/hate | aktivieren : deaktivieren
 activer : désactiver | activar : desactivar | включить/включай : отключить/отключай/выключить
@@ -483,8 +489,3 @@ UNITS = {
     )
     for unit in units.split()
 }
-# "One" is an article too.
-NUMBER_WORDS = {
-    **dict(zip("two three four five six seven eight nine ten eleven twelve".split(), map(str, range(2, 13)), strict=True)),
-    "zero": "0", "fifteen": "15", "twenty": "20", "thirty": "30", "hundred": "100", "twice": "2",
-}  # fmt: skip

@@ -58,21 +58,21 @@ def neutralize(text: str) -> str:
     suspect = any(map(text.__contains__, "<&\\%")) if text.isascii() else not _SUSPECT.isdisjoint(text)
     if not suspect or not _MARK.search(_OTHER.sub("", _folded(_resolved_text(text)))):
         return text
-    shown, places = _resolved(text)
+    resolved, places = _resolved(text)
     folded: list[str] = []
     origins: list[int] = []
-    for nth, character in enumerate(shown):
+    for nth, character in enumerate(resolved):
         for plain in _folded_character(character):
             if plain == "<" or "a" <= plain <= "z":
                 folded.append(plain)
                 origins.append(nth)
-    kept, end = [], 0
+    parts, end = [], 0
     for tag in _MARK.finditer("".join(folded)):
-        at, after = places[origins[tag.start()]]
-        if at >= end:
-            kept += [text[end:at], "["]
+        index, after = places[origins[tag.start()]]
+        if index >= end:
+            parts += [text[end:index], "["]
             end = after
-    return "".join([*kept, text[end:]])
+    return "".join([*parts, text[end:]])
 
 
 def _folded(text: str) -> str:
@@ -98,20 +98,20 @@ def _resolved_text(text: str) -> str:
 
 def _resolved(text: str) -> tuple[str, list[tuple[int, int]]]:
     """Return `text` with its references to characters resolved, and the start and end in `text` of each character."""
-    places = [(at, at + 1) for at in range(len(text))]
+    places = [(index, index + 1) for index in range(len(text))]
     for _ in range(_MOST_LEVELS):
         parts: list[str] = []
-        found: list[tuple[int, int]] = []
+        origins: list[tuple[int, int]] = []
         end = 0
-        for one in _REFERENCE.finditer(text):
-            character = _referred(one[0])
-            parts += [text[end : one.start()], character]
-            found += places[end : one.start()]
-            found += [(places[one.start()][0], places[one.end() - 1][1])] * len(character)
-            end = one.end()
+        for reference in _REFERENCE.finditer(text):
+            character = _referred(reference[0])
+            parts += [text[end : reference.start()], character]
+            origins += places[end : reference.start()]
+            origins += [(places[reference.start()][0], places[reference.end() - 1][1])] * len(character)
+            end = reference.end()
         if not end:
             break
-        text, places = "".join([*parts, text[end:]]), found + places[end:]
+        text, places = "".join([*parts, text[end:]]), origins + places[end:]
     return text, places
 
 

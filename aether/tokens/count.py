@@ -77,8 +77,8 @@ def system_tokens(system: Any, count: Counter) -> int:
     >>> system_tokens("", len), system_tokens("Be brief.", len), system_tokens([{"type": "text", "text": "Be."}], len)
     (0, 13, 7)
     """
-    found = _value(system, count, "plain")
-    return found + MESSAGE_TOKENS if found else 0
+    tokens = _value(system, count, "plain")
+    return tokens + MESSAGE_TOKENS if tokens else 0
 
 
 def _value(value: Any, count: Counter, provider: ProviderFormat) -> int:
@@ -92,9 +92,9 @@ def _value(value: Any, count: Counter, provider: ProviderFormat) -> int:
 
 
 def _block(block: JsonObject, count: Counter, provider: ProviderFormat) -> int:
-    shown = medium(block)
-    if shown:
-        return media_tokens(shown, provider)
+    media = medium(block)
+    if media:
+        return media_tokens(media, provider)
     kind = block.get("type")
     if kind == "redacted_thinking":
         return _sealed(block.get("data"))
@@ -138,9 +138,9 @@ def _open(value: Any, aside: list[int], provider: ProviderFormat) -> Any:
         return [_open(below, aside, provider) for below in value]
     if not isinstance(value, dict):
         return value
-    shown = medium(value)
-    if shown and shown.base64:  # arguments such as {"type": "file"} are not always a file
-        aside.append(media_tokens(shown, provider))
+    media = medium(value)
+    if media and media.base64:  # arguments such as {"type": "file"} are not always a file
+        aside.append(media_tokens(media, provider))
         return None
     aside.append(_sealed(value.get("encrypted_content")))
     return {key: _open(below, aside, provider) for key, below in value.items() if key != "encrypted_content"}
@@ -179,27 +179,27 @@ def tally(
     `before` unless a new message contradicts it, and otherwise the detected one.
     """
     same = list(map(eq, raws, before.raws)) if before else []
-    new = [at for at in range(len(raws)) if at >= len(same) or not same[at]]
+    new = [index for index in range(len(raws)) if index >= len(same) or not same[index]]
     if provider is None and before and before.provider != "plain":
-        found = convert.detect_format([raws[at] for at in new], after=before.provider)
-        provider = found if found == before.provider else None
+        detected = convert.detect_format([raws[index] for index in new], after=before.provider)
+        provider = detected if detected == before.provider else None
     provider = provider or convert.detect_format(raws)
     if before is None or before.provider != provider or before.count != count:
         before, same, new = Tally([], [], [], 0, provider, count), [], list(range(len(raws)))
     if not new and len(raws) == len(before.raws):
         return before
-    lost = [at for at in range(len(before.raws)) if at >= len(same) or not same[at]]
-    moved = {_key(before.raws[at]): at for at in lost}
+    lost = [index for index in range(len(before.raws)) if index >= len(same) or not same[index]]
+    moved = {_key(before.raws[index]): index for index in lost}
     messages, tokens = before.messages[: len(raws)], before.tokens[: len(raws)]
-    for at in new:
-        was = moved.get(_key(raws[at])) if moved else None
+    for index in new:
+        was = moved.get(_key(raws[index])) if moved else None
         message = (
-            convert.message(_own(raws[at], f"messages[{at}]"), provider)
+            convert.message(_own(raws[index], f"messages[{index}]"), provider)
             if was is None
             else before.messages[was]
         )
-        messages[at : at + 1] = [message]
-        tokens[at : at + 1] = [message_tokens(message, count) if was is None else before.tokens[was]]
+        messages[index : index + 1] = [message]
+        tokens[index : index + 1] = [message_tokens(message, count) if was is None else before.tokens[was]]
     return Tally([message.raw for message in messages], messages, tokens, sum(tokens), provider, count)
 
 

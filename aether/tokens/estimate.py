@@ -110,8 +110,8 @@ def _price(piece: str) -> int:
     head = "".join(letter if "a" <= letter <= "z" else "~" for letter in word[:PAIRED_LETTERS].lower())
     pairs = sum(map(_PAIRS.__getitem__, pairwise(f"^{head}$")))
     tail = pairwise(word[PAIRED_LETTERS - 1 :])
-    rest = sum(_REPEATED_LETTER if last == letter else _FLAT_LETTER for last, letter in tail)
-    return max(TOKEN, _WORD[lead][shape] + _LETTER[shape] * len(head) + pairs + rest)
+    tail_price = sum(_REPEATED_LETTER if last == letter else _FLAT_LETTER for last, letter in tail)
+    return max(TOKEN, _WORD[lead][shape] + _LETTER[shape] * len(head) + pairs + tail_price)
 
 
 _cached_price = lru_cache(maxsize=_CACHED_PIECES)(_price)
@@ -122,13 +122,13 @@ def _price_of_signs(signs: str) -> int:
         return TOKEN
     total = 0
     for block, run in groupby(signs, lambda sign: bisect_right(_STARTS, ord(sign)) - 1):
-        start, base, each = _BLOCKS[block]
+        start, base, unit = _BLOCKS[block]
         price, last = base or (0 if total else _RUN_OF_SIGNS), ""
         for sign in run:
             if sign == last and start in _REPEATED_SIGN:
                 price += _REPEATED_SIGN[start]
             else:
-                price += TOKEN if sign in _COMMON_SIGNS else each + _DEARER.get(sign, 0)
+                price += TOKEN if sign in _COMMON_SIGNS else unit + _DEARER.get(sign, 0)
             last = sign
         total += price if base is None else max(TOKEN, price)
     return max(TOKEN, total)

@@ -17,7 +17,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING, NamedTuple
 
 from aether import http
-from aether.errors import BackendFailed, BackendUnavailable, InvalidInput, StorageFailed, shown
+from aether.errors import BackendFailed, BackendUnavailable, InvalidInput, shown
+from aether.store.files import storage_errors, write_whole
 
 if TYPE_CHECKING:
     import tiktoken
@@ -69,9 +70,9 @@ def cache_directory() -> Path:
     Raises:
         BackendUnavailable: the user has no home directory.
     """
-    named = os.environ.get("XDG_CACHE_HOME", "")
+    cache = os.environ.get("XDG_CACHE_HOME", "")
     try:
-        root = Path(named) if named else Path.home() / ".cache"
+        root = Path(cache) if cache else Path.home() / ".cache"
     except RuntimeError as error:
         raise BackendUnavailable(
             "there is no home directory to keep rank files in.", fix="Set XDG_CACHE_HOME."
@@ -91,20 +92,21 @@ def fetch(name: str, *, into: Path | None = None, url: str = "") -> Path:
         BackendFailed: it answered with an error or with another file.
         StorageFailed: the file cannot be written.
     """
-    known = _known(name)
-    address = url or known.url
-    target = (into or cache_directory()) / known.file_name
-    present = _content(target)
-    if present is not None and _intact(present, known):
+    rank_file = _known(name)
+    address = url or rank_file.url
+    target = (into or cache_directory()) / rank_file.file_name
+    if _intact(target, rank_file):
         return target
-    content = _download(address)
-    if not _intact(content, known):
+    content = _downloaded(address)
+    if hashlib.sha256(content).hexdigest() != rank_file.sha256:
         raise BackendFailed(
             f"the answer ({len(content)} bytes) is not the rank file of {name}: its checksum differs.",
             fix="Try again, or fetch from another address.",
             where=address,
         )
-    _write(target, content)
+    with storage_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, content)
     return target
 
 
@@ -114,38 +116,32 @@ def _known(name: str) -> RankFile:
     return RANK_FILES[name]
 
 
-def _found(known: RankFile) -> bytes | None:
-    """Return the content of the rank file that is intact: of tiktoken's caches, or aether's own."""
+def _rank_file(rank_file: RankFile) -> bytes | None:
+    """Return the content of the rank file, if one in tiktoken's caches or aether's own is intact."""
     import tempfile
 
     # The first two are tiktoken's own variables; to tiktoken, an empty one means: no cache.
-    named = [os.environ.get("TIKTOKEN_CACHE_DIR", ""), os.environ.get("DATA_GYM_CACHE_DIR", "")]
-    directories = [Path(name) for name in named if name]
+    caches = [os.environ.get("TIKTOKEN_CACHE_DIR", ""), os.environ.get("DATA_GYM_CACHE_DIR", "")]
+    directories = [Path(name) for name in caches if name]
     directories.append(Path(tempfile.gettempdir()) / "data-gym-cache")
     with contextlib.suppress(BackendUnavailable):
         directories.append(cache_directory())
-    for directory in directories:
-        content = _content(directory / known.file_name)
-        if content is not None and _intact(content, known):
-            return content
-    return None
+    return next(filter(None, (_intact(path / rank_file.file_name, rank_file) for path in directories)), None)
 
 
-def _content(path: Path) -> bytes | None:
+def _intact(path: Path, rank_file: RankFile) -> bytes | None:
+    """Return the content of the file at `path` if it has the checksum; None for any other."""
     try:
-        return path.read_bytes()
+        content = path.read_bytes()
     except OSError:
         return None
-
-
-def _intact(content: bytes, known: RankFile) -> bool:
-    return hashlib.sha256(content).hexdigest() == known.sha256
+    return content if hashlib.sha256(content).hexdigest() == rank_file.sha256 else None
 
 
 @lru_cache(maxsize=len(RANK_FILES))
 def _encoding(name: str) -> tiktoken.Encoding:
-    found = _found(_known(name))
-    if found is None:
+    content = _rank_file(_known(name))
+    if content is None:
         raise BackendUnavailable(
             f"the rank file of {name} is not on this machine.",
             fix=f'Fetch it with "aether tokens fetch {name}", or count with "estimate".',
@@ -160,7 +156,7 @@ def _encoding(name: str) -> tiktoken.Encoding:
         raise BackendUnavailable(
             "the package tiktoken is missing.", fix='Install it, or count with "estimate".'
         ) from error
-    lines = (line.split() for line in found.splitlines())
+    lines = (line.split() for line in content.splitlines())
     ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
 
     def from_file(*_: object, **__: object) -> dict[bytes, int]:
@@ -173,41 +169,18 @@ def _encoding(name: str) -> tiktoken.Encoding:
     return tiktoken.Encoding(**quiet())
 
 
-def _download(url: str) -> bytes:
+def _downloaded(url: str) -> bytes:
     again = "Check the connection and the proxy settings, or put the file into a tiktoken cache by hand."
-    found = http.request(
+    answer = http.request(
         http.address(url, where="url"),
         timeout_seconds=FETCH_TIMEOUT_SECONDS,
         redirects=True,
         most_bytes=FETCH_MAX_BYTES,
     )
-    if found.failure == "dropped":
-        raise BackendFailed(f"the answer was cut off: {found.reason}.", fix="Try again.", where=url)
-    if found.failure:
-        raise BackendUnavailable(f"cannot be reached: {found.reason}.", fix=again, where=url)
-    if found.status >= 300:
-        raise BackendFailed(f"the server answered {found.status} {found.reason}.", fix=again, where=url)
-    return found.content
-
-
-def _write(target: Path, content: bytes) -> None:
-    import tempfile
-
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name + ".")
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(content)
-                stream.flush()
-                os.fsync(stream.fileno())
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise StorageFailed(
-            f"the rank file was not stored: {error.strerror or error}.",
-            fix="Make room or choose another directory.",
-            where=str(target),
-        ) from error
+    if answer.failure == "dropped":
+        raise BackendFailed(f"the answer was cut off: {answer.reason}.", fix="Try again.", where=url)
+    if answer.failure:
+        raise BackendUnavailable(f"cannot be reached: {answer.reason}.", fix=again, where=url)
+    if answer.status >= 300:
+        raise BackendFailed(f"the server answered {answer.status} {answer.reason}.", fix=again, where=url)
+    return answer.content

@@ -73,21 +73,21 @@ def medium(block: JsonObject) -> Medium | None:
     return _medium(kind, block | below)
 
 
-def media_tokens(found: Medium, format: ProviderFormat) -> int:
+def media_tokens(media: Medium, format: ProviderFormat) -> int:
     """Return about how many tokens the provider of `format` charges for `found`.
 
     >>> media_tokens(Medium("picture"), "anthropic"), media_tokens(Medium("sound", "A" * 4000), "gemini")
     (1600, 6)
     """
-    size = len(found.base64) * 3 // 4
-    if found.kind == "picture":
-        pixels = dimensions(found.base64) or (_UNKNOWN_PIXELS if found.detail == "low" else None)
-        return provider(format).picture_tokens(*pixels, found.detail) if pixels else PICTURE_TOKENS
+    size = len(media.base64) * 3 // 4
+    if media.kind == "picture":
+        pixels = dimensions(media.base64) or (_UNKNOWN_PIXELS if media.detail == "low" else None)
+        return provider(format).picture_tokens(*pixels, media.detail) if pixels else PICTURE_TOKENS
     if not size:
         return NAMED_TOKENS
-    if found.kind == "document":
+    if media.kind == "document":
         return max(DOCUMENT_LEAST_TOKENS, size // DOCUMENT_BYTES_PER_TOKEN)
-    return max(1, size // (TEXT_BYTES_PER_TOKEN if found.kind == "text" else SOUND_BYTES_PER_TOKEN))
+    return max(1, size // (TEXT_BYTES_PER_TOKEN if media.kind == "text" else SOUND_BYTES_PER_TOKEN))
 
 
 def dimensions(base64: str) -> tuple[int, int] | None:
@@ -98,14 +98,14 @@ def dimensions(base64: str) -> tuple[int, int] | None:
     except ValueError:
         return None
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
-        found = _numbers(head[16:24], "big")
+        size = _numbers(head[16:24], "big")
     elif head.startswith(b"GIF8"):
-        found = _numbers(head[6:10], "little")
+        size = _numbers(head[6:10], "little")
     elif head.startswith(b"RIFF") and head[8:12] == b"WEBP":
-        found = _webp(head)
+        size = _webp(head)
     else:
-        found = _jpeg(head) if head.startswith(b"\xff\xd8") else (0, 0)
-    return found if min(found) > 0 else None
+        size = _jpeg(head) if head.startswith(b"\xff\xd8") else (0, 0)
+    return size if min(size) > 0 else None
 
 
 def _medium(block_type: str, described: JsonObject) -> Medium:
@@ -143,13 +143,13 @@ def _webp(head: bytes) -> tuple[int, int]:
 
 
 def _jpeg(head: bytes) -> tuple[int, int]:
-    at = 2
-    while at + 9 <= len(head) and head[at] == 0xFF:
-        marker = head[at + 1]
+    index = 2
+    while index + 9 <= len(head) and head[index] == 0xFF:
+        marker = head[index + 1]
         if marker in _FRAMES:
-            height, width = _numbers(head[at + 5 : at + 9], "big")
+            height, width = _numbers(head[index + 5 : index + 9], "big")
             return width, height
-        at += 1 if marker == 0xFF else 2 + int.from_bytes(head[at + 2 : at + 4], "big")
+        index += 1 if marker == 0xFF else 2 + int.from_bytes(head[index + 2 : index + 4], "big")
     return 0, 0
 
 

@@ -7,32 +7,31 @@ longer prompts silently, unless its server reports the size (`api.tokens`).
 
 The learned factor of a model is the median of its last reports, each the reported tokens by the counted ones. It
 changes only with that median, so that counts stay valid, and applies to one model and one counter only. The file of
-the reports is read and written in `api.usage`.
+the reports is read and written in `api.tokens`.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple
 
 from aether import regular
 from aether.errors import AetherError, InvalidDocument, InvalidInput, shown
-from aether.messages.model import PROVIDER_FORMATS, ProviderFormat
+from aether.messages.model import ProviderFormat
 from aether.paths import resource
-from aether.tokens.counters import FACTOR_PLACES, counter
+from aether.schemas.check import findings
+from aether.tokens.counters import ESTIMATE, FACTOR_PLACES, counter
 from aether.types import Finding, JsonObject
 
 # Tokens. The first GPT-4 has the smallest window of all hosted models still on offer, this one; the owner of a local
 # server with less gives the window.
 UNKNOWN_WINDOW = 8_192
-SCHEMA_VERSION = 1
 # Prefixes of model names on routers and clouds: `openrouter/anthropic/`, `models/`, `us.anthropic.`, `ft:`.
 _PREFIXES = re.compile(r"^(?:.*/)?(?:[a-z-]+[.:])*")
 
@@ -78,21 +77,21 @@ def profile(model: str, *, own: Sequence[Entry] = ()) -> Profile:
     name = model.lower()
     names = {name, _PREFIXES.sub("", name)}
     for entry in (*own, *shipped()):
-        if any(fnmatchcase(each, entry.match) for each in names):
+        if any(fnmatchcase(candidate, entry.match) for candidate in names):
             return Profile(model, *entry[:-1], known=not entry.assumed)
     return Profile(model, *Entry("", UNKNOWN_WINDOW)[:-1], known=False)
 
 
-def finding(found: Profile) -> Finding | None:
+def finding(about: Profile) -> Finding | None:
     """Return a finding about a profile with an assumed window; None for a known window."""
-    if found.known:
+    if about.known:
         return None
-    by = f"like {found.match}" if found.match else "the smallest that hosted models have"
+    comparison = f"like {about.match}" if about.match else "the smallest that hosted models have"
     return Finding(
         "warning",
         "unknown-model",
-        found.model,
-        f"the window of {shown(found.model)} is not known; {found.window} tokens are assumed, {by}.",
+        about.model,
+        f"the window of {shown(about.model)} is not known; {about.window} tokens are assumed, {comparison}.",
         "Give the window, or add the model to models.json in the home.",
     )
 
@@ -100,51 +99,49 @@ def finding(found: Profile) -> Finding | None:
 @lru_cache(maxsize=1)
 def shipped() -> tuple[Entry, ...]:
     """Return the entries that come with aether."""
-    return read(resource("data/models.json"))
+    return tuple(Entry(**model) for model in json.loads(resource("data/models.json").read_bytes())["models"])
 
 
-def read(path: Path) -> tuple[Entry, ...]:
-    """Return the entries of the file at `path`.
+class Own(NamedTuple):
+    """A file of models of the user's own."""
+
+    entries: tuple[Entry, ...] = ()
+    limits: dict[int, int] = {}  # noqa: RUF012 - a NamedTuple default, never mutated
+    """Most tokens of a prompt by size of window."""
+
+
+def read(path: Path) -> Own:
+    """Return the content of the file of models at `path`.
 
     Raises:
         InvalidDocument: it is not JSON, or a key is unknown, missing or of the wrong kind; `where` names it.
     """
-    data = regular.read(path)
+    value = _parsed(path)
+    if broken := findings("models", value):
+        where = re.sub(r"/(\d+)(?=/|$)", r"[\1]", broken[0].where.partition("#")[2].rstrip("/"))
+        raise InvalidDocument(
+            f"{broken[0].message}.", fix="Correct the file.", where=f"{path}::${where.replace('/', '.')}"
+        )
+    entries = []
+    for nth, model in enumerate(value["models"]):
+        try:
+            counter(model.get("counter", ESTIMATE))
+        except AetherError as error:
+            raise _wrong(f"{path}::$.models[{nth}].counter", model["counter"], error.fix) from error
+        entries.append(Entry(**model)._replace(match=model["match"].lower()))
+    limits = {int(size): limit for size, limit in value.get("context_profiles", {}).items()}
+    for size, limit in limits.items():
+        if limit > size:
+            fix = "Use tokens, at most those of the window."
+            raise _wrong(f"{path}::$.context_profiles.{size}", limit, fix)
+    return Own(tuple(entries), limits)
+
+
+def _parsed(path: Path) -> Any:
     try:
-        value = json.loads(data)
+        return json.loads(regular.read(path))
     except (ValueError, RecursionError) as error:
         raise InvalidDocument(f"not JSON: {error}.", fix="Correct the file.", where=str(path)) from error
-    return entries(value, where=str(path))
-
-
-def entries(value: Any, *, where: str) -> tuple[Entry, ...]:
-    """Return the entries that `value`, the content of a file of models, lists.
-
-    >>> entries({"models": [{"match": "mine*", "window": 32768}]}, where="models.json")[0].window
-    32768
-
-    Raises:
-        InvalidDocument: a key is unknown, missing or of the wrong kind; `where` names it.
-    """
-    where = f"{where}::$"
-    table = _table(value, {"schema_version", "checked", "models", "context_profiles"}, where)
-    _profiles(table, where)
-    if table.get("schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
-        raise _wrong(f"{where}.schema_version", table["schema_version"], f"Use {SCHEMA_VERSION}.")
-    models = table.get("models", [])
-    if not isinstance(models, list):
-        raise _wrong(f"{where}.models", models, "Use a list.")
-    return tuple(_entry(model, f"{where}.models[{at}]") for at, model in enumerate(models))
-
-
-def context_profiles(path: Path) -> dict[int, int]:
-    """Return the most tokens of a prompt by size of window, as the file at `path` lists them.
-
-    Raises:
-        InvalidDocument: as `read` says.
-    """
-    read(path)
-    return _profiles(json.loads(regular.read(path)), f"{path}::$")
 
 
 class Served(NamedTuple):
@@ -166,34 +163,29 @@ def ollm_profiles(path: Path) -> dict[str, Served]:
     Raises:
         InvalidDocument: it is not such a file; `where` names the key.
     """
-    try:
-        value = json.loads(regular.read(path))
-    except (ValueError, RecursionError) as error:
-        raise InvalidDocument(f"not JSON: {error}.", fix="Correct the file.", where=str(path)) from error
-    where = f"{path}::$"
+    value, where = _parsed(path), f"{path}::$"
     listed = value.get("models") if isinstance(value, dict) else None
     if not isinstance(listed, list):
         raise _wrong(f"{where}.models", listed, "Give the LLM_profiles.json of OLLM-CLI.")
     other = value.get("fallback_model")
-    found = {"": _served(other, f"{where}.fallback_model")} if isinstance(other, dict) else {}
-    for at, model in enumerate(listed):
+    profiles = {"": _served(other, f"{where}.fallback_model")} if isinstance(other, dict) else {}
+    for index, model in enumerate(listed):
         name = model.get("id") if isinstance(model, dict) else None
         if not isinstance(name, str) or not name:
-            raise _wrong(f"{where}.models[{at}].id", name, "Name the model.")
-        found[name.lower()] = _served(model, f"{where}.models[{at}]")
-    return found
+            raise _wrong(f"{where}.models[{index}].id", name, "Name the model.")
+        profiles[name.lower()] = _served(model, f"{where}.models[{index}]")
+    return profiles
 
 
 def _served(model: dict[str, Any], where: str) -> Served:
     limits: dict[int, int] = {}
     profiles = model.get("context_profiles", [])
-    for at, one in enumerate(profiles if isinstance(profiles, list) else []):
-        size, limit = (
-            one.get(key) if isinstance(one, dict) else None for key in ("size", "ollama_context_size")
-        )
+    for index, row in enumerate(profiles if isinstance(profiles, list) else []):
+        fields = row if isinstance(row, dict) else {}
+        size, limit = fields.get("size"), fields.get("ollama_context_size")
         if not (type(size) is int and type(limit) is int and 0 < limit <= size):
             fix = "Give size and ollama_context_size in tokens, the second at most the first."
-            raise _wrong(f"{where}.context_profiles[{at}]", one, fix)
+            raise _wrong(f"{where}.context_profiles[{index}]", row, fix)
         limits[size] = limit
     window = model.get("default_context", 0)
     if type(window) is not int or window < 0:
@@ -201,63 +193,8 @@ def _served(model: dict[str, Any], where: str) -> Served:
     return Served(limits, window, model.get("tool_support") is not False)
 
 
-def _profiles(table: dict[str, Any], where: str) -> dict[int, int]:
-    found = table.get("context_profiles", {})
-    if not isinstance(found, dict):
-        raise _wrong(f"{where}.context_profiles", found, "Use an object of sizes and limits.")
-    for size, limit in found.items():
-        if not (size.isdecimal() and type(limit) is int and 0 < limit <= int(size)):
-            raise _wrong(
-                f"{where}.context_profiles.{size}", limit, "Use tokens, at most those of the window."
-            )
-    return {int(size): limit for size, limit in found.items()}
-
-
-def _entry(value: Any, where: str) -> Entry:
-    table = _table(value, Entry._fields, where)
-    for key in ("match", "window"):
-        if key not in table:
-            raise InvalidDocument(f"{key} is missing.", fix="Add it.", where=where)
-    for key, given in table.items():
-        _require(key, given, f"{where}.{key}")
-    return Entry(**table)._replace(match=table["match"].lower(), factor=float(table.get("factor", 1.0)))
-
-
-def _require(key: str, given: Any, where: str) -> None:
-    wanted = get_type_hints(Entry)[key]
-    number = isinstance(given, int | float) and not isinstance(given, bool)
-    if key == "factor" and not (number and 0 < given < 100):
-        raise _wrong(where, given, "Use a number above 0, such as 1.3.")
-    if wanted is int and not (type(given) is int and given >= (key == "window")):
-        raise _wrong(where, given, "Use a whole number of tokens.")
-    if wanted is bool and not isinstance(given, bool):
-        raise _wrong(where, given, "Use true or false.")
-    if wanted is str and not (isinstance(given, str) and given):
-        raise _wrong(where, given, "Use a text.")
-    if key == "wire" and given not in PROVIDER_FORMATS:
-        raise _wrong(where, given, f"Use one of {', '.join(PROVIDER_FORMATS)}.")
-    if key == "counter":
-        try:
-            counter(given)
-        except AetherError as error:
-            raise _wrong(where, given, error.fix) from error
-
-
-def _table(value: Any, keys: Iterable[str], where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _wrong(where, value, "Use an object.")
-    for key in value:
-        if key not in keys:
-            raise InvalidDocument(
-                f"{shown(key)} is not a setting.",
-                fix=f"Use {', '.join(sorted(keys))}.",
-                where=f"{where}.{key}",
-            )
-    return value
-
-
-def _wrong(where: str, given: Any, fix: str) -> InvalidDocument:
-    return InvalidDocument(f"{shown(given)} is not allowed here.", fix=fix, where=where)
+def _wrong(where: str, value: Any, fix: str) -> InvalidDocument:
+    return InvalidDocument(f"{shown(value)} is not allowed here.", fix=fix, where=where)
 
 
 # Reports of one model that count: enough that one odd request moves nothing, few enough to follow a new vocabulary.
@@ -296,8 +233,8 @@ class Reports(NamedTuple):
     def factor(self) -> float:
         """Return the correction, within its bounds; 1 without reports."""
         middle = median(self.ratios) if self.ratios else 1.0
-        found = round(min(MOST_FACTOR, max(LEAST_FACTOR, middle)), FACTOR_PLACES)
-        return self.before if abs(found - self.before) <= STEADY * self.before else found
+        bounded = round(min(MOST_FACTOR, max(LEAST_FACTOR, middle)), FACTOR_PLACES)
+        return self.before if abs(bounded - self.before) <= STEADY * self.before else bounded
 
 
 def reported(usage: int | Mapping[str, Any]) -> int:
@@ -333,9 +270,9 @@ def after(reports: Reports, counter: str, plain: float, tokens: int) -> Reports:
     """
     if plain < LEAST_COUNTED:
         return reports
-    known = reports.ratios if reports.counter == counter else ()
-    ratios = (*known, round(tokens / plain, FACTOR_PLACES))[-KEPT_REPORTS:]
-    return Reports(counter, ratios, reports.factor if known else 0.0)
+    ratios_ = reports.ratios if reports.counter == counter else ()
+    ratios = (*ratios_, round(tokens / plain, FACTOR_PLACES))[-KEPT_REPORTS:]
+    return Reports(counter, ratios, reports.factor if ratios_ else 0.0)
 
 
 def parsed(value: Any, *, where: str) -> dict[str, Reports]:
@@ -344,35 +281,18 @@ def parsed(value: Any, *, where: str) -> dict[str, Reports]:
     Raises:
         InvalidDocument: `value` is not in the form that `written` makes.
     """
-    models = value.get("models") if isinstance(value, dict) else None
-    if not isinstance(models, dict) or not all(map(_is_report, models.values())):
-        raise InvalidDocument(
-            "does not hold reports about models.",
-            fix="Remove it: its factors are learned again.",
-            where=where,
-        )
+    if findings("usage", value):
+        what, fix = "does not hold reports about models.", "Remove it: its factors are learned again."
+        raise InvalidDocument(what, fix=fix, where=where)
     return {
-        model: Reports(held["counter"], tuple(held["ratios"]), held.get("before", 0.0))
-        for model, held in models.items()
+        model: Reports(about["counter"], tuple(about["ratios"]), about.get("before", 0.0))
+        for model, about in value["models"].items()
     }
 
 
 def written(reports: Mapping[str, Reports]) -> JsonObject:
     """Return `reports` as their file holds them."""
     models = {
-        model: {"counter": held.counter, "ratios": list(held.ratios), "before": held.before}
-        for model, held in sorted(reports.items())
+        model: {**about._asdict(), "ratios": list(about.ratios)} for model, about in sorted(reports.items())
     }
     return {"schema_version": 1, "models": models}
-
-
-def _is_report(held: Any) -> bool:
-    return (
-        isinstance(held, dict)
-        and isinstance(held.get("counter"), str)
-        and isinstance(held.get("ratios"), list)
-        and all(
-            isinstance(ratio, int | float) and math.isfinite(ratio) and ratio >= 0
-            for ratio in (*held["ratios"], held.get("before", 0.0))
-        )
-    )

@@ -142,11 +142,11 @@ class Guard:
 
         async def sent(message: Any) -> None:
             if message["type"] == "http.response.start":
-                named = {name.lower() for name, _ in message["headers"]}
+                header_names = {name.lower() for name, _ in message["headers"]}
                 message["headers"] += [
                     (name.lower().encode(), value.encode())
                     for name, value in HEADERS.items()
-                    if name.lower().encode() not in named
+                    if name.lower().encode() not in header_names
                 ]
             await send(message)
 
@@ -173,8 +173,8 @@ class Guard:
         """Return the answer that sets the cookie or asks for the token; None for who has the cookie already."""
         from starlette.responses import HTMLResponse
 
-        given = request.query_params.get("token", "")
-        if given and hmac.compare_digest(given.encode(), self.frame.token.encode()):
+        token = request.query_params.get("token", "")
+        if token and hmac.compare_digest(token.encode(), self.frame.token.encode()):
             # No redirect: after one, a link clicked in another program would arrive without the strict cookie.
             inside = without(_here(request), "token")
             answer = HTMLResponse(self.frame.html(Shown("enter.html", {"inside": inside}, "aether")))
@@ -182,8 +182,8 @@ class Guard:
             return answer
         if _static_file(request.url.path):
             return None
-        held = request.cookies.get(self.name, "")
-        if hmac.compare_digest(held.encode("utf-8", "replace"), self.frame.cookie.encode()):
+        cookie = request.cookies.get(self.name, "")
+        if hmac.compare_digest(cookie.encode("utf-8", "replace"), self.frame.cookie.encode()):
             return None
         return _refused(
             "Open the address that aether printed when it started: it holds the key to this page."
@@ -210,34 +210,34 @@ def _page_route(frame: Frame, page: Page) -> Any:
     from starlette.responses import Response as PlainResponse
 
     def answer(request: Request) -> Response:
-        asked = _asked(request)
+        page_request = _asked(request)
         try:
             with acting(BY, read_only=frame.read_only):
-                shown = page.make(frame, asked)
-                if isinstance(shown, File):
-                    kept = {"Content-Disposition": f'attachment; filename="{shown.name}"'}
-                    return PlainResponse(shown.data, media_type=shown.kind, headers=kept)
-                if shown.later:
-                    pieces = frame.pieces(shown, asked, title=page.title, path=page.path)
+                content = page.make(frame, page_request)
+                if isinstance(content, File):
+                    headers = {"Content-Disposition": f'attachment; filename="{content.name}"'}
+                    return PlainResponse(content.data, media_type=content.kind, headers=headers)
+                if content.later:
+                    pieces = frame.pieces(content, page_request, title=page.title, path=page.path)
                     return StreamingResponse(pieces, media_type="text/html")
-                html = frame.html(shown, asked, title=page.title, path=page.path)
+                html = frame.html(content, page_request, title=page.title, path=page.path)
         except AetherError as reason:
-            return _failed(frame, reason, asked)
-        return HTMLResponse(html, status_code=shown.status)
+            return _failed(frame, reason, page_request)
+        return HTMLResponse(html, status_code=content.status)
 
     return answer
 
 
-def _failed(frame: Frame, reason: AetherError, asked: Asked | None = None) -> Response:
+def _failed(frame: Frame, reason: AetherError, page_request: Asked | None = None) -> Response:
     """Return the page of an error: where, what, and what to do."""
-    shown = Shown("error.html", {"error": reason}, "This did not work")
-    return _html(frame, shown._replace(status=STATUS.get(reason.code, 500)), asked)
+    content = Shown("error.html", {"error": reason}, "This did not work")
+    return _html(frame, content._replace(status=STATUS.get(reason.code, 500)), page_request)
 
 
-def _html(frame: Frame, shown: Shown, asked: Asked | None = None) -> Response:
+def _html(frame: Frame, content: Shown, page_request: Asked | None = None) -> Response:
     from starlette.responses import HTMLResponse
 
-    return HTMLResponse(frame.html(shown, asked), status_code=shown.status)
+    return HTMLResponse(frame.html(content, page_request), status_code=content.status)
 
 
 def _missing(frame: Frame) -> Any:
@@ -255,9 +255,9 @@ def _broken(frame: Frame) -> Any:
             fix="The terminal in which aether runs has the details.",
             where=BY,
         )
-        shown = _failed(frame, wrong)
-        shown.headers.update(HEADERS)  # this answer does not pass the guard
-        return shown
+        response = _failed(frame, wrong)
+        response.headers.update(HEADERS)  # this answer does not pass the guard
+        return response
 
     return answer
 
@@ -283,8 +283,8 @@ def _action_route(frame: Frame) -> Any:
                 raise Conflict("this view is read-only: nothing was changed.", fix=fix, where=BY)
             if action is None:
                 raise NotFound(f"there is no action {name!r}.", fix="Reload the page.", where=BY)
-            found = action
-            location = frame.once(name, form, lambda: _acted(frame, found, form))
+            known_action = action
+            location = frame.once(name, form, lambda: _acted(frame, known_action, form))
         except Stale as reason:
             return _html(frame, pages.conflict(frame, reason, {**form, "action": name}))
         except AetherError as reason:
@@ -296,13 +296,13 @@ def _action_route(frame: Frame) -> Any:
 
 def _acted(frame: Frame, action: Action, form: Mapping[str, str]) -> str:
     """Do what a form asks for, if what it shows is as it was, and return where its notice is."""
-    named = {form[field]: form.get(state, "") for field, state in SHOWN if form.get(field)}
-    require = unchanged(named) if named else None
+    digests = {form[field]: form.get(state, "") for field, state in SHOWN if form.get(field)}
+    require = unchanged(digests) if digests else None
     if require:  # an action that looks for what is changed already would say that it is missing
         require(load(frame.home))
-    with acting(BY, require, read_only=frame.read_only) as done:
+    with acting(BY, require, read_only=frame.read_only) as changes:
         words = action.run(frame, form)
-    key = frame.notify(words, done.revisions[-1] if done.revisions else 0)
+    key = frame.notify(words, changes.revisions[-1] if changes.revisions else 0)
     back = without(own_path(form.get("back", "")), "done")
     return f"{back}{'&' if '?' in back else '?'}done={key}"
 
@@ -342,11 +342,11 @@ def own_path(text: str) -> str:
     ('/brief?a=1', '/', '/', '/')
     """
     try:
-        found = urlsplit(text)
+        address = urlsplit(text)
     except ValueError:
         return "/"
     plain = text.startswith("/") and text.isascii() and text.isprintable() and "\\" not in text
-    return text if plain and not text.startswith("//") and not (found.scheme or found.netloc) else "/"
+    return text if plain and not text.startswith("//") and not (address.scheme or address.netloc) else "/"
 
 
 def _live_route(frame: Frame) -> Any:
@@ -396,8 +396,8 @@ def _static(request: Request) -> Response:
     file = _static_file(request.url.path)
     if file is None:
         return PlainTextResponse("There is no such file.\n", status_code=404)
-    kept = {"Cache-Control": "private, max-age=31536000, immutable"} if request.url.query else {}
-    return Response(file.read_bytes(), media_type=KINDS[file.suffix], headers=kept)
+    headers = {"Cache-Control": "private, max-age=31536000, immutable"} if request.url.query else {}
+    return Response(file.read_bytes(), media_type=KINDS[file.suffix], headers=headers)
 
 
 class View:
@@ -447,6 +447,6 @@ class View:
     def _prepare(self) -> None:
         """Make the first page once; what is wrong with it is shown when a person asks for it."""
         frame, page = self.app.state.frame, PAGES[0]
-        asked = Asked({}, {}, page.path)
+        page_request = Asked({}, {}, page.path)
         with contextlib.suppress(Exception), acting(BY, read_only=frame.read_only):
-            frame.html(page.make(frame, asked), asked, path=page.path)
+            frame.html(page.make(frame, page_request), page_request, path=page.path)

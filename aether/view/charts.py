@@ -42,15 +42,15 @@ class Chart(NamedTuple):
 def layers_chart(layers: Sequence[JsonObject]) -> Chart:
     """Return how full each layer is, in percent of its limit."""
     rows = [
-        (one["name"], f"{one['used']:,}", f"{one['most']:,} {one['unit']}", f"{one['percent']:g} %")
-        for one in layers
+        (layer["name"], f"{layer['used']:,}", f"{layer['most']:,} {layer['unit']}", f"{layer['percent']:g} %")
+        for layer in layers
     ]
-    fullest = max(layers, key=lambda one: one["percent"], default={"name": "No layer", "percent": 0})
+    fullest = max(layers, key=lambda layer: layer["percent"], default={"name": "No layer", "percent": 0})
     title, text = "Fill of the layers", f"{fullest['name']} is the fullest, at {fullest['percent']:g} %."
     if not layers:
         return Chart(title, text, "", ("layer", "used", "limit", "share"), rows)
     chart = _empty()
-    chart.add_bars([(one["percent"], one["name"]) for one in layers], fill_color=_COLOURS[0])
+    chart.add_bars([(layer["percent"], layer["name"]) for layer in layers], fill_color=_COLOURS[0])
     chart.add_x_scale(0, 100)
     chart.add_x_axis(ticks=[0, 25, 50, 75, 100], tick_formatter=lambda value, *_: f"{value:g} %")
     svg = _svg(chart, title, text, height=70 + BAR_HEIGHT * len(layers))
@@ -62,22 +62,22 @@ def saved_chart(saved: Sequence[JsonObject]) -> Chart:
     title, head = "Tokens saved", ("time (UTC)", "by", "before", "after", "saved in all")
     rows = [
         (
-            one["at"][:16].replace("T", " "),
-            one["kind"],
-            f"{one['before']:,}",
-            f"{one['after']:,}",
-            f"{one['sum']:,}",
+            saving["at"][:16].replace("T", " "),
+            saving["kind"],
+            f"{saving['before']:,}",
+            f"{saving['after']:,}",
+            f"{saving['sum']:,}",
         )
-        for one in saved
+        for saving in saved
     ]
     if not saved:
         return Chart(title, "Nothing was compressed or compacted yet.", "", head, rows)
     text = f"{len(saved)} compressions and compactions saved {saved[-1]['sum']:,} tokens."
     chart = _empty()
     chart.add_line(
-        [(0, 0), *((nth, one["sum"]) for nth, one in enumerate(saved, 1))], stroke_color=_COLOURS[0]
+        [(0, 0), *((nth, saving["sum"]) for nth, saving in enumerate(saved, 1))], stroke_color=_COLOURS[0]
     )
-    labels = {0: "start"} | {nth: one["at"][:10] for nth, one in enumerate(saved, 1)}
+    labels = {0: "start"} | {nth: saving["at"][:10] for nth, saving in enumerate(saved, 1)}
     ticks = sorted({0, len(saved) // 2, len(saved)})
     chart.add_x_axis(ticks=ticks, tick_formatter=lambda value, *_: labels.get(int(value), ""))
     chart.add_y_axis(tick_formatter=lambda value, *_: f"{int(value):,}")
@@ -88,19 +88,21 @@ def signals_chart(signals: Sequence[JsonObject]) -> Chart:
     """Return the strength of signals over time, in hours from now; each has `name`, `half_life`, `strength`, `points`."""
     title, head = "Strength of signals", ("signal", "strength now", "half-life")
     # XML has no place for control characters and lone surrogates.
-    signals = [one | {"name": visible(one["name"].encode("utf-8", "replace").decode())} for one in signals]
-    rows = [(one["name"], f"{one['strength']:.2f}", one["half_life"]) for one in signals]
+    signals = [
+        signal | {"name": visible(signal["name"].encode("utf-8", "replace").decode())} for signal in signals
+    ]
+    rows = [(signal["name"], f"{signal['strength']:.2f}", signal["half_life"]) for signal in signals]
     if not signals:
         return Chart(title, "No signal is active.", "", head, rows)
-    shown = signals[:MOST_SERIES]
+    strongest = signals[:MOST_SERIES]
     text = f"{signals[0]['name']} is the strongest now, at {signals[0]['strength']:.2f}."
     chart = _empty()
     chart.add_y_scale(0, 1)
     chart.add_y_axis(ticks=[0, 0.25, 0.5, 0.75, 1], tick_formatter=lambda value, *_: f"{value:g}")
-    for one, colour in zip(shown, _COLOURS, strict=False):
-        name = one["name"] if len(one["name"]) <= NAME_CHARS else one["name"][: NAME_CHARS - 1] + "…"
-        chart.add_line(one["points"], name=name, stroke_color=colour)
-    hours = [int(point[0]) for one in shown for point in one["points"]]
+    for signal, colour in zip(strongest, _COLOURS, strict=False):
+        name = signal["name"] if len(signal["name"]) <= NAME_CHARS else signal["name"][: NAME_CHARS - 1] + "…"
+        chart.add_line(signal["points"], name=name, stroke_color=colour)
+    hours = [int(point[0]) for signal in strongest for point in signal["points"]]
     chart.add_x_scale(min(hours), max(hours) + (min(hours) == max(hours)))
     chart.add_x_axis(
         ticks=sorted({min(hours), 0, max(hours)}),
@@ -139,14 +141,14 @@ def _svg(chart: Any, title: str, description: str, *, height: int = HEIGHT) -> s
         for child in list(parent):
             if child.get("fill") == "#f9f9f9":
                 parent.remove(child)
-    for each in root.iter():
-        _restyle(each.attrib)
+    for element in root.iter():
+        _restyle(element.attrib)
     for nth, (tag, place, words) in enumerate(
         (("title", name, title), ("desc", f"{name}-text", description))
     ):
-        made = ET.Element(f"{{{_SVG}}}{tag}", {"id": place})
-        made.text = words
-        root.insert(nth, made)
+        label = ET.Element(f"{{{_SVG}}}{tag}", {"id": place})
+        label.text = words
+        root.insert(nth, label)
     return ET.tostring(root, encoding="unicode")
 
 

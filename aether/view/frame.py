@@ -137,12 +137,12 @@ def part(lines: Iterable[Any], page: int, *, total: int | None = None, more: boo
 
     `total` says that `lines` are those of this page only, and `more` that there are others beyond that number.
     """
-    held = list(lines)
-    number = len(held) if total is None else total
+    listed = list(lines)
+    number = len(listed) if total is None else total
     pages = max(1, ceil(number / PAGE_LINES))
     page = min(page, pages)
     return Part(
-        held[(page - 1) * PAGE_LINES : page * PAGE_LINES] if total is None else held,
+        listed[(page - 1) * PAGE_LINES : page * PAGE_LINES] if total is None else listed,
         page,
         pages,
         number,
@@ -204,22 +204,22 @@ class Frame:
     def pieces(self, shown: Shown, asked: Asked, *, title: str, path: str) -> Iterator[str]:
         """Yield a page as HTML in pieces, the start of it before what takes long; an error ends the page."""
         values = self._values(shown, asked, title=title, path=path)
-        found = environment().get_template(shown.template).stream(values)
-        found.enable_buffering(PIECE_EVENTS)
+        stream = environment().get_template(shown.template).stream(values)
+        stream.enable_buffering(PIECE_EVENTS)
         try:
-            yield from found
+            yield from stream
         except AetherError as reason:
             yield f'<p class="problem">{escape(visible(reason.what))} {escape(visible(reason.fix))}</p>'
 
-    def _values(self, shown: Shown, asked: Asked | None, *, title: str, path: str) -> dict[str, Any]:
-        query = asked.query if asked else {}
+    def _values(self, content: Shown, request: Asked | None, *, title: str, path: str) -> dict[str, Any]:
+        query = request.query if request else {}
         return {
-            "title": shown.title or title, "menu": [one for one in self.pages if one.in_menu], "path": path,
-            "here": without(asked.here, "done") if asked else "/", "csrf": self.csrf, "once": secrets.token_hex(8), "read_only": self.read_only,
+            "title": content.title or title, "menu": [page for page in self.pages if page.in_menu], "path": path,
+            "here": without(request.here, "done") if request else "/", "csrf": self.csrf, "once": secrets.token_hex(8), "read_only": self.read_only,
             "home": str(self.home), "place": paths.project_root(self.home) or str(self.home),
             "notice": self._notices.get(query.get("done", "")), "now": clock.now(), "query": query,
             "query_without": lambda *names: {name: value for name, value in query.items() if name not in names},
-            **shown.values,
+            **content.values,
         }  # fmt: skip
 
 
@@ -243,19 +243,19 @@ def environment() -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     directory = paths.resource("data/view")
-    made = Environment(
+    templates = Environment(
         loader=FileSystemLoader(directory / "templates"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True, finalize=visible,
     )  # fmt: skip
-    made.filters |= {
+    templates.filters |= {
         "ago": ago, "days_ago": days_ago, "when": when, "number": number, "plural": plural,
         "at": lambda path, /, **query: link(path, query), "digest": digest, "mark": marked,
     }  # fmt: skip
-    made.globals["files"] = {
+    templates.globals["files"] = {
         file.name: f"/static/{file.name}?v={hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"
         for file in (directory / "static").iterdir()
     }
-    return made
+    return templates
 
 
 def visible(value: Any) -> Any:
@@ -342,8 +342,8 @@ def without(here: str, name: str) -> str:
     '/brief?occasion=resume'
     """
     path, _, query = here.partition("?")
-    kept = [field for field in query.split("&") if field and field.partition("=")[0] != name]
-    return f"{path}?{'&'.join(kept)}" if kept else path
+    fields = [field for field in query.split("&") if field and field.partition("=")[0] != name]
+    return f"{path}?{'&'.join(fields)}" if fields else path
 
 
 def marked(text: str, words: Iterable[str]) -> list[tuple[str, bool]]:
@@ -354,25 +354,27 @@ def marked(text: str, words: Iterable[str]) -> list[tuple[str, bool]]:
     """
     import re
 
-    wanted = sorted({word for word in words if len(word) > 1}, key=len, reverse=True)
-    if not wanted:
+    sorted_words = sorted({word for word in words if len(word) > 1}, key=len, reverse=True)
+    if not sorted_words:
         return [(text, False)]
-    found = re.compile(rf"\b({'|'.join(map(re.escape, wanted))})\w*", re.IGNORECASE)
-    parts, at = [], 0
-    for each in found.finditer(text):
-        parts += [(text[at : each.start()], False), (each.group(), True)]
-        at = each.end()
-    return [each for each in (*parts, (text[at:], False)) if each[0]]
+    pattern = re.compile(rf"\b({'|'.join(map(re.escape, sorted_words))})\w*", re.IGNORECASE)
+    parts, position = [], 0
+    for piece in pattern.finditer(text):
+        parts += [(text[position : piece.start()], False), (piece.group(), True)]
+        position = piece.end()
+    return [piece for piece in (*parts, (text[position:], False)) if piece[0]]
 
 
 def digest(entry: Mapping[str, Any] | None) -> str:
     """Return a short text that changes with every change of an entry, but not when it is read."""
     if entry is None:
         return ""
-    kept = {name: value for name, value in entry.items() if name not in _READING}
-    if isinstance(kept.get("metadata"), Mapping):
-        kept["metadata"] = {name: value for name, value in kept["metadata"].items() if name not in _READING}
-    data = json.dumps(kept, sort_keys=True, ensure_ascii=True).encode()
+    lasting = {name: value for name, value in entry.items() if name not in _READING}
+    if isinstance(lasting.get("metadata"), Mapping):
+        lasting["metadata"] = {
+            name: value for name, value in lasting["metadata"].items() if name not in _READING
+        }
+    data = json.dumps(lasting, sort_keys=True, ensure_ascii=True).encode()
     return hashlib.sha256(data).hexdigest()[:16]
 
 
@@ -380,10 +382,10 @@ def state_of(home: Path) -> str:
     """Return what changes whenever a document, the journal or a conversation of the home does."""
     talks = []
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        for one in sorted(os.listdir(home / "conversations")):
+        for conversation in sorted(os.listdir(home / "conversations")):
             with contextlib.suppress(OSError):
-                found = os.stat(home / "conversations" / one / conversations.FILE)
-                talks.append((one, found.st_mtime_ns, found.st_size))
+                status = os.stat(home / "conversations" / conversation / conversations.FILE)
+                talks.append((conversation, status.st_mtime_ns, status.st_size))
     return f"{file_ids(home)} {talks}"
 
 
@@ -395,12 +397,12 @@ def live_entry(documents: Mapping[str, Any], id: str) -> JsonObject | None:
 def live_entries(documents: Mapping[str, Any], ids: AbstractSet[str]) -> dict[str, JsonObject]:
     """Return the items, sessions, patterns, goals and signals with these ids, by their id."""
     memory = documents["memory"]
-    held = chain(
+    every_entry = chain(
         items_of(memory), sessions_of(memory), memory["long_term_memory"]["patterns"],
         documents["goals"]["goals"], documents["pheromones"]["active_pheromones"],
     )  # fmt: skip
-    named = ((one.get("session_id") or one["id"], one) for one in held)
-    return {name: dict(one) for name, one in named if name in ids}
+    by_id = ((entry.get("session_id") or entry["id"], entry) for entry in every_entry)
+    return {name: dict(entry) for name, entry in by_id if name in ids}
 
 
 def unchanged(states: Mapping[str, str]) -> Callable[[Snapshot], None]:
@@ -410,9 +412,9 @@ def unchanged(states: Mapping[str, str]) -> Callable[[Snapshot], None]:
     """
 
     def require(snapshot: Snapshot) -> None:
-        held = live_entries(snapshot.documents, states.keys())
+        live = live_entries(snapshot.documents, states.keys())
         for name, state in states.items():
-            now = digest(held.get(name))
+            now = digest(live.get(name))
             if now != state:
                 changed, missing = (
                     "was changed after this page was shown.",

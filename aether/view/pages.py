@@ -81,15 +81,17 @@ def overview(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page 
     snapshot = read(frame.home)
     lines = _traced(snapshot, _brief(frame)["lines"])
     stats = get_compression_stats(home=frame.home)
-    saved = sum(max(0, one["original_tokens"] - one["compressed_tokens"]) for one in stats["sessions"])
-    held = snapshot.documents["goals"]
+    saved = sum(
+        max(0, session["original_tokens"] - session["compressed_tokens"]) for session in stats["sessions"]
+    )
+    goal_document = snapshot.documents["goals"]
     return Shown(
         "overview.html",
         {
             "found": overview_of(home=snapshot.home), "status": get_memory_status(home=frame.home), "saved": saved,
             "compressed": len(stats["sessions"]),
             "standing": [(title, [line for line in lines if line["kind"] == kind]) for kind, title in STANDING.items()],
-            "goals": [goals.view(held, goal) for goal in held["goals"] if not goal.get("outcome")],
+            "goals": [goals.view(goal_document, goal) for goal in goal_document["goals"] if not goal.get("outcome")],
         },
     )  # fmt: skip
 
@@ -102,45 +104,50 @@ def brief_page(frame: Frame, asked: Asked) -> Shown:
     castes = sorted(snapshot.documents["pheromones"]["caste_sensitivities"])
     caste = asked.query.get("caste", "") or next(iter(castes), "")
     session = asked.query.get("session", "")
-    found = _brief(frame, occasion=occasion, session=session, caste=caste)
+    result = _brief(frame, occasion=occasion, session=session, caste=caste)
     return Shown(
         "brief.html",
         {
-            "found": found, "occasions": OCCASIONS, "occasion": occasion, "castes": castes, "caste": caste,
-            "session": session, "lines": _traced(snapshot, found["lines"]),
+            "found": result, "occasions": OCCASIONS, "occasion": occasion, "castes": castes, "caste": caste,
+            "session": session, "lines": _traced(snapshot, result["lines"]),
         },
     )  # fmt: skip
 
 
-def _brief(frame: Frame, **asked: str) -> JsonObject:
+def _brief(frame: Frame, **options: str) -> JsonObject:
     """Return a brief; that of the same state of the home in the same minute is not made again."""
-    return _made_brief(frame.home, read(frame.home).files, f"{now():%Y-%m-%d %H:%M}", **asked)
+    return _made_brief(frame.home, read(frame.home).files, f"{now():%Y-%m-%d %H:%M}", **options)
 
 
 @lru_cache(maxsize=KEPT_BRIEFS)
-def _made_brief(home: Path, state: object, minute: str, **asked: str) -> JsonObject:  # noqa: ARG001 - they name the state
-    return brief(home, **asked)
+def _made_brief(home: Path, state: object, minute: str, **options: str) -> JsonObject:  # noqa: ARG001 - they name the state
+    return brief(home, **options)
 
 
 def _traced(snapshot: Any, lines: list[JsonObject]) -> list[JsonObject]:
     """Return the lines of a brief, each with the live entry that it comes from, or the session that holds its words."""
     memory = snapshot.documents["memory"]
-    held = live_entries(snapshot.documents, {name for line in lines for name in line["ids"][:1]})
-    sessions = [(one, "\n".join(_texts(one)).casefold()) for one in reversed(sessions_of(memory))]
-    found = []
+    live = live_entries(snapshot.documents, {name for line in lines for name in line["ids"][:1]})
+    sessions = [
+        (candidate, "\n".join(_texts(candidate)).casefold()) for candidate in reversed(sessions_of(memory))
+    ]
+    traced = []
     for line in lines:
         name = next(iter(line["ids"]), "")
-        entry, said = held.get(name), line["text"].rstrip("…").casefold()
-        source = next((session for session, text in sessions if not name and said in text), None)
-        statement = next((one for one in _statements(source) if " ".join(one.split()) == line["text"]), "")
+        entry, words = live.get(name), line["text"].rstrip("…").casefold()
+        source = next((session for session, text in sessions if not name and words in text), None)
+        statement = next(
+            (candidate for candidate in _statements(source) if " ".join(candidate.split()) == line["text"]),
+            "",
+        )
         kind = _kind_of(entry)
-        found.append(
+        traced.append(
             {
                 **line, "kind": kind if kind == "signal" else line["kind"], "id": name, "entry": entry, "type": kind,
                 "session": source and source["session_id"], "statement": statement,
             }
         )  # fmt: skip
-    return found
+    return traced
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -175,7 +182,7 @@ def _statements(session: Mapping[str, Any] | None) -> Iterator[str]:
             ("outcomes", "result"),
             ("high_value_items", "content"),
         ):
-            yield from (one[name] for one in session[field] if one.get(name))
+            yield from (statement[name] for statement in session[field] if statement.get(name))
 
 
 def search(frame: Frame, asked: Asked) -> Shown:
@@ -189,7 +196,7 @@ def search(frame: Frame, asked: Asked) -> Shown:
         "types": sorted({*entries.known_types(home=frame.home), *RELEVANCE_OF_TYPE, kind} - {""}),
     }  # fmt: skip
     if not query:
-        found = entries.newest(
+        listing = entries.newest(
             layer=layer,
             types=[kind] if kind else [],
             since=values["since"],
@@ -202,7 +209,7 @@ def search(frame: Frame, asked: Asked) -> Shown:
             "search.html",
             {
                 **values,
-                "part": part(found.lines, page, total=found.total, more=not found.complete),
+                "part": part(listing.lines, page, total=listing.total, more=not listing.complete),
                 "hits": None,
             },
         )
@@ -211,8 +218,8 @@ def search(frame: Frame, asked: Asked) -> Shown:
         query, most, layers=[layer] if layer else [], types=[kind] if kind else [], since=values["since"] or None,
         until=values["until"] or None, access=False, home=frame.home,
     )  # fmt: skip
-    shown = hits[(page - 1) * PAGE_LINES : page * PAGE_LINES]
-    lines = [{**hit, "parts": marked(hit["passage"], hit["matched"])} for hit in shown]
+    page_hits = hits[(page - 1) * PAGE_LINES : page * PAGE_LINES]
+    lines = [{**hit, "parts": marked(hit["passage"], hit["matched"])} for hit in page_hits]
     # How many there are beyond this page is not known: only that there are more.
     return Shown(
         "search.html",
@@ -227,25 +234,29 @@ def search(frame: Frame, asked: Asked) -> Shown:
 def entry(frame: Frame, asked: Asked) -> Shown:
     """Return one entry: text, state, evidence, links both ways, and every change of it."""
     snapshot = read(frame.home)
-    found = entries.about(asked.path["id"], home=frame.home)
-    live = live_entry(snapshot.documents, found.id)
-    statements = _statements(found.entry) if "session_id" in found.entry else ()
+    details = entries.about(asked.path["id"], home=frame.home)
+    live = live_entry(snapshot.documents, details.id)
+    statements = _statements(details.entry) if "session_id" in details.entry else ()
 
     def changed() -> tuple[list[JsonObject], bool]:
-        made, complete = entries.changes(found.id, home=frame.home)
+        history, complete = entries.changes(details.id, home=frame.home)
         return [
-            {**each._asdict(), "fields": list(_differences(each.before, each.after)), "also": _also(each)}
-            for each in made
+            {
+                **change._asdict(),
+                "fields": list(_differences(change.before, change.after)),
+                "also": _also(change),
+            }
+            for change in history
         ], complete
 
     return Shown(
         "entry.html",
         {
-            "found": found, "live": live, "kind": _kind_of(live), "changed": later(frame, changed), "layers": LAYER_NAMES,
-            "types": sorted({*RELEVANCE_OF_TYPE, found.type}), "link_types": LINK_TYPES,
+            "found": details, "live": live, "kind": _kind_of(live), "changed": later(frame, changed), "layers": LAYER_NAMES,
+            "types": sorted({*RELEVANCE_OF_TYPE, details.type}), "link_types": LINK_TYPES,
             "part": part(statements, asked.number("page")), "most_text": MOST_TEXT, "most_links": MOST_LINKS,
         },
-        found.type.replace("_", " ").capitalize(),
+        details.type.replace("_", " ").capitalize(),
         later=True,
     )  # fmt: skip
 
@@ -259,7 +270,7 @@ def _differences(before: JsonObject | None, after: JsonObject | None) -> Iterato
     """Yield the name of each field that a change set, as it was and as it became."""
     if before is None or after is None:
         return
-    old, new = ({**one, **(one.get("metadata") or {})} for one in (before, after))
+    old, new = ({**version, **(version.get("metadata") or {})} for version in (before, after))
     for name in sorted({*old, *new} - _SILENT - {"metadata"}):
         was, became = old.get(name), new.get(name)
         if was != became and not isinstance(was or became, list | dict):
@@ -304,22 +315,24 @@ def _log(frame: Frame, page: int, *, everything: bool) -> dict[str, Any]:
         number = line.reason.rpartition(" ")[2]
         if line.operation == "undo" and line.revision not in undone and number.isdigit():
             undone.add(int(number))
-    shown = lines[(page - 1) * PAGE_LINES : page * PAGE_LINES]
-    more = len(lines) > page * PAGE_LINES
-    return {"part": Part(shown, page, page + more, len(lines), more=more), "undone": undone}
+    page_lines = lines[(page - 1) * PAGE_LINES : page * PAGE_LINES]
+    has_more = len(lines) > page * PAGE_LINES
+    return {"part": Part(page_lines, page, page + has_more, len(lines), more=has_more), "undone": undone}
 
 
 def review_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
     """Return what is doubtful in memory, the most serious first."""
 
     def found() -> tuple[list[Any], int]:
-        held = read(
+        documents_before = read(
             frame.home
         ).documents  # before the doubts: what changes in between is a conflict, and no surprise
         doubts = review.review(home=frame.home)
-        shown = doubts[:DOUBTS]
-        live = live_entries(held, {entry.id for one in shown for entry in one.entries})
-        return [(one, [live.get(entry.id) for entry in one.entries]) for one in shown], len(doubts)
+        first_doubts = doubts[:DOUBTS]
+        live = live_entries(documents_before, {entry.id for doubt in first_doubts for entry in doubt.entries})
+        return [(doubt, [live.get(entry.id) for entry in doubt.entries]) for doubt in first_doubts], len(
+            doubts
+        )
 
     values = {
         "found": later(frame, found),
@@ -333,9 +346,9 @@ def review_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every pa
 def health(frame: Frame, asked: Asked) -> Shown:
     """Return what is wrong with the home, the log of its hooks, and edits that wait; the whole home is checked when asked."""
     try:
-        found: JsonObject | None = overview_of(home=frame.home)
+        status: JsonObject | None = overview_of(home=frame.home)
     except AetherError as reason:  # the page of a damaged home says what can be repaired
-        found = {
+        status = {
             "problems": [str(reason)],
             "hooks": {"paused": False, "waiting": 0, "last_event": ""},
             "log": [],
@@ -348,10 +361,10 @@ def health(frame: Frame, asked: Asked) -> Shown:
     return Shown(
         "health.html",
         {
-            "found": found, "log": text.splitlines()[-LOG_LINES:][::-1], "checked": checked,
+            "found": status, "log": text.splitlines()[-LOG_LINES:][::-1], "checked": checked,
             "findings": later(frame, lambda: admin.examine(home=frame.home)),
             "most": MOST_FINDINGS,
-            "edits": [kept.path.name for kept in documents.kept_edits(frame.home)],
+            "edits": [edit.path.name for edit in documents.kept_edits(frame.home)],
         },
         later=checked,
     )  # fmt: skip
@@ -359,14 +372,14 @@ def health(frame: Frame, asked: Asked) -> Shown:
 
 def forget(frame: Frame, form: Mapping[str, str]) -> str:
     """Forget an entry, with all that repeats its text."""
-    done = forget_api.forget([form["entry"]], home=frame.home)
-    return f"{plural(len(done.targets), 'entries')} forgotten. {NEXT_SESSION}"
+    result = forget_api.forget([form["entry"]], home=frame.home)
+    return f"{plural(len(result.targets), 'entries')} forgotten. {NEXT_SESSION}"
 
 
 def forget_text(frame: Frame, form: Mapping[str, str]) -> str:
     """Forget every entry, and every statement of a session, that repeats a text."""
-    done = forget_api.forget(match=form.get("text", ""), repeated=True, home=frame.home)
-    return f"{plural(len(done.targets), 'entries')} with this text forgotten. {NEXT_SESSION}"
+    result = forget_api.forget(match=form.get("text", ""), repeated=True, home=frame.home)
+    return f"{plural(len(result.targets), 'entries')} with this text forgotten. {NEXT_SESSION}"
 
 
 def correct(frame: Frame, form: Mapping[str, str]) -> str:
@@ -377,20 +390,20 @@ def correct(frame: Frame, form: Mapping[str, str]) -> str:
     before = _text_of(frame, old)
     if text == visible(before).replace("\r\n", "\n"):
         text = before  # what cannot be shown was not typed away
-    given: dict[str, Any] = {"content": text} | ({"type": form["type"]} if form.get("type") else {})
+    changes: dict[str, Any] = {"content": text} | ({"type": form["type"]} if form.get("type") else {})
     if "relevance" in form:
-        given["relevance_score"] = _share(form["relevance"])
+        changes["relevance_score"] = _share(form["relevance"])
     if _is_item(frame, old):
-        update_working_memory_item(old, given, home=frame.home)
+        update_working_memory_item(old, changes, home=frame.home)
         return "Corrected. The next session gets the new text."
-    given.pop("relevance_score", None)
-    made = forget_api.supersede(old, given, home=frame.home)
-    return f"Corrected: {made.item['id']} takes the place of {old}."
+    changes.pop("relevance_score", None)
+    successor = forget_api.supersede(old, changes, home=frame.home)
+    return f"Corrected: {successor.item['id']} takes the place of {old}."
 
 
 def _text_of(frame: Frame, id: str) -> str:
-    found = live_entry(load(frame.home).documents, id) or {}
-    return str(found.get("content") or found.get("pattern") or "")
+    live = live_entry(load(frame.home).documents, id) or {}
+    return str(live.get("content") or live.get("pattern") or "")
 
 
 def protect(frame: Frame, form: Mapping[str, str]) -> str:
@@ -410,33 +423,38 @@ def link(frame: Frame, form: Mapping[str, str]) -> str:
 def promote(frame: Frame, form: Mapping[str, str]) -> str:
     """Make a pattern of an item, or of a statement of a session."""
     if _is_item(frame, form["entry"]):
-        done = patterns.promote_item(form["entry"], home=frame.home)
-        made, known = "Promoted to long-term memory as", "Long-term memory has it already; linked with"
-        return f"{made if done.created else known} {(done.created or done.supported)[0]}."
+        result = patterns.promote_item(form["entry"], home=frame.home)
+        created_text, supported_text = (
+            "Promoted to long-term memory as",
+            "Long-term memory has it already; linked with",
+        )
+        return (
+            f"{created_text if result.created else supported_text} {(result.created or result.supported)[0]}."
+        )
     kind = cast("Any", form.get("type") or None)
-    made = patterns.extract_pattern_to_long_term(
+    created_text = patterns.extract_pattern_to_long_term(
         form.get("text", ""), session_id=form["entry"], type=kind, home=frame.home
     )
-    return f"Promoted to long-term memory as {made}."
+    return f"Promoted to long-term memory as {created_text}."
 
 
 def promote_repeated(frame: Frame, form: Mapping[str, str]) -> str:  # noqa: ARG001 - every action has the same parameters
     """Promote what repeats, and what matters much."""
-    done = patterns.promote(home=frame.home)
-    return f"{plural(len(done.created), 'new patterns')}, {len(done.supported):,} with more evidence."
+    result = patterns.promote(home=frame.home)
+    return f"{plural(len(result.created), 'new patterns')}, {len(result.supported):,} with more evidence."
 
 
 def answer(frame: Frame, form: Mapping[str, str]) -> str:
     """Settle a doubt: keep everything, correct its first entry, or forget one."""
-    given = cast("Answer", form.get("answer", ""))
-    done = review.settle(
-        form.get("doubt", ""), given, form.get("text", ""), newer=bool(form.get("newer")), home=frame.home
+    choice = cast("Answer", form.get("answer", ""))
+    settled = review.settle(
+        form.get("doubt", ""), choice, form.get("text", ""), newer=bool(form.get("newer")), home=frame.home
     )
     return {
         "keep": "Kept. It is not raised again, unless the text changes.",
         "forget": f"Forgotten. {NEXT_SESSION}",
         "correct": "Corrected.",
-    }[done.answer]
+    }[settled.answer]
 
 
 def undo(frame: Frame, form: Mapping[str, str]) -> str:
@@ -447,14 +465,14 @@ def undo(frame: Frame, form: Mapping[str, str]) -> str:
 
 def repair(frame: Frame, form: Mapping[str, str]) -> str:  # noqa: ARG001 - every action has the same parameters
     """Repair the home as far as possible."""
-    done = admin.repair(home=frame.home)
-    return " ".join(done) or "Nothing had to be repaired."
+    repairs = admin.repair(home=frame.home)
+    return " ".join(repairs) or "Nothing had to be repaired."
 
 
 def accept(frame: Frame, form: Mapping[str, str]) -> str:
     """Accept a hand edit that waits in quarantine."""
-    done = admin.accept_edit(form.get("edit", ""), home=frame.home)
-    return f"Accepted: {', '.join(done) or 'nothing differed'}."
+    documents_changed = admin.accept_edit(form.get("edit", ""), home=frame.home)
+    return f"Accepted: {', '.join(documents_changed) or 'nothing differed'}."
 
 
 def _is_item(frame: Frame, id: str) -> bool:
@@ -478,15 +496,15 @@ def _revision(form: Mapping[str, str]) -> int:
 def conflict(frame: Frame, reason: Stale, form: Mapping[str, Any]) -> Shown:
     """Return the page of an entry that was changed meanwhile: both versions, and the form again."""
     entry = live_entry(load(frame.home).documents, reason.entry)
-    own = {"csrf", "once", "back", "state", "entry", "other", "other_state", "action"}
-    given = {name: value for name, value in form.items() if name not in own}
+    hidden_fields = {"csrf", "once", "back", "state", "entry", "other", "other_state", "action"}
+    fields = {name: value for name, value in form.items() if name not in hidden_fields}
     values = {
         "error": reason,
         "entry": entry,
         "id": reason.entry,
         "action": form["action"],
         "form": form,
-        "given": given,
+        "given": fields,
         # A doubt is about the texts that were shown: about others it is raised again, or not at all.
         "again": form["action"] != "review",
     }

@@ -90,8 +90,8 @@ def timeline(frame: Frame, asked: Asked) -> Shown:
 
     def happened() -> dict[str, Any]:
         state = f"{state_of(frame.home)} {clock.stamp(clock.now())[:13]}"
-        shown = part(_moments(frame.home, tuple(query.values()), state), page)
-        return {"part": shown, "days": _by_day(shown.lines)}
+        page_part = part(_moments(frame.home, tuple(query.values()), state), page)
+        return {"part": page_part, "days": _by_day(page_part.lines)}
 
     return Shown(
         "timeline.html",
@@ -105,44 +105,44 @@ def _moments(home: Path, query: tuple[str, ...], state: str) -> tuple[Any, ...]:
     """Return the moments that are asked for, the newest first; `state` changes with the home."""
     kind, project, conversation, since = query
     try:
-        found = api_timeline.timeline(
+        moments = api_timeline.timeline(
             types=[kind] if kind else [], project=project, conversation=conversation, since=since, home=home
         )
     except NotFound:  # of the conversation: the page says that nothing is there
-        found = []
-    return tuple(reversed(found))
+        moments = []
+    return tuple(reversed(moments))
 
 
 def _by_day(lines: Sequence[Any]) -> list[tuple[str, list[tuple[str, str, list[Any]]]]]:
     """Return moments by day, and within it by conversation: its id, its title and its moments."""
     days: list[tuple[str, list[tuple[str, str, list[Any]]]]] = []
-    for one in lines:
-        day = one.at[:10]
+    for moment in lines:
+        day = moment.at[:10]
         if not days or days[-1][0] != day:
             days.append((day, []))
         groups = days[-1][1]
-        if not groups or groups[-1][:2] != (one.conversation, one.title):
-            groups.append((one.conversation, one.title, []))
-        groups[-1][2].append(one)
+        if not groups or groups[-1][:2] != (moment.conversation, moment.title):
+            groups.append((moment.conversation, moment.title, []))
+        groups[-1][2].append(moment)
     return days
 
 
 def around(frame: Frame, asked: Asked) -> Shown:
     """Return what was said and noted around one entry: lines of its transcript if that is on this machine, and memory."""
     entry = asked.path["id"]
-    (found,) = recall.full([entry], home=frame.home)
-    pointer = (found["entry"].get("metadata") or {}).get("pointer") or {}
+    (result,) = recall.full([entry], home=frame.home)
+    pointer = (result["entry"].get("metadata") or {}).get("pointer") or {}
     lines = recall.timeline(entry, before=AROUND, after=AROUND, home=frame.home)
     return Shown(
         "around.html",
         {
-            "found": found, "lines": lines, "pointer": pointer,
-            "said": _transcript_lines(frame, pointer, found["at"]),
+            "found": result, "lines": lines, "pointer": pointer,
+            "said": _transcript_lines(frame, pointer, result["at"]),
         },
     )  # fmt: skip
 
 
-def _transcript_lines(frame: Frame, pointer: Mapping[str, Any], at: str) -> list[JsonObject]:
+def _transcript_lines(frame: Frame, pointer: Mapping[str, Any], since: str) -> list[JsonObject]:
     """Return the lines around a place in a transcript of Claude Code; none if it is not here any more.
 
     What a hook noted has no line: then the place is the first one that is not before the time `at`.
@@ -154,36 +154,38 @@ def _transcript_lines(frame: Frame, pointer: Mapping[str, Any], at: str) -> list
     for path in sorted((claude_directory() / "projects").glob(f"*/{name}"))[:1]:
         try:
             near, here = deque[Record](), 0
-            for one in without_private(read_records(path), private):
-                if not here and (one.line >= line if isinstance(line, int) else _is_since(one.time, at)):
-                    here = one.line
-                if here and one.line > here + AROUND:
+            for record in without_private(read_records(path), private):
+                if not here and (
+                    record.line >= line if isinstance(line, int) else _is_since(record.time, since)
+                ):
+                    here = record.line
+                if here and record.line > here + AROUND:
                     break
-                near.append(one)
-                while near[0].line < (here or one.line) - AROUND:
+                near.append(record)
+                while near[0].line < (here or record.line) - AROUND:
                     near.popleft()
         except (AetherError, OSError):
             return []
         return [
             {
-                "line": one.line, "at": one.time, "here": one.line == here,
-                "who": one.kind if not one.tool else f"{one.kind} {one.tool}",
-                "text": _short(one.text or str(one.arguments or ""), hidden),
+                "line": record.line, "at": record.time, "here": record.line == here,
+                "who": record.kind if not record.tool else f"{record.kind} {record.tool}",
+                "text": _short(record.text or str(record.arguments or ""), hidden),
             }
-            for one in near if one.text or one.tool
+            for record in near if record.text or record.tool
         ]  # fmt: skip
     return []
 
 
-def _is_since(time: str, at: str) -> bool:
+def _is_since(time: str, since: str) -> bool:
     with suppress(AetherError):
-        return bool(time and at) and clock.parse(time) >= clock.parse(at)
+        return bool(time and since) and clock.parse(time) >= clock.parse(since)
     return False
 
 
 def _short(text: str, hidden: Rules) -> str:
-    shown = redact(text[: MESSAGE_CHARS * 2], hidden)
-    return shown if len(shown) <= MESSAGE_CHARS else shown[:MESSAGE_CHARS].rstrip() + " […]"
+    excerpt = redact(text[: MESSAGE_CHARS * 2], hidden)
+    return excerpt if len(excerpt) <= MESSAGE_CHARS else excerpt[:MESSAGE_CHARS].rstrip() + " […]"
 
 
 # --- Conversations
@@ -191,9 +193,9 @@ def _short(text: str, hidden: Rules) -> str:
 
 def conversation_list(frame: Frame, asked: Asked) -> Shown:
     """Return the conversations whose contexts this home keeps, and the tokens that were saved."""
-    found = compact_views.conversation_list(home=frame.home)
+    conversations = compact_views.conversation_list(home=frame.home)
     saved = charts.saved_chart(report.saved(read(frame.home)))
-    return Shown("conversations.html", {"part": part(found, asked.number("page")), "saved": saved})
+    return Shown("conversations.html", {"part": part(conversations, asked.number("page")), "saved": saved})
 
 
 def conversation(frame: Frame, asked: Asked) -> Shown | File:
@@ -204,30 +206,32 @@ def conversation(frame: Frame, asked: Asked) -> Shown | File:
     log = conversations.load(record_directory(frame.home), name)
     if step := asked.query.get("step", ""):
         return _compaction(frame, name, _number(step), asked)
-    said, hidden = part(history.said(log), asked.number("page")), redaction_rules(frame.home)
-    changed = {one.number: one.change for one in removed_from_context(name, home=frame.home)}
+    page_part, hidden = part(history.said(log), asked.number("page")), redaction_rules(frame.home)
+    changed = {message.number: message.change for message in removed_from_context(name, home=frame.home)}
     live = set(log.context)
     rows = [
         {
-            "number": number, "role": one.role, "text": _text(one, hidden),
+            "number": number, "role": message.role, "text": _text(message, hidden),
             "state": changed.get(number, "kept" if number in live else "removed"),
         }
-        for number, one in zip(said.lines, read_messages(history.messages(log, said.lines)), strict=True)
+        for number, message in zip(page_part.lines, read_messages(history.messages(log, page_part.lines)), strict=True)
     ]  # fmt: skip
     added = [number for number in log.context if log.derived[number - 1]]
-    summaries = [_text(one, hidden) for one in read_messages(history.messages(log, added[:PAGE_LINES]))]
+    summaries = [
+        _text(message, hidden) for message in read_messages(history.messages(log, added[:PAGE_LINES]))
+    ]
     return Shown(
         "conversation.html",
         {
-            "id": name, "part": said, "rows": rows, "live": len(log.context), "summaries": summaries,
-            "compactions": [_step(log, done) for done in reversed(log.compactions)], "last": log.open[-1] if log.open else 0,
+            "id": name, "part": page_part, "rows": rows, "live": len(log.context), "summaries": summaries,
+            "compactions": [_step(log, compaction) for compaction in reversed(log.compactions)], "last": log.open[-1] if log.open else 0,
         },
         f"Conversation {name}",
     )  # fmt: skip
 
 
-def _text(one: Message, hidden: Rules) -> str:
-    return _short("\n".join(f"{block.tool} {block.text}".strip() for block in one.blocks), hidden)
+def _text(message: Message, hidden: Rules) -> str:
+    return _short("\n".join(f"{block.tool} {block.text}".strip() for block in message.blocks), hidden)
 
 
 def _number(text: str) -> int:
@@ -236,39 +240,39 @@ def _number(text: str) -> int:
     return int(text)
 
 
-def _step(log: history.Log, done: history.Compaction) -> JsonObject:
-    kept = done.receipt
+def _step(log: history.Log, compaction: history.Compaction) -> JsonObject:
+    receipt = compaction.receipt
     return {
-        "step": done.step, "at": done.at, "undone": done.step not in log.open, "before": kept.get("tokens_before"),
-        "after": kept.get("tokens_after"), "messages": (len(done.before), len(done.after)),
-        "trigger": redact(str(kept.get("trigger") or "")), "by": (kept.get("summary") or {}).get("backend") or "",
+        "step": compaction.step, "at": compaction.at, "undone": compaction.step not in log.open, "before": receipt.get("tokens_before"),
+        "after": receipt.get("tokens_after"), "messages": (len(compaction.before), len(compaction.after)),
+        "trigger": redact(str(receipt.get("trigger") or "")), "by": (receipt.get("summary") or {}).get("backend") or "",
     }  # fmt: skip
 
 
-def _compaction(frame: Frame, name: str, step: int, asked: Asked) -> Shown:
+def _compaction(frame: Frame, name: str, step: int, request: Asked) -> Shown:
     """Return one compaction side by side: what was kept, shortened, removed and added, with what is protected."""
-    found, hidden = (
+    changes, hidden = (
         compact_views.compaction_diff(name, step=step, home=frame.home),
         redaction_rules(frame.home),
     )
     log = conversations.load(record_directory(frame.home), name)
-    before = read_messages(found.before)
-    shown = part(found.rows, asked.number("page"))
+    before = read_messages(changes.before)
+    page_part = part(changes.rows, request.number("page"))
     rows = [
         {
             **row._asdict(), "text": _short(row.text, hidden),
             "old": _text(before[row.before], hidden) if row.before is not None else "",
         }
-        for row in shown.lines
+        for row in page_part.lines
     ]  # fmt: skip
     counts: dict[str, int] = {}
-    for row in found.rows:
+    for row in changes.rows:
         counts[row.change] = counts.get(row.change, 0) + 1
     return Shown(
         "compaction.html",
         {
-            "id": name, "step": _step(log, log.compactions[step - 1]), "part": shown, "rows": rows, "counts": counts,
-            "protected": sum(row.protected for row in found.rows), "last": log.open[-1] if log.open else 0,
+            "id": name, "step": _step(log, log.compactions[step - 1]), "part": page_part, "rows": rows, "counts": counts,
+            "protected": sum(row.protected for row in changes.rows), "last": log.open[-1] if log.open else 0,
         },
         f"Compaction {step} of {name}",
     )  # fmt: skip
@@ -288,8 +292,8 @@ def _export(frame: Frame, name: str, form: str) -> File:
 def undo_compaction(frame: Frame, form: Mapping[str, str]) -> str:
     """Undo the newest compaction of a conversation, if it is still the one that was shown."""
     step = _number(form["step"]) or -1  # 0 would be any
-    done = compact.undo_compaction(form["conversation"], step=step, home=frame.home)
-    return f"Compaction {done.step} is undone: {plural(len(done.messages), 'messages')} are in the context again."
+    result = compact.undo_compaction(form["conversation"], step=step, home=frame.home)
+    return f"Compaction {result.step} is undone: {plural(len(result.messages), 'messages')} are in the context again."
 
 
 # --- Archive
@@ -299,34 +303,34 @@ def archive_page(frame: Frame, asked: Asked) -> Shown:
     """Return the archived conversations with the reason of each level, and the plan of the next ageing."""
     level = asked.query.get("level", "")
     level = level if level in DETAILS else ""
-    shown = part(archive.list_archived(level=level or None, home=frame.home), asked.number("page"))
+    page_part = part(archive.list_archived(level=level or None, home=frame.home), asked.number("page"))
     marked = set(read(frame.home).documents["retention"]["marked"])
     plan = archive.age_archive(dry_run=True, home=frame.home)
     return Shown(
         "archive.html",
         {
-            "part": shown, "rows": [_archived(frame, one, marked) for one in shown.lines], "level": level, "levels": DETAILS,
+            "part": page_part, "rows": [_archived(frame, archived, marked) for archived in page_part.lines], "level": level, "levels": DETAILS,
             "plan": plan.plan[:PAGE_LINES], "planned": len(plan.plan),
             "failed": plan.failed, "state": _state(plan.plan),
         },
     )  # fmt: skip
 
 
-def _archived(frame: Frame, one: archive.Archived, marked: set[str]) -> JsonObject:
-    made: JsonObject = {
-        **one._asdict(),
-        "title": redact(one.title),
-        "marked": one.id in marked,
+def _archived(frame: Frame, archived: archive.Archived, marked: set[str]) -> JsonObject:
+    row: JsonObject = {
+        **archived._asdict(),
+        "title": redact(archived.title),
+        "marked": archived.id in marked,
         "why": "",
         "grace": "",
     }
     try:
-        about = archive.explain_retention(one.id, home=frame.home)
-        steps = archive.read_archived(one.id, home=frame.home)["steps"]
+        about = archive.explain_retention(archived.id, home=frame.home)
+        steps = archive.read_archived(archived.id, home=frame.home)["steps"]
     except AetherError as reason:
-        return made | {"why": str(reason)}
+        return row | {"why": str(reason)}
     before = next((step["bytes_before"] for step in steps if step.get("bytes_before")), None)
-    return made | {
+    return row | {
         "why": about["reason"], "score": round(about["score"], 2), "next_level": about["next_level"],
         "next_at": about["next_at"], "grace": about["grace_until"], "before": before,
     }  # fmt: skip
@@ -334,7 +338,7 @@ def _archived(frame: Frame, one: archive.Archived, marked: set[str]) -> JsonObje
 
 def _state(plan: Iterable[archive.Planned]) -> str:
     """Return a short text that changes with the plan, except for the days that pass."""
-    return digest({"steps": [[one.id, one.from_level, one.to_level] for one in plan]})
+    return digest({"steps": [[step.id, step.from_level, step.to_level] for step in plan]})
 
 
 def mark(frame: Frame, form: Mapping[str, str]) -> str:
@@ -348,13 +352,13 @@ def mark(frame: Frame, form: Mapping[str, str]) -> str:
 def restore(frame: Frame, form: Mapping[str, str]) -> str:
     """Bring an archived conversation back, as full as it still is."""
     name = form.get("conversation", "")
-    done = archive.restore_conversation(name, home=frame.home)
+    result = archive.restore_conversation(name, home=frame.home)
     how = (
         "exactly as it was archived"
-        if done.exact
-        else f"at level {done.level}, the fullest form that is left"
+        if result.exact
+        else f"at level {result.level}, the fullest form that is left"
     )
-    if done.path:
+    if result.path:
         return f"{name} is a live conversation again, {how}."
     return f"{name} was added from a file and stays in the archive; it is there {how}."
 
@@ -364,9 +368,9 @@ def age(frame: Frame, form: Mapping[str, str]) -> str:
     plan = archive.age_archive(dry_run=True, home=frame.home).plan
     if _state(plan) != form.get("plan", ""):
         raise Conflict("the plan has changed since it was shown.", fix="Look at it again.", where=BY)
-    done = archive.age_archive(ids={one.id for one in plan}, home=frame.home)
-    failed = f" {plural(len(done.failed), 'conversations')} failed: see Health." if done.failed else ""
-    return f"{plural(len(done.done), 'conversations')} aged.{failed} Their fuller forms rest for a while, and can be restored."
+    result = archive.age_archive(ids={step.id for step in plan}, home=frame.home)
+    failed = f" {plural(len(result.failed), 'conversations')} failed: see Health." if result.failed else ""
+    return f"{plural(len(result.done), 'conversations')} aged.{failed} Their fuller forms rest for a while, and can be restored."
 
 
 # --- Signals and phases
@@ -375,14 +379,14 @@ def age(frame: Frame, form: Mapping[str, str]) -> str:
 def colony_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
     """Return the signals with their strength over time, the phases, and the open hand-offs."""
     documents = read(frame.home).documents
-    found = report.signal_strengths(documents["pheromones"], now=clock.now())
-    held = {one["id"]: one for one in documents["pheromones"]["active_pheromones"]}
+    strengths = report.signal_strengths(documents["pheromones"], now=clock.now())
+    by_id = {signal["id"]: signal for signal in documents["pheromones"]["active_pheromones"]}
     state = documents["COLONY_STATE"]
     return Shown(
         "colony.html",
         {
-            "signals": [{**one, "entry": held[one["id"]]} for one in found], "queued": colony.queued_signals(home=frame.home),
-            "chart": charts.signals_chart(found), "types": TYPES, "status": state["colony_status"],
+            "signals": [{**signal, "entry": by_id[signal["id"]]} for signal in strengths], "queued": colony.queued_signals(home=frame.home),
+            "chart": charts.signals_chart(strengths), "types": TYPES, "status": state["colony_status"],
             "phases": state["phases"]["roadmap"][::-1], "next": phases.current_phase(state) + 1,
             "handoffs": documents["memory"]["compression"]["open"], "goal": goals.current(documents["goals"]),
         },
@@ -396,19 +400,21 @@ def emit(frame: Frame, form: Mapping[str, str]) -> str:
         strength = float(text) if text else None
     except ValueError as reason:
         raise InvalidInput(f"{text!r} is no strength.", fix="Use a number from 0 to 1.", where=BY) from reason
-    done = colony.emit_signal(
+    result = colony.emit_signal(
         form.get("type", ""), form.get("context", ""), strength=strength, home=frame.home
     )
     return (
-        f"{done['type']} waits for the end of the phase." if done["queued"] else f"{done['type']} is emitted."
+        f"{result['type']} waits for the end of the phase."
+        if result["queued"]
+        else f"{result['type']} is emitted."
     )
 
 
 def start_phase(frame: Frame, form: Mapping[str, str]) -> str:
     """Start a phase."""
     number = _phase(form)
-    given = {name: form.get(name, "").strip() or None for name in ("name", "goal")}
-    colony.start_phase(number, name=given["name"], goal=given["goal"], home=frame.home)
+    options = {name: form.get(name, "").strip() or None for name in ("name", "goal")}
+    colony.start_phase(number, name=options["name"], goal=options["goal"], home=frame.home)
     return f"Phase {number} is running."
 
 

@@ -12,8 +12,7 @@ import aether
 from aether.api import admin as home_operations
 from aether.api import admin as operations
 from aether.api import compact, conversations
-from aether.errors import Conflict, CorruptDocument, InvalidInput, LockTimeout, NotFound
-from aether.store.files import locked
+from aether.errors import Conflict, CorruptDocument, InvalidInput, NotFound
 from tests import homes
 from tests.api.calls import memory, snapshot, whole
 from tests.tables import rows
@@ -34,23 +33,6 @@ def test_making_a_home_again_keeps_everything(home):
 
     assert aether.init(home) == aether.init(home.parent) == home
     assert homes.ids(home) == [item]
-
-
-@rows("name", ["\0", "a\0b", "\ud800"])
-def test_a_name_that_cannot_be_a_directory_is_refused(name):
-    with pytest.raises(InvalidInput, match="cannot be a path"):
-        aether.init(name)
-
-
-def test_folding_writes_the_documents(home):
-    aether.add_working_memory_item("note", "x", home=home)
-
-    revision = aether.fold(home=home)
-
-    on_disk = json.loads((home / "data" / "memory.json").read_text())
-    assert len(on_disk["working_memory"]["items"]) == 1
-    assert revision == homes.reopened(home).revision
-    assert aether.fold(home=home) == revision
 
 
 def test_a_document_is_shown_as_it_is_and_as_it_was(home):
@@ -140,13 +122,6 @@ def test_an_edit_by_hand_that_breaks_the_totals_is_found_and_repaired(home):
     whole(home)
 
 
-def test_repairing_what_is_whole_does_nothing(home):
-    before = snapshot(home)
-
-    assert aether.repair(home=home) == []
-    assert snapshot(home) == before
-
-
 def test_a_home_that_is_not_there_is_an_error(tmp_path):
     for call in (
         aether.examine,
@@ -208,12 +183,6 @@ def test_items_that_an_undo_removes_are_in_the_archive(home):
     assert (record["item"]["id"], record["why"]) == (item, "removed")
 
 
-def test_a_new_home_starts_with_a_revision_of_our_own(tmp_path):
-    home = aether.init(tmp_path / ".aether")
-
-    assert [(line.operation, line.by) for line in aether.log(home=home)] == [("init", "aether")]
-
-
 def path_of(home, taken):
     return home / "snapshots" / f"{taken['snapshot_id']}.json"
 
@@ -237,14 +206,6 @@ def test_a_snapshot_is_restored_exactly_and_the_restore_can_be_undone(home):
     assert homes.ids(home) == [second]
     assert aether.colony(home=home)["colony_status"]["state"] == "EXECUTING"
     whole(home)
-
-
-def test_restoring_what_is_there_already_changes_nothing(home):
-    aether.create_snapshot(home=home)
-    before = snapshot(home)
-
-    assert aether.restore_snapshot(home=home) == []
-    assert snapshot(home) == before
 
 
 def test_the_latest_is_the_newest(home):
@@ -286,18 +247,6 @@ def test_a_persons_snapshots_are_never_pruned(home):
     assert mine["snapshot_id"] in ids
 
 
-@rows("name", ["../x", "a/b", "con", "", "x" * 300, "\ud800", "\0", "/etc/passwd", ".."])
-def test_a_name_that_is_no_file_name_is_refused(home, name):
-    with pytest.raises(InvalidInput, match="snapshot id"):
-        aether.restore_snapshot(name, home=home)
-
-
-def test_a_snapshot_that_is_not_there_is_an_error(home):
-    for name in ("snapshot_1_0", "latest"):
-        with pytest.raises(NotFound, match="no snapshot"):
-            aether.restore_snapshot(name, home=home)
-
-
 @rows("harm", ["{", "[]", "null", '{"documents": {}}', "edited"])
 def test_a_snapshot_that_was_harmed_is_refused_and_hinders_nothing_else(home, harm):
     good = aether.create_snapshot("good", home=home)
@@ -315,22 +264,6 @@ def test_a_snapshot_that_was_harmed_is_refused_and_hinders_nothing_else(home, ha
     assert good in aether.list_snapshots(home=home)
     aether.transition_state("INIT", home=home)
     assert aether.restore_snapshot(good["snapshot_id"], home=home) == ["COLONY_STATE"]
-
-
-def test_any_label_is_kept_up_to_a_length(home):
-    assert aether.create_snapshot("../x \ud800 \0", home=home)["label"] == "../x \ud800 \0"
-    assert len(aether.create_snapshot("x" * 500, home=home)["label"]) == 200
-    assert len(aether.list_snapshots(home=home)) == 2
-
-
-def test_a_snapshot_is_of_the_last_committed_change(home):
-    aether.add_working_memory_item("note", "x", home=home)
-
-    taken = aether.create_snapshot(home=home)
-
-    saved = json.loads(path_of(home, taken).read_text())
-    assert saved["documents"]["memory"] == memory(home)
-    assert taken["revision"] == homes.reopened(home).revision
 
 
 @pytest.mark.parametrize("harm", [{"timestamp": 5}, {"snapshot_id": "../x"}])
@@ -355,13 +288,6 @@ def test_with_the_clock_set_back_the_newest_snapshots_stay(home, monkeypatch):
     listed = aether.list_snapshots(home=home)
     assert [each["label"] for each in listed[:2]] == ["post_COMPLETED_to_IDLE", "pre_COMPLETED_to_IDLE"]
     assert entry["checkpoint"] == listed[1]["snapshot_id"]
-
-
-def test_making_a_snapshot_waits_for_the_lock_as_long_as_is_configured(home):
-    homes.configure(home, "[store]\nlock_timeout_seconds = 0\n")
-
-    with locked(home), pytest.raises(LockTimeout, match="0 s"):
-        aether.create_snapshot(home=home)
 
 
 def test_items_that_a_restore_removes_are_in_the_archive(home):

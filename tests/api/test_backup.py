@@ -5,7 +5,6 @@ import fcntl
 import json
 import os
 import re
-import shutil
 import stat
 import threading
 from pathlib import Path
@@ -15,7 +14,6 @@ import pytest
 import aether
 from aether.api import backup
 from aether.errors import (
-    AetherError,
     Conflict,
     CorruptDocument,
     InvalidDocument,
@@ -433,16 +431,6 @@ def test_a_changed_object_is_written_again_once_it_is_removed(home, place, tmp_p
     assert aether.verify_backup(place) == []
 
 
-def test_there_is_nothing_to_restore_where_there_is_no_backup(home, place, tmp_path):
-    assert aether.backups(place) == []
-    for act in (aether.verify_backup, lambda where: aether.restore_backup(where, home=tmp_path / "new")):
-        with pytest.raises(NotFound, match="no backups"):
-            act(place)
-    aether.create_backup(place, home=home)
-    with pytest.raises(NotFound, match="no backup 'backup_0'"):
-        aether.verify_backup(place, "backup_0")
-
-
 def test_a_full_disk_leaves_the_older_backups_whole(full, place, tmp_path, monkeypatch):
     first, held = aether.create_backup(place, home=full), content(full)
     before = objects(place)
@@ -622,10 +610,3 @@ def test_the_index_of_a_backup_can_be_read_by_hand(home, place):
     )
 
     assert json.loads(index)["files"].keys() == content(home).keys()
-
-
-def test_a_home_that_was_copied_into_a_place_is_unharmed_by_errors(home, place):
-    """Every error of a backup is one of ours."""
-    shutil.rmtree(home / "data")
-    with pytest.raises(AetherError):
-        aether.create_backup(place, home=home)

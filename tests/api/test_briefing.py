@@ -303,20 +303,6 @@ def test_the_brief_of_an_imported_conversation_is_its_words_and_facts(home, tmp_
     assert all(part in words for line in before for part in re.split(r": | \[…\] ", line["text"]))
 
 
-def test_the_hint_names_the_server_only_where_it_is_installed(home, tmp_path, monkeypatch):
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "user"))
-    aether.add_working_memory_item("Use tabs.", "decision", home=home)
-    assert "`aether recall" in briefing.session_brief(home, "startup", "s1")
-
-    (tmp_path / "user").mkdir()
-    servers = {"mcpServers": {"aether": {"command": "aether", "args": ["mcp"]}}}
-    (tmp_path / "user" / ".claude.json").write_text(json.dumps(servers), "utf-8")
-
-    text = briefing.session_brief(home, "startup", "s2")
-    assert "MCP tool `recall`" in text
-    assert "`aether recall" not in text
-
-
 def test_history_that_is_imported_keeps_its_date_when_it_is_compressed(home, tmp_path):
     said = {"role": "user", "content": "Never deploy on Fridays.", "timestamp": "2025-03-07T08:00:00Z"}
     done = {

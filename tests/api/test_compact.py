@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import shutil
 from threading import Event as Event_
 
 import pytest
@@ -14,12 +13,9 @@ from aether import clock
 from aether.api import compact, conversations, tokens
 from aether.api.compact import (
     DEFAULT_OPTIONS,
-    KEPT_TALLIES,
     Options,
     answered,
     compaction_plan,
-    guarded_storage,
-    messages_checksum,
     options_from_config,
     preflight,
     redaction_rules,
@@ -27,15 +23,13 @@ from aether.api.compact import (
     undo_compaction,
 )
 from aether.api.compact import compact as compact_compact
-from aether.architects.base import Settings
 from aether.conversation.policy import CompactConfig
+from aether.conversation.receipts import checksum
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound, StorageFailed
 from aether.events.events import Event, Moment, token_estimate, trigger_decision
-from aether.messages import validate
 from aether.messages.convert import read
 from aether.messages.validate import check
 from aether.redact.redact import redact
-from aether.storage.adapter import FileStorage
 from aether.store import conversations as store_conversations
 from aether.store import history as store_history
 from aether.store.conversations import load
@@ -155,7 +149,7 @@ def test_the_receipt_accounts_for_every_message(home):
     stayed = [place for place in receipt.places if place is not None]
     assert sorted([*stayed, *receipt.removed]) == list(range(len(messages)))
     assert set(receipt.protected) <= set(stayed)
-    assert receipt.sha256_before == compact.messages_checksum(messages)
+    assert receipt.sha256_before == checksum(map(store_conversations.files.json_line, messages))
     assert receipt.step == 1
     assert receipt.summary["backend"] == "extractive"
     assert load(home, "c").compactions[0].receipt == json.loads(json.dumps(receipt._asdict()))
@@ -173,16 +167,6 @@ def test_a_compaction_writes_each_message_as_json_once(home, monkeypatch):
     preflight("c", messages, window=WINDOW, home=home)
 
     assert [sum(value is message for value in written) for message in messages] == [1] * len(messages)
-
-
-def test_by_hand_it_is_compacted_below_every_trigger_too(home):
-    messages = talk(30)
-
-    done = compact_compact("c", messages, window=200_000, note="before the release", home=home)
-
-    assert done.triggered
-    assert done.tokens_after <= 0.6 * done.tokens_before
-    assert done.receipt.note == "before the release"
 
 
 def test_a_plan_changes_nothing(home):
@@ -239,30 +223,6 @@ def test_the_summary_holds_the_prose_of_the_model(home):
 
     assert done.receipt.summary["backend"] == "caller"
     assert sum("walnut design" in json.dumps(message) for message in done.messages) == 1
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "",
-        "I'm sorry, but I can't help with that.",
-        '{"error": {"message": "Overloaded"}}',
-        "word " * 50_000,
-        None,
-    ],
-)
-def test_an_invalid_answer_never_becomes_a_summary(home, answer):
-    reported = Reported()
-    options = Options(backend=lambda said, most, strategy: answer, exporter=reported)
-
-    done = preflight("c", long(), window=WINDOW, options=options, home=home)
-
-    assert done.triggered
-    assert done.tokens_after <= done.limit
-    assert done.receipt.summary["backend"] == "extractive"
-    failures = [event for event in reported.events if event.name == "compact.error"]
-    assert failures
-    assert {event.properties["fallback"] for event in failures} == {"extractive"}
 
 
 def test_every_decision_emits_an_event(home):
@@ -365,27 +325,6 @@ def test_nobody_waits_for_events_to_arrive_and_no_exporter_ends_the_work(home, c
     assert "[exporter] an event was lost: RuntimeError: no viewer" in capsys.readouterr().err
 
 
-def test_the_next_summary_counts_on_and_there_is_one_at_a_time(home):
-    messages = long(turns=8)
-    for nth in range(3):
-        done = preflight("c", messages, window=WINDOW, home=home)
-        assert done.receipt.summary["version"] == nth + 1
-        assert sum("<COMPACT-SUMMARY v" in str(message["content"]) for message in done.messages) == 1
-        messages = [*done.messages, *history(30 + nth, "openai", turns=8)[1:]]
-
-
-def test_without_a_home_the_whole_is_kept_in_a_directory_of_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert not preflight("c", talk(1), window=WINDOW).triggered
-    assert list(tmp_path.iterdir()) == []
-
-    done = preflight("c", long(), window=WINDOW)
-
-    assert done.triggered
-    assert (tmp_path / ".compact" / "conversations").is_dir()
-    assert len(undo_compaction("c").messages) == len(long())
-
-
 def test_a_home_that_is_named_and_none_is_an_error(tmp_path, monkeypatch):
     with pytest.raises(NotFound):
         preflight("c", talk(1), window=WINDOW, home=tmp_path / "none")
@@ -453,20 +392,6 @@ def test_a_compaction_that_loses_every_race_raises_a_conflict(home, monkeypatch)
         preflight("c", long(turns=8), window=WINDOW, home=home)
 
 
-def test_copies_that_are_older_than_the_home_are_not_written_over(home, tmp_path):
-    messages = long(turns=8)
-    options = Options(storage=FileStorage(tmp_path / "copies"))
-    preflight("c", messages, window=WINDOW, options=options, home=home)
-    shutil.rmtree(home / "conversations")
-
-    done = preflight(
-        "c", [*messages, {"role": "user", "content": "New."}], window=WINDOW, options=options, home=home
-    )
-
-    assert [finding.code for finding in done.findings if finding.code == "copy-failed"] == []
-    assert len(list((tmp_path / "copies").rglob("transcript-*"))) == 2
-
-
 def spoken(count):
     said = ("What of the parser? " * 20, "It takes a lock and gives it back. " * 20)
     return [{"role": ("user", "assistant")[nth % 2], "content": said[nth % 2]} for nth in range(count)]
@@ -482,50 +407,6 @@ def test_a_report_of_the_provider_corrects_the_next_count(home):
     assert again.counter.endswith("× 2")
     (listed,) = tokens.models("some-model", home=home)
     assert (listed.factor, listed.reports) == (2.0, 1)
-
-
-def test_a_report_is_about_the_compacted_messages(home):
-    asked = preflight("c", spoken(200), model="some-model", window=WINDOW, home=home)
-    assert asked.triggered
-
-    assert answered("c", asked.tokens_after, home=home)
-
-    assert tokens.counting("some-model", place=home).factor == 1.0
-
-
-def test_a_request_is_reported_on_once(home):
-    preflight("c", spoken(10), model="some-model", home=home)
-
-    assert [answered("c", 900, home=home) for _ in range(2)] == [True, False]
-    assert not answered("another", 900, home=home)
-
-
-@pytest.mark.parametrize(
-    "given",
-    [{"window": WINDOW}, {"model": "unnamed"}, {"model": "some-model", "options": Options(counter=len)}],
-    ids=["no model", "no name", "the caller counts"],
-)
-def test_nothing_is_learned_where_it_would_be_about_something_else(given, home):
-    preflight("c", spoken(10), model="some-model", home=home)
-    preflight("c", spoken(10), home=home, **{"window": 90_000, **given})
-
-    assert not answered("c", 900, home=home)
-    assert not (home / "data" / "usage.json").exists()
-
-
-@pytest.mark.parametrize("report", [0, {}, {"input_tokens": None}])
-def test_an_invalid_report_changes_nothing(report, home):
-    preflight("c", spoken(10), model="some-model", home=home)
-
-    assert not answered("c", report, home=home)
-
-
-def test_without_a_home_nothing_is_learned_and_nothing_fails(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    preflight("c", spoken(10), model="some-model")
-
-    assert not answered("c", 900)
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_of_few_requests_is_remembered_that_they_were_made(home, monkeypatch):
@@ -593,35 +474,6 @@ def test_passing_the_full_history_each_time_compacts_nothing_twice(home):
     assert preflight("c", whole, window=WINDOW, resume=False, options=options, home=home).triggered
 
 
-def test_a_message_marked_as_protected_is_kept(home):
-    rule = aether.mark_protected("Never deploy on a Friday.")
-    messages = [rule, *long()]
-
-    done = preflight("c", messages, window=WINDOW, home=home)
-
-    expected = {"role": "developer", "content": "Never deploy on a Friday.", "meta": {"protected": True}}
-    assert done.messages[0] == expected
-    assert 0 in done.receipt.protected
-
-
-def test_calls_and_results_without_each_other_are_findings(home):
-    call = {"id": "1", "type": "function", "function": {"name": "run", "arguments": "{}"}}
-    messages = [
-        {"role": "user", "content": "Run it."},
-        {"role": "tool", "tool_call_id": "0", "content": "ok"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "user", "content": "And?"},
-        {"role": "assistant", "content": None, "tool_calls": [{**call, "id": "2"}]},
-    ]
-
-    found = preflight("c", messages, window=WINDOW, repair=False, home=home).findings
-
-    assert [(one.code, one.where) for one in found] == [
-        ("orphan-result", "messages[1]"), ("missing-result", "messages[2]"),
-    ]  # fmt: skip
-    assert preflight("d", long(), window=900_000, home=home).findings == []
-
-
 @rows(
     ("given", "where"),
     [
@@ -636,8 +488,6 @@ def test_calls_and_results_without_each_other_are_findings(home):
         ({"model": 5}, "model"),
         ({"policy": 5}, "policy"),
         ({"options": {}}, "options"),
-        ({"options": Options(storage="./copies")}, "options.storage"),
-        ({"options": Options(exporter="console")}, "options.exporter"),
     ],
 )
 def test_arguments_of_the_wrong_type_are_rejected_before_any_change(home, given, where):
@@ -674,110 +524,6 @@ def test_a_conversation_that_grew_by_one_message_costs_that_message(home):
     assert len(counted) <= 3
 
 
-def test_system_prompt_and_tools_are_counted(home):
-    messages = history(1, "openai", turns=2)
-    tools = [{"type": "function", "function": {"name": "look", "description": "Looks. " * 50}}]
-
-    bare = of("a", messages, home).budget
-    full = of("b", messages, home, system="Be kind. " * 50, tools=tools).budget
-
-    assert full.messages == bare.messages
-    assert full.system > 50
-    assert full.tools > 50
-
-
-def test_counts_of_old_conversations_are_forgotten(home):
-    for nth in range(KEPT_TALLIES + 3):
-        of(f"c{nth}", [{"role": "user", "content": "Hello."}], home)
-
-    assert len(compact._TALLIES) <= KEPT_TALLIES
-
-
-def test_messages_of_the_last_request_are_not_looked_into_again(home, monkeypatch):
-    said = spoken(200)
-    looked = []
-    for module in (compact, validate):
-        real = module.encodable
-        monkeypatch.setattr(
-            module, "encodable", lambda raw, real=real, **how: looked.append(1) or real(raw, **how)
-        )
-    preflight("c", said, window=10**6, home=home)
-    first, looked[:] = len(looked), []
-
-    more = [*said, {"role": "user", "content": "Go on."}]
-    preflight("c", more, window=10**6, home=home)
-    assert first == len(said)
-    assert len(looked) <= 3
-
-    more[3] = {**more[3], "content": "Half: \udc00"}
-    found = preflight("c", more, window=10**6, home=home)
-    assert "not-json" in {one.code for one in found.findings}
-    assert "Half: \ufffd" in found.messages[3]["content"]
-
-
-def test_a_checksum_depends_on_order_and_content():
-    one, other = {"role": "user", "content": "a"}, {"role": "user", "content": "b"}
-
-    assert messages_checksum([one, other]) != messages_checksum([other, one])
-    assert messages_checksum([one]) != messages_checksum([one, one])
-    assert messages_checksum([one]) == messages_checksum([{"role": "user", "content": "a"}])
-
-
-def test_every_event_of_one_call_says_the_same_of_it(home):
-    reported = Reported()
-
-    preflight(
-        "talk",
-        history(5, "openai", turns=20),
-        model="gpt-4",
-        window=WINDOW,
-        options=Options(exporter=reported),
-        home=home,
-    )
-
-    common = {
-        (event.session_id, event.properties["max"], event.properties["model"], event.properties["preflight"])
-        for event in reported.events
-    }
-    assert len(common) == 1
-    assert {event.properties["t_est"] for event in reported.events} == {
-        reported.events[0].properties["t_est"]
-    }
-
-
-def test_an_event_says_what_was_kept_and_how_much_went(home):
-    reported = Reported()
-
-    done = preflight(
-        "talk", history(5, "openai", turns=20), window=WINDOW, options=Options(exporter=reported), home=home
-    )
-
-    of = {event.name: event for event in reported.events}
-    decision, pruned = of["compact.trigger_decision"].properties, of["compact.pruned_messages"].properties
-    assert decision["triggered"] is True
-    assert decision["policy"]["strategy"] == "task_state"
-    assert decision["kept"]["pinned"] >= 2
-    assert pruned["pruned_count"] == decision["pruned_count"] == len(done.receipt.removed)
-    assert pruned["tokens_before"] > pruned["tokens_after"]
-    assert of["compact.summary_created"].payload["summary"].startswith("<COMPACT-SUMMARY v1>")
-
-
-def test_an_untriggered_decision_says_why(home):
-    reported = Reported()
-
-    preflight(
-        "talk",
-        [{"role": "user", "content": "Hello."}],
-        window=WINDOW,
-        options=Options(exporter=reported),
-        home=home,
-    )
-
-    decision = reported.events[-1].properties
-    assert (decision["triggered"], decision["reason"]) == (False, "usage_pct < trigger_pct")
-    assert "kept" not in decision
-
-
 AT = Moment("2026-03-01T10:15:00.000000Z", "s", "m", 5, 10)
 
 
@@ -790,24 +536,6 @@ def decided(*, triggered):
     return trigger_decision(AT, triggered=triggered, reason="x", policy={})
 
 
-def test_the_parts_are_those_that_are_named(tmp_path, capsys):
-    options = options_from_config(
-        CompactConfig(
-            summarizer_backend="ollama",
-            summarizer_model="small",
-            summarization_timeout=3.0,
-            telemetry_exporter="console",
-        )
-    )
-
-    assert options.backend == "ollama"
-    assert options.settings == Settings(model="small", timeout_seconds=3.0)
-    assert options.storage.name == "fs"
-    assert options.record == tmp_path / ".compact"
-    options.exporter.emit(token_estimate(AT, {}))
-    assert '"event": "compact.token_estimate"' in capsys.readouterr().err
-
-
 def test_a_home_that_is_named_keeps_the_conversations(home):
     assert options_from_config(CompactConfig(), home=home).record == home
 
@@ -815,14 +543,6 @@ def test_a_home_that_is_named_keeps_the_conversations(home):
 @pytest.mark.parametrize("given", [{"storage_enabled": False}, {"storage_adapter": "none"}])
 def test_without_storage_no_copy_is_made(given):
     assert options_from_config(CompactConfig(**given)).storage is None
-
-
-def test_events_go_to_the_file_that_is_named(tmp_path):
-    config = CompactConfig(telemetry_exporter="file", telemetry_path="told.jsonl", storage_enabled=False)
-
-    options_from_config(config).exporter.emit(token_estimate(AT, {}))
-
-    assert "token_estimate" in (tmp_path / "told.jsonl").read_text()
 
 
 def test_events_of_a_compaction_are_kept_beside_its_copies(tmp_path):
@@ -841,38 +561,6 @@ def test_further_secrets_are_those_of_the_configuration():
 
     assert redact("ticket ACME-12", rules) == "ticket <REDACTED>"
     assert redaction_rules(CompactConfig(redaction_enabled=False)) is None
-
-
-def test_an_error_of_the_callers_storage_becomes_a_storage_failure():
-    class Own:
-        def save_transcript(self, session_id, messages, step):
-            return f"{session_id}/{step}"
-
-        def save_summary(self, session_id, summary, step):
-            raise RuntimeError("down")
-
-        def save_event(self, session_id, event):
-            return None
-
-    storage = guarded_storage(Own())
-
-    assert storage.save_transcript("s", [], 1) == "s/1"
-    assert storage.save_event("s", {}) == storage.name == "Own"
-    with pytest.raises(StorageFailed, match="Own: RuntimeError: down"):
-        storage.save_summary("s", {}, 1)
-
-
-def test_a_storage_of_the_callers_own_may_know_its_steps():
-    class Own:
-        def save_transcript(self, session_id, messages, step):
-            return "t"
-
-        save_summary = save_event = save_transcript
-
-        def next_step(self, session_id):
-            return 7
-
-    assert guarded_storage(Own()).next_step("s") == 7
 
 
 def odd_calls(arguments):

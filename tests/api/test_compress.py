@@ -815,7 +815,7 @@ def test_when_no_architect_succeeds_nothing_changes_and_the_handoff_stays_open(n
 def test_items_that_arrive_while_a_model_answers_are_kept(noted, monkeypatch, scripted):
     """The original cleared everything, and lost what arrived meanwhile."""
     scripted({"summary": "SQLite was chosen."})
-    real = compress.ingest_session
+    real = compress.store_answer
     late = []
 
     def slowly(*args, **options):
@@ -824,7 +824,7 @@ def test_items_that_arrive_while_a_model_answers_are_kept(noted, monkeypatch, sc
         )
         return real(*args, **options)
 
-    monkeypatch.setattr(compress, "ingest_session", slowly)
+    monkeypatch.setattr(compress, "store_answer", slowly)
     aether.compress(1, architect="anthropic", home=noted)
 
     assert homes.ids(noted) == late
@@ -832,15 +832,15 @@ def test_items_that_arrive_while_a_model_answers_are_kept(noted, monkeypatch, sc
 
 def test_a_slow_architect_takes_only_the_handoff_it_was_given(noted, monkeypatch, scripted):
     scripted({"summary": "SQLite was chosen.", "id": "mine", "session_id": "mine"})
-    real = compress.ingest_session
+    real = compress.store_answer
 
     def overtaken(*args, **options):
-        monkeypatch.setattr(compress, "ingest_session", real)
+        monkeypatch.setattr(compress, "store_answer", real)
         aether.compress(1, architect="extractive", home=noted)
         aether.add_working_memory_item("Arrived after that", "note", home=noted)
         return real(*args, **options)
 
-    monkeypatch.setattr(compress, "ingest_session", overtaken)
+    monkeypatch.setattr(compress, "store_answer", overtaken)
     with pytest.raises(Conflict, match="not open any more"):
         aether.compress(1, architect="anthropic", home=noted)
 

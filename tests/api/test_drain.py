@@ -17,6 +17,7 @@ from aether.api.home import read
 from aether.api.hook_sessions import find_session
 from aether.errors import InvalidInput
 from aether.hosts import hook
+from aether.hosts.claude_code import event
 from aether.hosts.claude_code.transcript import interim_texts as said_in
 from aether.memory import phases
 from aether.memory.facts import fact_text
@@ -750,17 +751,13 @@ def started(home, source):
 
 
 @pytest.mark.parametrize(("source", "searched"), [("startup", False), ("clear", False), ("resume", True)])
-def test_the_first_turn_of_a_new_session_is_not_sought_in_an_older_archive(
-    source, searched, home, monkeypatch
-):
+def test_the_first_turn_of_a_new_session_is_not_sought_in_an_older_archive(source, searched, home):
     homes.add(home, "an older item")
     aether.compress(1, home=home)
-    read = []
-    monkeypatch.setattr(record_files, "_lines_holding", lambda path, members: read.append(path) or iter(()))
     started(home, source)
 
+    assert (find_session(home, "s1")["archive_read"] == -1) is searched
     assert len(taken(home, *turn(1))) == 3
-    assert bool(read) is searched
 
 
 def test_a_start_that_is_drained_later_says_nothing_of_the_archive(home):
@@ -803,7 +800,7 @@ def test_hooks_note_of_real_sessions_what_an_import_notes(tmp_path):
     for number, file in enumerate(sorted(files, key=lambda path: path.stat().st_size)[:MOST_FILES]):
         one, other = homes.fresh(tmp_path / f"a{number}"), homes.fresh(tmp_path / f"b{number}")
         (room := tmp_path / f"room{number}").mkdir()
-        reported = (payload | hook.from_transcript(payload) for payload in payloads(file, room))
+        reported = (payload | speech_in(payload) for payload in payloads(file, room))
         put(one, *filter(None, map(entry_of, reported)))
         assert drain_drain(one).left == ""
         by_hooks, by_import = notes_of(one), Counter()
@@ -910,6 +907,11 @@ def test_a_summary_that_is_refused_is_logged_and_holds_nothing_up(home, monkeypa
     assert drain_drain(home).left == ""
     assert len(contents(home)) == 3
     assert "the summary of a compaction was refused" in (home / spool.NAME).read_text()
+
+
+def speech_in(payload):
+    name = payload["hook_event_name"]
+    return event.speech_of(payload, name) if hook.EVENTS.get(name, hook.UNKNOWN).has_speech else {}
 
 
 def test_an_entry_of_a_compaction_without_a_summary_is_no_more_than_a_boundary(home):

@@ -101,27 +101,6 @@ def test_no_more_of_the_history_is_read_than_is_asked_for(home, rule, monkeypatc
     assert (len(few), whole, len(read), complete) == (2, False, 3, False)
 
 
-def test_only_lines_that_name_an_entry_or_move_it_are_read(home, rule, monkeypatch):
-    names = [str(aether.add_working_memory_item(f"Later {nth}.", "decision", home=home)) for nth in range(30)]
-    aether.update_working_memory_item(names[3], {"content": "Changed."}, home=home)
-    aether.forget([names[5]], home=home)
-    aether.fold(home=home)
-    aether.update_working_memory_item(
-        rule, {"content": 'Say "path":"/working_memory/items/0" of it.'}, home=home
-    )
-    read = []
-    unsealed = undo.unsealed
-    monkeypatch.setattr(undo, "unsealed", lambda line: read.append(line) or unsealed(line))
-    newest = [steps(entries.changes(one, home=home)[0]) for one in (rule, names[3], names[5], names[29])]
-    few = len(read)
-    monkeypatch.setattr(undo._Trace, "is_moved_by", lambda self, line: self.at is not None)
-
-    assert [
-        steps(entries.changes(one, home=home)[0]) for one in (rule, names[3], names[5], names[29])
-    ] == newest
-    assert few <= 12 < 80 < len(read) - few
-
-
 def test_a_change_says_how_much_its_revision_changed(home, rule):
     aether.add_working_memory_items(
         [{"content": f"Later {nth}.", "type": "decision"} for nth in range(3)], home=home

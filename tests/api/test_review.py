@@ -12,7 +12,6 @@ from aether.api import review as reviewing
 from aether.api.home import change, now
 from aether.api.review import review, settle
 from aether.errors import Conflict, InvalidInput, NotFound
-from aether.memory import review as doubting
 from aether.store.authors import Author
 from aether.types import Change
 from tests.api.calls import memory
@@ -84,32 +83,6 @@ def test_an_answer_about_texts_that_changed_meanwhile_changes_nothing(home, monk
             settle(doubt.id, answer, home=home)
         monkeypatch.setattr(reviewing, "change", change)
         assert contents(home) == ["Always run the linter.", "Deploy on Fridays."]
-
-
-def test_one_answer_after_another_compares_only_what_is_new(home, monkeypatch):
-    """And finds what a comparison of everything finds, in the same order."""
-    texts = [
-        f"{start} {what}{end}"
-        for what in ("floats for money", "mocks in tests")
-        for start in ("Use", "Never use", "Always use")
-        for end in (".", "!")
-    ]
-    names = [add(home, text, "preference") for text in texts]
-    review(home=home)
-    asked = []
-    real = doubting.nearest
-    monkeypatch.setattr(doubting, "nearest", lambda text, among: asked.append(text) or real(text, among))
-
-    first = review(home=home)[0]
-    settle(first.id, "keep", home=home)
-    aether.forget([names[3]], home=home)
-    aether.update_working_memory_item(names[0], {"content": "Floats are for money."}, home=home)
-    found = review(home=home)
-
-    assert {*asked} == {"Floats are for money."}
-    doubting._compared.clear()
-    assert review(home=home) == found
-    assert {*asked} == {*contents(home)}
 
 
 def test_what_nobody_has_seen_for_long_is_stale(home, monkeypatch):

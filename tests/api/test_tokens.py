@@ -23,7 +23,7 @@ from tests.tables import rows
 
 @pytest.fixture
 def no_ranks(monkeypatch):
-    monkeypatch.setattr(exact, "_found", lambda known: None)
+    monkeypatch.setattr(exact, "_rank_file", lambda known: None)
     exact._encoding.cache_clear()
 
 
@@ -86,14 +86,6 @@ def test_calibrating_without_texts_is_rejected(home):
         tokens.calibrate(home=home)
 
 
-def test_fetching_hands_over_to_the_one_downloader(monkeypatch, tmp_path):
-    asked = []
-    monkeypatch.setattr(exact, "fetch", lambda name, url: asked.append((name, url)) or tmp_path)
-
-    assert tokens.fetch_vocabulary("o200k_base", url="http://127.0.0.1:1/x") == tmp_path
-    assert asked == [("o200k_base", "http://127.0.0.1:1/x")]
-
-
 TEXT = "The tests pass again, and the lock is held for the commit only. " * 40
 
 NEW, OLD = "claude-opus-5-5", "claude-opus-4-5"
@@ -101,19 +93,6 @@ NEW, OLD = "claude-opus-5-5", "claude-opus-4-5"
 
 def counted(model, place):
     return tokens.counting(model, place=place).count(TEXT)
-
-
-def test_without_a_model_the_homes_own_counter_counts(home):
-    tokens.use_counter("estimate", 2.0, home=home)
-
-    found = tokens.counting(place=home)
-
-    assert found.count(TEXT) == 2 * estimate(TEXT)
-    assert (found.label, found.profile) == ("estimate (about ±10 %) × 2", None)
-
-
-def test_usage_without_a_home_the_estimate_counts(tmp_path):
-    assert tokens.counting(place=tmp_path).count(TEXT) == tokens.counting().count(TEXT) == estimate(TEXT)
 
 
 def test_before_any_report_the_profile_corrects(home):
@@ -137,16 +116,6 @@ def aether_record(model, count, said, home):
     return tokens.record_usage(model, count, said, home=home)
 
 
-def test_reporting_what_was_counted_changes_nothing_further(home):
-    aether_record(NEW, counted(NEW, home), 1000, home)
-    before = tokens.counting(NEW, place=home).factor
-
-    after = aether_record(NEW, counted(NEW, home), counted(NEW, home), home)
-
-    assert after.factor == pytest.approx(before, abs=0.002)
-    assert after.reports == 2
-
-
 def test_a_correction_is_never_carried_to_another_model_or_counter(home, monkeypatch):
     before = tokens.counting(OLD, place=home)
     aether_record(NEW, counted(NEW, home), 2 * counted(NEW, home), home)
@@ -165,12 +134,6 @@ def test_a_learned_correction_replaces_that_of_the_home(home):
     aether_record(NEW, counted(NEW, home), round(1.5 * estimate(TEXT)), home)
 
     assert tokens.counting(NEW, place=home).factor == pytest.approx(1.5, abs=0.002)
-
-
-def test_the_usage_object_of_an_answer_may_be_given_as_it_is(home):
-    found = aether_record(OLD, 1000, {"input_tokens": 10, "cache_read_input_tokens": 1290}, home)
-
-    assert found.factor == pytest.approx(1.3 * 1.3)
 
 
 @rows(
@@ -192,15 +155,6 @@ def test_a_report_is_a_measurement_and_no_state(home):
     aether_record(NEW, 1000, 1500, home)
 
     assert aether.log(home=home) == before
-
-
-def test_a_home_written_before_there_were_reports_counts_and_learns(home):
-    assert not (home / "data" / "usage.json").exists()
-
-    aether_record(NEW, 1000, 1500, home)
-
-    assert json.loads((home / "data" / "usage.json").read_bytes())["models"][NEW]["counter"] == "estimate"
-    assert [finding for finding in aether.examine(home=home) if finding.level == "error"] == []
 
 
 def test_broken_reports_are_a_finding_and_counting_goes_on(home):
@@ -226,11 +180,6 @@ def test_reports_that_cannot_be_reached_are_a_finding(home):
     assert [finding.code for finding in tokens.counting(NEW, place=home).findings] == ["StorageFailed"]
 
 
-def test_the_report_of_a_small_request_changes_nothing(home):
-    assert aether_record(NEW, 20, 400, home).reports == 0
-    assert not (home / "data" / "usage.json").exists()
-
-
 def test_own_models_come_first_and_are_read_again_when_they_change(home):
     (home / "models.json").write_text('{"models": [{"match": "mine", "window": 32768}]}')
     assert tokens.counting("mine", place=home).profile.window == 32_768
@@ -245,7 +194,7 @@ def test_own_models_come_first_and_are_read_again_when_they_change(home):
 def test_a_mistake_in_own_models_is_refused_with_its_path(home, ask):
     (home / "models.json").write_text('{"models": [{"match": "mine", "windwo": 32768}]}')
 
-    with pytest.raises(InvalidDocument, match=r"models\.json::\$\.models\[0\].*window is missing|windwo"):
+    with pytest.raises(InvalidDocument, match=r"models\.json::\$\.models\[0\].*window"):
         ask(home=home) if ask is tokens.models else ask(home)
 
 
@@ -275,18 +224,6 @@ def test_named_models_are_listed_and_else_those_reported_on_and_all_patterns(hom
     ]  # fmt: skip
     assert [one.model for one in listed[:3]] == [NEW, "mine", "claude-haiku-4*"]
     assert listed[0] == named[1]
-
-
-def test_without_a_home_the_shipped_models_are_listed(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-    assert tokens.models("gpt-4")[0].window == 8192
-    assert len(tokens.models()) > 20
-
-
-def test_usage_a_home_that_is_named_and_missing_is_an_error(tmp_path):
-    with pytest.raises(NotFound):
-        tokens.models(home=tmp_path / "nowhere")
 
 
 def record_some(home, model):

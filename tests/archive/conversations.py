@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone
 from random import Random
 
-from aether.archive.shapes import read_conversation
+from aether.conversation.archived import read_conversation
 from aether.messages.model import PROVIDER_FORMATS
 from tests.laws.histories import history
 

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from aether.archive import forms, retention
-from aether.archive.shapes import LEVELS, conversation_of, given_conversation, read_conversation
+from aether.conversation import forms, retention
+from aether.conversation.archived import LEVELS, conversation_of, given_conversation, read_conversation
 from aether.errors import InvalidInput
 from aether.text.words import sentences
 from tests.archive.conversations import NOW, TALK, conversation, given

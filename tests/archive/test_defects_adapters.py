@@ -200,7 +200,10 @@ def test_no_title_and_no_parent_directory_are_no_errors(tmp_path):
     # 8. null was a TypeError, a missing parent a FileNotFoundError.
     archive = ArchivalManager(tmp_path / "far" / "away" / "archive")
 
-    path = Path(archive.archive_conversation(talk(title=None), CompressionEngine().compress_by_age(talk())))
+    with pytest.warns(UserWarning, match="compressed has no effect"):
+        path = Path(
+            archive.archive_conversation(talk(title=None), CompressionEngine().compress_by_age(talk()))
+        )
 
     assert path.is_relative_to(archive.archive_directory / "2026" / "01")
     assert "Module-0-has-0-lines" in path.name  # its first line is its title

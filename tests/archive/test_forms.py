@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from aether.api.summarize import write_archived
 from aether.architects.base import Settings
-from aether.archive import forms, retention
-from aether.archive.shapes import conversation_of, fuller, level, read_conversation, said
+from aether.conversation import forms, retention
+from aether.conversation.archived import conversation_of, fuller, level, read_conversation, said
+from aether.conversation.summarise import write_archived
 from aether.errors import InvalidInput
 from aether.messages.model import PROVIDER_FORMATS
 from aether.tokens.estimate import estimate
@@ -279,12 +279,10 @@ def test_what_a_model_writes_is_completed_by_the_rules_it_lacks():
     ],
 )
 def test_what_a_model_writes_is_judged(written, fault):
-    found = conversation(TALK)
-    task = forms.writing_task(found, count=estimate)
-    judged = forms.written_fault(written, task, found, count=estimate)
+    done = write_archived(conversation(TALK), backend=lambda *_: written, settings=Settings(), count=estimate)
 
-    assert fault in judged
-    assert bool(judged) == bool(fault)
+    assert fault in str(done.failures[-1:])
+    assert (done.prose is None) == bool(fault)
 
 
 def test_a_model_is_asked_twice_and_then_the_sentences_are_chosen():

@@ -66,7 +66,7 @@ def test_ctrl_c_leaves_no_backup_and_no_home(place, capsys, tmp_path, monkeypatc
     def interrupted(*given):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(backup, "_fill", interrupted)
+    monkeypatch.setattr(backup, "_write_files", interrupted)
     shown(capsys, "backup", "restore", place, "--home", str(tmp_path / "new"), code=INTERRUPTED)
     monkeypatch.setattr(backup, "read_home", interrupted)
     shown(capsys, "backup", "create", place, code=INTERRUPTED)

@@ -13,12 +13,12 @@ import click
 import pytest
 from jsonschema import Draft202012Validator
 
-from aether.compat import compactctl as module
+from aether.cli.json_results import RESULTS
 from aether.compat.compactctl import compactctl, run
+from aether.schemas.derive import json_schema
 from tests.tables import rows
 
 ROOT = Path(__file__).parents[2]
-SCHEMAS = ROOT / "data" / "schemas" / "compactctl"
 COMMANDS = dict(compactctl.commands)
 EVERY = {"": compactctl, **COMMANDS}
 
@@ -55,7 +55,7 @@ def examples(command):
 def shown(capsys, name, *words):
     assert called(name, *words, "--json") == 0
     value = json.loads(capsys.readouterr().out)
-    validator = Draft202012Validator(json.loads((SCHEMAS / f"{name}.schema.json").read_text()))
+    validator = Draft202012Validator(json_schema(RESULTS[f"compactctl {name}"], name))
     assert [error.message for error in validator.iter_errors(value)] == []
     return value
 
@@ -77,11 +77,6 @@ def test_json_has_the_commands_own_shape(name, capsys):
     (words,) = examples(COMMANDS[name])
 
     shown(capsys, *words)
-
-
-def test_there_is_a_schema_for_each_command():
-    assert {path.name.removesuffix(".schema.json") for path in SCHEMAS.iterdir()} == COMMANDS.keys()
-    assert compactctl.name == "compactctl"
 
 
 @rows("name", EVERY)
@@ -150,16 +145,6 @@ def test_compacting_writes_messages_and_statistics(capsys, tmp_path):
     assert found["statistics"]["tokens_after"] < found["statistics"]["tokens_before"]
     assert (tmp_path / ".compact/conversations/mine/history.jsonl").exists()
     assert (tmp_path / ".compact/archive/mine/transcript-pre-compact-001.jsonl").exists()
-
-
-def test_compacting_prints_nothing_but_words_to_stderr_unless_events_are_asked_for(capsys, monkeypatch):
-    assert called("compact", "--messages", "messages.json", "--quiet") == 0
-    shown_ = capsys.readouterr()
-    assert (json.loads(shown_.out)["statistics"]["pruned_count"] > 0, shown_.err) == (True, "")
-
-    monkeypatch.setenv("COMPACT_TELEMETRY_EXPORTER", "console")
-    assert called("compact", "--messages", "messages.json", "--quiet", "--session", "t") == 0
-    assert '"event": "compact.trigger_decision"' in capsys.readouterr().err
 
 
 def test_what_is_too_little_to_compact_comes_back(capsys):
@@ -239,15 +224,6 @@ def test_every_failure_ends_with_one_and_says_why_on_stderr(words, what, capsys,
     assert shown_.out == ""
 
 
-def test_without_arguments_those_of_the_process_hold(monkeypatch):
-    monkeypatch.setattr(os, "_exit", sys.exit)
-    monkeypatch.setattr(sys, "argv", ["compactctl", "dry-run", "--messages", "messages.json"])
-
-    with pytest.raises(SystemExit) as left:
-        module.run()
-    assert left.value.code == 0
-
-
 def test_a_slip_in_the_name_of_a_variable_is_said_though_another_is_refused(capsys, monkeypatch):
     monkeypatch.setenv("COMPACT_FOO", "1")
     monkeypatch.setenv("COMPACT_TRIGGER_PCT", "2")
@@ -264,13 +240,6 @@ def test_a_terminal_is_not_filled_with_json(capsys, monkeypatch):
 
     assert called("compact", "--messages", "messages.json") == 1
     assert "--output" in capsys.readouterr().err
-
-
-def test_a_dry_run_says_what_size_comes_out(capsys):
-    found = shown(capsys, "dry-run", "--messages", "messages.json")
-    called("dry-run", "--messages", "messages.json")
-
-    assert f"after:           {found['tokens_after']} tokens" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("more", [[], ["--merge-env"]])

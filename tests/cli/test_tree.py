@@ -6,34 +6,27 @@ import json
 import re
 from functools import lru_cache
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import click
 import pytest
 from jsonschema import Draft202012Validator
-from referencing import Registry, Resource
 
+from aether.cli.json_results import RESULTS
 from aether.cli.main import cli, main
+from aether.compat.compactctl import compactctl
+from aether.schemas.derive import json_schema
 from tests.cli import stage
 
 ROOT = Path(__file__).parents[2]
-SCHEMAS = ROOT / "data" / "schemas" / "cli"
 COMMANDS = list(stage.commands(groups=True))
 # Verbs whose first sentence does not begin with a verb in its plain form would be found here by eye;
 # these endings show the usual slips.
 NOT_IMPERATIVE = re.compile(r"^(?:\w+ing|\w+ed|The|A|This)\b")
 
 
-def retrieve(uri: str) -> Resource:
-    return Resource.from_contents(json.loads(Path(url2pathname(urlsplit(uri).path)).read_bytes()))
-
-
 @lru_cache
 def schema_of(name: str) -> Draft202012Validator:
-    path = SCHEMAS / f"{name.replace(' ', '-')}.schema.json"
-    registry = Registry(retrieve=retrieve)
-    return Draft202012Validator({"$ref": path.as_uri()}, registry=registry)
+    return Draft202012Validator(json_schema(RESULTS[name], name))
 
 
 def require(name: str, text: str) -> None:
@@ -115,7 +108,7 @@ def test_the_common_options_work_before_the_noun_and_after_the_verb(here, capsys
 WITHOUT_A_HOME = {
     "init", "demo", "completion", "tokens fetch", "tokens count", "tokens models", "messages check", "claude install",
     "claude uninstall", "claude status", "statusline", "mcp", "hook", "backup list", "backup verify", "backup restore",
-    "share join",
+    "share join", "schema show",
 }  # fmt: skip
 
 
@@ -170,24 +163,14 @@ def test_a_group_without_a_verb_is_a_usage_error_as_json_and_shows_its_help_othe
         assert (shown.out, shown.err[:6]) == ("", "Usage:"), name
 
 
-def test_there_is_a_schema_for_each_command_and_for_nothing_else():
-    wanted = {name.replace(" ", "-") for name in stage.NAMES} | {"error"}
+def test_each_command_has_a_result_and_nothing_else_has():
+    ctl = {f"compactctl {name}" for name in compactctl.commands}
 
-    assert {path.name.removesuffix(".schema.json") for path in SCHEMAS.glob("*.json")} == wanted
-
-
-def test_every_schema_is_valid_and_describes_everything():
-    for path in SCHEMAS.glob("*.json"):
-        schema = json.loads(path.read_text(encoding="utf-8"))
-
-        Draft202012Validator.check_schema(schema)
-        assert list(undescribed(schema)) == [], path.name
+    assert set(RESULTS) == {*stage.NAMES, *ctl, "error"}
 
 
-def undescribed(schema, where="$"):
-    if not schema.get("description"):
-        yield where
-    for name, below in schema.get("properties", {}).items():
-        yield from undescribed(below, f"{where}.{name}")
-    if isinstance(schema.get("items"), dict) and "properties" in schema["items"]:
-        yield from undescribed(schema["items"], f"{where}[]")
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_schema_of_a_result_is_valid(name):
+    schema = json_schema(RESULTS[name], name)
+
+    Draft202012Validator.check_schema(schema)

@@ -24,7 +24,6 @@ from aether.compat.context_manager import (
 )
 from aether.errors import BudgetExceeded, Conflict, InvalidInput
 from aether.events.exporters import callback
-from aether.tokens.counters import ESTIMATE, counter
 from tests.tables import rows
 
 
@@ -106,15 +105,6 @@ def test_a_decision_of_the_first_message_survives_compression_after_compression(
     assert "Recent: " in made.get_conversation_summary("c")
 
 
-def test_the_newest_message_is_always_in_the_context(manager):
-    """Defect 4: a message was removed by the very call that added it."""
-    made = manager(600)
-    for nth in range(30):
-        role = ("user", "assistant")[nth % 2]
-        made.add_message("c", role, f"note {nth} with some words about the importer and what it reads")
-        assert texts(made.get_context_for_model("c"))[-1].startswith(f"note {nth} ")
-
-
 def test_permanent_messages_and_those_of_the_system_stay_word_for_word(manager):
     """Defect 8: the sliding window dropped the system and the permanent first."""
     made = manager(1000)
@@ -126,16 +116,6 @@ def test_permanent_messages_and_those_of_the_system_stay_word_for_word(manager):
 
     assert found[0] == "You are kind."
     assert "The key facts are permanent." in found
-
-
-def test_explicit_requests_stay_where_there_is_room(manager):
-    made = manager(1500)
-    talk(made, 2)
-    made.add_message("c", "user", "Please fix the lock file first.")
-    made.add_message("c", "assistant", "Understood.")
-    talk(made, 25, first=2)
-
-    assert "Please fix the lock file first." in " ".join(texts(made.get_context_for_model("c")))
 
 
 @pytest.mark.parametrize("limit", [300, 600, 1000, 4000])
@@ -371,10 +351,6 @@ def test_a_message_without_text_is_refused(content):
         Message("user", content)
 
 
-def test_content_is_stripped():
-    assert Message("user", " hi \n").content == "hi"
-
-
 @rows(
     ("given", "words"),
     [
@@ -492,13 +468,6 @@ def test_a_conversation_gives_messages_by_role_and_range():
     assert conversation.messages == []
 
 
-@rows("role", ["system", "user", "assistant"])
-def test_a_message_made_plain_reads_back(role):
-    message = said(role, "please", tokens=3, context_tags=["x"])
-
-    assert message_of(raw_of(message)) == message
-
-
 def test_results_answer_the_oldest_open_call_of_their_tool():
     first, second = (said("tool_call", "{}", tool_name=name) for name in ("read", "run"))
     calls = [raw_of(first), raw_of(second)]
@@ -567,22 +536,6 @@ def test_a_threshold_may_be_a_percentage():
     for wrong in (0, 101, -5):
         with pytest.raises(InvalidInput, match="threshold"):
             ContextManager(1000, wrong)
-
-
-def test_the_tokens_of_shortened_messages_are_their_present_ones():
-    manager = ContextManager(900)
-    manager.add_message("c", "user", "Read the log.")
-    manager.add_message("c", "tool_call", '{"path": "a.log"}', {"tool_name": "read"})
-    manager.add_message("c", "tool_result", "line of the log\n" * 400, {"tool_name": "read"})
-    manager.add_message("c", "assistant", "It is long.")
-    count = counter(ESTIMATE)
-
-    for messages in (manager.get_context_for_model("c", max_tokens=500), manager.get_window("c").messages):
-        assert any(len(message.content) < 3000 for message in messages if message.role == "tool_result")
-        for message in messages:
-            if message.role in ("user", "assistant", "tool_result"):
-                # Beside the text: the role, and a call's random id, which is up to 20 tokens.
-                assert abs(message.token_count - count(message.content)) < 40
 
 
 def test_an_unknown_model_is_warned_of_once(monkeypatch, capsys):

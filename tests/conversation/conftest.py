@@ -22,6 +22,5 @@ def home(monkeypatch):
     directory = tempfile.mkdtemp(prefix="aether-context-", dir=homes.IN_MEMORY)
     yield homes.fresh(Path(directory))
     shutil.rmtree(directory)
-    context_steps._KNOWN.clear()
-    context._REFUSED.clear()
-    context._TIRED.clear()
+    context_steps._READINGS.clear()
+    context._FAILED_AT.clear()

@@ -14,7 +14,7 @@ import pytest
 import aether
 from aether.api import context_steps, goals
 from aether.api.conversations import add_messages, full_history
-from aether.conversation import modes, tiers
+from aether.conversation import modes
 from aether.conversation.goals import parse_markers
 from aether.errors import StorageFailed
 from aether.store import conversations, history
@@ -139,7 +139,7 @@ def test_defect_06_changes_of_the_window_and_the_mode_reach_everything(home, mon
     seen = []
     real = context_steps.write_checkpoint
     monkeypatch.setattr(
-        context_steps, "write_checkpoint", lambda *a, **k: seen.append(k["mode"]) or real(*a, **k)
+        context_steps, "write_checkpoint", lambda *a, **k: seen.append(a[0].mode) or real(*a, **k)
     )
     talk(home, 30, window=32_768)
     before = aether.build_prompt(ID, home=home)
@@ -188,7 +188,7 @@ def test_defect_08_strategies_differ(home):
         )
     aether.compress_context("large", home=home)
 
-    assert tiers.tier(4_096).strategy == "rollover"
+    assert modes.tier(4_096).is_rollover
     assert len(small) == 1
     assert len(aether.checkpoints("large", home=home)) == 3
     assert not other.exists()
@@ -199,7 +199,7 @@ def test_defect_09_a_checkpoint_that_aged_is_counted_again(home):
     for at in range(5):
         aether.compress_context(ID, home=home)
         talk(home, 12, start=30 + 12 * at)
-    context_steps._KNOWN.clear()  # as a new process
+    context_steps._READINGS.clear()  # as a new process
 
     fresh = aether.context_status(ID, home=home).tokens
     assert fresh == aether.validate_context(ID, home=home).tokens == aether.build_prompt(ID, home=home).tokens
@@ -235,7 +235,7 @@ def test_defect_12_words_of_a_user_block_nothing_and_tiers_have_no_gap(home):
     assert aether.build_prompt(ID, home=home).tokens > 0
     found = aether.validate_context(ID, home=home).findings
     assert [one.code for one in found] == ["mentions-stored"]
-    assert [tiers.tier(size).number for size in (6_000, 8_192, 32_769, 65_535)] == [2, 2, 5, 5]
+    assert [modes.tier(size).number for size in (6_000, 8_192, 32_769, 65_535)] == [2, 2, 5, 5]
 
 
 def test_defect_14_nothing_is_removed_without_a_snapshot(home, monkeypatch):
@@ -320,12 +320,12 @@ def test_defect_16_the_sentences_of_the_facts_are_found_and_each_mode_has_its_ow
 
 def test_defect_17_budgets_grow_with_the_window():
     sizes = [2_048, 4_096, 4_097, 8_192, 16_384, 32_768, 65_536, 1_000_000]
-    budgets = [tiers.tier(size).prompt_budget for size in sizes]
-    counts = [tiers.tier(size).most_checkpoints for size in sizes]
+    budgets = [modes.tier(size).prompt_budget for size in sizes]
+    counts = [modes.tier(size).most_checkpoints for size in sizes]
 
     assert budgets == sorted(budgets)
     assert counts == sorted(counts)
-    assert [one.prompt_budget for one in tiers.TIERS] == [200, 500, 1_000, 1_500, 1_500]
+    assert [one.prompt_budget for one in modes.TIERS] == [200, 500, 1_000, 1_500, 1_500]
 
 
 def test_defect_18_a_summary_that_says_summarized_is_no_echo(home):

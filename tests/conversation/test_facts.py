@@ -3,33 +3,27 @@
 from __future__ import annotations
 
 from aether.conversation.facts import (
+    MOST_NAMES,
     PreviousSummary,
     facts_of,
     facts_of_removed,
     merged_facts,
+    names_in,
+    names_of,
     previous_summary,
     removed_texts,
-    with_facts_of_cut,
 )
-from aether.conversation.names import MOST_MERGED_NAMES, MOST_NAMES, merged_names, names_in, names_of
-from aether.conversation.partition import is_earlier_summary
 from aether.conversation.progress import REQUEST_CHARS, conversation_of
 from aether.conversation.room import (
     CUT,
-    LEAST_CHARS,
     fit_facts,
-    fit_summary,
     summary_message,
-    summary_role,
-    tokens_around,
 )
 from aether.conversation.shapes import Facts, RemovedText, Summary
 from aether.conversation.summary import rendered
 from aether.messages.convert import new_message, read
-from aether.messages.model import PROVIDER_FORMATS
 from aether.messages.tool_calls import ErrorFact, FileFact
 from aether.text.words import pluralize
-from aether.tokens.count import message_tokens
 from tests.conversation.conversations import bash, conversation, model, tool, user
 from tests.tables import rows
 
@@ -190,10 +184,6 @@ def test_an_error_of_the_last_summary_is_closed_by_what_works_now():
     assert found.errors == (ErrorFact("$ make\nno rule", open=False),)
 
 
-def test_positions_out_of_range_and_repeated_ones_do_no_harm():
-    assert facts(user(OPENING), positions=[0, 0, 7, -3]).goals == (OPENING,)
-
-
 def test_of_a_long_request_the_middle_is_cut_because_a_rule_may_come_last():
     text = "Import the file. " + "Mind the gap in it. " * 200 + "Never drop a row."
 
@@ -239,10 +229,6 @@ def test_merging_loses_nothing_and_repeats_nothing():
     )
 
 
-def test_an_open_call_of_the_previous_summary_is_not_repeated():
-    assert merged_facts(Facts(open_calls=("a", "b")), Facts(open_calls=("a",))).open_calls == ("b", "a")
-
-
 def test_the_current_request_of_an_older_stretch_is_one_of_the_requests():
     older, newer = Facts(current=("Port the parser.", "go on")), Facts(current=("Now the writer.",))
 
@@ -262,22 +248,6 @@ def where(at):
     return f"line {at}"
 
 
-@rows("wire", PROVIDER_FORMATS)
-def test_a_summary_is_read_back_from_its_message_in_every_provider_format(wire):
-    summary = Summary(4, Facts(goals=("Ship it.",)), "Done.\n## Files")
-
-    message = summary_message(summary, wire)
-
-    assert is_earlier_summary(message)
-    assert previous_summary([message], [0]) == PreviousSummary(4, summary.facts, summary.prose)
-
-
-def test_the_summary_has_the_users_role_in_formats_that_need_it():
-    assert {wire: summary_role(wire) for wire in PROVIDER_FORMATS} == {
-        "anthropic": "user", "gemini": "user", "openai": "assistant", "responses": "assistant", "plain": "assistant",
-    }  # fmt: skip
-
-
 def test_several_summaries_become_one_in_order():
     messages = [
         summary_message(Summary(2, Facts(goals=("First.",), constraints=("Never a.",)), "One."), "openai"),
@@ -290,10 +260,6 @@ def test_several_summaries_become_one_in_order():
     assert (found.version, found.prose) == (5, "One.\nTwo.")
     assert found.facts.goals == ("First.", "Second.")
     assert found.facts.constraints == ("Never a.",)
-
-
-def test_without_earlier_summaries_the_previous_summary_is_empty():
-    assert previous_summary([], []) == PreviousSummary(0, Facts(), "")
 
 
 def test_earlier_facts_and_new_ones_are_merged_with_a_pointer_to_the_full_text():
@@ -323,33 +289,6 @@ def test_the_pointer_is_given_once_and_only_if_it_is_known():
     assert (
         facts_of_removed(conversation_of(messages), [], PreviousSummary(0, Facts(), ""), where).lookups == ()
     )
-
-
-def test_a_shortened_message_gives_its_facts_too():
-    messages = conversation(user("Ship it. Never push to main."), model("Fine."))
-
-    assert with_facts_of_cut(Facts(goals=("Ship it.",)), conversation_of(messages), 0) == Facts(
-        goals=("Ship it.",), current=("Ship it. Never push to main.",), state=("Fine.",)
-    )
-
-
-def test_facts_are_sized_as_the_message_they_will_be():
-    facts = Facts(goals=("Ship it.",), names=tuple(f"name_{at}" for at in range(200)))
-
-    found = fit_summary(facts, 1, "anthropic", count=count, most=150)
-
-    assert (
-        found.tokens
-        == message_tokens(summary_message(Summary(1, found.facts, ""), "anthropic"), count)
-        <= 150
-    )
-    assert found.facts.goals == ("Ship it.",)
-    assert found.lost
-    assert tokens_around("anthropic", count) < 10
-
-
-def test_empty_texts_are_not_given_to_a_summariser():
-    assert removed_texts(conversation(user(" \n"), model("")), [0, 1]) == ()
 
 
 def test_texts_calls_and_results_are_given_to_a_summariser_without_reasoning():
@@ -430,24 +369,6 @@ def test_the_result_fits_and_what_it_lacks_is_named(most):
     assert lost
 
 
-def test_a_little_too_much_costs_only_an_error_that_is_over():
-    kept, lost = fit_facts(RICH, count=chars, most=size(RICH) - 1)
-
-    assert kept == RICH._replace(errors=RICH.errors[1:])
-    assert lost == ["1 error that is over"]
-
-
-def test_a_dropped_request_leaves_its_names():
-    rich = RICH._replace(names=())
-    kept, lost = fit_facts(rich, count=chars, most=size(rich) - 220)
-    removed = len(RICH.requests) - len(kept.requests)
-
-    assert 0 < removed <= 5
-    assert kept.requests == RICH.requests[removed:]
-    assert kept.names == tuple(f"T-{n}0001" for n in range(removed))
-    assert f"{removed} requests" in lost
-
-
 def test_in_a_small_summary_the_words_of_a_person_outlast_the_older_paragraphs_of_the_state():
     some = Facts(
         requests=tuple(f"Rename the option {name}." for name in "abcdefgh"),
@@ -460,70 +381,6 @@ def test_in_a_small_summary_the_words_of_a_person_outlast_the_older_paragraphs_o
     assert 8 <= len(kept.state) < 24
 
 
-def test_what_costs_little_stays_while_there_is_much_to_drop():
-    done = tuple(f"Part {nth} was changed, because callers use it in many places." for nth in range(40))
-    failed = tuple(ErrorFact(f"$ make {nth}\nError {nth} of the build", open=True) for nth in range(8))
-    some = Facts(opening=("Port the parser.",), earlier=done, errors=failed)
-
-    kept, _ = fit_facts(some, count=chars, most=1_500)
-
-    assert kept.opening == some.opening
-    assert kept.errors[-3:] == failed[-3:]
-    assert kept.earlier
-
-
-def test_the_oldest_names_are_dropped_before_the_newest_and_before_decisions():
-    some = Facts(decisions=RICH.decisions, names=RICH.names)
-
-    kept, _ = fit_facts(some, count=chars, most=size(some) - 60)
-
-    assert 40 <= len(kept.names) < 50
-    assert kept.names == RICH.names[-len(kept.names) :]
-    assert kept.decisions == RICH.decisions
-
-
-def test_all_names_are_dropped_before_a_file():
-    some = Facts(files=RICH.files, names=RICH.names)
-
-    kept, _ = fit_facts(
-        some, count=chars, most=size(Facts(files=tuple(one._replace(sha256="") for one in RICH.files)))
-    )
-
-    assert [file.path for file in kept.files] == ["read.py", "made.py", "done.py"]
-    assert kept.names == ()
-
-
-def test_the_newest_pointer_is_never_left_out():
-    kept, _ = fit_facts(RICH, count=chars, most=1)
-
-    assert kept.lookups == ("2 messages in full: b",)
-
-
-def test_hashes_are_dropped_before_their_files():
-    some = Facts(files=(*RICH.files[:2], FileFact("last.py", "read", 1)))
-
-    assert fit_facts(some, count=chars, most=size(some) - 1)[0].files == (
-        FileFact("read.py", "read", 1), FileFact("made.py", "created", 2, "bbbbbbbbbbbb"), FileFact("last.py", "read", 1),
-    )  # fmt: skip
-
-    bare = Facts(files=(FileFact("made.py", "created", 2),))
-
-    assert fit_facts(some, count=chars, most=size(bare)) == (
-        bare,
-        [
-            "1 hash of a file that was read",
-            "1 hash of a file",
-            "2 files that were read",
-        ],
-    )
-
-
-def test_dropped_entries_are_counted():
-    _, lost = fit_facts(RICH, count=chars, most=400)
-
-    assert "8 requests" in lost
-
-
 def test_goals_and_constraints_that_alone_are_too_long_are_cut_at_the_end():
     long = Facts(goals=("g" * 3_000,), constraints=("Never x.", "c" * 2_000))
 
@@ -534,34 +391,6 @@ def test_goals_and_constraints_that_alone_are_too_long_are_cut_at_the_end():
     assert kept.goals[0].endswith(CUT)
     assert kept.constraints[0] == "Never x."
     assert lost == ["the ends of goals and constraints"]
-
-
-def test_no_room_at_all_leaves_the_least_of_goals_and_constraints():
-    kept, _ = fit_facts(RICH._replace(goals=("g" * 900,)), count=chars, most=1)
-
-    assert kept == Facts(
-        goals=("g" * LEAST_CHARS + CUT,), constraints=RICH.constraints, lookups=RICH.lookups[-1:]
-    )
-
-
-def test_facts_without_goals_can_become_nothing():
-    assert fit_facts(Facts(names=("a_b",)), count=chars, most=1) == (Facts(), ["1 name"])
-
-
-def test_thousands_of_entries_cost_no_counting_of_what_has_no_room():
-    counted = []
-    many = Facts(requests=tuple(f"Look at part {n} of the ledger again." for n in range(5_000)))
-
-    def count(text):
-        counted.append(len(text))
-        return len(text)
-
-    kept, lost = fit_facts(many, count=count, most=2_000)
-
-    assert kept.requests == many.requests[-len(kept.requests) :]
-    assert len(kept.requests) > 10
-    assert sum(size > 50_000 for size in counted) == 1
-    assert lost[0].endswith(" requests")
 
 
 def names(*parts, besides=""):
@@ -637,29 +466,6 @@ def test_injected_blocks_and_system_messages_name_nothing():
     )
 
 
-def test_of_a_long_text_both_ends_are_read():
-    found = names(
-        user("first_name " + "word " * 9_000 + " last_name"),
-        tool("t", "id-11111 " + "word " * 9_000 + "id-22222"),
-    )
-
-    assert set(found) == {"first_name", "last_name", "id-11111", "id-22222"}
-
-
-def test_names_that_are_data_are_left_out():
-    assert names_in("x" * 60 + "_" + "y" * 80) == []
-
-
-def test_merging_bounds_the_names_and_drops_the_oldest():
-    older = [f"old-{n}" for n in range(MOST_MERGED_NAMES)]
-
-    found = merged_names(older, ["new-1", "old-5", "new-1"])
-
-    assert len(found) == MOST_MERGED_NAMES
-    assert found[-2:] == ("new-1", "old-5")
-    assert "old-0" not in found
-
-
 def test_of_very_many_answers_of_tools_the_newest_are_read():
     found = names(user("It is about W-77123."), *(tool("t", f"{_word(at)}-{at:05}") for at in range(400)))
 
@@ -704,13 +510,6 @@ def test_clocks_ranges_and_guesses_are_no_names(text):
 )
 def test_a_name_is_never_the_torn_part_of_a_longer_token(text, names):
     assert [name for name in names_in(text) if " " not in name] == names
-
-
-def test_where_a_long_text_is_shortened_no_name_is_torn():
-    said = "see " * 4_998 + "run-4711-of-the-night " + "then " * 400
-
-    assert facts(user(said)).names == ()
-    assert facts(user(said.replace("see " * 10, "", 1))).names == ("run-4711-of-the-night",)
 
 
 @rows(("name", "one"), [

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from aether.conversation import fit, steps
-from aether.conversation.budget import bounds
-from aether.conversation.fit import PROSE_SHARE, drop_misplaced, fit_conversation, keep_older
+from aether.conversation import draft as drafts
+from aether.conversation import fit
+from aether.conversation.fit import PROSE_SHARE, drop_misplaced, fit_conversation
 from aether.conversation.partition import partition
 from aether.conversation.plan import plan
-from aether.conversation.policy import policy
+from aether.conversation.policy import bounds, policy
 from aether.conversation.room import summary_message
-from aether.conversation.shapes import Facts, Policy, Summary
+from aether.conversation.shapes import Facts, Plan, Policy, Summary
 from aether.conversation.summary import rendered
 from aether.errors import BudgetExceeded
 from aether.messages.convert import read
@@ -26,11 +26,10 @@ def count(text):
 
 
 def fit_in(messages, policy, *, window, overhead=0, pointer=lambda at: f"line {at}", **limits):
-    tokens = [message_tokens(message, count) for message in messages]
-    return fit_conversation(
-        messages, partition(messages, policy), policy, count, limits=bounds(policy, window)._replace(**limits),
-        overhead=overhead, tokens=tokens, pointer=pointer,
-    )  # fmt: skip
+    tokens = tuple(message_tokens(message, count) for message in messages)
+    allowed = bounds(policy, window)._replace(**limits)
+    idle = Plan(tuple(messages), policy, policy, allowed, overhead, False, "", 0, tokens, count)
+    return fit_conversation(idle, partition(messages, policy), limits=allowed, pointer=pointer)
 
 
 def saved(found):
@@ -57,7 +56,7 @@ def test_explorations_are_dropped_next_and_no_model_is_needed():
 
     found = fit_in(messages, policy("compact"), window=18_000)
 
-    assert found.folded
+    assert not found.asks
     assert found.place >= 0
     assert {fact.path for fact in found.facts.files} == {
         f"{(at - 1) // 2}.py" for at in set(range(1, 41)) - set(found.kept)
@@ -73,7 +72,7 @@ def test_the_rest_is_replaced_by_a_summary_that_has_its_share():
 
     found = fit_in(messages, policy("compact"), window=8_000)
 
-    assert not found.folded
+    assert found.asks
     assert found.task.said
     assert found.task.max_tokens == found.prose_tokens > 0
     assert found.total + found.prose_tokens <= 8_000 * 0.6
@@ -140,24 +139,10 @@ def test_held_results_are_shortened_before_the_summary_loses_facts():
     found = fit_in(messages, policy("compact"), window=9_000)
 
     assert len(found.facts.requests) > 10
-    assert found.effective == policy("compact")
+    assert found.effective.keep_recent_turns == policy("compact").keep_recent_turns
     assert found.changed
     assert len(messages) - 2 not in found.changed
     assert found.why.tool_pairs == 8
-
-
-def test_a_compaction_is_a_worthwhile_step_below_the_trigger():
-    messages = conversation(user("Go."))
-    fired = []
-    for at in range(40):
-        messages += conversation(bash(f"make {at}", "w" * 3_200))
-        if sum(message_tokens(one, count) for one in messages) >= 0.85 * 4_000:
-            fired.append(at)
-            found = fit_in(messages, policy("compact"), window=4_000)
-            messages = [found.changed.get(at, messages[at]) for at in found.kept]
-            assert sum(message_tokens(one, count) for one in messages) <= 0.75 * 4_000
-
-    assert len(fired) <= 40 / 1.5
 
 
 def test_an_earlier_summary_stays_if_nothing_else_could_be_removed():
@@ -196,16 +181,6 @@ def test_two_summaries_become_one():
     assert {1, 2}.isdisjoint(found.kept)
 
 
-def test_a_conversation_of_which_nothing_may_be_removed_gets_no_summary():
-    messages = conversation(user("Go."), bash("make", LONG_OUTPUT))
-
-    found = fit_in(messages, policy("compact"), window=2_500)
-
-    assert found.place == -1
-    assert found.total < 0.85 * 2_500
-    assert found.steps == (f"shorten_results: 1 result, {saved(found):,} tokens",)
-
-
 def test_the_newest_answer_is_shortened_only_to_fit_and_what_is_left_is_stalled():
     messages = conversation(user("Go."), bash("make", "x" * 36_000))
 
@@ -232,15 +207,6 @@ def test_the_opening_request_is_shortened_before_anything_is_refused():
 
     assert "tokens cut; full text: line 0]" in found.changed[0].text
     assert "opening-shortened" in [finding.code for finding in found.findings]
-
-
-def test_the_opening_request_is_shortened_also_if_nothing_is_removed():
-    messages = conversation(user("Ship it. " * 2_000), user("Now?"))
-
-    found = fit_in(messages, policy("compact"), window=3_000)
-
-    assert found.place == -1
-    assert found.total <= 1_500
 
 
 def test_constraints_take_more_than_their_share_before_they_are_cut():
@@ -297,22 +263,11 @@ def test_a_policy_that_only_shortens_removes_nothing_and_may_fail():
 def test_protected_messages_that_do_not_fit_are_refused_before_any_step(monkeypatch):
     rule = {"role": "developer", "content": "Never push. " * 2_000}
     messages = read([rule, *({"role": "user", "content": f"Do part {at}."} for at in range(50))], "openai")
-    monkeypatch.setattr(steps, "shorten_groups", None)
+    monkeypatch.setattr(fit, "shorten_groups", None)
     monkeypatch.setattr(fit, "facts_of_removed", None)
 
-    with pytest.raises(BudgetExceeded, match=r"protected \(messages\[0\]\)"):
+    with pytest.raises(BudgetExceeded, match=r"messages\[0\] \(protected\)"):
         fit_in(messages, policy("compact"), window=4_000)
-
-
-def test_a_policy_that_removes_but_does_not_reduce_keeps_its_counts():
-    messages = conversation(
-        user("Go."), *(part for _ in range(30) for part in (user("Do it. " * 60), model("Done. " * 60)))
-    )
-    firm = Policy(steps=("summarise",))
-
-    assert fit_in(messages, firm, window=6_000).effective == firm
-    with pytest.raises(BudgetExceeded):
-        fit_in(messages, firm, window=1_200)
 
 
 def test_a_policy_without_prose_asks_nobody_and_gives_the_facts_all_the_room():
@@ -395,100 +350,9 @@ def test_folding_leaves_the_summary_room_for_what_it_has_to_say():
 
     found = fit_in(messages, policy("compact"), window=36_000)
 
-    assert found.folded
+    assert not found.asks
     assert not [one for one in found.findings if one.code == "facts-left-out"]
     assert len(found.facts.files) > 10
-
-
-WINDOW = Policy("window", keep_middle=0.5, keep_requests=True)
-
-
-def kept_loose_groups(draft, policy=WINDOW, *, goal, room=0, least=0, most_messages=0):
-    held = steps.held_groups(draft.parts, recent=1, pairs=1)
-    loose = steps.loose_groups(draft.parts, held)
-    draft.kept[:] = held
-    keep_older(draft, policy, loose, goal=goal, room=room, least=least, most_messages=most_messages)
-    return [at for at in loose if draft.kept[at]]
-
-
-TALK = conversation(
-    user("Hello there."),
-    model("Thanks, sounds good!"),
-    user("The sums of an invoice are decimals, so use no floats."),
-    model("The store is PostgreSQL, because of all the joins."),
-    tool("Read", "x " * 50, file_path="a.py"),
-    user("Hm, the sky is blue."),
-    model("Good."),
-    bash("make"),
-    user("And now?"),
-)
-
-
-def test_requests_stay_before_anything_else():
-    draft = draft_of(TALK)
-    goal = sum(steps.group_tokens(draft, at) for at in (0, 2, 7, 8))
-
-    assert kept_loose_groups(draft, WINDOW._replace(keep_middle=0.0), goal=goal) == [2]
-    assert draft.steps == ["select: 1 older groups kept for what they say"]
-
-
-def test_what_has_more_than_a_line_stays_before_small_talk():
-    draft = draft_of(TALK)
-    goal = sum(steps.group_tokens(draft, at) for at in (0, 2, 3, 7, 8))
-
-    assert kept_loose_groups(draft, WINDOW._replace(keep_requests=False, keep_middle=1.0), goal=goal) == [
-        2,
-        3,
-    ]
-
-
-def test_the_newest_stay_as_far_as_there_is_room_and_then_no_older_one():
-    draft = draft_of(TALK)
-    some = sum(steps.group_tokens(draft, at) for at in (0, 7, 8, 6, 5))
-
-    assert kept_loose_groups(draft, Policy(), goal=some) == [5, 6]
-    assert kept_loose_groups(draft, Policy(), goal=10_000) == [1, 2, 3, 4, 5, 6]
-    assert kept_loose_groups(draft, Policy(), goal=10_000, most_messages=6) == [5, 6]
-    assert draft.steps[-1] == "select: 2 newer groups kept, as there is room"
-
-
-def test_a_group_that_stays_is_restored_to_its_full_text():
-    messages = conversation(
-        user("Go."), bash("make", "x" * 4_000), tool("Read", "y" * 4_000, file_path="a.py"), bash("make")
-    )
-    draft = draft_of(messages)
-    steps.shorten_groups(draft, ("shorten_results",), [1, 2], goal=1)
-
-    assert kept_loose_groups(draft, Policy(), goal=10_000) == [1, 2]
-    assert sorted(draft.now) == [4]
-    assert sorted(at for at, _ in draft.cuts) == [4]
-    assert draft.tokens[:4] == list(draft.given[:4])
-
-
-def test_a_group_that_does_not_fit_whole_may_stay_shortened():
-    messages = conversation(user("Go."), bash("make", "x" * 4_000), bash("make", "x" * 4_000), bash("make"))
-    draft = draft_of(messages)
-
-    assert kept_loose_groups(draft, Policy(), goal=1_500) == [1, 2]
-    assert sorted(draft.now) == [2]
-
-
-def test_nothing_stays_where_the_goal_leaves_no_room():
-    draft = draft_of(TALK)
-
-    assert kept_loose_groups(draft, goal=20) == []
-    assert kept_loose_groups(draft, goal=10_000, room=10_000, least=10_000) == []
-    assert draft.steps == []
-
-
-def test_a_result_without_a_call_is_never_chosen():
-    raws = [
-        {"role": "user", "content": "Go."},
-        {"role": "tool", "tool_call_id": "x", "content": "We decided."},
-        {"role": "user", "content": "Now?"},
-    ]
-
-    assert kept_loose_groups(draft_of(read(raws, "openai")), goal=10_000) == []
 
 
 def says(text):
@@ -534,21 +398,6 @@ def test_gemini_calls_are_dropped_if_the_text_before_them_must_stay():
     assert settled(GEMINI, {0, 1, 5, 6, 7}, loose=[2, 3, 4]) == [0, 1, 6, 7]
 
 
-def test_gemini_calls_after_the_user_or_after_results_stay():
-    assert settled(GEMINI, {0, 1, 4, 5, 7}, loose=[2, 3]) == [0, 1, 4, 5, 7]
-    assert settled([asks("Go."), *calls("run"), *calls("run")], {0, 1, 2}, loose=[]) == [0, 1, 2]
-
-
-def test_other_providers_take_calls_after_texts():
-    draft = draft_of(TALK)
-    before = list(draft.kept)
-
-    drop_misplaced(draft, [1])
-    drop_misplaced(draft_of([]), [])
-
-    assert draft.kept == before
-
-
 def word_count(text):
     return len(text.split())
 
@@ -564,19 +413,10 @@ def test_protected_content_is_named_with_its_tokens():
 
     error = refusal(raws)
 
-    assert "protected (messages[0]) 904" in error.what
-    assert "newest message" not in error.what
+    assert "messages[0] (protected) 904" in error.what
     assert "Reduce the protected content" in error.fix
     assert "larger window" in error.fix
     assert error.exit_code == 7
-
-
-def test_of_many_the_largest_are_named():
-    raws = [{"role": "system", "content": "rule " * (100 + at)} for at in range(9)]
-
-    assert (
-        "(messages[8], messages[7], messages[6], messages[5], messages[4] and 4 more)" in refusal(raws).what
-    )
 
 
 def test_the_newest_message_and_what_is_sent_beside_are_named():
@@ -588,14 +428,8 @@ def test_the_newest_message_and_what_is_sent_beside_are_named():
 
     error = refusal(raws, overhead=200)
 
-    assert (
-        "system prompt and tool schemas 200, opening request (messages[0]) 5, newest message of the user (messages[2]) 704"
-        in error.what
-    )
-
-
-def test_a_system_prompt_alone_can_be_too_much():
-    assert "system prompt and tool schemas 5000" in refusal([], overhead=5_000).what
+    assert "messages[2] (newest message of the user) 704, system prompt and tool schemas 200" in error.what
+    assert "messages[0] (opening request) 5" in error.what
 
 
 def test_each_step_reports_its_number_and_its_tokens():
@@ -606,8 +440,8 @@ def test_each_step_reports_its_number_and_its_tokens():
         )
     )  # fmt: skip
     groups = range(len(draft.kept))
-    steps.shorten_groups(draft, ("drop_reasoning", "shorten_results"), groups, goal=1)
-    steps.shorten_harder(draft, [2, 3], most=1)
+    drafts.shorten_groups(draft, ("drop_reasoning", "shorten_results"), groups, goal=1, most=1)
+    drafts.shorten_harder(draft, [2, 3], most=1)
     saved = {key: cut.tokens_before - cut.tokens_after for key, cut in draft.cuts.items()}
 
     found = fit.steps_taken(draft, policy("compact"), folded=False)
@@ -618,37 +452,6 @@ def test_each_step_reports_its_number_and_its_tokens():
         f"shorten_arguments: 1 call, {saved[2, 0]:,} tokens",
         f"reduce: 1 text shortened, {saved[4, 0]:,} tokens",
     )
-
-
-def test_removed_messages_are_counted_with_their_original_tokens():
-    draft = draft_of(conversation(user("Go."), *(tool("Read", "x" * 900, path="a.py") for _ in range(4))))
-    draft.kept[1:4] = [False] * 3
-    removed = sum(draft.given[1:7])
-
-    assert fit.steps_taken(draft, policy("compact"), folded=True) == (
-        f"fold_exploration: 1 run, {removed:,} tokens",
-    )
-    assert fit.steps_taken(draft, policy("compact"), folded=False) == (
-        f"summarise: 6 messages, {removed:,} tokens",
-    )
-    assert fit.steps_taken(draft, policy("prune-only"), folded=False) == (
-        f"reduce: 6 messages removed, {removed:,} tokens",
-    )
-
-
-def test_one_finding_lists_all_dropped_facts():
-    [found] = fit.fit_findings(draft_of([]), ["8 requests", "3 names"], stalled=0)
-
-    assert (found.code, found.message) == ("facts-left-out", "no room for 8 requests, 3 names.")
-
-
-@rows(("lost", "level"), [("2 names", "info"), ("1 decision", "warning"), ("3 decisions", "warning")])
-def test_a_dropped_decision_is_a_warning(lost, level):
-    draft = draft_of(conversation(user("Go."), model("Done.")))
-
-    (finding,) = fit.fit_findings(draft, ["1 hash of a file", lost], stalled=0)
-
-    assert finding.level == level
 
 
 def test_even_the_newest_calls_go_before_a_conversation_is_refused():

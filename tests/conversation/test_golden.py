@@ -9,12 +9,12 @@ import os
 from itertools import chain
 from pathlib import Path
 
-from aether.api.summarize import task_as_json
 from aether.architects import backend
 from aether.architects.base import Settings
 from aether.architects.request import summary_request
 from aether.conversation.plan import apply, plan
 from aether.conversation.policy import POLICIES
+from aether.conversation.shapes import task_as_json
 from aether.messages.convert import read
 from aether.messages.model import Message
 from aether.tokens.count import message_tokens

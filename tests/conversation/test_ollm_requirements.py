@@ -11,9 +11,8 @@ import pytest
 
 import aether
 from aether.cli.main import main
-from aether.conversation import levels, tiers
+from aether.conversation import levels, modes
 from aether.conversation.levels import Source
-from aether.conversation.shapes import RemovedText
 from aether.messages import convert
 from aether.tokens.estimate import estimate
 from tests.conversation.test_defects import text
@@ -171,22 +170,20 @@ def test_what_is_about_the_goal_comes_first(thing):
         for one in ("payment gateway", "garden shed")
     ]
     read = convert.read([{"role": "assistant", "content": one} for one in said])
-    texts = [RemovedText(nth, "assistant", "", one) for nth, one in enumerate(said)]
 
-    source = Source(read, texts, "", "assistant", f"Goal: make the {thing} reliable")
+    source = Source(read, "", "assistant", f"Goal: make the {thing} reliable")
 
     assert thing in levels.extract(source, level=3, most=14, count=estimate)
 
 
 @rows(
-    ("model", "factor", "warns_after", "level"),
-    [("phi:3b", 0.3, 3, 3), ("llama3:7b", 0.5, 5, 3), ("gemma:13b", 0.7, 7, 2), ("yi:34b", 0.85, 10, 1), ("llama3:70b", 0.95, 10, 1)],
+    ("model", "factor", "warns_after"),
+    [("phi:3b", 0.3, 3), ("llama3:7b", 0.5, 5), ("gemma:13b", 0.7, 7), ("yi:34b", 0.85, 10), ("llama3:70b", 0.95, 10)],
 )  # fmt: skip
-def test_larger_models_are_trusted_more_and_for_longer(model, factor, warns_after, level):
-    assert tiers.reliability(model, 0).value == factor
-    assert tiers.reliability(model, 5).value == pytest.approx(factor * 0.9**5, abs=1e-4)
-    assert [tiers.reliability(model, nth).warn for nth in (warns_after - 1, warns_after)] == [False, True]
-    assert tiers.recommended_level(model) == level
+def test_larger_models_are_trusted_more_and_for_longer(model, factor, warns_after):
+    assert modes.reliability(model, 0).value == factor
+    assert modes.reliability(model, 5).value == pytest.approx(factor * 0.9**5, abs=1e-4)
+    assert [modes.reliability(model, nth).warn for nth in (warns_after - 1, warns_after)] == [False, True]
 
 
 def test_the_names_that_are_fixed_work_as_they_are_written(home):

@@ -5,18 +5,15 @@ What matters most is told by who wrote it, its length and what it changed; never
 
 from __future__ import annotations
 
+from aether.conversation.draft import held_groups
 from aether.conversation.partition import (
-    MOST_SENTENCES,
     cut_prose,
     importance,
     is_brief,
-    is_earlier_summary,
     partition,
     paths_in_call,
-    select_sentences,
 )
-from aether.conversation.shapes import Facts, Policy, RemovedText, Summary
-from aether.conversation.steps import held_groups, loose_groups
+from aether.conversation.shapes import Facts, Policy, Summary
 from aether.conversation.summary import rendered
 from aether.messages.convert import read
 from aether.messages.model import Block
@@ -29,36 +26,11 @@ SUMMARY = rendered(Summary(3, Facts(goals=("Ship it.",)), "Done."))
 def eligible(messages, policy=Policy()):  # noqa: B008 - a policy is a constant
     parts = partition(messages, policy)
     held = held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
-    return parts, loose_groups(parts, held)
+    return parts, [at for at, is_held in enumerate(held) if not is_held and at not in parts.summaries]
 
 
 def pairs(number):
     return [part for at in range(number) for part in (user(f"question {at}"), model(f"answer {at}"))]
-
-
-def test_of_twenty_pairs_fourteen_may_be_removed_beside_the_opening_request():
-    parts, loose = eligible(conversation(*pairs(20)))
-
-    assert len({parts.turn[at] for at in loose}) == 14
-    assert len(loose) == 2 * 14 - 1
-    assert parts.opening == 0
-
-
-def test_of_ten_tool_pairs_six_may_go():
-    messages = conversation(user("Go."), *(bash(f"make {at}") for at in range(10)), model("Done."))
-
-    parts, loose = eligible(messages)
-
-    assert [parts.groups[at].members for at in loose] == [(1 + 2 * at, 2 + 2 * at) for at in range(6)]
-
-
-def test_equal_messages_are_distinguished_by_position():
-    messages = conversation(*[part for _ in range(12) for part in (user("again"), model("same"))])
-
-    parts, loose = eligible(messages)
-
-    assert (parts.opening, parts.newest) == (0, 22)
-    assert len(loose) == 2 * 6 - 1
 
 
 @rows(
@@ -76,19 +48,6 @@ def test_a_flag_or_a_label_protects(meta, is_protected):
     parts = partition(read(raws, "plain"), Policy(protected_labels=("spec",)))
 
     assert parts.protected == ({1} if is_protected else set())
-
-
-def test_the_flag_that_protects_is_the_policys():
-    raws = [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b", "meta": {"keep": "1"}}]
-
-    assert partition(read(raws, "plain"), Policy(protected_flag="keep")).protected == {1}
-
-
-def test_roles_protect_by_either_name():
-    raws = [{"role": role, "content": "x"} for role in ("developer", "user", "system", "assistant")]
-
-    assert partition(read(raws, "openai"), Policy()).protected == {0, 2}
-    assert partition(read(raws, "openai"), Policy(protected_roles=("assistant",))).protected == {3}
 
 
 def test_a_protected_answer_protects_its_call():
@@ -136,13 +95,6 @@ def test_an_earlier_summary_is_neither_request_nor_turn_nor_protected():
     assert 1 not in parts.protected
 
 
-def test_who_quotes_a_summary_is_heard():
-    messages = conversation(user(f"What does this mean?\n{SUMMARY}"), user(f"{SUMMARY}\nNo end."))
-
-    assert not any(map(is_earlier_summary, messages))
-    assert partition(messages, Policy()).summaries == ()
-
-
 def test_calls_that_wait_for_their_results_stay():
     messages = conversation(user("Go."), *(bash(f"make {at}") for at in range(3)), bash("make last", None))
 
@@ -169,14 +121,6 @@ def test_results_without_a_call_are_held_by_nothing():
 
     assert loose == [1]
     assert parts.orphans == {1}
-
-
-def test_plain_answers_of_tools_count_as_tool_pairs():
-    raws = [{"role": "user", "content": "a"}, *({"role": "tool", "content": f"b{at}"} for at in range(6))]
-
-    _, loose = eligible(read(raws, "plain"))
-
-    assert loose == [1, 2]
 
 
 def test_the_newest_text_of_the_user_stays_beside_results():
@@ -216,12 +160,6 @@ def test_gemini_is_kept_what_asked_for_protected_calls():
     assert 3 in parts.pinned  # the group of raws[4], the request
 
 
-def test_an_empty_conversation_has_no_parts():
-    parts = partition([], Policy())
-
-    assert (parts.groups, parts.opening, parts.newest, parts.pinned) == ([], -1, -1, frozenset())
-
-
 def count(text):
     return len(text.split())
 
@@ -254,86 +192,6 @@ def test_the_words_of_a_person_matter_more_than_edits_than_answers_than_a_short_
     )
 
     assert request > edit > answer > remark
-
-
-def test_of_two_equals_the_newer_matters_more():
-    message = conversation(model("The table has four columns."))
-
-    assert importance(message, newness=1.0) > importance(message, newness=0.0)
-    assert importance([], newness=0.0) == 0.0
-
-
-def said(*texts, role="assistant"):
-    return [RemovedText(at, role, "", text) for at, text in enumerate(texts)]
-
-
-def test_sentences_are_listed_in_the_order_they_were_said():
-    found = select_sentences(
-        said("The store is PostgreSQL because of joins.", "The build fails on Windows."),
-        "",
-        most=100,
-        count=count,
-    )
-
-    assert found == "- The store is PostgreSQL because of joins.\n- The build fails on Windows."
-
-
-def test_results_of_tools_are_not_selected():
-    heard = [
-        RemovedText(0, "tool", "Bash", "We decided to fail."),
-        RemovedText(1, "assistant", "Bash", '{"command": "We must run"}'),
-    ]
-
-    assert select_sentences(heard, "", most=100, count=count) == ""
-
-
-def test_they_fit_and_what_nothing_else_says_stays():
-    texts = [f"The table number {at} has four columns." for at in range(50)]
-    found = select_sentences(
-        said(*texts[:25], "Money needs decimals, since floats lose cents.", *texts[25:]),
-        "",
-        most=40,
-        count=count,
-    )
-
-    assert count(found) <= 40
-    assert "floats lose cents" in found
-
-
-def test_what_the_facts_say_is_not_selected_again():
-    texts = said("The store is PostgreSQL because of joins.", "The build fails on Windows.")
-
-    found = select_sentences(texts, "", most=100, count=count, besides="- The build fails\n  on Windows.")
-
-    assert found == "- The store is PostgreSQL because of joins."
-
-
-def test_the_prose_of_the_previous_summary_is_selected_too():
-    found = select_sentences(said("The row has columns."), "- The store is SQLite.", most=100, count=count)
-
-    assert found == "- The store is SQLite.\n- The row has columns."
-
-
-def test_the_same_sentence_is_selected_once():
-    assert (
-        select_sentences(
-            said("The disk is full of logs.", "The disk is full of logs."),
-            "The disk is full of logs.",
-            most=99,
-            count=count,
-        ).count("disk")
-        == 1
-    )
-
-
-def test_of_a_very_long_conversation_the_newest_sentences_are_read():
-    texts = [f"The table number {at} has four columns." for at in range(MOST_SENTENCES + 50)]
-
-    found = select_sentences(said(*texts), "", most=10**6, count=count)
-
-    assert found.count("\n") + 1 == MOST_SENTENCES
-    assert "number 50 " in found
-    assert "number 49 " not in found
 
 
 def test_prose_is_cut_where_a_sentence_or_a_line_ends():

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from aether.conversation.partition import is_earlier_summary
-from aether.conversation.plan import LastCompaction, apply, plan, verified
+from aether.conversation.plan import apply, plan, verified
 from aether.conversation.policy import POLICIES, policy
 from aether.conversation.room import summary_message
-from aether.conversation.shapes import Facts, Policy, Summary
+from aether.conversation.shapes import Facts, Summary
 from aether.conversation.summary import rendered
 from aether.errors import AetherError, BudgetExceeded, InvalidInput
 from aether.messages.convert import read
@@ -47,30 +45,7 @@ def codes(result):
     return [finding.code for finding in result.findings]
 
 
-def texts(result):
-    return "\n".join(json.dumps(message.raw, ensure_ascii=False) for message in result.messages)
-
-
 # When it is done
-
-
-def test_below_the_trigger_the_very_same_messages_come_back():
-    messages = chat(10)
-
-    result = compacted(messages, window=window_for(messages, 0.84))
-
-    assert not result.triggered
-    assert all(one is other for one, other in zip(result.messages, messages, strict=True))
-    assert result.places == tuple(range(21))
-    assert (result.tokens_before, result.summary) == (result.tokens_after, None)
-
-
-def test_what_is_sent_beside_the_messages_counts():
-    messages = chat(10)
-    window = window_for(messages, 0.80)
-
-    assert not plan(messages, policy("compact"), count, window=window).triggered
-    assert plan(messages, policy("compact"), count, window=window, overhead=window // 10).triggered
 
 
 def test_known_tokens_are_not_counted_again():
@@ -90,13 +65,6 @@ def test_known_tokens_are_not_counted_again():
 def test_tokens_of_other_messages_are_refused():
     with pytest.raises(InvalidInput, match="2 token counts for 21 messages"):
         plan(chat(10), policy("compact"), count, window=1_000, tokens=[1, 2])
-
-
-def test_an_empty_conversation_is_left_alone():
-    result = compacted([], window=10_000, force=True)
-
-    assert (result.triggered, result.messages) == (False, ())
-    assert codes(result) == ["not-worthwhile"]
 
 
 def test_by_hand_it_is_done_without_a_trigger_and_takes_two_fifths():
@@ -174,15 +142,13 @@ def test_without_growth_since_the_last_time_it_is_not_tried_again():
 
     def again(last):
         small = policy("compact")._replace(reserve=100)
-        return plan(messages, small, count, window=window, last=LastCompaction(last))
+        return plan(messages, small, count, window=window, last_tokens=last)
 
     assert [finding.code for finding in again(used - window // 50).findings] == ["no-progress"]
     assert again(used - window // 10).triggered
+    assert plan(messages, policy("compact"), count, window=window, last_tokens=used, force=True).triggered
     assert plan(
-        messages, policy("compact"), count, window=window, last=LastCompaction(used), force=True
-    ).triggered
-    assert plan(
-        messages, policy("compact"), count, window=window_for(messages, 1.1), last=LastCompaction(used)
+        messages, policy("compact"), count, window=window_for(messages, 1.1), last_tokens=used
     ).triggered
 
 
@@ -204,12 +170,6 @@ def test_of_twenty_pairs_the_last_six_stay_and_one_summary_replaces_the_rest():
     assert (result.kept.pinned, result.kept.recent) == (2, 12)
     assert result.tokens_after <= 0.6 * window_for(messages, 0.90)
     assert result.tokens_after < result.tokens_before
-
-
-def test_the_summary_speaks_as_the_provider_takes_it():
-    assert compacted(chat(20), window=2_000).messages[2].role == "assistant"
-    turns = [part for at in range(20) for part in (user(f"q{at} " * 99), model("a " * 99))]
-    assert compacted(conversation(*turns), window=2_000).messages[1].role == "user"
 
 
 def test_the_task_says_all_that_a_summariser_needs():
@@ -262,12 +222,6 @@ def test_prose_that_looks_like_a_summary_stays_prose():
     assert is_earlier_summary(result.messages[2])
 
 
-def test_prose_without_an_end_that_fits_is_left_out():
-    messages = chat(20)
-
-    assert compacted(messages, window=window_for(messages, 0.90), prose="x" * 10**6).summary.prose == ""
-
-
 @rows("name", sorted(POLICIES))
 def test_every_named_policy_brings_it_below_its_trigger_without_a_model(name):
     messages = conversation(
@@ -279,59 +233,6 @@ def test_every_named_policy_brings_it_below_its_trigger_without_a_model(name):
 
     assert result.triggered
     assert result.tokens_after < policy(name).trigger * 30_000
-
-
-def test_prune_only_says_what_went_without_asking_anybody():
-    messages = conversation(
-        user("Go."),
-        *(part for at in range(40) for part in (user(f"Please do {at}. " * 20), model("Done. " * 20))),
-    )
-
-    found = plan(messages, policy("prune-only"), count, window=3_000)
-
-    assert found.task is None
-    assert apply(found, None).summary.prose == ""
-    assert apply(found, None).summary.facts.requests
-
-
-def test_the_window_policy_keeps_requests_of_long_ago():
-    small_talk = [
-        part for at in range(40) for part in (user(f"Hm, {at} is nice weather."), model("It is. " * 40))
-    ]
-    messages = conversation(
-        user("Hello."),
-        *small_talk[:20],
-        user("Please answer all questions in French, even those about code."),
-        *small_talk,
-    )
-
-    result = compacted(messages, "window", window=4_000)
-
-    assert 21 in result.places
-    assert result.kept.middle >= 1
-
-
-def test_lower_counts_are_reported_and_the_policy_stays_what_it_was():
-    messages = chat(20, words=200)
-    asked = policy("compact")
-    before = Policy(*asked)
-
-    result = compacted(messages, asked, window=2_000)
-
-    assert asked == before
-    assert result.effective.keep_recent_turns < 6
-    assert result.effective.reserve == 300
-
-
-def test_what_is_cut_says_where_the_full_text_is():
-    messages = conversation(user("Go."), *(bash("make", LONG) for _ in range(10)), model("Done."))
-
-    result = compacted(messages, window=25_000, pointer=lambda at: f"aether messages show 7 {at}")
-
-    assert result.summary is None
-    assert result.cuts[0].pointer == "aether messages show 7 2"
-    assert "full text: aether messages show 7 2]" in result.messages[2].blocks[0].text
-    assert messages[2].blocks[0].text == LONG
 
 
 # Again and again
@@ -399,92 +300,12 @@ def test_a_summary_behind_reasoning_and_a_message_that_stay_is_still_the_summary
 # What the programs before got wrong
 
 
-def test_the_first_decision_is_still_there_after_the_second_compaction():
-    messages = conversation(
-        user("We decided to use PostgreSQL because of joins. The budget is 5000 dollars.")
-    )
-    for round_ in range(3):
-        messages = [
-            *messages,
-            *conversation(
-                *(
-                    part
-                    for at in range(20)
-                    for part in (user(f"note {round_} {at} " * 20), model("fine " * 20))
-                )
-            ),
-        ]
-        messages = list(compacted(messages, window=2_000).messages)
-
-    assert "PostgreSQL" in "".join(message.text for message in messages)
-    assert "5000 dollars" in "".join(message.text for message in messages)
-
-
-def test_messages_just_added_are_never_removed():
-    messages = list(chat(2))
-    for at in range(60):
-        messages = [*messages, *read([{"role": "user", "content": f"note {at} " * 30}], "openai")]
-        result = compacted(messages, window=1_000)
-        assert result.messages[-1] is messages[-1]
-        messages = list(result.messages)
-
-
-def test_one_large_answer_does_not_empty_the_context():
-    messages = conversation(user("Go."), bash("cat log", "x" * 40_000))
-
-    result = compacted(messages, window=1_000)
-
-    assert len(result.messages) == 3
-    assert result.tokens_after <= 850
-
-
-def test_the_system_prompt_is_not_what_goes_first():
-    messages = chat(40)
-
-    assert compacted(messages, window=1_000).messages[0] is messages[0]
-
-
-def test_a_late_system_message_stays_in_its_place():
-    raws = [message.raw for message in chat(20)]
-    raws.insert(31, {"role": "system", "content": "Now be brief."})
-
-    result = compacted(read(raws, "openai"), window=2_000)
-
-    at = [message.raw.get("content") for message in result.messages].index("Now be brief.")
-    assert result.places[at] == 31
-    assert list(filter(None, result.places)) == sorted(filter(None, result.places))
-
-
-def test_an_assistant_message_without_content_is_no_trouble():
-    call = {"id": "a", "type": "function", "function": {"name": "run", "arguments": "{}"}}
-    raws = [{"role": "user", "content": "Go."}]
-    for at in range(30):
-        raws.append({"role": "assistant", "content": None, "tool_calls": [{**call, "id": f"call_{at}"}]})
-        raws.append({"role": "tool", "tool_call_id": f"call_{at}", "content": LONG})
-
-    result = compacted(read(raws, "openai"), window=8_000)
-
-    assert result.tokens_after <= 6_500
-
-
 def test_keep_counts_are_lowered_to_one_before_a_refusal():
     messages = chat(20, words=500)
 
     assert compacted(messages, window=3_000).effective.keep_recent_turns == 1
     with pytest.raises(BudgetExceeded):
         compacted(chat(1, words=5_000), window=3_000)
-
-
-def test_a_constant_counter_is_enough():
-    def constant(text):
-        return 1_000
-
-    messages = chat(200)
-
-    result = apply(plan(messages, policy("compact"), constant, window=128_000), None)
-
-    assert result.tokens_after <= 76_800
-    assert len(result.messages) < 77
 
 
 MESSAGES = conversation(
@@ -511,29 +332,25 @@ def without(at):
     )
 
 
-def test_a_correct_result_is_returned_with_its_tokens():
-    assert prove(RESULT) == RESULT
-    assert RESULT.tokens_after == sum(message_tokens(message, count) for message in RESULT.messages)
-
-
 @rows(
     ("result", "what"),
     [
         (RESULT._replace(messages=(), places=()), "it is empty"),
-        (RESULT._replace(places=RESULT.places[:-1]), "it is empty"),
         (RESULT._replace(limit=RESULT.tokens_after - 1), "are over the limit"),
         (RESULT._replace(messages=RESULT.messages[::-1], places=RESULT.places[::-1]), "the order changed"),
-        (RESULT._replace(protected=(1,)), "protected message 1 changed"),
-        (without(RESULT.places.index(0)), "message 0, which must stay, is missing"),
-        (without(len(RESULT.places) - 1), f"message {len(MESSAGES) - 1}, which must stay, is missing"),
+        (RESULT._replace(protected=(1,)), "protected messages [1] changed"),
+        (without(RESULT.places.index(0)), "messages [0], which must stay, are missing"),
+        (without(len(RESULT.places) - 1), f"messages [{len(MESSAGES) - 1}], which must stay, are missing"),
         (without(SUMMARY_AT), "it has 0 summaries instead of one"),
         (without(len(RESULT.places) - 3), "lost their call or their result"),
         (without(len(RESULT.places) - 4), "lost their call or their result"),
     ],
 )  # fmt: skip
 def test_a_broken_guarantee_is_refused(result, what):
-    with pytest.raises(AetherError, match=what):
+    with pytest.raises(AetherError) as raised:
         prove(result)
+
+    assert what in raised.value.what
 
 
 def test_a_protected_message_that_is_only_equal_is_not_the_same():
@@ -541,13 +358,5 @@ def test_a_protected_message_that_is_only_equal_is_not_the_same():
     copied = RESULT.messages[at]._replace(raw=dict(RESULT.messages[at].raw))
     result = RESULT._replace(messages=(*RESULT.messages[:at], copied, *RESULT.messages[at + 1 :]))
 
-    with pytest.raises(AetherError, match="protected message 4 changed"):
-        prove(result)
-
-
-def test_two_summaries_are_refused():
-    second = summary_message(Summary(9, Facts(), "More."), "anthropic")
-    result = RESULT._replace(messages=(*RESULT.messages, second), places=(*RESULT.places, None))
-
-    with pytest.raises(AetherError, match="it has 2 summaries"):
+    with pytest.raises(AetherError, match=r"protected messages \[4\] changed"):
         prove(result)

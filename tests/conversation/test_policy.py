@@ -8,7 +8,6 @@ import pytest
 
 from aether.architects import backend
 from aether.conversation.policy import (
-    POLICIES,
     SETTINGS,
     STRATEGIES,
     CompactConfig,
@@ -21,7 +20,6 @@ from aether.conversation.policy import (
 from aether.conversation.shapes import Compacted, Facts, Policy, Receipt, Summary, SummaryTask
 from aether.errors import InvalidInput
 from aether.store.keys import BACKENDS
-from tests.tables import rows
 
 
 @pytest.mark.parametrize(
@@ -74,14 +72,6 @@ def test_a_policy_out_of_range_is_refused_by_field(given, words):
 def test_a_configuration_out_of_range_is_refused_by_field(given, words):
     with pytest.raises(ValueError, match=words):
         CompactConfig(**given)
-
-
-def test_the_defaults_are_those_of_the_requirement():
-    config = CompactConfig()
-
-    assert (config.model, config.max_context_tokens) == ("gpt-4", 128_000)
-    assert config.policy.policy() == Policy()
-    assert (config.telemetry_enabled, config.storage_enabled, config.redaction_enabled) == (True, True, True)
 
 
 def test_every_field_of_the_policy_reaches_the_plan():
@@ -155,11 +145,6 @@ def test_a_configuration_is_built_of_settings_and_gives_them_back():
     assert values.keys() == SETTINGS.keys()
     assert (values["storage.path"], values["policy.keep_recent_turns"]) == ("there", 9)
     assert config_values(config_from_values({**values, "store.fold_bytes": 7})) == values
-
-
-@rows("name", sorted(POLICIES))
-def test_every_named_policy_is_valid_and_knows_its_name(name):
-    assert validated(policy(name)).name == name
 
 
 def test_the_named_ones_are_those_of_the_requirements():

@@ -5,15 +5,12 @@ from __future__ import annotations
 from aether.conversation.facts import facts_of, merged_facts
 from aether.conversation.progress import (
     ANSWER_CHARS,
-    MOST_BRIEF,
     MOST_RAN,
     NOTHING_LEFT,
     PLAN_ENTRIES,
     conversation_of,
     ends_of,
     merged_ran,
-    middle_cut,
-    paragraphs,
     progress_of,
 )
 from aether.conversation.shapes import Facts
@@ -45,16 +42,6 @@ def test_a_go_ahead_does_not_displace_the_task_and_is_shown_once(task, go_ahead)
     )  # fmt: skip
 
     assert found.current == (task, go_ahead)
-
-
-def test_a_message_of_a_line_or_more_is_the_current_request_alone():
-    assert progress(user("Hi."), user("go on"), user(TASK)).current == (TASK,)
-
-
-def test_of_many_different_brief_messages_the_newest_are_shown_with_the_task():
-    brief = [f"part {nth}" for nth in range(9)]
-
-    assert progress(user(TASK), *map(user, brief)).current == (TASK, *brief[-MOST_BRIEF:])
 
 
 def test_in_a_chat_with_names_each_text_has_its_speaker():
@@ -95,30 +82,9 @@ def test_of_a_long_answer_both_ends_are_shown():
     assert sum(map(len, found.state)) <= ANSWER_CHARS
 
 
-def test_code_is_one_paragraph_and_lines_without_words_are_none():
-    text = "Run this:\n\n```sh\nmake\n\nmake test\n```\n\n---\n\nThen look."
-
-    assert paragraphs(text) == [
-        "Run this:\n\n```sh\nmake\n\nmake test\n```".replace(":\n\n", ":\n"),
-        "Then look.",
-    ]
-    assert paragraphs("**Done**") == ["**Done**"]
-    assert paragraphs("a\n\n```\nb\n\nc") == ["a", "```\nb\n\nc"]
-
-
 def test_both_ends_of_paragraphs_are_chosen_before_those_between():
     assert ends_of(["aaaa", "bbbb", "cccc", "dddd"], most=8) == ["aaaa", "dddd"]
     assert ends_of(["aaaa", "bbbb", "cccc", "dddd"], most=99) == ["aaaa", "bbbb", "cccc", "dddd"]
-
-
-@rows("text", ["one two three " * 40, "一二三四五六七八九十" * 40, "x" * 500])
-def test_a_text_that_is_cut_keeps_its_ends_and_is_cut_no_more(text):
-    cut = middle_cut(text, 100)
-
-    head, _, tail = cut.partition(" […] ")
-    assert text.startswith(head) and text.endswith(tail) and head and tail  # noqa: PT018 - of one cut
-    assert len(cut) <= 100 + len(" […] ")
-    assert middle_cut(middle_cut(text, 200), 100) == cut
 
 
 def test_earlier_answers_and_the_reasons_of_edits_are_done_before_where_they_do_not_stay():

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 
-from aether.conversation import steps
+from aether.conversation import draft as drafts
+from aether.conversation.draft import Draft
 from aether.conversation.partition import partition
-from aether.conversation.policy import policy
 from aether.conversation.shapes import Policy
 from aether.conversation.steps import (
-    Draft,
-    drop_reasoning,
-    exploration_runs,
     only_explores,
     only_reads,
     shorten_blocks,
@@ -48,63 +45,6 @@ def draft_of(messages, policy=Policy(), *, overhead=0):  # noqa: B008 - a policy
     )
 
 
-def loose_of(draft, *, recent=1, pairs=1):
-    return steps.loose_groups(draft.parts, steps.held_groups(draft.parts, recent=recent, pairs=pairs))
-
-
-def test_results_are_shortened_oldest_first_and_only_until_the_goal():
-    draft = draft_of(conversation(user("Go."), *(bash("make", LONG_OUTPUT) for _ in range(6))))
-    goal = steps.used_tokens(draft) - 2_500
-
-    steps.shorten_groups(draft, ("shorten_results",), loose_of(draft), goal=goal)
-
-    assert sorted(draft.now) == [2, 4]
-    assert steps.used_tokens(draft) <= goal
-    assert steps.used_tokens(draft) == sum(
-        message_tokens(draft.now.get(at, draft.messages[at]), count) for at in range(13)
-    )
-    assert draft.cuts[2, 0].pointer == "line 2"
-
-
-def test_steps_are_taken_in_the_order_of_the_policy_and_no_others():
-    draft = draft_of(
-        conversation(
-            user("Go."), tool("Write", LONG_OUTPUT, content=LONG_OUTPUT), bash("make"), model("Done.")
-        )
-    )
-
-    steps.shorten_groups(
-        draft, ("summarise", "shorten_arguments", "shorten_results"), loose_of(draft), goal=1
-    )
-
-    assert list(draft.cuts) == [(1, 0), (2, 0)]
-    assert sorted(draft.now) == [1, 2]
-
-
-def test_kept_results_are_shortened_before_the_newest_and_only_by_a_policy_that_shortens():
-    draft = draft_of(conversation(user("Go."), *(bash("make", LONG_OUTPUT) for _ in range(3))))
-    steps.shorten_kept_results(draft, ("reduce",), most=1, limit=1, share=100)
-    assert draft.now == {}
-
-    steps.shorten_kept_results(draft, ("shorten_results",), most=1, limit=1, share=1_000)
-
-    assert sorted(draft.now) == [2, 4, 6]
-    assert draft.tokens[2] < 300
-    assert draft.tokens[4] < draft.tokens[6] <= 1_100
-
-
-def test_protected_messages_are_not_shortened():
-    messages = conversation(user("Go."), bash("make", LONG_OUTPUT), bash("make", LONG_OUTPUT), model("Done."))
-    messages[2].raw["meta"] = {"protected": True}
-    draft = draft_of(messages)
-
-    steps.shorten_groups(draft, ("shorten_results",), [0, 1, 2, 3], goal=1)
-    steps.shorten_harder(draft, [0, 1, 2, 3], most=1)
-
-    assert 2 not in draft.now
-    assert 4 in draft.now
-
-
 def thinking(text):
     return [
         {
@@ -122,9 +62,9 @@ def test_reasoning_is_dropped_except_in_the_current_turn():
         conversation(user("Go."), thinking("One."), user("More."), thinking("Two."), model("Three."))
     )
 
-    steps.shorten_groups(draft, ("drop_reasoning",), [0, 1, 2, 3, 4], goal=1)
+    drafts.shorten_groups(draft, ("drop_reasoning",), [0, 1, 2, 3, 4], goal=1, most=1)
 
-    assert sorted(draft.now) == [1]
+    assert sorted(draft.changed) == [1]
 
 
 def thinking_call():
@@ -136,51 +76,14 @@ def thinking_call():
 def test_a_rewritten_call_loses_its_reasoning_and_calls_of_the_current_turn_are_not_rewritten():
     draft = draft_of(conversation(user("Go."), thinking_call(), user("More."), thinking_call(), bash("make")))
 
-    steps.shorten_groups(draft, ("shorten_arguments",), [1, 3], goal=1)
+    drafts.shorten_groups(draft, ("shorten_arguments",), [1, 3], goal=1, most=1)
 
-    assert sorted(draft.now) == [1]
-    assert [block["type"] for block in draft.now[1].raw["content"]] == ["tool_use"]
-
-
-def test_cheap_steps_that_cannot_help_are_not_taken():
-    draft = draft_of(
-        conversation(
-            user("Go."),
-            *(model("word " * 300) for _ in range(9)),
-            *(bash("make", LONG_OUTPUT) for _ in range(3)),
-        )
-    )
-    loose = loose_of(draft)
-
-    assert steps.cannot_reach(draft, policy("compact"), loose, goal=500)
-    assert not steps.cannot_reach(draft, policy("window"), loose, goal=500)
-    assert not steps.cannot_reach(draft, policy("compact"), loose, goal=steps.used_tokens(draft) - 100)
-
-
-def test_explorations_are_dropped_oldest_run_first():
-    looked = [tool("Read", LONG_OUTPUT, file_path=f"{at}.py") for at in range(8)]
-    draft = draft_of(
-        conversation(user("Go."), *looked[:4], bash("make"), *looked[4:], bash("make"), bash("make"))
-    )
-    one_run = sum(draft.tokens[1:9])
-
-    assert steps.fold_exploration(draft, loose_of(draft), goal=steps.used_tokens(draft) - 100)
-
-    assert steps.used_tokens(draft) == sum(draft.tokens) - one_run
-
-
-def test_folding_reports_whether_it_reached_the_goal():
-    draft = draft_of(
-        conversation(
-            user("Go."), *(tool("Read", "x", file_path="a.py") for _ in range(4)), model(LONG_OUTPUT)
-        )
-    )
-
-    assert not steps.fold_exploration(draft, loose_of(draft), goal=10)
+    assert sorted(draft.changed) == [1]
+    assert [block["type"] for block in draft.changed[1].raw["content"]] == ["tool_use"]
 
 
 def counts_after(draft, most, policy=Policy(), **more):  # noqa: B008 - a policy is a constant
-    return steps.lower_keep_counts(draft, policy, most=most, **{"most_messages": 0, **more})
+    return drafts.lower_keep_counts(draft, policy, most=most, **{"most_messages": 0, **more})
 
 
 def pairs(number, words=100):
@@ -204,115 +107,9 @@ def test_keep_counts_are_lowered_one_at_a_time_turns_first():
         if seen[-1:] == [found]:
             break
         seen.append(found)
-        most = steps.used_tokens(draft) - 1
+        most = drafts.used_tokens(draft) - 1
 
     assert seen == [(6, 4), (5, 4), (5, 3), (4, 3), (4, 2), (3, 2), (3, 1), (2, 1), (1, 1)]
-
-
-def test_counts_that_need_no_lowering_are_those_of_the_policy_however_large():
-    draft = draft_of(conversation(*pairs(3)))
-
-    assert counts_after(draft, 10**9, Policy(keep_recent_turns=10**9, keep_tool_pairs=10**9)) == (
-        10**9,
-        10**9,
-    )
-    assert counts_after(draft, 1, Policy(keep_recent_turns=10**9, keep_tool_pairs=10**9)) == (1, 1)
-
-
-def test_too_many_messages_lower_the_counts_too():
-    draft = draft_of(conversation(*pairs(12)))
-
-    recent, tools = counts_after(draft, 10**9, most_messages=12)
-
-    assert sum(1 for _ in steps.kept_positions(draft)) <= 12
-    assert (recent, tools) == (3, 2)
-
-
-def test_texts_between_the_calls_of_the_newest_turn_are_dropped_oldest_first():
-    draft = draft_of(
-        conversation(
-            user("Go."), *(model(f"step {at} " * 50) for at in range(6)), bash("make"), model("Done.")
-        )
-    )
-    counts_after(draft, 10**9)
-
-    steps.drop_remarks(draft, most=steps.used_tokens(draft) - 150, most_messages=0)
-
-    assert [at for at, kept in enumerate(draft.kept) if not kept] == [1, 2]
-
-    steps.drop_remarks(draft, most=10**9, most_messages=5)
-
-    assert sum(1 for _ in steps.kept_positions(draft)) == 5
-    assert draft.kept[0]
-    assert draft.kept[-1]
-
-
-def test_kept_messages_are_shortened_only_as_far_as_needed():
-    draft = draft_of(conversation(user("Go."), bash("make", LONG_OUTPUT), bash("make", LONG_OUTPUT)))
-    most = steps.used_tokens(draft) - 400
-
-    steps.shorten_harder(draft, [1, 2], most=most)
-
-    assert sorted(draft.now) == [2]
-    assert most - 150 < steps.used_tokens(draft) <= most
-
-
-def test_in_the_end_little_more_than_the_markers_is_left():
-    draft = draft_of(
-        conversation(
-            user("Go."), tool("Write", LONG_OUTPUT, content=LONG_OUTPUT, note=LONG_OUTPUT), model(LONG_OUTPUT)
-        )
-    )
-
-    steps.shorten_harder(draft, [0, 1, 2], most=1)
-
-    assert sorted(draft.now) == [1, 2, 3]
-    assert steps.used_tokens(draft) < 350
-    assert (1, 0) in draft.cuts
-    assert draft.cuts[2, 0].tokens_before == count(LONG_OUTPUT)
-
-
-def test_reasoning_of_older_turns_is_dropped_before_their_text():
-    draft = draft_of(conversation(user("Go."), thinking("One."), user("More."), model("Two.")))
-
-    steps.shorten_harder(draft, [1], most=steps.used_tokens(draft) - 10)
-
-    assert draft.messages[1].text == draft.now[1].text == "One."
-
-
-def test_text_of_a_person_is_not_shortened():
-    draft = draft_of(
-        conversation(user(LONG_OUTPUT), model("Yes."), user(LONG_OUTPUT), model("Yes."), user(LONG_OUTPUT))
-    )
-
-    steps.shorten_harder(draft, [0, 1, 2, 3, 4], most=1)
-
-    assert draft.now == {}
-
-
-def test_the_opening_request_is_shortened_last_and_only_where_it_is_not_the_newest_or_protected():
-    draft = draft_of(conversation(user(LONG_OUTPUT), model("Yes."), user("More.")))
-    most = steps.used_tokens(draft) - 300
-
-    assert steps.shorten_opening(draft, most=most)
-    assert steps.used_tokens(draft) <= most
-    assert not steps.shorten_opening(draft, most=most)
-    assert not steps.shorten_opening(draft_of(conversation(user(LONG_OUTPUT))), most=1)
-    assert not steps.shorten_opening(
-        draft_of(conversation(user(LONG_OUTPUT), user("x")), Policy(protected_roles=("user",))), most=1
-    )
-    assert not steps.shorten_opening(draft_of([]), most=-1)
-
-
-def test_an_opening_picture_cannot_be_shortened():
-    picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGVsbG8="}}
-    draft = draft_of(
-        read(
-            [{"role": "user", "content": [picture]}, {"role": "user", "content": "What is it?"}], "anthropic"
-        )
-    )
-
-    assert not steps.shorten_opening(draft, most=1)
 
 
 LINES = "\n".join(f"line {at} of the output, which says something" for at in range(400))
@@ -341,14 +138,6 @@ def test_head_and_tail_stay_and_are_cut_at_line_ends():
     removed = count(LINES) - count(head.rstrip()) - count(tail.split("]\n")[1])
     assert tail.startswith(f"{removed:,} tokens cut]")
     assert marker
-
-
-def test_a_text_without_lines_is_cut_too():
-    reported = shorten_text("x" * 10_000, most=100, count=count, tokens=2_500)
-
-    assert count(reported) <= 100
-    assert reported.startswith("xxx")
-    assert reported.endswith("xxx")
 
 
 def test_a_dense_head_takes_less_of_it():
@@ -423,12 +212,6 @@ def test_short_texts_and_other_kinds_of_blocks_are_not_shortened():
     assert lighter(long, ("result",), most=count(LINES)) is None
 
 
-def test_many_short_arguments_that_cannot_shrink_stay():
-    message = conversation(tool("Write", **{f"key{at}": "word " * 5 for at in range(60)}))[0]
-
-    assert lighter(message, ("call",)) is None
-
-
 def test_depth_has_an_end():
     nested = LINES
     for _ in range(60):
@@ -436,22 +219,6 @@ def test_depth_has_an_end():
     message = conversation(tool("Write", deep=nested))[0]
 
     assert lighter(message, ("call",)) is None
-
-
-def test_reasoning_is_dropped_and_its_text_stays():
-    thinking = {"type": "thinking", "thinking": LINES, "signature": "c2ln"}
-    said, alone, none = read(
-        [{"role": "assistant", "content": [thinking, {"type": "text", "text": "Yes."}]},
-         {"role": "assistant", "content": [thinking]}, {"role": "assistant", "content": "Yes."}],
-        "anthropic",
-    )  # fmt: skip
-
-    found = drop_reasoning(said, count)
-
-    assert found.message.raw["content"] == [{"type": "text", "text": "Yes."}]
-    assert found.tokens == message_tokens(found.message, count)
-    assert drop_reasoning(alone, count) is None
-    assert drop_reasoning(none, count) is None
 
 
 @rows(
@@ -510,13 +277,6 @@ def test_text_of_the_user_beside_a_result_is_not_exploration():
     )
 
     assert not only_explores(messages, groups(messages)[0])
-
-
-def test_a_run_has_at_least_three_and_ends_where_something_is_done():
-    looked = [(1, True), (2, True), (3, False), (4, True), (6, True), (7, True), (8, True)]
-
-    assert list(exploration_runs(looked)) == [[4, 6, 7, 8]]
-    assert list(exploration_runs([])) == []
 
 
 @rows(

@@ -58,14 +58,6 @@ def test_a_summary_reads_as_a_person_would_write_it():
     assert rendered(FULL) == TEXT
 
 
-def test_and_is_read_back_as_it_was():
-    assert parsed(TEXT) == FULL
-
-
-def test_a_summary_without_facts_and_prose_is_only_its_frame():
-    assert rendered(Summary(1, Facts(), "")) == f"<COMPACT-SUMMARY v1>\n{NOTE}\n</COMPACT-SUMMARY>"
-
-
 @rows(
     "text",
     [

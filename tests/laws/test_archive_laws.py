@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether import clock
-from aether.archive import forms, retention
-from aether.archive.shapes import LEVELS, given_conversation, read_conversation, said
+from aether.conversation import forms, retention
+from aether.conversation.archived import LEVELS, given_conversation, read_conversation, said
 from aether.text.words import sentences
 from tests import effort
 from tests.archive.conversations import NOW, conversation, random_given

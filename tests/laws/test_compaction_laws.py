@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from aether.conversation.facts import facts_of, merged_facts
 from aether.conversation.partition import is_earlier_summary, partition
-from aether.conversation.plan import LastCompaction, apply, plan
+from aether.conversation.plan import apply, plan
 from aether.conversation.policy import POLICIES, policy, validated
 from aether.conversation.room import fit_facts
 from aether.conversation.shapes import Facts, Policy, Summary
@@ -23,7 +23,7 @@ from aether.messages.model import PROVIDER_FORMATS, groups
 from aether.messages.tool_calls import calls_of
 from aether.messages.validate import check
 from aether.store.keys import STEPS
-from aether.text.model_faults import model_fault
+from aether.text.summary_checks import model_fault
 from aether.tokens.count import message_tokens
 from tests.effort import examples
 from tests.laws.histories import broken, history
@@ -293,7 +293,7 @@ def test_what_has_not_grown_is_not_compacted_again(case):
 
     if result and result.triggered:
         again = case._replace(messages=list(result.messages))
-        assert not again.planned(last=LastCompaction(result.tokens_after)).triggered
+        assert not again.planned(last_tokens=result.tokens_after).triggered
 
 
 @given(cases(), st.integers(0, 2**32))
@@ -309,7 +309,7 @@ def test_a_summary_is_handed_on_and_never_read_as_conversation(case, seed):
         grown = case._replace(messages=[*first.messages, *read(more, case.wire)], window=100_000)
         planned = grown.planned()
         at = first.places.index(None)
-        said = [one for one in planned.selection.said if one.at == at] if planned.selection else []
+        said = [one for one in planned.task.said if one.at == at] if planned.task else []
         assert said == []
         if planned.place >= 0:
             assert planned.version == first.summary.version + 1

@@ -10,11 +10,11 @@ import pytest
 import aether
 from aether.api import context, context_steps
 from aether.conversation.checkpoints import faults
-from aether.conversation.checks import SYSTEM_BESIDE
 from aether.conversation.modes import MODES
 from aether.errors import BudgetExceeded
 from aether.messages import convert
 from aether.messages.model import PROVIDER_FORMATS
+from aether.messages.providers import provider
 from aether.messages.validate import is_sendable
 from aether.store import conversations, doctor
 from aether.store import history as store_history
@@ -122,7 +122,7 @@ class Talk:
         log = conversations.load(self.home, ID)
         case = context_steps.case_of(ID, self.home)
         read = convert.read(prompt.messages, case.provider)
-        beside = system_tokens(prompt.system, case.count) if case.provider in SYSTEM_BESIDE else 0
+        beside = system_tokens(prompt.system, case.count) if provider(case.provider).TRAITS.system else 0
         counted = sum(message_tokens(one, case.count) for one in read) + beside
         assert counted + tools_tokens(list(prompt.tools), case.count) == prompt.tokens <= prompt.limit
         assert prompt.system.startswith(SYSTEM)
@@ -164,9 +164,8 @@ SUMMARISERS = {
 @pytest.fixture(autouse=True)
 def _forget():
     yield
-    context_steps._KNOWN.clear()
-    context._REFUSED.clear()
-    context._TIRED.clear()
+    context_steps._READINGS.clear()
+    context._FAILED_AT.clear()
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
@@ -179,7 +178,7 @@ def test_a_conversation_holds_all_laws_whatever_happens(seed, tmp_path):
 def test_many_conversations_hold_them(first, tmp_path):
     for seed in range(first, 200 if effort.FULL_TRIALS else 40, BATCHES):
         drive(seed, tmp_path / str(seed), 45)
-        context_steps._KNOWN.clear()
+        context_steps._READINGS.clear()
         conversations._CACHE.clear()
 
 

@@ -18,7 +18,7 @@ from aether.messages import convert
 from aether.messages.content import encodable
 from aether.messages.model import PROVIDER_FORMATS, groups, turns
 from aether.messages.transcripts import convert_conversation, load_conversation
-from aether.messages.validate import check, has_errors, repair
+from aether.messages.validate import check, repair
 from tests.effort import examples
 from tests.laws.histories import Ending, broken_histories, histories, history, junk, seeds
 from tests.tables import rows
@@ -199,7 +199,7 @@ def test_real_sessions_are_grouped_checked_and_repaired(folder, least):
         for read in conversations(path):
             for provider in {read.format, "anthropic", "openai", "responses", "gemini"}:
                 messages = convert_conversation(read, provider)[0].messages
-                assert not has_errors(check(repair(messages, provider).messages, provider)), (
+                assert errors(repair(messages, provider).messages, provider) == [], (
                     path.name,
                     provider,
                 )

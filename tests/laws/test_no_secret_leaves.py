@@ -17,7 +17,8 @@ from aether.api import admin, briefing, compact, compress, importing, recall
 from aether.api.compact import Options
 from aether.conversation.summary import is_summary
 from aether.events.exporters import callback
-from aether.hosts.claude_code.event import entry_of
+from aether.hosts import hook
+from aether.hosts.claude_code.event import event_of
 from aether.messages.convert import read
 from aether.redact.redact import redact
 from aether.storage.adapter import FileStorage
@@ -33,6 +34,10 @@ _SAID = (
     "{}",
     "please note\n{}\nand go on",
 )
+
+
+def _entry(payload):
+    return hook.entry_of(event_of(payload))
 
 
 def _secrets(text):
@@ -137,8 +142,8 @@ def _round(case, place, seed):
     assert done.triggered
     made = [one.raw for one in read(done.messages) if is_summary(one)]
     hooks = [
-        entry_of({"session_id": "s", "cwd": "/p", "hook_event_name": "UserPromptSubmit", "prompt": messages[0]["content"]}),
-        entry_of({
+        _entry({"session_id": "s", "cwd": "/p", "hook_event_name": "UserPromptSubmit", "prompt": messages[0]["content"]}),
+        _entry({
             "session_id": "s", "cwd": "/p", "hook_event_name": "PostToolUse", "tool_name": "Bash",
             "tool_input": {"command": f"run\n{case.text}"}, "tool_response": {"stdout": messages[2]["content"], "stderr": ""},
         }),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.memory.layers import Record
-from aether.search import reminders as prompt_match
-from aether.search.reminders import MOST_MATCHES, PASSAGE_CHARS, match_prompt, parse_prompt
+from aether.search.prompt_match import MOST_MATCHES, PASSAGE_CHARS, match_prompt, parse_prompt
 from aether.text.cleaning import clean
 from aether.text.tags import memory_block
 
@@ -45,32 +44,6 @@ def test_entries_left_out_never_match(prompt, memory):
     out = {one.record.id for one in first}
 
     assert not asked or not out & {one.record.id for one in match_prompt(asked, memory, leave_out=out)}
-
-
-# Forms that share few letters with their stem, or none, and words beside them, in sentences that all name one file.
-FORMS = "tying tie hoping hope using use copies copy flies fly bought buy don't".split()
-ANIMALS = "zebra quagga tapir ocelot merlin osprey kestrel axolotl heron walrus".split()
-SENTENCES = st.tuples(
-    st.lists(st.sampled_from(FORMS), min_size=1, max_size=3), st.lists(st.sampled_from(ANIMALS), min_size=4, unique=True)
-).map(lambda said: f"The {' '.join(said[0] + said[1])} in deploy.py.")  # fmt: skip
-
-
-@example(
-    ["tie", "use"],
-    ["The copy using quagga heron ocelot in deploy.py.", "The tying osprey tapir merlin in deploy.py."],
-)
-@given(st.lists(st.sampled_from(FORMS), min_size=2, max_size=5), st.lists(SENTENCES, min_size=2, max_size=3))
-def test_what_is_not_cut_into_words_is_no_better_match(said, memory):
-    asked = parse_prompt(f"Which {' '.join(said)} in deploy.py?")
-    records = [Record(f"m{nth}", "archive", "decision", "", text, 1, {}) for nth, text in enumerate(memory)]
-    most = prompt_match._opening
-    try:
-        prompt_match._opening = lambda _: ""  # each passage may have every word
-        whole = match_prompt(asked, records)
-    finally:
-        prompt_match._opening = most
-
-    assert match_prompt(asked, records) == whole
 
 
 @given(st.lists(TEXTS, min_size=1, max_size=8), st.text(max_size=20))

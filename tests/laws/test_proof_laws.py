@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.memory.proof import prove
-from aether.text.quotes import find_quote
+from aether.text.words import find_quote
 
 WORDS = (
     "never always push delete the a tests branch файлы 提交 to not main src/a.py 14 fetch_user ignore".split()

@@ -14,8 +14,8 @@ from aether.text.similarity import (
     CONTRADICTS_AT,
     SAME_AT,
     contradicts,
-    gist,
     index,
+    meaning,
     nearest,
     same,
     similarity,
@@ -81,7 +81,7 @@ def test_the_index_finds_what_a_scan_finds(among, asked, at_least):
 
 
 def same_words(a, b):
-    return gist(a).signs.keys() == gist(b).signs.keys()
+    return meaning(a).signs.keys() == meaning(b).signs.keys()
 
 
 @given(st.text(alphabet=".!?\"')]*_` ab1\n\t(", max_size=30))

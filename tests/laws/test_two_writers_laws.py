@@ -151,7 +151,7 @@ def interleaved(kinds, seed, monkeypatch):
             added.append(len(added))
             choose.choice(writers).add(added[-1])
 
-        real = compact.make_receipt
+        real = compact.step_receipt
 
         def interrupted(*args, **named):
             if choose.random() < 0.3:
@@ -160,7 +160,7 @@ def interleaved(kinds, seed, monkeypatch):
                 conversations.add_messages(ID, [{"role": "user", "content": text_of(number)}], home=home)
             return real(*args, **named)
 
-        patch.setattr(compact, "make_receipt", interrupted)
+        patch.setattr(compact, "step_receipt", interrupted)
         for _ in range(24):
             act = choose.choices(("add", "compact", "read", "undo"), (10, 4, 2, 1))[0]
             if act == "add":

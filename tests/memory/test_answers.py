@@ -84,7 +84,7 @@ def test_all_faults_are_named_at_once():
     for fault in (
         "9 faults", "session_id is missing", "id is 7", "compressed_at: 'soon' is not a time",
         "summary is ['x']", "key_decisions[1] is 5", "key_decisions[2].rationale is ['d']",
-        "outcomes is {'result': 'x'}", "high_value_items[0] is 7",
+        "outcomes is {'result': 'x'}", "high_value_items[0].content is missing",
         "high_value_items[1].content is missing",
     ):  # fmt: skip
         assert fault in reported

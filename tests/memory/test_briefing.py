@@ -371,16 +371,14 @@ def test_the_block_has_its_sections_in_order_and_ends_with_the_hint():
         "Requests of the person",
         "Files changed",
     ]
-    assert block(found, hint="More: ask.").splitlines()[-2] == "More: ask."
-    assert "More" not in block(found, hint="")
 
 
 def test_an_old_day_says_its_age_once():
     text = block(
-        documents(item("Never push.", "constraint", day=1), item("We use tabs.", "decision", day=1)), hint=""
+        documents(item("Never push.", "constraint", day=1), item("We use tabs.", "decision", day=1))
     ).replace("2026-02-01", "DAY")
 
-    assert text.splitlines()[2:-1] == ["Rules (DAY):", "- Never push.", "Decisions:", "- We use tabs."]
+    assert text.splitlines()[2:-2] == ["Rules (DAY):", "- Never push.", "Decisions:", "- We use tabs."]
 
 
 def test_a_resumed_session_gets_what_is_newer():

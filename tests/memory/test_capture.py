@@ -433,21 +433,6 @@ def test_a_failure_that_is_fixed_later_becomes_a_note_of_its_own():
     assert not set(keys(before)) & set(keys(after))
 
 
-def test_two_conversations_of_one_file_do_not_mix():
-    found = brief(
-        user("Do one.", session="a"),
-        said("Built it. Shall I use SQLite?", session="a"),
-        user("yes", session="b"),
-        Record("summary", "Earlier we built it.", session="c"),
-    )
-
-    assert [kind for kind, _ in found] == ["user_input", "outcome", "user_input", "observation"]
-
-
-def test_a_repeated_text_is_noted_once():
-    assert len(brief(user("Do one."), user("Do one."))) == 1
-
-
 def test_the_state_can_be_kept_between_two_events():
     state = new_state(file="a.jsonl")
     found = []
@@ -507,10 +492,6 @@ def test_a_failure_outlives_the_end_of_its_turn():
     assert reported(state, *run("make test", "3 passed")) == [
         "`make test` failed: main.c:3: error: x\nWorked when run again: 3 passed"
     ]
-
-
-def test_nothing_is_noted_at_the_end_of_a_turn_without_work():
-    assert end_turn(new_state()) == []
 
 
 def test_a_sub_agent_that_ended_is_noted_and_forgotten():
@@ -1055,20 +1036,6 @@ def test_a_note_becomes_an_item_with_relevance_and_pointer():
     assert (made["metadata"]["phase"], made["metadata"]["timestamp"]) == (2, "t")
 
 
-def test_the_notes_of_a_worker_have_its_caste():
-    made = draft(Note(at(caste="scout"), "x", "outcome", "said"), file="", phase=1, relevance=0.1)
-
-    assert (made["source"], made["caste"], made["relevance_score"]) == ("worker_ant", "scout", 0.1)
-    assert "timestamp" not in made["metadata"]
-
-
-def test_a_key_follows_the_record_and_not_the_file():
-    assert note_key(at(uuid=UUID), "said") == note_key(at(uuid=UUID, session="elsewhere"), "said")
-    assert note_key(at(uuid="m1", session="a"), "said") != note_key(at(uuid="m1", session="b"), "said")
-    assert note_key(at(session="a"), "said") != note_key(at(session="a", part=1), "said")
-    assert note_key(at(), "said") != note_key(at(), "task")
-
-
 def test_records_at_the_same_place_of_two_files_differ_in_key_by_content():
     assert note_key(at(text="a"), "said") == note_key(at(text="a"), "said")
     assert note_key(at(text="a"), "said") != note_key(at(text="b"), "said")
@@ -1082,10 +1049,6 @@ def test_arguments_nested_too_deeply_to_be_written_have_a_key_all_the_same():
         deep = [deep]
 
     assert note_key(at(arguments={"x": deep}, text="a"), "ran") != note_key(at(arguments={"x": deep}), "ran")
-
-
-def test_short_text_stays_as_it_is():
-    assert shorten("abc", 3) == "abc"
 
 
 def test_long_text_keeps_head_and_tail_between_words():

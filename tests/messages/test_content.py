@@ -1,28 +1,16 @@
 from aether.messages.content import (
     Media,
-    as_json,
     call_block,
     is_text_block,
     media_block,
-    other_block,
     read_media,
-    replaced,
     result_blocks,
-    value_at,
-    with_only_text,
 )
 from aether.messages.model import PROVIDER_FORMATS, Block
 from aether.messages.providers import provider as module_of
 from tests.tables import rows
 
 AT = ("content", 0)
-
-
-def test_unknown_content_is_kept_as_json():
-    assert other_block({"type": "new"}) == Block("other", '{"type": "new"}')
-    circular = []
-    circular.append(circular)
-    assert as_json(circular) == ""
 
 
 def test_a_document_that_is_text_is_readable():
@@ -64,29 +52,6 @@ def test_media_come_after_the_answer_they_came_with():
     assert [block.kind for block in found] == ["result", "media"]
     assert found[1].at == (*AT, 1)
     assert [block.text for block in result_blocks([image], AT, "c")] == ["", ""]
-
-
-def test_failure_is_flagged_or_detected_in_the_text():
-    assert result_blocks("Exit code 2", AT, "c")[0].is_error
-    assert not result_blocks("Exit code 2", AT, "c", broken=False)[0].is_error
-    assert result_blocks("fine", AT, "c", broken=True)[0].is_error
-
-
-def test_a_value_deep_inside_is_found_and_replaced_in_a_copy():
-    raw = {"content": [{"text": "a"}, {"text": "b"}], "id": 1}
-
-    new = replaced(raw, ("content", 1, "text"), "c")
-
-    assert value_at(new, ("content", 1, "text")) == "c"
-    assert new == {"content": [{"text": "a"}, {"text": "c"}], "id": 1}
-    assert raw["content"][1] == {"text": "b"}
-    assert new["content"][0] is raw["content"][0]
-
-
-def test_a_list_gets_a_new_text_once_and_keeps_other_blocks():
-    listed = [{"type": "image"}, {"type": "text", "text": "a", "x": 1}, 3, {"text": "b"}]
-
-    assert with_only_text(listed, "new") == [{"type": "image"}, {"type": "text", "text": "new", "x": 1}, 3]
 
 
 @rows(

@@ -1,19 +1,6 @@
-from typing import get_args
-
 import pytest
 
-from aether.messages.model import PROVIDER_FORMATS, Block, Group, Message, ProviderFormat, groups, turns
-
-
-def test_the_text_of_a_message_is_that_of_its_text_blocks():
-    blocks = (Block("text", "One."), Block("reasoning", "Hm."), Block("text", "Two."), Block("result", "ok"))
-
-    assert Message("assistant", blocks, {}, "plain").text == "One.\nTwo."
-    assert Message("user", (), {}, "plain").text == ""
-
-
-def test_the_provider_formats_are_those_of_the_type():
-    assert get_args(ProviderFormat) == PROVIDER_FORMATS
+from aether.messages.model import Block, Group, Message, groups, turns
 
 
 def said(role, text="Hello."):
@@ -34,11 +21,6 @@ THOUGHT = Message("assistant", (Block("reasoning"),), {}, "responses")
 
 def shape(*messages):
     return [(group.kind, group.members) for group in groups(messages)]
-
-
-def test_nothing_has_no_groups_and_no_turns():
-    assert groups([]) == []
-    assert turns([], []) == []
 
 
 def test_each_message_that_calls_nothing_is_a_group():
@@ -71,14 +53,6 @@ def test_a_result_without_its_call_is_an_orphan():
     assert shape(Message("tool", (), {}, "openai")) == [("orphan", (0,))]
 
 
-def test_a_user_message_with_results_belongs_to_the_calls():
-    assert shape(calls("a"), results("a", role="user", text="And hurry.")) == [("tools", (0, 1))]
-
-
-def test_a_message_that_answers_one_call_and_one_that_never_was_stays_with_its_call():
-    assert shape(calls("a"), results("a", "ghost")) == [("tools", (0, 1))]
-
-
 def test_an_id_that_is_used_again_means_the_nearest_call_that_waits():
     assert shape(calls("a"), said("user"), calls("a"), results("a"), said("user")) == [
         ("tools", (0,)),
@@ -96,12 +70,6 @@ def test_calls_whose_results_are_interleaved_are_one_group():
     messages = [calls("a"), said("user"), calls("b"), results("a"), results("b"), calls("c"), results("c")]
 
     assert shape(*messages) == [("tools", (0, 2, 3, 4)), ("user", (1,)), ("tools", (5, 6))]
-
-
-def test_a_call_that_was_answered_late_holds_what_was_called_meanwhile():
-    messages = [calls("a"), said("user"), calls("b"), results("b"), results("a"), said("user")]
-
-    assert shape(*messages) == [("tools", (0, 2, 3, 4)), ("user", (1,)), ("user", (5,))]
 
 
 def test_reasoning_belongs_to_what_follows_it():

@@ -6,18 +6,14 @@ import pytest
 
 from aether.errors import InvalidInput, NotFound
 from aether.messages.convert import new_message, read
-from aether.messages.records import Record
+from aether.messages.records import Record, as_messages
+from aether.messages.sources import claude_code, codex
 from aether.messages.transcripts import (
-    Layout,
-    claude_code_messages,
-    codex_instructions,
-    codex_items,
     conversation_bytes,
     convert_conversation,
     dumps,
     layout_of,
     load_conversation,
-    messages_from_records,
 )
 from aether.messages.validate import check
 from tests.laws.histories import history
@@ -306,25 +302,6 @@ def test_lines_that_are_not_messages_are_left_out_and_reported(stray):
     assert conversation_bytes(found) == source
 
 
-def test_the_words_of_an_error_name_no_option_that_is_not_there():
-    with pytest.raises(InvalidInput) as refused:
-        load_conversation(io.BytesIO(b"Hello."))
-
-    assert "--format" not in str(refused.value)
-
-
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(NotFound, match=r"gone\.json: cannot be read"):
-        load_conversation(tmp_path / "gone.json")
-
-
-def test_a_file_gives_its_name(tmp_path):
-    path = tmp_path / "a.json"
-    path.write_text(json.dumps([USER]))
-
-    assert (load_conversation(path).name, load_conversation(str(path)).name) == ("a.json", "a.json")
-
-
 @pytest.mark.slow
 @pytest.mark.real_data
 @pytest.mark.skipif(not FILES, reason="the real transcripts are not on this machine")
@@ -364,13 +341,6 @@ def errors(conversation):
     return [
         finding for finding in check(conversation.messages, conversation.format) if finding.level == "error"
     ]
-
-
-@pytest.mark.real_data
-@pytest.mark.skipif(not FILES, reason="the real transcripts are not on this machine")
-def test_an_index_is_no_conversation():
-    with pytest.raises(InvalidInput, match=r"_compaction_index\.json: no known format"):
-        load_conversation(DATA / "claude_code" / "_compaction_index.json")
 
 
 def lines(*values):
@@ -473,6 +443,16 @@ def test_odd_contents_are_kept_and_never_joined():
     ]  # fmt: skip
 
 
+def claude_code_messages(values):
+    [conversation] = claude_code.conversations(values)
+    return conversation.raws
+
+
+def codex_instructions(values):
+    [conversation] = codex.conversations(values)
+    return conversation.system
+
+
 def item(said):
     return {"type": "response_item", "payload": {"type": "message", "role": "user", "content": said}}
 
@@ -480,7 +460,7 @@ def item(said):
 def test_a_rollout_holds_the_items_themselves():
     values = lines(item("1"), {"type": "event_msg", "payload": {"x": 1}}, item("2"), "odd")
 
-    found = codex_items(values)
+    found = codex.conversations(values)[0].raws
 
     assert [raw["content"] for raw in found] == ["1", "2"]
     assert found[0] is values[0][1]["payload"]
@@ -505,7 +485,7 @@ def test_records_become_messages():
         Record("summary", text="So far."),
     ]
 
-    found = messages_from_records(records)
+    found = as_messages(records)
 
     assert [raw["role"] for raw in found] == ["system", "user", "assistant", "tool", "assistant", "user"]
     assert found[2]["tool_calls"][0]["function"] == {"name": "run", "arguments": '{"command": "ls"}'}
@@ -523,16 +503,6 @@ def test_json_is_printed_in_its_own_layout(indent, ascii, end):
         source = (json.dumps(VALUE, indent=indent, ensure_ascii=ascii, separators=separators) + end).encode()
 
         assert dumps(VALUE, layout_of(source)) == source
-
-
-def test_a_layout_is_detected_at_the_start_of_a_text():
-    assert layout_of(b"[]") == layout_of(b"") == Layout()
-    assert layout_of(b'[\r\n    {"a":1}]\r\n') == Layout(indent=4, spaced=False, end="\n")
-    assert layout_of(b'{"a:b": 1}').spaced
-
-
-def test_a_lone_surrogate_is_escaped():
-    assert dumps({"a": "é\ud800"}, Layout()) == b'{"a": "\\u00e9\\ud800"}'
 
 
 def test_a_short_log_that_a_power_cut_padded_loses_that_line_only():

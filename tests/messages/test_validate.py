@@ -1,12 +1,10 @@
 import json
 
 from aether.messages import convert
-from aether.messages.content import arguments_text, encodable
-from aether.messages.faults import known_role, unused_name
+from aether.messages.content import encodable
 from aether.messages.model import PROVIDER_FORMATS
-from aether.messages.validate import check, has_errors, is_sendable, repair, sendable
-from aether.types import Finding
-from tests.laws.histories import deep, history
+from aether.messages.validate import check, is_sendable, repair, sendable
+from tests.laws.histories import deep
 from tests.tables import rows
 
 RAWS = {
@@ -24,11 +22,6 @@ def test_each_provider_has_its_rules(provider):
     assert "bad-role" in {found.code for found in check(convert.read([{"role": 7}], provider), provider)}
 
 
-@rows("provider", PROVIDER_FORMATS)
-def test_no_messages_are_no_conversation(provider):
-    assert [found.code for found in check([], provider)] == ["no-messages"]
-
-
 def test_system_prompt_and_tools_are_checked_with_the_messages():
     messages = convert.read(RAWS["anthropic"], "anthropic")
     tools = [{"name": "read"}, {"name": "read"}]
@@ -39,37 +32,6 @@ def test_system_prompt_and_tools_are_checked_with_the_messages():
         ("empty-content", "system[0]"),
         ("repeated-tool", "tools[1]"),
     ]
-
-
-@rows(("levels", "answer"), [("error", True), ("warning info", False), ("", False)])
-def test_only_errors_make_a_provider_refuse(levels, answer):
-    assert has_errors([Finding(level, "x", "", "", "") for level in levels.split()]) is answer
-
-
-@rows("provider", PROVIDER_FORMATS)
-def test_messages_that_a_provider_accepts_are_returned_unchanged(provider):
-    messages = convert.read(history(1, provider), provider)
-
-    repaired = repair(messages, provider)
-
-    assert all(after is before for after, before in zip(repaired.messages, messages, strict=True))
-    assert repaired.findings == []
-
-
-@rows("provider", ["anthropic", "openai", "responses", "gemini"])
-def test_repaired_messages_are_read_again(provider):
-    key = "parts" if provider == "gemini" else "content"
-    said = [{"text": "Go."}] if provider == "gemini" else "Go."
-    messages = convert.read([{"role": "robot", key: said}], provider)
-
-    repaired = repair(messages, provider)
-
-    assert [message.raw for message in repaired.messages] == [
-        {"role": "user", key: said}
-    ] or provider == "anthropic"
-    assert [message.text for message in repaired.messages] == ["Go."]
-    assert [found.code for found in repaired.findings] == ["bad-role"]
-    assert check(repaired.messages, provider) == []
 
 
 def test_where_nothing_is_left_there_is_nothing_to_send():
@@ -84,11 +46,6 @@ def test_where_nothing_is_left_there_is_nothing_to_send():
 def faults(system, tools, provider):
     messages = convert.read(RAWS[provider], provider)
     return [(found.code, found.where) for found in check(messages, provider, system=system, tools=tools)]
-
-
-@rows("system", [None, "", "Be brief.", [{"type": "text", "text": "Be brief."}], 7])
-def test_a_system_prompt_with_text_is_valid(system):
-    assert faults(system, None, "anthropic") == []
 
 
 @rows("block", ["Be brief.", {"type": "text", "text": " "}, {"type": "text"}])
@@ -133,32 +90,6 @@ def test_tools_without_a_name_are_left_to_the_provider():
     assert faults(None, ["read", {"type": "web_search"}, {"function": "read"}], "openai") == []
     assert faults(None, [{"googleSearch": {}}, {"functionDeclarations": ["read"]}], "gemini") == []
     assert faults(None, "read", "openai") == []
-
-
-@rows(
-    ("role", "meant"),
-    [
-        ("user", "user"),
-        ("ai", "assistant"),
-        ("human", "user"),
-        ("developer", "user"),
-        ("robot", "user"),
-        (["ai"], "user"),
-    ],
-)
-def test_a_role_is_the_one_that_is_meant(role, meant):
-    assert known_role(role, {"user", "assistant"}) == meant
-
-
-def test_a_name_that_is_used_or_too_long_gets_a_number():
-    assert unused_name("call", set(), most=40) == "call"
-    assert unused_name("call", {"call", "call_2"}, most=40) == "call_3"
-    assert unused_name("callings", {"call"}, most=4) == "ca_2"
-
-
-@rows(("given", "text"), [("{", "{"), ({"ü": None}, '{"ü": null}'), (None, None), ([], None)])
-def test_arguments_are_text_or_an_object(given, text):
-    assert arguments_text(given) == text
 
 
 PNG = "iVBORw0KGgo="

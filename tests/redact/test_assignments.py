@@ -7,7 +7,6 @@ import pytest
 from aether.redact import assignments
 from aether.redact.assignments import is_secret_name, without_assigned
 from aether.redact.rules import rules, without_ruled
-from aether.redact.table import table, words
 from aether.redact.values import is_docker_auth
 from tests.redact import corpus
 from tests.tables import rows
@@ -84,11 +83,6 @@ def test_names_of_secrets_are_recognised(name):
     assert is_secret_name(name)
 
 
-@rows("name", sorted(words("secret")) + table()["foreign"])
-def test_each_word_of_the_tables_is_found_in_a_text(name):
-    assert without_assigned(f"{name} = Tr0ub4dor3xyz") == f"{name} = <REDACTED>"
-
-
 @rows("name", [*PLAIN.split(), "", "…", "secret sauce recipe"])
 def test_other_names_are_not_recognised(name):
     assert not is_secret_name(name)
@@ -113,11 +107,6 @@ def test_passwords_of_commands_are_replaced(case):
 @pytest.mark.parametrize("value", ["Ym9iOmh1bnRlcjI=", "Ym9iOmh1bnRlcjI"])
 def test_a_user_and_a_password_in_base64_are_credentials_of_docker(value):
     assert is_docker_auth(value)
-
-
-@rows("value", ["", "required", "oauth2", "Og==", "bm8gY29sb24gaGVyZQ==", "über:alles", "Ym9i:aA="])
-def test_other_values_are_not_credentials(value):
-    assert not is_docker_auth(value)
 
 
 @rows(

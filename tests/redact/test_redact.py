@@ -48,17 +48,6 @@ def test_any_value_under_a_secrets_name_is_replaced(value):
     assert redacted({"apiKey": value}) == {"apiKey": "<REDACTED>"}
 
 
-@rows("value", [None, True, False, ""])
-def test_empty_values_stay(value):
-    assert redacted({"password": value}) == {"password": value}
-
-
-def test_counts_of_tokens_stay():
-    usage = {"max_tokens": 512, "token_count": 3, "total_tokens": 9, "usage": {"input_tokens": 1}}
-
-    assert redacted(usage) == usage
-
-
 def test_names_beside_their_values_are_read():
     env = [
         {"name": "DB_PASSWORD", "value": "hunter2"},
@@ -118,24 +107,10 @@ def test_own_patterns_replace_their_match_or_their_groups():
     assert redacted({"a": ["ACME-1"]}, own) == {"a": ["<REDACTED>"]}
 
 
-def test_nested_groups_are_replaced_once():
-    assert redact("a1b", rules([r"a((\d)b)"])) == "a<REDACTED>"
-
-
-def test_own_patterns_that_match_between_characters_replace_nothing():
-    assert redact("a b", rules([r"\b"])) == "a b"
-
-
 def test_keys_without_a_space_between_them_are_all_replaced():
     keys = [corpus.SHAPES[name] for name in ("age", "databricks", "github-classic")]
 
     assert redact("".join(keys)) == "<REDACTED>" * 3
-
-
-def test_passes_end_after_a_maximum():
-    """A pattern of the caller's own may find something new each time, at the edge of what was replaced."""
-    assert redact("a" * 20, rules([r"a(?=a*$)"], builtin=False)).endswith("<REDACTED>")
-    assert redact("ba" * 20, rules([r"(?:ba)$"], builtin=False)) == "ba" * 12 + "<REDACTED>" * 8
 
 
 def test_the_code_of_the_page_on_security_prints_its_output():

@@ -29,7 +29,6 @@ from aether.search.index import (
 )
 from aether.store import index_file
 from aether.text.words import query_terms, terms
-from tests import homes
 from tests.tables import rows
 
 
@@ -90,56 +89,6 @@ def test_the_index_finds_what_a_scan_finds(path, query, cap):
         )
 
 
-LIVE = [
-    [],
-    [""],
-    ["Summary: done?", "we cut the cache"],
-    *([f"Note {nth}: is the cache of getUser cold?"] for nth in range(120)),
-]
-
-
-def test_texts_of_live_entries_are_cut_by_one_process_for_all(path, monkeypatch):
-    cuts = search_index.remembered(path, LIVE)
-    assert cuts == [search_index.cut(texts) for texts in LIVE]
-    assert (cuts[-1].label, cuts[-1].asks, cuts[2].label) == ("note 119", True, "")
-    monkeypatch.setattr(search_index, "_marked_text", fails)
-
-    assert search_index.remembered(path, LIVE[::-1]) == cuts[::-1]
-
-
-def test_terms_of_texts_that_are_live_no_more_are_forgotten(path):
-    search_index.remembered(path, LIVE)
-    changed = [*LIVE[:-1], ["Another note"]]
-
-    assert search_index.remembered(path, changed)[-1] == search_index.cut(["Another note"])
-    assert len(search_index.remembered(path, changed)) == len(LIVE)
-    with closing(sqlite3.connect(path)) as db:
-        assert db.execute("SELECT count(*) FROM live").fetchone() == (len(LIVE),)
-        assert not db.execute("SELECT * FROM live WHERE label = 'note 119'").fetchall()
-
-
-def test_terms_that_are_of_other_texts_are_cut_again(path):
-    search_index.remembered(path, LIVE)
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("UPDATE live SET marked = '' WHERE label = 'note 7'")
-
-    assert search_index.remembered(path, LIVE) == [*map(search_index.cut, LIVE)]
-
-
-def test_terms_of_live_texts_and_the_archive_are_in_one_index(path):
-    search_index.remembered(path, LIVE)
-    source = indexed_source(path, archive(RECORDS))
-
-    assert ids(source.find(ask("wm_3"))) == ["wm_3"]
-    assert search_index.remembered(path, LIVE) == [*map(search_index.cut, LIVE)]
-
-
-def test_without_an_index_live_texts_are_cut_each_time(tmp_path, path):
-    assert search_index.remembered(tmp_path / "no" / "index.sqlite", LIVE) == [*map(search_index.cut, LIVE)]
-    assert search_index.remembered(path, LIVE[:9]) == [*map(search_index.cut, LIVE[:9])]
-    assert not path.exists()  # few texts are not worth a file
-
-
 def test_records_are_read_by_their_places(path):
     assert indexed_source(path, archive(RECORDS)).read([3, 4, 99]) == {3: RECORDS[3], 4: RECORDS[4]}
 
@@ -166,18 +115,6 @@ def test_only_new_records_are_read_once_the_index_is_there(path):
 
     assert found.items == 20
     assert min(asked_after) >= 139  # one record back, to see that it is the same archive
-
-
-def test_catching_up_takes_as_many_batches_as_it_needs(path, monkeypatch):
-    monkeypatch.setattr(search_index, "BATCH", 3)
-
-    assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
-
-
-def test_an_archive_shorter_than_its_head_says_is_indexed_as_far_as_it_goes(path):
-    short = archive(RECORDS)._replace(head=10_000)
-
-    assert indexed_source(path, short).find(ask("note")).items == 20
 
 
 def test_a_reader_of_an_older_state_sees_nothing_newer(path):
@@ -289,11 +226,6 @@ def test_an_index_held_by_another_writer_is_passed_over(path, monkeypatch):
         assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
 
 
-def test_an_empty_archive_needs_no_index(path):
-    assert indexed_source(path, archive([])).find(ask("note")).items == 0
-    assert not path.exists()
-
-
 def test_the_index_is_for_its_owner_only(path):
     refresh(path, archive(RECORDS))
 
@@ -376,27 +308,6 @@ def test_hostile_fields_are_stored_and_found(path):
     assert archived.read([0, 1]) == dict(enumerate(records))
 
 
-def test_importing_the_module_does_not_import_sqlite():
-    done = subprocess.run(
-        [sys.executable, "-c", "import sys; sys.modules.pop('sqlite3', 0); import aether.search.index; print('sqlite3' in sys.modules)"],
-        capture_output=True, text=True, check=True,
-        env={**os.environ, "PYTHONPATH": str(Path(search_index.__file__).parents[2])},
-    )  # fmt: skip
-
-    assert done.stdout == "False\n"
-
-
-def test_an_index_is_opened_by_the_part_of_sqlite_in_c(tmp_path):
-    code = "import sys, pathlib; from aether.store import index_file as it; print(it.on_index(pathlib.Path(sys.argv[1]), lambda db: db.execute('SELECT 1').fetchone(), busy_seconds=1), 'sqlite3' in sys.modules)"
-
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "index.sqlite")],
-        capture_output=True, text=True, check=True, env=homes.plain_environment(),
-    )  # fmt: skip
-
-    assert done.stdout == "((1,),) False\n"
-
-
 def found(records, query, **options):
     answer = scan(lambda: iter(records), ask(query, **options))
     return [candidate.row.id for candidate in answer.candidates]
@@ -410,11 +321,6 @@ def test_a_row_says_all_that_an_item_is_filtered_by():
 
     assert (one.phase, one.caste, one.at[:10], one.relevance) == ("3", "builder", "2026-01-01", 0.9)
     assert (one.labels, one.stretch, one.length) == ("builder|alic", "3/c1", 2)
-
-
-@rows("broken", [{}, {"item": None}, {"item": {"metadata": None, "content": None}}])
-def test_a_row_of_a_poor_record_is_empty(broken):
-    assert row(broken).marked == ""
 
 
 def test_a_field_of_another_kind_counts_as_absent():
@@ -513,17 +419,6 @@ def test_a_candidate_names_the_terms_that_its_text_holds(tmp_path):
             for one in found.candidates:
                 assert one.id == one.row.id
                 assert one.held == set(term_counts(one.row.marked, term_marks(ask(query).terms)))
-
-
-def test_the_terms_of_a_text_are_those_of_its_runs():
-    for text in (
-        "The getUser of PostgreSQL don't retry 日本語 x 日, naïve ﬁxes: HTTPServer_v2",
-        "",
-        "A 'b' c’s",
-        "İstanbul ſtops",
-    ):
-        assert row(record("a", text)).marked == marked_terms(terms(text))
-        assert row(record("a", text)).length == terms(text).length
 
 
 def test_what_only_looks_like_a_time_is_none():

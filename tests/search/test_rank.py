@@ -20,7 +20,6 @@ from aether.search.rank import (
     Question,
     date_factor,
     dates,
-    full_score,
     idf,
     scores,
     search,
@@ -266,12 +265,6 @@ def test_the_newer_of_equals_comes_first():
     assert found(state, "deploy") == ["new", "old"]
 
 
-def test_equals_in_everything_are_ordered_by_layer_and_id():
-    state = memory(item("b", "deploy", phase=1), item("a", "deploy", phase=2))
-
-    assert found(state, "deploy", archived=archive(item("0", "deploy", phase=3))) == ["a", "b", "0"]
-
-
 def test_by_layer_takes_the_best_of_each_layer_in_their_order():
     state = memory(
         item("w1", "deploy"),
@@ -308,17 +301,6 @@ def test_a_memory_with_missing_parts_is_searched_for_the_rest():
     assert found({}, "deploy") == []
 
 
-def test_a_query_of_punctuation_finds_nothing_but_ids():
-    assert found(memory(item("!?", "x"), item("b", "really !?")), "!?") == ["!?"]
-
-
-def test_a_limit_of_none_returns_everything():
-    state = memory(*(item(str(at), "deploy") for at in range(50)))
-
-    assert len(found(state, "deploy", limit=None)) == 50
-    assert len(found(state, "deploy")) == 20
-
-
 CORPUS = Corpus(items=100, length=500, held={"cach": 10, "miss": 2})
 
 
@@ -343,12 +325,6 @@ def apart(*notes, **options):
 def test_a_rare_word_weighs_more_than_a_common_one():
     assert idf(CORPUS, "miss") > idf(CORPUS, "cach") > 0
     assert idf(Corpus(10, 50, {"all": 10}), "all") > 0
-
-
-def test_a_full_answer_says_every_known_word_once():
-    question = Question({"cach": 1.0, "unknown": 1.0}, frozenset(), (), NOW)
-
-    assert full_score(CORPUS, question) == pytest.approx(idf(CORPUS, "cach"))
 
 
 def test_a_word_said_twice_counts_more_but_not_twice():
@@ -432,12 +408,6 @@ def test_recency_and_relevance_each_move_the_score_by_about_a_tenth():
     assert high / low == pytest.approx(1.1 / 0.9)
 
 
-def test_a_time_in_the_future_counts_as_now():
-    ahead, now = apart(("cache", {"timestamp": "2027-01-01"}), ("cache", {"timestamp": clock.stamp(NOW)}))
-
-    assert ahead == now
-
-
 def test_fields_count_by_their_weight():
     session = {"summary": "cache", "key_decisions": [{"decision": "cache"}]}
     entry = next(search_entries({"short_term_memory": {"sessions": [session]}}))
@@ -480,13 +450,6 @@ def test_what_is_said_in_the_days_after_a_named_date_counts_more_than_what_was_s
     date, day, factor
 ):
     assert date_factor(date, f"{day}T08:00:00.000000Z") == pytest.approx(factor)
-
-
-def test_a_named_date_leaves_an_entry_without_a_time_as_it_is():
-    (dated,) = scored(("cache", {"timestamp": ""}), dates=[Date("2025", "05", "")])
-    (plain,) = scored(("cache", {"timestamp": ""}))
-
-    assert dated == plain
 
 
 def test_a_home_sets_the_most_hits_of_a_layer():

@@ -31,7 +31,7 @@ pytestmark = [
 def _quick(monkeypatch):
     monkeypatch.setattr(files, "sync_data", lambda handle: None)  # costs 4 ms each and changes nothing here
     yield
-    context_steps._KNOWN.clear()
+    context_steps._READINGS.clear()
     conversations._CACHE.clear()
 
 

@@ -60,7 +60,7 @@ def drive(home, window, turns, monkeypatch):  # noqa: F811 - the fixture
             assert prompt.tokens <= prompt.limit
         work.append(counted[0] - before)
     assert len(full_history(ID, home=home)) == said
-    assert len(context_steps._KNOWN[next(iter(context_steps._KNOWN))].held) < 400
+    assert len(context_steps._READINGS[next(iter(context_steps._READINGS))].messages) < 400
     fifth = turns // 5
     assert sum(work[-fifth:]) <= 1.5 * sum(work[fifth : 2 * fifth]) + 20
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 
 from aether.api.compact import Options, preflight, undo_compaction
-from aether.conversation.plan import LastCompaction, apply, plan
+from aether.conversation.plan import apply, plan
 from aether.conversation.policy import policy
 from aether.errors import BudgetExceeded
 from aether.messages.model import Message, groups
@@ -117,7 +117,7 @@ def replayed(found, window):
             known = {id(message): cost for message, cost in zip(context, tokens, strict=True)}
             context = list(result.messages)
             tokens = [known.get(id(one)) or message_tokens(one, estimate) for one in context]
-            times, last = times + 1, LastCompaction(result.tokens_after)
+            times, last = times + 1, result.tokens_after
     return times, refusals
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from aether.api.compact import Options, preflight, undo_compaction
-from aether.conversation.plan import LastCompaction, apply, plan
+from aether.conversation.plan import apply, plan
 from aether.conversation.policy import POLICIES, validated
 from aether.conversation.shapes import Policy
 from aether.errors import BudgetExceeded, NotFound
@@ -146,7 +146,7 @@ def run_pure(run):
             assert [json.dumps(message.raw) for message in context] == texts, "what was given was changed"
             sent = [message.raw for message in result.messages]
             holds(watched, sent, result.findings)
-            times, last, context = times + 1, LastCompaction(result.tokens_after), list(result.messages)
+            times, last, context = times + 1, result.tokens_after, list(result.messages)
             texts = [json.dumps(raw) for raw in sent]
     return Came(times, refusals)
 

@@ -1,10 +1,8 @@
 import pytest
 
-from aether.errors import LockTimeout
 from aether.store import doctor, documents, files, record_files, seals, snapshot
 from aether.store.authors import Author
 from aether.store.commit import commit, fold_home
-from aether.store.files import locked
 from aether.types import Change
 from tests import homes
 from tests.tables import rows
@@ -170,19 +168,6 @@ def test_a_broken_configuration_is_reported_and_hinders_no_repair(home, settings
     assert ("error", "InvalidDocument", "config.toml") in codes(home)
     assert doctor.repair(home, now=homes.NOW) == ["wrote memory.json again from what is known"]
     assert [one for one in codes(home) if one[0] == "error"] == [("error", "InvalidDocument", "config.toml")]
-
-
-def test_every_mistake_of_a_configuration_is_reported(home):
-    homes.configure(home, "[store]\nfold_bytez = 3\n[claude]\nrecal = 1\n")
-
-    assert codes(home) == [("error", "InvalidDocument", "config.toml")] * 2
-
-
-def test_repair_waits_for_the_lock_as_long_as_is_configured(home):
-    homes.configure(home, "[store]\nlock_timeout_seconds = 0\n")
-
-    with locked(home), pytest.raises(LockTimeout, match="0 s"):
-        doctor.repair(home, now=homes.NOW)
 
 
 def sealed(home, grown=None, whole=None, losses=None):

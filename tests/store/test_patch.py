@@ -159,10 +159,6 @@ def test_reordered_entries_are_replaced_as_a_whole():
     assert diff(before, after) == [{"op": "replace", "path": "", "value": after}]
 
 
-def test_equal_values_need_no_patch():
-    assert diff({"a": [1, {"id": "x"}]}, {"a": [1, {"id": "x"}]}) == []
-
-
 def test_an_entry_is_known_by_its_id_or_link_id():
     assert [entry_id(entry) for entry in ({"id": "a"}, {"link_id": "b"}, {"id": 1}, "a")] == [
         "a",
@@ -280,10 +276,6 @@ def test_the_rules_of_a_schema_are_found_through_references():
     assert rules["working_memory", "items", "*", "metadata", "access_count"] == "touch"
 
 
-def test_a_schema_that_refers_to_itself_ends():
-    assert rules_of({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"b": {"$ref": "#/$defs/a"}}}}}) == {}
-
-
 def test_what_is_at_a_place_is_found_by_ids():
     state = {"items": [{"id": "a", "n": [1]}]}
 
@@ -303,18 +295,6 @@ def test_joined_changes_keep_their_order_by_document_and_file():
     assert change.result == "both"
 
 
-def test_joining_leaves_the_parts_as_they_are():
-    one = Change({"a": [{"op": "remove", "path": "/x"}]}, {"events": [{"n": 1}]})
-
-    join_changes(one, one)
-
-    assert one == Change({"a": [{"op": "remove", "path": "/x"}]}, {"events": [{"n": 1}]})
-
-
-def test_nothing_joined_is_no_change():
-    assert join_changes() == Change({}, {}, None)
-
-
 def test_chained_steps_see_what_those_before_them_leave():
     documents = {"a": {"n": 1}, "b": {}}
 
@@ -330,7 +310,3 @@ def test_chained_steps_see_what_those_before_them_leave():
     assert apply(documents["a"], change.patches["a"]) == {"n": 4}
     assert change.appends == {"events": [{"n": 2}, {"n": 4}]}
     assert documents == {"a": {"n": 1}, "b": {}}
-
-
-def test_nothing_chained_is_no_change():
-    assert chain_changes({}) == Change({}, {}, [])

@@ -14,7 +14,7 @@ import pytest
 import aether
 from aether import git as git_module
 from aether.errors import StorageFailed
-from aether.store import doctor, files, spool
+from aether.store import doctor, spool
 from tests import homes
 
 
@@ -36,23 +36,10 @@ def test_what_was_put_is_there_in_the_order_of_putting(home):
     assert [spool.get(home, name)["nth"] for name in names] == [0, 1, 2, 3, 4]
 
 
-def test_nothing_waits_where_there_is_no_spool(tmp_path):
-    assert spool.waiting(str(tmp_path / "nowhere")) == []
-    spool.remove(str(tmp_path / "nowhere"), ["a.json"])
-
-
 def test_a_text_that_is_no_utf_8_comes_back_as_it_was(home):
     name = spool.put(home, {"prompt": "torn \ud83d and 漢字 🎉"})
 
     assert spool.get(home, name) == {"prompt": "torn \ud83d and 漢字 🎉"}
-
-
-def test_what_was_removed_is_absent_and_the_rest_waits(home):
-    first, second = spool.put(home, {}), spool.put(home, {})
-
-    spool.remove(home, [first, "never-there.json"])
-
-    assert spool.waiting(home) == [second]
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"[1]", b"null", b"\xff", b"[" * 100_000])
@@ -77,10 +64,6 @@ def test_what_cannot_be_set_aside_stays(home):
 
     assert spool.get(home, name) is None
     assert spool.waiting(home) == [name]
-
-
-def test_an_entry_that_another_took_is_none(home):
-    assert spool.get(home, "00000000000000000001-1-00000000.json") is None
 
 
 def test_only_its_owner_may_read_what_was_put(home):
@@ -110,15 +93,6 @@ def test_a_full_disk_leaves_no_piece(home, monkeypatch):
     assert os.listdir(directory(home)) == []
 
 
-def test_a_write_that_takes_few_bytes_goes_on(home, monkeypatch):
-    real = os.write
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "write", lambda handle, data: real(handle, bytes(data)[:7]))
-        name = spool.put(home, {"prompt": "x" * 100})
-
-    assert spool.get(home, name) == {"prompt": "x" * 100}
-
-
 def test_what_a_killed_process_left_goes_after_an_hour_and_not_before(home):
     spool.put(home, {})
     old, new = (
@@ -133,10 +107,6 @@ def test_what_a_killed_process_left_goes_after_an_hour_and_not_before(home):
     assert not os.path.exists(os.path.join(directory(home), old))
     assert os.path.exists(os.path.join(directory(home), new))
     assert len(spool.waiting(home)) == 1
-
-
-def test_doctor_knows_what_a_killed_process_left():
-    assert spool.TEMP_SUFFIX == files.TEMP_SUFFIX
 
 
 def test_many_at_once_lose_nothing(home):
@@ -230,19 +200,6 @@ def test_at_its_limit_it_starts_again_and_keeps_one_older(tmp_path, monkeypatch)
     assert sorted(path.name for path in tmp_path.iterdir()) == [spool.NAME, f"{spool.NAME}.1"]
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 600
     assert lines(tmp_path)[-1].endswith("failure 49")
-
-
-def test_only_its_owner_reads_it(tmp_path):
-    spool.log_failure(str(tmp_path), "Stop", "s", "x")
-
-    assert os.stat(tmp_path / spool.NAME).st_mode & 0o077 == 0
-
-
-@pytest.mark.parametrize("what", ["torn \ud83d", "漢字"])
-def test_any_text_can_be_logged(tmp_path, what):
-    spool.log_failure(str(tmp_path), "Stop", "s", what)
-
-    assert len(lines(tmp_path)) == 1
 
 
 def test_where_there_is_no_home_or_no_way_to_write_nothing_happens(tmp_path):
@@ -359,32 +316,6 @@ def test_doctor_finds_damaged_events_and_keeps_them_aside(tmp_path):
     assert spool.get(str(home), names[2]) == entry
     assert b"dots" in (home / "quarantine" / f"spool-{names[1]}").read_bytes()
     assert {one.level for one in doctor.examine(home)} == {"info"}
-
-
-def test_a_damaged_event_is_not_drained_and_the_log_says_where_it_is(home):
-    name = spool.put(home, {"event": "UserPromptSubmit", "prompt": "Use tabs."})
-    path = os.path.join(directory(home), name)
-    with open(path, "r+b") as file:
-        file.seek(40)
-        file.write(b"spaces")
-
-    assert spool.get(home, name) is None
-    with open(os.path.join(home, spool.NAME)) as file:
-        assert f"quarantine/spool-{name}" in file.read()
-
-
-def test_a_seal_costs_31_bytes_and_no_call(home, monkeypatch):
-    calls = []
-    for name in ("open", "write", "fsync", "replace", "mkdir", "close"):
-        real = getattr(os, name)
-        monkeypatch.setattr(os, name, lambda *given, name=name, real=real, **more: calls.append(name) or real(*given, **more))  # fmt: skip
-
-    spool.put(home, {"event": "Stop"})
-    calls.clear()
-    name = spool.put(home, {"event": "Stop"})
-
-    assert calls == ["open", "write", "fsync", "close", "replace", "open", "fsync", "close"]
-    assert os.path.getsize(os.path.join(directory(home), name)) == len('{"event":"Stop"}') + 31
 
 
 def test_git_is_asked_again_only_after_it_changed(tmp_path, monkeypatch):

@@ -87,16 +87,6 @@ def test_what_later_changes_depend_on_is_refused_with_their_names(home):
     assert memory(home) == before
 
 
-def test_after_undoing_the_later_change_the_earlier_one_can_go(home):
-    added = homes.add(home, "a").revision
-    later = rewrite(home, 0, "new")
-
-    take_back(home, later)
-    take_back(home, added)
-
-    assert homes.ids(home) == []
-
-
 def test_an_undo_can_be_undone(home):
     homes.add(home, "a")
     revision = rewrite(home, 0, "new")
@@ -119,16 +109,6 @@ def test_what_is_undone_already_is_not_undone_twice(home):
         take_back(home, revision)
 
     assert homes.ids(home) == ["b"]
-
-
-def test_what_was_brought_back_can_be_undone_again(home):
-    revision = homes.add(home, "a").revision
-    take_back(home, take_back(home, revision))
-    assert homes.ids(home) == ["a"]
-
-    take_back(home, revision)
-
-    assert homes.ids(home) == []
 
 
 def test_counters_keep_what_later_changes_counted(home):
@@ -257,14 +237,6 @@ def test_undo_without_a_number_goes_further_back_each_time_and_a_redo_counts_aga
     assert undo.last_undoable(snapshot.load(home)) == second
 
 
-def test_where_nothing_was_changed_there_is_nothing_to_undo(tmp_path):
-    (tmp_path / "data").mkdir()
-
-    with pytest.raises(NotFound, match="nothing that you did is left to undo") as said:
-        undo.last_undoable(snapshot.load(tmp_path))
-    assert said.value.fix == 'See "aether log".'
-
-
 def test_the_past_is_walked_newest_first_with_the_state_after_each_change(home):
     homes.add(home, "a")
     fold_home(home, now=homes.NOW)
@@ -329,19 +301,6 @@ def test_folded_lines_are_read_newest_first(home):
 
     assert revisions(home, newest_first=True) == [4, 3, 2, 1]
     assert revisions(home, newest_first=True, after=2) == [4, 3]
-
-
-def test_a_damaged_line_is_passed_over(home):
-    folded_twice(home)
-    path = snapshot.month_files(home)[0]
-    path.write_bytes(path.read_bytes().replace(b'"revision":2', b'"revision":7'))
-
-    assert revisions(home) == [1, 3, 4]
-    assert revisions(home, newest_first=True) == [4, 3, 1]
-
-
-def test_without_folded_lines_there_is_no_history(tmp_path):
-    assert revisions(tmp_path) == []
 
 
 def bytes_read():

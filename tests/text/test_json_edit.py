@@ -32,10 +32,6 @@ def test_line_ends_of_windows_and_tabs_stay():
     )
 
 
-def test_an_empty_text_gets_lines():
-    assert add("{}\n", (), [("a", 1)]) == '{\n  "a": 1\n}\n'
-
-
 def test_a_part_is_dropped_with_its_comma():
     assert drop(LINES, (), 0) == '{\n    "b": [\n        2\n    ]\n}\n'
     assert drop(LINES, (), 1) == '{\n    "a": 1\n}\n'
@@ -49,10 +45,6 @@ def test_dropping_an_addition_restores_the_text():
 
 def test_a_value_is_replaced_in_place():
     assert put(LINES, ("b", 0), {"x": 1}) == LINES.replace("2\n", '{\n            "x": 1\n        }\n')
-
-
-def test_of_two_equal_keys_the_last_counts():
-    assert put('{"a": 1, "a": 2}', ["a"], 3) == '{"a": 1, "a": 3}'
 
 
 def test_strings_may_contain_brackets_and_commas():

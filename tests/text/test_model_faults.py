@@ -1,6 +1,6 @@
 import pytest
 
-from aether.text.model_faults import LEAST_ECHO_WORDS, SLACK, UNRELATED, model_fault
+from aether.text.summary_checks import LEAST_ECHO_WORDS, SLACK, UNRELATED, model_fault
 from tests.tables import rows
 from tests.text.short_answers import SPANS
 

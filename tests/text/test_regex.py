@@ -10,7 +10,6 @@ import unicodedata
 from importlib import import_module
 
 import pytest
-from hypothesis import HealthCheck, given, settings, strategies
 
 import aether.redact
 import aether.text
@@ -94,61 +93,3 @@ def test_controls_marks_of_direction_and_lone_surrogates_are_unprintable_and_not
     }
 
     assert {sign for sign in map(chr, range(0x10000)) if UNPRINTABLE.fullmatch(sign)} == expected
-
-
-def test_a_text_without_the_words_that_a_pattern_needs_compiles_nothing(compilations):
-    commits = lazy(r"git\s+(commit|push)", re.IGNORECASE, needs=("git",))
-
-    assert commits.search("make all") is commits.match("make all", 2) is None
-    assert (commits.sub("x", "make all"), commits.findall("make"), [*commits.finditer("make")]) == (
-        "make all",
-        [],
-        [],
-    )
-    assert compilations == []
-
-    assert commits.search("sudo GIT push")[1] == commits.match("sudo GIT push", 5)[1] == "push"
-    assert commits.sub("done", "gıt push, git push", 1) == "done, git push"
-    assert commits.findall("git commit") == [one[1] for one in commits.finditer("git commit")] == ["commit"]
-
-
-def test_a_text_without_the_words_that_a_pattern_needs_is_not_searched_after_its_first_use_either():
-    commits = lazy("commit", needs=("git",))
-
-    assert commits.search("git commit")
-    assert (commits.search("commit"), commits.sub("x", "commit"), commits.findall("commit")) == (
-        None,
-        "commit",
-        [],
-    )
-
-
-def _needing():
-    modules = [
-        import_module(found.name) for found in pkgutil.walk_packages(aether.text.__path__, "aether.text.")
-    ]
-    modules += [
-        import_module(f"aether.{name}")
-        for name in ("messages.shell", "messages.tool_calls", "memory.capture.tool_work", "search.rank")
-    ]
-    kind = type(lazy("", needs=("a",)))
-    held = [
-        (module, name, value)
-        for module in modules
-        for name, value in vars(module).items()
-        if isinstance(value, kind)
-    ]
-    return {f"{module.__name__}.{name}": value for module, name, value in held}
-
-
-@pytest.mark.parametrize("name", sorted(_needing()))
-def test_what_a_pattern_matches_holds_one_of_the_words_it_needs(name):
-    pattern = _needing()[name]
-    compiled = re.compile(*pattern._given)
-
-    @settings(max_examples=15, deadline=None, suppress_health_check=[*HealthCheck])
-    @given(strategies.from_regex(compiled))
-    def holds(text):
-        assert pattern._may_match(text), text
-
-    holds()

@@ -5,7 +5,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.text.selection import Unit, choose, units_of
+from aether.text.selection import Unit, choose, heaviest_fitting, longest_front, units_of
 from aether.tokens.estimate import estimate
 from tests.effort import examples
 from tests.tables import rows
@@ -116,3 +116,19 @@ def test_thousands_of_units_take_less_than_seconds():
 
     assert chosen
     assert time.process_time() - started < 5
+
+
+def test_the_longest_front_is_the_last_number_that_fits():
+    assert [longest_front(4, lambda number, most=most: number <= most) for most in (0, 2, 4, 9)] == [
+        0,
+        2,
+        4,
+        4,
+    ]
+    assert longest_front(0, lambda number: True) == 0
+
+
+def test_the_heaviest_that_fit_are_taken_and_the_newest_of_equals():
+    assert heaviest_fitting([(1, 0.5, 60), (2, 0.9, 50), (3, 0.5, 40), (4, 0.5, 40)], most=100) == {2, 4}
+    assert heaviest_fitting([(1, 0.9, 101), (2, 0.1, 100)], most=100) == {2}
+    assert heaviest_fitting([], most=100) == set()

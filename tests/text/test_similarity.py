@@ -12,9 +12,9 @@ from aether.text.similarity import (
     CONTRADICTS_AT,
     SAME_AT,
     contradicts,
-    gist,
     implied_by,
     index,
+    meaning,
     nearest,
     opposites,
     same,
@@ -266,14 +266,14 @@ def test_many_statements_without_a_rare_word_are_compared_with_a_part_of_them(mo
     ],
 )
 def test_equal_amounts_are_one_number(a, b):
-    assert gist(a).numbers == gist(b).numbers != frozenset()
+    assert meaning(a).numbers == meaning(b).numbers != frozenset()
 
 
 @rows(
     ("a", "b"), [("-5", "5"), ("1.5", "15"), ("123456789012345678", "123456789012345679"), ("5 s", "5 min")]
 )
 def test_other_amounts_are_other_numbers(a, b):
-    assert gist(a).numbers != gist(b).numbers
+    assert meaning(a).numbers != meaning(b).numbers
 
 
 @rows(
@@ -294,12 +294,12 @@ def test_other_amounts_are_other_numbers(a, b):
     ],
 )
 def test_paths_identifiers_and_versions_are_names(text, names):
-    assert gist(text).names == names
+    assert meaning(text).names == names
 
 
 def test_only_the_rejected_option_is_left_out():
-    assert gist("Use tabs, not spaces").signs == {"tab": 1}
-    assert gist("Instead of spaces, use tabs").rejected == {"space"}
+    assert meaning("Use tabs, not spaces").signs == {"tab": 1}
+    assert meaning("Instead of spaces, use tabs").rejected == {"space"}
     assert contradicts("Prefer tabs over spaces", "Prefer spaces over tabs")
 
 
@@ -308,7 +308,7 @@ def test_a_reason_decides_nothing():
 
 
 def test_a_negation_turns_its_own_clause():
-    assert gist("State files are never shared. Locks are short").signs == {"state": -1, "file": -1, "share": -1, "lock": 1, "short": 1}  # fmt: skip
+    assert meaning("State files are never shared. Locks are short").signs == {"state": -1, "file": -1, "share": -1, "lock": 1, "short": 1}  # fmt: skip
 
 
 def test_words_with_another_ending_or_a_typing_error_are_alike():
@@ -317,4 +317,4 @@ def test_words_with_another_ending_or_a_typing_error_are_alike():
 
 
 def test_a_long_statement_is_read_too():
-    assert gist("lock " * CACHED_CHARS).signs == gist("lock").signs
+    assert meaning("lock " * CACHED_CHARS).signs == meaning("lock").signs

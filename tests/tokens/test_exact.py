@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -115,14 +114,6 @@ def test_lone_surrogates_and_nul_are_counted(machine):
     assert exact.exact("o200k_base", "\0") == 1
 
 
-def test_a_vocabulary_is_read_once(machine):
-    path = place(machine["tiktoken"])
-    exact.exact("o200k_base", "abc")
-    path.unlink()
-
-    assert exact.exact("o200k_base", "abc") == 1
-
-
 def test_the_module_of_tiktoken_stays_as_it_was(machine):
     from tiktoken_ext import openai_public
 
@@ -175,13 +166,6 @@ def test_without_a_home_directory_the_other_caches_still_work(machine, monkeypat
         exact.cache_directory()
 
 
-def test_the_cache_is_under_the_home_directory_by_default(monkeypatch, tmp_path):
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    monkeypatch.setattr(exact.Path, "home", lambda: tmp_path)
-
-    assert exact.cache_directory() == tmp_path / ".cache" / "aether" / "tokens"
-
-
 def test_fetched_ranks_are_used_from_then_on(machine):
     with pytest.raises(BackendUnavailable):
         exact.exact("o200k_base", "abc")
@@ -225,50 +209,8 @@ def test_a_wrong_answer_is_refused_and_nothing_is_stored(tmp_path, answer, messa
     assert not (tmp_path / "ranks").exists()
 
 
-def test_an_answer_that_is_not_http_is_refused(tmp_path):
-    server = socket.create_server(("127.0.0.1", 0))
-
-    def ramble():
-        with server.accept()[0] as peer:
-            peer.recv(65536)
-            peer.sendall(b"garbage")
-
-    thread = threading.Thread(target=ramble)
-    thread.start()
-    with server, pytest.raises(BackendFailed, match="cut off"):
-        exact.fetch("o200k_base", into=tmp_path, url=f"http://127.0.0.1:{server.getsockname()[1]}/ranks")
-    thread.join()
-
-
-def test_an_unreachable_server_is_an_error_with_its_address(tmp_path):
-    with Server(CONTENT) as server:
-        pass
-
-    with pytest.raises(BackendUnavailable, match=r"http://127.0.0.1:\d+/ranks: cannot be reached"):
-        exact.fetch("o200k_base", into=tmp_path, url=server.url)
-
-
-@rows("url", ["file:///etc/passwd", "ftp://127.0.0.1/x", "no address"])
-def test_only_web_addresses_are_fetched(tmp_path, url):
-    with pytest.raises(InvalidInput, match="http"):
-        exact.fetch("o200k_base", into=tmp_path, url=url)
-
-
 def test_a_directory_that_cannot_be_made_is_a_storage_error(tmp_path):
     (tmp_path / "file").write_text("in the way")
 
-    with Server(CONTENT) as server, pytest.raises(StorageFailed, match="not stored"):
+    with Server(CONTENT) as server, pytest.raises(StorageFailed, match="Nothing was stored"):
         exact.fetch("o200k_base", into=tmp_path / "file" / "ranks", url=server.url)
-
-
-@pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), KeyboardInterrupt()])
-def test_a_failed_write_leaves_neither_target_nor_temporary_file(tmp_path, monkeypatch, failure):
-    def fail(_):
-        raise failure
-
-    monkeypatch.setattr(exact.os, "fsync", fail)
-
-    with Server(CONTENT) as server, pytest.raises((StorageFailed, KeyboardInterrupt)):
-        exact.fetch("o200k_base", into=tmp_path / "ranks", url=server.url)
-
-    assert list((tmp_path / "ranks").iterdir()) == []

@@ -63,13 +63,10 @@ def event_of(payload: JsonObject, name: str = "") -> JsonObject:
     if payload.get("stop_hook_active") is True:
         event["stop_hook_active"] = True
     if name == "PostToolUse" and payload.get("tool_name") == READ_TOOL:
-        given = payload.get("tool_input")
-        event["read"] = given if isinstance(given, dict) else {}
+        arguments = payload.get("tool_input")
+        event["read"] = arguments if isinstance(arguments, dict) else {}
     elif name in ("PostToolUse", "PostToolUseFailure"):
-        event["calls"] = _calls([payload | ({"failed": True} if name.endswith("Failure") else {})])
-    elif name == "PostToolBatch":
-        calls = payload.get("tool_calls")
-        event["calls"] = _calls(calls if isinstance(calls, list) else [])
+        event["call"] = _call(payload, failed=name == "PostToolUseFailure")
     return {
         "event": name,
         "session": _text(payload, "session_id"),
@@ -82,9 +79,12 @@ def speech_of(payload: JsonObject, name: str) -> JsonObject:
     """Return the fields of the event `name` that only the transcript of its session holds."""
     from aether.hosts.claude_code.transcript import agent_task, interim_texts
 
-    last, own = _text(payload, "last_assistant_message"), _text(payload, "agent_transcript_path")
+    last, agent_transcript = _text(payload, "last_assistant_message"), _text(payload, "agent_transcript_path")
     if name == "SubagentStop":
-        return {"task_text": agent_task(own), "said": interim_texts(own, message=last, agent=True)}
+        return {
+            "task_text": agent_task(agent_transcript),
+            "said": interim_texts(agent_transcript, message=last, agent=True),
+        }
     return {"said": interim_texts(_text(payload, "transcript_path"), message=last)}
 
 
@@ -125,10 +125,10 @@ def _fitted(text: str, shape: Callable[[str], str]) -> str:
     """Return the shape of as many lines as fit; the last line, which closes the block, always stays."""
     *lines, last = text.splitlines() or [""]
     if length_of(shape(text)) > MOST_CHARS:
-        shown = len(lines)
-        while shown >= 0 and length_of(shape(text)) > MOST_CHARS:
-            shown -= 1
-            text = "\n".join([*lines[:shown], last]) if shown >= 0 else ""
+        number = len(lines)
+        while number >= 0 and length_of(shape(text)) > MOST_CHARS:
+            number -= 1
+            text = "\n".join([*lines[:number], last]) if number >= 0 else ""
     return shape(text) if text.strip() else ""
 
 
@@ -142,23 +142,18 @@ def _text(payload: JsonObject, field: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _calls(payloads: list[Any]) -> list[JsonObject]:
-    """Return calls with their outputs, without those of tools that are never noted."""
-    calls: list[JsonObject] = []
-    for payload in payloads:
-        tool = _text(payload, "tool_name") if isinstance(payload, dict) else ""
-        if not tool or tool in READ_ONLY_TOOLS:
-            continue
-        given, response = payload.get("tool_input"), payload.get("tool_response", payload.get("error"))
-        calls.append(
-            {
-                "tool": tool, "id": _text(payload, "tool_use_id"), "input": given if isinstance(given, dict) else {},
-                "output": response_text(response),
-                "failed": bool(payload.get("failed")) or is_failure(payload.get("tool_response")),
-                "is_speech": tool in AGENT_TOOLS or _has_answers(response),
-            }
-        )  # fmt: skip
-    return calls
+def _call(payload: JsonObject, *, failed: bool) -> JsonObject | None:
+    """Return a call with its output; None of a tool that is never noted."""
+    tool = _text(payload, "tool_name")
+    if not tool or tool in READ_ONLY_TOOLS:
+        return None
+    arguments, response = payload.get("tool_input"), payload.get("tool_response", payload.get("error"))
+    return {
+        "tool": tool, "id": _text(payload, "tool_use_id"),
+        "input": arguments if isinstance(arguments, dict) else {}, "output": response_text(response),
+        "failed": failed or is_failure(payload.get("tool_response")),
+        "is_speech": tool in AGENT_TOOLS or _has_answers(response),
+    }  # fmt: skip
 
 
 def response_text(response: Any) -> str:
@@ -200,8 +195,8 @@ def _answers_text(response: JsonObject) -> str:
     annotations = annotations if isinstance(annotations, dict) else {}
     pairs = []
     for question in {**chosen, **annotations}:
-        given = chosen.get(question)
-        answer = ",".join(map(str, given)) if isinstance(given, list) else _text(chosen, question)
+        choice = chosen.get(question)
+        answer = ",".join(map(str, choice)) if isinstance(choice, list) else _text(chosen, question)
         about = annotations.get(question)
         notes = _text(about, "notes") if isinstance(about, dict) else ""
         if (answer and answer != _ONLY_NOTES) or notes:

@@ -73,29 +73,29 @@ class Report(NamedTuple):
 
 def status(home: Path | None = None, *, start: Path | None = None) -> Report:
     """Return the state of the installation for a session that is started in `start`, else here."""
-    at = install.project_directory(start)
+    directory = install.project_directory(start)
     try:
         place, problems = str(home or home_of_project(str(start or Path.cwd()))), []
     except UnsafePath as reason:
         place, problems = os.devnull, [str(reason)]  # a home without content
-    paths = {scope: install.settings_path(scope, project=at) for scope in install.SCOPES}
+    paths = {scope: install.settings_path(scope, project=directory) for scope in install.SCOPES}
     installed = [
         _installed(scope, path)
         for scope, path in paths.items()
         if scope == "user" or not install.is_user_settings(path)
     ]
-    found = [
-        (str(known["at"]), path.stem, known["first_source"])
+    sessions = [
+        (str(session["at"]), path.stem, session["first_source"])
         for path in Path(place).glob("hooks/sessions/*.json")
-        if (known := find_session(Path(place), path.stem)) is not None
+        if (session := find_session(Path(place), path.stem)) is not None
     ]
     report = Report(
         installed,
-        install.installed_servers(at),
+        install.installed_servers(directory),
         place if os.path.isdir(place) else "",
         is_paused(place),
         len(spool.waiting(place)),
-        dict(zip(("at", "session", "first_source"), max(found), strict=True)) if found else None,
+        dict(zip(("at", "session", "first_source"), max(sessions), strict=True)) if sessions else None,
         recent_log(Path(place)),
         install.path_advice(),
         [],
@@ -128,7 +128,7 @@ def _installed(scope: str, path: Path) -> Installed:
     plugins = settings.get("enabledPlugins")
     enabled = [name for name, on in plugins.items() if on] if isinstance(plugins, dict) else []
     return Installed(
-        scope, str(path), list(ours), [list(one) for one in sorted(words)],
+        scope, str(path), list(ours), [list(program) for program in sorted(words)],
         hooks_disabled=settings.get("disableAllHooks") is True,
         plugin=any(name.partition("@")[0] == install.PLUGIN for name in enabled),
         problem=f'{path}: the hook for {", ".join(old)} is that of an earlier release. Run "aether claude install --{scope}".' if old else "",
@@ -136,62 +136,64 @@ def _installed(scope: str, path: Path) -> Installed:
 
 
 def _problems(report: Report) -> list[str]:
-    hooked = [one for one in report.installed if one.events]
-    plugin = [one for one in report.installed if one.plugin]
-    found = [one.problem for one in report.installed if one.problem]
+    hooked = [settings for settings in report.installed if settings.events]
+    plugin = [settings for settings in report.installed if settings.plugin]
+    problems = [settings.problem for settings in report.installed if settings.problem]
     if not hooked and not plugin:
-        found.append('No hooks of aether. Run "aether claude install", or install the plugin.')
-    for one in hooked:
-        missing = [event for event in install.EVENTS if event not in one.events]
+        problems.append('No hooks of aether. Run "aether claude install", or install the plugin.')
+    for settings in hooked:
+        missing = [event for event in install.EVENTS if event not in settings.events]
         if missing:
-            found.append(
-                f'{one.path}: no hook for {", ".join(missing)}. Run "aether claude install --{one.scope}".'
+            problems.append(
+                f'{settings.path}: no hook for {", ".join(missing)}. Run "aether claude install --{settings.scope}".'
             )
-    called = [(one.scope, tuple(words)) for one in hooked for words in one.programs]
+    called = [(settings.scope, tuple(words)) for settings in hooked for words in settings.programs]
     called += [("plugin", BARE_COMMAND)] if plugin else []
     # The shared line is silent if the program is not on PATH: no problem while another line works.
     heard = [each for each in called if each[1] != BARE_COMMAND or shutil.which(install.PROGRAM)] or called
     places = list(dict.fromkeys(place for place, _ in heard))
     if len(places) > 1:
-        found.append(
+        problems.append(
             f"Each event starts several programs ({', '.join(places)}), of which one answers. "
             'Run "aether claude uninstall" for all but one.'
         )
-    found += [
-        f"{one.path}: disableAllHooks is true. Remove it." for one in report.installed if one.hooks_disabled
+    problems += [
+        f"{settings.path}: disableAllHooks is true. Remove it."
+        for settings in report.installed
+        if settings.hooks_disabled
     ]
-    found += [
+    problems += [
         words for program in sorted({words for _, words in heard}) if (words := program_problem(program))
     ]
     if not report.home:
-        found.append('This project has no home. Run "aether init", or start a session, which creates it.')
+        problems.append('This project has no home. Run "aether init", or start a session, which creates it.')
     if report.paused:
-        found.append('Paused: nothing is captured. Run "aether claude resume".')
-    return found
+        problems.append('Paused: nothing is captured. Run "aether claude resume".')
+    return problems
 
 
 def program_problem(words: Sequence[str]) -> str:
     """Return the problem of the program that `words` start; empty if it runs."""
-    shown = " ".join(words)
+    command = " ".join(words)
     fix = 'Run "aether claude install" again, from the environment that has aether.'
     if words[0] == install.PROGRAM:
         fix = "Start Claude Code with it on PATH."
     with tempfile.TemporaryDirectory() as nowhere:
         environment = {**os.environ, "AETHER_AUTO_INIT": project.OFF, "AETHER_HOME": nowhere}
         try:
-            done = subprocess.run(  # noqa: S603 - the settings would start it anyway
+            process = subprocess.run(  # noqa: S603 - the settings would start it anyway
                 [*words, PROBE_EVENT], input=b"{}", capture_output=True, cwd=nowhere, env=environment,
                 timeout=RUN_SECONDS, check=False,
             )  # fmt: skip
         except FileNotFoundError:
-            return f"{shown} does not exist. {fix}"
+            return f"{command} does not exist. {fix}"
         except OSError as reason:
-            return f"{shown} cannot be started ({reason.strerror or reason}). {fix}"
+            return f"{command} cannot be started ({reason.strerror or reason}). {fix}"
         except subprocess.TimeoutExpired:
-            return f"{shown} does not answer within {RUN_SECONDS} seconds. {fix}"
-    if done.returncode or done.stdout:
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        return f"{shown} ends with {done.returncode}{': ' + last[0] if last else ''}. {fix}"
+            return f"{command} does not answer within {RUN_SECONDS} seconds. {fix}"
+    if process.returncode or process.stdout:
+        last = process.stderr.decode(errors="replace").strip().splitlines()[-1:]
+        return f"{command} ends with {process.returncode}{': ' + last[0] if last else ''}. {fix}"
     return ""
 
 

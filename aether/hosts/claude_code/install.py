@@ -215,9 +215,9 @@ def _applied(plan: _Plan, *, shared: bool, dry_run: bool) -> FileChange:
     old, new = (_text(path, data).splitlines(keepends=True) for data in (before, after))
     lines = difflib.unified_diff(old, new, f"{path} (now)", f"{path} (then)")
     ended = (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
-    done = FileChange(str(path), change, "", "".join(ended))
+    result = FileChange(str(path), change, "", "".join(ended))
     if dry_run:
-        return done
+        return result
     with _disk(path):
         if _read(path) != before:
             raise Conflict(
@@ -230,13 +230,13 @@ def _applied(plan: _Plan, *, shared: bool, dry_run: bool) -> FileChange:
             backup = _backups() / f"{_backup_prefix(path)}{clock.now():%Y%m%dT%H%M%S%fZ}"
             backup.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             write_whole(backup, before)
-            done = done._replace(backup=str(backup))
+            result = result._replace(backup=str(backup))
         _write(path, after, shared=shared)
         for copy in plan.obsolete:
             copy.unlink()
         with contextlib.suppress(OSError):  # it holds others, or does not exist
             _backups().rmdir()
-    return done
+    return result
 
 
 def _backups() -> Path:
@@ -324,7 +324,7 @@ def project_directory(start: Path | None = None) -> Path:
     """
     here = Path(os.path.realpath(start or Path.cwd()))
     above = [here, *here.parents]
-    tops = [at for at, path in enumerate(above) if (path / ".git").exists()]
+    tops = [number for number, path in enumerate(above) if (path / ".git").exists()]
     within = above[: tops[0] + 1] if tops else [here]
     user = os.path.realpath(claude_directory())
     return next(
@@ -386,9 +386,9 @@ def make_home(named: Home = None) -> tuple[Path, bool]:
         StorageFailed: the directory cannot be written.
     """
     place = find_home(named or project_of.home_of(os.getcwd()))
-    made = not (place / "data").is_dir()
+    is_new = not (place / "data").is_dir()
     init(place)
-    return place, made
+    return place, is_new
 
 
 def can_serve() -> bool:
@@ -401,16 +401,16 @@ def installed_servers(project: Path | None = None) -> list[str]:
 
     A file that cannot be read has none.
     """
-    at, scopes = project or project_directory(), []
+    directory, scopes = project or project_directory(), []
     for scope in SCOPES:
-        path = server_path(scope, project=at)
+        path = server_path(scope, project=directory)
         with contextlib.suppress(AetherError):
-            servers = servers_of(_text(path, _read(path)) or EMPTY, at=server_place(scope, at))
+            servers = servers_of(_text(path, _read(path)) or EMPTY, at=server_place(scope, directory))
             scopes += [scope] if any(map(is_own_server, servers.values())) else []
     plugins: dict[str, Any] = {}
     for scope in SCOPES:
         with contextlib.suppress(AetherError, TypeError, ValueError):
-            plugins |= read_settings(settings_path(scope, project=at)).get("enabledPlugins", {})
+            plugins |= read_settings(settings_path(scope, project=directory)).get("enabledPlugins", {})
     enabled = any(on and name.partition("@")[0] == PLUGIN for name, on in plugins.items())
     return [*scopes, *(["plugin"] if enabled else [])]
 
@@ -418,9 +418,9 @@ def installed_servers(project: Path | None = None) -> list[str]:
 def ways_to_close(project: Path | None = None) -> tuple[bool, str]:
     """Return how the agent of a session can close it: whether our MCP server is installed, and the command, if there is one."""
     start = os.environ.get("CLAUDE_PROJECT_DIR")
-    at = project or project_directory(Path(start) if start else None)
+    directory = project or project_directory(Path(start) if start else None)
     command = COMMAND if shutil.which(COMMAND) else own_script(COMMAND)
-    return bool(installed_servers(at)), command
+    return bool(installed_servers(directory)), command
 
 
 def wanted_groups(scope: str) -> JsonObject:
@@ -434,8 +434,8 @@ def wanted_groups(scope: str) -> JsonObject:
 
 def is_current(event: str, group: JsonObject) -> bool:
     """Return whether a group with our handler of `event` is for the tools of this release, if it is for tools."""
-    wanted = EVENTS[event].matcher if event in EVENTS else ""
-    return not wanted or group.get("matcher") in (None, "", wanted, WITH_READS)
+    matcher = EVENTS[event].matcher if event in EVENTS else ""
+    return not matcher or group.get("matcher") in (None, "", matcher, WITH_READS)
 
 
 def own_server() -> JsonObject:
@@ -530,11 +530,11 @@ def is_on_path(name: str) -> bool:
 
     A program that is on PATH only while a virtual environment is active is missing in the next session.
     """
-    script, found = own_script(name), shutil.which(name)
-    if not script or not found:
+    script, program = own_script(name), shutil.which(name)
+    if not script or not program:
         return False
-    everywhere = sys.prefix == sys.base_prefix or os.path.abspath(found) != script
-    return everywhere and os.path.samefile(found, script)
+    everywhere = sys.prefix == sys.base_prefix or os.path.abspath(program) != script
+    return everywhere and os.path.samefile(program, script)
 
 
 def shared_groups() -> JsonObject:
@@ -552,9 +552,9 @@ def own_groups(words: Sequence[str]) -> JsonObject:
 
 
 def _group(event: str, called: JsonObject) -> JsonObject:
-    asked = EVENTS[event]
-    handler = {"type": "command", **called, "timeout": asked.seconds}
-    return {**({"matcher": asked.matcher} if asked.matcher else {}), "hooks": [handler]}
+    hook = EVENTS[event]
+    handler = {"type": "command", **called, "timeout": hook.seconds}
+    return {**({"matcher": hook.matcher} if hook.matcher else {}), "hooks": [handler]}
 
 
 def merge(text: str, groups: JsonObject, *, where: str = "") -> str:
@@ -586,21 +586,23 @@ def _merged(text: str, event: str, wanted: JsonObject | None, where: str) -> str
             where=where or "settings",
         )
     if len(places) == 1:
-        (at, below) = places[0]
-        present = groups[at]
+        (group_number, below) = places[0]
+        present = groups[group_number]
         alone = len(present["hooks"]) == 1
         if alone or present.get("matcher") == wanted.get("matcher"):
-            return _updated(text, ("hooks", event, at), present, wanted, below)
+            return _updated(text, ("hooks", event, group_number), present, wanted, below)
     return json_edit.add(_without(text, event, keep=True), ("hooks", event), [(None, wanted)])
 
 
 def _updated(text: str, at: json_edit.Path, present: JsonObject, wanted: JsonObject, below: int) -> str:
     """Return `text` with our handler brought up to date in its place."""
-    (made,) = wanted["hooks"]
-    held = present["hooks"][below]
+    (wanted_handler,) = wanted["hooks"]
+    present_handler = present["hooks"][below]
     # Keys that a person has added, such as a statusMessage, stay.
-    handler = made | {key: value for key, value in held.items() if key not in HANDLER_KEYS}
-    if held != handler:
+    handler = wanted_handler | {
+        key: value for key, value in present_handler.items() if key not in HANDLER_KEYS
+    }
+    if present_handler != handler:
         text = json_edit.put(text, (*at, "hooks", below), handler)
     if present.get("matcher") == wanted.get("matcher"):
         return text
@@ -618,10 +620,10 @@ def unmerge(text: str, before: str = "", *, where: str = "") -> str:
         InvalidDocument: it is not JSON, or `hooks` is not what Claude Code reads.
     """
     events = [event for event, groups in hooks_of(text, where=where).items() if own_positions(groups)]
-    held = parse_settings(before).get("hooks") if before.strip() else None
+    hooks_before = parse_settings(before).get("hooks") if before.strip() else None
     for event in events:
-        text = _without(text, event, keep=isinstance(held, dict) and event in held)
-    if events and held is None and not hooks_of(text):
+        text = _without(text, event, keep=isinstance(hooks_before, dict) and event in hooks_before)
+    if events and hooks_before is None and not hooks_of(text):
         text = json_edit.drop_key(text, (), "hooks")
     return text
 
@@ -639,8 +641,8 @@ def _without(text: str, event: str, *, keep: bool) -> str:
 def own_positions(groups: Any) -> list[tuple[int, int]]:
     """Return the positions of our handlers in the groups of one event: number of the group, number in it."""
     return [
-        (at, below)
-        for at, group in enumerate(groups if isinstance(groups, list) else [])
+        (number, below)
+        for number, group in enumerate(groups if isinstance(groups, list) else [])
         if isinstance(group, dict) and isinstance(group.get("hooks"), list)
         for below, handler in enumerate(group["hooks"])
         if is_own_handler(handler)
@@ -662,11 +664,11 @@ def program_of(handler: object) -> list[str]:
     """Return the command of one of our handlers, without the event; empty for a handler of others."""
     if not isinstance(handler, dict) or not isinstance(handler.get("command"), str):
         return []
-    command, given = handler["command"], handler.get("args", [])
+    command, arguments = handler["command"], handler.get("args", [])
     if _GUARDED.match(command):
         words = _words(command.partition(" && exec ")[2].partition("; ")[0])
-    elif isinstance(given, list) and all(isinstance(word, str) for word in given) and given:
-        words = [command, *given]
+    elif isinstance(arguments, list) and all(isinstance(word, str) for word in arguments) and arguments:
+        words = [command, *arguments]
     else:
         words = _words(command)
     names = [re.split(r"[\\/]", word)[-1].removesuffix(".exe") for word in words[:1]] + words[1:-1]
@@ -691,8 +693,8 @@ def merge_server(text: str, server: JsonObject, *, at: Sequence[str] = (), where
     servers, names = servers_of(text, at=at, where=where), (*at, SERVERS)
     if SERVER in servers:
         present = servers[SERVER]
-        wanted = {**present, **server} if is_own_server(present) else present
-        return text if wanted == present else json_edit.put(text, (*names, SERVER), wanted)
+        entry = {**present, **server} if is_own_server(present) else present
+        return text if entry == present else json_edit.put(text, (*names, SERVER), entry)
     depth = _depth(text, names)
     key, value = (*names, SERVER)[depth], server
     for name in reversed((*names, SERVER)[depth + 1 :]):

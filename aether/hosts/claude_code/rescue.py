@@ -71,8 +71,8 @@ def rescue(
         InvalidInput: all projects' transcripts would go into one home.
         NotFound: this project has no home.
     """
-    named = bool(home or os.environ.get("AETHER_HOME"))
-    if everywhere and named:
+    is_named = bool(home or os.environ.get("AETHER_HOME"))
+    if everywhere and is_named:
         raise InvalidInput(
             "one home cannot hold the transcripts of all projects.",
             fix="Leave out --home and unset AETHER_HOME, or leave out --all.",
@@ -80,43 +80,51 @@ def rescue(
         )
     if make and not everywhere and not dry_run:
         install.make_home(home)
-    own = None if everywhere else find(home)
-    found = transcripts(older_than=older_than)
-    placed = [_placed(one, own, named=named) for one in found]
+    own_home = None if everywhere else find(home)
+    files = transcripts(older_than=older_than)
+    placed = [_placed(transcript, own_home, is_named=is_named) for transcript in files]
     # A file that names no directory is reported if it lies beside one that is imported.
-    beside = {_folder(one) for one in placed if one.home}
-    wanted = [
-        one for one in placed if everywhere or one.home or (not one.directory and _folder(one) in beside)
+    beside = {_folder(transcript) for transcript in placed if transcript.home}
+    chosen = [
+        transcript
+        for transcript in placed
+        if everywhere or transcript.home or (not transcript.directory and _folder(transcript) in beside)
     ]
     return [
-        _rescued(one, f"{at} of {len(wanted)}: {Path(one.path).name}", progress, dry_run=dry_run, make=make)
-        for at, one in enumerate(wanted, 1)
+        _rescued(
+            transcript,
+            f"{number} of {len(chosen)}: {Path(transcript.path).name}",
+            progress,
+            dry_run=dry_run,
+            make=make,
+        )
+        for number, transcript in enumerate(chosen, 1)
     ]
 
 
-def _placed(one: Transcript, own: Path | None, *, named: bool) -> Transcript:
+def _placed(transcript: Transcript, own_home: Path | None, *, is_named: bool) -> Transcript:
     """Return `one` with the home of its project; with `own` only that home, and for its project only.
 
     A `named` home is that of the project in the current directory.
     """
     home = ""
-    if one.directory and named and own is not None:
-        home = str(own) if project.root_of(one.directory) == project.root_of(os.getcwd()) else ""
-    elif one.directory:
-        home = project.home_of(one.directory)
-        home = home if own is None or home == str(own) else ""
-    if home and not os.path.isdir(one.directory):
+    if transcript.directory and is_named and own_home is not None:
+        home = str(own_home) if project.root_of(transcript.directory) == project.root_of(os.getcwd()) else ""
+    elif transcript.directory:
+        home = project.home_of(transcript.directory)
+        home = home if own_home is None or home == str(own_home) else ""
+    if home and not os.path.isdir(transcript.directory):
         # It may have been a project of its own, with memory that is not for the project above it.
-        return one._replace(
+        return transcript._replace(
             home=home,
             state="skipped",
-            reason=f'{one.directory} no longer exists. If it was part of this project: aether import "{one.path}"',
+            reason=f'{transcript.directory} no longer exists. If it was part of this project: aether import "{transcript.path}"',
         )
-    return one._replace(home=home)
+    return transcript._replace(home=home)
 
 
-def _folder(one: Transcript) -> str:
-    path = Path(one.path)
+def _folder(transcript: Transcript) -> str:
+    path = Path(transcript.path)
     return str(path.parents[2] if path.parent.name == "subagents" else path.parent)
 
 
@@ -124,32 +132,34 @@ def transcripts(*, older_than: float = 0.0) -> list[Transcript]:
     """Return the transcripts of at least `older_than` days, the first to be deleted first."""
     directory = install.claude_directory() / "projects"
     files = [*directory.glob("*/*.jsonl"), *directory.glob("*/*/subagents/*.jsonl")]
-    found = [one for one in map(_transcript, files) if one.age_days >= older_than]
-    return sorted(found, key=lambda one: (one.days_left, one.path))
+    all_transcripts = [
+        transcript for transcript in map(_transcript, files) if transcript.age_days >= older_than
+    ]
+    return sorted(all_transcripts, key=lambda transcript: (transcript.days_left, transcript.path))
 
 
 def _transcript(path: Path) -> Transcript:
     try:
-        known = path.stat()
+        status = path.stat()
         directory = _directory_of(path)
     except OSError as reason:
         return Transcript(str(path), state="skipped", reason=f"cannot be read: {reason.strerror or reason}")
-    age = (now() - datetime.fromtimestamp(known.st_mtime, UTC)).total_seconds() / _DAY_SECONDS
-    left = cleanup_days(directory) - age
-    one = Transcript(str(path), known.st_size, round(age, 1), round(left, 1), directory)
+    age = (now() - datetime.fromtimestamp(status.st_mtime, UTC)).total_seconds() / _DAY_SECONDS
+    days_left = cleanup_days(directory) - age
+    transcript = Transcript(str(path), status.st_size, round(age, 1), round(days_left, 1), directory)
     if not directory:
-        return one._replace(
+        return transcript._replace(
             state="skipped", reason="names no directory of its session: no transcript of Claude Code"
         )
-    return one
+    return transcript
 
 
 def _directory_of(path: Path) -> str:
     """Return the start directory of a transcript's session; for a sub-agent that of its main session."""
     if path.parent.name == "subagents":
         main = path.parents[1].with_suffix(".jsonl")
-        if main.is_file() and (found := _directory_of(main)):
-            return found
+        if main.is_file() and (main_directory := _directory_of(main)):
+            return main_directory
     with path.open("rb") as file:
         for _ in range(HEAD_LINES):
             line = file.readline(LINE_BYTES)
@@ -180,28 +190,28 @@ def cleanup_days(directory: str) -> float:
 
 
 def _rescued(
-    one: Transcript, which: str, progress: Callable[[str], None], *, dry_run: bool, make: bool
+    transcript: Transcript, which: str, progress: Callable[[str], None], *, dry_run: bool, make: bool
 ) -> Transcript:
-    if one.state != "found":
-        return one
-    missing = not os.path.isdir(one.home)
-    if missing and not (make and project.may_create_home(project.root_of(one.directory))):
-        return one._replace(
-            state="skipped", reason=f'its project has no home: run "aether init" in {one.directory}'
+    if transcript.state != "found":
+        return transcript
+    missing = not os.path.isdir(transcript.home)
+    if missing and not (make and project.may_create_home(project.root_of(transcript.directory))):
+        return transcript._replace(
+            state="skipped", reason=f'its project has no home: run "aether init" in {transcript.directory}'
         )
     try:
-        with TemporaryDirectory() if missing and dry_run else nullcontext(one.home) as place:
+        with TemporaryDirectory() if missing and dry_run else nullcontext(transcript.home) as place:
             if missing:
                 init(place)
-            done = import_transcripts(
-                [one.path], dry_run=dry_run, home=place,
+            result = import_transcripts(
+                [transcript.path], dry_run=dry_run, home=place,
                 progress=lambda records, items: progress(f"{which}, {records} records read, {items} items stored"),
             )  # fmt: skip
     except (InvalidInput, NotFound) as reason:
-        return one._replace(state="skipped", reason=reason.what)
+        return transcript._replace(state="skipped", reason=reason.what)
     except AetherError as reason:  # a problem of that home only
-        return one._replace(state="failed", reason=str(reason))
-    return one._replace(
-        state="planned" if dry_run else "imported", items=done.items, known=done.known,
-        bad_lines=len(done.bad_lines), revisions=tuple(done.revisions),
+        return transcript._replace(state="failed", reason=str(reason))
+    return transcript._replace(
+        state="planned" if dry_run else "imported", items=result.items, known=result.known,
+        bad_lines=len(result.bad_lines), revisions=tuple(result.revisions),
     )  # fmt: skip

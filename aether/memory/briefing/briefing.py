@@ -40,8 +40,7 @@ LEAST_COMPARED = 3
 # A day this long ago is followed by its age.
 OLD_DAYS = 30
 
-HINT = 'More: `aether recall "WORDS"`.'
-MCP_HINT = "More: the MCP tool `recall`."
+HINT = "More: `aether recall`, or by MCP."
 _STEERING = "Keep this in the summary, names, paths and commands word for word. It is what the project's memory (aether) holds:"
 
 # In the order of the block. A line may have a heading of its own within its kind.
@@ -54,14 +53,13 @@ _SOURCES: tuple[Source, ...] = get_args(Source)
 
 def briefing(
     documents: Mapping[str, Any], *, occasion: str, now: datetime, count: Counter, budget: int,
-    since: str = "", root: str = "", wide: Mapping[str, Any] | None = None, session: str = "", hint: str = HINT,
+    since: str = "", root: str = "", wide: Mapping[str, Any] | None = None, session: str = "",
 ) -> str:  # fmt: skip
     """Return the relevant part of memory as one `<aether-memory …>` block, or "" without any.
 
     `occasion` is the source of the session: startup, clear, compact, resume or fork. With `since`, resuming includes
     only lines after that time. Paths below `root` are relative to it. `wide` are the documents of a home whose rules
-    hold in all projects. `session` is the conversation whose own work is shown; without it, the newest. `hint` says how to
-    get more.
+    hold in all projects. `session` is the conversation whose own work is shown; without it, the newest.
 
     Raises:
         InvalidInput: `since` is not a time.
@@ -70,7 +68,7 @@ def briefing(
         documents, occasion=occasion, now=now, count=count, budget=budget, since=since, root=root,
         wide=wide, session=session,
     )  # fmt: skip
-    return _block(lines, occasion=occasion, now=now, hint=hint) if lines else ""
+    return _block(lines, occasion=occasion, now=now) if lines else ""
 
 
 def brief_lines(
@@ -95,14 +93,14 @@ def brief_lines(
 
 def agent_brief(
     documents: Mapping[str, Any], caste: str, *, now: datetime, count: Counter, budget: int, root: str = "",
-    session: str = "", hint: str = HINT,
+    session: str = "",
 ) -> str:  # fmt: skip
     """Return the briefing of a sub-agent of `caste` as one block, or "".
 
     `session` is the conversation that started it, whose own work is shown; without it, the newest.
     """
     lines = agent_lines(documents, caste, now=now, count=count, budget=budget, root=root, session=session)
-    return _block(lines, occasion="subagent", now=now, hint=hint) if lines else ""
+    return _block(lines, occasion="subagent", now=now) if lines else ""
 
 
 def agent_lines(
@@ -115,21 +113,21 @@ def agent_lines(
     """
     lines = _lines(documents, now=now, root=root, session=session, only=True, caste=caste)
     request = next((line for line in lines if line.source == "floor" and line.kind == "request"), None)
-    wanted = [
+    chosen = [
         line
         for line in lines
         if line.source != "floor" or line is request or line.kind == "file" or line.heading == _CASTE
     ]
-    return _fitting(wanted, occasion="subagent", now=now, count=count, budget=budget)
+    return _fitting(chosen, occasion="subagent", now=now, count=count, budget=budget)
 
 
 def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "", session: str = "") -> str:
     """Return, as plain text for a summariser, what its summary of the conversation `session` must keep, or ""."""
-    shown: list[Line] = []
+    chosen: list[Line] = []
     for line in _lines(documents, now=now, root=root, session=session, only=True, summary=False):
-        if len(_steering_text([*shown, line], now)) < STEERING_CHARS:
-            shown.append(line)
-    return _steering_text(shown, now) if shown else ""
+        if len(_steering_text([*chosen, line], now)) < STEERING_CHARS:
+            chosen.append(line)
+    return _steering_text(chosen, now) if chosen else ""
 
 
 def in_force(documents: Mapping[str, Any], *, now: datetime) -> dict[str, int]:
@@ -169,9 +167,9 @@ def _lines(
         work = making.newest_work(items)
     floor = making.floor(work, making.covered_ids(memory), summary=summary)
     castes = [line._replace(heading=_CASTE) for line in making.caste_lines(items, caste)] if caste else []
-    notes, foremost, others = _split(explicit)
+    notes, foremost, older = _split(explicit)
     ordered = [
-        *foremost, *newest, *holding, *floor.request, *floor.message, *castes, *floor.answers, *floor.plan, *notes[:FOREMOST], *others, *decided, *floor.checks, *floor.requests,
+        *foremost, *newest, *holding, *floor.request, *floor.message, *castes, *floor.answers, *floor.plan, *notes[:FOREMOST], *older, *decided, *floor.checks, *floor.requests,
         # One of each in turn: none crowds out the others.
         *_in_turn(
             floor.results, floor.runs, floor.files, floor.messages, notes[FOREMOST:],
@@ -197,17 +195,17 @@ def _wide_lines(wide: Mapping[str, Any] | None) -> Iterator[Line]:
 
 def _split(explicit: Iterable[Line]) -> tuple[list[Line], list[Line], list[Line]]:
     """Return the notes that ask for nothing, what comes foremost, and the older decisions and requests of many."""
-    notes, foremost, others = list[Line](), list[Line](), list[Line]()
+    notes, foremost, older = list[Line](), list[Line](), list[Line]()
     numbers = dict.fromkeys(HEADINGS, 0)
     for line in explicit:
         numbers[line.kind] += 1
         if line.kind in ("outcome", "lesson"):
             notes.append(line)
         elif line.kind in ("decision", "request") and numbers[line.kind] > FOREMOST:
-            others.append(line)
+            older.append(line)
         else:
             foremost.append(line)
-    return notes, foremost, others
+    return notes, foremost, older
 
 
 def _in_turn(*groups: Iterable[Line]) -> Iterator[Line]:
@@ -223,40 +221,42 @@ def _explicit_first(lines: Sequence[Line]) -> list[Line]:
 
 def _without_repeats(lines: Iterable[Line]) -> list[Line]:
     """Return `lines` without those whose words are in a line above; of explicit ones only equal texts are repetitions."""
-    shown: list[Line] = []
+    kept_lines: list[Line] = []
     texts: set[str] = set()
     seen: list[frozenset[str]] = []
     for line in lines:
         text = " ".join(line.text.casefold().split())
-        mine = frozenset(words(line.text)) - STOPWORDS
-        is_compared = line.source != "explicit" and len(mine) >= LEAST_COMPARED
-        is_contained = is_compared and any(len(mine & above) >= REPEATED_SHARE * len(mine) for above in seen)
+        own_words = frozenset(words(line.text)) - STOPWORDS
+        is_compared = line.source != "explicit" and len(own_words) >= LEAST_COMPARED
+        is_contained = is_compared and any(
+            len(own_words & above) >= REPEATED_SHARE * len(own_words) for above in seen
+        )
         if text not in texts and not is_contained:
-            shown.append(line)
+            kept_lines.append(line)
             texts.add(text)
-            seen.append(mine)
-    return shown
+            seen.append(own_words)
+    return kept_lines
 
 
 def _fitting(
     lines: Sequence[Line], *, occasion: str, now: datetime, count: Counter, budget: int
 ) -> list[Line]:
     """Return those of `lines` for which there is room, the most important first."""
-    shown: list[Line] = []
+    chosen: list[Line] = []
     room = min(budget, MOST_TOKENS)
-    left = room
+    rest_of_room = room
     for line in lines:
-        if count(line.text) > left:
+        if count(line.text) > rest_of_room:
             continue
-        text = _block([*shown, line], occasion=occasion, now=now, hint=max(HINT, MCP_HINT, key=len))
+        text = _block([*chosen, line], occasion=occasion, now=now)
         if count(text) <= room and len(json.dumps(text)) <= MOST_CHARS:
-            shown.append(line)
-            left = room - count(text)
-    return shown
+            chosen.append(line)
+            rest_of_room = room - count(text)
+    return chosen
 
 
-def _block(lines: Sequence[Line], *, occasion: str, now: datetime, hint: str = HINT) -> str:
-    text = [*lay_out(lines, now=now), *filter(None, [hint])]
+def _block(lines: Sequence[Line], *, occasion: str, now: datetime) -> str:
+    text = [*lay_out(lines, now=now), HINT]
     return memory_block(text, occasion=occasion, at=clock.stamp(now))
 
 

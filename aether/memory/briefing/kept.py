@@ -53,8 +53,8 @@ def _newest_first(items: Iterable[Item]) -> list[Item]:
     for item in items:
         metadata = item["metadata"]
         if not metadata.get("injected"):
-            at = timestamp(metadata["timestamp"])  # a hand edit may have written another form
-            entries.append((at, {**item, "metadata": {**metadata, "timestamp": at}}))
+            time = timestamp(metadata["timestamp"])  # a hand edit may have written another form
+            entries.append((time, {**item, "metadata": {**metadata, "timestamp": time}}))
     return [item for _, item in sorted(entries, key=itemgetter(0), reverse=True)]
 
 
@@ -82,15 +82,15 @@ def outlasts(item: Item) -> bool:
     return bool(item["metadata"].get("protected")) or (is_noted(item) and item["type"] in LASTING_TYPES)
 
 
-def kept_items(held: Sequence[Item], ended: Collection[str] = ()) -> list[Item]:
+def kept_items(items_of_session: Sequence[Item], ended: Collection[str] = ()) -> list[Item]:
     """Return those of the items `held` of a session that later briefs need, in their order, without the `ended` ids.
 
     These are all that outlast the work, the newest other notes, and of the newest conversations the newest requests, answers and facts.
     """
-    newest = [item for item in _newest_first(reversed(held)) if item["id"] not in ended]
-    wanted = {item["id"] for item in newest if outlasts(item)}
+    newest = [item for item in _newest_first(reversed(items_of_session)) if item["id"] not in ended]
+    ids = {item["id"] for item in newest if outlasts(item)}
     noted = [item for item in newest if is_noted(item)]
-    wanted.update(item["id"] for item in noted[:MOST_NOTES])
+    ids.update(item["id"] for item in noted[:MOST_NOTES])
     work = [item for item in newest if not is_noted(item)]
     conversations = list(dict.fromkeys(item["metadata"].get("conversation", "") for item in work))
     for conversation in conversations[:KEPT_CONVERSATIONS]:
@@ -100,8 +100,8 @@ def kept_items(held: Sequence[Item], ended: Collection[str] = ()) -> list[Item]:
             if item["metadata"].get("conversation", "") == conversation:
                 numbers[part] += 1
                 if numbers[part] <= MOST_KEPT.get(part, 0):
-                    wanted.add(item["id"])
-    return [item for item in held if item["id"] in wanted]
+                    ids.add(item["id"])
+    return [item for item in items_of_session if item["id"] in ids]
 
 
 def ends_in(memory: Mapping[str, Any]) -> dict[str, Ended]:

@@ -89,8 +89,8 @@ def one_line(text: str, most: int) -> str:
     >>> one_line("Use **SQLite**  for now", 100), one_line("Use SQLite for now, and never push to main", 26)
     ('Use SQLite for now', 'Use SQLite for […] main')
     """
-    whole = " ".join(without_emphasis(without_injected(text)).split())
-    return shortened(whole, most)
+    line = " ".join(without_emphasis(without_injected(text)).split())
+    return shortened(line, most)
 
 
 def shortened(text: str, most: int) -> str:
@@ -175,16 +175,16 @@ def _goal(goal: Mapping[str, Any]) -> Iterator[Line]:
         return Line(kind, text, timestamp(at), note, (goal["id"],), goal["evidence"], "explicit")
 
     steps = goal["subtasks"]
-    done = sum(step["status"] == "completed" for step in steps)
-    progress = f"{done} of {len(steps)} steps completed" if steps else ""
+    completed = sum(step["status"] == "completed" for step in steps)
+    progress = f"{completed} of {len(steps)} steps completed" if steps else ""
     yield line(
         "state", f"Active goal: {shortened(goal['description'], NOTE_CHARS)}", goal["created_at"], progress
     )
     if goal.get("next_step"):
         yield line("next", goal["next_step"], goal["created_at"])
-    left = [step for step in steps if step["status"] != "completed"]
-    left.sort(key=lambda step: step["status"] != "in-progress")
-    for step in left[:MOST_STEPS]:
+    open_steps = [step for step in steps if step["status"] != "completed"]
+    open_steps.sort(key=lambda step: step["status"] != "in-progress")
+    for step in open_steps[:MOST_STEPS]:
         why = f"blocked: {step['blocked_by']}" if step.get("blocked_by") else step["status"]
         yield line("next", step["description"], step["created_at"], why)
     for decision in reversed(goal["decisions"]):
@@ -203,9 +203,9 @@ def note_lines(items: Iterable[Item], note: str = "") -> Iterator[Line]:
         metadata = item["metadata"]
         if is_noted(item) or metadata.get("protected"):
             kind = KIND_OF_NOTE.get(item["type"], "rule" if metadata.get("protected") else "lesson")
-            by = metadata["caste"] or ("" if metadata["source"] == "queen" else metadata["source"])
+            author = metadata["caste"] or ("" if metadata["source"] == "queen" else metadata["source"])
             text = shortened(without_injected(item["content"]).strip(), NOTE_CHARS)
-            about = ", ".join(filter(None, (note, by and f"noted by {by}")))
+            about = ", ".join(filter(None, (note, author and f"noted by {author}")))
             yield _of_item(kind, text, item, note=about)._replace(source="explicit")
 
 
@@ -214,8 +214,8 @@ def signal_lines(documents: Mapping[str, Any], *, now: datetime, caste: str | No
     for signal in signals.active_signals(documents["pheromones"], now=now, caste=caste, types=_SIGNAL_TYPES):
         context = one_line(str(signal["metadata"].get("context", "")), LINE_CHARS)
         text = f"{signal['type']} {signal['effective_strength']:.2f}: {context}"
-        at = timestamp(signal["created_at"])
-        yield Line("rule", text, at, ids=(signal["id"],), source="explicit", heading="Active signals")
+        time = timestamp(signal["created_at"])
+        yield Line("rule", text, time, ids=(signal["id"],), source="explicit", heading="Active signals")
 
 
 # --- Sessions
@@ -227,9 +227,9 @@ def session_lines(memory: Mapping[str, Any]) -> tuple[list[Line], list[Line], li
     The state and the next step are those of the newest session only.
     """
     newest, holding, decided = list[Line](), list[Line](), list[Line]()
-    for at, session in newest_sessions(memory):
+    for time, session in newest_sessions(memory):
         lines = [
-            _of_statement(statement, at)
+            _of_statement(statement, time)
             for statement in statements_of(session)
             if not statement.ended and _counts(statement, session)
         ]
@@ -242,10 +242,10 @@ def session_lines(memory: Mapping[str, Any]) -> tuple[list[Line], list[Line], li
     return newest, holding, decided
 
 
-def _of_statement(statement: Stated, at: str) -> Line:
+def _of_statement(statement: Stated, time: str) -> Line:
     text = _with_reason(one_line(statement.text, LINE_CHARS), statement.rationale)
     ids = (statement.id, *statement.items)
-    return Line(statement.kind, text, at, "", ids, statement.evidence, "session", statement.quote)
+    return Line(statement.kind, text, time, "", ids, statement.evidence, "session", statement.quote)
 
 
 def _counts(statement: Stated, session: Mapping[str, Any]) -> bool:
@@ -259,12 +259,12 @@ def _counts(statement: Stated, session: Mapping[str, Any]) -> bool:
 
 def earlier_lines(memory: Mapping[str, Any]) -> Iterator[Line]:
     """Yield in a line each what the older sessions were about, and the newest one if it has no state."""
-    for place, (at, session) in enumerate(newest_sessions(memory)):
+    for place, (time, session) in enumerate(newest_sessions(memory)):
         states = [entry for entry in statements_of(session) if entry.kind == "state" and not entry.ended]
         if place or not states:
             text = states[0].text if states else session["summary"]
             ids = (states[0].id if states else session["session_id"],)
-            yield Line("outcome", one_line(text, LINE_CHARS), at, "", ids, "agent", heading="Earlier work")
+            yield Line("outcome", one_line(text, LINE_CHARS), time, "", ids, "agent", heading="Earlier work")
 
 
 def covered_ids(memory: Mapping[str, Any]) -> frozenset[str]:
@@ -279,9 +279,9 @@ def covered_ids(memory: Mapping[str, Any]) -> frozenset[str]:
 
 def protected_lines(memory: Mapping[str, Any]) -> Iterator[Line]:
     """Yield the protected texts of sessions from before sessions kept items."""
-    for at, session in newest_sessions(memory):
+    for time, session in newest_sessions(memory):
         for text in session["metadata"].get("protected", []):
-            yield Line("rule", text, at, ids=(session["session_id"],), source="explicit")
+            yield Line("rule", text, time, ids=(session["session_id"],), source="explicit")
 
 
 def pattern_lines(memory: Mapping[str, Any]) -> Iterator[Line]:
@@ -293,8 +293,8 @@ def pattern_lines(memory: Mapping[str, Any]) -> Iterator[Line]:
     ]
     for pattern in sorted(patterns, key=itemgetter("confidence", "last_seen"), reverse=True):
         note = f"learned, seen {pattern['occurrences']} times"
-        text, at = one_line(pattern["pattern"], LINE_CHARS), timestamp(pattern["last_seen"])
-        yield Line("lesson", text, at, note, (pattern["id"],))
+        text, time = one_line(pattern["pattern"], LINE_CHARS), timestamp(pattern["last_seen"])
+        yield Line("lesson", text, time, note, (pattern["id"],))
 
 
 # --- The floor
@@ -325,7 +325,7 @@ class Floor(NamedTuple):
 def floor(items: Sequence[Item], covered: Collection[str] = (), *, summary: bool = True) -> Floor:
     """Return the floor of `items`, the newest first; words of `covered` ids are left out, `summary` allows that of the host."""
     captured = [item for item in items if not is_noted(item) and not item["metadata"].get("ended_at")]
-    asked = [item for item in captured if _is_request(item)]
+    requests = [item for item in captured if _is_request(item)]
     fresh = [item for item in captured if item["id"] not in covered]
     replies = [item for item in fresh if _role(item) in _REPLIES and not item["metadata"]["caste"]]
     # A summary that is not the newest word of the host is out of date, as is one that is in the context.
@@ -345,13 +345,13 @@ def floor(items: Sequence[Item], covered: Collection[str] = (), *, summary: bool
     failed, ran = _runs(captured)
     last = "The host's summary" if replies and _role(replies[0]) == "summary" else "The agent's last message"
     return Floor(
-        [_of_item("request", one_line(item["content"], REQUEST_CHARS), item) for item in asked[:1]],
+        [_of_item("request", one_line(item["content"], REQUEST_CHARS), item) for item in requests[:1]],
         [line for item in replies[:1] for line in _message(item, last, MESSAGE_CHARS)],
         [_answer(item) for item in fresh if _is_answer(item) or _is_approved(item)][:MOST_FACTS],
         [*_plan(fresh)],
         [
-            _of_item("request", one_line(item["content"], REQUEST_CHARS if item is asked[-1] else LINE_CHARS), item)
-            for item in (*asked[1:][-1:], *asked[1:-1])
+            _of_item("request", one_line(item["content"], REQUEST_CHARS if item is requests[-1] else LINE_CHARS), item)
+            for item in (*requests[1:][-1:], *requests[1:-1])
             if item["id"] not in covered and len({*words(item["content"])} - STOPWORDS) >= LEAST_WORDS
         ],
         [line for item in turns[:MOST_TURNS] for line in _message(item, "What the agent said before", TURN_CHARS)],
@@ -364,17 +364,17 @@ def floor(items: Sequence[Item], covered: Collection[str] = (), *, summary: bool
 
 def newest_work(items: Sequence[Item]) -> list[Item]:
     """Return the items of the newest conversation, and of those before it up to one in which an agent said something."""
-    wanted: list[str] = []
+    conversations: list[str] = []
     for item in items:
         conversation = item["metadata"].get("conversation", "")
         talks = _is_request(item) or _role(item) in ("answer", "said")
-        if talks and not is_noted(item) and conversation not in wanted:
-            wanted.append(conversation)
+        if talks and not is_noted(item) and conversation not in conversations:
+            conversations.append(conversation)
             if any(_role(other) == "answer" for other in of_conversation(items, conversation)):
                 break
-    if not wanted:
+    if not conversations:
         return list(items)
-    return [item for item in items if item["metadata"].get("conversation", "") in wanted]
+    return [item for item in items if item["metadata"].get("conversation", "") in conversations]
 
 
 def of_conversation(items: Iterable[Item], conversation: str) -> list[Item]:
@@ -467,14 +467,14 @@ def _runs(items: Iterable[Item]) -> tuple[list[Line], list[Line]]:
     for item in items:
         if item["type"] in ("command", "error", "solution"):
             last.setdefault(str(_fact(item).get("command") or item["content"]), item)
-    failed, others = list[Line](), list[Line]()
+    failed, succeeded = list[Line](), list[Line]()
     for item in last.values():
         line = _of_item("command", one_line(item["content"], SHORT_CHARS), item)
         if item["type"] == "error":
             failed.append(line._replace(note="has not worked since"))
         else:
-            others.append(line)
-    return failed, others
+            succeeded.append(line)
+    return failed, succeeded
 
 
 def _files(items: Iterable[Item]) -> Iterator[Line]:

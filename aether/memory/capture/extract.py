@@ -184,11 +184,11 @@ def end_agent(state: State, agent: str) -> list[Draft]:
     return _end_of_agent(state, agent) if agent in state["turns"] else []
 
 
-def _request(state: State, record: Record, at: Origin) -> list[Draft]:
+def _request(state: State, record: Record, place: Origin) -> list[Draft]:
     text = _cleaned(record)
     if record.agent:
         notes = end_agent(state, record.agent)
-        task = Note(at, shorten(text, TASK_CHARS), "observation", "task", role="said")
+        task = Note(place, shorten(text, TASK_CHARS), "observation", "task", role="said")
         return notes + (_new_items(state, [task]) if text else [])
     if not text:
         return _notice(state, record)
@@ -198,27 +198,27 @@ def _request(state: State, record: Record, at: Origin) -> list[Draft]:
     command = text.split(maxsplit=1)[0]
     if command == _AETHER_PROMPT or command.startswith(f"{_AETHER_PROMPT}:"):
         return notes
-    said = shorten(text, REQUEST_CHARS)
-    return notes + _new_items(state, [Note(at, said, "user_input", "said", "person", "request")])
+    request = shorten(text, REQUEST_CHARS)
+    return notes + _new_items(state, [Note(place, request, "user_input", "said", "person", "request")])
 
 
 def _notice(state: State, record: Record) -> list[Draft]:
     return end_turn(state) if record.text.lstrip().startswith(_NOTIFICATION) else []
 
 
-def _answered(state: State, record: Record, at: Origin) -> list[Draft]:
+def _answered(state: State, record: Record, place: Origin) -> list[Draft]:
     """Note a person's answer with its question and options."""
     choice = _cleaned(record)
     if not choice:
         return []
-    given, options = record.arguments, record.arguments.get("options")
-    question = redact(clean(as_text(given.get("question"))))
+    arguments, options = record.arguments, record.arguments.get("options")
+    question = redact(clean(as_text(arguments.get("question"))))
     answer = Fact(
         kind="answer", question=shorten(question, REQUEST_CHARS),
         options=[*filter(None, map(_option, options if isinstance(options, list) else []))],
         choice=shorten(choice, REQUEST_CHARS),
     )  # fmt: skip
-    note = fact_note(at, answer, "decision", f"answered {question}", evidence="person", role="request")
+    note = fact_note(place, answer, "decision", f"answered {question}", evidence="person", role="request")
     return _new_items(state, [note])
 
 
@@ -226,7 +226,7 @@ def _option(option: object) -> str:
     return as_text(option) or as_text(as_object(option).get("label"))
 
 
-def _refused(state: State, record: Record, at: Origin) -> list[Draft]:
+def _refused(state: State, record: Record, place: Origin) -> list[Draft]:
     """Note the reason for which a person refused a call, with that call; the message before is what the person read last."""
     turn = _turn(state, record.agent)
     call = refused_call(turn["work"], record.call_id)
@@ -235,26 +235,26 @@ def _refused(state: State, record: Record, at: Origin) -> list[Draft]:
         return []
     before, turn["answer"] = turn["answer"], None
     refusal = Fact(kind="answer", choice=shorten(reason, REQUEST_CHARS)) | call
-    note = fact_note(at, refusal, "user_input", "refused", evidence="person", role="request")
+    note = fact_note(place, refusal, "user_input", "refused", evidence="person", role="request")
     return _new_items(state, [*_last_message(before), note])
 
 
-def _statement(state: State, record: Record, at: Origin) -> list[Draft]:
+def _statement(state: State, record: Record, place: Origin) -> list[Draft]:
     text = _cleaned(record)
     if not text:
         return []
     turn = _turn(state, record.agent)
     before = turn["answer"]
     if before and record.message_id and before["message_id"] == record.message_id:
-        whole = f"{before['text']}\n\n{text}"
-        turn["answer"] = Answer(text=whole, message_id=record.message_id, at=before["at"])
+        joined = f"{before['text']}\n\n{text}"
+        turn["answer"] = Answer(text=joined, message_id=record.message_id, at=before["at"])
         return []
-    turn["answer"] = Answer(text=text, message_id=record.message_id, at=at)
+    turn["answer"] = Answer(text=text, message_id=record.message_id, at=place)
     if not before or before.get("noted"):
         return []
     # The message before did not end the turn. An architect needs it: decisions often are in half a sentence before an edit.
-    said = shorten(before["text"], STATEMENT_CHARS)
-    return _new_items(state, [Note(before["at"], said, "observation", "stated", role="said")])
+    statement = shorten(before["text"], STATEMENT_CHARS)
+    return _new_items(state, [Note(before["at"], statement, "observation", "stated", role="said")])
 
 
 def _end_of_turn(state: State, agent: str, *, cut: bool = False) -> list[Draft]:
@@ -270,8 +270,8 @@ def _last_message(answer: Answer | None, *, cut: bool = False) -> list[Note]:
     if not answer or answer.get("noted"):
         return []
     fate = (CUT if cut else INTERRUPTED) if answer.get("going_on") else ""
-    said = shorten(answer["text"], ANSWER_CHARS)
-    return [Note(answer["at"], said, "outcome", "answered", role="answer", fate=fate)]
+    message = shorten(answer["text"], ANSWER_CHARS)
+    return [Note(answer["at"], message, "outcome", "answered", role="answer", fate=fate)]
 
 
 def _end_of_agents(state: State) -> list[Draft]:
@@ -284,44 +284,44 @@ def _end_of_agent(state: State, agent: str) -> list[Draft]:
     return notes + _new_items(state, close_failures(state["turns"].pop(agent)["work"]))
 
 
-def _summary(state: State, record: Record, at: Origin) -> list[Draft]:
+def _summary(state: State, record: Record, place: Origin) -> list[Draft]:
     text = _cleaned(record._replace(text=without_thoughts(record.text)))
     text = shorten(_SUMMARY_TAIL.split(text, maxsplit=1)[0].strip(), SUMMARY_CHARS)
-    return _new_items(state, [Note(at, text, "observation", "summary", role="summary")]) if text else []
+    return _new_items(state, [Note(place, text, "observation", "summary", role="summary")]) if text else []
 
 
-def _paragraph(state: State, record: Record, at: Origin) -> list[Draft]:
+def _paragraph(state: State, record: Record, place: Origin) -> list[Draft]:
     text = shorten(_cleaned(record), PARAGRAPH_CHARS)
-    return _new_items(state, [Note(at, text, "observation", "paragraph")]) if text else []
+    return _new_items(state, [Note(place, text, "observation", "paragraph")]) if text else []
 
 
-def _item(state: State, record: Record, at: Origin) -> list[Draft]:
+def _item(state: State, record: Record, place: Origin) -> list[Draft]:
     """Return an item as written, with its origin added."""
-    given = record.arguments
-    metadata = as_object(given.get("metadata"))
+    arguments = record.arguments
+    metadata = as_object(arguments.get("metadata"))
     text = redact(without_blocks(record.text))
-    if metadata.get("injected") or given.get("injected") or not text.strip():
+    if metadata.get("injected") or arguments.get("injected") or not text.strip():
         return []
-    score = given.get("relevance_score", metadata.get("relevance_score", DEFAULT_RELEVANCE))
+    score = arguments.get("relevance_score", metadata.get("relevance_score", DEFAULT_RELEVANCE))
     phase = metadata.get("phase") if state["fixed_phase"] is None else None
     item = draft(
-        Note(at, text, given["type"], "item"),
+        Note(place, text, arguments["type"], "item"),
         file=state["file"],
         phase=phase if isinstance(phase, int) else _phase(state),
         relevance=score if isinstance(score, (int, float)) else DEFAULT_RELEVANCE,
     )
-    item["source"] = as_text(given.get("source", metadata.get("source"))) or item["source"]
-    item["caste"] = as_text(given.get("caste", metadata.get("caste"))) or None
-    own = {name: value for name, value in metadata.items() if name not in _KEPT_BY_STORE}
-    item["metadata"] = {**redacted(own), **item["metadata"]}
+    item["source"] = as_text(arguments.get("source", metadata.get("source"))) or item["source"]
+    item["caste"] = as_text(arguments.get("caste", metadata.get("caste"))) or None
+    metadata_of_source = {name: value for name, value in metadata.items() if name not in _KEPT_BY_STORE}
+    item["metadata"] = {**redacted(metadata_of_source), **item["metadata"]}
     return [item]
 
 
-def _call(state: State, record: Record, at: Origin) -> list[Draft]:
+def _call(state: State, record: Record, place: Origin) -> list[Draft]:
     turn = _turn(state, record.agent)
     if turn["answer"] and not keeps_tasks(record.tool):
         turn["answer"]["going_on"] = True
-    record_call(turn["work"], record, at)
+    record_call(turn["work"], record, place)
     return []
 
 
@@ -341,7 +341,7 @@ def _new_items(state: State, notes: list[Note]) -> list[Draft]:
 
     What is said again after another message of the person is noted again, because the later words count. A state that comes back is noted again: the newest note of a plan or work tree is the one that holds.
     """
-    made = []
+    items = []
     for note in notes:
         digest = sha256(f"{note.kind}\0{note.content}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
         if note.evidence == "person" and state["texts"][-1:] != [digest]:  # not the same message, sent again
@@ -349,8 +349,8 @@ def _new_items(state: State, notes: list[Note]) -> list[Draft]:
         if digest in state["texts"] and note.role not in STATES:
             continue
         state["texts"] = [*state["texts"][1 - _REMEMBERED_TEXTS :], digest]
-        made.append(draft(note, file=state["file"], phase=_phase(state), title=state.get("title", "")))
-    return made
+        items.append(draft(note, file=state["file"], phase=_phase(state), title=state.get("title", "")))
+    return items
 
 
 def _phase(state: State) -> int:

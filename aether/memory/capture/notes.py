@@ -97,13 +97,13 @@ class Note(NamedTuple):
 
 
 def fact_note(
-    at: Origin, fact: Fact, kind: str, slot: str, *, evidence: Evidence = "machine", role: Role = ""
+    place: Origin, fact: Fact, kind: str, slot: str, *, evidence: Evidence = "machine", role: Role = ""
 ) -> Note:
     """Return the note of a fact, without secrets: neither its fields nor their joined text shows one."""
     fields: Any = redacted(fact)
     while redact(text := fact_text(fields)) != text:
         fields.popitem()  # the last of those that together look like a secret
-    return Note(at, text, kind, slot, evidence, role, fields)
+    return Note(place, text, kind, slot, evidence, role, fields)
 
 
 def origin(record: Record, session: str) -> Origin:
@@ -127,24 +127,24 @@ def is_unique(name: str) -> bool:
 
 def _digest(record: Record) -> str:
     try:
-        said = _SORTED([record.text, record.tool, dict(record.arguments)])
+        content = _SORTED([record.text, record.tool, dict(record.arguments)])
     except RecursionError:  # nested too deep for JSON: the text has to distinguish it
-        said = _SORTED([record.text, record.tool])
-    return sha256(said.encode()).hexdigest()[:16]
+        content = _SORTED([record.text, record.tool])
+    return sha256(content.encode()).hexdigest()[:16]
 
 
-def note_key(at: Origin, slot: str) -> str:
+def note_key(place: Origin, slot: str) -> str:
     """Return the key of the note that fills `slot` of a record.
 
     >>> here = Origin(line=3, part=0, uuid="m1", time="", session="s", digest="d", caste="")
     >>> note_key(here, "said") == note_key(here | {"line": 99}, "said"), note_key(here, "said") == note_key(here, "fixed")
     (True, False)
     """
-    name = at["uuid"]
+    name = place["uuid"]
     if not is_unique(name):
         # Many conversations open with the same words, and have the same line numbers.
-        name = f"{at['session']}/{name or at['line']}/{at['digest']}"
-    return sha256(f"{name}/{at['part']}/{slot}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        name = f"{place['session']}/{name or place['line']}/{place['digest']}"
+    return sha256(f"{name}/{place['part']}/{slot}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 def draft(note: Note, *, file: str, phase: int, relevance: float | None = None, title: str = "") -> Draft:
@@ -152,23 +152,23 @@ def draft(note: Note, *, file: str, phase: int, relevance: float | None = None, 
 
     `title` names its conversation.
     """
-    at = note.at
-    pointer: JsonObject = {"file": file, "line": at["line"], "key": note_key(at, note.slot)}
-    if at["uuid"]:
-        pointer["uuid"] = at["uuid"]
-    if at["part"]:
-        pointer["part"] = at["part"]
+    place = note.at
+    pointer: JsonObject = {"file": file, "line": place["line"], "key": note_key(place, note.slot)}
+    if place["uuid"]:
+        pointer["uuid"] = place["uuid"]
+    if place["part"]:
+        pointer["part"] = place["part"]
     metadata: JsonObject = {"phase": phase, "pointer": pointer, "evidence": note.evidence}
     fields: JsonObject = {
-        "role": note.role, "fact": note.fact, "conversation": at["session"] if at.get("named") else "",
-        "title": title, "project": at.get("directory", ""), "confirmed_by": "person" if note.confirmed else "",
-        "fate": note.fate, "timestamp": at["time"],
+        "role": note.role, "fact": note.fact, "conversation": place["session"] if place.get("named") else "",
+        "title": title, "project": place.get("directory", ""), "confirmed_by": "person" if note.confirmed else "",
+        "fate": note.fate, "timestamp": place["time"],
     }  # fmt: skip
     metadata |= {name: value for name, value in fields.items() if value}
     return Draft(
         content=redact(note.content), type=note.kind,
         relevance_score=relevance_of(note) if relevance is None else relevance,
-        source=SOURCE_WORKER if at["caste"] else SOURCE_MAIN, caste=at["caste"] or None,
+        source=SOURCE_WORKER if place["caste"] else SOURCE_MAIN, caste=place["caste"] or None,
         metadata=metadata,
     )  # fmt: skip
 

@@ -106,8 +106,8 @@ class Collector:
         if ready and not self.id:
             # What has not turned out to be a kept conversation by now is another one.
             self._similar = {}
-            own = self._start if self._is_unique else f"{self._start}_{ready[-1].end.digest}"
-            self.id = self._entry["id"] if self._entry else own
+            start = self._start if self._is_unique else f"{self._start}_{ready[-1].end.digest}"
+            self.id = self._entry["id"] if self._entry else start
         if ready and not self._is_unique:
             self.digest = ready[-1].end.digest
         return [
@@ -163,8 +163,8 @@ class Collector:
 
     def _recognise(self, record: Record, text: str) -> None:
         """Find the kept conversations that this one may be, by its file, its name and its first words."""
-        named = f"{self.file}\0{record.session}\0{text}"
-        self._start = PASSAGE_PREFIX + sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        beginning = f"{self.file}\0{record.session}\0{text}"
+        self._start = PASSAGE_PREFIX + sha256(beginning.encode("utf-8", "surrogatepass")).hexdigest()[:12]
         self._is_unique = is_unique(record.session)
         self.phases.clear()
         for entry in self._kept:
@@ -179,8 +179,10 @@ class Collector:
         """Go on with the kept conversation of `entry`: forget the passages that it has."""
         self._entry = entry
         self.phases.clear()
-        self._ready = [each for each in self._ready if not _has(entry, each.end.place, each.number)]
-        self._chars = sum(len(each.item["content"]) for each in self._ready)
+        self._ready = [
+            passage for passage in self._ready if not _has(entry, passage.end.place, passage.number)
+        ]
+        self._chars = sum(len(passage.item["content"]) for passage in self._ready)
 
     def _enter(self, record: Record, text: str) -> None:
         """Keep the conversation of `record`, and its title by its first request."""
@@ -190,24 +192,24 @@ class Collector:
             self._title = self._title or title_of(text)
 
     def _flush(self) -> None:
-        said, self._said = self._said, []
-        if not said:
+        pieces, self._said = self._said, []
+        if not pieces:
             return
         self._made += 1
-        if self._entry and _has(self._entry, said[-1].place, self._made):
+        if self._entry and _has(self._entry, pieces[-1].place, self._made):
             return
-        first = said[0].record
+        first = pieces[0].record
         speaker = _SPEAKERS[first.kind]
-        text = "\n\n".join(piece.text for piece in said)
+        text = "\n\n".join(piece.text for piece in pieces)
         if speaker == AGENT and self._request:
             text = f"{ASKED}{self._request}\n{text}"
         self._chars += len(text)
         if self._chars > CONVERSATION_CHARS:
             return
-        at = _time(first.time) if first.time else None
+        time = _time(first.time) if first.time else None
         metadata: JsonObject = {
-            "timestamp": at, "relevance_score": RELEVANCE, "access_count": 0, "last_accessed": at, "speaker": speaker, "source": "queen" if speaker == PERSON else "worker_ant", "caste": first.caste or None,
-            "pointer": {"file": self.file, "line": first.line} | ({"key": said[-1].copy_key} if first.copied else {}),
+            "timestamp": time, "relevance_score": RELEVANCE, "access_count": 0, "last_accessed": time, "speaker": speaker, "source": "queen" if speaker == PERSON else "worker_ant", "caste": first.caste or None,
+            "pointer": {"file": self.file, "line": first.line} | ({"key": pieces[-1].copy_key} if first.copied else {}),
         }  # fmt: skip
         place = {"conversation": self._conversation, "title": self._title, "project": first.directory}
         metadata |= {name: text for name, text in place.items() if text}
@@ -218,7 +220,7 @@ class Collector:
             "metadata": metadata,
             "associative_links": [],
         }
-        self._ready.append(_Passage(said[-1], self._made, item))
+        self._ready.append(_Passage(pieces[-1], self._made, item))
 
 
 def _has(entry: Mapping[str, Any], place: Place, number: int) -> bool:
@@ -248,9 +250,9 @@ def _pieces(text: str) -> Iterator[str]:
         yield piece
 
 
-def _time(given: str) -> str | None:
+def _time(text: str) -> str | None:
     try:
-        return clock.stamp(clock.parse(given))
+        return clock.stamp(clock.parse(text))
     except InvalidInput:
         return None
 
@@ -274,13 +276,13 @@ def keep(
     """Return the change that archives `passages`, and records up to which place their conversation is kept."""
     if not passages:
         return Change({})
-    at = clock.stamp(now)
-    kept = memory.get("history", [])
-    nth = next((nth for nth, each in enumerate(kept) if each["id"] == collector.id), None)
-    before = kept[nth] if nth is not None else {}
-    end = max(filter(None, (passage_place(each["id"]) for each in passages)))
+    time = clock.stamp(now)
+    conversations = memory.get("history", [])
+    nth = next((nth for nth, passage in enumerate(conversations) if passage["id"] == collector.id), None)
+    before = conversations[nth] if nth is not None else {}
+    end = max(filter(None, (passage_place(passage["id"]) for passage in passages)))
     entry: JsonObject = {
-        **before, "id": collector.id, "file": collector.file, "passages": before.get("passages", 0) + len(passages), "at": at,
+        **before, "id": collector.id, "file": collector.file, "passages": before.get("passages", 0) + len(passages), "at": time,
     }  # fmt: skip
     if end > (before.get("line", 0), before.get("part", 0)):
         entry |= {"line": end.line, "part": end.part}
@@ -294,8 +296,8 @@ def keep(
     else:
         patch = [{"op": "add", "path": "/history", "value": [entry]}]
     records = [
-        {"item": {**each, "metadata": {**each["metadata"], "timestamp": each["metadata"]["timestamp"] or at, "last_accessed": each["metadata"]["last_accessed"] or at}},
-         "left_at": at, "why": WHY, "session_id": None, "compression_id": collector.id}
-        for each in passages
+        {"item": {**passage, "metadata": {**passage["metadata"], "timestamp": passage["metadata"]["timestamp"] or time, "last_accessed": passage["metadata"]["last_accessed"] or time}},
+         "left_at": time, "why": WHY, "session_id": None, "compression_id": collector.id}
+        for passage in passages
     ]  # fmt: skip
     return Change({"memory": patch}, {"items": records})

@@ -61,7 +61,6 @@ _VERSION_CONTROL = ("git ", "gh ", "glab ")
 _PUBLISHED_AT = lazy(
     r"^https://\S+/(?:pull|issues|merge_requests)/\d+\S*$",
     re.MULTILINE,
-    needs=("/pull/", "/issues/", "/merge_requests/"),
 )
 # Claude Code puts a frame around the report of a sub-agent, and indents each of its lines.
 _REPORT_FRAME, _REPORT_END, _LAUNCHED = "[Subagent hand-back]", "\nagentId: ", "Async agent launched"
@@ -114,7 +113,7 @@ def new_work() -> Work:
     return Work(calls={}, failures={}, files={}, commands={})
 
 
-def record_call(work: Work, record: Record, at: Origin) -> None:
+def record_call(work: Work, record: Record, place: Origin) -> None:
     """Record the call of a tool, until it is answered."""
     arguments = record.arguments
     ran = tool_calls.shell_command(arguments) or as_text(arguments.get("code"))
@@ -122,11 +121,11 @@ def record_call(work: Work, record: Record, at: Origin) -> None:
         return
     changes = [list(change) for change in tool_calls.file_changes(arguments, ran)]
     if record.tool in _AGENTS:
-        at = at | {"caste": str(arguments.get("subagent_type") or "agent")}
+        place = place | {"caste": str(arguments.get("subagent_type") or "agent")}
     work["calls"].pop(record.call_id, None)
     work["calls"][record.call_id] = Call(
         tool=record.tool, command=redact(without_blocks(ran)), changes=changes,
-        acts="" if ran or changes else _act(record.tool, arguments), at=at,
+        acts="" if ran or changes else _act(record.tool, arguments), at=place,
     )  # fmt: skip
     if keeps_tasks(record.tool):
         work["calls"][record.call_id]["plan"] = arguments
@@ -187,8 +186,8 @@ def record_result(work: Work, record: Record) -> list[Note]:
         if not published or not _is_version_control(call["command"]):
             notes += _ran(work, call["command"], text, call["at"])
         for failure in work["failures"].values():
-            shown = f"`{shell.short_command(call['command'])}`"
-            failure["ran"] = [*(name for name in failure["ran"] if name != shown), shown][-RUN_SINCE:]
+            command = f"`{shell.short_command(call['command'])}`"
+            failure["ran"] = [*(name for name in failure["ran"] if name != command), command][-RUN_SINCE:]
     return notes
 
 
@@ -197,10 +196,10 @@ def close_stretch(work: Work) -> list[Note]:
     notes = [_change_note(entry) for entry in work["files"].values()]
     notes += [_run_note(entry) for entry in work["commands"].values()]
     work["files"], work["commands"] = {}, {}
-    at = work.pop("planned", None)
-    if at and "plan" in work:
+    place = work.pop("planned", None)
+    if place and "plan" in work:
         plan = Fact(kind="plan", steps=[*work["plan"].values()])
-        notes.append(fact_note(at, plan, "observation", "plan", role="plan"))
+        notes.append(fact_note(place, plan, "observation", "plan", role="plan"))
     return notes
 
 
@@ -224,8 +223,8 @@ def _act(tool: str, arguments: JsonObject) -> str:
     words = tool_calls.tool_words(tool)
     if tool in _AGENTS or "_".join(words) in _BOOKKEEPING or not _LOOKS.isdisjoint(words):
         return ""
-    given = json.dumps(redacted(arguments), ensure_ascii=False, default=str) if arguments else ""
-    return f"{tool} {shorten(without_blocks(given), ARGUMENT_CHARS)}".strip()
+    text = json.dumps(redacted(arguments), ensure_ascii=False, default=str) if arguments else ""
+    return f"{tool} {shorten(without_blocks(text), ARGUMENT_CHARS)}".strip()
 
 
 def _acted(call: Call, output: str) -> Note:
@@ -248,12 +247,12 @@ def _report(call: Call, output: str) -> list[Note]:
 
 def _record_plan(work: Work, call: Call, output: str) -> None:
     """Record what a call says about the tasks of its agent: the whole list, a new task, or the state of one."""
-    given = call.get("plan")
-    if not given:
+    arguments = call.get("plan")
+    if not arguments:
         return
     plan = work.setdefault("plan", {})
-    steps = next((value for key in ("todos", "plan") if isinstance(value := given.get(key), list)), None)
-    status, subject = as_text(given.get("status")), as_text(given.get("subject"))
+    steps = next((value for key in ("todos", "plan") if isinstance(value := arguments.get(key), list)), None)
+    status, subject = as_text(arguments.get("status")), as_text(arguments.get("subject"))
     if plan or steps != []:
         work["planned"] = call["at"]
     if steps is not None:
@@ -263,26 +262,26 @@ def _record_plan(work: Work, call: Call, output: str) -> None:
                 plan[f"step {len(plan)}"] = Step(
                     text=redact(text), status=as_text(step.get("status")) or "pending"
                 )
-    elif task := plan.get(str(given.get("taskId", ""))):
+    elif task := plan.get(str(arguments.get("taskId", ""))):
         task["status"] = status or task["status"]
-        if subject or as_text(given.get("description")):
-            task["text"] = _task_text({"subject": task["text"].partition(": ")[0], **given})
+        if subject or as_text(arguments.get("description")):
+            task["text"] = _task_text({"subject": task["text"].partition(": ")[0], **arguments})
     elif subject:
         number = output.partition("#")[2].split(" ", 1)[0]
-        name = as_text(given.get("taskId")) or (number if number.isdecimal() else str(len(plan) + 1))
-        plan[name] = Step(text=_task_text(given), status=status or "pending")
+        name = as_text(arguments.get("taskId")) or (number if number.isdecimal() else str(len(plan) + 1))
+        plan[name] = Step(text=_task_text(arguments), status=status or "pending")
     for name in [*plan][:-MOST_TASKS]:
         del plan[name]
 
 
-def _task_text(given: JsonObject) -> str:
-    about = " ".join(as_text(given.get("description")).split())[:TASK_CHARS]
-    return redact(": ".join(filter(None, (as_text(given.get("subject")), about))))
+def _task_text(arguments: JsonObject) -> str:
+    about = " ".join(as_text(arguments.get("description")).split())[:TASK_CHARS]
+    return redact(": ".join(filter(None, (as_text(arguments.get("subject")), about))))
 
 
 def _published(call: Call, output: str) -> list[Note]:
     """Return the commits, pushes, pull requests and issues that `call` made, as its output names them."""
-    parts, at = shell.parts_of(call["command"]), call["at"]
+    parts, place = shell.parts_of(call["command"]), call["at"]
     verbs = {step[0] for part in parts if (step := shell.git_step(part))}
     notes: list[Note] = []
     commits = tool_calls.commits_in(call["command"], output)
@@ -290,17 +289,17 @@ def _published(call: Call, output: str) -> list[Note]:
     bodies = dict(reversed([_subject_and_body(message) for message in messages]))
     for commit in commits:
         fields = {**commit._asdict(), "body": bodies.get(commit.subject, "")}
-        notes.append(_publication(at, fields, len(notes)))
+        notes.append(_publication(place, fields, len(notes)))
     opened = [tool_calls.message_of(part) for part in parts if _opens(part.text)]
     addresses = _PUBLISHED_AT.findall(output) if opened else []
     if len(addresses) == len(opened):
         for address, message in zip(addresses, opened, strict=True):
             subject, body = _subject_and_body(message)
-            notes.append(_publication(at, {"id": address, "subject": subject, "body": body}, len(notes)))
-    return notes + ([*_pushed(at, output)] if "push" in verbs else [])
+            notes.append(_publication(place, {"id": address, "subject": subject, "body": body}, len(notes)))
+    return notes + ([*_pushed(place, output)] if "push" in verbs else [])
 
 
-def _pushed(at: Origin, output: str) -> Iterator[Note]:
+def _pushed(place: Origin, output: str) -> Iterator[Note]:
     """Yield the branches that git says it pushed: "To URL", and below it " * [new branch] main -> main"."""
     remote = ""
     for line in output.split("\n"):
@@ -309,14 +308,14 @@ def _pushed(at: Origin, output: str) -> Iterator[Note]:
         elif remote and line[:1] == " " and line[1:2] in (" ", "+", "*") and " -> " in line:
             branch = line.rpartition(" -> ")[2].split(" ")[0]
             yield fact_note(
-                at, Fact(kind="push", branch=branch, remote=remote), "command", f"pushed {branch}"
+                place, Fact(kind="push", branch=branch, remote=remote), "command", f"pushed {branch}"
             )
 
 
-def _publication(at: Origin, fields: dict[str, str], nth: int) -> Note:
+def _publication(place: Origin, fields: dict[str, str], nth: int) -> Note:
     texts: Any = {name: shorten(text, FINDING_CHARS) for name, text in fields.items() if text}
     slot = f"published {nth}" if nth else "published"
-    return fact_note(at, Fact(kind="commit") | texts, "outcome", slot, role="commit")
+    return fact_note(place, Fact(kind="commit") | texts, "outcome", slot, role="commit")
 
 
 def _subject_and_body(message: str) -> tuple[str, str]:
@@ -375,11 +374,11 @@ def _solved(work: Work, call: Call, text: str) -> list[Note]:
     """Return the notes of the failures that `call` is the second try of, and forget them."""
     if not work["failures"] or shell.is_undecided(call["command"], text):
         return []
-    done = _failure_key(call)
+    key = _failure_key(call)
     again = [
         name for name, failure in work["failures"].items()
-        if tool_calls.resolves(done, name) and not name.partition("\n")[0].endswith(shell.ANY_SCRIPT)
-        and not (_commits(shown := failure["fact"].get("command", "")) and shown != shell.short_command(call["command"]))
+        if tool_calls.resolves(key, name) and not name.partition("\n")[0].endswith(shell.ANY_SCRIPT)
+        and not (_commits(command := failure["fact"].get("command", "")) and command != shell.short_command(call["command"]))
     ]  # fmt: skip
     return [_solution_note(work["failures"].pop(name), call, text) for name in again]
 
@@ -390,18 +389,18 @@ def _commits(command: str) -> bool:
     return any(step is not None and step[0] == "commit" for step in steps)
 
 
-def _changed(work: Work, change: tool_calls.FileChange, at: Origin) -> Iterator[Note]:
+def _changed(work: Work, change: tool_calls.FileChange, place: Origin) -> Iterator[Note]:
     """Record a change of a file."""
     for failure in work["failures"].values():
         # The last change is the most likely fix.
-        others = [path for path in failure["changed"] if path != change.path]
-        failure["changed"] = [change.path, *others][:CHANGED_SINCE]
+        earlier_paths = [path for path in failure["changed"] if path != change.path]
+        failure["changed"] = [change.path, *earlier_paths][:CHANGED_SINCE]
     before = work["files"].get(change.path)
     if before:
         fact = before["fact"]
         fact["times"] += 1
         fact["names"] = [*dict.fromkeys([*fact["names"], *change.names])][:CHANGED_SINCE]
-        before["at"] = _again_at(before["at"], at)
+        before["at"] = _again_at(before["at"], place)
         if "deleted" in (change.action, fact["action"]):
             fact["action"] = "deleted" if change.action == "deleted" else "changed"
         return
@@ -413,19 +412,19 @@ def _changed(work: Work, change: tool_calls.FileChange, at: Origin) -> Iterator[
         times=1,
         lines=change.lines,
     )
-    work["files"][change.path] = Entry(fact=fact, at=at)
+    work["files"][change.path] = Entry(fact=fact, at=place)
     if len(work["files"]) > FILES:
         yield _change_note(work["files"].pop(next(iter(work["files"]))))
 
 
-def _ran(work: Work, command: str, output: str, at: Origin) -> list[Note]:
+def _ran(work: Work, command: str, output: str, place: Origin) -> list[Note]:
     key = _run_key(command)
     before = work["commands"].pop(key, None)
     fact = _run_fact(command, output)
     fact["times"] = 1 + (before["fact"]["times"] if before else 0)
     if outcome := shell.outcome_of(command, output):
         fact["outcome"] = outcome
-    work["commands"][key] = Entry(fact=fact, at=_again_at(before["at"], at) if before else at)
+    work["commands"][key] = Entry(fact=fact, at=_again_at(before["at"], place) if before else place)
     if len(work["commands"]) > COMMANDS:
         return [_run_note(work["commands"].pop(next(iter(work["commands"]))))]
     return []
@@ -433,8 +432,8 @@ def _ran(work: Work, command: str, output: str, at: Origin) -> list[Note]:
 
 def _run_fact(command: str, output: str) -> Fact:
     """Return the fields of a run that its command and its host's frame around the output have."""
-    shown = shell.short_command(command)
-    fact = Fact(kind="run", command=shown, argv=_words(shown))
+    shortened = shell.short_command(command)
+    fact = Fact(kind="run", command=shortened, argv=_words(shortened))
     code = shell.exit_code(output)
     return fact if code is None else fact | Fact(kind="run", exit=code)
 

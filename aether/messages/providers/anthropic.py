@@ -78,7 +78,7 @@ _PIXELS_PER_TOKEN, _EDGE_PIXELS, _MOST_TOKENS = 750, 2576, 4784
 
 TRAITS = Traits(
     list="messages", system="system", system_messages="later", sent=("content",), tool_name=TOOL_NAME,
-    media_in_results=True, failure_flag=True,
+    user_first=True, media_in_results=True, failure_flag=True,
 )  # fmt: skip
 
 
@@ -111,7 +111,7 @@ def blocks(content: Any) -> list[Block]:
         return [Block("text", content, ("content",))]
     if not isinstance(content, list):
         return [other_block(content)]
-    return [block for at, raw in enumerate(content) for block in block_of(raw, ("content", at))]
+    return [block for index, raw in enumerate(content) for block in block_of(raw, ("content", index))]
 
 
 def block_of(block: Any, at: Place) -> list[Block]:
@@ -146,8 +146,10 @@ def without_reasoning(raw: JsonObject) -> JsonObject:
     content = raw.get("content")
     if not isinstance(content, list):
         return raw
-    kept = [block for block in content if not (isinstance(block, dict) and block_type(block) in THINKING)]
-    return {**raw, "content": kept} if kept and len(kept) < len(content) else raw
+    remaining = [
+        block for block in content if not (isinstance(block, dict) and block_type(block) in THINKING)
+    ]
+    return {**raw, "content": remaining} if remaining and len(remaining) < len(content) else raw
 
 
 def write(turn: Turn) -> list[JsonObject]:
@@ -245,12 +247,12 @@ def _valid(name: str) -> str:
 
 def tool_names(tools: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     """Yield the place and the name of each tool of a request."""
-    return ((f"tools[{at}]", as_object(tool).get("name")) for at, tool in enumerate(tools))
+    return ((f"tools[{index}]", as_object(tool).get("name")) for index, tool in enumerate(tools))
 
 
 def repaired(raws: Sequence[JsonObject], faults: Faults) -> list[tuple[int, JsonObject]]:
     """Return `raws` as the API accepts them, each with its original position; `faults` gets each change."""
-    entries = _user_first([_cleaned(at, raw, faults) for at, raw in enumerate(raws)], faults)
+    entries = _user_first([_cleaned(index, raw, faults) for index, raw in enumerate(raws)], faults)
     entries = paired(filled(entries), faults)
     entries = without_unanswered(entries, faults, last_response(entries))
     entries = _without_stray_thinking(results_first(entries, faults, joined=True), faults)
@@ -272,9 +274,9 @@ def repaired(raws: Sequence[JsonObject], faults: Faults) -> list[tuple[int, Json
 def _sent(entry: Entry, ids: dict[int, str]) -> JsonObject:
     """Return the message of an entry; the original one if nothing changed."""
     content = [cell.value for cell in entry.cells]
-    for at, cell in enumerate(entry.cells):
+    for index, cell in enumerate(entry.cells):
         if cell.pair >= 0 and ids[cell.pair] != cell.key:
-            content[at] = {**cell.value, "id" if cell.kind == "call" else "tool_use_id": ids[cell.pair]}
+            content[index] = {**cell.value, "id" if cell.kind == "call" else "tool_use_id": ids[cell.pair]}
     raw = entry.raw
     if content == _listed(raw) and entry.role == raw.get("role"):
         return raw if raw.keys() <= FIELDS else {key: raw[key] for key in raw if key in FIELDS}
@@ -325,20 +327,20 @@ def _cleaned_block(block: Any, role: str, where: str, faults: Faults) -> JsonObj
         return None
     if typed is not block:
         faults.changed("bad-block", where, f"{shown(block)} has no type.", "Give it a type.")
-    known = _of_known_type(typed, where, faults, _KNOWN)
-    if known is None:
+    good = _of_known_type(typed, where, faults, _KNOWN)
+    if good is None:
         return None
-    kind = known["type"]
+    kind = good["type"]
     if (kind in _USER_ONLY and role != "user") or (kind in _ASSISTANT_ONLY and role != "assistant"):
         faults.lost("wrong-role", where, f"A message of role {role} cannot hold {kind}.")
-    elif kind in THINKING and not _is_signed(known):
+    elif kind in THINKING and not _is_signed(good):
         faults.lost("unsigned-thinking", where, "Thinking without its signature.")
     elif kind == "tool_use":
-        return _cleaned_call(known, where, faults)
+        return _cleaned_call(good, where, faults)
     elif kind == "tool_result":
-        return _cleaned_result(known, where, faults)
+        return _cleaned_result(good, where, faults)
     else:
-        return known
+        return good
     return None
 
 
@@ -394,7 +396,7 @@ def _missing(block: JsonObject, kind: str) -> tuple[str, str]:
         lacking.append("input")
     elif kind == "search_result":
         texts = isinstance(content, list) and all(
-            is_text_block(one) and one["text"].strip() for one in content
+            is_text_block(inner) and inner["text"].strip() for inner in content
         )
         lacking += [] if texts else ["content"]
     elif is_result and kind != "mcp_tool_result" and content is None:
@@ -403,8 +405,8 @@ def _missing(block: JsonObject, kind: str) -> tuple[str, str]:
 
 
 def _is_signed(thought: JsonObject) -> bool:
-    wanted = ("data",) if thought["type"] == "redacted_thinking" else ("thinking", "signature")
-    return all(isinstance(thought.get(key), str) for key in wanted) and bool(thought[wanted[-1]])
+    fields = ("data",) if thought["type"] == "redacted_thinking" else ("thinking", "signature")
+    return all(isinstance(thought.get(key), str) for key in fields) and bool(thought[fields[-1]])
 
 
 def _cleaned_call(block: JsonObject, where: str, faults: Faults) -> JsonObject | None:
@@ -438,14 +440,14 @@ def _cleaned_result(block: JsonObject, where: str, faults: Faults) -> JsonObject
     if not isinstance(content, list):
         faults.lost("bad-block", where, f"Content is {shown(content)}.", "Give text or blocks.")
         return {**block, "content": []}
-    kept = []
+    cleaned = []
     for number, inner in enumerate(content):
         place = f"{where}.content[{number}]"
         if not isinstance(inner, dict) or not isinstance(inner.get("type"), str):
             faults.lost("bad-block", place, f"{shown(inner)} has no type.", "Give it a type, or drop it.")
         elif good := _of_known_type(inner, place, faults, _IN_RESULTS):
-            kept.append(good)
-    return block if kept == content else {**block, "content": kept}
+            cleaned.append(good)
+    return block if cleaned == content else {**block, "content": cleaned}
 
 
 def _user_first(entries: Sequence[Entry], faults: Faults) -> list[Entry]:
@@ -459,7 +461,7 @@ def _user_first(entries: Sequence[Entry], faults: Faults) -> list[Entry]:
         if entry.role == "assistant":
             what, fix = "The first message is the assistant's.", "Start with a user message."
             faults.changed("first-role", f"messages[{entry.at}]", what, fix)
-        kept = []
+        cells = []
         for cell in entry.cells:
             if cell.kind == "result":
                 faults.lost("orphan-result", cell.where, "The result comes before the first call.")
@@ -468,9 +470,9 @@ def _user_first(entries: Sequence[Entry], faults: Faults) -> list[Entry]:
                     "first-role", cell.where, f"A {cell.value['type']} before the first user message."
                 )
             else:
-                kept.append(cell)
-        opened = bool(kept)
-        ordered.append(entry._replace(role="user", cells=kept))
+                cells.append(cell)
+        opened = bool(cells)
+        ordered.append(entry._replace(role="user", cells=cells))
     return ordered
 
 
@@ -485,7 +487,7 @@ def _without_stray_thinking(entries: Sequence[Entry], faults: Faults) -> list[En
                 cells = cells[:-1]
         if cells:
             ended.append(entry._replace(cells=cells))
-    kept = []
+    ordered = []
     thought = called = False
     for entry in reversed(ended):
         if entry.role != "assistant":
@@ -498,5 +500,5 @@ def _without_stray_thinking(entries: Sequence[Entry], faults: Faults) -> list[En
                 continue
             thought = thought or cell.kind == "reasoning"
             cells.append(cell)
-        kept.append(entry._replace(cells=cells))
-    return filled(kept)
+        ordered.append(entry._replace(cells=cells))
+    return filled(ordered)

@@ -57,7 +57,7 @@ _TILE_PIXELS, _TILE_TOKENS, _LEAST_TOKENS = 768, 258, 1120
 
 TRAITS = Traits(
     list="contents", system="systemInstruction", system_messages="never", sent=("parts",), tool_name=TOOL_NAME,
-    signs_decide=True, ids_optional=True, media_of_assistant=True, failure_flag=True,
+    user_first=True, calls_follow_user=True, signs_decide=True, ids_optional=True, media_of_assistant=True, failure_flag=True,
 )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def message(raw: JsonObject) -> Message:
     role: Role = "assistant" if as_text(raw.get("role")) in {"model", "assistant"} else "user"
     if not isinstance(parts, list):
         return Message(role, () if parts is None else (other_block(parts),), raw, "gemini")
-    blocks = tuple(block for at, part in enumerate(parts) for block in _blocks(part, ("parts", at)))
+    blocks = tuple(block for index, part in enumerate(parts) for block in _blocks(part, ("parts", index)))
     if role == "user" and parts and all(named(part, "functionResponse") for part in parts):
         role = "tool"
     return Message(role, blocks, raw, "gemini")
@@ -124,8 +124,8 @@ def _response_blocks(inner: JsonObject, at: Place) -> list[Block]:
     response, parts = inner.get("response"), inner.get("parts")
     answered = as_object(response)
     media = [
-        media_block(part, (*at, "parts", position))
-        for position, part in enumerate(parts if isinstance(parts, list) else [])
+        media_block(part, (*at, "parts", index))
+        for index, part in enumerate(parts if isinstance(parts, list) else [])
         if _is_media(part)
     ]
     alone = len(answered) == 1
@@ -143,8 +143,8 @@ def without_reasoning(raw: JsonObject) -> JsonObject:
     parts = raw.get("parts")
     if not isinstance(parts, list):
         return raw
-    kept = [part for part in parts if not as_object(part).get("thought")]
-    return {**raw, "parts": kept} if kept and len(kept) < len(parts) else raw
+    remaining = [part for part in parts if not as_object(part).get("thought")]
+    return {**raw, "parts": remaining} if remaining and len(remaining) < len(parts) else raw
 
 
 def write(turn: Turn) -> list[JsonObject]:
@@ -209,15 +209,15 @@ def valid_tool_name(name: str) -> str:
 
 def tool_names(tools: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     """Yield the place and the name of each function of a request."""
-    for at, tool in enumerate(map(as_object, tools)):
+    for index, tool in enumerate(map(as_object, tools)):
         listed = tool.get("functionDeclarations", tool.get("function_declarations"))
         for number, function in enumerate(listed if isinstance(listed, list) else []):
-            yield f"tools[{at}].functionDeclarations[{number}]", as_object(function).get("name")
+            yield f"tools[{index}].functionDeclarations[{number}]", as_object(function).get("name")
 
 
 def repaired(raws: Sequence[JsonObject], faults: Faults) -> list[tuple[int, JsonObject]]:
     """Return `raws` as the API accepts them, each with its original position; `faults` gets each change."""
-    entries = filled(_cleaned(at, raw, faults) for at, raw in enumerate(raws))
+    entries = filled(_cleaned(index, raw, faults) for index, raw in enumerate(raws))
     entries = paired(_user_first(entries, faults), faults)
     entries = without_unanswered(entries, faults, len(entries) - 1)
     entries = _joined(results_first(entries, faults, joined=False), faults)
@@ -291,17 +291,17 @@ def _cleaned_parts(part: Any, role: str, where: str, faults: Faults) -> list[Jso
         return [foreign]
     if unknown := sorted(map(str, old.keys() - _ALLOWED)):
         faults.changed("unknown-field", where, f"Unknown: {', '.join(unknown)}.", "Leave it out.")
-    kept: list[JsonObject] = []
+    cleaned: list[JsonObject] = []
     for key in (key for key in _DATA if key in old):
         value = _cleaned_datum(key, old[key], role, where, faults)
-        kept += [] if value is None else [{key: value}]
-    if kept:
-        kept[-1].update((key, value) for key, value in old.items() if key in _BESIDE)
+        cleaned += [] if value is None else [{key: value}]
+    if cleaned:
+        cleaned[-1].update((key, value) for key, value in old.items() if key in _BESIDE)
     elif not any(key in old for key in _DATA):
         faults.lost("bad-block", where, f"{shown(part)} has no datum.")
-    if (len(kept) > 1 or isinstance(part, str)) and kept != [part]:
+    if (len(cleaned) > 1 or isinstance(part, str)) and cleaned != [part]:
         faults.changed("bad-block", where, f"{shown(part)} has not exactly one datum.", "Give it one.")
-    return [part] if kept == [part] else kept
+    return [part] if cleaned == [part] else cleaned
 
 
 def _cleaned_datum(key: str, value: Any, role: str, where: str, faults: Faults) -> Any:
@@ -367,26 +367,26 @@ def _cleaned_call(key: str, value: JsonObject, role: str, where: str, faults: Fa
 def _user_first(entries: Sequence[Entry], faults: Faults) -> list[Entry]:
     """Return `entries` without calls and responses before the first content of the user."""
     opened = False
-    kept = []
+    remaining = []
     for entry in entries:
         opened = opened or (entry.role == "user" and any(cell.kind != "result" for cell in entry.cells))
         cells = entry.cells if opened else [cell for cell in entry.cells if cell.kind == "other"]
         if len(cells) < len(entry.cells):
             what = "Calls or responses come before the first content of the user."
             faults.lost("role-order", f"contents[{entry.at}]", what)
-        kept.append(entry._replace(cells=cells))
-    return filled(kept)
+        remaining.append(entry._replace(cells=cells))
+    return filled(remaining)
 
 
 def _joined(entries: Sequence[Entry], faults: Faults) -> list[Entry]:
     """Return `entries` in which calls of the model never follow another content of the model."""
     joined: list[Entry] = []
     for entry in entries:
-        whole = entry
-        while whole.pairs("call") and joined and joined[-1].role == "assistant":
+        combined = entry
+        while combined.pairs("call") and joined and joined[-1].role == "assistant":
             what = "A content with calls comes after one of the model."
             faults.changed("role-order", f"contents[{entry.at}]", what, "Join them.")
             before = joined.pop()
-            whole = before._replace(cells=[*before.cells, *whole.cells])
-        joined.append(whole)
+            combined = before._replace(cells=[*before.cells, *combined.cells])
+        joined.append(combined)
     return joined

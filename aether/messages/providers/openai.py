@@ -88,7 +88,7 @@ TRAITS = Traits(list="messages", system="", system_messages="anywhere", sent=SEN
 def signs(raw: JsonObject) -> bool:
     """Return whether a message can only be one of this format."""
     lists = (raw.get(key) for key in ("tool_calls", "content"))
-    calls, content = ([*map(as_object, each)] if isinstance(each, list) else [] for each in lists)
+    calls, content = ([*map(as_object, listed)] if isinstance(listed, list) else [] for listed in lists)
     called = any(isinstance(call.get(key), dict) for call in calls for key in ("function", "custom"))
     answers = raw.get("role") == "tool" and "tool_call_id" in raw
     legacy = raw.get("role") == "function" or isinstance(raw.get("function_call"), dict)
@@ -104,7 +104,7 @@ def message(raw: JsonObject) -> Message:
         answer = result_blocks(content, ("content",), raw.get("tool_call_id"), tool=raw.get("name"))
         return Message(role, tuple(answer), raw, "openai")
     if isinstance(content, list):
-        blocks = [part_of(part, ("content", position)) for position, part in enumerate(content)]
+        blocks = [part_of(part, ("content", index)) for index, part in enumerate(content)]
     elif isinstance(content, str):
         blocks = [Block("text", content, ("content",))]
     else:
@@ -137,8 +137,8 @@ def calls(raw: JsonObject) -> Iterator[Block]:
         yield Block("text", raw["refusal"], ("refusal",))
     listed = raw.get("tool_calls")
     if isinstance(listed, list):
-        for position, call in enumerate(listed):
-            yield _call(call, ("tool_calls", position))
+        for index, call in enumerate(listed):
+            yield _call(call, ("tool_calls", index))
     elif listed is not None:
         yield other_block(listed)
     legacy = raw.get("function_call")
@@ -166,9 +166,14 @@ def system_prompt(text: str) -> Any:
 
 def without_reasoning(raw: JsonObject) -> JsonObject:
     """Return the message without its reasoning; the message itself if nothing else would be left."""
-    kept = {key: value for key, value in raw.items() if key not in REASONING}
-    left = kept.get("content") or kept.get("tool_calls") or kept.get("function_call") or kept.get("refusal")
-    return kept if left and len(kept) < len(raw) else raw
+    remaining = {key: value for key, value in raw.items() if key not in REASONING}
+    content = (
+        remaining.get("content")
+        or remaining.get("tool_calls")
+        or remaining.get("function_call")
+        or remaining.get("refusal")
+    )
+    return remaining if content and len(remaining) < len(raw) else raw
 
 
 def write(turn: Turn) -> list[JsonObject]:
@@ -221,13 +226,13 @@ def media_fault(part: JsonObject) -> str:
 def file_fault(file: JsonObject) -> str:
     """Return why OpenAI refuses a file of either interface; empty if it does not."""
     data = as_text(file.get("file_data"))
-    given = (
+    source = (
         as_text(file.get("file_id"))
         or is_link(data, "")
         or is_base64(data)
         or is_link(file.get("file_url"), "")
     )
-    return "" if given else "The file has no data, address or file_id."
+    return "" if source else "The file has no data, address or file_id."
 
 
 def sound_fault(part: JsonObject) -> str:
@@ -258,13 +263,13 @@ def valid_tool_name(name: str, default: str = "tool") -> str:
 
 def tool_names(tools: Sequence[Any]) -> Iterator[tuple[str, Any]]:
     """Yield the place and the name of each tool of a request."""
-    for at, tool in enumerate(map(as_object, tools)):
-        yield f"tools[{at}]", as_object(tool.get("function", tool)).get("name")
+    for index, tool in enumerate(map(as_object, tools)):
+        yield f"tools[{index}]", as_object(tool.get("function", tool)).get("name")
 
 
 def repaired(raws: Sequence[JsonObject], faults: Faults) -> list[tuple[int, JsonObject]]:
     """Return `raws` as OpenAI accepts them, each with its original position; `faults` gets each change."""
-    entries = filled(_cleaned(at, raw, faults) for at, raw in enumerate(raws))
+    entries = filled(_cleaned(index, raw, faults) for index, raw in enumerate(raws))
     entries = paired(entries, faults)
     entries = without_unanswered(entries, faults, last_response(entries, joined=False))
     entries = results_after_calls(entries, faults, next_to=True)
@@ -357,17 +362,19 @@ def _with_cleaned_content(raw: JsonObject, role: str, where: str, faults: Faults
     if content is None or isinstance(content, str):
         return raw
     listed = [content] if isinstance(content, dict) else content if isinstance(content, list) else []
-    parts = (_cleaned_part(part, role, f"{where}.content[{at}]", faults) for at, part in enumerate(listed))
-    kept = [part for part in parts if part is not None]
-    if kept == content and kept:
+    parts = (
+        _cleaned_part(part, role, f"{where}.content[{index}]", faults) for index, part in enumerate(listed)
+    )
+    cleaned = [part for part in parts if part is not None]
+    if cleaned == content and cleaned:
         return raw
-    if isinstance(content, dict) and kept:
+    if isinstance(content, dict) and cleaned:
         faults.changed("bad-block", where, f"Content is {shown(content)}.", "Give text or parts.")
     elif not listed:
         note = faults.changed if content == [] else faults.lost
         code = "empty-content" if content == [] else "bad-block"
         note(code, where, f"Content is {shown(content)}.", "Give text or parts.")
-    return {**raw, "content": kept or None}
+    return {**raw, "content": cleaned or None}
 
 
 def _cleaned_part(part: Any, role: str, where: str, faults: Faults) -> JsonObject | None:
@@ -479,10 +486,10 @@ def cleaned_function(function: JsonObject, where: str, faults: Faults) -> JsonOb
 
 def cleaned_custom(custom: JsonObject, where: str, faults: Faults) -> JsonObject | None:
     """Return a call of a custom tool with a name and an input that OpenAI accepts; None if it has no name."""
-    given = custom.get("input")
-    text = given if isinstance(given, str) else "" if given is None else as_json(given)
-    if text is not given:
-        faults.changed("bad-arguments", where, f"The input is {shown(given)}.", "Give text.")
+    original = custom.get("input")
+    text = original if isinstance(original, str) else "" if original is None else as_json(original)
+    if text is not original:
+        faults.changed("bad-arguments", where, f"The input is {shown(original)}.", "Give text.")
     return _renamed(custom, "input", text, where, faults)
 
 

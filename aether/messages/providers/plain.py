@@ -35,7 +35,7 @@ TRAITS = openai.TRAITS._replace(tool_name=None)
 def signs(raw: JsonObject) -> bool:
     """Return whether a message is in the dialect of an agent that only this reader knows."""
     listed = (raw.get(key) for key in ("tool_calls", "content"))
-    calls, content = ([*map(as_object, each)] if isinstance(each, list) else [] for each in listed)
+    calls, content = ([*map(as_object, entries)] if isinstance(entries, list) else [] for entries in listed)
     flat = any(isinstance(call.get("function"), str) for call in calls)
     dialect = not {"tool_call_ids", "toolCalls", "toolCallId"}.isdisjoint(raw)
     return flat or dialect or any(block_type(block) == "toolCall" for block in content)
@@ -51,7 +51,9 @@ def message(raw: JsonObject) -> Message:
     if role == "user" and results and all(results):
         role = "tool"
     if isinstance(content, list):
-        blocks = [block for at, inner in enumerate(content) for block in _blocks(inner, ("content", at))]
+        blocks = [
+            block for index, inner in enumerate(content) for block in _blocks(inner, ("content", index))
+        ]
     else:
         blocks = anthropic.blocks(content)
     return Message(role, (*openai.reasoning(raw), *blocks, *_calls(raw)), raw, "plain")
@@ -93,8 +95,8 @@ def _calls(raw: JsonObject) -> list[Block]:
     for position, call in enumerate(listed if isinstance(listed, list) else []):
         name = call.get("function", call.get("name")) if isinstance(call, dict) else None
         if isinstance(name, str):
-            at = ("tool_calls", position, "arguments")
-            blocks[first + position] = call_block(name, call.get("arguments"), at, call.get("id"))
+            index = ("tool_calls", position, "arguments")
+            blocks[first + position] = call_block(name, call.get("arguments"), index, call.get("id"))
     answered = raw.get("toolCalls")
     for position, call in enumerate(map(as_object, answered if isinstance(answered, list) else [])):
         place, key, name = ("toolCalls", position), call.get("id"), call.get("name")
@@ -131,19 +133,19 @@ def repaired(raws: Sequence[JsonObject], faults: Faults) -> list[tuple[int, Json
     for part in _refused_parts(raws):
         dropped.setdefault(part.at, set()).add(part.place)
         faults.lost(part.code, f"messages[{part.at}]", part.problem)
-    kept = []
-    for at, raw in enumerate(raws):
-        role, where = raw.get("role", raw.get("type")), f"messages[{at}]"
-        left = _without(raw, dropped.get(at, set()))
+    remaining = []
+    for index, raw in enumerate(raws):
+        role, where = raw.get("role", raw.get("type")), f"messages[{index}]"
+        cleaned = _without(raw, dropped.get(index, set()))
         if not isinstance(role, str):
             faults.changed("bad-role", where, f"{shown(role)} is not a role.", fix)
         elif role not in ROLES:
             faults.hint("bad-role", where, f"{shown(role)} is not a common role.", fix)
-        if _has_content(left):
-            kept.append((at, left if isinstance(role, str) else {**left, "role": "user"}))
-        elif left is raw:
+        if _has_content(cleaned):
+            remaining.append((index, cleaned if isinstance(role, str) else {**cleaned, "role": "user"}))
+        elif cleaned is raw:
             faults.lost("empty-content", where, f"Content is {shown(raw.get('content'))}.", "Give text.")
-    return kept
+    return remaining
 
 
 def _has_content(raw: JsonObject) -> bool:
@@ -171,27 +173,27 @@ def _refused_parts(raws: Sequence[JsonObject]) -> list[_Part]:
     with_ids = True
     waiting: dict[str, list[_Part]] = {}
     tail = len(raws)
-    for at, read in enumerate(with_call_ids([message(raw) for raw in raws])):
-        if not _has_content(raws[at]):
+    for index, parsed in enumerate(with_call_ids([message(raw) for raw in raws])):
+        if not _has_content(raws[index]):
             continue  # It is dropped whole.
-        tail = at if read.role == "assistant" else tail if read.role == "tool" else len(raws)
-        for block in read.blocks:
+        tail = index if parsed.role == "assistant" else tail if parsed.role == "tool" else len(raws)
+        for block in parsed.blocks:
             place = block.at[: 1 + (len(block.at) > 1 and isinstance(block.at[1], int))]
             key = shown(block.call_id)
             if block.kind == "call":
-                call = _Part(at, place, "missing-result", f"The call {key} was never answered.")
+                call = _Part(index, place, "missing-result", f"The call {key} was never answered.")
                 waiting.setdefault(block.call_id, []).append(call)
             elif block.kind == "result" and waiting.get(block.call_id):
                 waiting[block.call_id].pop()
             elif block.kind == "result":
-                whole = place if len(place) > 1 else ()
-                halves.append(_Part(at, whole, "orphan-result", f"There is no call {key}."))
+                refused = place if len(place) > 1 else ()
+                halves.append(_Part(index, refused, "orphan-result", f"There is no call {key}."))
                 with_ids = with_ids and bool(block.call_id)
             elif block.kind == "text" and len(place) > 1 and not block.text.strip():
-                blank.append(_Part(at, place, "blank-text", "The text is blank."))
+                blank.append(_Part(index, place, "blank-text", "The text is blank."))
             elif block.kind == "media" and len(block.at) == 2:
-                problem = media_fault(value_at(raws[at], block.at))
-                blank += [_Part(at, place, "bad-media", problem)] if problem else []
+                problem = media_fault(value_at(raws[index], block.at))
+                blank += [_Part(index, place, "bad-media", problem)] if problem else []
     halves += (call for calls in waiting.values() for call in calls if call.at < tail)
     return [*blank, *halves] if with_ids else blank
 
@@ -200,11 +202,11 @@ def _without(raw: JsonObject, places: Collection[Place]) -> JsonObject:
     """Return a message without the parts at `places`; nothing is left of it without any other part."""
     if () in places:
         return {}
-    left = dict(raw)
+    remaining = dict(raw)
     for key in {str(place[0]) for place in places}:
         value = raw[key]
         if isinstance(value, list):
-            left[key] = [part for number, part in enumerate(value) if (key, number) not in places]
-        if not isinstance(value, list) or not left[key]:
-            del left[key]
-    return left if places else raw
+            remaining[key] = [part for number, part in enumerate(value) if (key, number) not in places]
+        if not isinstance(value, list) or not remaining[key]:
+            del remaining[key]
+    return remaining if places else raw

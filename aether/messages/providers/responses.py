@@ -72,10 +72,12 @@ TRAITS = Traits(
 def signs(raw: JsonObject) -> bool:
     """Return whether an item can only be one of this format."""
     kind, content = block_type(raw), raw.get("content")
-    own = kind in ("reasoning", "item_reference", "compaction") or "call_id" in raw or kind.endswith("_call")
+    is_item = (
+        kind in ("reasoning", "item_reference", "compaction") or "call_id" in raw or kind.endswith("_call")
+    )
     parts = ("input_text", "output_text", "input_image", "input_file")
     listed = content if isinstance(content, list) else []
-    return (own and "role" not in raw) or any(block_type(as_object(part)) in parts for part in listed)
+    return (is_item and "role" not in raw) or any(block_type(as_object(part)) in parts for part in listed)
 
 
 def message(raw: JsonObject) -> Message:
@@ -104,7 +106,7 @@ def _blocks(content: Any) -> list[Block]:
     if isinstance(content, str):
         return [Block("text", content, ("content",))]
     if isinstance(content, list):
-        return [part_of(part, ("content", position)) for position, part in enumerate(content)]
+        return [part_of(part, ("content", index)) for index, part in enumerate(content)]
     return [] if content is None else [other_block(content)]
 
 
@@ -175,7 +177,7 @@ def media_fault(part: JsonObject) -> str:
 
 def repaired(raws: Sequence[JsonObject], faults: Faults) -> list[tuple[int, JsonObject]]:
     """Return `raws` as the API accepts them, each with its original position; `faults` gets each change."""
-    entries = filled(_cleaned(at, raw, faults) for at, raw in enumerate(raws))
+    entries = filled(_cleaned(index, raw, faults) for index, raw in enumerate(raws))
     entries = paired(_with_own_ids(entries, faults), faults)
     entries = without_unanswered(entries, faults, last_response(entries))
     entries = results_after_calls(entries, faults, next_to=False)
@@ -201,7 +203,7 @@ def repaired(raws: Sequence[JsonObject], faults: Faults) -> list[tuple[int, Json
 def _with_own_ids(entries: Sequence[Entry], faults: Faults) -> list[Entry]:
     """Return `entries` in which no two items have one id."""
     seen: set[str] = set()
-    kept = []
+    unique = []
     for entry in entries:
         [cell] = entry.cells
         key = cell.value.get("id")
@@ -212,11 +214,11 @@ def _with_own_ids(entries: Sequence[Entry], faults: Faults) -> list[Entry]:
                 continue
             faults.changed("repeated-id", cell.where, what, "Leave the id out.")
             value = {name: field for name, field in cell.value.items() if name != "id"}
-            kept.append(entry._replace(cells=[cell._replace(value=value)]))
+            unique.append(entry._replace(cells=[cell._replace(value=value)]))
         else:
-            kept.append(entry)
+            unique.append(entry)
         seen.update([key] if isinstance(key, str) else [])
-    return kept
+    return unique
 
 
 def _item_type(raw: JsonObject) -> str:
@@ -349,7 +351,9 @@ def _cleaned_parts(parts: Sequence[Any], role: str, where: str, faults: Faults) 
 
 
 def _cleaned_part(part: Any, role: str, where: str, faults: Faults) -> JsonObject | None:
-    own, text_type = (_OUTPUT_PARTS, "output_text") if role == "assistant" else (_INPUT_PARTS, "input_text")
+    allowed, text_type = (
+        (_OUTPUT_PARTS, "output_text") if role == "assistant" else (_INPUT_PARTS, "input_text")
+    )
     typed = typed_part(part, text_type, where, faults)
     if typed is None:
         return None
@@ -359,16 +363,16 @@ def _cleaned_part(part: Any, role: str, where: str, faults: Faults) -> JsonObjec
         if not isinstance(text, str):
             faults.lost("bad-block", where, f"The text is {shown(text)}.", "Give text.")
             return None
-        if kind not in own and kind != "refusal":
+        if kind not in allowed and kind != "refusal":
             what, fix = f"A message of role {role} cannot hold {kind}.", f"Use {text_type}."
             faults.changed("wrong-role", where, what, fix)
             return {**typed, "type": text_type}
     elif media_fault(typed):
-        known = known_part(typed, text_type, where, faults, write=write_media, fault=media_fault)
-        if known is None:
+        rewritten = known_part(typed, text_type, where, faults, write=write_media, fault=media_fault)
+        if rewritten is None:
             return None
-        typed = known
-    if typed["type"] not in own:
+        typed = rewritten
+    if typed["type"] not in allowed:
         faults.lost("wrong-role", where, f"A message of role {role} cannot hold {typed['type']}.")
         return None
     return typed

@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from aether.messages.model import as_text, content_text
-from aether.messages.records import Part, Record, asked
+from aether.messages.records import Part, RawConversation, Record, as_messages, asked
 
 _TYPED = frozenset({"USER_REQUEST"})
 _ANSWER = "PLANNER_RESPONSE"
@@ -37,3 +37,8 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
             yield head._replace(kind="assistant" if is_answer else "result", tool=tool, call_id=call_id)
         elif text:
             yield head
+
+
+def conversations(values: Iterable[tuple[int, Any]]) -> list[RawConversation]:
+    """Return the messages of a log."""
+    return [RawConversation(as_messages(records(values)), "openai")]

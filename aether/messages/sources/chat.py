@@ -11,7 +11,6 @@ An item is a note that somebody already made, `{content, type, relevance_score, 
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -37,33 +36,6 @@ _FUNCTION = lazy(r"<function=(\w+)>(.*?)(?:</function>|\Z)", re.DOTALL)
 _PARAMETER = lazy(r"<parameter=(\w+)>(.*?)</parameter>", re.DOTALL)
 _ANSWER = lazy(r"\s*(?:<returncode>|<output>|observation:|execution result|diff --git )", re.IGNORECASE)
 _SHOWN_TURN = lazy(r"^(user|assistant|tool|system): ", re.MULTILINE)
-# What SWE-agent writes below each answer.
-_OPEN_FILE = lazy(
-    r"^\(Open file: (.+)\)\r?\n\(Current directory: (.+)\)", re.MULTILINE, needs=("(Open file: ",)
-)
-_EDIT_OF_LINES = lazy(r"edit \d+:\d+[ \t\r]*(?:\n|\Z)")
-# Characters: the time of shlex grows with the square of a word.
-_MOST_QUOTED = 50_000
-# The commands by which it changes a file, with the names of their arguments, and those of others for the texts.
-_EDITOR = {"create": ("filename",), "edit": ("search", "replace"), "insert": ("text",)}
-_EDITOR_NAMES = {
-    "create": {"filename"},
-    "edit": {"search", "replace", "replace_all", "replacement_text", "text", "start_line", "end_line"},
-    "insert": {"text", "line"},
-}
-_EDIT_TEXTS = {
-    "search": "old_string",
-    "replace": "new_string",
-    "replacement_text": "new_string",
-    "text": "new_string",
-}
-# How the answer to one starts that was done, and to one that was not; another answer is judged like that of any tool.
-_EDITED = ("[File: ", "File updated", "Text replaced", "Replaced ", "Edit successful")
-_REFUSED = (
-    "Your proposed edit has", "Your edit was not applied", "Your search and replace strings are the same",
-    "Search text must not be empty", "No file open", "Usage: ",
-)  # fmt: skip
-_NO_FILE = "n/a"
 _ITEM_FIELDS = frozenset({"relevance_score", "caste", "injected"})
 # About a printed page.
 PARAGRAPH_CHARS = 4_000
@@ -101,8 +73,8 @@ def records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_lin
     values = list(values) if isinstance(values, Iterator) else values
     inactive = withdrawn_lines(value for _, value in values)
     session, before = "", _Before()
-    for at, (number, value) in enumerate(values):
-        if at in inactive or _is_bookkeeping(value):
+    for index, (number, value) in enumerate(values):
+        if index in inactive or _is_bookkeeping(value):
             session = session or as_text(as_object(value).get("sessionId"))
             continue
         if is_line(value):
@@ -110,13 +82,13 @@ def records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_lin
             session = session or as_text(value.get("id")) or _session([first])
             time = as_text(value.get("timestamp"))
             head = Record("system", line=number, session=session, time=time)
-            found, before = _line(head, value, before)
-            yield from found
+            line_records, before = _line(head, value, before)
+            yield from line_records
             continue
         for reason in _strays(value):
             on_bad(BadLine(number, reason))
         for conversation in conversations(value):
-            yield from _with_open_files(_conversation(number, conversation))
+            yield from _conversation(number, conversation)
 
 
 def withdrawn_lines(values: Iterable[Any]) -> frozenset[int]:
@@ -153,15 +125,15 @@ def _strays(value: Any) -> Iterator[str]:
         return
     key = "messages" if isinstance(value, list) else _key_of_messages(value)
     listed = value if isinstance(value, list) else value[key] if key else []
-    for at, entry in enumerate(listed):
+    for index, entry in enumerate(listed):
         if not isinstance(entry, dict) or {"role", "type"}.isdisjoint(entry):
-            yield f"{key}[{at}]: {shown(entry)} is not a message"
+            yield f"{key}[{index}]: {shown(entry)} is not a message"
 
 
 def is_message(value: Any) -> bool:
     """Return whether `value` is one role-tagged message."""
-    held = {"content", "tool_calls", "parts"}
-    return isinstance(value, dict) and role_of(value) != "" and not held.isdisjoint(value)
+    contents = {"content", "tool_calls", "parts"}
+    return isinstance(value, dict) and role_of(value) != "" and not contents.isdisjoint(value)
 
 
 def role_of(message: JsonObject) -> str:
@@ -217,7 +189,9 @@ def _wrapped(value: JsonObject, listed: list[Any]) -> ChatConversation:
         str(value[key]) for key in ("sessionId", "session_id", "task_id", "trial", "uuid") if key in value
     )
     return ChatConversation(
-        session or _session(messages), messages, frozenset(at for at in before if isinstance(at, int))
+        session or _session(messages),
+        messages,
+        frozenset(index for index in before if isinstance(index, int)),
     )
 
 
@@ -234,86 +208,15 @@ def _session(messages: list[JsonObject]) -> str:
 def _conversation(number: int, conversation: ChatConversation) -> Iterator[Record]:
     head = Record("system", line=number, session=conversation.session)
     before, part = _Before(), 0
-    for position, message in enumerate(conversation.messages):
-        if position in conversation.boundaries:
+    for index, message in enumerate(conversation.messages):
+        if index in conversation.boundaries:
             yield head._replace(kind="boundary", part=part)
             part += 1
-        found, before = _message(head, message, before)
-        for record in found:
-            summary = position in conversation.boundaries and record.kind == "user"
+        message_records, before = _message(head, message, before)
+        for record in message_records:
+            summary = index in conversation.boundaries and record.kind == "user"
             yield record._replace(part=part, kind="summary" if summary else record.kind)
             part += 1
-
-
-def _with_open_files(records: Iterable[Record]) -> Iterator[Record]:
-    """Yield the records of a conversation; edits of SWE-agent name no file, and get the one that was open, as other agents' have it.
-
-    Where it calls no tools, its answers are messages of a user. A call by a protocol is only ever of a file that a result named: a person
-    may paste an answer of SWE-agent to another agent.
-    """
-    newest = answered = (_NO_FILE, "")  # the file and the directory
-    edits: set[str] = set()
-    for record in records:
-        if record.kind == "call" and newest[1]:
-            named = _named_edit(record, _below(*(newest if _is_typed(record) else answered)))
-            edits |= {record.call_id} if named is not record else set()
-            yield named
-            continue
-        failed = record.is_error
-        if record.kind == "result" and record.call_id in edits:
-            edits.remove(record.call_id)
-            answer = record.text.lstrip()
-            failed = answer.startswith(_REFUSED) or (failed and not answer.startswith(_EDITED))
-        if states := _OPEN_FILE.findall(record.text) if record.kind in ("user", "result") else ():
-            newest = states[-1]
-            answered = newest if record.kind == "result" else answered
-        yield record._replace(is_error=failed)
-
-
-def _is_typed(call: Record) -> bool:
-    """Return whether a `call` was written into a text: it is its own id."""
-    return call.call_id.startswith("<function=") or call.call_id == call.arguments.get("command")
-
-
-def _below(path: str, directory: str) -> str:
-    return "" if path == _NO_FILE else path.removeprefix(f"{directory.rstrip('/')}/")
-
-
-def _named_edit(call: Record, opened: str) -> Record:
-    """Return a `call` of SWE-agent that creates or edits a file with its path and texts; another one as it is."""
-    tool, given = call.tool, call.arguments
-    if tool == "shell":
-        tool, given = _typed_edit(as_text(given.get("command")))
-    elif not given or not given.keys() <= _EDITOR_NAMES.get(tool, set()):
-        return call
-    if tool not in _EDITOR:
-        return call
-    if tool == "create":
-        path, texts = as_text(given.get("filename")), {"content": ""}
-    else:
-        texts = {new: as_text(given[name]) for name, new in _EDIT_TEXTS.items() if name in given}
-        path, texts = opened, {"new_string": "", **texts}
-    return call._replace(tool=tool, arguments={"path": path, **texts}) if path else call
-
-
-def _typed_edit(command: str) -> tuple[str, JsonObject]:
-    r"""Return the tool and the arguments that a `command` of SWE-agent means; empty if it is one of the shell.
-
-    >>> _typed_edit("edit 2:3\nx = 1\nend_of_edit"), _typed_edit("edit 'x = 1' 'x = 2'"), _typed_edit("create a.py")
-    (('edit', {'replacement_text': 'x = 1'}), ('edit', {'search': 'x = 1', 'replace': 'x = 2'}), ('create', {'filename': 'a.py'}))
-    """
-    verb, _, rest = command.partition(" ")
-    if verb not in _EDITOR:
-        return "", {}
-    if head := _EDIT_OF_LINES.match(command):
-        lines = f"\n{command[head.end() :]}".rstrip().removesuffix("\nend_of_edit")
-        return verb, {"replacement_text": lines[1:].rstrip()}
-    if len(rest) > _MOST_QUOTED:
-        return verb, {}
-    try:
-        return verb, dict(zip(_EDITOR[verb], shlex.split(rest), strict=False))
-    except ValueError:  # a quotation without an end
-        return verb, {}
 
 
 def _line(head: Record, value: JsonObject, before: _Before) -> tuple[list[Record], _Before]:
@@ -321,8 +224,8 @@ def _line(head: Record, value: JsonObject, before: _Before) -> tuple[list[Record
         summary = head._replace(kind="summary", text=as_text(value.get("summary")), part=1)
         return [head._replace(kind="boundary"), summary], before
     message = value.get("message", value) if value.get("type") == "message" else value
-    found, before = _message(head, as_object(message), before)
-    return [record._replace(part=part) for part, record in enumerate(found)], before
+    message_records, before = _message(head, as_object(message), before)
+    return [record._replace(part=part) for part, record in enumerate(message_records)], before
 
 
 def _message(head: Record, message: JsonObject, before: _Before) -> tuple[list[Record], _Before]:
@@ -374,26 +277,26 @@ def _result(head: Record, message: JsonObject, before: _Before) -> Record:
 
 
 def _user(head: Record, message: JsonObject) -> list[Record]:
-    others: list[Record] = []
+    records_: list[Record] = []
     texts: list[tuple[int, Part]] = []
-    for position, part in parts(message.get("content")):
+    for index, part in parts(message.get("content")):
         inner = as_arguments(part.text) if part.text.startswith("{") else {}
         if part.kind != "text":
-            others.append(reply(with_part(head, part, "user")))
+            records_.append(reply(with_part(head, part, "user")))
         elif "type" in inner and "time" in inner:  # an event of Letta, wrapped in a user message
             text = as_text(inner.get("message")) if inner["type"] == "user_message" else ""
             event = part._replace(text=text or part.text)
-            others += asked(head, [(position, event)], person=bool(text))
+            records_ += asked(head, [(index, event)], person=bool(text))
         else:
-            texts.append((position, part))
-    return others + asked(head, texts, TYPED["chat"], person=is_person(message))
+            texts.append((index, part))
+    return records_ + asked(head, texts, TYPED["chat"], person=is_person(message))
 
 
 def _assistant(head: Record, message: JsonObject) -> tuple[list[Record], _Before]:
-    found = [_spoken(with_part(head, part, "assistant")) for _, part in parts(message.get("content"))]
-    found += [_spoken(with_part(head, part, "assistant")) for part in _calls(message)]
-    if any(record.kind == "call" for record in found):
-        return found, _Before(answered=True)
+    spoken = [_spoken(with_part(head, part, "assistant")) for _, part in parts(message.get("content"))]
+    spoken += [_spoken(with_part(head, part, "assistant")) for part in _calls(message)]
+    if any(record.kind == "call" for record in spoken):
+        return spoken, _Before(answered=True)
     # Agents without tool calls write the call into their text.
     text = content_text(message.get("content"))
     function, fence = _FUNCTION.search(text), _FENCED.search(text)
@@ -404,8 +307,8 @@ def _assistant(head: Record, message: JsonObject) -> tuple[list[Record], _Before
         tool, call_id = "shell", as_text(message.get("action")).strip() or (fence[1].strip() if fence else "")
         arguments = {"command": call_id}
     if call_id:
-        found.append(head._replace(kind="call", tool=tool, arguments=arguments, call_id=call_id))
-    return found, _Before(call_id, answered=True)
+        spoken.append(head._replace(kind="call", tool=tool, arguments=arguments, call_id=call_id))
+    return spoken, _Before(call_id, answered=True)
 
 
 def _spoken(record: Record) -> Record:
@@ -431,7 +334,9 @@ def _calls(message: JsonObject) -> Iterator[Part]:
 
 def _answer(result: Any) -> str:
     listed = result if isinstance(result, list) else [result]
-    answers = (as_object(as_object(as_object(one).get("functionResponse")).get("response")) for one in listed)
+    answers = (
+        as_object(as_object(as_object(entry).get("functionResponse")).get("response")) for entry in listed
+    )
     return "\n".join(content_text(answer.get("output", answer.get("error", ""))) for answer in answers)
 
 
@@ -448,7 +353,7 @@ def paragraph_records(lines: Iterable[bytes]) -> Iterator[Record]:
 
 
 def _paragraphs(lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-    held: list[str] = []
+    paragraph: list[str] = []
     start = size = 0
     fenced = False
     for number, raw in enumerate(lines, start=1):
@@ -457,20 +362,20 @@ def _paragraphs(lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
             text = text.removeprefix("\ufeff")
         fenced ^= bool(_FENCE.match(text))
         blank = not text.strip() and not fenced
-        only_heading = all(not line.strip() or _HEADING.match(line) for line in held)
+        only_heading = all(not line.strip() or _HEADING.match(line) for line in paragraph)
         if (blank and not only_heading) or size + len(text) > PARAGRAPH_CHARS:
-            yield from _finished(start, held)
-            held, size = [], 0
-        if not held:
+            yield from _finished(start, paragraph)
+            paragraph, size = [], 0
+        if not paragraph:
             start = number
-        if text.strip() or held:
-            held.append(text)
+        if text.strip() or paragraph:
+            paragraph.append(text)
             size += len(text) + 1
-    yield from _finished(start, held)
+    yield from _finished(start, paragraph)
 
 
-def _finished(start: int, held: list[str]) -> Iterator[tuple[int, str]]:
-    text = "\n".join(held).strip("\n")
+def _finished(start: int, paragraph: list[str]) -> Iterator[tuple[int, str]]:
+    text = "\n".join(paragraph).strip("\n")
     if text.strip():
         yield start, text
 
@@ -480,14 +385,14 @@ def item_records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_ba
     session = ""
     for number, value in values:
         listed = value if isinstance(value, list) else [value]
-        for position, item in enumerate(listed):
+        for index, item in enumerate(listed):
             fault = item_fault(item)
             if fault:
                 on_bad(BadLine(number, fault))
                 continue
             session = session or sha256(item["content"].encode("utf-8", "surrogatepass")).hexdigest()[:16]
             time = as_text(as_object(item.get("metadata")).get("timestamp"))
-            head = Record("item", line=number, part=position, session=session, time=time)
+            head = Record("item", line=number, part=index, session=session, time=time)
             yield head._replace(text=item["content"], arguments=item, uuid=as_text(item.get("id")))
 
 

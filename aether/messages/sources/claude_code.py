@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from aether.messages.branches import Node, Role, withdrawn
 from aether.messages.model import as_object, as_text, content_text
-from aether.messages.records import Part, Record, asked, parts, put_bounded, with_part
+from aether.messages.records import Part, RawConversation, Record, asked, parts, put_bounded, with_part
 from aether.messages.replies import answers, reply
 from aether.messages.speakers import is_agent, is_person, own_words
 from aether.messages.tool_calls import ASKING_TOOL
@@ -69,8 +69,8 @@ class Queue:
         if operation == "enqueue":
             self._waiting.append((text, f"queued/{as_text(line.get('timestamp'))}"))
             return "", ""
-        at = next((at for at, (waiting, _) in enumerate(self._waiting) if waiting == text), 0)
-        first = self._waiting.pop(at) if self._waiting else ("", "")
+        index = next((index for index, (waiting, _) in enumerate(self._waiting) if waiting == text), 0)
+        first = self._waiting.pop(index) if self._waiting else ("", "")
         if operation == "popAll":
             self._waiting.clear()
         if operation != "remove" or not is_typed(first[0]):
@@ -162,9 +162,9 @@ def records(values: Iterable[tuple[int, Any]], *, caste: str = "") -> Iterator[R
     seen = _Seen(OrderedDict(), OrderedDict(), OrderedDict(), OrderedDict(), Queue())
     spoken = announced = False
     inactive = withdrawn_lines(line for _, line in entries(values))
-    for at, (number, line) in enumerate(entries(values)):
+    for index, (number, line) in enumerate(entries(values)):
         queued = seen.queue.taken(line)
-        for record in _line(number, line, queued, caste, seen) if at not in inactive else ():
+        for record in _line(number, line, queued, caste, seen) if index not in inactive else ():
             if record.kind == "summary":
                 if spoken and not announced:  # older files have no line for the compaction
                     yield record._replace(kind="boundary", text="", part=-1)
@@ -219,9 +219,9 @@ def entries(values: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, JsonObject
             continue
         inner = value.get("loglines")
         if isinstance(inner, list):  # a whole session exported as one object
-            for position, line in enumerate(inner, start=1):
+            for index, line in enumerate(inner, start=1):
                 if isinstance(line, dict):
-                    yield number + position, line
+                    yield number + index, line
         else:
             yield number, value
 
@@ -278,14 +278,14 @@ def _message(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
         return
     speaker = "system" if _is_of_harness(line, message) else line["type"]
     texts: list[tuple[int, Part]] = []
-    for position, part in parts(content):
-        record = with_part(head, part, speaker)._replace(part=position)
+    for index, part in parts(content):
+        record = with_part(head, part, speaker)._replace(part=index)
         if record.kind == "call":
             _remember_call(record, seen)
         if record.kind == "result":
             yield from _replies(record, line, seen)
         elif part.kind == "text" and speaker == "user":
-            texts.append((position, part))
+            texts.append((index, part))
         else:
             yield record
     yield from asked(head, texts, person=is_person(line, by_agent=bool(head.caste)))
@@ -342,6 +342,99 @@ def _agent(line: JsonObject, caste: str, seen: _Seen) -> tuple[str, str]:
     return agent, kind
 
 
+class _Turn(NamedTuple):
+    """One message of a transcript, and the results of its calls."""
+
+    role: str
+    content: Any
+    results: list[JsonObject]
+
+
+def conversations(values: Iterable[tuple[int, Any]]) -> list[RawConversation]:
+    """Return the Anthropic messages of a transcript.
+
+    A response is one message, with all its answers in one message after it, as they were sent to the model. Sub-agents,
+    withdrawn branches, bookkeeping and the program's own messages are left out; the lines of a sub-agent's own file are read.
+    """
+    seen: set[str] = set()
+    lines = []
+    for _, line in entries(values):
+        uuid = as_text(line.get("uuid"))
+        if not uuid or uuid not in seen:
+            seen.add(uuid)
+            lines.append(line)
+    inactive = withdrawn_lines(lines)
+    lines = [line for index, line in enumerate(lines) if index not in inactive]
+    main = [line for line in lines if not line.get("isSidechain")]
+    return [RawConversation(_messages(main if any(map(_is_spoken, main)) else lines), "anthropic")]
+
+
+def _is_spoken(line: JsonObject) -> bool:
+    spoken = as_text(line.get("type")) in _SPEAKERS and isinstance(line.get("message"), dict)
+    return spoken and not line.get("isMeta") and not line.get("isApiErrorMessage")
+
+
+def _messages(lines: Iterable[JsonObject]) -> list[JsonObject]:
+    turns: list[_Turn] = []
+    responses: dict[str, _Turn] = {}
+    callers: dict[str, _Turn] = {}
+    queue = Queue()
+    for line in lines:
+        queued_text, _ = queue.taken(line)
+        if queued_text:
+            turns.append(_Turn("user", queued_text, []))
+        if line.get("type") == "attachment":
+            queued = as_object(line.get("attachment"))
+            # A prompt that was typed while the assistant was busy is here, or only in the lines about the queue.
+            prompt = queued.get("prompt") if queued.get("type") == "queued_command" else None
+            if prompt and not queue.repeats(str(prompt)):
+                turns.append(_Turn("user", queued["prompt"], []))
+        elif not _is_spoken(line):
+            continue
+        elif line["type"] == "assistant":
+            _add_assistant(line["message"], turns, responses, callers)
+        else:
+            _add_user(line["message"], turns, callers)
+    raws = []
+    for turn in turns:
+        raws.append({"role": turn.role, "content": turn.content})
+        if turn.results:
+            raws.append({"role": "user", "content": turn.results})
+    return raws
+
+
+def _add_assistant(
+    message: JsonObject, turns: list[_Turn], responses: dict[str, _Turn], callers: dict[str, _Turn]
+) -> None:
+    """Add a message of the assistant to its response, or as a new turn."""
+    content, response = message.get("content"), as_text(message.get("id"))
+    turn = responses.get(response)
+    if turn is None or not isinstance(turn.content, list) or not isinstance(content, list):
+        turn = _Turn("assistant", list(content) if isinstance(content, list) else content, [])
+        turns.append(turn)
+        if response:
+            responses[response] = turn
+    else:
+        turn.content.extend(block for block in content if block not in turn.content)
+    for block in content if isinstance(content, list) else []:
+        if isinstance(block, dict) and isinstance(block.get("id"), str):
+            callers[block["id"]] = turn
+
+
+def _add_user(message: JsonObject, turns: list[_Turn], callers: dict[str, _Turn]) -> None:
+    """Add the results in a user message to the turns that called for them, and the rest as a new turn."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        turns.append(_Turn("user", content, []))
+        return
+    content_left: list[Any] = []
+    for block in content:
+        caller = callers.get(as_text(as_object(block).get("tool_use_id")))
+        (caller.results if caller else content_left).append(block)
+    if content_left or not content:
+        turns.append(_Turn("user", content_left, []))
+
+
 def hook_records(entry: JsonObject) -> list[Record]:
     """Return the records of one entry of the spool; none for events without content.
 
@@ -356,8 +449,8 @@ def hook_records(entry: JsonObject) -> list[Record]:
         time=as_text(entry.get("at")),
         session=as_text(entry.get("session")),
     )
-    read = _READERS.get(as_text(entry.get("event")))
-    return read(head, entry) if read else []
+    reader = _READERS.get(as_text(entry.get("event")))
+    return reader(head, entry) if reader else []
 
 
 def record_identity(record: Record) -> str:
@@ -421,23 +514,27 @@ def _boundary(head: Record, entry: JsonObject) -> list[Record]:
 
 def _compacted(head: Record, entry: JsonObject) -> list[Record]:
     summary = as_text(entry.get("summary"))
-    made = [head._replace(kind="summary", text=summary)] if summary.strip() else []
-    return [*_boundary(head, entry), *made]
+    summaries = [head._replace(kind="summary", text=summary)] if summary.strip() else []
+    return [*_boundary(head, entry), *summaries]
 
 
 def _answered(head: Record, call: JsonObject) -> list[Record]:
-    tool, given, output = as_text(call.get("tool")), as_object(call.get("input")), as_text(call.get("output"))
+    tool, arguments, output = (
+        as_text(call.get("tool")),
+        as_object(call.get("input")),
+        as_text(call.get("output")),
+    )
     if not tool:
         return []
     if tool in _AGENTS and _LAUNCHED in output[:_HEAD_CHARS]:
         output = ""
     uuid = as_text(call.get("id"))
-    call_id = uuid or _digest(tool, given, output)
+    call_id = uuid or _digest(tool, arguments, output)
     head = head._replace(tool=tool, call_id=call_id, uuid=uuid or "call/")
-    called = head._replace(kind="call", arguments=given, part=0)
+    called = head._replace(kind="call", arguments=arguments, part=0)
     broken = bool(call.get("failed"))
     result = called._replace(kind="result", text=output, arguments={}, is_error=broken, part=1)
-    replied = answers(result, given.get("questions")) if tool == ASKING_TOOL else []
+    replied = answers(result, arguments.get("questions")) if tool == ASKING_TOOL else []
     return [called, *(replied or [reply(result)])]
 
 
@@ -457,8 +554,8 @@ def _task(head: Record, entry: JsonObject) -> list[Record]:
         return []
     about = f" – {description}" if description and description != subject else ""
     text, uuid = f"Task completed: {subject}{about}", f"task/{as_text(entry.get('task'))}"
-    given = {"type": "outcome", "caste": head.caste, "relevance_score": 0.6}
-    return [head._replace(kind="item", text=text, arguments=given, uuid=uuid)]
+    fields = {"type": "outcome", "caste": head.caste, "relevance_score": 0.6}
+    return [head._replace(kind="item", text=text, arguments=fields, uuid=uuid)]
 
 
 _READERS: dict[str, Callable[[Record, JsonObject], list[Record]]] = {

@@ -26,7 +26,7 @@ _ASKING = "ask_followup_question"
 _THINKING = "thinking"
 _ANNOUNCES = "The user "
 _MARKS = ("<environment_details>", "<task>")
-_RESULT = lazy(r"^\[(\w+)(?: for '[^\n]*')?\] Result:[ \t]*\n?", re.MULTILINE, needs=("] Result:",))
+_RESULT = lazy(r"^\[(\w+)(?: for '[^\n]*')?\] Result:[ \t]*\n?", re.MULTILINE)
 _OPTION = lazy(r'"((?:[^"\\]|\\.)*+)"')
 
 
@@ -61,8 +61,8 @@ def _message(head: Record, message: JsonObject, calls: list[Record]) -> Iterator
     content = [part for _, part in parts(message.get("content"))]
     if message.get("role") == "assistant":
         for part in content:
-            read = _called if part.kind == "call" else _spoken
-            for record in read(head, part, len(calls)):
+            reader = _called if part.kind == "call" else _spoken
+            for record in reader(head, part, len(calls)):
                 calls += [record] if record.kind == "call" else []
                 yield record
         return
@@ -73,8 +73,8 @@ def _message(head: Record, message: JsonObject, calls: list[Record]) -> Iterator
     heads = [*_RESULT.finditer(text)]
     before = text[: heads[0].start()] if heads else text
     yield from _typed(head, before)
-    for at, match in enumerate(heads):
-        end = heads[at + 1].start() if at + 1 < len(heads) else len(text)
+    for index, match in enumerate(heads):
+        end = heads[index + 1].start() if index + 1 < len(heads) else len(text)
         call = next((call for call in calls if call.tool == match[1]), Record("call"))
         yield from _answered(head, text[match.end() : end], call.call_id, calls)
 

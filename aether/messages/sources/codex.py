@@ -18,7 +18,7 @@ from aether import clock
 from aether.errors import InvalidInput
 from aether.messages.branches import taken_back
 from aether.messages.model import as_arguments, as_object, as_text, content_text, is_failure_text
-from aether.messages.records import Record, asked, parts, put_bounded, with_part
+from aether.messages.records import RawConversation, Record, asked, parts, put_bounded, with_part
 from aether.messages.replies import answers, reply
 from aether.messages.shell import printed
 from aether.text.regex import lazy
@@ -93,14 +93,14 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
     heads = [Record("system")]
     parent = copied = ""
     running, is_typed = _nothing_running(), True
-    for at, (number, line) in enumerate(values):
-        if at in inactive or not isinstance(line, dict):
+    for index, (number, line) in enumerate(values):
+        if index in inactive or not isinstance(line, dict):
             continue
         payload = as_object(line.get("payload"))
         kind, time = as_text(line.get("type")), as_text(line.get("timestamp"))
-        ends = len(heads) > 1 and content_text(payload.get("output")).startswith(_SPAWNED)
-        if ends or (len(heads) > 1 and _is_later(time, copied)):
-            del heads[-1 if ends else 1 :]
+        is_end = len(heads) > 1 and content_text(payload.get("output")).startswith(_SPAWNED)
+        if is_end or (len(heads) > 1 and _is_later(time, copied)):
+            del heads[-1 if is_end else 1 :]
             running = _nothing_running()
         if kind == "session_meta" and (not heads[0].session or (parent and payload.get("id") == parent)):
             head, parent = _head(payload)
@@ -112,7 +112,7 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
         head = heads[-1]._replace(time=time, line=number)
         if kind == "compacted":
             yield head._replace(kind="boundary", text=as_text(payload.get("message")))
-        elif kind == "response_item" and not ends:
+        elif kind == "response_item" and not is_end:
             if payload.get("role") == "user":
                 yield from _partly_ended(head, running)
             yield from _item(head, payload, running, person=is_typed and not head.agent)
@@ -161,7 +161,7 @@ def _message(
     head = head._replace(message_id=as_text(payload.get("id")))
     if role != "user":
         speaker = role if role == "assistant" else "system"
-        return [with_part(head, part, speaker)._replace(part=position) for position, part in content]
+        return [with_part(head, part, speaker)._replace(part=index) for index, part in content]
     text = "\n".join(part.text for _, part in content)
     if person and text.lstrip().startswith(_REPLY) and (replies := _replies(head, text, questions or {})):
         return replies
@@ -225,25 +225,29 @@ def _results(head: Record, call: _Call, output: str, running: _Running) -> Itera
         call.printed.append(output.partition("Output:\n")[2] + "\n")
         put_bounded(running.scripts, script[1], call, most=_REMEMBERED_COMMANDS)
         return
-    top, shown = _shown(output, call.printed)
-    names = _paired(call, [session for session, _ in shown], running)
-    touched, said = [] if names and call.only_polls else [call], [top]
+    top, answers_ = _shown(output, call.printed)
+    names = _paired(call, [session for session, _ in answers_], running)
+    touched, texts = [] if names and call.only_polls else [call], [top]
     if touched and call.only_polls:
         yield call.record
-    for name, (session, text) in zip(names or [""] * len(shown), shown, strict=True):
+    for name, (session, text) in zip(names or [""] * len(answers_), answers_, strict=True):
         if name in running.commands and not session:
             polled = running.commands.pop(name)
             polled.running.discard(name)
             polled.answers.append(_answer(f"Script completed\nOutput:\n{text}" if top else text))
             touched.append(polled)
             continue
-        said.append(text)
+        texts.append(text)
         # A script that polls shows again what other calls have started.
         if session and not (any(call.commands) and session in running.commands):
             call.running.add(session)
             put_bounded(running.commands, session, call, most=_REMEMBERED_COMMANDS)
-    call.answers.append(_answer("".join(said)))
-    ended = {one.record.call_id: one.answers for one in touched if not one.running}
+    call.answers.append(_answer("".join(texts)))
+    ended = {
+        touched_call.record.call_id: touched_call.answers
+        for touched_call in touched
+        if not touched_call.running
+    }
     for part, (call_id, outputs) in enumerate(ended.items()):
         yield _result(head, part, call_id, outputs)
 
@@ -251,14 +255,14 @@ def _results(head: Record, call: _Call, output: str, running: _Running) -> Itera
 def _partly_ended(head: Record, running: _Running) -> Iterator[Record]:
     """Yield the results of the calls of which a command goes on when the person writes, as far as their others have ended."""
     for call in {id(call): call for call in running.commands.values()}.values():
-        if any(one["text"] or one["is_error"] for one in call.answers):
+        if any(answer["text"] or answer["is_error"] for answer in call.answers):
             yield _result(head, 0, call.record.call_id, call.answers)
             call.answers.clear()
 
 
 def _result(head: Record, part: int, call_id: str, answers: list[JsonObject]) -> Record:
-    text = "\n".join(one["text"] for one in answers if one["text"])
-    failed = any(one["is_error"] for one in answers)
+    text = "\n".join(answer["text"] for answer in answers if answer["text"])
+    failed = any(answer["is_error"] for answer in answers)
     return head._replace(kind="result", part=part, call_id=call_id, text=text, is_error=failed)
 
 
@@ -270,10 +274,13 @@ def _shown(output: str, printed_before: list[str]) -> tuple[str, list[tuple[str,
     process = _RUNNING.search(output[:_HEADER_CHARS])
     if process or not output.startswith("Script "):
         return "", [(process[1], "") if process else ("", output)]
-    head, above, rest = output.partition("Output:\n")
-    top, *objects = _OBJECT.split("".join((head, above, *printed_before, rest)))
-    found = [(_SESSION.match(one), one) for one in objects]
-    return top, [(session[1], one.partition("\n")[2]) if session else ("", one) for session, one in found]
+    head, above, printed_ = output.partition("Output:\n")
+    top, *objects = _OBJECT.split("".join((head, above, *printed_before, printed_)))
+    matches = [(_SESSION.match(shown_object), shown_object) for shown_object in objects]
+    return top, [
+        (session[1], shown_object.partition("\n")[2]) if session else ("", shown_object)
+        for session, shown_object in matches
+    ]
 
 
 def _paired(call: _Call, sessions: list[str], running: _Running) -> list[str] | None:
@@ -286,7 +293,7 @@ def _paired(call: _Call, sessions: list[str], running: _Running) -> list[str] | 
         return None if call.only_polls else [""] * len(sessions)
     names = names[:1] * len(sessions) if len(set(names)) == 1 else names
     pairs = zip(sessions, names, strict=False)
-    fits = all(not one or (one == name if name else one not in names) for one, name in pairs)
+    fits = all(not session or (session == name if name else session not in names) for session, name in pairs)
     return names if names and len(names) == len(sessions) and fits else None
 
 
@@ -295,8 +302,24 @@ def _answer(text: str) -> JsonObject:
     if "output" in inner and "metadata" in inner:  # rollouts before 0.40
         code = as_object(inner["metadata"]).get("exit_code")
         return {"text": content_text(inner["output"]), "is_error": code not in (0, None)}
-    failed, said = is_failure_text(text), HEADER.sub("", text)
+    failed, output = is_failure_text(text), HEADER.sub("", text)
     if text.startswith("Script "):  # it shows the answers of its commands, some of them whole
         failed = failed or text.startswith("Script failed") or bool(_FAILED_CODE.search(text))
-        said = printed(said).strip()
-    return {"text": said, "is_error": failed}
+        output = printed(output).strip()
+    return {"text": output, "is_error": failed}
+
+
+def conversations(values: Iterable[tuple[int, Any]]) -> list[RawConversation]:
+    """Return the items of a rollout, without the turns that were rolled back, and its instructions."""
+    lines = [as_object(line) for _, line in values]
+    inactive = withdrawn_lines(lines)
+    items = [
+        payload
+        for index, line in enumerate(lines)
+        if index not in inactive
+        and line.get("type") == "response_item"
+        and (payload := as_object(line.get("payload")))
+    ]
+    meta = next((as_object(line.get("payload")) for line in lines if line.get("type") == "session_meta"), {})
+    instructions = meta.get("instructions") or as_object(meta.get("base_instructions")).get("text")
+    return [RawConversation(items, "responses", instructions)]

@@ -32,23 +32,23 @@ def read_graph(lines: Iterable[bytes], *, on_bad: OnBad = ignore_bad_line) -> di
     >>> read_graph([b'{"type":"relation","from":"ant","to":"leaf","relationType":"eats"}\n'])
     {'entities': [], 'relations': [{'from': 'ant', 'to': 'leaf', 'relationType': 'eats'}]}
     """
-    found: dict[str, list[JsonObject]] = {"entities": [], "relations": []}
+    graph: dict[str, list[JsonObject]] = {"entities": [], "relations": []}
     for number, value in read_json_values(lines, on_bad=on_bad):
         if fault := _fault(value):
             on_bad(BadLine(number, fault))
         elif value["type"] == "entity":
-            kept = {**_texts(value), "observations": value.get("observations", [])}
-            found["entities"].append(kept)
+            entity = {**_texts(value), "observations": value.get("observations", [])}
+            graph["entities"].append(entity)
         else:
-            found["relations"].append(_texts(value))
-    return found
+            graph["relations"].append(_texts(value))
+    return graph
 
 
 def graph_text(entities: Sequence[Mapping[str, Any]], relations: Sequence[Mapping[str, Any]]) -> str:
     """Return the text of a file of these entities and relations."""
-    listed = [{"type": "entity", **each} for each in entities]
-    listed += [{"type": "relation", **each} for each in relations]
-    return "".join(json.dumps(each, ensure_ascii=False, separators=(",", ":")) + "\n" for each in listed)
+    listed = [{"type": "entity", **entry} for entry in entities]
+    listed += [{"type": "relation", **entry} for entry in relations]
+    return "".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) + "\n" for entry in listed)
 
 
 def _texts(value: JsonObject) -> JsonObject:

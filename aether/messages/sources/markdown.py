@@ -24,16 +24,16 @@ _ASKING = ("/ask ", "/code ", "/architect ")
 
 def is_history(lines: Sequence[bytes]) -> bool:
     """Return whether the first `lines` of a file open such a history."""
-    texts = filter(None, (decode_line(line, first=at == 0) for at, line in enumerate(lines)))
+    texts = filter(None, (decode_line(line, first=index == 0) for index, line in enumerate(lines)))
     return next(texts, "").startswith((_SPECSTORY, _AIDER))
 
 
 def records(lines: Iterable[bytes]) -> Iterator[Record]:
     """Yield the records of a history: one for all that a speaker said without a break."""
-    numbered = ((at, _decoded(raw)) for at, raw in enumerate(lines, start=1))
+    numbered = ((index, _decoded(raw)) for index, raw in enumerate(lines, start=1))
     first = next((entry for entry in numbered if entry[1].strip()), (0, ""))
-    read = _of_aider if first[1].startswith(_AIDER) else _of_specstory
-    for head, text in _together(read(first, numbered)):
+    reader = _of_aider if first[1].startswith(_AIDER) else _of_specstory
+    for head, text in _together(reader(first, numbered)):
         if head.kind == "user":
             yield from asked(head, [(0, Part("text", text))])
         elif words := "".join(

@@ -61,7 +61,7 @@ def conversation(value: Any) -> OllmConversation | None:
     if not isinstance(value, dict):
         raise _bad("it is not an object")
     if isinstance(value.get("snapshots"), list) or (
-        value and "sessionId" not in value and all(isinstance(one, str) for one in value.values())
+        value and "sessionId" not in value and all(isinstance(entry, str) for entry in value.values())
     ):
         return None
     state = as_object(value.get("conversationState"))
@@ -75,8 +75,8 @@ def conversation(value: Any) -> OllmConversation | None:
 
 def _session(value: JsonObject) -> OllmConversation:
     session, warnings = _required_id(value, "sessionId"), list[str]()
-    said, system = _said(_listed(value, "messages"), warnings)
-    said += _calls(value.get("toolCalls") or [], len(said), warnings)
+    moments, system = _said(_listed(value, "messages"), warnings)
+    moments += _calls(value.get("toolCalls") or [], len(moments), warnings)
     metadata = as_object(value.get("metadata"))
     records = value.get("checkpointRecords") or []
     if records:
@@ -84,111 +84,114 @@ def _session(value: JsonObject) -> OllmConversation:
             f"{pluralize(len(records), 'checkpoint records')} left out: the messages they stood for are there"
         )
     settings = _settings({**metadata, **value}, metadata.get("modeHistory"), system)
-    return OllmConversation("session", session, _in_order(said), settings, warnings)
+    return OllmConversation("session", session, _in_order(moments), settings, warnings)
 
 
 def _snapshot(value: JsonObject, state: JsonObject) -> OllmConversation:
     session, name = _required_id(value, "sessionId"), _required_id(value, "id")
     warnings: list[str] = []
-    known = {str(one.get("id")): one for one in map(as_object, _listed(state, "messages"))}
-    for one in map(as_object, [*(value.get("userMessages") or []), *(state.get("userMessages") or [])]):
-        known.setdefault(str(one.get("id")), {"role": "user", **one})
+    messages = {str(message.get("id")): message for message in map(as_object, _listed(state, "messages"))}
+    for message in map(as_object, [*(value.get("userMessages") or []), *(state.get("userMessages") or [])]):
+        messages.setdefault(str(message.get("id")), {"role": "user", **message})
     cut = 0
-    for one in map(as_object, value.get("archivedUserMessages") or []):
-        if str(one.get("id")) not in known:
-            known[str(one.get("id"))] = {"role": "user", "content": one.get("summary"), **one}
+    for message in map(as_object, value.get("archivedUserMessages") or []):
+        if str(message.get("id")) not in messages:
+            messages[str(message.get("id"))] = {"role": "user", "content": message.get("summary"), **message}
             cut += 1
     if cut:
         warnings.append(f"{pluralize(cut, 'messages')} are there by their first words only")
     if state.get("goals"):
         warnings.append('its goals are left out; add those that matter with "aether goal add"')
-    said, system = _said(list(known.values()), warnings, by_time=True)
-    found = list(_checkpoints(state.get("checkpoints") or [], known, warnings))
+    moments, system = _said(list(messages.values()), warnings, by_time=True)
+    checkpoints = list(_checkpoints(state.get("checkpoints") or [], messages, warnings))
     metadata = {**as_object(state.get("metadata")), **as_object(value.get("metadata"))}
     settings = _settings({**metadata, **value}, metadata.get("modeHistory"), system)
-    summaries = [{"role": "assistant", "content": text} for text, _ in found]
-    about = [each for _, each in found]
+    summaries = [{"role": "assistant", "content": text} for text, _ in checkpoints]
+    about = [details for _, details in checkpoints]
     return OllmConversation(
-        "snapshot", f"{session}-{name}", _in_order(said), settings, warnings, summaries, about
+        "snapshot", f"{session}-{name}", _in_order(moments), settings, warnings, summaries, about
     )
 
 
 def _checkpoints(
-    listed: Any, known: Mapping[str, Any], warnings: list[str]
+    listed: Any, messages: Mapping[str, Any], warnings: list[str]
 ) -> Iterator[tuple[str, JsonObject]]:
     """Yield the text of each checkpoint and what is known of it, but for those whose messages are all there."""
-    for nth, one in enumerate(map(as_object, listed if isinstance(listed, list) else []), 1):
-        name = str(one.get("id") or f"ckpt_{nth}")
-        originals = [str(original) for original in one.get("originalMessageIds") or []]
-        if originals and known.keys() >= set(originals):
+    for nth, checkpoint in enumerate(map(as_object, listed if isinstance(listed, list) else []), 1):
+        name = str(checkpoint.get("id") or f"ckpt_{nth}")
+        originals = [str(original) for original in checkpoint.get("originalMessageIds") or []]
+        if originals and messages.keys() >= set(originals):
             warnings.append(f"checkpoint {name} left out: its messages are there")
             continue
-        text = content_text(one.get("summary")) or content_text(one.get("content"))
+        text = content_text(checkpoint.get("summary")) or content_text(checkpoint.get("content"))
         if not text.strip():
             warnings.append(f"checkpoint {name} has no summary")
-        level = one.get("compressionLevel", one.get("level"))
-        metadata = as_object(one.get("metadata"))
+        level = checkpoint.get("compressionLevel", checkpoint.get("level"))
+        metadata = as_object(checkpoint.get("metadata"))
         about: JsonObject = {
             "id": name, "level": level if level in LEVELS else 3, "model": str(metadata.get("model") or ""),
-            "created_at": _time(metadata.get("createdAt") or one.get("timestamp")),
+            "created_at": _time(metadata.get("createdAt") or checkpoint.get("timestamp")),
             "compressed_at": _time(metadata.get("compressedAt")), "messages": len(originals),
-            "tokens_before": _whole(one.get("originalTokens")),
+            "tokens_before": _whole(checkpoint.get("originalTokens")),
         }  # fmt: skip
         yield text if text.strip() else NO_SUMMARY, about
 
 
 def _said(listed: Sequence[Any], warnings: list[str], *, by_time: bool = False) -> tuple[list[_Moment], str]:
     """Return the messages, and the system prompt, which is the first of them if its role says so."""
-    said: list[_Moment] = []
+    moments: list[_Moment] = []
     system, last, blank = "", 0.0, 0
-    for order, one in enumerate(listed):
-        if not isinstance(one, dict) or one.get("role") not in ROLES:
-            role = one.get("role") if isinstance(one, dict) else one
+    for order, message in enumerate(listed):
+        if not isinstance(message, dict) or message.get("role") not in ROLES:
+            role = message.get("role") if isinstance(message, dict) else message
             raise _bad(f"message {order} has no role that is known: {shown(role)}")
-        text = content_text(one.get("content")) or content_text(one.get("parts"))
+        text = content_text(message.get("content")) or content_text(message.get("parts"))
         calls = [
-            _call(call, nth) for nth, call in enumerate(one.get("toolCalls") or one.get("tool_calls") or [])
+            _call(call, nth)
+            for nth, call in enumerate(message.get("toolCalls") or message.get("tool_calls") or [])
         ]
-        if one["role"] == "system" and not said and not system:
+        if message["role"] == "system" and not moments and not system:
             system = text
             continue
         if not text.strip() and not calls:
             blank += 1
             continue
-        meta = {"at": _time(one.get("timestamp")), "id": str(one.get("id") or "")}
-        made: JsonObject = {"role": one["role"], "content": text}
+        meta = {"at": _time(message.get("timestamp")), "id": str(message.get("id") or "")}
+        raw: JsonObject = {"role": message["role"], "content": text}
         if calls:
-            made["tool_calls"] = calls
-        if one["role"] == "tool":
-            made["tool_call_id"] = str(one.get("toolCallId") or one.get("tool_call_id") or f"call_{order}")
-        if meta := {key: known for key, known in meta.items() if known}:
-            made["meta"] = meta
+            raw["tool_calls"] = calls
+        if message["role"] == "tool":
+            raw["tool_call_id"] = str(
+                message.get("toolCallId") or message.get("tool_call_id") or f"call_{order}"
+            )
+        if meta := {key: value for key, value in meta.items() if value}:
+            raw["meta"] = meta
         # A history is in the order of its list, whatever the clock said.
-        own = _seconds(one.get("timestamp")) or last
-        last = own if by_time else max(last, own)
-        said.append(_Moment(last, order, [made]))
+        seconds = _seconds(message.get("timestamp")) or last
+        last = seconds if by_time else max(last, seconds)
+        moments.append(_Moment(last, order, [raw]))
     if blank:
         warnings.append(f"{pluralize(blank, 'blank messages')} left out")
-    return said, system
+    return moments, system
 
 
 def _calls(listed: Any, first: int, warnings: list[str]) -> list[_Moment]:
     """Return the calls that a session lists beside its messages, each with its result."""
-    found = []
-    for nth, one in enumerate(map(as_object, listed if isinstance(listed, list) else [])):
-        if not one.get("name"):
+    moments = []
+    for nth, entry in enumerate(map(as_object, listed if isinstance(listed, list) else [])):
+        if not entry.get("name"):
             warnings.append(f"call {nth} left out: it has no name")
             continue
-        call = _call(one, nth)
-        result = as_object(one.get("result"))
+        call = _call(entry, nth)
+        result = as_object(entry.get("result"))
         text = content_text(result.get("llmContent")) or content_text(result.get("returnDisplay"))
-        made = [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "tool_call_id": call["id"], "content": text}]  # fmt: skip
-        found.append(_Moment(_seconds(one.get("timestamp")) or float("inf"), first + nth, made))
-    return found
+        raws = [{"role": "assistant", "content": "", "tool_calls": [call]}, {"role": "tool", "tool_call_id": call["id"], "content": text}]  # fmt: skip
+        moments.append(_Moment(_seconds(entry.get("timestamp")) or float("inf"), first + nth, raws))
+    return moments
 
 
-def _call(one: Any, nth: int) -> JsonObject:
-    call = as_object(one)
+def _call(entry: Any, nth: int) -> JsonObject:
+    call = as_object(entry)
     function = as_object(call.get("function")) or call
     arguments = function.get("args", function.get("arguments")) or {}
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
@@ -196,33 +199,33 @@ def _call(one: Any, nth: int) -> JsonObject:
     return {"id": str(call.get("id") or f"call_{nth}"), "type": "function", "function": described}
 
 
-def _in_order(said: list[_Moment]) -> list[JsonObject]:
-    ordered = sorted(said, key=lambda one: (one.at, one.order))
-    return [message for one in ordered for message in one.made]
+def _in_order(moments: list[_Moment]) -> list[JsonObject]:
+    ordered = sorted(moments, key=lambda moment: (moment.at, moment.order))
+    return [message for moment in ordered for message in moment.made]
 
 
 def _settings(about: JsonObject, modes: Any, system: str) -> JsonObject:
     last = modes[-1] if isinstance(modes, list) and modes else about.get("mode")
     mode = as_object(last).get("to") or as_object(last).get("mode") or last
-    found: JsonObject = {
+    settings: JsonObject = {
         "window": _whole(about.get("contextSize")), "model": about.get("model"), "system": system,
         "mode": mode if mode in MODES else "",
     }  # fmt: skip
-    return {key: value for key, value in found.items() if value and isinstance(value, (str, int))}
+    return {key: value for key, value in settings.items() if value and isinstance(value, (str, int))}
 
 
 def _required_id(value: JsonObject, key: str) -> str:
-    found = value.get(key)
-    if not isinstance(found, str) or not found.strip():
+    id_ = value.get(key)
+    if not isinstance(id_, str) or not id_.strip():
         raise _bad(f"{key} is missing")
-    return found
+    return id_
 
 
 def _listed(value: JsonObject, key: str) -> list[Any]:
-    found = value.get(key)
-    if not isinstance(found, list):
+    entries = value.get(key)
+    if not isinstance(entries, list):
         raise _bad(f"{key} is missing")
-    return found
+    return entries
 
 
 def _whole(value: Any) -> int:

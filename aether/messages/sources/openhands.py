@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import Any
 
 from aether.messages.model import as_object, as_text, content_text
-from aether.messages.records import Part, Record, asked
+from aether.messages.records import Part, RawConversation, Record, as_messages, asked
 from aether.messages.speakers import TYPED
 from aether.types import JsonObject
 
@@ -29,6 +29,12 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
             for record in _event(head, event):
                 yield record._replace(part=part)
                 part += 1
+
+
+def conversations(values: Iterable[tuple[int, Any]]) -> list[RawConversation]:
+    """Return the messages of each list of events."""
+    lists = (entry for entry in values if events_of(entry[1]))
+    return [RawConversation(as_messages(records([entry])), "openai") for entry in lists]
 
 
 def events_of(value: Any) -> list[JsonObject]:
@@ -54,8 +60,8 @@ def _event(head: Record, event: JsonObject) -> Iterator[Record]:
         return
     thought = as_text(args.get("thought"))
     if action in _TEXT_ACTIONS:
-        said = as_text(args.get("content")) or as_text(args.get("final_thought"))
-        if text := said or thought or as_text(event.get("message")):
+        content = as_text(args.get("content")) or as_text(args.get("final_thought"))
+        if text := content or thought or as_text(event.get("message")):
             by_user = event.get("source") == "user"
             yield from (
                 asked(head, [(0, Part("text", text))], TYPED["chat"])

@@ -16,20 +16,18 @@ import pytest
 
 from aether import __version__
 from aether.cli.main import cli
-from aether.errors import Conflict, InvalidDocument, InvalidInput, StorageFailed
+from aether.errors import Conflict, InvalidDocument, InvalidInput
 from aether.hosts import hook
 from aether.hosts.claude_code import install
 from aether.hosts.claude_code.install import (
     EVENTS,
     TOOLS,
-    hooks_of,
     is_on_path,
     is_own_handler,
     is_own_server,
     merge,
     merge_server,
     own_groups,
-    own_positions,
     parse_settings,
     path_advice,
     plugin_directory,
@@ -277,13 +275,6 @@ def test_settings_that_cannot_be_read_are_left_and_named(project, data, do):
     assert everything(path.parent) == {"settings.json": data}
 
 
-def test_a_directory_in_the_place_of_the_file_is_named(project):
-    settings(project).mkdir(parents=True)
-
-    with pytest.raises(StorageFailed, match="Nothing was changed"):
-        install_install(project=project)
-
-
 def test_a_file_that_somebody_else_changes_meanwhile_is_left_to_them(project, monkeypatch):
     path = settings(project, SETTINGS)
     merged = install.merge
@@ -424,11 +415,6 @@ def test_without_scripts_the_server_is_started_by_its_module(monkeypatch):
     }
 
 
-def test_an_unknown_scope_is_refused():
-    with pytest.raises(InvalidInput, match="unknown scope"):
-        install_install("everywhere")
-
-
 def test_the_users_own_directory_is_no_project(tmp_path, monkeypatch):
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / ".claude"))
     (tmp_path / ".claude").mkdir()
@@ -463,27 +449,6 @@ def test_a_home_that_was_made_is_kept_out_of_commits(project, monkeypatch):
 
     assert (place, made, again) == (project / ".aether", True, (place, False))
     assert (place / ".gitignore").read_text() == "*\n"
-
-
-def test_an_existing_gitignore_stays(project, monkeypatch):
-    monkeypatch.chdir(project)
-    (project / ".aether").mkdir()
-    (project / ".aether" / ".gitignore").write_text("lock\n")
-
-    place, made = install.make_home()
-
-    assert made
-    assert (place / ".gitignore").read_text() == "lock\n"
-
-
-def test_whether_the_server_can_run_is_whether_its_package_is_there(monkeypatch):
-    monkeypatch.undo()
-
-    assert install.can_serve() == bool(install.importlib.util.find_spec("mcp"))
-
-
-def test_the_plugin_directory_holds_the_plugin():
-    assert (install.plugin_directory() / ".claude-plugin" / "plugin.json").is_file()
 
 
 PLUGIN = plugin_directory()
@@ -791,36 +756,11 @@ def edited(text, change):
     return json.dumps(value, indent=4)
 
 
-def test_all_that_was_there_stays_and_ours_is_added():
-    text = merge(TEXT, WANTED)
-
-    value = json.loads(text)
-    assert value["hooks"]["Stop"] == [{"hooks": [FOREIGN]}, WANTED["Stop"]]
-    assert set(value["hooks"]) == set(EVENTS)
-    assert list(value) == ["permissions", "hooks", "model"]
-    assert all(line in text for line in TEXT.splitlines()[:5])
-
-
-@rows("text", [TEXT, "", "{}", '{"a":1}', '{"hooks": {"Stop": [], "Other": []}}'])
-def test_merging_twice_is_merging_once(text):
-    once = merge(text, WANTED)
-
-    assert merge(once, WANTED) == once
-
-
-def test_removing_gives_the_text_from_before():
-    assert unmerge(merge(TEXT, WANTED)) == TEXT
-
-
 def test_an_object_that_was_empty_before_stays_empty_if_that_is_known():
     before = '{"hooks": {"Stop": []}}'
 
     assert unmerge(merge(before, WANTED), before) == before
     assert unmerge(merge(before, WANTED)) == "{}"
-
-
-def test_nothing_of_ours_is_nothing_to_take_out():
-    assert unmerge('{"hooks": {}}') == '{"hooks": {}}'
 
 
 def test_an_older_entry_is_updated_in_its_place():
@@ -877,15 +817,6 @@ def test_a_handler_among_others_of_another_matcher_gets_its_own_group():
     ]  # fmt: skip
 
 
-def test_several_of_ours_become_one():
-    def change(value):
-        value["hooks"]["Stop"] += [WANTED["Stop"], shared_groups()["Stop"]]
-
-    text = merge(edited(merge("", WANTED), change), WANTED)
-
-    assert len(own_positions(hooks_of(text)["Stop"])) == 1
-
-
 def test_odd_entries_of_others_stay():
     text = '{"hooks": {"Odd": "no list", "Stop": [3, {"hooks": 4}, {"matcher": "x"}]}}'
 
@@ -904,15 +835,6 @@ def test_settings_that_claude_code_cannot_read_are_rejected(text, words):
         merge(text, WANTED, where="settings.json")
 
     assert refused.value.where == "settings.json"
-
-
-@rows("before", ["", '{"mcpServers": {}}', '{"mcpServers": {"other": {"command": "x"}}, "a": 1}'])
-def test_a_server_is_added_once_and_removed(before):
-    text = merge_server(before, SERVER)
-
-    assert parse_settings(text)["mcpServers"]["aether"] == SERVER
-    assert merge_server(text, SERVER) == text
-    assert unmerge_server(text, before) == (before or "{}\n")
 
 
 def test_our_server_is_renewed_with_what_was_added_to_it():
@@ -978,10 +900,6 @@ def test_the_manifests_name_the_plugin_and_its_version():
     assert (manifest["name"], manifest["version"]) == ("aether", __version__)
     assert [(one["name"], one["source"]) for one in market["plugins"]] == [("aether", "./")]
     assert json.loads((PLUGIN / ".mcp.json").read_text())["mcpServers"]["aether"]["args"] == ["mcp"]
-
-
-def test_all_commands_are_there():
-    assert [path.stem for path in COMMANDS] == ["memory", "phase", "recall", "remember", "signal", "why"]
 
 
 def test_the_skill_asks_to_remember_what_the_user_decides_and_demands_at_once():

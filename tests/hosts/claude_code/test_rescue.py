@@ -13,7 +13,6 @@ from aether.api.admin import init
 from aether.errors import InvalidInput, LockTimeout, NotFound
 from aether.hosts.claude_code import rescue
 from aether.hosts.claude_code.rescue import rescue as rescue_rescue
-from aether.hosts.claude_code.rescue import transcripts
 from tests import homes
 from tests.api.calls import memory
 
@@ -164,12 +163,6 @@ def test_the_period_is_that_of_the_nearest_settings(here, config, settings, days
     assert rescue.cleanup_days(str(here)) == days
 
 
-def test_broken_settings_say_nothing_of_the_period(here, config):
-    (config / "settings.json").write_text("[1]")
-
-    assert rescue.cleanup_days("") == 30
-
-
 def test_a_sub_agents_transcript_goes_where_its_session_goes(here, config, tmp_path):
     main = transcript(config, here, "Never deploy on a Friday.")
     folder = f"{main.parent.name}/s/subagents"
@@ -305,13 +298,6 @@ def test_a_project_without_a_home_gets_one_if_that_is_asked(here, config, tmp_pa
     monkeypatch.chdir(bare)
     (bare / ".aether").rename(tmp_path / "moved")
     assert [one.state for one in rescue_rescue(make=True)] == ["imported"]
-
-
-def test_where_there_is_nothing_there_is_nothing(here, config):
-    (config / "projects").rmdir()
-
-    assert transcripts() == []
-    assert rescue_rescue() == []
 
 
 @pytest.mark.slow

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 
 import pytest
 
@@ -123,6 +125,26 @@ def test_the_message_that_ends_the_turn_is_left_out_whether_or_not_it_is_written
         {**reported(6, "Really."), "message": {**reported(5, "Really.")["message"]}},
     ]
     assert texts(file(*lines, *last), message="All done.\n\nReally.") == ["On the way."]
+
+
+def test_a_message_that_is_being_written_is_waited_for(file):
+    path = file(asked(1), reported(2, "First."))
+    whole = [asked(1), reported(2, "First."), reported(3, "We chose SQLite."), reported(4, "Done.")]
+    writer = threading.Timer(0.1, lambda: file(*whole))
+    writer.start()
+
+    texts = [text["text"] for text in interim_texts(path, message="Done.")]
+
+    writer.join()
+    assert texts == ["First.", "We chose SQLite."]
+
+
+def test_a_message_that_never_comes_is_not_waited_for_long(file):
+    path = file(asked(1), reported(2, "First."))
+    started = time.monotonic()
+
+    assert [text["text"] for text in interim_texts(path, message="Done.")] == ["First."]
+    assert transcript.LAG_SECONDS <= time.monotonic() - started < 5
 
 
 def test_texts_of_an_interrupted_turn_belong_to_the_next_turn(file):

@@ -1,7 +1,7 @@
 from aether.messages.model import Block
 from aether.messages.providers import gemini
 from aether.messages.turns import Answer, Turn
-from tests.messages.repairs import faults_of, repaired, require_repaired
+from tests.messages.repairs import faults_of, require_repaired
 from tests.tables import rows
 
 
@@ -261,25 +261,3 @@ def unsigned(name="read", **fields):
 )
 def test_messages_that_the_api_refuses_are_repaired(raws, expected, codes):
     require_repaired("gemini", raws, expected, codes)
-
-
-@rows(
-    "raws",
-    [
-        [],
-        [MODEL, USER, MODEL],
-        [USER, model(DONE, unsigned("a", id="1"), unsigned("b", args=None))],
-        [USER, model(unsigned("a"), unsigned("b")), user(response("b"), response("a"), GO), MODEL],
-        [
-            USER,
-            model({"function_call": {"name": "a"}}),
-            user({"function_response": {"name": "a", "response": {}}}),
-        ],
-        [user(GO, {"inlineData": {"mimeType": "image/png", "data": "aGk="}}, {"fileData": {"fileUri": "u"}})],
-    ],
-)
-def test_messages_that_the_api_accepts_are_unchanged(raws):
-    done = repaired("gemini", raws)
-
-    assert all(after is before for after, before in zip(done.raws, raws, strict=True))
-    assert done.findings == []

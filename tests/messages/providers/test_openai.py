@@ -118,6 +118,28 @@ def answer(key="a", content="ok"):
     [
         ([calling(call()), USER, answer()], [calling(call()), answer(), USER], ["interleaved-result"]),
         ([USER, answer()], [USER], ["orphan-result"]),
+        # Beside the content.
+        (
+            [
+                {"role": "user", "content": "Go.", "name": "a b"},
+                {"role": "user", "content": "Go.", "name": ""},
+            ],
+            [{"role": "user", "content": "Go.", "name": "a_b"}, USER],
+            ["bad-name", "bad-name"],
+        ),
+        (
+            [
+                {
+                    "role": "assistant",
+                    "content": "Done.",
+                    "refusal": 7,
+                    "audio": {},
+                    "function_call": {"name": 7},
+                }
+            ],
+            [{"role": "assistant", "content": "Done."}],
+            ["bad-block", "bad-block", "bad-arguments"],
+        ),
         ([calling(call()), answer(), answer()], [calling(call()), answer()], ["repeated-result"]),
         (
             [calling(call(), content="Look."), USER],

@@ -1,6 +1,5 @@
 from aether.messages.model import Block
 from aether.messages.providers import plain
-from aether.messages.turns import Turn
 from tests.messages.repairs import faults_of, repaired
 from tests.tables import rows
 
@@ -100,12 +99,6 @@ def test_reasoning_is_removed_from_any_place():
     assert plain.without_reasoning(raw) == {"content": [{"type": "text", "text": "a"}]}
 
 
-def test_a_turn_is_written_as_openai_does():
-    assert plain.write(Turn("user", [Block("text", "Hi")], [], {"a": 1})) == [
-        {"role": "user", "content": "Hi", "meta": {"a": 1}}
-    ]
-
-
 def reported(*raws, level="error"):
     return [(found.code, found.where) for found in faults_of("plain", raws) if found.level == level]
 
@@ -131,24 +124,7 @@ def test_a_message_that_nobody_can_use_is_named(raw, code):
     assert reported(raw) == [(code, "messages[0]")]
 
 
-def test_a_role_of_an_agents_own_is_doubted():
-    assert reported({"role": "toolResult", "content": "ok"}, level="warning") == [("bad-role", "messages[0]")]
-
-
 USER = {"role": "user", "content": "Go."}
-
-
-def test_messages_with_content_are_unchanged():
-    raws = [
-        USER,
-        {"role": "toolResult", "content": [], "meta": {}},
-        {"role": "assistant", "tool_calls": [{}]},
-    ]
-
-    done = repaired("plain", raws)
-
-    assert all(after is before for after, before in zip(done.raws, raws, strict=True))
-    assert done.findings == []
 
 
 def test_a_message_without_a_role_is_the_users_and_one_without_content_goes():

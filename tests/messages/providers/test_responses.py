@@ -1,7 +1,7 @@
 from aether.messages.model import Block
 from aether.messages.providers import responses
 from aether.messages.turns import Answer, Turn
-from tests.messages.repairs import faults_of, repaired, require_repaired
+from tests.messages.repairs import faults_of, require_repaired
 from tests.tables import rows
 
 
@@ -225,24 +225,3 @@ def without(raw, key):
 )
 def test_messages_that_the_api_refuses_are_repaired(raws, expected, codes):
     require_repaired("responses", raws, expected, codes)
-
-
-@rows(
-    "raws",
-    [
-        [],
-        [USER, REASONING, DONE, call("a"), output("a"), call("b")],
-        [call(), output(), call(), output()],
-        [spoken(GIVEN, {"type": "input_image", "file_id": "f"}), {"type": "hologram", "id": "h_1"}, spoken()],
-        [{"type": "item_reference", "id": "x"}, {"type": "web_search_call", "id": "ws"}],
-        [
-            {"type": "custom_tool_call", "call_id": "c", "name": "x", "input": ""},
-            {"type": "custom_tool_call_output", "call_id": "c", "output": "z"},
-        ],
-    ],
-)
-def test_messages_that_the_api_accepts_are_unchanged(raws):
-    done = repaired("responses", raws)
-
-    assert all(after is before for after, before in zip(done.raws, raws, strict=True))
-    assert done.findings == []

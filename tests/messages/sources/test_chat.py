@@ -1,18 +1,12 @@
 import json
-from time import process_time
 
 from aether.messages.sources import chat
 from aether.messages.sources.chat import (
-    conversations,
-    is_item,
-    is_line,
-    is_message,
     item_fault,
     item_records,
     paragraph_records,
     records,
 )
-from aether.messages.tool_calls import file_changes
 from tests.tables import rows
 
 
@@ -93,11 +87,6 @@ def test_an_anthropic_conversation_is_read_too():
 )
 def test_wrappers_are_removed(wrapped):
     assert brief(wrapped) == [("user", "Go.")]
-
-
-def test_values_without_a_conversation_give_no_conversation():
-    assert brief(7, [], [1], {"a": 1}, {"messages": [7]}, {"type": "message", "message": {}}) == []
-    assert list(conversations("text")) == []
 
 
 def test_the_answer_of_a_logged_request_belongs_to_it():
@@ -234,13 +223,6 @@ def test_results_inside_calls_and_other_forms_of_failure():
     assert found[2].call_id == "c7"
 
 
-def test_senders_nobody_knows_are_no_messages():
-    assert not is_message(said("narrator", "x"))
-    assert not is_message({"role": ["user"], "content": "x"})
-    assert not is_line({"messages": [], "role": "user"})
-    assert brief({"role": "narrator", "content": "x"}) == []
-
-
 def paragraphs(text):
     return [
         (record.line, record.text) for record in paragraph_records(text.encode().splitlines(keepends=True))
@@ -267,10 +249,6 @@ def test_a_page_without_a_break_is_cut_and_nothing_is_lost(monkeypatch):
     text = "\n".join(f"line number {n}" for n in range(20))
 
     assert "\n".join(part for _, part in paragraphs(text)) == text
-
-
-def test_an_empty_file_holds_nothing():
-    assert paragraphs("") == paragraphs("\n \n") == []
 
 
 def test_a_byte_order_mark_and_broken_bytes_are_survived():
@@ -325,11 +303,6 @@ def test_an_item_that_cannot_be_stored_is_reported_with_its_line(item):
     assert bad[0].reason == item_fault(item)
 
 
-def test_messages_and_transcript_lines_are_no_items():
-    assert not is_item({"content": "hi", "type": "x", "role": "user"})
-    assert not is_item([])
-
-
 def state(file, text):
     """Return `text` as SWE-agent shows it while `file` is open."""
     return f"{text}\n(Open file: {file})\n(Current directory: /srv/app)\nbash-$"
@@ -348,142 +321,3 @@ def called(name, given, file, text):
         {"role": "assistant", "content": "Now.", "tool_calls": [call], "message_type": "action"},
         {"role": "tool", "content": state(file, text), "tool_call_ids": [f"c{name}"]},
     ]
-
-
-def test_an_edit_of_swe_agent_is_of_the_file_that_is_open():
-    history = [
-        {"role": "user", "content": state("n/a", "Fix the port."), "agent": "main"},
-        *typed("edit 1:1\nx = 1\nend_of_edit", "n/a", "No file open."),
-        *typed("create check.py\n", "/srv/app/check.py", "[File: check.py (1 lines total)]\n1:"),
-        *typed(
-            "edit 1:1\nimport port\n\nassert port\nend_of_edit\n", "/srv/app/check.py", "File updated. Look."
-        ),
-        *typed("edit 'port' 'it\\'s'", "/srv/app/check.py", "Your proposed edit has introduced new syntax"),
-        *typed("open src/port.py", "/srv/app/src/port.py", "[File: src/port.py (9 lines total)]\n1:"),
-        *typed("edit 'PORT = 80' 'PORT = 8080'", "/srv/app/src/port.py", "Text replaced. Look."),
-        *typed("rm check.py", "/srv/app/src/port.py", ""),
-        *called("create", {"filename": "/etc/port"}, "/etc/port", "[File: /etc/port (1 lines total)]\n1:"),
-        *called("insert", {"text": "8080"}, "/etc/port", "[File: /etc/port (2 lines total)]\n1:"),
-        *called(
-            "edit",
-            {"replacement_text": "80", "start_line": 1, "end_line": 1},
-            "/etc/port",
-            "File updated. Look.",
-        ),
-    ]
-
-    found = [*chat.records([(1, {"trajectory": [], "history": history})])]
-
-    failed = {one.call_id for one in found if one.kind == "result" and one.is_error}
-    calls = [one for one in found if one.kind == "call" and one.call_id not in failed]
-    changes = [
-        change
-        for one in calls
-        for change in file_changes(one.arguments, str(one.arguments.get("command", "")))
-    ]
-    assert [(change.action, change.path) for change in changes] == [
-        ("created", "check.py"), ("changed", "check.py"), ("changed", "src/port.py"), ("deleted", "check.py"),
-        ("created", "/etc/port"), ("changed", "/etc/port"), ("changed", "/etc/port"),
-    ]  # fmt: skip
-
-
-@rows(
-    "answer, failed",
-    [
-        ("File updated. Please review the changes", False),
-        ("Text replaced. Please review the changes", False),
-        ("Replaced 3 occurrences. Please review the changes", False),
-        ("Edit successful.", False),
-        ("[File: a.py (3 lines total)]\n1:Error: none", False),
-        ("Your proposed edit has introduced new syntax error(s).", True),
-        ("\nYour proposed edit has introduced new syntax error(s).", True),
-        ("Your edit was not applied (file not modified): Text not found", True),
-        ("Your search and replace strings are the same. No changes were made.", True),
-        ("No file opened. Either `open` or `create` a file first.", True),
-        ("Error: the file cannot be written", True),
-        ("The lines were exchanged.", False),
-    ],
-)
-def test_an_edit_of_swe_agent_failed_if_its_answer_says_so(answer, failed):
-    history = [
-        *called("open", {"path": "a.py"}, "/srv/app/a.py", "[File: a.py (3 lines total)]"),
-        *called("edit", {"search": "1", "replace": "2"}, "/srv/app/a.py", answer),
-    ]
-
-    *_, call, result = chat.records([(1, {"history": history})])
-
-    assert call.arguments["path"] == "a.py"
-    assert result.is_error == failed
-
-
-def test_calls_of_another_agent_stay_as_they_are_after_an_answer_of_swe_agent():
-    edit = {"file_path": "/other/b.py", "old_string": "x", "new_string": "y"}
-    search = {"search": "x", "replace": "y"}
-    calls = [
-        *called("edit", edit, "n/a", "The file /other/b.py has been updated"),
-        *called("insert", {"table": "users", "row": "1"}, "n/a", "Inserted."),
-        *called("create", {}, "n/a", "Created."),
-    ]
-    for message in calls[1::2]:
-        message["content"] = message["content"].partition("\n")[0]
-    pasted = {"role": "user", "content": state("/srv/app/a.py", "It printed this:")}
-    other = called("edit", search, "/srv/app/a.py", "Your proposed edit has introduced new syntax error(s).")
-
-    def arguments(*messages):
-        found = [*chat.records([(1, {"messages": [*messages]})])]
-        assert not any(record.is_error for record in found[: len(calls) + 1])
-        return [record.arguments for record in found if record.kind == "call"]
-
-    assert arguments(pasted, *calls) == [edit, {"table": "users", "row": "1"}, {}]
-    # What a person pasted names no file for a call by a protocol, what a tool answered does.
-    assert arguments(pasted, *calls, *other)[-1] == search
-    opened = called("open", {"path": "a.py"}, "/srv/app/a.py", "[File: a.py (3 lines total)]")
-    swe_agent, cut = (
-        chat.records([(1, {"messages": [pasted, *messages]})])
-        for messages in ([*opened, *other], [*opened, *calls])
-    )
-    assert [*swe_agent][-2].arguments == {"path": "a.py", "old_string": "x", "new_string": "y"}
-    assert [record.arguments for record in cut if record.kind == "call"][1] == edit
-
-
-@rows(
-    "command, text",
-    [
-        ("edit 2:3\nx = 1\nend_of_edit", "x = 1"),
-        ("edit 2:3 \r\n    x = 1\n\n    y = 2\n\nend_of_edit\n", "    x = 1\n\n    y = 2"),
-        ("edit 2:3\n\nx = 1", "\nx = 1"),
-        ("edit 2:3\nend_of_edit", ""),
-        ("edit 2:3\n", ""),
-        ("edit 2:3\nx = 'end_of_edit'\nend_of_edit", "x = 'end_of_edit'"),
-    ],
-)
-def test_the_lines_of_an_edit_end_before_its_last_line(command, text):
-    open_file, edit = (typed(action, "/srv/app/a.py", "File updated.") for action in ("open a.py", command))
-
-    *_, call, _result = chat.records([(1, {"history": [*open_file, *edit]})])
-
-    assert call.arguments == {"path": "a.py", "new_string": text}
-
-
-@rows(
-    "start, middle, end",
-    [
-        ("edit 1:2\nx = 1", "\n", "y = 2\nend_of_edit"),
-        ("edit 1:2", "\n", "y = 2\nend_of_edit"),
-        ("edit 1:2\nx = 1", " \n", "end_of_edit z"),
-        ("edit 'x' '", "b" * 40, "'"),
-        ("create '", "b" * 40, "'"),
-        ("edit ", "'bc' ", ""),
-    ],
-)
-def test_a_long_edit_takes_time_that_grows_with_its_length(start, middle, end):
-    def seconds(times):
-        edit = typed(f"{start}{middle * times}{end}", "/srv/app/a.py", "File updated.")
-        history = [*typed("open a.py", "/srv/app/a.py", "[File: a.py (3 lines total)]"), *edit]
-        before = process_time()
-        found = [*chat.records([(1, {"history": history})])]
-        took = process_time() - before
-        assert len(found) == 6
-        return took
-
-    assert seconds(20_000) < 1.5

@@ -1,6 +1,6 @@
 import pytest
 
-from aether.hosts.claude_code.event import entry_of
+from aether.hosts.hook import entry_of
 from aether.messages.sources.claude_code import (
     has_source_id,
     hook_records,
@@ -221,14 +221,6 @@ def test_orphans_out_of_order_times_and_dangling_parents_are_no_obstacle():
     ) == [("result", "late"), ("user", "Earlier.")]
 
 
-def test_an_exported_session_is_read_like_a_file():
-    assert [record.line for record in read({"loglines": [line("user", "a"), 7, line("user", "b")]})] == [2, 4]
-
-
-def test_whatever_is_no_object_is_passed_over():
-    assert brief(7, [1], None, {"type": "user"}, {"type": "user", "message": "text"}, line("user", 7)) == []
-
-
 HEAD = {"session": "s1", "at": "2026-03-01T10:15:00.000000Z", "transcript": "s1.jsonl"}
 
 
@@ -374,11 +366,6 @@ def test_a_compaction_is_a_boundary_and_then_its_summary():
     assert [one.kind for one in hook_records(entry("PostCompact", summary=" "))] == ["boundary"]
 
 
-@rows("event", ["SessionStart", "SubagentStart", "SessionEnd", "Unheard", None, 7, {}])
-def test_other_events_hold_no_record(event):
-    assert hook_records(entry(event, prompt="x", message="y", tool="Bash")) == []
-
-
 @rows("strange", [None, 7, [], {"a": 1}, "text"])
 def test_fields_of_another_kind_are_read_as_absent(strange):
     fields = (
@@ -426,7 +413,7 @@ PEER = '<cross-session-message from="qa">\nNever touch billing.py.\n</cross-sess
 
 
 def test_words_of_others_are_no_persons_in_the_transcript_and_at_the_hook():
-    payload = {"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt_id": "p"}
+    event = {"event": "UserPromptSubmit", "session": "s", "prompt_id": "p"}
     prompts = {
         PEER: "system",
         f"Another session wrote:\n{PEER}": "system",
@@ -435,7 +422,7 @@ def test_words_of_others_are_no_persons_in_the_transcript_and_at_the_hook():
     }
 
     for prompt, kind in prompts.items():
-        [typed] = hook_records(entry_of({**payload, "prompt": prompt}))
+        [typed] = hook_records(entry_of({**event, "prompt": prompt}))
         [read_too] = read(line("user", prompt))
         assert (typed.kind, typed.text) == (read_too.kind, read_too.text)
         assert typed.kind == kind

@@ -151,13 +151,6 @@ def test_a_call_of_several_commands_is_answered_once_when_the_last_has_ended(aft
     assert results(*started, *after[:-2]) == []
 
 
-def test_a_command_that_has_ended_beside_one_that_goes_on_is_in_the_answer():
-    started = [script("c1", starts(1, 2)), shown("c1", ends(1, 2), goes_on(2))]
-
-    assert results(*started) == []
-    assert results(*started, script("p", polls(2)), shown("p", ends(2))) == [("c1", "1 ended\n2 ended", True)]
-
-
 @rows(
     ("text", "answers", "found"),
     [
@@ -227,28 +220,6 @@ def test_what_a_script_printed_before_it_was_left_running_is_of_its_answer():
     assert results(*started, waits, shown("w", head=running), waits, shown("w", goes_on(2))) == []
 
 
-def test_a_script_that_polls_one_command_until_it_ends_shows_each_answer():
-    lines = [script("c1", starts(1)), shown("c1", goes_on(1)), script("p", f"while (!done) {polls(1)}")]
-
-    assert results(*lines, shown("p", goes_on(1), goes_on(1), ends(1, 1))) == [("c1", "1 ended", True)]
-
-
-def test_a_poll_of_a_command_that_has_ended_meanwhile_is_a_call_with_its_own_answer():
-    lines = [
-        script("c1", starts(1)), shown("c1", goes_on(1)),
-        script("p", polls(1)), script("q", polls(1)), shown("p", ends(1)), shown("q", ends("none", 1)),
-    ]  # fmt: skip
-
-    assert results(*lines) == [("c1", "1 ended", False), ("q", "none ended", True)]
-
-
-def test_what_a_script_shows_below_a_command_that_goes_on_is_of_its_answer():
-    said = f"Script completed\nOutput:\n{json.dumps({'chunk_id': 'a', **goes_on(1)})}\nmain 1a2b3c4"
-    lines = [script("c1", starts(1)), answer("c1", said), script("p", polls(1)), shown("p", ends(1))]
-
-    assert results(*lines) == [("c1", "main 1a2b3c4\n1 ended", False)]
-
-
 def test_a_plain_poll_of_a_command_that_a_script_started_is_an_answer_to_the_script():
     lines = [
         script("c1", starts(1, 2)), shown("c1", goes_on(1), goes_on(2)),
@@ -258,24 +229,6 @@ def test_a_plain_poll_of_a_command_that_a_script_started_is_an_answer_to_the_scr
     ]  # fmt: skip
 
     assert results(*lines) == [("c1", "1 failed\n\n2 ended", True)]
-
-
-def test_two_checks_that_are_polled_by_a_script_that_is_left_running():
-    both = "const rs = await Promise.all([{}]); rs.forEach(x=>text(JSON.stringify(x)));"
-    check = 'tools.exec_command({{cmd:"mise run {}","workdir":"/srv/app","yield_time_ms":1000}})'
-    poll = 'tools.write_stdin({{session_id:{},chars:"",yield_time_ms:20000}})'
-    lines = [
-        script("c1", both.format(", ".join(map(check.format, ("test", "vet"))))),
-        shown("c1", goes_on(91), goes_on(20)),
-        script("p", both.format(", ".join(map(poll.format, (91, 20))))),
-        answer("p", "Script running with cell ID 18\nWall time 11.0 seconds\nOutput:\n"),
-        item("function_call", name="wait", call_id="w", arguments='{"cell_id":"18","yield_time_ms":20000}'),
-        shown("w", goes_on(91), {"exit_code": 1, "output": "unreachable code"}),
-    ]
-    last = [script("q", f"const r = await {poll.format(91)}; text(JSON.stringify(r))"), shown("q", ends(91))]
-
-    assert results(*lines) == []
-    assert results(*lines, *last) == [("c1", "unreachable code\n91 ended", True)]
 
 
 @rows(
@@ -425,18 +378,6 @@ def test_the_history_that_was_copied_for_a_sub_agent_is_that_of_its_session(outp
         ("rewrite it", "main", "", "/main", True), ("Review commit b074cde", "child", "child", "/child", False)
     )  # fmt: skip
     assert len(found) == (2 if output == SPAWNED else 3)
-
-
-def test_a_copy_that_holds_a_copy_is_that_of_two_sessions():
-    copied = [forked("child", "main"), MAIN, said(0.01, "rewrite it"), spawned(0.01), said(0.02, "Review it")]
-
-    found = places(forked("grandchild", "child"), *copied, spawned(0.03), said(0.1, "Count the tests"))
-
-    assert found == [
-        ("rewrite it", "main", "", "/main", True),
-        ("Review it", "child", "child", "/child", True),
-        ("Count the tests", "grandchild", "grandchild", "/grandchild", False),
-    ]
 
 
 def test_a_process_of_a_copy_is_not_waited_for_by_the_sub_agent():

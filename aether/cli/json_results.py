@@ -1,0 +1,1457 @@
+"""Results of the commands: the type of the one JSON value that each command prints with `--json`.
+
+`aether schema show` derives the JSON Schema of a command from its type here; a test runs every example and
+compares. A command that prints the result of a function unchanged names the type of that result. Times are
+ISO 8601 in UTC.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NotRequired, TypedDict
+
+from aether.api.admin import Folded, LogLine
+from aether.api.architects import Standing
+from aether.api.archive import Archived, ArchiveHit
+from aether.api.backup import Backup
+from aether.api.chat import Compressed
+from aether.api.compact_views import ConversationEntry, DiffRow
+from aether.api.context import ContextEntry
+from aether.api.removed import RemovedMessage
+from aether.api.resolve import Ending
+from aether.api.share import Shared
+from aether.api.tokens import ListedModel
+from aether.compat.ollm_import import OllmImport
+from aether.conversation.archived import ArchivedConversation
+from aether.conversation.modes import Reliability
+from aether.conversation.retention import Policy
+from aether.conversation.shapes import Checkpoint, Kept, Suggestion
+from aether.hosts.claude_code.health import Installed
+from aether.hosts.claude_code.install import FileChange
+from aether.hosts.claude_code.rescue import Transcript
+from aether.memory.forget import Target
+from aether.memory.graph import Graph
+from aether.memory.ingest import IngestResult
+from aether.memory.patterns import Promotion
+from aether.memory.phases import PhaseChange
+from aether.memory.review import Entry
+from aether.memory.timeline import FileHistory, Moment
+from aether.messages.records import BadLine
+from aether.sharing.postgres import Member
+from aether.tokens.counters import Row
+from aether.types import (
+    ActiveSignal,
+    Detail,
+    EmittedSignal,
+    Finding,
+    GoalStatus,
+    HistoryEntry,
+    Hit,
+    Item,
+    JsonObject,
+    QueenCheckin,
+    RoadmapPhase,
+    Worker,
+)
+
+
+class ArchiveAdd(TypedDict):
+    """What was added."""
+
+    added: list[Archived]
+    failed: list[Finding]
+    findings: list[Finding]
+
+
+ArchiveAgePlan = TypedDict(
+    "ArchiveAgePlan",
+    {
+        "id": str,
+        "title": str,
+        "days": int,
+        "score": float,
+        "rule": str,
+        "from": Detail,
+        "to": Detail,
+        "bytes": int,
+    },
+)
+"""One conversation that is old enough."""
+
+
+ArchiveAgeDone = TypedDict(
+    "ArchiveAgeDone",
+    {"id": str, "at": str, "from": Detail, "to": Detail, "rule": NotRequired[str]},
+)
+"""The receipt of one step."""
+
+
+class ArchiveAge(TypedDict):
+    """The plan, and what was done."""
+
+    dry_run: bool
+    plan: list[ArchiveAgePlan]
+    done: list[ArchiveAgeDone]
+    failed: list[Finding]
+    saved_bytes: int
+    """Bytes on disk before, less those after; negative while fuller forms are kept."""
+
+
+class ArchiveExplain(TypedDict):
+    """The decision about one conversation."""
+
+    id: str
+    title: str
+    archived: bool
+    level: Detail
+    decided_level: Detail
+    age_level: Detail
+    retention_level: Detail
+    rule: str
+    reason: str
+    score: float
+    parts: dict[str, float]
+    days: int
+    since: str
+    since_is: str
+    grace_until: str | None
+    """Until when its fuller form can be restored; empty for good."""
+    next_level: str
+    """The level that it gets next, if nothing changes; empty if it stays."""
+    next_at: str
+    """When it gets that level. ISO 8601, UTC; empty if it stays."""
+
+
+class ArchiveMark(TypedDict):
+    """What is marked."""
+
+    marked: bool
+    ids: list[str]
+    unknown: list[str]
+
+
+class ArchiveMigrate(TypedDict):
+    """What was migrated."""
+
+    migrated: list[str]
+
+
+class ArchiveRestore(TypedDict):
+    """What was restored."""
+
+    id: str
+    level: Detail
+    exact: bool
+    path: str
+    conversation: JsonObject | None
+
+
+class ArchiveSchedule(TypedDict):
+    """One daily job."""
+
+    kind: Literal["cron", "systemd"]
+    name: str
+    words: list[str]
+    files: dict[str, str]
+    line: str
+    start: list[str]
+
+
+class ArchiveStats(TypedDict):
+    """The size of the archive."""
+
+    conversations: int
+    bytes: int
+    levels: dict[str, int]
+
+
+class BackupRestore(TypedDict):
+    """What was restored."""
+
+    id: str
+    at: str
+    home: str
+    revision: int
+    files: int
+    bytes: int
+    findings: list[Finding]
+    """The files that were damaged when the home was backed up."""
+
+
+class BriefLine(TypedDict):
+    """One line."""
+
+    kind: Literal[
+        "rule", "decision", "open", "next", "state", "request", "outcome", "lesson", "file", "command"
+    ]
+    text: str
+    ids: list[str]
+    """The entries that it comes from; empty where it comes from the state of the colony, or from texts of an old session."""
+    evidence: Literal["person", "machine", "agent", ""]
+    """Who vouches for it: a person said it, a machine showed it, an agent wrote it; empty where unknown."""
+    at: str
+    note: str
+    tokens: int
+    correctable: bool
+    """Whether its entry is a single statement, which aether memory update can correct."""
+
+
+class Brief(TypedDict):
+    """What a new session gets."""
+
+    occasion: Literal["startup", "clear", "compact", "resume", "fork", "subagent"]
+    lines: list[BriefLine]
+    block: str
+    """The text that the hook injects; empty where memory has nothing to tell."""
+    tokens: int
+
+
+class ChatTurn(TypedDict):
+    """One message and its answer."""
+
+    text: str
+    interrupted: bool
+    overflows: int
+    input_tokens: int
+    output_tokens: int
+    calls: list[str]
+    compressed: list[Compressed]
+
+
+class Chat(TypedDict):
+    """A chat."""
+
+    conversation: str
+    backend: str
+    model: str
+    tokens: int
+    limit: int
+    tier: str
+    checkpoints: int
+    goal: str
+    turns: list[ChatTurn]
+
+
+class ClaudeInstall(TypedDict):
+    """What installing did."""
+
+    scope: Literal["project", "local", "user"]
+    links: list[FileChange]
+    files: list[FileChange]
+    home: str | None
+    """The project's home; null for the user, and in a dry run."""
+    made_home: bool
+    plugin: str
+    architect: str | None
+    """The architect that is chosen; null if none could be written."""
+    architect_file: str | None
+
+
+class ClaudePause(TypedDict):
+    """What that did."""
+
+    home: str
+    paused: bool
+
+
+class ClaudeRescue(TypedDict):
+    """What rescuing did."""
+
+    dry_run: bool
+    transcripts: list[Transcript]
+    items: int
+
+
+class LastSession(TypedDict):
+    """The session heard of last; null where there is none."""
+
+    session: str
+    at: str
+    first_source: str
+
+
+class ClaudeStatus(TypedDict):
+    """How aether is installed in Claude Code."""
+
+    installed: list[Installed]
+    servers: list[str]
+    """Scopes whose MCP servers have aether's; plugin where that is enabled."""
+    home: str
+    paused: bool
+    waiting: int
+    last_session: LastSession | None
+    log: list[str]
+    problems: list[str]
+    path: str
+    """What does not work because aether is not on PATH in every shell; empty where it is."""
+    architect: Standing
+
+
+class ClaudeUninstall(TypedDict):
+    """What uninstalling did."""
+
+    scope: Literal["project", "local", "user"] | None
+    files: list[FileChange]
+
+
+class CompactDiff(TypedDict):
+    """What one compaction did."""
+
+    receipt: JsonObject
+    """The receipt; null where nothing was done. Its fields stand in docs/compaction.md."""
+    rows: list[DiffRow]
+
+
+class CompactPlan(TypedDict):
+    """What a compaction would do."""
+
+    conversation: str
+    wire: str
+    messages: int
+    tokens: int
+    window: int
+    limit: int
+    goal: int
+    tokens_after: int
+    """Tokens of all that would be sent, with a summary that no model wrote."""
+    triggered: bool
+    reason: str
+    kept: Kept
+    removed: int
+    shortened: int
+    protected: int
+    asks_a_summariser: bool
+    steps: list[str]
+    findings: list[Finding]
+
+
+class CompactRun(TypedDict):
+    """What was done."""
+
+    conversation: str
+    triggered: bool
+    reason: str
+    tokens_before: int
+    tokens_after: int
+    limit: int
+    counter: str
+    output: str | None
+    receipt: JsonObject | None
+    """The receipt; null where nothing was done. Its fields stand in docs/compaction.md."""
+    messages: list[JsonObject] | None
+    findings: list[Finding]
+
+
+class CompactShow(TypedDict):
+    """The text that one compaction removed."""
+
+    conversation: str
+    step: int
+    messages: list[RemovedMessage]
+
+
+class CompactUndo(TypedDict):
+    """What was undone."""
+
+    conversation: str
+    step: int
+    count: int
+    output: str | None
+    messages: list[JsonObject] | None
+    findings: list[Finding]
+
+
+class Completion(TypedDict):
+    """The script."""
+
+    shell: Literal["bash", "zsh", "fish"]
+    script: str
+
+
+class ContextCheck(TypedDict):
+    """Whether it can be sent."""
+
+    valid: bool
+    tokens: int
+    limit: int
+    overage: int
+    level: str
+    ratio: float
+    suggestions: list[Suggestion]
+    """What would make it smaller, the first to be tried first."""
+    findings: list[Finding]
+
+
+class ContextCompress(TypedDict):
+    """One compression."""
+
+    success: bool
+    reason: str
+    error: str
+    tokens_before: int
+    tokens_after: int
+    step: int
+    freed_tokens: int
+    checkpoint: Checkpoint | None
+    aged: list[str]
+    merged: list[str]
+
+
+class ContextExport(TypedDict):
+    """The history."""
+
+    conversation: str
+    format: str
+    output: str | None
+    text: str | None
+
+
+class ContextTier(TypedDict):
+    """The class of the window."""
+
+    number: int
+    label: str
+
+
+class ContextMetrics(TypedDict):
+    """How its messages were counted by this process."""
+
+    hits: int
+    misses: int
+    recalculations: int
+    """Of these, messages that were counted before, by another counter or for another model."""
+    tokens: int
+    largest_message: int
+    average_tokens: float
+    seconds: float
+    hit_rate: float
+
+
+class ContextStatus(TypedDict):
+    """The context, with its mode."""
+
+    conversation: str
+    tokens: int
+    limit: int
+    ratio: float
+    window: int
+    model: str
+    mode: str
+    tier: ContextTier
+    messages: int
+    checkpoints: int
+    compressions: int
+    snapshots: int
+    level: str
+    """What the fill asks for: none, inform, compress, emergency or rollover."""
+    reliability: Reliability
+    findings: list[Finding]
+    metrics: ContextMetrics
+
+
+class ContextSnapshot(TypedDict):
+    """One snapshot."""
+
+    id: str
+    at: str
+    purpose: str
+    tokens: int
+    messages: int
+
+
+class DemoImported(TypedDict):
+    """What importing the sample did."""
+
+    records: int
+    items: int
+    tokens: int
+    types: dict[str, int]
+    phases: list[int]
+
+
+class DemoPhase(TypedDict):
+    """One compressed phase."""
+
+    phase: int
+    items: int
+    session_id: str
+    tokens_before: int
+    tokens_after: int
+    ratio: float
+    patterns: int
+    carried: int
+
+
+class DemoSearch(TypedDict):
+    """A search."""
+
+    query: str
+    hits: list[Hit]
+
+
+class WorkingMemoryStatus(TypedDict):
+    """Working memory."""
+
+    items: int
+    tokens: int
+    max_capacity_tokens: int
+    percent: float
+    eviction_threshold_tokens: int
+    compression_needed: bool
+    counter: str
+
+
+class ShortTermMemoryStatus(TypedDict):
+    """Short-term memory."""
+
+    sessions: int
+    max_sessions: int
+    percent: float
+    target_ratio: float
+
+
+class LongTermMemoryStatus(TypedDict):
+    """Long-term memory."""
+
+    patterns: int
+    types: dict[str, int]
+
+
+class ColonyStatus(TypedDict):
+    """The colony."""
+
+    state: str
+    current_phase: int | None
+
+
+class MemoryMetrics(TypedDict):
+    """Counters since the home was made."""
+
+    total_compressions: int
+    total_pattern_extractions: int
+    average_compression_ratio: float
+    working_memory_evictions: int
+    short_term_evictions: int
+
+
+class MemoryStatus(TypedDict):
+    """How full the layers are."""
+
+    home: str
+    revision: int
+    working_memory: WorkingMemoryStatus
+    short_term_memory: ShortTermMemoryStatus
+    long_term_memory: LongTermMemoryStatus
+    open_handoffs: list[str]
+    colony: ColonyStatus
+    metrics: MemoryMetrics
+
+
+class DemoCheck(TypedDict):
+    """A look at the home."""
+
+    findings: list[Finding]
+    undone: LogLine
+    restored: bool
+
+
+class Demo(TypedDict):
+    """What the demo did."""
+
+    imported: DemoImported
+    phases: list[DemoPhase]
+    patterns: list[JsonObject]
+    search: DemoSearch
+    status: MemoryStatus
+    check: DemoCheck
+    home: str | None
+    """The home that was left behind; null where it was a scratch one."""
+
+
+class Doctor(TypedDict):
+    """What was found."""
+
+    repaired: list[str]
+    findings: list[Finding]
+
+
+class ErrorParts(TypedDict):
+    """The error."""
+
+    code: str
+    """The class of the error, the word to match on; UsageError for a command line that cannot be parsed."""
+    where: str
+    what: str
+    fix: str
+    exit_code: int
+
+
+class Failure(TypedDict):
+    """What every command prints with --json when it fails."""
+
+    error: ErrorParts
+
+
+class ExportDocuments(TypedDict):
+    """The documents."""
+
+    memory: JsonObject
+    pheromones: JsonObject
+    COLONY_STATE: JsonObject
+    graph: JsonObject
+    memories: JsonObject
+
+
+class ExportConversation(TypedDict):
+    """One conversation."""
+
+    conversation: str
+    history: NotRequired[list[JsonObject]]
+    context: NotRequired[list[JsonObject]]
+    compactions: NotRequired[list[JsonObject]]
+    problem: NotRequired[str]
+
+
+class Export(TypedDict):
+    """The whole colony."""
+
+    revision: int
+    documents: ExportDocuments
+    items: list[JsonObject]
+    receipts: list[JsonObject]
+    events: list[JsonObject]
+    history: list[JsonObject]
+    conversations: list[ExportConversation]
+
+
+class ExportedFile(TypedDict):
+    """With --output: where it was written."""
+
+    output: str
+    revision: int
+
+
+class GoalNext(TypedDict):
+    """What comes next."""
+
+    next: list[str]
+
+
+class GraphText(TypedDict):
+    """What would be written."""
+
+    text: str
+
+
+class GraphFile(TypedDict):
+    """With --output: where it was written."""
+
+    path: str
+
+
+class GraphImport(TypedDict):
+    """What importing did."""
+
+    entities: int
+    observations: int
+    relations: int
+    known: int
+    bad_lines: list[BadLine]
+    revision: int
+
+
+class Hook(TypedDict):
+    """What the hook prints for the event."""
+
+    told: JsonObject | str
+    """What Claude Code is given: an object with hookSpecificOutput, plain text, or an empty text."""
+
+
+class ImportBadLine(TypedDict):
+    """One line that could not be read."""
+
+    file: str
+    line: int
+    reason: str
+
+
+class ImportLongLine(TypedDict):
+    """One long text."""
+
+    file: str
+    line: int
+    characters: int
+
+
+class ImportSkippedCopy(TypedDict):
+    """One skipped copy."""
+
+    file: str
+    conversation: str
+    records: int
+
+
+class ImportUndated(TypedDict):
+    """One file."""
+
+    file: str
+    at: str
+    """The time that these entries have: that of the last change of the file. Empty if it is not known, as for standard input: then they have the time of the import."""
+
+
+class ImportRestored(TypedDict):
+    """Of an export: what was restored."""
+
+    entries: dict[str, int]
+    conversations: list[str]
+    kept: list[str]
+    unread: list[str]
+    """Those that could not be read when the export was made."""
+
+
+class Import(TypedDict):
+    """What importing did."""
+
+    files: int
+    records: int
+    items: int
+    known: int
+    tokens: int
+    types: dict[str, int]
+    phases: list[int]
+    evicted: list[str]
+    """Ids of items that the hard limit pushed into the archive."""
+    bad_lines: list[ImportBadLine]
+    """Lines and files that could not be read, and items that are impossible."""
+    revisions: list[int]
+    """What was committed, oldest first; the undo of any of them is the undo of the import."""
+    preview: list[JsonObject]
+    long_lines: list[ImportLongLine]
+    skipped_copies: list[ImportSkippedCopy]
+    """What the transcripts of sub-agents repeat of sessions whose own transcript is imported."""
+    undated: list[ImportUndated]
+    """Files from which entries were stored for which their conversation says no time."""
+    restored: NotRequired[ImportRestored]
+
+
+class Init(TypedDict):
+    """The home that is ready for use."""
+
+    home: str
+
+
+class Mcp(TypedDict):
+    """One tool."""
+
+    name: str
+    description: str
+
+
+class MemoryAdd(TypedDict):
+    """The added item."""
+
+    id: str
+    compression_needed: bool
+    evicted: list[str]
+    """Ids of items that the hard limit pushed into the archive."""
+    handoff: str
+
+
+class MemoryClear(TypedDict):
+    """What was cleared."""
+
+    archived: int
+
+
+class DroppedStatement(TypedDict):
+    """One statement."""
+
+    field: str
+    text: str
+
+
+class MemoryClose(TypedDict):
+    """The result of closing a conversation."""
+
+    reason: str
+    """Why there was nothing to close; empty if a session was stored."""
+    conversation: str
+    result: IngestResult | None
+    """What storing the session did; null if there was nothing to close."""
+    dropped: list[DroppedStatement]
+
+
+class CompressedPhase(TypedDict):
+    """What compressing one phase did."""
+
+    handoff: str | None
+    reason: str
+    architect: str
+    notes: list[str]
+    result: IngestResult | None
+
+
+class CompressedPhases(TypedDict):
+    """Without --phase."""
+
+    phases: list[CompressedPhase]
+    too_small: list[int]
+    """The phases of less than a page, which stay in working memory."""
+
+
+class ErasedText(TypedDict):
+    """With --erase: where the text stood, or would be erased; never what it is."""
+
+    places: dict[str, int]
+    files: int
+    skipped: int
+    """Texts of what was named that stay: too short, or a word that files are built of."""
+    left: list[str]
+    unread: list[str]
+    """Compressed files that are damaged: what they hold cannot be seen, and they stay."""
+
+
+class MemoryForget(TypedDict):
+    """What was forgotten."""
+
+    forgotten: bool
+    """Whether it was done; false for a dry run, or where a person said no."""
+    targets: list[Target]
+    similar: list[Target]
+    """What says the same in other words, and stays without --similar."""
+    elsewhere: list[str]
+    """Documents that hold the text too and stay as they are; with --erase the files a person wrote."""
+    receipt_id: str
+    revision: int
+    """What aether undo takes to bring it back; 0 where nothing was done."""
+    erased: NotRequired[ErasedText]
+    """With --erase: where the text stood, or would be erased; never what it is."""
+
+
+class MemoryLink(TypedDict):
+    """The link."""
+
+    link_id: str
+
+
+class HandoffRecord(TypedDict):
+    """The open hand-off, as memory.json keeps it."""
+
+    id: str
+    phase: int
+    prepared_at: str
+    total_tokens: int
+    items: dict[str, str]
+    """Item ids, each with a checksum of the item as it was handed off."""
+
+
+class MemoryPrepare(TypedDict):
+    """The hand-off."""
+
+    path: str | None
+    reason: str
+    record: HandoffRecord | None
+
+
+class DoubtCommands(TypedDict):
+    """The commands that settle it."""
+
+    keep: str
+    forget: str
+    correct: str
+    forget_newer: NotRequired[str]
+    correct_newer: NotRequired[str]
+
+
+class ReviewDoubt(TypedDict):
+    """One doubt."""
+
+    id: str
+    kind: Literal["secret", "instruction", "contradiction", "unconfirmed", "duplicate", "stale"]
+    why: str
+    entries: list[Entry]
+    """What it is about; of a pair the older is first."""
+    commands: DoubtCommands
+
+
+class SettledDoubt(TypedDict):
+    """One answer."""
+
+    id: str
+    answer: Literal["keep", "correct", "forget"]
+    entry: str
+    """The entry as it is now; empty if it was forgotten."""
+
+
+class MemoryReview(TypedDict):
+    """What is doubtful in memory."""
+
+    doubts: list[ReviewDoubt]
+    settled: list[SettledDoubt]
+    more: int
+
+
+class MemoryStatsSession(TypedDict):
+    """One session."""
+
+    session_id: str
+    phase: int
+    compressed_at: str
+    original_tokens: int
+    compressed_tokens: int
+    compression_ratio: float
+
+
+class MemoryStats(TypedDict):
+    """What compression did so far."""
+
+    total_compressions: int
+    average_compression_ratio: float
+    sessions: list[MemoryStatsSession]
+    max_sessions: int
+    working_memory_evictions: int
+    short_term_evictions: int
+
+
+class MemoryVerify(TypedDict):
+    """How full working memory is."""
+
+    current: int
+    maximum: int
+    threshold: int
+    percent: float
+    status: Literal["PASS", "WARNING", "FAIL"]
+
+
+class MessagesCheck(TypedDict):
+    """What a provider would say of a conversation."""
+
+    file: str
+    provider: Literal["anthropic", "openai", "responses", "gemini"]
+    wire: Literal["anthropic", "openai", "responses", "gemini", "plain"]
+    messages: int
+    findings: list[Finding]
+    converted: list[Finding]
+    repairs: list[Finding]
+    others: int
+    output: str
+
+
+class PhaseShow(TypedDict):
+    """The phases."""
+
+    current_phase: int | None
+    phases_completed: list[int]
+    queen_checkin: QueenCheckin | None
+    """The phase that waits for the Queen, or what she decided; null before the first."""
+    roadmap: list[RoadmapPhase]
+
+
+class RecallEntry(TypedDict):
+    """One entry."""
+
+    id: str
+    layer: Literal["working_memory", "short_term_memory", "long_term_memory", "archive"]
+    type: str
+    at: str
+    tokens: int
+    gist: NotRequired[str]
+    """Its text on one line, cut; of an index and a timeline."""
+    passage: NotRequired[str]
+    """The part of its text that answers the query; of an index."""
+    score: NotRequired[float]
+    """What it is ranked by; larger is better; 0 in a timeline."""
+    repeats: NotRequired[list[JsonObject]]
+    """Notes of other conversations that say the same in the same words."""
+    speaker: NotRequired[str]
+    project: NotRequired[str]
+    conversation: NotRequired[str]
+    title: NotRequired[str]
+    text: NotRequired[str]
+    entry: NotRequired[JsonObject]
+    """The item, session or pattern as it is stored; of full entries."""
+
+
+class Recall(TypedDict):
+    """What memory knows."""
+
+    step: Literal["index", "timeline", "full"]
+    entries: list[RecallEntry]
+    tokens: int
+
+
+class ReportOverview(TypedDict):
+    """The home as it is now."""
+
+    items: int
+    tokens: int
+    max_tokens: int
+    percent: float
+    sessions: int
+    patterns: int
+    state: str
+    phase: int | None
+    revision: int
+    goal: str
+    open: list[str]
+
+
+class ReportMoment(TypedDict):
+    """One moment."""
+
+    at: str
+    kind: str
+    text: str
+    by: str
+    conversation: str
+
+
+class ReportDay(TypedDict):
+    """One day."""
+
+    day: str
+    moments: list[ReportMoment]
+
+
+class ReportDecision(TypedDict):
+    """One decision."""
+
+    at: str
+    text: str
+    why: str
+    evidence: str
+    id: str
+
+
+class ReportLesson(TypedDict):
+    """One lesson."""
+
+    text: str
+    type: str
+    occurrences: int
+    confidence: float
+    last_seen: str
+    id: str
+
+
+class ReportOmissions(TypedDict):
+    """What the size of a report leaves out."""
+
+    moments: int
+    decisions: int
+    lessons: int
+
+
+class ReportCharts(TypedDict):
+    """The numbers of the charts."""
+
+    layers: list[JsonObject]
+    saved: list[JsonObject]
+    signals: list[JsonObject]
+
+
+class ReportData(TypedDict):
+    """The report as data."""
+
+    project: str
+    made_at: str
+    since: str
+    conversation: str
+    overview: ReportOverview
+    counts: dict[str, int]
+    timeline: list[ReportDay]
+    decisions: list[ReportDecision]
+    lessons: list[ReportLesson]
+    left_out: ReportOmissions
+    charts: ReportCharts
+
+
+class Report(TypedDict):
+    """What was written."""
+
+    format: Literal["html", "markdown"]
+    output: str
+    bytes: int
+    report: ReportData
+
+
+class ShareGrant(TypedDict):
+    """A role and its right."""
+
+    role: str
+    right: Literal["read", "write", "admin"]
+
+
+class ShareInit(TypedDict):
+    """The first replica of a colony."""
+
+    home: str
+    colony: str
+    replica: str
+    revision: int
+
+
+class ShareRevoke(TypedDict):
+    """A role that has no right any more."""
+
+    role: str
+    right: None
+
+
+class ShareStream(TypedDict):
+    """One stream."""
+
+    stream: str
+    revision: int
+    head: int
+    lag: int
+    """Lines that the replica lacks; below zero if the server has less."""
+    fault: str
+    """Why neither can go on; empty if the replica only lags."""
+
+
+class ShareStatus(TypedDict):
+    """How far a replica is; beside it what its server says, if it can be reached."""
+
+    colony: str
+    replica: str
+    revision: int
+    waiting: int
+    unfit: int
+    unread: list[str]
+    """Lines and conversations of the colony that this home cannot read, and why."""
+    reachable: NotRequired[bool]
+    reason: NotRequired[str]
+    """Why nothing is known of the server: it did not answer, or refuses."""
+    head: NotRequired[int]
+    lag: NotRequired[int]
+    streams: NotRequired[list[ShareStream]]
+    """Conversations, and the files, that the replica does not have as the server has them."""
+    faults: NotRequired[list[str]]
+    """What keeps conversations, files or notes of hooks from being exchanged."""
+    server: NotRequired[JsonObject]
+    """What the server says of the colony: its versions, replicas and faults."""
+
+
+class SnapshotEntry(TypedDict):
+    """One snapshot, without its documents."""
+
+    snapshot_id: str
+    label: str
+    automatic: bool
+    timestamp: str
+    revision: int
+    checksum: str
+
+
+class SnapshotRestore(TypedDict):
+    """What was restored."""
+
+    changed: list[str]
+
+
+class StateShow(TypedDict):
+    """The state of the colony."""
+
+    state: str
+    current_phase: int | None
+    workers: list[Worker]
+    last_transition: str | None
+    transitions_count: int
+    crash: Finding | None
+
+
+class CurrentGoal(TypedDict):
+    """The goal that is worked on; null without one."""
+
+    id: str
+    description: str
+    status: Literal["active", "blocked"]
+    progress: int
+    evidence: Literal["person", "agent"]
+
+
+class LastCompression(TypedDict):
+    """The last compression; null where there was none."""
+
+    session_id: str
+    compressed_at: str
+    compression_ratio: float
+    items: int | None
+    """The items that it replaced; null for a session of an older version."""
+
+
+class HookStatus(TypedDict):
+    """What the hooks of Claude Code do."""
+
+    paused: bool
+    waiting: int
+    last_event: str
+    """When a hook last heard of a session. ISO 8601, UTC; empty where none did."""
+
+
+class Status(TypedDict):
+    """The colony at a glance."""
+
+    home: str
+    revision: int
+    items: int
+    tokens: int
+    max_tokens: int
+    percent: float
+    compression_needed: bool
+    sessions: int
+    patterns: int
+    compressions: int
+    rules: int
+    decisions: int
+    goal: CurrentGoal | None
+    state: str
+    phase: int | None
+    last_compression: LastCompression | None
+    hooks: HookStatus
+    problems: list[str]
+    log: list[str]
+    architect: Standing
+
+
+class Statusline(TypedDict):
+    """The line for Claude Code."""
+
+    line: str
+    overview: Status | None
+    """What aether status --json prints; null where there is no memory."""
+
+
+class Timeline(TypedDict):
+    """What happened."""
+
+    moments: list[Moment]
+    left_out: int
+
+
+class TokensCalibrate(TypedDict):
+    """How far the estimate is off."""
+
+    rows: list[Row]
+    total: Row
+    factor: float
+    applied: bool
+
+
+class TokensCount(TypedDict):
+    """One file."""
+
+    file: str
+    tokens: int
+    counter: str
+    characters: int
+
+
+class TokensFetch(TypedDict):
+    """The vocabulary."""
+
+    name: str
+    path: str
+
+
+class TokensUse(TypedDict):
+    """The counter of the home."""
+
+    counter: str
+
+
+class Trust(TypedDict):
+    """How far the user trusts one configuration."""
+
+    file: str
+    state: Literal["harmless", "trusted", "changed", "untrusted"]
+    """Whether its settings with authority count: only when trusted; harmless if it has none."""
+    settings: JsonObject
+    """The settings that start programs, or name servers, exporters and places, by path."""
+
+
+class View(TypedDict):
+    """The address of a view, printed when it starts."""
+
+    url: str
+    read_only: bool
+
+
+class CtlStatistics(TypedDict):
+    """What was done."""
+
+    tokens_before: int
+    tokens_after: int
+    pruned_count: int
+
+
+class CtlCompact(TypedDict):
+    """The compacted messages."""
+
+    messages: list[JsonObject]
+    statistics: CtlStatistics
+
+
+class CtlCreateConfig(TypedDict):
+    """An example of every setting."""
+
+    output: str | None
+    format: Literal["toml", "yaml", "json"]
+    text: str | None
+
+
+class CtlDryRun(TypedDict):
+    """What a preflight would do; counts of messages."""
+
+    total: int
+    pinned: int
+    recent: int
+    tool_io: int
+    eligible: int
+    trigger: bool
+    reason: str
+    tokens: int
+    max_tokens: int
+    tokens_after: int
+
+
+class CtlValidateConfig(TypedDict):
+    """A configuration that is valid."""
+
+    valid: Literal[True]
+    config: JsonObject
+    origins: dict[str, Literal["environment", "file", "home", "user", "default"]]
+    """For each setting by path: environment, file, home, user or default."""
+    findings: list[JsonObject]
+
+
+RESULTS: dict[str, Any] = {
+    "archive add": ArchiveAdd,
+    "archive age": ArchiveAge,
+    "archive explain": ArchiveExplain,
+    "archive list": list[Archived],
+    "archive mark": ArchiveMark,
+    "archive migrate": ArchiveMigrate,
+    "archive policy": Policy,
+    "archive restore": ArchiveRestore,
+    "archive schedule": ArchiveSchedule,
+    "archive search": list[ArchiveHit],
+    "archive show": ArchivedConversation,
+    "archive stats": ArchiveStats,
+    "archive unmark": ArchiveMark,
+    "archive verify": list[Finding],
+    "backup create": Backup,
+    "backup list": list[Backup],
+    "backup restore": BackupRestore,
+    "backup verify": list[Finding],
+    "brief": Brief,
+    "chat": Chat,
+    "claude install": ClaudeInstall,
+    "claude pause": ClaudePause,
+    "claude rescue": ClaudeRescue,
+    "claude resume": ClaudePause,
+    "claude status": ClaudeStatus,
+    "claude uninstall": ClaudeUninstall,
+    "compact diff": CompactDiff,
+    "compact list": list[ConversationEntry],
+    "compact plan": CompactPlan,
+    "compact run": CompactRun,
+    "compact show": CompactShow,
+    "compact undo": CompactUndo,
+    "completion": Completion,
+    "context check": ContextCheck,
+    "context checkpoints": list[Checkpoint],
+    "context compress": ContextCompress,
+    "context export": ContextExport,
+    "context import": OllmImport,
+    "context list": list[ContextEntry],
+    "context mode": ContextStatus,
+    "context model": ContextStatus,
+    "context restore": ContextStatus,
+    "context snapshot": list[ContextSnapshot],
+    "context status": ContextStatus,
+    "demo": Demo,
+    "doctor": Doctor,
+    "error": Failure,
+    "export": Export | ExportedFile,
+    "fold": Folded,
+    "goal add": GoalStatus,
+    "goal block": GoalStatus,
+    "goal decide": GoalStatus,
+    "goal done": GoalStatus,
+    "goal list": list[GoalStatus],
+    "goal next": GoalNext,
+    "goal pause": GoalStatus,
+    "goal show": GoalStatus,
+    "goal start": GoalStatus,
+    "goal unblock": GoalStatus,
+    "graph export": GraphText | GraphFile,
+    "graph import": GraphImport,
+    "graph search": Graph,
+    "history": FileHistory,
+    "hook": Hook,
+    "import": Import,
+    "init": Init,
+    "log": list[LogLine],
+    "mcp": list[Mcp],
+    "memory add": MemoryAdd,
+    "memory clear": MemoryClear,
+    "memory close": MemoryClose,
+    "memory compress": CompressedPhase | CompressedPhases,
+    "memory forget": MemoryForget,
+    "memory get": Item,
+    "memory ingest": IngestResult,
+    "memory link": MemoryLink,
+    "memory list": list[Item],
+    "memory prepare": MemoryPrepare,
+    "memory promote": Promotion,
+    "memory resolve": Ending,
+    "memory review": MemoryReview,
+    "memory search": list[Hit],
+    "memory stats": MemoryStats,
+    "memory status": MemoryStatus,
+    "memory supersede": Ending,
+    "memory update": Item,
+    "memory verify": MemoryVerify,
+    "messages check": MessagesCheck,
+    "phase complete": PhaseChange,
+    "phase decide": QueenCheckin,
+    "phase show": PhaseShow,
+    "phase start": PhaseChange,
+    "recall": Recall,
+    "report": Report,
+    "schema check": list[Finding],
+    "schema show": JsonObject,
+    "share grant": ShareGrant,
+    "share init": ShareInit,
+    "share join": ShareInit,
+    "share leave": Shared,
+    "share members": list[Member],
+    "share revoke": ShareRevoke,
+    "share status": ShareStatus,
+    "show": JsonObject,
+    "signal emit": EmittedSignal,
+    "signal list": list[ActiveSignal],
+    "snapshot create": SnapshotEntry,
+    "snapshot list": list[SnapshotEntry],
+    "snapshot restore": SnapshotRestore,
+    "state recover": HistoryEntry,
+    "state set": HistoryEntry,
+    "state show": StateShow,
+    "status": Status,
+    "statusline": Statusline,
+    "timeline": Timeline,
+    "tokens calibrate": TokensCalibrate,
+    "tokens count": list[TokensCount],
+    "tokens fetch": TokensFetch,
+    "tokens models": list[ListedModel],
+    "tokens use": TokensUse,
+    "trust": Trust,
+    "undo": LogLine,
+    "view": View,
+    "compactctl compact": CtlCompact,
+    "compactctl create-config": CtlCreateConfig,
+    "compactctl diff": list[DiffRow],
+    "compactctl dry-run": CtlDryRun,
+    "compactctl validate-config": CtlValidateConfig,
+}
