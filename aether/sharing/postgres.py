@@ -142,13 +142,14 @@ def upgrade(ledger: PostgresLedger) -> None:
         StorageFailed: its version is newer than this aether, or that of a preview that no migration starts from.
         UnsafePath: the role may not change the schema.
     """
-    steps = migrations()
+    steps, changes = migrations(), False
     try:
         with ledger.connected(greet=False, seconds=LONG_SECONDS) as connection, connection.transaction():
             # Whoever is second waits, and finds them applied.
             connection.execute("select pg_advisory_xact_lock(hashtext('aether migrations'))")
             table = connection.execute("select to_regclass('aether.migrations')::text").fetchone()
             if table == (None,):
+                changes = True
                 connection.execute("create schema if not exists aether")
                 connection.execute(
                     "create table aether.migrations (version integer primary key, name text not null, "
@@ -161,9 +162,12 @@ def upgrade(ledger: PostgresLedger) -> None:
                 _require_version(version, ledger.where)
             for number, path in steps.items():
                 if number > version:
+                    changes = True
                     connection.execute(path.read_bytes())
                     connection.execute("insert into aether.migrations values (%s, %s)", (number, path.stem))
     except UnsafePath as reason:
+        if not changes:
+            raise
         raise UnsafePath(reason.what, fix=_OWNER, where=reason.where) from None
 
 
