@@ -858,7 +858,7 @@ def _address(url: str, timeout: float) -> dict[str, Any]:
         given["sslmode"] = "verify-full"
         if "sslrootcert" not in about and not os.path.exists(os.path.expanduser("~/.postgresql/root.crt")):
             given["sslrootcert"] = "system"  # the authorities that this machine trusts
-    # A connection whose other end is gone ends within the timeout.
+    # A connection to a machine that left the network ends within the timeout.
     patience = {
         "connect_timeout": max(2, int(timeout)), "application_name": "aether", "tcp_user_timeout": int(timeout * 1000),
         "keepalives_idle": max(1, int(timeout / 2)), "keepalives_interval": 1, "keepalives_count": max(1, int(timeout / 2)),
