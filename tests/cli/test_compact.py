@@ -82,7 +82,7 @@ def test_equal_findings_are_one_line_with_the_first_place_and_their_number(talk,
     said = shown(capsys, "compact", "run", "talk.json", "--window", "8000", "--output", "small.json").err
 
     assert "\nwarning: messages[0] and 2 more: Dropped: " in said
-    assert said.count("Dropped a result") == 1
+    assert said.count("Dropped: ") == 1
 
 
 def test_without_output_the_messages_go_to_stdout(talk, capsys):
