@@ -12,7 +12,7 @@ import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from datetime import datetime
 from pathlib import Path
@@ -302,7 +302,7 @@ class Erased(NamedTuple):
     """Named entries that were removed from memory as well."""
     done: bool
     unread: tuple[str, ...] = ()
-    """Compressed files that are damaged: what they hold cannot be seen, and they are not changed."""
+    """Compressed files that are damaged: they cannot be searched, and are not changed."""
 
 
 class _File(NamedTuple):
@@ -312,34 +312,18 @@ class _File(NamedTuple):
     data: bytes
     known: tuple[int, int, int]
     form: str
-    """A path that says in which form `data` is: that of a compressed file is the path of what is in it."""
+    """A path that names the format of `data`: for a compressed file the path of its content."""
     layers: tuple[str, ...] | None
-    """How `data`, which is uncompressed and in UTF-8, is wrapped in the file; None if that is damaged."""
-
-
-class _Rewrites(NamedTuple):
-    """The new files, and the places that they were made for."""
-
-    places: Counter[str]
-    steps: list[Step]
-    skipped: int
-    own: list[str]
-    unread: tuple[str, ...]
-
-    def report(self) -> Erased:
-        written = sum(bool(step.to) for step in self.steps)
-        return Erased(
-            dict(self.places), written, self.skipped, self.own, [], 0, done=False, unread=self.unread
-        )
+    """The compressions and encodings of the file around `data`; None if it is damaged."""
 
 
 class _Occurrences(NamedTuple):
-    """Where a home holds a text."""
+    """The places of a text in a home."""
 
-    held: Counter[str]
+    counts: Counter[str]
     """How often each file holds it."""
     spellings: dict[str, None]
-    known: list[Any]
+    values: list[Any]
     """The strings and objects that hold it."""
     taken: set[str]
     """The marks of earlier erasures."""
@@ -354,7 +338,7 @@ def preview_erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None
         InvalidInput: neither or both are given, or erasing the text would damage files.
         NotFound: an id names nothing, not even in the history.
     """
-    return _rewrites(drained(find(home)), list(ids), match).report()
+    return _plan(drained(find(home)), list(ids), match)[0]
 
 
 def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Erased:
@@ -369,102 +353,88 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
             writer completes the erasure.
         StorageFailed: the disk refused. If all new files were written by then, the next writer completes the erasure.
     """
-    place, wanted = drained(find(home)), list(ids)
+    place, named = drained(find(home)), list(ids)
     if ledger.is_shared(place):
         what = (
             "a text cannot be erased from one replica of a shared colony: the server and the others keep it."
         )
         fix = 'Use "aether forget"; to erase it, let every home leave, erase it in one, and share that one again.'
         raise Conflict(what, fix=fix, where=str(place))
-    if wanted:
-        _rewrites(place, wanted, match)  # refused before anything is forgotten
     present = []
-    for one in wanted:
-        with suppress(NotFound):  # only the history holds it
-            preview_forget([one], home=place)
-            present.append(one)
+    if named:
+        _plan(place, named, match)  # refused before anything is forgotten
+        archived = remembered_archive(read(place))
+        missing = forgetting.find_by_ids(read(place).documents, archived, named)[1]
+        present = [id for id in named if id not in missing]  # noqa: A001 - only the history has the others
     if present:
         forget(present, home=place)
+    seconds = config.or_default(place).lock_timeout_seconds
     with ExitStack() as locks:  # every lock that a writer of the home takes, in the same order
         if (place / "data" / "memories").is_dir():
             locks.enter_context(memory_tool.directory_lock(place))
             memory_tool.synchronize_directory(place)
         if (hooks := place / "hooks").is_dir():
-            locks.enter_context(locked(hooks, timeout=config.or_default(place).lock_timeout_seconds))
+            locks.enter_context(locked(hooks, timeout=seconds))
         locks.enter_context(write_lock(place))
         archive_steps.settle(place, now=now())
         if (place / "conversations").is_dir():
             locks.enter_context(list_lock(place))
         with storage_errors(place):
             fold(settle(load(place), now=now()), now=now())
-        plan = _rewrites(place, wanted, match)
+        report, steps = _plan(place, named, match)
         left: list[str] = []
-        if plan.steps:
-            stage(place, plan.steps)
-            left = finish(place, timeout=config.or_default(place).lock_timeout_seconds)
-    done = bool(plan.steps or present)
-    return plan.report()._replace(left=left, forgotten=len(present), done=done)
+        if steps:
+            stage(place, steps)
+            left = finish(place, timeout=seconds)
+    return report._replace(left=left, forgotten=len(present), done=bool(steps or present))
 
 
-def _rewrites(place: Path, ids: list[str], match: str) -> _Rewrites:
-    """Return the new files, all of them checked, in which the text does not occur any more."""
+def _plan(place: Path, ids: list[str], match: str) -> tuple[Erased, list[Step]]:
+    """Return the report of an erasure and its new files, all of them checked."""
     text = match.strip()
     if bool(ids) == bool(text):
         raise InvalidInput("expected either ids or a text.", fix="Pass one of them.", where="erase")
     # No message repeats the text: it would be on a screen, and in a transcript.
     if text and len(text) < MIN_CHARS:
-        raise InvalidInput(
-            "the text is too short: it is part of too many others.",
-            fix=f"Use at least {MIN_CHARS} characters, with the words beside it.",
-            where="erase",
-        )
+        fix = f"Use at least {MIN_CHARS} characters, with the words beside it."
+        raise InvalidInput("the text is too short: it is part of too many others.", fix=fix, where="erase")
     if text and erasing.is_reserved(text):
         raise _in_the_way("the words of the file formats of a home")
     with storage_errors(place, left="Nothing was changed."):
         texts, skipped = _texts_of_ids(place, ids) if ids else ([text], 0)
-        return _rewrites_of(place, texts)._replace(skipped=skipped)
+        report, steps = _rewritten(place, texts)
+    return report._replace(skipped=skipped), steps
 
 
 def _in_the_way(where: str) -> InvalidInput:
-    return InvalidInput(
-        f"the text is part of {where}: erasing it would damage files.",
-        fix="Use a longer text, with the words beside it.",
-        where="erase",
-    )
+    what = f"the text is part of {where}: erasing it would damage files."
+    return InvalidInput(what, fix="Use a longer text, with the words beside it.", where="erase")
 
 
 def _texts_of_ids(place: Path, ids: list[str]) -> tuple[list[str], int]:
-    """Return the present and earlier texts of the entries `ids`, and how many more cannot be erased."""
+    """Return the present and earlier texts of the entries `ids`, and the number of those that cannot be erased."""
     texts: set[str] = set()
-    known: set[str] = set()
+    unknown = {*ids}
     for file in _files(place):
-        if any(one.encode() in file.data for one in ids):
+        if any(id.encode() in file.data for id in ids):  # noqa: A001
             for entry in erasing.objects(file.form, file.data):
                 name = str(entry.get("session_id", entry.get("id")))
-                if name in ids and (held := [text.strip() for text in erasing.texts_of(entry)]):
-                    known.add(name)
-                    texts |= {text for text in held if not MARK.fullmatch(text)}
-    for missing in (one for one in ids if one not in known):
-        raise NotFound(
-            f"{shown(missing)} is in no layer, no signal, not in the archive and not in the history.",
-            fix='See "aether recall QUERY" and "aether log".',
-            where="erase",
-        )
+                own = [text.strip() for text in erasing.texts_of(entry)] if name in ids else []
+                if own:
+                    unknown.discard(name)
+                    texts |= {text for text in own if not MARK.fullmatch(text)}
+    for missing in sorted(unknown):
+        what = f"{shown(missing)} is in no layer, no signal, not in the archive and not in the history."
+        raise NotFound(what, fix='See "aether recall QUERY" and "aether log".', where="erase")
     texts |= _torn_in(place, texts)
-    fit = [text for text in texts if len(text) >= MIN_CHARS and not erasing.is_reserved(text)]
-    return fit, len(texts) - len(fit)
-
-
-def _line_end(text: str) -> str:
-    """Return the end of the line with which `text` ends, in its form: it stays, because it parts a quotation from an answer."""
-    found = _LINE_END.search(text)
-    return found[0] if found else ""
+    erasable = [text for text in texts if len(text) >= MIN_CHARS and not erasing.is_reserved(text)]
+    return erasable, len(texts) - len(erasable)
 
 
 def _torn_in(place: Path, texts: set[str]) -> set[str]:
     """Return the starts of sentences in `texts` at which a title, or the request that a passage quotes, was cut.
 
-    Each with what follows it there, the mark of the cut or the end of the line: others may start with the same words.
+    Each with the mark of the cut or the end of the line: others may start with the same words.
     """
     quoted = {
         (text, end)
@@ -475,8 +445,8 @@ def _torn_in(place: Path, texts: set[str]) -> set[str]:
         if isinstance(text, str) and text.endswith("…")
     }
     starts = forgetting.torn_starts({text for text, _ in quoted}, texts)
-    found = ((starts.get(text, ""), end) for text, end in quoted)
-    return {f"{start}{end}" for start, end in found if len(start) >= erasing.MIN_SENTENCE_CHARS}
+    cut = [(starts.get(text, ""), end) for text, end in quoted]
+    return {f"{start}{end}" for start, end in cut if len(start) >= erasing.MIN_SENTENCE_CHARS}
 
 
 def _files(place: Path, raw: re.Pattern[bytes] | None = None) -> Iterator[_File]:
@@ -485,16 +455,10 @@ def _files(place: Path, raw: re.Pattern[bytes] | None = None) -> Iterator[_File]
     def fail(reason: OSError) -> None:
         raise reason  # a directory that cannot be read may hold the text
 
-    for directory, names, inside in os.walk(place, onerror=fail):
-        names.sort()
-        for name in sorted(inside):
-            path = Path(directory) / name
+    for directory, _, names in sorted(os.walk(place, onerror=fail)):
+        for path in sorted(Path(directory, name) for name in names):
             relative = seals.place(place, path)
-            if (
-                relative in (seals.PATH, *DERIVED)
-                or _NO_TEXT.fullmatch(relative)
-                or relative.startswith(f"{DIRECTORY}/")
-            ):
+            if relative in (seals.PATH, *DERIVED) or _NO_TEXT.fullmatch(relative) or relative.startswith(f"{DIRECTORY}/"):  # fmt: skip
                 continue
             known = file_identity(path)
             with suppress(FileNotFoundError):  # hooks make and remove theirs at any time
@@ -505,7 +469,6 @@ def _files(place: Path, raw: re.Pattern[bytes] | None = None) -> Iterator[_File]
 def _read_file(
     path: Path, relative: str, known: tuple[int, int, int], raw: re.Pattern[bytes] | None
 ) -> _File:
-    """Return one file of the home as it was read: what is compressed, as it was before, and all text in UTF-8."""
     data = regular.read(path, regular.LOG_BYTES)
     try:
         data, layers = erasing.unwrapped(data, raw, where=relative)
@@ -517,125 +480,71 @@ def _read_file(
     return _File(relative, data, known, form, layers)
 
 
-def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
-    """Return the new files without `texts`."""
+def _rewritten(place: Path, texts: list[str]) -> tuple[Erased, list[Step]]:
+    """Return the report, and the new files without `texts`."""
     pattern = erasing.pattern_of(texts)
     raw = re.compile(pattern.pattern.encode("utf-8", "surrogatepass"))
     seen = _occurrences(place, pattern, raw)
-    own = [path for path in OWN_FILES if seen.held.pop(path, 0)]
-    places: Counter[str] = Counter()
-    for path, number in seen.held.items():
-        places[_kind(path)] += number
-    steps: list[Step] = []
+    own = [path for path in OWN_FILES if seen.counts.pop(path, 0)]
     mark_of = erasing.marks(seen.spellings, taken=seen.taken)
     digests: dict[str, str] = {}
 
     def replace(text: str) -> str:
         return digests.get(text) or pattern.sub(lambda match: mark_of[match[0]] + _line_end(match[0]), text)
 
-    for each in seen.known:
-        digests |= erasing.digests(each, replace)
-
-    receipts = _receipts_about(place, seen.held)
-
-    def is_relevant(data: bytes) -> bool:
-        # A receipt of forgetting may hold the digest of several texts, and one of the archive that of a conversation.
-        found = {digest.decode() for digest in _DIGEST.findall(data)}
-        evidence = b'"forgotten":[' in data or any(one in data for one in receipts)
-        return bool(raw.search(data) or evidence or found & digests.keys())
-
-    resting: dict[str, tuple[_File, bytes]] = {}
-    for file in _files(place, raw) if places.total() else ():
-        held = seen.held[file.path]
-        is_archived = file.path.startswith(f"{archive_store.DIRECTORY}/")
-        if file.path not in OWN_FILES and (is_archived or held or is_relevant(file.data)):
-            # In a conversation that held the text, receipts of compactions hold digests of several messages.
-            every = held and (is_archived or file.path.startswith("conversations/"))
-            concerns = bool if every else is_relevant
-            same = is_archived and not held
-            data = file.data if same else erasing.rewrite_file(file.form, file.data, replace, concerns)
-            if raw.search(data) or pattern.search(replace(file.path)):
-                raise _in_the_way(f"a file format ({_kind(file.path)})")
-            if is_archived:
-                resting[file.path] = file, data
-            else:
-                steps += _steps(place, file, data, replace)
-    steps += _archive_steps(resting)
+    for value in seen.values:
+        digests |= erasing.digests(value, replace)
+    is_relevant = _relevance(raw, _receipts_about(place, seen.counts), digests)
+    steps: list[Step] = []
+    archived: dict[str, tuple[_File, bytes]] = {}
+    for file in _files(place, raw) if seen.counts.total() else ():
+        holds, in_archive = seen.counts[file.path], file.path.startswith(f"{archive_store.DIRECTORY}/")
+        if file.path in OWN_FILES or not (in_archive or holds or is_relevant(file.data)):
+            continue
+        # In a conversation that held the text, receipts of compactions hold digests of several messages.
+        is_whole = holds and (in_archive or file.path.startswith("conversations/"))
+        data = file.data
+        if holds or not in_archive:
+            data = erasing.rewrite_file(file.form, data, replace, bool if is_whole else is_relevant)
+        if raw.search(data) or pattern.search(replace(file.path)):
+            raise _in_the_way(f"a file format ({_kind(file.path)})")
+        if in_archive:
+            archived[file.path] = file, data
+        else:
+            steps += _steps(place, file, data, replace)
+    steps += _archive_steps(archived)
     if steps:
         steps += _sealed_again(place, steps, replace)
         steps += [Step(name, "", (0, 0, 0), b"") for name in DERIVED]
-    return _Rewrites(+places, steps, 0, own, tuple(seen.unread))
+    places: Counter[str] = Counter()
+    for path, number in seen.counts.items():
+        places[_kind(path)] += number
+    written = sum(bool(step.to) for step in steps)
+    return Erased(dict(+places), written, 0, own, [], 0, done=False, unread=tuple(seen.unread)), steps
 
 
-def _receipts_about(place: Path, held: Mapping[str, int]) -> list[bytes]:
-    """Return the ids of the receipts of archived conversations that hold the text, or held it."""
-    found = []
-    for name in archive_store.names(place):
-        with suppress(AetherError, KeyError):
-            value = archive_store.read(place, name)
-            if held.get(name) or held.get((value["grace"] or {}).get("file", "")):
-                found += [step["id"].encode() for step in value["steps"]]
-    return found
+def _relevance(
+    raw: re.Pattern[bytes], receipts: list[bytes], digests: Mapping[str, str]
+) -> Callable[[bytes], bool]:
+    """Return whether data has to be rewritten although it may not hold the text: it may hold a digest of it."""
+
+    def is_relevant(data: bytes) -> bool:
+        # A receipt of forgetting may hold the digest of several texts, and one of the archive that of a conversation.
+        named = {digest.decode() for digest in _DIGEST.findall(data)}
+        evidence = b'"forgotten":[' in data or any(receipt in data for receipt in receipts)
+        return bool(raw.search(data) or evidence or named & digests.keys())
+
+    return is_relevant
 
 
-def _archive_steps(files_: dict[str, tuple[_File, bytes]]) -> Iterator[Step]:
-    """Yield the steps that write the files of the archive: sealed again, and under the names that their content has now."""
-    for path, (file, data) in list(files_.items()):
-        if not file.form.endswith(archive_store.PLAIN) or path.startswith(f"{archive_store.GRACE}/"):
-            continue
-        with suppress(AetherError, KeyError, TypeError):
-            old = archive_store.parsed(file.data, where=path)
-            value = files.parse_json(data, where=path)
-            rest = (old["grace"] or {}).get("file", "")
-            held, made = files_.get(rest, (None, b""))
-            if held is not None and held.layers is None:
-                held = None  # damaged: it stays as it is
-            is_changed = data != file.data or (held is not None and made != held.data)
-            if is_changed:
-                value["metrics"].pop("sha256", None)
-            if is_changed and held is not None:
-                if held.form.endswith(archive_store.PLAIN):
-                    made = archive_store.encoded(files.parse_json(made, where=rest))
-                made = erasing.wrapped(made, (held.layers or ())[1:])
-                kind, grace = archive_store.grace_kind(rest), old["grace"]
-                value["grace"] = archive_store.grace_of(
-                    value["id"], kind, grace["level"], made, until=grace["until"]
-                )
-                yield Step(rest, value["grace"]["file"], held.known, archive_store.packed(made))
-                del files_[rest]
-            if is_changed:
-                body, packed = archive_store.encoded(value), path.endswith(archive_store.PACKED)
-                yield Step(
-                    path,
-                    archive_store.name_of(value, packed=packed),
-                    file.known,
-                    archive_store.packed(body) if packed else body,
-                )
-            del files_[path]
-    for path, (file, data) in files_.items():  # damaged ones, and what no file names
-        if data != file.data:
-            yield Step(path, path, file.known, erasing.wrapped(data, file.layers or ()))
-
-
-def _sealed_again(place: Path, steps: list[Step], replace: erasing.Rewrite) -> Iterator[Step]:
-    """Yield the step that writes the record of seals for the new files; a file that was damaged before stays so."""
-    record, path = seals.read(place), place / seals.PATH
-    if record.state != "good":
-        return
-    for step in steps:
-        if step.path in (*record.grown, *record.whole) and not seals.fault(place, record, step.path):
-            if record.grown.pop(step.path, None):
-                record.grown[step.to] = seals.Grown().after(step.data.splitlines(keepends=True))
-            if record.whole.pop(step.path, ""):
-                record.whole[step.to] = files.checksum(step.data)
-    known = file_identity(path)
-    if known is not None:
-        losses = erasing.map_strings(record.losses, replace)
-        yield Step(seals.PATH, seals.PATH, known, seals.encoded(record._replace(losses=losses)))
+def _line_end(text: str) -> str:
+    """Return the line end of `text`, in its form: it separates a quotation from an answer, and stays."""
+    end = _LINE_END.search(text)
+    return end[0] if end else ""
 
 
 def _occurrences(place: Path, pattern: re.Pattern[str], raw: re.Pattern[bytes]) -> _Occurrences:
-    """Return where the home holds a text that `pattern` matches in strings, and `raw` in bytes."""
+    """Return the places of a text that `pattern` matches in strings, and `raw` in bytes."""
     seen = _Occurrences(Counter(), {}, [], set(), [])
     for file in _files(place, raw):
         seen.unread.extend([file.path] if file.layers is None else [])
@@ -644,18 +553,77 @@ def _occurrences(place: Path, pattern: re.Pattern[str], raw: re.Pattern[bytes]) 
             continue
 
         def look(text: str, path: str = file.path) -> str:
-            found = pattern.findall(text)
-            seen.held[path] += len(found)
-            seen.spellings.update(dict.fromkeys(found))
-            seen.known.extend([text] if found else [])
+            matches = pattern.findall(text)
+            seen.counts[path] += len(matches)
+            seen.spellings.update(dict.fromkeys(matches))
+            seen.values.extend([text] if matches else [])
             return text
 
         look(f"/{file.path}")
         look(erasing.conversation_of(file.path, file.data) or "")
         erasing.rewrite_file(file.form, file.data, look, lambda line: bool(raw.search(line)))
-        objects = erasing.objects(file.form, file.data)
-        seen.known.extend(each for each in objects if pattern.search(str(each.get("content"))))
+        entries = erasing.objects(file.form, file.data)
+        seen.values.extend(entry for entry in entries if pattern.search(str(entry.get("content"))))
     return seen
+
+
+def _receipts_about(place: Path, counts: Mapping[str, int]) -> list[bytes]:
+    """Return the ids of the receipts of archived conversations that hold the text, or held it."""
+    receipts = []
+    for name in archive_store.names(place):
+        with suppress(AetherError, KeyError):
+            value = archive_store.read(place, name)
+            if counts.get(name) or counts.get((value["grace"] or {}).get("file", "")):
+                receipts += [step["id"].encode() for step in value["steps"]]
+    return receipts
+
+
+def _archive_steps(archived: dict[str, tuple[_File, bytes]]) -> Iterator[Step]:
+    """Yield the steps that write the files of the archive: sealed again, and under the names of their new content."""
+    for path, (file, data) in list(archived.items()):
+        if not file.form.endswith(archive_store.PLAIN) or path.startswith(f"{archive_store.GRACE}/"):
+            continue
+        with suppress(AetherError, KeyError, TypeError):
+            grace = archive_store.parsed(file.data, where=path)["grace"]
+            value = files.parse_json(data, where=path)
+            fuller, content = archived.get((grace or {}).get("file", ""), (None, b""))
+            if fuller is not None and fuller.layers is None:
+                fuller = None  # damaged: it is unchanged
+            if data != file.data or (fuller is not None and content != fuller.data):
+                value["metrics"].pop("sha256", None)
+                if fuller is not None:
+                    if fuller.form.endswith(archive_store.PLAIN):
+                        content = archive_store.encoded(files.parse_json(content, where=fuller.path))
+                    content = erasing.wrapped(content, (fuller.layers or ())[1:])
+                    kind = archive_store.grace_kind(fuller.path)
+                    value["grace"] = archive_store.grace_of(
+                        value["id"], kind, grace["level"], content, until=grace["until"]
+                    )
+                    new = value["grace"]["file"]
+                    yield Step(fuller.path, new, fuller.known, archive_store.packed(content))
+                    del archived[fuller.path]
+                packed = path.endswith(archive_store.PACKED)
+                body, name = archive_store.encoded(value), archive_store.name_of(value, packed=packed)
+                yield Step(path, name, file.known, archive_store.packed(body) if packed else body)
+            del archived[path]
+    for path, (file, data) in archived.items():  # damaged ones, and forms that no file names
+        if data != file.data:
+            yield Step(path, path, file.known, erasing.wrapped(data, file.layers or ()))
+
+
+def _sealed_again(place: Path, steps: list[Step], replace: erasing.Rewrite) -> Iterator[Step]:
+    """Yield the step that writes the record of seals for the new files; a damaged file stays damaged."""
+    record, known = seals.read(place), file_identity(place / seals.PATH)
+    if record.state != "good" or known is None:
+        return
+    for step in steps:
+        if step.path in (*record.grown, *record.whole) and not seals.fault(place, record, step.path):
+            if record.grown.pop(step.path, None):
+                record.grown[step.to] = seals.Grown().after(step.data.splitlines(keepends=True))
+            if record.whole.pop(step.path, ""):
+                record.whole[step.to] = files.checksum(step.data)
+    losses = erasing.map_strings(record.losses, replace)
+    yield Step(seals.PATH, seals.PATH, known, seals.encoded(record._replace(losses=losses)))
 
 
 def _kind(path: str) -> str:
@@ -672,11 +640,10 @@ def _steps(place: Path, file: _File, data: bytes, replace: erasing.Rewrite) -> I
     if data != file.data or to != file.path:
         name = file.path.removeprefix("data/").removesuffix(".json")
         if name in documents.NAMES:
-            before, after = (documents.parse(each, where=name).value for each in (file.data, data))
-            found = [check.findings(name, value) for value in (before, after) if value is not None]
-            if len(found) != 2 or len(found[0]) < len(found[1]):
+            values = [documents.parse(content, where=name).value for content in (file.data, data)]
+            faults = [len(check.findings(name, value)) for value in values if value is not None]
+            if len(faults) != 2 or faults[0] < faults[1]:
                 raise _in_the_way(f"the schema of {name}")
         yield Step(file.path, to, file.known, erasing.wrapped(data, file.layers or ()))
     if renamed:  # its lock keeps the directory, and with it the name
-        directory = file.path.rpartition("/")[0]
-        yield Step(f"{directory}/{LOCK}", "", (0, 0, 0), b"")
+        yield Step(f"{file.path.rpartition('/')[0]}/{LOCK}", "", (0, 0, 0), b"")

@@ -3,22 +3,21 @@
 Each command that changes something is one transaction of the home: in the log, reversed by `undo`, safe in a crash. The
 document `memories` is the truth; the directory shows it, and a person may edit its files. `data/memories/` holds a lock of
 its own, and the checksum of every file as it was last written: so an edit differs from a file that was not written yet,
-even after a crash. An edit becomes a change of the document and is never overwritten. Other files (a picture, a link, a
-large file) are left unchanged. The commands themselves are in `memory.memory_tool`.
+even after a crash. An edit becomes a change of the document. Other files (a picture, a link, a large file) are left
+unchanged. The commands themselves are in `memory.memory_tool`.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from aether import regular
 from aether.api.home import Home, change, find, read
-from aether.errors import AetherError, UnsafePath, public
+from aether.errors import AetherError, InvalidDocument, UnsafePath, public
 from aether.memory import memory_tool as tool
 from aether.memory.memory_tool import MAX_FILE_BYTES, ROOT, Files, checksum, compare
 from aether.store import config, files
@@ -28,13 +27,6 @@ from aether.types import Change, Finding
 
 # Characters: the log names a person's edit by its paths, up to this length.
 _NAMED_CHARS = 200
-_OPEN = (
-    os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-)
-
-
-class _Touched(Exception):
-    """A person saved a file since it was read: it must not be overwritten."""
 
 
 class DirectoryState(NamedTuple):
@@ -48,6 +40,60 @@ class DirectoryState(NamedTuple):
     """Sizes in bytes of the other files."""
     stamps: dict[str, str]
     """Checksum of every note as it was last written."""
+
+
+class ToolAnswer(NamedTuple):
+    """Answer to the model."""
+
+    text: str
+    is_error: bool
+
+
+@public
+def memory_tool(command: Mapping[str, Any], *, home: Home = None) -> ToolAnswer:
+    """Run `command`, the input of a call of the tool, and return the answer.
+
+    A mistake of the model yields an answer, not an exception. A home that cannot be written can still be viewed.
+
+    Raises:
+        NotFound, LockTimeout, StorageFailed, UnsafePath: the home or its directory cannot be used.
+    """
+    name, path = command.get("command"), command.get("path", command.get("old_path"))
+    author = Author(f"memory {name}", by="model", reason=str(path))
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return tool.change(documents[tool.DOCUMENT], command, others=state.others)
+
+    place = find(home)
+    if name == "view" and not os.access(place, os.W_OK):
+        state, edits = _read_directory(place)
+        notes = {path: text for path, text in {**state.files, **edits}.items() if text is not None}
+        return ToolAnswer(*tool.run(notes, command, others=state.others)[:2])
+    with directory_lock(place):
+        state = synchronize_directory(place)
+        answer = tool.run(state.files, command, others=state.others)
+        if answer.files is not None:
+            # Again under the lock of the home: an undo may have changed the document since.
+            answer = change(place, plan, author).result
+        if answer.files is not None:
+            _write_directory(place, state._replace(files=answer.files))
+    return ToolAnswer(answer.text, answer.is_error)
+
+
+@public
+def clear_memory_files(*, home: Home = None) -> int:
+    """Remove every file of the memory tool and return how many there were; `undo` brings them back."""
+    place = find(home)
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        document = documents[tool.DOCUMENT]
+        return tool.replace_files(document, {})._replace(result=len(document["files"]))
+
+    with directory_lock(place):
+        state = synchronize_directory(place)
+        count: int = change(place, plan, Author("memory clear")).result
+        _write_directory(place, state._replace(files={}))
+    return count
 
 
 @contextlib.contextmanager
@@ -91,110 +137,105 @@ def synchronize_directory(home: Path) -> DirectoryState:
         author = Author("edited by hand", by="hand", reason=", ".join(edits)[:_NAMED_CHARS])
         change(home, lambda documents: tool.apply_edits(documents[tool.DOCUMENT], edits), author)
         state = state._replace(files=read(home).documents[tool.DOCUMENT]["files"])
-    return write_directory(home, state)
+    return _write_directory(home, state)
 
 
-def preview_directory(home: Path) -> DirectoryState:
-    """Return the directory with the edits of a person, none of them stored: for a home that cannot be written.
+def examine_directory(home: Path) -> list[Finding]:
+    """Return findings: files that are not notes, and notes that seem to hold a secret."""
+    try:
+        texts, others = _scan(home)
+    except AetherError as reason:
+        return [Finding("error", reason.code, "memories/", reason.what, reason.fix)]
+    from aether.redact.redact import redact  # it compiles patterns, which commands do not need
 
-    Raises:
-        UnsafePath: the directory is a link.
-        StorageFailed: it cannot be read.
-    """
-    state, edits = _read_directory(home)
-    merged = {path: text for path, text in {**state.files, **edits}.items() if text is not None}
-    return state._replace(files=merged)
+    size = tool.format_size(MAX_FILE_BYTES)
+    what = f"not a note: not text, a link, or more than {size}. It is left unchanged."
+    fix = "Remove it from the file; earlier versions stay in the journal."
+    return [
+        *(Finding("info", "no-note", path[1:], what, "Nothing to do, or move it away.") for path in others),
+        *(
+            Finding("warning", "secret", path[1:], "seems to hold a secret.", fix)
+            for path, text in texts.items() if redact(text) != text
+        ),
+    ]  # fmt: skip
 
 
 def _read_directory(home: Path) -> tuple[DirectoryState, dict[str, str | None]]:
     """Return the document and the directory as they are, and the edits of a person: None for a removed file."""
-    state = _scan(home)._replace(files=read(home).documents[tool.DOCUMENT]["files"])
-    if _directory(home).is_dir():
-        state = state._replace(stamps=_stamps(home))
-    return state, compare(state.files, state.texts, others=state.others, stamps=state.stamps).edited
+    texts, others = _scan(home)
+    stamps = _stamps(home) if _directory(home).is_dir() else {}
+    state = DirectoryState(read(home).documents[tool.DOCUMENT]["files"], texts, others, stamps)
+    return state, compare(state.files, texts, others=others, stamps=stamps).edited
 
 
-def write_directory(home: Path, shown: DirectoryState) -> DirectoryState:
+def _write_directory(home: Path, state: DirectoryState) -> DirectoryState:
     """Write the changes that the directory lacks, and return its new state; under `directory_lock`."""
-    missing = compare(shown.files, shown.texts, others=shown.others, stamps=shown.stamps).pending
-    texts = dict(shown.texts)
+    missing = compare(state.files, state.texts, others=state.others, stamps=state.stamps).pending
+    texts = dict(state.texts)
     with storage_errors(home, left="The change is stored; the next command writes it to the directory."):
         for path, text in missing.items():
-            if _written(home, path, there=texts.get(path), text=text):
+            if _write(home, path, before=texts.get(path), text=text):
                 texts.pop(path, None)
                 texts |= {} if text is None else {path: text}
         stamps = {
-            path: checksum(text) if text == shown.files.get(path) else shown.stamps[path]
+            path: checksum(text) if text == state.files.get(path) else state.stamps[path]
             for path, text in texts.items()
-            if text == shown.files.get(path) or path in shown.stamps
+            if text == state.files.get(path) or path in state.stamps
         }
         if stamps != _stamps(home):
             write_whole(_stamp_file(home), files.json_document(stamps))
-    remaining = {path: len(text.encode()) for path, text in texts.items() if path not in shown.files}
-    return DirectoryState(shown.files, texts, shown.others | remaining, stamps)
+    foreign = {path: len(text.encode()) for path, text in texts.items() if path not in state.files}
+    return DirectoryState(state.files, texts, state.others | foreign, stamps)
 
 
-def _written(home: Path, path: str, *, there: str | None, text: str | None) -> bool:
-    """Write or remove the file at `path` and return whether that was done; not if a person changes it meanwhile."""
+def _write(home: Path, path: str, *, before: str | None, text: str | None) -> bool:
+    """Write or remove the file at `path` and return whether that was done; not if a person has changed it since."""
     target = _directory(home) / path[len(ROOT) + 1 :]
-    if os.path.realpath(target) != str(target):
-        return False  # below a link, which belongs to the person
-
-    def untouched() -> None:
-        if _text(target, path) != there:
-            raise _Touched
-
+    # Below a link, everything belongs to the person.
+    if os.path.realpath(target) != str(target) or _text(target, path) != before:
+        return False
     try:
-        untouched()
-        if text is None:
-            target.unlink(missing_ok=True)
-            directory = target.parent
-            with contextlib.suppress(OSError):  # it holds other files
-                while directory != _directory(home):
-                    directory.rmdir()
-                    directory = directory.parent
-            files.sync_directory(directory)
-        else:
+        if text is not None:
             make_directory(target.parent)
-            # An editor may save during the milliseconds of writing and syncing.
-            write_whole(target, text.encode(), last_look=untouched)
-    except (_Touched, FileExistsError, IsADirectoryError, NotADirectoryError):
-        return False  # or a person put a file in the place of a directory, or the reverse
+            write_whole(target, text.encode())
+            return True
+        target.unlink(missing_ok=True)
+        directory = target.parent
+        with contextlib.suppress(OSError):  # it holds other files
+            while directory != _directory(home):
+                directory.rmdir()
+                directory = directory.parent
+        files.sync_directory(directory)
+    except (FileExistsError, IsADirectoryError, NotADirectoryError):
+        return False  # a person put a file in the place of a directory, or the reverse
     return True
 
 
-def _scan(home: Path) -> DirectoryState:
+def _scan(home: Path) -> tuple[dict[str, str], dict[str, int]]:
+    """Return the texts of the notes in the directory, and the sizes of the other files, by path."""
     root = _directory(home)
-    state = DirectoryState({}, {}, {}, {})
     if root.is_symlink():
         raise UnsafePath(
             "the directory of the memory tool is a link.",
             fix="Put a directory in its place.",
             where=str(root),
         )
+    texts: dict[str, str] = {}
+    others: dict[str, int] = {}
     with storage_errors(home):
-        if root.exists():
-            _walk(root, ROOT, state)
-    return state
-
-
-def _walk(directory: Path, path: str, state: DirectoryState) -> None:
-    with os.scandir(directory) as entries:
-        for entry in entries:
-            place = f"{path}/{entry.name}"
-            if entry.name.endswith(files.TEMP_SUFFIX):
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                _walk(directory / entry.name, place, state)
-                continue
-            text = _text(directory / entry.name, place)
-            if text is not None:
-                state.texts[place] = text
-            else:
+        for directory, below, names in os.walk(root):
+            links = [name for name in below if os.path.islink(f"{directory}/{name}")]
+            for name in (name for name in (*names, *links) if not name.endswith(files.TEMP_SUFFIX)):
+                file = Path(directory) / name
+                path = f"{ROOT}/{file.relative_to(root)}"
+                text = _text(file, path)
+                if text is not None:
+                    texts[path] = text
+                    continue
                 with contextlib.suppress(FileNotFoundError):
                     # Bytes of a name that are not UTF-8 are replaced.
-                    name = os.fsencode(place).decode("utf-8", "replace")
-                    state.others[name] = entry.stat(follow_symlinks=False).st_size
+                    others[os.fsencode(path).decode("utf-8", "replace")] = file.lstat().st_size
+    return texts, others
 
 
 def _text(file: Path, path: str) -> str | None:
@@ -202,18 +243,10 @@ def _text(file: Path, path: str) -> str | None:
     if not tool.writable(path, None):
         return None
     try:
-        if not stat.S_ISREG(file.lstat().st_mode):
-            return None
-        handle = os.open(file, _OPEN)
-    except FileNotFoundError:
+        text = regular.read(file, most=MAX_FILE_BYTES).decode()
+    except (FileNotFoundError, NotADirectoryError, UnsafePath, InvalidDocument, UnicodeDecodeError):
         return None
-    with open(handle, "rb") as opened:
-        data = opened.read(MAX_FILE_BYTES + 1)
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return None
-    return text if len(data) <= MAX_FILE_BYTES and tool.storable(text) else None
+    return text if tool.storable(text) else None
 
 
 def _stamps(home: Path) -> dict[str, str]:
@@ -234,80 +267,3 @@ def _data(home: Path) -> Path:
 
 def _stamp_file(home: Path) -> Path:
     return _data(home) / "stamp.json"
-
-
-def examine_directory(home: Path) -> list[Finding]:
-    """Return findings: files that are not notes, and notes that seem to hold a secret."""
-    if not _directory(home).is_dir():
-        return []
-    try:
-        scan = _scan(home)
-    except AetherError as reason:
-        return [Finding("error", reason.code, "memories/", reason.what, reason.fix)]
-    from aether.redact.redact import redact  # it compiles patterns, which commands do not need
-
-    size = tool.format_size(MAX_FILE_BYTES)
-    what = f"not a note: not text, a link, or more than {size}. It is left unchanged."
-    return [
-        *(Finding("info", "no-note", path[1:], what, "Nothing to do, or move it away.") for path in scan.others),
-        *(
-            Finding(
-                "warning", "secret", path[1:], "seems to hold a secret.",
-                "Remove it from the file; earlier versions stay in the journal.",
-            )
-            for path, text in scan.texts.items() if redact(text) != text
-        ),
-    ]  # fmt: skip
-
-
-class ToolAnswer(NamedTuple):
-    """Answer to the model."""
-
-    text: str
-    is_error: bool
-
-
-@public
-def memory_tool(command: Mapping[str, Any], *, home: Home = None) -> ToolAnswer:
-    """Run `command`, the input of a call of the tool, and return the answer.
-
-    A mistake of the model yields an answer, not an exception. A home that cannot be written can still be viewed.
-
-    Raises:
-        NotFound, LockTimeout, StorageFailed, UnsafePath: the home or its directory cannot be used.
-    """
-    name, path = command.get("command"), command.get("path", command.get("old_path"))
-    author = Author(f"memory {name}", by="model", reason=str(path))
-
-    def plan(documents: Mapping[str, Any]) -> Change:
-        return tool.change(documents[tool.DOCUMENT], command, others=directory.others)
-
-    place = find(home)
-    if name == "view" and not os.access(place, os.W_OK):
-        directory = preview_directory(place)
-        return ToolAnswer(*tool.run(directory.files, command, others=directory.others)[:2])
-    with directory_lock(place):
-        directory = synchronize_directory(place)
-        answer = tool.run(directory.files, command, others=directory.others)
-        if answer.files is not None:
-            # Again under the lock of the home: an undo may have changed the document since.
-            answer = change(place, plan, author).result
-        if answer.files is not None:
-            write_directory(place, directory._replace(files=answer.files))
-    return ToolAnswer(answer.text, answer.is_error)
-
-
-@public
-def clear_memory_files(*, home: Home = None) -> int:
-    """Remove every file of the memory tool and return how many there were; `undo` brings them back."""
-    place = find(home)
-
-    def plan(documents: Mapping[str, Any]) -> Change:
-        document = documents[tool.DOCUMENT]
-        return tool.replace_files(document, {})._replace(result=len(document["files"]))
-
-    with directory_lock(place):
-        directory = synchronize_directory(place)
-        count: int = change(place, plan, Author("memory clear")).result
-        write_directory(place, directory._replace(files={}))
-    return count

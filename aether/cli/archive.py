@@ -30,7 +30,7 @@ from aether.text.words import argument, pluralize
 from aether.types import DETAILS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
 
@@ -74,35 +74,35 @@ def add(ask: Ask, files: tuple[str, ...]) -> int:
     Example:
       aether archive add old-talk.json
     """
-    from aether.api.archive import ArchivedBatch, archive_files
+    from aether.api.archive import archive_files
 
-    place, done = ask.place(), ArchivedBatch([], [], [], {})
-    new: set[str] = set()
     with bar(ask, "Adding") as report:
-        for nth, file in enumerate(files):
-            report(100 * nth // len(files), file)
-            one = archive_files([file], home=place)
-            new.update({each.id for each in one.added} - one.before.keys() - done.before.keys())
-            before = {name: each for name, each in one.before.items() if name not in new} | done.before
-            done = ArchivedBatch(
-                done.added + one.added, done.failed + one.failed, done.findings + one.findings, before
-            )
+
+        def watched() -> Iterator[str]:
+            for nth, file in enumerate(files):
+                report(100 * nth // len(files), file)
+                yield file
+
+        batch = archive_files(watched(), home=ask.place())
         report(100, "")
-    data = {
-        "added": [_archived(one) for one in done.added], "failed": _findings(done.failed),
-        "findings": _findings(done.findings),
-    }  # fmt: skip
-    emit(ask, data, Table([_row(one) for one in done.added], head=_HEAD, right=[2]))
-    now = {one.id: one for one in done.added}
-    same = [name for name, one in now.items() if done.before.get(name) == one]
-    longer = len(done.before) - len(same)
-    if done.added or not done.failed:
+    emit(
+        ask,
+        {
+            "added": [entry._asdict() for entry in batch.added], "failed": _findings(batch.failed),
+            "findings": _findings(batch.findings),
+        },
+        _table(batch.added),
+    )  # fmt: skip
+    now = {entry.id: entry for entry in batch.added}
+    same = [name for name, entry in now.items() if batch.before.get(name) == entry]
+    new, longer = now.keys() - batch.before.keys(), len(batch.before) - len(same)
+    if batch.added or not batch.failed:
         words = [f"{pluralize(len(new), 'conversations')} added"]
         words += [f"{longer} brought up to date"] if longer else []
         words += [plain(f"{len(same)} there already ({', '.join(same[:SHOWN])})")] if same else []
         note(ask, f"{', '.join(words)}. Next: aether archive age --dry-run")
-    _report(done.findings)
-    return _report(done.failed)
+    _report(batch.findings)
+    return _report(batch.failed)
 
 
 @archive_command.command("age")
@@ -184,9 +184,9 @@ def list_(ask: Ask, month: str | None, level: str | None, limit: int | None) -> 
     """
     from aether.api.archive import list_archived
 
-    found = list_archived(month=month, level=level, limit=limit, home=ask.place())
-    emit(ask, [_archived(one) for one in found], Table([_row(one) for one in found], head=_HEAD, right=[2]))
-    if not found:
+    entries = list_archived(month=month, level=level, limit=limit, home=ask.place())
+    emit(ask, [entry._asdict() for entry in entries], _table(entries))
+    if not entries:
         nothing = "No conversation is archived here: aether archive add FILE adds one."
         note(ask, "No archived conversation is of that month and level." if month or level else nothing)
 
@@ -250,27 +250,15 @@ def restore(ask: Ask, id_: str, output: str | None) -> None:
     id_ = named(ask, id_, archived=True, to_change=True)
     done = restore_conversation(id_, output=output, home=ask.place())
     data = {"id": id_, "level": done.level, "exact": done.exact, "path": done.path}
-    how = (
-        "exactly as it was archived"
-        if done.exact
-        else f"at level {done.level}, the fullest form that is left"
-    )
+    how = "exactly as it was archived" if done.exact else f"at level {done.level}, the fullest form that is left"  # fmt: skip
     if not done.path:
         emit(ask, {**data, "conversation": done.conversation}, as_json(done.conversation))
-    else:
-        emit(ask, {**data, "conversation": None}, done.path)
-    if not done.path:
-        note(
-            ask,
-            f"{id_} is printed above, {how}. The archive keeps it as it was: --output FILE writes a file.",
-        )
+        note(ask, f"{id_} is printed above, {how}. The archive keeps it as it was: --output FILE writes a file.")  # fmt: skip
         return
+    emit(ask, {**data, "conversation": None}, done.path)
     note(ask, f"{id_} is restored, {how}.")
     if not output:
-        note(
-            ask,
-            "It ages again from its last use or its return, whichever is later; aether archive mark keeps it.",
-        )
+        note(ask, "It ages again from its last use or its return, whichever is later; aether archive mark keeps it.")  # fmt: skip
 
 
 @archive_command.command("mark")
@@ -502,19 +490,13 @@ def age_daily(home: Path) -> None:
         say(f"Note: {_summed(done)} aether archive list shows them.")
 
 
-_HEAD = ("created", "level", "bytes", "id", "title")
+def _table(entries: Iterable[Any]) -> Table:
+    rows = [(when(entry.created_at), entry.level, entry.bytes, entry.id, entry.title) for entry in entries]
+    return Table(rows, head=("created", "level", "bytes", "id", "title"), right=[2])
 
 
-def _row(one: Any) -> tuple[Any, ...]:
-    return (when(one.created_at), one.level, one.bytes, one.id, one.title)
-
-
-def _archived(one: Any) -> JsonObject:
-    return dict(one._asdict())
-
-
-def _findings(found: Iterable[Finding]) -> list[JsonObject]:
-    return [one._asdict() for one in found]
+def _findings(findings: Iterable[Finding]) -> list[JsonObject]:
+    return [finding._asdict() for finding in findings]
 
 
 def _report(failed: Iterable[Finding]) -> int:
@@ -528,45 +510,33 @@ def _report(failed: Iterable[Finding]) -> int:
 
 
 def _plan(planned: list[Any], *, whole: bool = False) -> list[str | Table]:
-    shown = planned if whole else planned[:SHOWN]
-    rows = [
-        (
-            one.id,
-            one.days,
-            f"{one.score:.2f}",
-            f"{one.from_level} → {one.to_level}",
-            one.bytes,
-            one.rule,
-            one.title,
-        )
-        for one in shown
-    ]
     head = ("conversation", "days", "score", "level", "bytes", "rule", "title")
-    more = len(planned) - len(shown)
-    return [
-        Table(rows, head=head, right=[1, 2, 4]),
-        *([f"… and {more} more; --dry-run lists all"] if more else []),
-    ]
+    rows = [
+        (step.id, step.days, f"{step.score:.2f}", f"{step.from_level} → {step.to_level}", step.bytes, step.rule, step.title)
+        for step in (planned if whole else planned[:SHOWN])
+    ]  # fmt: skip
+    more = len(planned) - len(rows)
+    rest = [f"… and {more} more; --dry-run lists all"] if more else []
+    return [Table(rows, head=head, right=[1, 2, 4]), *rest]
 
 
-def _aged(found: Any, *, dry_run: bool) -> JsonObject:
+def _aged(ageing: Any, *, dry_run: bool) -> JsonObject:
     return {
-        "dry_run": dry_run, "plan": [_planned(one) for one in found.plan], "done": list(found.done),
-        "failed": _findings(found.failed), "saved_bytes": found.saved_bytes,
+        "dry_run": dry_run, "done": list(ageing.done), "failed": _findings(ageing.failed), "saved_bytes": ageing.saved_bytes,
+        "plan": [
+            {
+                "id": step.id, "title": step.title, "days": step.days, "score": round(step.score, 4), "rule": step.rule,
+                "from": step.from_level, "to": step.to_level, "bytes": step.bytes,
+            }
+            for step in ageing.plan
+        ],
     }  # fmt: skip
 
 
-def _planned(one: Any) -> JsonObject:
-    return {
-        "id": one.id, "title": one.title, "days": one.days, "score": round(one.score, 4), "rule": one.rule,
-        "from": one.from_level, "to": one.to_level, "bytes": one.bytes,
-    }  # fmt: skip
-
-
-def _summed(done: Any) -> str:
-    less = done.saved_bytes
-    words = f"{less:,} bytes saved" if less >= 0 else f"{-less:,} bytes more until their grace is over"
-    return f"{pluralize(len(done.done), 'conversations')} aged, {words}."
+def _summed(ageing: Any) -> str:
+    saved = ageing.saved_bytes
+    words = f"{saved:,} bytes saved" if saved >= 0 else f"{-saved:,} bytes more until their grace is over"
+    return f"{pluralize(len(ageing.done), 'conversations')} aged, {words}."
 
 
 def _shown(found: JsonObject) -> list[str | Table]:

@@ -18,11 +18,10 @@ from aether.api.memory_tool import (
 )
 from aether.api.memory_tool import memory_tool as memory_tool_memory_tool
 from aether.errors import LockTimeout, NotFound, UnsafePath
-from aether.memory.memory_tool import MAX_FILE_BYTES, checksum
+from aether.memory.memory_tool import MAX_FILE_BYTES
 from aether.store import documents
 from aether.store.authors import Author
 from aether.store.commit import commit, fold_home
-from aether.store.files import write_whole
 from aether.store.undo import undo
 from aether.types import Change
 from tests import homes
@@ -392,27 +391,10 @@ def test_a_file_that_a_person_makes_meanwhile_is_not_written_over(used, monkeypa
     assert stored(used)["/memories/b.md"] == "mine"
 
 
-def test_an_edit_that_is_saved_while_the_file_is_written_wins(used, monkeypatch):
-    def interrupted(path, data, **given):
-        if path.name == "a.md":
-            path.write_text("mine\n")
-        write_whole(path, data, **given)
-
-    monkeypatch.setattr(memory_tool, "write_whole", interrupted)
-    tool(used, "insert", path=A, insert_line=0, insert_text="theirs")
-    monkeypatch.undo()
-
-    assert shown(used) == {A: "mine\n"}
-    look(used)
-    assert stored(used) == shown(used) == {A: "mine\n"}
-    assert [line.operation for line in aether.log(home=used)[:2]] == ["edited by hand", "memory insert"]
-
-
 def test_a_file_in_the_place_of_a_directory_is_left(used, monkeypatch):
     """A person makes it between the look at the directory and the writing."""
-    before = memory_tool.DirectoryState({}, {A: "text\n"}, {}, {A: checksum("text\n")})
     (used / "memories/x").write_bytes(b"\xff")
-    monkeypatch.setattr(memory_tool, "_scan", lambda home: before)
+    monkeypatch.setattr(memory_tool, "_scan", lambda home: ({A: "text\n"}, {}))
 
     tool(used, "create", path="/memories/x/y.md", file_text="y")
 
