@@ -23,7 +23,7 @@ from aether.compat.context_manager import ContextManager
 from aether.conversation.policy import CompactConfig, CompactPolicy
 from aether.frameworks.openai_agents import AetherSession, compaction_filter
 from aether.store import conversations as store
-from aether.store import doctor
+from aether.store import doctor, history
 from tests import homes
 
 ID = "shared"
@@ -136,7 +136,7 @@ def require_all(home, added):
     views = live | numbers(conversations.follow(ID, None, home=home).said.values())
     assert set(added) <= set(views), f"gone: {sorted(set(added) - set(views))}"
     assert max(live.values(), default=1) == 1, f"twice: {live}"
-    assert store.unseen(store.load(home, ID)) == []
+    assert history.unseen(store.load(home, ID)) == []
 
 
 def interleaved(kinds, seed, monkeypatch):
@@ -213,9 +213,9 @@ def test_doctor_names_messages_that_an_older_version_left_in_no_view(tmp_path, m
     both = Held(home), Held(home)
     both[0].add(1)
     both[1].add(2)
-    real = store._line
+    real = history.record_line
     monkeypatch.setattr(
-        store, "_line", lambda record, at: real({k: v for k, v in record.items() if k != "late"}, at)
+        history, "record_line", lambda record, at: real({k: v for k, v in record.items() if k != "late"}, at)
     )
     compact.compact(ID, both[0].messages * 9, window=WINDOW, home=home)
 
