@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,6 @@ class _Player:
         self.prompt_id = ""
         self.said: dict[str, tuple[str, str]] = {}  # message id and text, by agent
         self.calls: dict[str, Record] = {}
-        self.batch: list[dict[str, Any]] = []
         self.tasks: dict[str, tuple[str, str]] = {}  # caste and first prompt, by agent
 
     @property
@@ -106,8 +105,6 @@ class _Player:
         return found | more
 
     def play(self, record: Record) -> Iterator[dict[str, Any]]:
-        if record.kind not in ("result", "answer", "refusal"):
-            yield from self.batched()
         match record.kind:
             case "system" if record.agent and record.agent not in self.tasks:
                 self.tasks.setdefault(record.agent, (record.caste, record.text))
@@ -181,11 +178,6 @@ class _Player:
             mirror = self.lines[record.line].get("toolUseResult") if not record.agent else None
             response = mirror if mirror is not None else record.text
             yield self.event("PostToolUse", record.agent, record.caste, **given, tool_response=response)
-        self.batch.append({**given, "tool_response": record.text})
-
-    def batched(self) -> Iterable[dict[str, Any]]:
-        batch, self.batch = self.batch, []
-        return [self.event("PostToolBatch", tool_calls=batch)] if batch else []
 
     def stopped(self) -> Iterator[dict[str, Any]]:
         _, text = self.said.pop("", ("", ""))
@@ -201,7 +193,6 @@ class _Player:
         )  # fmt: skip
 
     def ended(self) -> Iterator[dict[str, Any]]:
-        yield from self.batched()
         for agent in list(self.tasks):
             yield from self.agent_stopped(agent)
         yield from self.stopped()

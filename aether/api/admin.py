@@ -618,88 +618,83 @@ def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Re
         InvalidDocument: it is no export, or a document in it does not fit this aether; nothing was stored.
         Conflict: the home is not empty; nothing was stored.
     """
-    if not is_export(value):
-        raise InvalidDocument("it is no export.", fix='Make one with "aether export".', where="export")
     place, instant = find(home) if dry_run else drained(find(home)), now()
     if not dry_run:
         archive_steps.end_open(place, now=instant)
-    _require_known(value)
-    states = {name: migrations.current(name, entry) for name, entry in value["documents"].items()}
-    for name, entry in states.items():
-        check.require(name, entry, fix="Export the home again with this aether.")
-    appends = {kind: _exported_records(value, kind) for kind in record_files.KINDS}
+    states, records = _parts_of(value)
+    talks = {talk["conversation"]: talk for talk in value["conversations"] if "history" in talk}
+    unread = [talk["conversation"] for talk in value["conversations"] if "history" not in talk]
+    aged = {record["file"]["id"]: record for record in archive_steps.importable(value.get("archived", []))}
 
     def plan(snapshot: Snapshot) -> Change:
         _require_empty(snapshot)
-        patches = {name: diff(snapshot.documents[name], entry) for name, entry in states.items()}
-        records_by_kind = {kind: records for kind, records in appends.items() if records}
-        return Change({name: patch for name, patch in patches.items() if patch}, records_by_kind, result=None)
+        patches = {name: diff(snapshot.documents[name], state) for name, state in states.items()}
+        return Change({name: patch for name, patch in patches.items() if patch}, records, result=None)
 
-    talks = [entry for entry in value["conversations"] if "history" in entry]
-    unread = [entry["conversation"] for entry in value["conversations"] if "history" not in entry]
-    stored = {entry.id for entry in store_conversations.stored_conversations(place)}
-    aged = archive_steps.importable(value.get("archived", []))
-    names = [*(str(entry.get("conversation")) for entry in talks), *(entry["file"]["id"] for entry in aged)]
-    entries = {name: number for name, number in _held(states, appends).items() if number}
-    stored |= {entry for entry in names if store_aged.find(place, entry)}
-    fresh, existing = (
-        [entry for entry in names if entry not in stored],
-        [entry for entry in names if entry in stored],
-    )
     plan(load(place))  # which refuses a home that is not empty before anything is stored
-    logs = {
-        entry["conversation"]: exported_logs.records(place, entry, now=instant)
-        for entry in talks
-        if entry["conversation"] in fresh
-    }
+    names = dict.fromkeys((*talks, *aged))
+    stored = {talk.id for talk in store_conversations.stored_conversations(place)}
+    stored |= {name for name in names if store_aged.find(place, name)}
+    fresh, existing = (
+        [name for name in names if name not in stored],
+        [name for name in names if name in stored],
+    )
+    logs = {name: exported_logs.records(place, talks[name], now=instant) for name in fresh if name in talks}
+    entries = {name: number for name, number in _counts(states, records).items() if number}
     if dry_run:
         return Restored(entries, fresh, existing, 0, unread)
     # The documents are last: until they are there, the import can be repeated, and goes on with what is missing.
-    for name, records in logs.items():
-        if len(records) > 1:
-            store_conversations.bring_back(place, name, records, now=instant)
-    archive_steps.bring_in(place, [entry for entry in aged if entry["file"]["id"] in fresh], now=instant)
+    for name, lines in logs.items():
+        if len(lines) > 1:
+            store_conversations.bring_back(place, name, lines, now=instant)
+    archive_steps.bring_in(place, [aged[name] for name in fresh if name in aged], now=instant)
     author = Author("import", reason=f"an export of revision {value['revision']}")
     with directory_updated(place):
         committed = commit(place, plan, author, now=instant)
     return Restored(entries, fresh, existing, committed.revision if committed.changed else 0, unread)
 
 
-def _require_known(exported: Mapping[str, Any]) -> None:
-    """Raise if a part of an export would be left behind without a word: one that this aether does not know, or cannot read."""
+def _parts_of(export: Any) -> tuple[JsonObject, dict[str, list[JsonObject]]]:
+    """Return the documents of an export, and its records by append-only file, without their places in the old home.
+
+    Raises:
+        InvalidDocument: it is no export, or has a part that this aether does not know or cannot read.
+    """
+    if not is_export(export):
+        raise InvalidDocument("it is no export.", fix='Make one with "aether export".', where="export")
     parts = {"revision", "documents", "conversations", "archived", *record_files.KINDS}
-    strange = [*(exported.keys() - parts), *(exported["documents"].keys() - {*documents.NAMES})]
+    strange = [*(export.keys() - parts), *(export["documents"].keys() - {*documents.NAMES})]
     if strange:
         what = f"it has {shown(min(strange))}, which this aether does not know. Nothing was stored."
-        raise InvalidDocument(
-            what, fix="Import it with the aether that exported it, or update.", where="export"
+        fix = "Import it with the aether that exported it, or update."
+        raise InvalidDocument(what, fix=fix, where="export")
+    states = {name: migrations.current(name, state) for name, state in export["documents"].items()}
+    for name, state in states.items():
+        check.require(name, state, fix="Export the home again with this aether.")
+    try:
+        records = {
+            kind: [
+                {name: field for name, field in record.items() if name not in ("revision", "nth")}
+                for record in export[kind]
+            ]
+            for kind in record_files.KINDS
+            if export.get(kind)
+        }
+        whole = all(record["item"]["id"] for record in records.get("items", []))
+        whole &= all(
+            isinstance(talk["conversation"], str)
+            and isinstance(talk.get("history", talk.get("problem") and []), list)
+            for talk in export["conversations"]
         )
-    for talk in exported["conversations"]:
-        is_readable = isinstance(talk, dict) and isinstance(
-            talk.get("history", talk.get("problem") and []), list
-        )
-        if not is_readable or not isinstance(talk.get("conversation"), str):
-            what = f"{shown(talk)} is no conversation. Nothing was stored."
-            raise InvalidDocument(what, fix="Export the home again.", where="conversations")
+    except (TypeError, KeyError, AttributeError):
+        whole = False
+    if not whole:
+        what = "its records or its conversations are damaged. Nothing was stored."
+        raise InvalidDocument(what, fix="Export the home again.", where="export")
+    return states, records
 
 
-def _exported_records(value: Mapping[str, Any], kind: str) -> list[JsonObject]:
-    listed = value.get(kind, [])
-    if not isinstance(listed, list) or not all(isinstance(record, dict) for record in listed):
-        raise InvalidDocument("it is not a list of records.", fix="Export the home again.", where=kind)
-    # Their places are those of the home they were in.
-    records = [
-        {name: below for name, below in record.items() if name not in ("revision", "nth")}
-        for record in listed
-    ]
-    if kind == "items" and not all(
-        isinstance(record.get("item"), dict) and "id" in record["item"] for record in records
-    ):
-        raise InvalidDocument("a record has no item.", fix="Export the home again.", where=kind)
-    return records
-
-
-def _held(state: Mapping[str, Any], appends: Mapping[str, list[JsonObject]]) -> dict[str, int]:
+def _counts(state: Mapping[str, Any], appends: Mapping[str, list[JsonObject]]) -> dict[str, int]:
     """Return how many entries a home with these documents and records has, by what they are."""
     memory, graph = state.get("memory") or {}, state.get("graph") or {}
     return {
@@ -718,7 +713,7 @@ def _held(state: Mapping[str, Any], appends: Mapping[str, list[JsonObject]]) -> 
 
 
 def _require_empty(snapshot: Snapshot) -> None:
-    counts = {name: number for name, number in _held(snapshot.documents, {}).items() if number}
+    counts = {name: number for name, number in _counts(snapshot.documents, {}).items() if number}
     if record_files.head(snapshot) >= 0:
         counts["archived items"] = sum(1 for _ in record_files.records(snapshot, "items"))
     if counts:

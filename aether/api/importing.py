@@ -9,7 +9,8 @@ is stopped keeps its stored batches, and importing again adds the rest. Bad line
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections import Counter as Tally
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -92,9 +93,15 @@ class ImportInterrupted(KeyboardInterrupt):
 
 
 @dataclass
-class _Tally:
-    """Counts so far, and the limits: all state that changes while files are read."""
+class _Import:
+    """The options of an import, and all state that changes while files are read."""
 
+    home: Home
+    phase: int | None
+    """The phase of all notes, if it is forced."""
+    format: str | None
+    dry_run: bool
+    progress: Callable[[int, int], None]
     capacity: int
     """Tokens that working memory holds."""
     private: str
@@ -104,17 +111,17 @@ class _Tally:
     count: Counter
     archive_read: int
     """Position of the last archived item whose key is known."""
-    whole: str
+    name: str
     """The name of this import in the journal: its transactions are undone as one."""
-    others: Callable[[], set[str]]
+    conversations: Callable[[], set[str]]
     """The conversations that the home had, and those of all files: asked for only if one was copied."""
     keys: set[str]
     """Of all notes so far."""
-    held: dict[str, set[int]]
+    phases_before: dict[str, set[int]]
     """The phases that notes had before the import, by file."""
     history: list[JsonObject]
     """The conversations of which words are kept."""
-    following: int
+    next_phase: int
     """The first free phase."""
     foreign: set[str] = field(default_factory=set)
     """Keys and ids of passages found in the home when a batch was committed."""
@@ -122,53 +129,35 @@ class _Tally:
     """The revision of the home up to which `foreign` is known."""
     is_full: bool = False
     """Whether working memory should be compressed."""
-    revisions: list[int] = field(default_factory=list)
-    records: int = 0
-    items: int = 0
-    known: int = 0
-    tokens: int = 0
-    types: dict[str, int] = field(default_factory=dict)
-    phases: set[int] = field(default_factory=set)
-    evicted: list[str] = field(default_factory=list)
-    bad: list[JsonObject] = field(default_factory=list)
-    preview: list[JsonObject] = field(default_factory=list)
-    long: list[JsonObject] = field(default_factory=list)
-    skipped: list[JsonObject] = field(default_factory=list)
-    undated: list[JsonObject] = field(default_factory=list)
     written: str = ""
     """The time of the last change of the file that is read."""
     is_undated: bool = False
     """Whether that file has entries for which it says no time."""
-    read: set[str] = field(default_factory=set)
+    conversations_read: set[str] = field(default_factory=set)
     """The conversations whose own transcript was read."""
+    files: int = 0
+    records: int = 0
+    items: int = 0
+    known: int = 0
+    tokens: int = 0
+    types: Tally[str] = field(default_factory=Tally)
+    phases: set[int] = field(default_factory=set)
+    evicted: list[str] = field(default_factory=list)
+    bad_lines: list[JsonObject] = field(default_factory=list)
+    revisions: list[int] = field(default_factory=list)
+    preview: list[JsonObject] = field(default_factory=list)
+    long_lines: list[JsonObject] = field(default_factory=list)
+    skipped_copies: list[JsonObject] = field(default_factory=list)
+    undated: list[JsonObject] = field(default_factory=list)
 
     @property
     def batch_chars(self) -> float:
         return dedupe.batch_chars(self.capacity)
 
-
-class _OwnPhases(NamedTuple):
-    """The phases of one conversation: those that its notes have in the home, and the first free one."""
-
-    words: passages.Collector
-    of_file: Collection[int]
-    """Those of all files of this name."""
-    following: int
-    forced: int | None
-    """The phase of all, if it is forced."""
-
-    def nth(self, segment: int) -> int:
-        """Return the phase of the stretch before the compaction number `segment`."""
-        if self.forced is not None:
-            return self.forced
-        phases_before = self.words.known_phases(self.of_file)
-        phase = (
-            phases_before[segment]
-            if segment < len(phases_before)
-            else self.following + segment - len(phases_before)
-        )
-        self.words.phases.add(phase)
-        return phase
+    def result(self) -> Imported:
+        """Return the result so far."""
+        counts = {name: getattr(self, name) for name in Imported._fields}
+        return Imported(**counts | {"types": dict(sorted(self.types.items())), "phases": sorted(self.phases)})
 
 
 @public
@@ -185,7 +174,8 @@ def import_transcripts(
 
     `sources` are files, directories or byte streams; of several, one that cannot be read is among the bad lines, as in a
     directory, and the others are imported. The phase of an item is `phase`; else each file, and each stretch
-    between two compactions in it, is a phase of its own, the same when the file is imported again. `progress` is called with the records read and the items kept.
+    between two compactions in it, is a phase of its own, the same when the file is imported again. `progress` is called
+    with the records read and the items kept.
 
     Raises:
         NotFound: there is no such file.
@@ -198,89 +188,94 @@ def import_transcripts(
     sources, snapshot = list(sources), read(home)
     if not dry_run:
         require_writable(snapshot.home)
-    tally = _new_tally(snapshot, sources)
-    files = 0
+    run = _new_import(snapshot, sources, home, phase, format, dry_run=dry_run, progress=progress)
     try:
-        for file in _files(sources, tally.bad):
-            files += 1
+        for file in _files(sources, run.bad_lines):
+            run.files += 1
             is_path = isinstance(file, (str, os.PathLike))
             name = Path(file).name if is_path else str(getattr(file, "name", "-"))
             try:
-                _import_file(
-                    file, name, tally, phase=phase, format=format, dry_run=dry_run, home=home, progress=progress
-                )  # fmt: skip
+                _import_file(run, file, name)
             except (InvalidInput, NotFound) as reason:
                 if len(sources) == 1 and file is sources[0]:
                     raise
                 # One foreign file among others does not stop the import; it is named like a bad line.
-                tally.bad.append({"file": name, "line": 0, "reason": reason.what})
+                run.bad_lines.append({"file": name, "line": 0, "reason": reason.what})
     except KeyboardInterrupt as stop:
-        tally.revisions = _committed(tally, home, after=snapshot.revision)
-        raise ImportInterrupted(_imported(files, tally)) from stop
-    if tally.is_full:
+        # The last revision may have been stored when Ctrl-C was pressed.
+        newer = entries_newest_first(read(home), after=snapshot.revision)
+        run.revisions = sorted(entry.revision for entry in newer if entry.part.startswith(f"{run.name}/"))
+        raise ImportInterrupted(run.result()) from stop
+    if run.is_full:
         prepare_handoff(home)
-    return _imported(files, tally)
+    return run.result()
 
 
-def _new_tally(snapshot: Snapshot, sources: list[Any]) -> _Tally:
+def _new_import(
+    snapshot: Snapshot, sources: list[Any], home: Home, phase: int | None, format: str | None, *, dry_run: bool,
+    progress: Callable[[int, int], None],
+) -> _Import:  # fmt: skip
     @cache
-    def others() -> set[str]:
+    def conversations() -> set[str]:
         return dedupe.conversations(snapshot) | {*map(_first_conversation, _files(sources, []))}
 
     memory = snapshot.documents["memory"]
-    phases_by_file, history = dedupe.phases_by_file(snapshot), memory.get("history", [])
-    noted = [*phases_by_file.values(), *filter(None, (entry.get("phases") for entry in history))]
+    phases_before, history = dedupe.phases_by_file(snapshot), memory.get("history", [])
+    noted = [*phases_before.values(), *filter(None, (entry.get("phases") for entry in history))]
     current = phases.current_phase(snapshot.documents["COLONY_STATE"])
-    return _Tally(
-        memory["working_memory"]["max_capacity_tokens"], config.load(snapshot.home).claude_private_paths,
-        str(snapshot.home.parent), counter_of(memory), record_files.head(snapshot),
-        new_id("import", now()), others, dedupe.known_keys(snapshot, to_hooks=False), phases_by_file, history,
+    return _Import(
+        home, phase, format, dry_run, progress, memory["working_memory"]["max_capacity_tokens"],
+        config.load(snapshot.home).claude_private_paths, str(snapshot.home.parent), counter_of(memory),
+        record_files.head(snapshot), new_id("import", now()), conversations,
+        dedupe.known_keys(snapshot, to_hooks=False), phases_before, history,
         max([current, *(1 + max(numbers) for numbers in noted)]),
     )  # fmt: skip
 
 
-def _import_file(
-    file: Any, name: str, tally: _Tally, *, phase: int | None, format: str | None, dry_run: bool, home: Home,
-    progress: Callable[[int, int], None],
-) -> None:  # fmt: skip
+def _import_file(run: _Import, file: Any, name: str) -> None:
     """Store the notes and the words of one file: first those that it copied from another session, as that session's."""
-    before, counts_before = tally.records, (len(tally.revisions), tally.items)
-    tally.written, tally.is_undated = _written(file), False
-    records = _records(file, format, name, tally, progress)
-    if tally.private:
-        records = without_private(records, tally.private, directory=tally.root)
+    before, stored_before = run.records, (len(run.revisions), run.items)
+    run.written, run.is_undated = _written(file), False
+    records = _records(run, file, name)
+    if run.private:
+        records = without_private(records, run.private, directory=run.root)
     for copied, part in groupby(records, key=lambda record: record.session if record.copied else ""):
-        if copied and (copied in tally.read or copied in tally.others()):
+        if copied and (copied in run.conversations_read or copied in run.conversations()):
             number = sum(1 for _ in part)
-            tally.skipped.append({"file": name, "conversation": copied, "records": number})
-            continue
-        stored = len(tally.revisions)
-        words = passages.Collector(name, tally.history, tally.keys)
-        own_phases = _OwnPhases(words, tally.held.get(name, ()), tally.following, phase)
-        try:
-            _import_part(part, own_phases, tally, is_copy=bool(copied), dry_run=dry_run, home=home)
-        finally:
-            used = (*tally.phases, *words.kept_phases)
-            tally.following = max([tally.following, *(1 + phase_number for phase_number in used)])
-        if len(tally.revisions) > stored:
-            # The next file may have the same name and start with the same words.
-            tally.history = read(home).documents["memory"].get("history", [])
-    if tally.records == before:
-        raise _nothing_in(file, format, name)
-    if tally.is_undated and (len(tally.revisions), tally.items) != counts_before:
-        tally.undated.append({"file": name, "at": tally.written})
+            run.skipped_copies.append({"file": name, "conversation": copied, "records": number})
+        else:
+            _import_part(run, part, name, is_copy=bool(copied))
+    if run.records == before:
+        raise _nothing_in(file, run.format, name)
+    if run.is_undated and (len(run.revisions), run.items) != stored_before:
+        run.undated.append({"file": name, "at": run.written})
 
 
-def _import_part(
-    records: Iterable[Record], own: _OwnPhases, tally: _Tally, *, is_copy: bool, dry_run: bool, home: Home
-) -> None:
-    words = own.words
-    captured = capture(words.watch(records), file=words.file, phase=own.forced, phases=own.nth)
-    entries = _new_entries(captured, words.file, tally, is_copy=is_copy)
-    for batch in dedupe.batches(entries, tally.batch_chars):
-        _store(batch, words, tally, home, dry_run=dry_run)
-    if (passages_left := words.drain()) and not dry_run:
-        _commit([], words, passages_left, tally, home)
+def _import_part(run: _Import, records: Iterable[Record], name: str, *, is_copy: bool) -> None:
+    """Store the notes and the words of one conversation, whose stretches get the phases that it had, then free ones."""
+    words = passages.Collector(name, run.history, run.keys)
+    first_free, revisions = run.next_phase, len(run.revisions)
+
+    def phase_of(segment: int) -> int:
+        if run.phase is not None:
+            return run.phase
+        earlier = words.known_phases(run.phases_before.get(name, ()))
+        phase = earlier[segment] if segment < len(earlier) else first_free + segment - len(earlier)
+        words.phases.add(phase)
+        return phase
+
+    try:
+        notes = capture(words.watch(records), file=name, phase=run.phase, phases=phase_of)
+        entries = _new_entries(run, notes, name, is_copy=is_copy)
+        for batch in dedupe.batches(entries, run.batch_chars):
+            _store(run, batch, words)
+        if (last_passages := words.drain()) and not run.dry_run:
+            _commit(run, [], words, last_passages)
+    finally:
+        run.next_phase = max([run.next_phase, *(1 + phase for phase in (*run.phases, *words.kept_phases))])
+    if len(run.revisions) > revisions:
+        # The next file may have the same name and start with the same words.
+        run.history = read(run.home).documents["memory"].get("history", [])
 
 
 def _first_conversation(file: Any) -> str:
@@ -289,20 +284,6 @@ def _first_conversation(file: Any) -> str:
         if isinstance(file, (str, os.PathLike)) and (first := next(read_records(file), None)):
             return "" if first.copied else first.session
     return ""
-
-
-def _imported(files: int, tally: _Tally) -> Imported:
-    return Imported(
-        files, tally.records, tally.items, tally.known, tally.tokens, dict(sorted(tally.types.items())),
-        sorted(tally.phases), tally.evicted, tally.bad, tally.revisions, tally.preview,
-        tally.long, tally.skipped, tally.undated,
-    )  # fmt: skip
-
-
-def _committed(tally: _Tally, home: Home, *, after: int) -> list[int]:
-    """Return the revisions of this import from the journal: the last one may have been stored when Ctrl-C was pressed."""
-    newer = entries_newest_first(read(home), after=after)
-    return sorted(entry.revision for entry in newer if entry.part.startswith(f"{tally.whole}/"))
 
 
 def _nothing_in(file: Any, format: str | None, name: str) -> InvalidInput:
@@ -343,25 +324,24 @@ def _files(sources: list[Any], bad: list[JsonObject]) -> Iterator[Any]:
         yield from paths
 
 
-def _records(
-    file: Any, format: str | None, name: str, tally: _Tally, progress: Callable[[int, int], None]
-) -> Iterator[Record]:
+def _records(run: _Import, file: Any, name: str) -> Iterator[Record]:
     def on_bad(bad: BadLine) -> None:
-        tally.bad.append({"file": name, **bad._asdict()})
+        run.bad_lines.append({"file": name, **bad._asdict()})
 
-    for record in _dated(read_records(file, format=format, on_bad=on_bad), tally):
-        tally.records += 1
-        tally.read.add("" if record.copied else record.session)
+    for record in _dated(run, read_records(file, format=run.format, on_bad=on_bad)):
+        run.records += 1
+        run.conversations_read.add("" if record.copied else record.session)
         if len(record.text) > LONG_LINE_CHARS:
-            tally.long.append({"file": name, "line": record.line, "characters": len(record.text)})
-        progress(tally.records, tally.items)
+            run.long_lines.append({"file": name, "line": record.line, "characters": len(record.text)})
+        run.progress(run.records, run.items)
         yield record
 
 
-def _dated(records: Iterable[Record], tally: _Tally) -> Iterator[Record]:
-    """Yield `records` with times; one without has that of the one before in its conversation, else the first that follows, else that of the file.
+def _dated(run: _Import, records: Iterable[Record]) -> Iterator[Record]:
+    """Yield `records` with times.
 
-    A record that names no conversation belongs to that of the one before.
+    One without has that of the one before in its conversation, else the first that follows, else that of the file. A
+    record that names no conversation belongs to that of the one before.
     """
     times: dict[str, str] = {}
     waiting: list[Record] = []
@@ -369,8 +349,8 @@ def _dated(records: Iterable[Record], tally: _Tally) -> Iterator[Record]:
     for record in records:
         is_other = bool(session and record.session) and record.session != session
         if waiting and (is_other or room < 0):
-            tally.is_undated, times[session] = True, tally.written
-            yield from _all_at(tally.written, waiting)
+            run.is_undated, times[session] = True, run.written
+            yield from _all_at(run.written, waiting)
             waiting, room = [], WAITING_CHARS
         session = record.session or session
         if time := record.time or times.get(session, ""):
@@ -380,8 +360,8 @@ def _dated(records: Iterable[Record], tally: _Tally) -> Iterator[Record]:
         else:
             waiting.append(record)
             room -= len(record.text) + len(str(record.arguments))
-    tally.is_undated = tally.is_undated or bool(waiting)
-    yield from _all_at(tally.written, waiting)
+    run.is_undated = run.is_undated or bool(waiting)
+    yield from _all_at(run.written, waiting)
 
 
 def _all_at(time: str, records: list[Record]) -> Iterator[Record]:
@@ -397,68 +377,62 @@ def _written(file: Any) -> str:
     return ""
 
 
-def _new_entries(captured: Iterable[Any], name: str, tally: _Tally, *, is_copy: bool) -> Iterator[JsonObject]:
+def _new_entries(run: _Import, notes: Iterable[Any], name: str, *, is_copy: bool) -> Iterator[JsonObject]:
     """Yield the new notes that can be stored, checked; impossible ones are named like bad lines."""
-    before: dict[str, int] = {}
-    for note in captured:
-        key = dedupe.copy_key(note, before)
+    numbers: dict[str, int] = {}
+    for note in notes:
+        key = dedupe.copy_key(note, numbers)
         if is_copy:
             note["metadata"]["pointer"]["key"] = key
-        if key in tally.keys or not dedupe.is_new(note, tally.keys):
-            tally.known += 1
+        if key in run.keys or not dedupe.is_new(note, run.keys):
+            run.known += 1
             continue
         try:
-            yield dedupe.storable(
-                note, capacity=tally.capacity, certain_chars=tally.batch_chars, count=tally.count
-            )
+            yield dedupe.storable(note, capacity=run.capacity, certain_chars=run.batch_chars, count=run.count)
         except InvalidInput as reason:
             line = note["metadata"]["pointer"]["line"]
-            tally.bad.append({"file": name, "line": line, "reason": reason.what})
+            run.bad_lines.append({"file": name, "line": line, "reason": reason.what})
 
 
-def _store(
-    batch: list[JsonObject], words: passages.Collector, tally: _Tally, home: Home, *, dry_run: bool
-) -> None:
-    if dry_run:
-        tally.preview += batch
+def _store(run: _Import, batch: list[JsonObject], words: passages.Collector) -> None:
+    if run.dry_run:
+        run.preview += batch
     else:
-        batch = _commit(batch, words, words.drain(), tally, home)
-    tally.items += len(batch)
-    for entry in batch:
-        tally.types[entry["type"]] = tally.types.get(entry["type"], 0) + 1
-        if "phase" in entry["metadata"]:
-            tally.phases.add(entry["metadata"]["phase"])
-        tally.tokens += tally.count(entry["content"])
+        batch = _commit(run, batch, words, words.drain())
+    run.items += len(batch)
+    run.types.update(entry["type"] for entry in batch)
+    run.phases.update(entry["metadata"]["phase"] for entry in batch if "phase" in entry["metadata"])
+    run.tokens += sum(run.count(entry["content"]) for entry in batch)
 
 
 def _commit(
-    batch: list[JsonObject], words: passages.Collector, said: list[JsonObject], tally: _Tally, home: Home
+    run: _Import, batch: list[JsonObject], words: passages.Collector, new_passages: list[JsonObject]
 ) -> list[JsonObject]:
-    """Store the entries of `batch` that no other process stored meanwhile and the passages `said`; return the new items."""
+    """Store the entries and passages that no other process stored meanwhile; return the new items."""
 
     def wanted(snapshot: Snapshot, entries: list[JsonObject]) -> list[JsonObject]:
         # Only under the lock are all notes visible that another process, importing the same, has stored.
-        if snapshot.revision != tally.revision:
-            tally.foreign |= dedupe.known_keys(snapshot, to_hooks=False, after=tally.archive_read)
-            tally.archive_read = record_files.head(snapshot)
-        return [entry for entry in entries if not dedupe.is_known(entry, tally.foreign)]
+        if snapshot.revision != run.revision:
+            run.foreign |= dedupe.known_keys(snapshot, to_hooks=False, after=run.archive_read)
+            run.archive_read = record_files.head(snapshot)
+        return [entry for entry in entries if not dedupe.is_known(entry, run.foreign)]
 
-    def new_words() -> list[JsonObject]:
-        return [passage for passage in said if passage["id"] not in tally.foreign]
+    def fresh_passages() -> list[JsonObject]:
+        return [passage for passage in new_passages if passage["id"] not in run.foreign]
 
     def beside(snapshot: Snapshot) -> Change:
-        return passages.keep(snapshot.documents["memory"], words, new_words(), now())
+        return passages.keep(snapshot.documents["memory"], words, fresh_passages(), now())
 
-    tally.keys.update(filter(None, map(dedupe.note_key, said)))
-    by = batch[0]["source"] if batch else DEFAULT_SOURCE
+    run.keys.update(filter(None, map(dedupe.note_key, new_passages)))
+    source = batch[0]["source"] if batch else DEFAULT_SOURCE
     reason = f"{words.file} ({pluralize(len(batch), 'items')})"
-    author = Author("import", by, reason, part=f"{tally.whole}/{len(tally.revisions) + 1}")
-    stored = store_entries(batch, author, home=home, wanted=wanted, beside=beside, is_last=False)
+    author = Author("import", source, reason, part=f"{run.name}/{len(run.revisions) + 1}")
+    stored = store_entries(batch, author, home=run.home, wanted=wanted, beside=beside, is_last=False)
     # What this import stored itself is known by its notes; nothing else is in a revision that follows the last one.
-    tally.revision, tally.is_full = stored.revision, tally.is_full or stored.needed
-    tally.known += len(batch) - len(stored.entries)
+    run.revision, run.is_full = stored.revision, run.is_full or stored.needed
+    run.known += len(batch) - len(stored.entries)
     if stored.ids:
-        tally.evicted += stored.ids[0].evicted  # the same for every id of a batch
-    if stored.ids or new_words():
-        tally.revisions.append(stored.revision)
-    return [entry for nth, entry in enumerate(stored.entries) if nth not in stored.again]
+        run.evicted += stored.ids[0].evicted  # the same for every id of a batch
+    if stored.ids or fresh_passages():
+        run.revisions.append(stored.revision)
+    return [entry for number, entry in enumerate(stored.entries) if number not in stored.again]

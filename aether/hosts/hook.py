@@ -60,7 +60,6 @@ EVENTS = {
     "UserPromptSubmit": Kind(12.0, answers=True, makes_home=True, is_placed=True),
     "PostToolUse": Kind(of_tools=True),
     "PostToolUseFailure": Kind(of_tools=True),
-    "PostToolBatch": Kind(of_tools=True),
     "SubagentStart": Kind(12.0, answers=True),
     "SubagentStop": Kind(12.0, answers=True, has_speech=True),
     "TaskCompleted": Kind(),
@@ -99,7 +98,6 @@ INPUT_CHARS = 20_000
 ALL_INPUT_CHARS = 100_000
 MOST_ENTRIES = 200
 MOST_DEPTH = 8
-MOST_CALLS = 64
 NAME_CHARS = 200
 PATH_CHARS = 4_096
 # Characters that are redacted around a cut: as many as the longest private key has.
@@ -320,12 +318,10 @@ def entry_of(event: JsonObject, *, private: str = "") -> JsonObject | None:
         elif isinstance(value, str) and field not in ("event", "session", "directory"):
             entry[field] = _name(value)
     if kind.of_tools:
-        directory = str(event.get("directory", ""))[:PATH_CHARS]
-        translated = event.get("calls", [])[:MOST_CALLS]
-        calls = [entry_of_call for call in translated if (entry_of_call := _call(call, private, directory))]
-        if not calls:
+        call = _call(event.get("call") or {}, private, str(event.get("directory", ""))[:PATH_CHARS])
+        if call is None:
             return None
-        entry |= {"calls": calls} if event["event"] == "PostToolBatch" else calls[0]
+        entry |= call
     return {name: value for name, value in entry.items() if value not in ("", [], False) or name == "session"}
 
 
@@ -368,8 +364,8 @@ def _interim(texts: list[JsonObject]) -> list[JsonObject]:
 
 
 def _call(call: JsonObject, private: str, directory: str) -> JsonObject | None:
-    """Return the entry of a call and its output; None if it is about a private path."""
-    if private and is_private(call["input"], private, directory):
+    """Return the entry of a call and its output; None without one, or if it is about a private path."""
+    if not call or (private and is_private(call["input"], private, directory)):
         return None
     limits = TEXT_CHARS if call.get("is_speech") else OUTPUT_CHARS
     entry: JsonObject = {

@@ -195,7 +195,7 @@ def _scalar(value: Any, shape: JsonObject, notes: Notes) -> Any:
 
 
 def _instant(value: Any) -> str:
-    """Return a time as ours, UTC if it has no zone; empty if it is none, or before 1970."""
+    """Return a time as ours, UTC if it has no zone; empty if it is invalid, or before 1970."""
     try:
         instant = clock.parse(value)
     except InvalidInput:
@@ -325,7 +325,7 @@ _ROWS: dict[str, Callable[[JsonObject, _Place], tuple[JsonObject, JsonObject]]] 
 
 
 def _phase(value: Any) -> int | None:
-    """Return the number of a phase; a fraction is none."""
+    """Return the number of a phase, None for a fraction."""
     try:
         number = None if isinstance(value, bool) else float(value)
     except (TypeError, ValueError):

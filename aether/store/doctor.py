@@ -77,7 +77,7 @@ class _Loss(NamedTuple):
 
 
 class _Repair(NamedTuple):
-    """One repair under the lock: what it was told, what it did in words, and what is lost."""
+    """One repair under the lock: its input, what it did in words, and what is lost."""
 
     home: Path
     now: datetime

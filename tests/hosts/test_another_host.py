@@ -25,9 +25,10 @@ def event_of(payload, name=""):
     }
     if event["event"] == "PostToolUse":
         call = payload["call"]
-        event["calls"] = [
-            {"tool": "Bash", "id": call["id"], "input": {"command": call["line"]}, "output": call["shown"], "failed": call["code"] != 0}
-        ]
+        event["call"] = {
+            "tool": "Bash", "id": call["id"], "input": {"command": call["line"]}, "output": call["shown"],
+            "failed": call["code"] != 0,
+        }
     return event
 
 

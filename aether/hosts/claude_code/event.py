@@ -66,10 +66,7 @@ def event_of(payload: JsonObject, name: str = "") -> JsonObject:
         arguments = payload.get("tool_input")
         event["read"] = arguments if isinstance(arguments, dict) else {}
     elif name in ("PostToolUse", "PostToolUseFailure"):
-        event["calls"] = _calls([payload | ({"failed": True} if name.endswith("Failure") else {})])
-    elif name == "PostToolBatch":
-        calls = payload.get("tool_calls")
-        event["calls"] = _calls(calls if isinstance(calls, list) else [])
+        event["call"] = _call(payload, failed=name == "PostToolUseFailure")
     return {
         "event": name,
         "session": _text(payload, "session_id"),
@@ -145,23 +142,18 @@ def _text(payload: JsonObject, field: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _calls(payloads: list[Any]) -> list[JsonObject]:
-    """Return calls with their outputs, without those of tools that are never noted."""
-    calls: list[JsonObject] = []
-    for payload in payloads:
-        tool = _text(payload, "tool_name") if isinstance(payload, dict) else ""
-        if not tool or tool in READ_ONLY_TOOLS:
-            continue
-        arguments, response = payload.get("tool_input"), payload.get("tool_response", payload.get("error"))
-        calls.append(
-            {
-                "tool": tool, "id": _text(payload, "tool_use_id"), "input": arguments if isinstance(arguments, dict) else {},
-                "output": response_text(response),
-                "failed": bool(payload.get("failed")) or is_failure(payload.get("tool_response")),
-                "is_speech": tool in AGENT_TOOLS or _has_answers(response),
-            }
-        )  # fmt: skip
-    return calls
+def _call(payload: JsonObject, *, failed: bool) -> JsonObject | None:
+    """Return a call with its output; None of a tool that is never noted."""
+    tool = _text(payload, "tool_name")
+    if not tool or tool in READ_ONLY_TOOLS:
+        return None
+    arguments, response = payload.get("tool_input"), payload.get("tool_response", payload.get("error"))
+    return {
+        "tool": tool, "id": _text(payload, "tool_use_id"),
+        "input": arguments if isinstance(arguments, dict) else {}, "output": response_text(response),
+        "failed": failed or is_failure(payload.get("tool_response")),
+        "is_speech": tool in AGENT_TOOLS or _has_answers(response),
+    }  # fmt: skip
 
 
 def response_text(response: Any) -> str:

@@ -40,7 +40,7 @@ LEAST_COMPARED = 3
 # A day this long ago is followed by its age.
 OLD_DAYS = 30
 
-HINT = 'More: the MCP tool `recall`, or `aether recall "WORDS"`.'
+HINT = "More: `aether recall`, or by MCP."
 _STEERING = "Keep this in the summary, names, paths and commands word for word. It is what the project's memory (aether) holds:"
 
 # In the order of the block. A line may have a heading of its own within its kind.

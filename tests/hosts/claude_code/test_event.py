@@ -75,10 +75,6 @@ def test_an_entry_holds_the_payload_under_its_own_names():
             event("PostToolUseFailure", tool_name="Bash", tool_input={"command": "make"}, error="Exit code 2\nboom"),
             {"tool": "Bash", "input": {"command": "make"}, "output": "Exit code 2\nboom", "failed": True},
         ),
-        (
-            event("PostToolBatch", tool_calls=[{"tool_name": "Bash", "tool_input": {}, "tool_response": "Exit code 1"}, 7]),
-            {"calls": [{"tool": "Bash", "input": {}, "output": "Exit code 1", "failed": True}]},
-        ),
         (tool("mcp__jira__create", {"a": 1}, {"isError": True, "content": "no"}), {"tool": "mcp__jira__create", "input": {"a": 1}, "output": "no", "id": "t1", "failed": True}),
     ],
 )  # fmt: skip
@@ -93,8 +89,7 @@ def test_each_event_keeps_its_own(payload, kept):
     "payload",
     [
         {}, event("PreToolUse", tool_name="Bash"), event("SomethingNew"), event("SubagentStop", agent_id="a", agent_type=""),
-        tool("Read", {"file_path": "a"}), tool("TodoRead", {}), event("PostToolBatch", tool_calls=[]),
-        event("PostToolBatch", tool_calls=[{"tool_name": "Grep"}]), event("PostToolBatch", tool_calls={"a": 1}),
+        tool("Read", {"file_path": "a"}), tool("TodoRead", {}), tool("Grep", {"pattern": "a"}),
         event("PostToolUse", tool_input={"command": "ls"}), event("PostToolUse", tool_name=["Bash"]),
     ],
 )  # fmt: skip
@@ -154,14 +149,9 @@ def test_of_many_interim_texts_the_last_are_kept():
 
 
 def test_nothing_is_kept_of_private_paths():
-    batch = [
-        {"tool_name": "Write", "tool_input": {"file_path": path, "content": "x"}} for path in (".env", "a.py")
-    ]
-
     assert entry_of(tool("Write", {"file_path": "/p/.env", "content": "x"}), private=".env") is None
     assert entry_of(tool(given={"command": "cat .env"}), private=".env") is None
-    (kept,) = entry_of(event("PostToolBatch", tool_calls=batch), private=".env")["calls"]
-    assert kept["input"]["file_path"] == "a.py"
+    assert entry_of(tool("Write", {"file_path": "/p/a.py", "content": "x"}), private=".env")
 
 
 # The whole corpus is for the redaction itself; here some of it shows that nothing goes past that.
