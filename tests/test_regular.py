@@ -241,7 +241,7 @@ def test_every_file_of_a_home_is_its_owners_alone_whatever_the_umask_is(tmp_path
     found = [path for path in tmp_path.rglob("*") if path.lstat().st_mode & 0o077]
     assert [path for path in found if ".aether" in path.parts] == []
     names = {path.relative_to(home).as_posix() for path in home.rglob("*")}
-    assert {".gitignore", "share/tried", "hooks/locked-out", "hooks/paused", "compressions"} <= names
+    assert {".gitignore", "share/tried", "hooks/paused", "compressions"} <= names
 
 
 def test_a_mark_is_not_made_where_a_link_leads(home, tmp_path):

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 from aether.api.architects import TRIES, UNASKED
-from aether.api.drain import lock_patience
+from aether.api.drain import PATIENCE_SECONDS
 from aether.api.handoffs import (
     ensure_file,
     evicted_session,
@@ -274,7 +274,7 @@ def prepare_for_summary(home: Home, session: str = "", *, by: str = "queen") -> 
 def _hook_settings(home: Path) -> Config:
     """Return the settings of `home` with the lock timeout of a hook."""
     settings = config.or_default(home)
-    return settings._replace(lock_timeout_seconds=min(lock_patience(home), settings.lock_timeout_seconds))
+    return settings._replace(lock_timeout_seconds=min(PATIENCE_SECONDS, settings.lock_timeout_seconds))
 
 
 Architect = Callable[[JsonObject], str | Mapping[str, Any]]

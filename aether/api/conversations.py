@@ -34,10 +34,6 @@ from aether.types import Finding, JsonObject
 RECORD_NAME = ".compact"
 # Names in the error about one that is not known: of more, a command shows all.
 MOST_NAMED = 5
-# Conversations whose live messages stay in memory; an agent has few at a time.
-KEPT_CONVERSATIONS = 64
-# Live messages, by the log that they were read from; never returned, because a caller may change them.
-_LIVE: dict[Path, tuple[Log, dict[int, JsonObject]]] = {}
 
 
 def record_directory(home: Home) -> Path:
@@ -125,12 +121,6 @@ def full_history(conversation_id: str, *, home: Home = None) -> list[JsonObject]
     return history.history(load(record_directory(home), conversation_id))
 
 
-def _since_cleared(log: Log) -> dict[int, JsonObject]:
-    """Return the messages that were added since the context was cleared, by number."""
-    said = _said_since_cleared(log)
-    return dict(zip(said, history.messages(log, said), strict=True))
-
-
 def _said_since_cleared(log: Log) -> list[int]:
     replaced = (n for step in log.open for n in log.compactions[step - 1].before)
     return [n for n in sorted({*log.context, *replaced}) if not log.derived[n - 1]]
@@ -177,18 +167,14 @@ def resume(conversation_id: str, messages: Sequence[JsonObject], *, home: Home =
 
 
 def resume_in(record: Path, conversation_id: str, messages: Sequence[JsonObject]) -> list[JsonObject]:
-    """Do the same as `resume` for the conversations in the directory `record`."""
+    """Return `messages` as `resume` does, for a conversation in the directory `record`."""
     log = load(record, conversation_id)
-    known = _LIVE.pop(log.path, None)  # read once until the log grows
-    said = known[1] if known and known[0] is log else _since_cleared(log)
-    _LIVE[log.path] = (log, said)
-    if len(_LIVE) > KEPT_CONVERSATIONS:
-        _LIVE.pop(next(iter(_LIVE)), None)
-    if not said or list(messages[: len(said)]) != list(said.values()):
+    said = _said_since_cleared(log)
+    if not said or list(messages[: len(said)]) != history.messages(log, said):
         return list(messages)
     given = dict(zip(said, messages, strict=False))
     live = zip(log.context, history.context(log), strict=True)
-    return [*(given.get(n, made) for n, made in live), *messages[len(said) :]]
+    return [*(given.get(n, message) for n, message in live), *messages[len(said) :]]
 
 
 def pop_message(conversation_id: str, *, home: Home = None) -> JsonObject | None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -23,11 +22,11 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
-from aether import clock, regular
+from aether import clock
 from aether.api import dedupe, hook_sessions, telemetry
 from aether.api.hook_sessions import NO_REVISION, Session
 from aether.clock import new_id
-from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed, UnsafePath
+from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed
 from aether.memory import phases
 from aether.memory.capture.notes import SOURCE_MAIN
 from aether.memory.facts import fact_text
@@ -51,10 +50,8 @@ if TYPE_CHECKING:
 
 # Entries of one commit: enough that the disk does not dominate, few enough to lose little in a crash.
 BATCH_ENTRIES = 200
-# Seconds: a hook delays its host. One full wait a minute is enough to notice that the lock is free again.
-PATIENCE_SECONDS = 2.0
-SHORT_PATIENCE_SECONDS = 0.3
-LOCKED_OUT_SECONDS = 60
+# Seconds: a hook delays its host, and the next one tries again.
+PATIENCE_SECONDS = 1.0
 
 
 class Drained(NamedTuple):
@@ -102,13 +99,11 @@ class _Outcome(TypedDict):
 def drain(home: Path, *, patience: float = PATIENCE_SECONDS, started: str = "") -> Drained:
     """Store the waiting entries of the spool and return the result; a locked or broken home raises no error.
 
-    `patience` limits the seconds to wait for another drain, and then for another writer. A wait that failed less
-    than a minute ago shortens it. `started` is the session that starts at this moment, if one does.
+    `patience` limits the seconds to wait for another drain, and then for another writer. `started` is the session that starts at this moment, if one does.
     """
     if not spool.waiting(str(home)):
         return Drained("")
     reason = ""
-    patience = min(patience, lock_patience(home))
     try:
         require_home(home)
         with (
@@ -123,27 +118,9 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS, started: str = "") 
                 _store(batch, settings)
                 if len(batch.names) < len(batch.read):
                     reason = "some entries belong to another user, who has to drain them."
-            with suppress(OSError):  # a file that cannot be removed expires in a minute
-                _marker(home).unlink(missing_ok=True)
     except AetherError as error:
         reason = str(error)
-        if isinstance(error, LockTimeout) and patience >= PATIENCE_SECONDS:
-            with suppress(OSError, UnsafePath):  # without this file the next hook waits as long
-                regular.touch(_marker(home))
     return Drained(reason)
-
-
-def lock_patience(home: Path) -> float:
-    """Return how many seconds a hook should wait for a lock of `home`: few if a wait has just failed."""
-    try:
-        age = time.time() - _marker(home).stat().st_mtime
-    except OSError:
-        return PATIENCE_SECONDS
-    return SHORT_PATIENCE_SECONDS if 0 <= age < LOCKED_OUT_SECONDS else PATIENCE_SECONDS
-
-
-def _marker(home: Path) -> Path:
-    return home / "hooks" / "locked-out"
 
 
 # --- Entries are read

@@ -61,23 +61,26 @@ def forget(
     if not chosen:
         return Change({}, result=None)
     receipt = _receipt(chosen, now, receipt_id)
-    memory, pheromones, known = documents["memory"], documents["pheromones"], documents.get(graph.DOCUMENT)
+    memory, pheromones, knowledge = (
+        documents["memory"],
+        documents["pheromones"],
+        documents.get(graph.DOCUMENT),
+    )
     signals = _ids(chosen, "signals")
-    kept = {
+    fewer = {
         name: [signal for signal in pheromones[name] if signal["id"] not in signals]
         for name in ("active_pheromones", "queued")
         if name in pheromones
     }
-    ids = _ids(chosen, "working_memory")
-    removed = [item for item in items.items_of(memory) if item["id"] in ids]
     patches = {
         "memory": diff(memory, _memory_without(memory, chosen, now, count)),
-        "pheromones": diff(pheromones, {**pheromones, **kept}),
+        "pheromones": diff(pheromones, {**pheromones, **fewer}),
     }
-    if known:
-        patches[graph.DOCUMENT] = diff(known, _graph_without(known, chosen))
+    if knowledge:
+        patches[graph.DOCUMENT] = diff(knowledge, _graph_without(knowledge, chosen))
     appends = {"receipts": [receipt]}
-    if removed:
+    ids = _ids(chosen, "working_memory")
+    if removed := [item for item in items.items_of(memory) if item["id"] in ids]:
         appends["items"] = items.archive_records(removed, why=WHY, now=now)
     change = chain_changes(
         documents,
@@ -94,38 +97,37 @@ def _ids(targets: Iterable[Target], layer: str) -> set[str]:
 def _memory_without(
     memory: Mapping[str, Any], chosen: list[Target], now: datetime, count: Counter
 ) -> JsonObject:
-    whole = {target.id for target in chosen if not target.part}
+    removed = {target.id for target in chosen if not target.part}
     parts = _parts(chosen)
-    working, short, long = memory["working_memory"], memory["short_term_memory"], memory["long_term_memory"]
     texts = statement_texts(chosen) or [target.text for target in chosen]
-    held = [_unquoting(item, texts) for item in working["items"] if item["id"] not in whole]
-    kept = [
+    working, short, long = memory["working_memory"], memory["short_term_memory"], memory["long_term_memory"]
+    entries = [_unquoting(item, texts) for item in working["items"] if item["id"] not in removed]
+    remaining = [
         _session_without(session, parts.get(session["session_id"], set()), texts, count)
         for session in short["sessions"]
-        if session["session_id"] not in whole
+        if session["session_id"] not in removed
     ]
-    patterns = [pattern for pattern in long["patterns"] if pattern["id"] not in whole]
+    patterns = [pattern for pattern in long["patterns"] if pattern["id"] not in removed]
     # A hand-off that contains the text has to be prepared again.
-    records = [record for record in memory["compression"]["open"] if whole.isdisjoint(record["items"])]
-    tokens = sum(item["token_count"] for item in held)
-    made = {
+    records = [record for record in memory["compression"]["open"] if removed.isdisjoint(record["items"])]
+    tokens = sum(item["token_count"] for item in entries)
+    after = {
         **memory,
-        "working_memory": {**working, "items": held, "current_tokens": tokens},
-        "short_term_memory": {**short, "sessions": kept, "current_sessions": len(kept)},
+        "working_memory": {**working, "items": entries, "current_tokens": tokens},
+        "short_term_memory": {**short, "sessions": remaining, "current_sessions": len(remaining)},
         "long_term_memory": {**long, "patterns": patterns},
         "compression": {**memory["compression"], "open": records},
     }
-    hidden, cut = items.forgotten_ids(memory), items.forgotten_parts(memory)
-    hide = [target for target in chosen if target.layer in ("archive", "working_memory")]
-    if hide:
-        at = clock.stamp(now)
-        fresh = [
-            {"id": each.id, "at": at, **({"part": each.part} if each.part else {})}
-            for each in hide
-            if each.id not in hidden and each.part not in cut.get(each.id, ())
+    hidden, hidden_parts = items.forgotten_ids(memory), items.forgotten_parts(memory)
+    archived = [target for target in chosen if target.layer in ("archive", "working_memory")]
+    if archived:
+        new = [
+            {"id": target.id, "at": clock.stamp(now), **({"part": target.part} if target.part else {})}
+            for target in archived
+            if target.id not in hidden and target.part not in hidden_parts.get(target.id, ())
         ]
-        made["forgotten"] = [*memory.get("forgotten", []), *fresh]
-    unlinked: JsonObject = _unlinked(made, whole)
+        after["forgotten"] = [*memory.get("forgotten", []), *new]
+    unlinked: JsonObject = _unlinked(after, removed)
     return unlinked
 
 
@@ -137,66 +139,63 @@ def _parts(chosen: Iterable[Target]) -> dict[str, set[str]]:
     return parts
 
 
-def _graph_without(known: Mapping[str, Any], chosen: list[Target]) -> JsonObject:
+def _graph_without(knowledge: Mapping[str, Any], chosen: list[Target]) -> JsonObject:
     """Return the knowledge graph without the chosen entities, their relations, and the chosen parts of others."""
-    removed = {one.removeprefix(ENTITY) for one in _ids(chosen, "graph")}
+    removed = {name.removeprefix(ENTITY) for name in _ids(chosen, "graph")}
     parts = _parts(chosen)
     entities = []
-    for entity in known["entities"]:
+    for entity in knowledge["entities"]:
         if entity["name"] not in removed:
-            without = parts.get(ENTITY + entity["name"], ())
+            hidden = parts.get(ENTITY + entity["name"], ())
             numbered = enumerate(entity["observations"])
-            kept = [each for nth, each in numbered if f"observations/{nth}" not in without]
-            entities.append({**entity, "observations": kept})
+            observations = [text for nth, text in numbered if f"observations/{nth}" not in hidden]
+            entities.append({**entity, "observations": observations})
     relations = [
-        each
-        for each in known["relations"]
-        if each["id"] not in parts and removed.isdisjoint({each["from"], each["to"]})
+        relation
+        for relation in knowledge["relations"]
+        if relation["id"] not in parts and removed.isdisjoint({relation["from"], relation["to"]})
     ]
-    return {**known, "entities": entities, "relations": relations}
+    return {**knowledge, "entities": entities, "relations": relations}
 
 
 def _unquoting(item: Item, texts: Sequence[str]) -> Item:
     """Return `item` without a name of its conversation, or a person's reply, that repeats one of `texts`."""
-    metadata = item["metadata"]
-    said = [
-        name
-        for name in ("title", "reply")
-        if isinstance(metadata.get(name), str) and quotes(metadata[name], texts)
-    ]
-    if not said:
-        return item
-    left = {name: value for name, value in metadata.items() if name not in said}
-    return cast(Item, {**item, "metadata": left})
+    metadata = {
+        name: value
+        for name, value in item["metadata"].items()
+        if not (name in ("title", "reply") and isinstance(value, str) and quotes(value, texts))
+    }
+    return cast(Item, {**item, "metadata": metadata})
 
 
 def _session_without(
     session: Mapping[str, Any], parts: set[str], texts: Sequence[str], count: Counter
 ) -> JsonObject:
     """Return a session without the statements `parts`, its tokens counted again; no item of it repeats one of `texts`."""
-    made: JsonObject = {**session}
-    if quoting := session["metadata"].get("items"):
-        made["metadata"] = {**session["metadata"], "items": [_unquoting(item, texts) for item in quoting]}
-    if not parts:
-        return made
-    made = sessions.without_parts(made, parts)
-    made["compressed_tokens"] = session_tokens(made, count)
-    made["compression_ratio"] = sessions.compression_ratio(made["original_tokens"], made["compressed_tokens"])
-    return made
+    after: JsonObject = {**session}
+    if entries := session["metadata"].get("items"):
+        after["metadata"] = {**session["metadata"], "items": [_unquoting(item, texts) for item in entries]}
+    if parts:
+        after = sessions.without_parts(after, parts)
+        after["compressed_tokens"] = session_tokens(after, count)
+        ratio = sessions.compression_ratio(after["original_tokens"], after["compressed_tokens"])
+        after["compression_ratio"] = ratio
+    return after
 
 
 def _unlinked(value: Any, removed: set[str]) -> Any:
     """Return `value` without links and references to the ids in `removed`."""
-    if isinstance(value, dict):
-        made = {key: _unlinked(below, removed) for key, below in value.items()}
-        if "associative_links" in made:
-            made["associative_links"] = [
-                link for link in made["associative_links"] if link["target_id"] not in removed
-            ]
-        if isinstance(made.get("related_patterns"), list):
-            made["related_patterns"] = [one for one in made["related_patterns"] if one not in removed]
-        return made
-    return [_unlinked(below, removed) for below in value] if isinstance(value, list) else value
+    if isinstance(value, list):
+        return [_unlinked(entry, removed) for entry in value]
+    if not isinstance(value, dict):
+        return value
+    after = {key: _unlinked(field, removed) for key, field in value.items()}
+    if "associative_links" in after:
+        links = after["associative_links"]
+        after["associative_links"] = [link for link in links if link["target_id"] not in removed]
+    if isinstance(after.get("related_patterns"), list):
+        after["related_patterns"] = [id for id in after["related_patterns"] if id not in removed]  # noqa: A001
+    return after
 
 
 def _receipt(chosen: list[Target], now: datetime, receipt_id: str) -> JsonObject:
@@ -214,22 +213,24 @@ def _receipt(chosen: list[Target], now: datetime, receipt_id: str) -> JsonObject
     }  # fmt: skip
 
 
+# --- Finding
+
+
 def find_by_ids(
     documents: Mapping[str, Any], archived: Iterable[JsonObject], ids: Iterable[str]
 ) -> tuple[list[Target], list[str]]:
     """Return the targets that the ids name with all targets that repeat them, and the ids that name nothing.
 
     A target repeats an item or pattern if it contains its words, or is a sentence or a longer part of it; of a
-    session only the statements that do. The sources of a pattern are found with it, because it would be promoted
-    from them again. A session, signal or entity is found by itself.
+    session only such statements. The sources of a pattern are included, because it would be promoted from them again. A
+    session, signal or entity stands for itself only.
     """
-    wanted = list(dict.fromkeys(ids))
-    records = list(archived)
-    whole = [*_whole_targets(documents), *_archived_targets(documents, records)]
-    named = [target for target in whole if target.id in wanted]
-    known = {target.id for target in named}
-    others = (target for target in _all_targets(documents, records) if target.id not in known)
-    return named + find_same(others, statement_texts(named)), [one for one in wanted if one not in known]
+    wanted, records = list(dict.fromkeys(ids)), list(archived)
+    everything = [*_whole_targets(documents), *_archived_targets(documents, records)]
+    named = [target for target in everything if target.id in wanted]
+    present = {target.id for target in named}
+    others = (target for target in _all_targets(documents, records) if target.id not in present)
+    return named + find_same(others, statement_texts(named)), [id for id in wanted if id not in present]  # noqa: A001
 
 
 def find_by_text(documents: Mapping[str, Any], archived: Iterable[JsonObject], text: str) -> list[Target]:
@@ -245,44 +246,65 @@ def find_repeats(documents: Mapping[str, Any], archived: Iterable[JsonObject], t
 
 def find_same(targets: Iterable[Target], texts: Iterable[str]) -> list[Target]:
     """Return those of `targets` that repeat one of `texts`, or a part of it, word for word."""
-    said = [*texts]
-    sought, quoted = [*map(_search_text, said)], _sought_sentences(said)
+    sought = [*texts]
+    queries, sought_sentences = [*map(_search_text, sought)], _padded_sentences(sought)
     return [
-        one
-        for one in targets
-        if _holds(_readings(one), sought) or (one.part == items.QUOTED and _quotes(one.text, quoted))
+        target
+        for target in targets
+        if _contains(_readings(target), queries)
+        or (target.part == items.QUOTED and _quotes(target.text, sought_sentences))
     ]
 
 
 def forgotten_with(
     documents: Mapping[str, Any], archived: Iterable[JsonObject], ids: Iterable[str]
 ) -> dict[str, int]:
-    """Return how many entries `find_by_ids` finds by each of `ids` alone, those of no entry left out."""
+    """Return how many entries `find_by_ids` finds by each of `ids` alone; an id that names nothing is left out."""
     records, wanted = list(archived), {*ids}
     named: dict[str, list[Target]] = {}
     for target in (*_whole_targets(documents), *_archived_targets(documents, records)):
         if target.id in wanted:
             named.setdefault(target.id, []).append(target)
-    others = [(one.id, _readings(one)) for one in _all_targets(documents, records)]
-    found = {}
-    for name, own in named.items():
-        sought = [*map(_search_text, statement_texts(own))]
-        found[name] = len(own) + sum(other != name and _holds(readings, sought) for other, readings in others)
-    return found
+    others = [(target.id, _readings(target)) for target in _all_targets(documents, records)]
+    totals = {}
+    for id, targets in named.items():  # noqa: A001
+        queries = [*map(_search_text, statement_texts(targets))]
+        repeats = sum(other != id and _contains(readings, queries) for other, readings in others)
+        totals[id] = len(targets) + repeats
+    return totals
 
 
-def _search_text(text: str) -> _SearchText:
-    return _SearchText(_padded_words(text), frozenset(map(_padded_words, sentences(text))))
+def find_similar(
+    documents: Mapping[str, Any], archived: Iterable[JsonObject], targets: Collection[Target]
+) -> list[Target]:
+    """Return the targets with the meaning of the items and patterns of `targets` in other words."""
+    excluded = {(target.id, target.part) for target in targets}
+    others = [
+        target
+        for target in _all_targets(documents, archived)
+        if not {(target.id, target.part), (target.id, "")} & excluded
+    ]
+    bags = [frozenset(words(target.text)) for target in others]
+    similar: dict[Target, None] = {}
+    for text in dict.fromkeys(statement_texts(targets)):
+        content = frozenset(words(text)) - STOPWORDS
+        shared = [len(content & bag) for bag in bags]
+        near = [nth for nth, number in enumerate(shared) if content and number >= SIMILAR_SHARE * len(content)]  # fmt: skip
+        near = sorted(near, key=lambda nth: -shared[nth])[:MAX_COMPARED]
+        matches = supporting(text, [others[nth].text for nth in near])
+        similar |= dict.fromkeys(others[near[nth]] for nth in matches)
+    return list(similar)
 
 
-def _readings(target: Target) -> list[list[str]]:
-    """Return the lines of a target that are compared together; each wording of a pattern is compared by itself."""
-    lines = [_padded_words(line) for line in _lines(target)]
-    return [[line] for line in lines] if target.layer == "long_term_memory" else [lines]
-
-
-def _holds(readings: list[list[str]], sought: Sequence[_SearchText]) -> bool:
-    return any(_repeats(reading, text) for reading in readings for text in sought)
+def statement_texts(targets: Iterable[Target]) -> list[str]:
+    """Return the texts of the items and patterns of `targets`, which others may repeat."""
+    layers = ("working_memory", "archive", "long_term_memory")
+    return [
+        line
+        for target in targets
+        if target.layer in layers and target.type != "session" and not target.part
+        for line in _lines(target)
+    ]
 
 
 def quotes(text: str, texts: Iterable[str]) -> bool:
@@ -291,12 +313,11 @@ def quotes(text: str, texts: Iterable[str]) -> bool:
     >>> quotes("Move the parser. Never use tabs in…", ["Never use tabs in Go files."]), quotes("Make all tests pass.", ["All tests pass."])
     (True, False)
     """
-    return _quotes(text, _sought_sentences(texts))
+    return _quotes(text, _padded_sentences(texts))
 
 
 def _quotes(text: str, sought: Collection[str]) -> bool:
-    said = map(_padded_words, sentences(text))
-    return any(one in sought for one in said) or bool(_start_of(text, sought))
+    return any(line in sought for line in map(_padded_words, sentences(text))) or bool(_start_of(text, sought))  # fmt: skip
 
 
 def torn_starts(cut: Iterable[str], texts: Iterable[str]) -> dict[str, str]:
@@ -305,48 +326,19 @@ def torn_starts(cut: Iterable[str], texts: Iterable[str]) -> dict[str, str]:
     >>> torn_starts(["Move the parser. Never use tabs in…", "Run it…"], ["Never use tabs in Go files."])
     {'Move the parser. Never use tabs in…': 'Never use tabs in'}
     """
-    sought = _sought_sentences(texts)
+    sought = _padded_sentences(texts)
     return {text: start for text in cut if (start := _start_of(text, sought))}
 
 
 def _start_of(text: str, sought: Collection[str]) -> str:
-    said = sentences(text)
-    torn = said[-1] if said and text.endswith("…") else ""
+    torn = next(reversed(sentences(text)), "") if text.endswith("…") else ""
     start = _padded_words(torn).rstrip()  # the cut may be in a word
-    is_start = _count(start) >= MIN_WORDS and any(one.startswith(start) for one in sought)
+    is_start = _count(start) >= MIN_WORDS and any(line.startswith(start) for line in sought)
     return torn.removesuffix("…") if is_start else ""
 
 
-def _sought_sentences(texts: Iterable[str]) -> set[str]:
-    return {_padded_words(one) for each in texts for one in (each, *sentences(each))}
-
-
-def find_similar(
-    documents: Mapping[str, Any], archived: Iterable[JsonObject], targets: Collection[Target]
-) -> list[Target]:
-    """Return the targets with the meaning of the items and patterns of `targets` in other words."""
-    known = {(target.id, target.part) for target in targets}
-    others = [
-        target
-        for target in _all_targets(documents, archived)
-        if not {(target.id, target.part), (target.id, "")} & known
-    ]
-    bags = [frozenset(words(target.text)) for target in others]
-    found: dict[Target, None] = {}
-    for text in dict.fromkeys(statement_texts(targets)):
-        asked = frozenset(words(text)) - STOPWORDS
-        shared = [len(asked & bag) for bag in bags]
-        near = [at for at, number in enumerate(shared) if asked and number >= SIMILAR_SHARE * len(asked)]
-        near = sorted(near, key=lambda at: -shared[at])[:MAX_COMPARED]
-        found |= dict.fromkeys(others[near[at]] for at in supporting(text, [others[at].text for at in near]))
-    return list(found)
-
-
-def statement_texts(targets: Iterable[Target]) -> list[str]:
-    """Return the texts of the items and patterns of `targets`, which others may repeat."""
-    layers = ("working_memory", "archive", "long_term_memory")
-    statements = (one for one in targets if one.layer in layers and one.type != "session" and not one.part)
-    return [line for target in statements for line in _lines(target)]
+def _padded_sentences(texts: Iterable[str]) -> set[str]:
+    return {_padded_words(line) for text in texts for line in (text, *sentences(text))}
 
 
 class _SearchText(NamedTuple):
@@ -354,6 +346,10 @@ class _SearchText(NamedTuple):
 
     whole: str
     sentences: frozenset[str]
+
+
+def _search_text(text: str) -> _SearchText:
+    return _SearchText(_padded_words(text), frozenset(map(_padded_words, sentences(text))))
 
 
 def _padded_words(text: str) -> str:
@@ -365,15 +361,25 @@ def _padded_words(text: str) -> str:
     return f" {' '.join(words(text))} "
 
 
-def _repeats(lines: list[str], text: _SearchText) -> bool:
-    """Return whether a target of these `lines` repeats `text` or a part of it."""
-    if any(line == text.whole or (_count(text.whole) >= MIN_WORDS and text.whole in line) for line in lines):
+def _readings(target: Target) -> list[list[str]]:
+    """Return the lines of a target that are compared together; each wording of a pattern is compared by itself."""
+    lines = [_padded_words(line) for line in _lines(target)]
+    return [[line] for line in lines] if target.layer == "long_term_memory" else [lines]
+
+
+def _contains(readings: list[list[str]], queries: Sequence[_SearchText]) -> bool:
+    return any(_repeats(lines, query) for lines in readings for query in queries)
+
+
+def _repeats(lines: list[str], query: _SearchText) -> bool:
+    """Return whether a target of these `lines` repeats `query` or a part of it."""
+    is_long = _count(query.whole) >= MIN_WORDS
+    if any(line == query.whole or (is_long and query.whole in line) for line in lines):
         return True
-    main = lines[0]
-    if _count(main) >= MIN_WORDS and main in text.sentences:
+    if _count(lines[0]) >= MIN_WORDS and lines[0] in query.sentences:
         return True
     parts = [line for line in lines if line.strip()]
-    return sum(map(_count, parts)) >= MIN_PART_WORDS and all(line in text.whole for line in parts)
+    return sum(map(_count, parts)) >= MIN_PART_WORDS and all(line in query.whole for line in parts)
 
 
 def _count(joined: str) -> int:
@@ -385,6 +391,9 @@ def _lines(target: Target) -> list[str]:
     return target.text.split("\n") if is_made else [target.text]
 
 
+# --- Targets
+
+
 def _all_targets(documents: Mapping[str, Any], archived: Iterable[JsonObject]) -> Iterator[Target]:
     """Yield every target once; sessions, archived ones too, and entities as their statements."""
     for target in _whole_targets(documents):
@@ -394,13 +403,14 @@ def _all_targets(documents: Mapping[str, Any], archived: Iterable[JsonObject]) -
             yield target
     yield from _archived_targets(documents, archived, cut=True)
     yield from _statements(documents)
-    known = _graph(documents)
-    for entity in known["entities"]:
-        for nth, each in enumerate(entity["observations"]):
-            yield Target(ENTITY + entity["name"], "graph", "observation", each["id"], f"observations/{nth}")
-    for each in known["relations"]:
-        text = f"{each['from']} {each['relationType']} {each['to']}"
-        yield Target(each["id"], "graph", "relation", text, "relation")
+    knowledge = _graph(documents)
+    for entity in knowledge["entities"]:
+        for nth, observation in enumerate(entity["observations"]):
+            name = ENTITY + entity["name"]
+            yield Target(name, "graph", "observation", observation["id"], f"observations/{nth}")
+    for relation in knowledge["relations"]:
+        text = f"{relation['from']} {relation['relationType']} {relation['to']}"
+        yield Target(relation["id"], "graph", "relation", text, "relation")
 
 
 def _whole_targets(documents: Mapping[str, Any]) -> Iterator[Target]:
@@ -412,7 +422,7 @@ def _whole_targets(documents: Mapping[str, Any]) -> Iterator[Target]:
         yield Target(session["session_id"], "short_term_memory", "session", text, "")
     for pattern in memory["long_term_memory"]["patterns"]:
         texts = [pattern["pattern"], pattern["metadata"].get("context")]
-        texts += [each["text"] for each in pattern["metadata"].get("evidence", [])]
+        texts += [evidence["text"] for evidence in pattern["metadata"].get("evidence", [])]
         text = "\n".join(dict.fromkeys(filter(None, texts)))
         yield Target(pattern["id"], "long_term_memory", pattern["type"], text, "")
     pheromones = documents["pheromones"]
@@ -421,22 +431,19 @@ def _whole_targets(documents: Mapping[str, Any]) -> Iterator[Target]:
         yield Target(signal["id"], "signals", signal["type"], text, "")
     for entity in _graph(documents)["entities"]:
         lines = [f"{entity['name']} ({entity['entityType']})"]
-        lines += [each["id"] for each in entity["observations"]]
+        lines += [observation["id"] for observation in entity["observations"]]
         yield Target(ENTITY + entity["name"], "graph", "entity", "\n".join(lines), "")
 
 
 def _statements(documents: Mapping[str, Any]) -> Iterator[Target]:
     for session in sessions.sessions_of(documents["memory"]):
-        name = session["session_id"]
         yield from parts_of(session, "short_term_memory")
-        for part, kept in verbatim_texts(session).items():
-            for nth, one in enumerate(kept):
-                text = (
-                    one.get("content") or f"{one['text']}\n{one['quote']}"
-                    if isinstance(one, dict)
-                    else str(one)
-                )
-                yield Target(name, "short_term_memory", part, text, f"{part}/{nth}")
+        for part, entries in verbatim_texts(session).items():
+            for nth, entry in enumerate(entries):
+                text = str(entry)
+                if isinstance(entry, dict):
+                    text = entry.get("content") or f"{entry['text']}\n{entry['quote']}"
+                yield Target(session["session_id"], "short_term_memory", part, text, f"{part}/{nth}")
 
 
 def parts_of(session: Mapping[str, Any], layer: str) -> Iterator[Target]:
@@ -451,8 +458,7 @@ def parts_of(session: Mapping[str, Any], layer: str) -> Iterator[Target]:
 
 
 def _graph(documents: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = documents.get(graph.DOCUMENT) or {"entities": [], "relations": []}
-    return found
+    return documents.get(graph.DOCUMENT) or {"entities": [], "relations": []}
 
 
 def _archived_targets(
@@ -460,7 +466,7 @@ def _archived_targets(
 ) -> Iterator[Target]:
     """Yield the archived items and the sessions, whole or, with `cut`, in parts.
 
-    Those are the statements of a session that are left, and the request that a passage quotes.
+    Parts are the remaining statements of a session, and the request that a passage quotes.
     """
     live = {item["id"] for item in items.items_of(documents["memory"])}
     live |= {session["session_id"] for session in sessions.sessions_of(documents["memory"])}
@@ -471,7 +477,8 @@ def _archived_targets(
         if name in live:
             continue
         if cut and session:
-            yield from (one for one in parts_of(session, "archive") if one.part not in hidden.get(name, ()))
+            parts = parts_of(session, "archive")
+            yield from (target for target in parts if target.part not in hidden.get(name, ()))
             continue
         quoted = request_in(item) if cut else ""
         if quoted and items.QUOTED not in hidden.get(name, ()):

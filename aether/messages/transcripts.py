@@ -1,7 +1,7 @@
 """Transcripts: files of messages and logs of agents, read as conversations and written back.
 
 Request bodies (`messages`, `input`, `contents`), lists, JSON Lines of messages and one conversation of a file of
-several are written back as they came: byte for byte if no message changed, otherwise in the layout of the source, with
+several are written back as they came: byte for byte if no message changed, otherwise indented as the source, with
 unchanged lines as they were. Claude Code transcripts, Codex rollouts and the logs of other agents are never written;
 their messages become a request body.
 """
@@ -31,7 +31,6 @@ _SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
 _HEAD_VALUES = 32
 _KNOWN = "Give a request body, a list or lines of messages, or the log of an agent."
 _INDENTED = re.compile(rb"\s*[\[{]\r?\n(\t| +)")
-_SPACED = re.compile(rb'"(?:[^"\\]|\\.)*":( ?)')
 
 
 class Origin(NamedTuple):
@@ -264,26 +263,25 @@ def convert_conversation(
 def conversation_bytes(conversation: Conversation) -> bytes:
     """Return the conversation as its source file would have it.
 
-    Unchanged it is the very bytes. Changed or converted it is printed in the layout of the source; a conversation from an
+    Unchanged it is the very bytes. Changed or converted it is printed with the indentation of the source; a conversation from an
     agent's log becomes a request body.
     """
     origin, raws = conversation.origin, [message.raw for message in conversation.messages]
     if origin.kind == "derived" or origin.format != conversation.format:
         beside = _beside(conversation._replace(frame={}))
-        return dumps({**beside, provider(conversation.format).TRAITS.list: raws}, Layout(end="\n"))
+        return _printed({**beside, provider(conversation.format).TRAITS.list: raws}, b'": \n')
     beside = _beside(conversation)
     if not beside and len(raws) == len(origin.raws) and all(map(lambda a, b: a is b, raws, origin.raws)):
         return origin.source
     if origin.kind == "lines":
         source = list(io.BytesIO(origin.source))
-        layout = layout_of(source[0])._replace(indent=None, end="\n")
+        style = origin.source[origin.source.find(b'":') :][:3] + b"\n"
         numbers = {id(raw): number for raw, number in zip(origin.raws, origin.lines, strict=True)}
-        return b"".join(_line(raw, source, numbers.get(id(raw), 0)) or dumps(raw, layout) for raw in raws)
-    layout = layout_of(origin.source)
+        return b"".join(_line(raw, source, numbers.get(id(raw), 0)) or _printed(raw, style) for raw in raws)
     if origin.kind == "list":
-        return dumps(raws, layout)
+        return _printed(raws, origin.source)
     body = {key: raws if key == origin.key else value for key, value in conversation.frame.items()}
-    return dumps({**body, **beside}, layout)
+    return _printed({**body, **beside}, origin.source)
 
 
 def _beside(conversation: Conversation) -> JsonObject:
@@ -305,46 +303,12 @@ def _line(raw: JsonObject, source: list[bytes], number: int) -> bytes:
         return b""
 
 
-class Layout(NamedTuple):
-    """The options of `json.dumps` that print like the source."""
-
-    indent: int | str | None = None
-    spaced: bool = True
-    """A space after each colon and comma."""
-    ascii: bool = False
-    end: str = ""
-
-
-def layout_of(source: bytes) -> Layout:
-    r"""Return the layout of a JSON text, as its start shows it.
-
-    >>> layout_of(b'{\n  "a": 1\n}\n')
-    Layout(indent=2, spaced=True, ascii=False, end='\n')
-    >>> layout_of(b'[{"a":1,"b":2}]').spaced
-    False
-    """
+def _printed(value: Any, source: bytes) -> bytes:
+    """Return `value` as JSON, spaced and indented as `source` is and with its last line end."""
     opening = _INDENTED.match(source)
-    blank = opening[1] if opening else b""
-    indent = "\t" if blank == b"\t" else len(blank)
-    key = _SPACED.search(source)
-    return Layout(
-        indent or None,
-        spaced=not key or bool(key[1]),
-        ascii=source.isascii() and b"\\u" in source,
-        end="\n" if source.endswith(b"\n") else "",
-    )
-
-
-def dumps(value: Any, layout: Layout) -> bytes:
-    r"""Return `value` printed in a layout; a lone surrogate, which is not Unicode, is escaped.
-
-    >>> dumps({"a": ["é", 1]}, Layout())
-    b'{"a": ["\xc3\xa9", 1]}'
-    """
-    comma = ", " if layout.spaced and layout.indent is None else ","
-    separators = (comma, ": " if layout.spaced else ":")
-    text = json.dumps(value, ensure_ascii=layout.ascii, indent=layout.indent, separators=separators)
-    try:
-        return (text + layout.end).encode()
-    except UnicodeEncodeError:
-        return dumps(value, layout._replace(ascii=True))
+    key = source.find(b'":')
+    separators = None if opening or source[key : key + 3] == b'": ' else (",", ":")
+    indent = opening[1].decode() if opening else None
+    text = json.dumps(value, ensure_ascii=False, indent=indent, separators=separators)
+    # Half a surrogate pair is no Unicode, and is escaped.
+    return (text + ("\n" if source.endswith(b"\n") else "")).encode(errors="backslashreplace")

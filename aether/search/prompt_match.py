@@ -291,13 +291,17 @@ def _best_passage(prompt: PromptQuery, record: Record, weights: _Weights) -> Pro
     best: PromptMatch | None = None
     is_whole = _PASSAGES.search(record.text) is None
     for passage in _passages(record, weights):
-        names = _named(passage.casefold(), weights.names)
+        folded = passage.casefold()
+        names = _named(folded, weights.names)
         # A question is no answer to another; a decision has its question beside it.
         only_asks = prompt.asks and record.type != "decision" and passage.rstrip().endswith("?")
         if not names and (only_asks or record.type in ONLY_BY_NAME):
             continue
+        likely = [word for word in prompt.words if _start(word) in folded]
+        if not (names or weights.is_enough(likely)):
+            continue  # to cut a passage into terms takes far longer
         words = _words_in(passage, prompt)
-        if (not names and not weights.is_enough(words)) or not (is_whole or _is_prose(passage)):
+        if not (names or weights.is_enough(words)) or not (is_whole or _is_prose(passage)):
             continue
         worth = sum(weights.words[word] for word in words) + NAME_WEIGHT * len(names)
         score = worth * WEIGHT_OF_TYPE.get(record.type, 1.0)

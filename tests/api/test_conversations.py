@@ -115,22 +115,6 @@ def test_passing_the_full_history_resumes_from_the_last_compaction(home):
     assert conversations.resume("c", long[:-1], home=home) == long[:-1]
 
 
-def test_live_messages_are_read_once_until_one_is_added(home, monkeypatch):
-    conversations.add_messages("c", [FIRST, SECOND], home=home)
-    read = []
-    real = conversations._since_cleared
-    monkeypatch.setattr(conversations, "_since_cleared", lambda log: read.append(log) or real(log))
-
-    for _ in range(3):
-        assert conversations.resume("c", [FIRST, SECOND], home=home) == [FIRST, SECOND]
-    assert len(read) == 1
-
-    conversations.add_messages("c", [FIRST], home=home)
-    assert conversations.resume("c", [FIRST, SECOND], home=home) == [FIRST, SECOND]
-    assert conversations.resume("c", [FIRST, SECOND, FIRST, SECOND], home=home)[-1] == SECOND
-    assert len(read) == 2
-
-
 def test_a_caller_cannot_change_the_recorded_messages(home):
     conversations.add_messages("c", [FIRST, SECOND], home=home)
     given = [dict(FIRST), dict(SECOND)]
@@ -138,15 +122,6 @@ def test_a_caller_cannot_change_the_recorded_messages(home):
     conversations.resume("c", given, home=home)[0]["content"] = "changed"
 
     assert conversations.resume("c", [FIRST, SECOND], home=home) == [FIRST, SECOND]
-
-
-def test_few_conversations_are_remembered(home, monkeypatch):
-    monkeypatch.setattr(conversations, "KEPT_CONVERSATIONS", 2)
-    monkeypatch.setattr(conversations, "_LIVE", {})
-    for name in "abc":
-        conversations.resume(name, [FIRST], home=home)
-
-    assert len(conversations._LIVE) == 2
 
 
 CALL = {"type": "tool_use", "id": "a", "name": "read", "input": {}}

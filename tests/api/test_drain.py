@@ -477,66 +477,6 @@ def test_where_another_holds_a_lock_the_spool_stays(lock, home):
     assert len(contents(home)) == 3
 
 
-@pytest.fixture
-def waits(monkeypatch):
-    """Return how long was to be waited for each lock; nobody waits."""
-    asked = []
-    real = drain.locked
-
-    def locked_at_once(path, *, timeout):
-        asked.append(timeout)
-        return real(path, timeout=0)
-
-    monkeypatch.setattr(drain, "locked", locked_at_once)
-    return asked
-
-
-def test_after_a_wait_in_vain_the_next_hooks_wait_less_for_a_minute(home, waits):
-    put(home, *turn(1))
-    marker = home / "hooks" / "locked-out"
-    with locked(home / "hooks"):
-        assert [drain_drain(home).left != "" for _ in range(3)] == [True] * 3
-        first = marker.stat().st_mtime
-        os.utime(marker, (first - 61, first - 61))
-        assert drain_drain(home).left
-        assert drain_drain(home, patience=0).left
-
-    assert waits == [2.0, 0.3, 0.3, 2.0, 0]
-    assert marker.stat().st_mtime >= first
-
-
-def test_a_lock_that_is_free_again_is_waited_for_as_before(home, waits):
-    put(home, *turn(1))
-    with locked(home / "hooks"):
-        assert drain_drain(home).left
-    assert drain_drain(home).left == ""
-    put(home, *turn(2))
-    drain_drain(home)
-
-    assert waits == [2.0, 0.3, 2.0]
-    assert not (home / "hooks" / "locked-out").exists()
-
-
-def test_a_short_wait_in_vain_shortens_no_other(home):
-    put(home, *turn(1))
-    with locked(home / "hooks"):
-        assert drain_drain(home, patience=0.01).left
-
-    assert drain.lock_patience(home) == drain.PATIENCE_SECONDS
-
-
-def test_a_wait_that_cannot_be_noted_is_waited_again(home, waits, monkeypatch):
-    def refuse(path, *args, **kwargs):
-        raise PermissionError(13, "no", str(path))
-
-    put(home, *turn(1))
-    monkeypatch.setattr(regular, "touch", refuse)
-    with locked(home / "hooks"):
-        assert [drain_drain(home).left != "" for _ in range(2)] == [True] * 2
-
-    assert waits == [2.0, 2.0]
-
-
 def test_a_broken_home_keeps_its_spool(home):
     put(home, *turn(1))
     (home / "config.toml").write_text("what = ever")

@@ -12,8 +12,8 @@ import pytest
 import aether
 from aether.api import archive
 from aether.api.admin import import_export
-from aether.errors import Conflict, InvalidDocument, NotFound
-from aether.store import archive_store, conversation_list, conversations, doctor, history
+from aether.errors import Conflict
+from aether.store import archive_store, conversations, doctor, history
 from tests import homes
 from tests.archive.talks import SECRET, WORDS, add, levels, said, talk
 from tests.tables import rows
@@ -224,14 +224,6 @@ def test_a_return_counts_as_a_use(home, monkeypatch):
     assert aether.age_archive(now=back + timedelta(days=34), dry_run=True, home=home).plan == []
 
 
-def test_a_live_conversation_that_never_was_archived_is_not_restored(home, tmp_path):
-    conversations.extend(home, "live", said(*WORDS), now=homes.NOW)
-
-    for output in (None, tmp_path / "out.json"):
-        with pytest.raises(NotFound, match="'live' is not archived"):
-            aether.restore_conversation("live", output=output, home=home)
-
-
 def test_what_rests_is_the_original_after_the_first_step_and_then_the_form_before(home):
     """As docs/archive.md says: byte for byte for the grace of the first step, and longer if a step falls into that time."""
     aether.update_retention_policy(dict.fromkeys(("important_threshold", "preserve_threshold"), 1), home=home)
@@ -311,37 +303,6 @@ def test_an_export_carries_files_of_any_encoding_and_compression(tmp_path, writt
     last = homes.fresh(tmp_path / "last")
     import_export(secret, home=last)
     assert aether.verify_archive(home=last) == []
-
-
-def test_the_longest_names_can_be_set_aside(home):
-    names = ["/" * 200, "a" * 120, "x" * 119 + "/"]
-    added = add(home, *(talk(name, title="Long title " * 9) for name in names))
-    aether.age_archive(now=LATER, home=home)
-    for one in added[:2]:
-        (home / one.path).write_bytes(b"{")
-    for name in archive_store.grace_names(home)[-1:]:
-        (home / name).write_bytes(b"")
-
-    aether.repair(home=home)
-    for one in aether.list_archived(home=home):
-        assert archive.delete_archived(one.id, home=home)
-
-    assert [one.level for one in aether.examine(home=home) if one.level == "error"] == []
-    assert all(len(path.name.encode()) <= 255 for path in (home / "quarantine").iterdir())
-    with pytest.raises(InvalidDocument):
-        import_export(aether.export(home=home) | {"archived": [{"file": {}, "base64": "?"}]}, home=home)
-
-
-def test_a_link_in_the_place_of_the_list_stops_no_step(tmp_path):
-    home = homes.fresh(tmp_path)
-    (tmp_path / "elsewhere").write_text("")
-    (home / conversation_list.LIST).unlink(missing_ok=True)
-    (home / conversation_list.LIST).symlink_to(tmp_path / "elsewhere")
-
-    add(home, talk())
-
-    assert archive_store.open_step(home) is None
-    assert (tmp_path / "elsewhere").read_text() == ""
 
 
 def test_a_deleted_file_is_missed_although_another_id_ends_in_the_same_name(tmp_path):

@@ -15,7 +15,6 @@ from aether.api.admin import import_export
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, NotFound, UnsafePath
 from aether.schemas import check
 from aether.store import archive_steps, archive_store, commit, conversations, doctor, history
-from aether.store.files import locked
 from tests import homes
 from tests.archive.talks import SECRET, WORDS, add, levels, said, talk
 from tests.tables import rows
@@ -36,15 +35,6 @@ def test_a_dict_comes_back_as_it_was_given_at_every_age_within_its_grace(home):
         restored = aether.restore_conversation("given", home=home)
         assert (restored.exact, json.dumps(restored.conversation)) == (True, before)
     assert levels(home) == {"given": "summary"}
-
-
-def test_a_conversation_whose_name_ends_in_a_blank_ages_under_it(home):
-    conversations.extend(home, " live ", said(*WORDS), now=homes.NOW)
-
-    assert aether.age_archive(now=LATER, home=home).failed == []
-
-    assert levels(home).keys() == {" live "}
-    assert aether.restore_conversation(" live ", home=home).exact
 
 
 def test_a_file_comes_back_byte_for_byte_within_its_grace(home, tmp_path):
@@ -459,16 +449,6 @@ def test_an_erased_text_is_in_no_file_of_the_archive_and_its_grace(home, tmp_pat
         one for one in aether.export(home=home)["receipts"] if one.get("conversation") == "of [ERASED]"
     ]
     assert receipts[0]["sha256_before"] == ""
-
-
-def test_the_policy_is_read_while_another_writes(tmp_path):
-    home = homes.fresh(tmp_path)
-
-    with locked(home):
-        held = archive.retention_policy(home=home)
-
-    assert held == archive.update_retention_policy({}, home=home)
-    assert held["important_threshold"] == 0.7
 
 
 GIVEN = "archive/2026/03/20260301_101500_Database_given.json"

@@ -21,7 +21,6 @@ from aether.compat.archive_manager import (
     RetentionPolicy,
 )
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, UnsafePath
-from tests.tables import rows
 
 ROOT = Path(__file__).parents[2]
 START = datetime(2026, 1, 5, 10, 0, tzinfo=UTC)
@@ -115,40 +114,6 @@ def test_the_verify_lines_of_the_original_run_without_a_model_a_download_or_weak
     assert list(tmp_path.iterdir()) == []
 
 
-def test_space_is_saved_and_what_is_reported_is_measured(manager, clock):
-    # 1. The archive held the whole conversation beside the smaller form, and the rows stayed.
-    fill(manager, talk(texts=said(200), role=("user",)))
-    before = sum(map(len, whole_archive(manager).values()))
-    clock.move(100)
-
-    first = manager.trigger_automatic_compression()
-    clock.move(31)
-    later = manager.trigger_automatic_compression()
-    left = whole_archive(manager)
-
-    assert (first["compressed_count"], first["errors"]) == (1, [])
-    assert sum(map(len, left.values())) < 0.6 * before
-    assert first["total_space_saved_bytes"] + later["total_space_saved_bytes"] == before - sum(map(len, left.values()))  # fmt: skip
-    assert level_of(manager, "talk") == "summary"
-
-
-def test_what_retention_keeps_is_not_taken_by_age(manager, clock):
-    # 2. Conversations that were worth their key points were archived as metadata.
-    asked = ["How does the bug in the function of this code show?", "It is a programming bug of the algorithm: debug the api."]  # fmt: skip
-    fill(manager, talk("worth", texts=asked * 12), talk("hi", texts=["hi"]))
-    clock.move(400)
-    (worth,) = (one for one in manager.get_retention_recommendations() if one["conversation_id"] == "worth")
-
-    manager.trigger_automatic_compression()
-
-    assert worth["recommended_level"] in ("key_points", "full")
-    assert level_of(manager, "worth") == worth["recommended_level"]
-    assert (
-        level_of(manager, "hi") == "metadata"
-    )  # 12. a single word was worth a summary, because nobody had marked it
-    assert 0 < worth["importance_score"] < 1
-
-
 def test_a_summary_is_one_and_key_points_keep_the_order_and_the_end():
     # 3. and 4. Without a model both were the first 70 %, and the conclusions went.
     engine, conversation = CompressionEngine(), talk()
@@ -182,20 +147,6 @@ def test_metrics_are_measured_of_each_conversation():
     assert facts.compression_ratio == facts.compressed_length / facts.original_length
 
 
-def test_conversations_of_one_second_with_one_title_and_like_ids_have_files_of_their_own(tmp_path):
-    # 7. The second one replaced the first.
-    archive = ArchivalManager(tmp_path / "archive")
-
-    paths = archive.archive_conversations_batch([talk("abcdefgh-1"), talk("abcdefgh-2"), talk("ABCDEFGH-1")])
-
-    assert len(set(paths)) == 3
-    assert [archive.restore_conversation(path)["id"] for path in paths] == [
-        "abcdefgh-1",
-        "abcdefgh-2",
-        "ABCDEFGH-1",
-    ]
-
-
 def test_no_title_and_no_parent_directory_are_no_errors(tmp_path):
     # 8. null was a TypeError, a missing parent a FileNotFoundError.
     archive = ArchivalManager(tmp_path / "far" / "away" / "archive")
@@ -210,18 +161,6 @@ def test_no_title_and_no_parent_directory_are_no_errors(tmp_path):
     assert archive.restore_conversation(path)["title"] is None
     assert "untitled" in archive.archive_conversation(talk("empty", title=None, texts=[]))
     assert json.loads(path.read_text(encoding="utf-8"))["version"] == 1  # readable, and versioned
-
-
-@rows(
-    "at",
-    ["2026-01-05T10:00:00", "2026-01-05T10:00:00Z", "2026-01-05T15:30:00+05:30", "2026-01-05 10:00:00", "2026-01-05T10:00:00.5-00:00"],
-)  # fmt: skip
-def test_every_form_of_time_has_the_same_age(at):
-    # 9. An offset was a TypeError, and ages were those of local time.
-    engine = CompressionEngine(now=lambda: START + timedelta(days=30, seconds=1))
-
-    assert engine.compress_by_age(talk(at=at)).metadata["age_days"] == 30
-    assert engine.compress_by_age(talk(at=at)).compression_level is CompressionLevel.KEY_POINTS
 
 
 def test_garbage_drops_no_conversation_of_a_batch_and_is_named(tmp_path):
@@ -320,41 +259,6 @@ def test_a_mark_counts_only_where_somebody_set_it():
     assert policy.calculate_importance_score(talk(texts=[])) == 0.0
     for score, wanted in ((0.9, "full"), (0.45, "key_points"), (0.25, "summary"), (0.1, "metadata")):
         assert policy.should_retain_compressed(plain, score)[1] == wanted
-
-
-@rows(
-    "settings",
-    [
-        {"weights": {"message_count": 50}}, {"weights": {"message_count": "many"}}, {"weights": {"charm": 0.1}},
-        {"important_threshold": "abc"}, {"important_threshold": 1.5}, {"user_marked_multiplier": -1}, {"unknown": 1},
-    ],
-)  # fmt: skip
-def test_a_policy_is_validated(settings):
-    # 13. Any number was accepted, and a text was ignored.
-    policy = RetentionPolicy()
-    before = policy.calculate_importance_score(talk())
-
-    with pytest.raises(InvalidInput):
-        policy.update_retention_policy(settings)
-
-    assert policy.calculate_importance_score(talk()) == before
-    assert policy.update_retention_policy({"important_threshold": 0.9})["important_threshold"] == 0.9
-
-
-def test_metadata_names_words_and_stays_small():
-    # 14. Parts of words were topics, halves of sentences entities, and there was no bound.
-    odd = talk(texts=["The unlikely explanation of the airplane, with 1/2 cup and/or maybe less."])
-    many = talk(texts=[f"See https://example.org/{nth}, and src/part{nth}.py." for nth in range(300)])
-    engine = CompressionEngine()
-
-    topics = engine.extract_metadata_only(odd)["topics"]
-    found = engine.extract_metadata_only(many)
-
-    assert not {"personal", "planning"} & set(topics)
-    assert engine.extract_metadata_only(odd)["key_entities"] == []
-    assert not [one for one in found["key_entities"] if one.endswith(",")]
-    assert len(found["key_entities"]) <= 20
-    assert engine.compress(many, "metadata").metrics.compression_ratio < 0.2
 
 
 def test_messages_keep_their_times_and_order(manager, clock):

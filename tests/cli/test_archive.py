@@ -120,16 +120,6 @@ def test_ageing_asks_first_and_does_nothing_without_an_answer(archived, capsys, 
     assert level(capsys) == {"old-talk": "key_points"}
 
 
-def test_the_research_preset_and_a_second_run(archived, capsys):
-    assert data(capsys, "age", "--now", "2026-01-20", "--yes")["done"] == []
-
-    first = data(capsys, "age", "--now", "2026-01-20", "--preset", "research", "--yes")
-    again = data(capsys, "age", "--now", "2026-01-20", "--preset", "research", "--yes")
-
-    assert [(one["from"], one["to"]) for one in first["done"]] == [("full", "key_points")]
-    assert (again["plan"], again["done"]) == ([], [])
-
-
 def test_a_marked_conversation_stays_full_and_explain_says_why(archived, capsys):
     assert shown(capsys, "archive", "mark", "old-talk").out == "old-talk is marked: it stays full.\n"
     shown(capsys, "archive", "age", "--now", "2028-01-01", "--yes")
@@ -148,14 +138,6 @@ def test_a_mark_says_what_it_means_for_one_that_has_aged(archived, capsys):
 
     assert "it loses no more detail. It is at level summary already" in out
     assert "aether archive restore old-talk" in out
-
-
-def test_a_file_that_is_printed_is_not_said_to_be_back(archived, capsys):
-    shown(capsys, "archive", "age", "--now", "2026-12-30", "--yes")
-    printed = shown(capsys, "archive", "restore", "old-talk")
-
-    assert "is printed above, exactly as it was archived. The archive keeps it as it was" in printed.err
-    assert level(capsys) == {"old-talk": "summary"}
 
 
 def test_an_empty_list_says_whether_anything_is_archived(archived, capsys):
@@ -177,15 +159,6 @@ def test_each_file_that_cannot_be_read_is_named_and_the_others_are_added(here, c
     found = level(capsys)
     assert {"talk-0", "talk-1", "talk-2"} < found.keys()
     assert len(found) == 4
-
-
-def test_a_line_that_cannot_be_read_is_named(here, capsys, tmp_path):
-    torn = tmp_path / "torn.jsonl"
-    torn.write_text('{"role":"user","content":"one"}\n{"role":"assist\n{"role":"user","content":"three"}\n')
-
-    assert "torn.jsonl: line 2: Left out: it is not JSON" in shown(capsys, "archive", "add", str(torn)).err
-    run = shown(capsys, "compact", "run", str(torn), "--window", "8000")
-    assert "torn.jsonl: line 2: Left out: it is not JSON" in run.err
 
 
 def test_failures_of_an_ageing_are_named_and_the_rest_goes_on(here, capsys, tmp_path):

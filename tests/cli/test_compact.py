@@ -81,7 +81,7 @@ def test_equal_findings_are_one_line_with_the_first_place_and_their_number(talk,
 
     said = shown(capsys, "compact", "run", "talk.json", "--window", "8000", "--output", "small.json").err
 
-    assert "\nwarning: messages[0] and 2 more: Dropped: " in said
+    assert "\nwarning: messages[0] and 2 more: Dropped: There is no call " in said
     assert said.count("Dropped: ") == 1
 
 
@@ -274,13 +274,13 @@ def test_a_good_request_is_said_to_be_good(place, capsys):
 
 def test_what_is_wrong_is_one_line_each_and_ends_with_1(place, capsys):
     assert checked(capsys, "broken.json", "--for", "anthropic", code=1).out == (
-        "error orphan-result: messages[0].content[0]: The result comes before the first call. Drop it.\n"
+        "error orphan-result: messages[0].content[0]: There is no call 'ghost'. Drop it.\n"
     )
 
 
 def test_a_repair_reports_what_it_did_and_writes_only_where_asked(place, capsys):
     done = checked(capsys, "broken.json", "--for", "anthropic", "--repair")
-    assert done.out.startswith("repaired orphan-result: messages[0].content[0]: Dropped: The result")
+    assert done.out.startswith("repaired orphan-result: messages[0].content[0]: Dropped: There is no call")
     assert done.err == "Nothing was written: name a file with --output.\n"
 
     checked(capsys, "broken.json", "--for", "anthropic", "--repair", "--output", "repaired.json")

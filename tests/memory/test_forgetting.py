@@ -12,7 +12,7 @@ from aether.memory import forget as forgetting
 from aether.memory import handoff, sessions, snapshots
 from aether.memory.capture.notes import title_of
 from aether.memory.forget import find_by_ids, find_by_text, find_similar, forget
-from aether.store import documents, files, log, snapshot
+from aether.store import files, log, snapshot
 from aether.store.patch import apply
 from tests import homes
 from tests.homes import NOW, item
@@ -45,12 +45,6 @@ def test_an_archived_item_that_is_live_again_is_one_thing():
     assert [(one.id, one.layer) for one in find_by_text(memory_of(item("a", "note")), archived, "NOTE")] == [
         ("a", "working_memory"), ("b", "archive"),
     ]  # fmt: skip
-
-
-def test_nothing_to_forget_is_no_change():
-    done = forget(memory_of(), [], now=NOW, count=len, receipt_id="r")
-
-    assert (done.patches, done.appends, done.result) == ({}, {}, None)
 
 
 def test_after_forgetting_the_totals_are_right_and_no_link_is_dangling():
@@ -155,12 +149,6 @@ def test_a_pattern_and_its_evidence_in_other_wordings_are_found_by_the_id_of_eit
     assert found(made, ids=["b"]) == [("b", ""), ("c", ""), ("p", "")]
 
 
-def test_a_session_that_is_named_goes_by_itself():
-    made = memory_of(item("a", RULE), sessions=[session(summary=RULE)])
-
-    assert found(made, ids=["s"]) == [("s", "")]
-
-
 def test_the_archive_is_looked_through_too_and_an_archived_session_is_no_statement():
     archived = [{"item": item("old", RULE)}, {"item": item("s", RULE) | {"type": "session"}}]
 
@@ -209,12 +197,6 @@ def test_a_paraphrase_is_similar_and_a_chosen_target_is_not():
     assert [one.id for one in find_similar(made, [], targets)] == ["b"]
 
 
-def test_a_text_without_words_is_not_similar_to_anything():
-    made = memory_of(item("a", "..."), item("b", "!!!"))
-
-    assert find_similar(made, [], find_by_ids(made, [], ["a"])[0]) == []
-
-
 def test_of_many_candidates_only_the_most_alike_are_compared(monkeypatch):
     monkeypatch.setattr(forgetting, "MAX_COMPARED", 1)
     made = memory_of(
@@ -234,14 +216,6 @@ def erase(text):
     return text.replace(OLD, NEW)
 
 
-def test_a_document_keeps_its_revision_and_has_a_stamp_that_holds():
-    data = documents.encode({"a": OLD}, 7, size=0)
-
-    found = documents.parse(erasure.rewrite_file("data/memory.json", data, erase), where="memory")
-
-    assert found[:3] == ("good", {"a": NEW}, 7)
-
-
 def test_a_journal_line_is_rewritten_and_sealed_and_its_paths_key_by_key():
     line = snapshot.entry_line(
         snapshot.Entry(
@@ -259,21 +233,6 @@ def test_a_journal_line_is_rewritten_and_sealed_and_its_paths_key_by_key():
     ]
     assert made["inverse"]["memories"] == [{"op": "move", "from": f"/{NEW}", "path": "/b"}]
     assert (made["appends"], made["reason"]) == ({"items": [{"item": NEW}]}, f"of revision {OLD} 2")
-
-
-def test_unchanged_lines_keep_their_bytes_and_torn_ones_are_rewritten_as_text():
-    data = b'{"a" :1}\n' + b'{"b": "Quorvex"}\n' + b"[1]\n" + b'no json Quorvex\n{"c": "Quorvex'
-
-    made = erasure.rewrite_file("telemetry.jsonl", data, erase)
-
-    assert made == b'{"a" :1}\n{"b":"[ERASED]"}\n[1]\nno json [ERASED]\n{"c": "[ERASED]'
-
-
-def test_a_file_that_is_not_json_is_rewritten_as_text_with_invalid_bytes():
-    assert erasure.rewrite_file("memories/a.json", b'{"Quorvex":\xff', erase) == b'{"[ERASED]":\xff'
-    assert erasure.rewrite_file("hook.log", b"Quorvex\n", erase) == b"[ERASED]\n"
-    assert erasure.rewrite_file("data/memory.json", b"{Quorvex", erase) == b"{[ERASED]"
-    assert erasure.rewrite_file("a.json", b'["x"]', erase) == b'["x"]'
 
 
 @pytest.mark.parametrize("good", [True, False])
@@ -326,21 +285,6 @@ def test_the_texts_of_an_entry_are_yielded_whole_and_in_longer_sentences():
     ]  # fmt: skip
     assert list(erasure.texts_of(pattern)) == ["A", "C", "E"]
     assert list(erasure.texts_of({"content": "x", "metadata": 1})) == ["x"]
-
-
-def test_the_objects_of_a_file_are_those_that_parse_and_all_in_them():
-    found = erasure.objects("a.jsonl", b'{"a":1}\nno\n[{"b":{"c":2}}]')
-    assert sorted(map(str, found)) == ["{'a': 1}", "{'b': {'c': 2}}", "{'c': 2}"]
-    assert list(erasure.objects("a.json", b'{"a":1}')) == [{"a": 1}]
-    assert list(erasure.objects("a.log", b'{"a":1}')) == []
-
-
-def test_a_conversation_is_known_by_the_first_line_of_its_log():
-    data = log.seal_json({"conversation": "c", "format": 1})
-
-    assert erasure.conversation_of("conversations/c/history.jsonl", data) == "c"
-    assert erasure.conversation_of("conversations/c/history.jsonl", b"") is None
-    assert erasure.conversation_of("data/history.jsonl", data) is None
 
 
 @pytest.mark.parametrize("text", ["content", "assistant", "working", "2026-03-01", "observation", "metadata"])

@@ -11,8 +11,6 @@ from aether.messages.sources import claude_code, codex
 from aether.messages.transcripts import (
     conversation_bytes,
     convert_conversation,
-    dumps,
-    layout_of,
     load_conversation,
 )
 from aether.messages.validate import check
@@ -490,19 +488,6 @@ def test_records_become_messages():
     assert [raw["role"] for raw in found] == ["system", "user", "assistant", "tool", "assistant", "user"]
     assert found[2]["tool_calls"][0]["function"] == {"name": "run", "arguments": '{"command": "ls"}'}
     assert found[3] == {"role": "tool", "tool_call_id": "1", "content": "a.py"}
-
-
-VALUE = {"a": [1, {"b": "é"}], "c": []}
-
-
-@rows("indent", [None, 1, 2, 4, "\t"])
-@rows("ascii", [True, False])
-@rows("end", ["", "\n"])
-def test_json_is_printed_in_its_own_layout(indent, ascii, end):
-    for separators in [None] if indent else [None, (",", ":")]:
-        source = (json.dumps(VALUE, indent=indent, ensure_ascii=ascii, separators=separators) + end).encode()
-
-        assert dumps(VALUE, layout_of(source)) == source
 
 
 def test_a_short_log_that_a_power_cut_padded_loses_that_line_only():

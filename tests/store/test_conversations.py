@@ -27,12 +27,10 @@ from aether.store.files import locked
 from aether.store.history import (
     compaction,
     context,
-    expanded,
     extended,
     header,
     history,
     next_step,
-    ranges,
     texts,
 )
 from tests import children, homes
@@ -64,14 +62,6 @@ def compact(home, before, summary, kept):
 
 def live(home):
     return context(load(home, ID))
-
-
-def test_what_was_said_is_there_in_order(home):
-    talk(home, "one", "two")
-
-    log = talk(home, "three")
-
-    assert words(context(log)) == words(history(log)) == words(live(home)) == ["one", "two", "three"]
 
 
 def test_messages_come_back_byte_for_byte(home):
@@ -119,23 +109,6 @@ def test_a_home_that_is_not_there_is_not_made(tmp_path):
     assert not (tmp_path / "gone").exists()
 
 
-def test_the_last_message_can_be_taken_back_and_stays_in_history(home):
-    talk(home, "one", "two")
-
-    assert pop(home, ID, now=homes.NOW) == said("two")[0]
-    assert words(live(home)) == ["one"]
-    assert words(history(load(home, ID))) == ["one", "two"]
-
-
-def test_there_may_be_nothing_to_take_back(home):
-    assert pop(home, ID, now=homes.NOW) is None
-    assert not path_of(home, ID).exists()
-    talk(home, "one")
-    pop(home, ID, now=homes.NOW)
-
-    assert pop(home, ID, now=homes.NOW) is None
-
-
 def test_a_message_that_another_took_back_meanwhile_is_not_taken_twice(home, monkeypatch):
     talk(home, "one")
     stale = load(home, ID)
@@ -146,28 +119,6 @@ def test_a_message_that_another_took_back_meanwhile_is_not_taken_twice(home, mon
     assert pop(home, ID, now=homes.NOW) is None
 
 
-def test_a_cleared_conversation_starts_again_and_keeps_its_history(home):
-    talk(home, "one", "two")
-    compact(home, live(home), "S1", 1)
-
-    clear(home, ID, now=homes.NOW)
-    talk(home, "three")
-
-    assert words(live(home)) == ["three"]
-    assert words(history(load(home, ID))) == ["one", "two", "three"]
-    with pytest.raises(NotFound, match="no compaction to undo"):
-        undo(home, ID, now=homes.NOW)
-
-
-def test_what_is_said_again_after_clearing_is_said_twice(home):
-    compact(home, said("one", "two"), "S1", 1)
-    clear(home, ID, now=homes.NOW)
-
-    compact(home, said("one", "two"), "S1", 1)
-
-    assert words(history(load(home, ID))) == ["one", "two", "one", "two"]
-
-
 def test_a_whole_list_is_known_after_something_was_taken_back(home):
     compact(home, said("one", "two"), "S1", 1)
     talk(home, "three")
@@ -176,48 +127,6 @@ def test_a_whole_list_is_known_after_something_was_taken_back(home):
     compact(home, said("one", "two", "four"), "S2", 1)
 
     assert words(history(load(home, ID))) == ["one", "two", "three", "four"]
-
-
-def test_clearing_twice_writes_once(home):
-    clear(home, ID, now=homes.NOW)
-    assert not path_of(home, ID).exists()
-    talk(home, "one")
-    clear(home, ID, now=homes.NOW)
-    size = path_of(home, ID).stat().st_size
-
-    clear(home, ID, now=homes.NOW)
-
-    assert path_of(home, ID).stat().st_size == size
-
-
-def test_a_compaction_makes_its_result_the_context(home):
-    talk(home, "one", "two", "three")
-
-    compact(home, live(home), "S1", 1)
-    talk(home, "four")
-
-    assert words(live(home)) == ["S1", "three", "four"]
-    assert words(history(load(home, ID))) == ["one", "two", "three", "four"]
-
-
-def test_a_compaction_stores_what_was_not_stored_and_nothing_twice(home):
-    talk(home, "one", "two")
-
-    compact(home, [*live(home), *said("three")], "S1", 1)
-
-    log = load(home, ID)
-    assert words(history(log)) == ["one", "two", "three"]
-    assert len(log.texts) == 4  # and the summary
-
-
-def test_a_caller_who_never_stored_anything_is_served(home):
-    after = compact(home, said("one", "two", "three"), "S1", 1)
-
-    compact(home, [*after, *said("four")], "S2", 1)
-
-    log = load(home, ID)
-    assert words(history(log)) == ["one", "two", "three", "four"]
-    assert words(context(log)) == ["S2", "four"]
 
 
 def test_a_caller_who_keeps_giving_the_whole_list_stores_it_once(home):
@@ -269,41 +178,6 @@ def test_a_receipt_that_is_no_json_stores_nothing(home):
     with pytest.raises(InvalidInput, match="receipt"):
         record_compaction(home, ID, before=live(home), after=[], places=[], receipt={"x": {1}}, now=homes.NOW)
     assert load(home, ID).compactions == []
-
-
-def test_undo_gives_back_what_the_compaction_was_given_and_what_came_since(home):
-    compact(home, said("one", "two", "three"), "S1", 1)
-    talk(home, "four")
-
-    done = undo(home, ID, now=homes.NOW)
-
-    assert words(done.messages) == words(live(home)) == ["one", "two", "three", "four"]
-    assert (done.step, done.findings) == (1, [])
-
-
-def test_undo_goes_back_over_several_compactions(home):
-    compact(home, said("one", "two", "three"), "S1", 1)
-    talk(home, "four", "five")
-    compact(home, live(home), "S2", 1)
-    talk(home, "six")
-
-    once, twice = undo(home, ID, now=homes.NOW), undo(home, ID, now=homes.NOW)
-
-    assert words(once.messages) == ["S1", "three", "four", "five", "six"]
-    assert words(twice.messages) == ["one", "two", "three", "four", "five", "six"]
-    with pytest.raises(NotFound, match="no compaction to undo"):
-        undo(home, ID, now=homes.NOW)
-
-
-def test_after_an_undo_the_conversation_goes_on(home):
-    compact(home, said("one", "two", "three"), "S1", 1)
-    undo(home, ID, now=homes.NOW)
-    talk(home, "four")
-
-    compact(home, live(home), "S2", 1)
-
-    assert words(live(home)) == ["S2", "four"]
-    assert words(undo(home, ID, now=homes.NOW).messages) == ["one", "two", "three", "four"]
 
 
 def test_what_does_not_go_on_from_the_result_is_not_joined_and_said(home):
@@ -573,18 +447,6 @@ def rewritten(home, change, *, known=False):
     return path
 
 
-def test_a_conversation_that_never_was_is_empty(home):
-    log = load(home, "never")
-
-    assert (log.texts, log.context, log.end) == ([], [], 0)
-    assert not log.path.parent.exists()
-
-
-def test_runs_of_numbers_keep_their_order():
-    assert ranges([]) == []
-    assert expanded(ranges([1, 2, 7, 5, 6, 5])) == [1, 2, 7, 5, 6, 5]
-
-
 def test_only_what_was_appended_is_read_again(talked, monkeypatch):
     load(talked, "talk")
     conversations.extend(talked, "talk", said("four"), now=homes.NOW)
@@ -607,15 +469,6 @@ def _short(home):
     return extended(store_history.empty(path, "talk")._replace(inode=path.stat().st_ino), before)
 
 
-def test_a_log_that_was_read_does_not_change(talked):
-    old = load(talked, "talk")
-
-    conversations.extend(talked, "talk", said("four"), now=homes.NOW)
-    conversations.clear(talked, "talk", now=homes.NOW)
-
-    assert (len(old.texts), old.context) == (3, [1, 2, 3])
-
-
 def test_another_log_in_the_same_place_is_read_again(talked):
     """A line that was read and then cut off, because it was never acknowledged, must not stay in the cache."""
     load(talked, "talk")
@@ -623,22 +476,6 @@ def test_another_log_in_the_same_place_is_read_again(talked):
     rewritten(talked, lambda data: b"".join(data.splitlines(keepends=True)[:-1]) + log.seal(line), known=True)
 
     assert store_history.context(load(talked, "talk"))[-1]["content"] == "other"
-
-
-def test_a_shorter_log_is_read_again(talked):
-    load(talked, "talk")
-    rewritten(talked, lambda data: data.splitlines(keepends=True)[0], known=True)
-
-    assert load(talked, "talk").texts == []
-
-
-def test_only_so_many_logs_are_kept_in_memory(home, monkeypatch):
-    monkeypatch.setattr(conversations, "_CACHED", 2)
-    conversations._CACHE.clear()
-    for name in ("a", "b", "c"):
-        conversations.extend(home, name, said("one"), now=homes.NOW)
-
-    assert list(conversations._CACHE) == [path_of(home, "b"), path_of(home, "c")]
 
 
 @pytest.mark.parametrize(

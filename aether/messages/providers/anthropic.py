@@ -464,7 +464,7 @@ def _user_first(entries: Sequence[Entry], faults: Faults) -> list[Entry]:
         cells = []
         for cell in entry.cells:
             if cell.kind == "result":
-                faults.lost("orphan-result", cell.where, "The result comes before the first call.")
+                faults.lost("orphan-result", cell.where, f"There is no call {shown(cell.key)}.")
             elif entry.role == "assistant" and cell.value["type"] != "text":
                 faults.lost(
                     "first-role", cell.where, f"A {cell.value['type']} before the first user message."

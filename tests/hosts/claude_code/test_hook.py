@@ -423,7 +423,6 @@ def test_the_summary_of_a_compaction_outlives_a_locked_home(project):
     home = project / ".aether"
     aether.add_working_memory_item("Never commit to the main branch.", "constraint", home=home)
     (home / "hooks").mkdir()
-    (home / "hooks" / "locked-out").touch()  # so that nobody waits for long
     prose = "The service moved to port 8001. Its tests still fail on Windows; next comes the clock."
     event = {"compact_summary": f"<summary>{prose}</summary>", "trigger": "auto"}
     with locked(home, timeout=5):
