@@ -100,8 +100,8 @@ from aether.api.patterns import trigger_pattern_extraction as trigger_pattern_ex
 from aether.api.recall import recall as recall
 from aether.api.recall import search_memory as search_memory
 from aether.api.report import report as report
-from aether.api.resolve import resolve_memory as resolve_memory
-from aether.api.resolve import supersede_memory as supersede_memory
+from aether.api.review import resolve_memory as resolve_memory
+from aether.api.review import supersede_memory as supersede_memory
 from aether.api.share import join as join
 from aether.api.share import leave_share as leave_share
 from aether.api.share import share as share

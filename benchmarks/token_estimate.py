@@ -93,7 +93,7 @@ def speeds() -> dict[str, float]:
         ("emoji", "\U0001f680"),
     ):
         found[f"one of the {name}, repeated"] = megabytes_per_second(estimate, unit * SPEED_CHARS)
-    if exact.find("o200k_base"):
+    if exact.is_available("o200k_base"):
         prose = texts["prose_english"] * (SPEED_CHARS // len(texts["prose_english"]))
         found["o200k_base exactly, repeated prose_english"] = megabytes_per_second(
             lambda text: exact.exact("o200k_base", text), prose
@@ -115,7 +115,7 @@ def shown(row: Row) -> dict[str, object]:
 
 def main() -> None:
     """Measure, print and write."""
-    has_ranks = exact.find("o200k_base") is not None
+    has_ranks = exact.is_available("o200k_base")
     recorded = json.loads((SAMPLES / "o200k_counts.json").read_text(encoding="utf-8"))
     known = {text: recorded[kind] for kind, text in samples()}
     documents = [*samples(), *generated(), *transcripts()] if has_ranks else list(samples())

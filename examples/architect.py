@@ -5,7 +5,7 @@ import sys
 
 text = "" if sys.stdin.isatty() else sys.stdin.read()
 if not text.strip():
-    sys.exit('No hand-off on stdin. Run: aether memory compress --architect "command:python architect.py"')
+    sys.exit('No hand-off on stdin. Run: aether compress --architect "command:python architect.py"')
 handoff = json.loads(text)
 session = {
     "id": handoff["compression_id"],

@@ -343,8 +343,8 @@ def test_every_document_and_every_append_only_file_is_described():
 
 def test_every_file_of_a_lived_in_home_is_described(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for line in ("init", "memory add 'Decided to use one file.' --type decision --phase 1", "phase complete 1",
-                 "memory compress --phase 1", "snapshot create", "memory search file"):  # fmt: skip
+    for line in ("init", "add 'Decided to use one file.' --type decision --phase 1", "phase complete 1",
+                 "compress --phase 1", "snapshot create", "memory search file"):  # fmt: skip
         assert main(shlex.split(line)) == 0
     described = re.findall(r"^\| `([^`]+)` \|", FORMATS, re.MULTILINE)
     patterns = [
@@ -369,7 +369,7 @@ def test_every_file_of_a_lived_in_home_is_described(tmp_path, monkeypatch):
 )  # fmt: skip
 def test_every_field_of_a_file_is_named(heading, fields, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for line in ("init", "memory add note --phase 1", "memory prepare --phase 1", "snapshot create"):
+    for line in ("init", "add note --phase 1", "memory prepare --phase 1", "snapshot create"):
         assert main(line.split()) == 0
     section = FORMATS.partition(heading)[2].partition("\n## ")[0]
     (path,) = (tmp_path / ".aether" / fields).iterdir()
@@ -379,7 +379,7 @@ def test_every_field_of_a_file_is_named(heading, fields, tmp_path, monkeypatch):
 
 def test_every_field_of_a_line_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for line in ("init", "memory add note --phase 1", "memory compress --phase 1"):
+    for line in ("init", "add note --phase 1", "compress --phase 1"):
         assert main(line.split()) == 0
     data = tmp_path / ".aether" / "data"
 

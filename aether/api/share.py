@@ -784,7 +784,7 @@ def _upgraded(address: str, share: Share, home: Path) -> bool:
         try:
             identity = server.identity
         except ledgers.OldTables:
-            ledgers.module(address).upgrade(server, identity=share.identity)
+            ledgers.module(address).upgrade(server)
             upgraded, identity = True, server.identity
         if identity != share.identity:
             what = f"this home is a replica of another colony of the name {shown(share.colony)}."

@@ -134,7 +134,7 @@ def complete(ask: Ask, phase: int) -> None:
     )
     emit(ask, outcome._asdict(), text)
     if outcome.changed:
-        note(ask, f"Next: aether memory compress --phase {phase}, then aether phase decide continue")
+        note(ask, f"Next: aether compress --phase {phase}, then aether phase decide continue")
 
 
 @phase_command.command("decide")

@@ -504,7 +504,7 @@ def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]
     yield [
         "1. Import: a transcript becomes working memory",
         counts,
-        f"   and {len(NOTES)} things are noted on purpose, as aether memory add does, some again in later phases",
+        f"   and {len(NOTES)} things are noted on purpose, as aether add does, some again in later phases",
         Table(rows, head=("type", "items"), right=[1], indent=INDENT),
     ]
     phases = [finish_phase(place, phase) for phase in imported.phases]

@@ -17,7 +17,7 @@ from aether.api.chat import Compressed
 from aether.api.compact_views import ConversationEntry, DiffRow
 from aether.api.context import ContextEntry
 from aether.api.removed import RemovedMessage
-from aether.api.resolve import Ending
+from aether.api.review import Ending
 from aether.api.share import Shared
 from aether.api.tokens import ListedModel
 from aether.compat.ollm_import import OllmImport
@@ -262,7 +262,7 @@ class ClaudeRescue(TypedDict):
 
 
 class LastSession(TypedDict):
-    """The session heard of last; null where there is none."""
+    """The last session whose hooks ran; null without one."""
 
     session: str
     at: str
@@ -297,7 +297,7 @@ class CompactDiff(TypedDict):
     """What one compaction did."""
 
     receipt: JsonObject
-    """The receipt; null where nothing was done. Its fields stand in docs/compaction.md."""
+    """The receipt, as docs/compaction.md lists it; null where nothing was done."""
     rows: list[DiffRow]
 
 
@@ -336,7 +336,7 @@ class CompactRun(TypedDict):
     counter: str
     output: str | None
     receipt: JsonObject | None
-    """The receipt; null where nothing was done. Its fields stand in docs/compaction.md."""
+    """The receipt, as docs/compaction.md lists it; null where nothing was done."""
     messages: list[JsonObject] | None
     findings: list[Finding]
 
@@ -799,7 +799,7 @@ class CompressedPhases(TypedDict):
 
 
 class ErasedText(TypedDict):
-    """With --erase: where the text stood, or would be erased; never what it is."""
+    """With --erase: the places of the erased text, never the text."""
 
     places: dict[str, int]
     files: int
@@ -824,7 +824,7 @@ class MemoryForget(TypedDict):
     revision: int
     """What aether undo takes to bring it back; 0 where nothing was done."""
     erased: NotRequired[ErasedText]
-    """With --erase: where the text stood, or would be erased; never what it is."""
+    """With --erase: the places of the erased text, never the text."""
 
 
 class MemoryLink(TypedDict):
@@ -1171,7 +1171,7 @@ class CurrentGoal(TypedDict):
 
 
 class LastCompression(TypedDict):
-    """The last compression; null where there was none."""
+    """The last compression; null without one."""
 
     session_id: str
     compressed_at: str
@@ -1219,7 +1219,7 @@ class Statusline(TypedDict):
 
     line: str
     overview: Status | None
-    """What aether status --json prints; null where there is no memory."""
+    """What aether status --json prints; null without memory."""
 
 
 class Timeline(TypedDict):
@@ -1394,10 +1394,10 @@ RESULTS: dict[str, Any] = {
     "init": Init,
     "log": list[LogLine],
     "mcp": list[Mcp],
-    "memory add": MemoryAdd,
+    "add": MemoryAdd,
     "memory clear": MemoryClear,
     "memory close": MemoryClose,
-    "memory compress": CompressedPhase | CompressedPhases,
+    "compress": CompressedPhase | CompressedPhases,
     "memory forget": MemoryForget,
     "memory get": Item,
     "memory ingest": IngestResult,

@@ -38,58 +38,73 @@ WORK_AT_EXIT = frozenset(
     {"logging", "tempfile", "concurrent.futures", "multiprocessing", "aether.events.delivery"}
 )
 
-# Each noun, where it lives, and its line of help: the line is here so that help imports nothing.
-NOUNS = {
-    "init": ("home", "Make a home for a colony's memory"),
-    "demo": ("home", "Show the whole loop on a sample transcript"),
-    "import": ("transfer", "Turn transcripts into items, or restore an export"),
-    "export": ("transfer", "Write the whole colony as JSON"),
-    "status": ("status", "Show the whole colony at a glance"),
-    "memory": ("memory", "Add, search, compress and promote memory"),
-    "recall": ("recall", "Recall from memory, step by step"),
-    "brief": ("recall", "Show what a new session gets"),
-    "timeline": ("timeline", "Show what happened, day by day"),
-    "history": ("timeline", "Show what memory knows about a source file"),
-    "report": ("timeline", "Write a report to keep or send"),
-    "compact": ("compact", "Make conversations fit a model's window"),
-    "chat": ("chat", "Talk with a model for as long as you like"),
-    "context": ("context", "Look after the contexts of long conversations"),
-    "archive": ("archive", "Keep conversations that lose detail as they age"),
-    "goal": ("goal", "Set goals and keep them through every conversation"),
-    "signal": ("colony", "Deposit and list signals"),
-    "phase": ("colony", "Start, complete and review phases"),
-    "graph": ("graph", "Search, import and export a knowledge graph"),
-    "state": ("colony", "Show or change the state of the colony"),
-    "snapshot": ("home", "Save the whole colony and restore it"),
-    "backup": ("backup", "Back the whole home up, and restore it elsewhere"),
-    "share": ("share", "Share a colony between machines"),
-    "tokens": ("tokens", "Count tokens and choose the counter"),
-    "messages": ("compact", "Check conversations against a provider's rules"),
-    "claude": ("claude", "Install in Claude Code, and check the installation"),
-    "mcp": ("claude", "Serve memory to an MCP client over stdin and stdout"),
-    "view": ("status", "Show memory as a web page on this machine"),
-    "statusline": ("status", "Print one line for the status line of Claude Code"),
-    "log": ("home", "Show who changed what, when and why"),
-    "undo": ("home", "Undo one change"),
-    "fold": ("home", "Write the journal into the documents"),
-    "show": ("home", "Print a document as it is now"),
-    "doctor": ("home", "Check a home and repair it"),
-    "trust": ("home", "Allow the config.toml of a home to name programs"),
-    "schema": ("home", "Check documents, and show the shapes of --json"),
-    "hook": ("claude", "Handle an event of Claude Code as its hook"),
-    "completion": ("main", "Print the completion script of a shell"),
+# Each command by the heading under which help lists it, with its module and its line of help: help imports no module.
+SECTIONS = {
+    "Daily": {
+        "init": ("home", "Make a home for a colony's memory"),
+        "import": ("transfer", "Turn transcripts into items, or restore an export"),
+        "status": ("status", "Show the whole colony at a glance"),
+        "brief": ("recall", "Show what a new session gets"),
+        "recall": ("recall", "Recall from memory, step by step"),
+        "add": ("memory", "Store one item and print its id"),
+        "compress": ("memory", "Compress the items of each phase into a session"),
+        "view": ("status", "Show memory as a web page on this machine"),
+        "undo": ("home", "Undo one change"),
+    },
+    "Memory": {
+        "memory": ("memory", "Search, correct and promote memory"),
+        "timeline": ("timeline", "Show what happened, day by day"),
+        "history": ("timeline", "Show what memory knows about a source file"),
+        "report": ("timeline", "Write a report to keep or send"),
+        "log": ("home", "Show who changed what, when and why"),
+        "show": ("home", "Print a document as it is now"),
+        "export": ("transfer", "Write the whole colony as JSON"),
+    },
+    "Conversations": {
+        "chat": ("chat", "Talk with a model for as long as you like"),
+        "compact": ("compact", "Make conversations fit a model's window"),
+        "context": ("context", "Look after the contexts of long conversations"),
+        "archive": ("archive", "Keep conversations that lose detail as they age"),
+        "goal": ("goal", "Set goals and keep them through every conversation"),
+    },
+    "Colony": {
+        "signal": ("colony", "Deposit and list signals"),
+        "phase": ("colony", "Start, complete and review phases"),
+        "state": ("colony", "Show or change the state of the colony"),
+        "share": ("share", "Share a colony between machines"),
+    },
+    "Integrations": {
+        "claude": ("claude", "Install in Claude Code, and check the installation"),
+        "mcp": ("claude", "Serve memory to an MCP client over stdin and stdout"),
+        "messages": ("compact", "Check conversations against a provider's rules"),
+    },
+    "Care": {
+        "doctor": ("home", "Check a home and repair it"),
+        "backup": ("backup", "Back the whole home up, and restore it elsewhere"),
+        "snapshot": ("home", "Save the whole colony and restore it"),
+        "trust": ("home", "Allow the config.toml of a home to name programs"),
+        "completion": ("main", "Print the completion script of a shell"),
+        "demo": ("home", "Show the whole loop on a sample transcript"),
+        "schema": ("home", "Check documents, and show the shapes of --json"),
+        "fold": ("home", "Write the journal into the documents"),
+        "tokens": ("tokens", "Count tokens and choose the counter"),
+        "graph": ("graph", "Search, import and export a knowledge graph"),
+        "statusline": ("status", "Print one line for the status line of Claude Code"),
+        "hook": ("claude", "Handle an event of Claude Code as its hook"),
+    },
 }
+NOUNS = {name: row for section in SECTIONS.values() for name, row in section.items()}
 
 
 class Nouns(Group):
-    """The nouns, imported when they are used."""
+    """The commands at the top, imported when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
-        """Return the nouns in the order in which a newcomer needs them."""
+        """Return the commands in the order of the help."""
         return list(NOUNS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's interface
-        """Return the command of a noun, importing its module."""
+        """Return a command, importing its module."""
         if cmd_name not in NOUNS:
             return None
         module = import_module(f"aether.cli.{NOUNS[cmd_name][0]}")
@@ -97,9 +112,11 @@ class Nouns(Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's interface
-        """Write the list of nouns without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in NOUNS.items()])
+        """Write the commands under their headings without importing them."""
+        width = max(map(len, NOUNS))
+        for heading, section in SECTIONS.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(width), line) for name, (_, line) in section.items()])
 
 
 @click.command(cls=Nouns)

@@ -14,6 +14,7 @@ from aether.cli.output import (
     LAYER_NAMES,
     LEAST_COLUMNS,
     Ask,
+    Command,
     Group,
     Table,
     confirmed,
@@ -73,7 +74,7 @@ def _one_word(ctx: click.Context, parameter: click.Parameter, value: str | None)
 
 @click.group("memory", cls=Group)
 def memory_command() -> None:
-    """Add, search, compress and promote memory.
+    """Search, correct and promote memory.
 
     \b
     Example:
@@ -81,7 +82,7 @@ def memory_command() -> None:
     """
 
 
-@memory_command.command("add")
+@click.command("add", cls=Command)
 @click.argument("text")
 @click.option(
     "--type", "type_", default="observation", show_default=True, callback=_one_word, help="The kind of item, in one word",
@@ -102,7 +103,7 @@ def memory_command() -> None:
     "--supersedes", multiple=True, metavar="ID", help="An entry whose place it takes, may be repeated"
 )
 @pass_ask
-def add(
+def add_command(
     ask: Ask, *, text: str, type_: str, relevance: float, source: str, caste: str | None, phase: int | None,
     protect: bool, metadata: str | None, resolves: tuple[str, ...], supersedes: tuple[str, ...],
 ) -> None:  # fmt: skip
@@ -113,8 +114,8 @@ def add(
 
     \b
     Example:
-      aether memory add "Use atomic writes for state" --type decision --relevance 0.9
-      aether memory add "Tabs, not blanks" --type preference --supersedes "$ITEM"
+      aether add "Use atomic writes for state" --type decision --relevance 0.9
+      aether add "Tabs, not blanks" --type preference --supersedes "$ITEM"
     """
     from aether.api import working
 
@@ -140,7 +141,7 @@ def add(
         written = f"The hand-off is {added.handoff}."
         failed = 'No hand-off could be written; "aether doctor" says why.'
         hand_off = written if added.handoff else failed
-        note(ask, f"Compression is needed: aether memory compress. {hand_off}")
+        note(ask, f"Compression is needed: aether compress. {hand_off}")
     data = {
         "id": str(added), "compression_needed": added.compression_needed, "evicted": added.evicted,
         "handoff": added.handoff,
@@ -275,7 +276,7 @@ def resolve(ask: Ask, entry_id: str) -> None:
     Example:
       aether memory resolve "$ITEM"
     """
-    from aether.api.resolve import resolve_memory
+    from aether.api.review import resolve_memory
 
     _emit_ending(ask, resolve_memory(entry_id, home=ask.place()))
 
@@ -296,7 +297,7 @@ def supersede(ask: Ask, entry_id: str, by: str) -> None:
     Example:
       aether memory supersede "$ITEM" --by "At most 8 workers"
     """
-    from aether.api.resolve import supersede_memory
+    from aether.api.review import supersede_memory
 
     evidence: Any = "person" if is_typed() else None
     _emit_ending(ask, supersede_memory(entry_id, by, evidence=evidence, home=ask.place()))
@@ -413,7 +414,7 @@ def status(ask: Ask) -> None:
     report = get_memory_status(home=ask.place())
     emit(ask, report, status_lines(report))
     if report["working_memory"]["compression_needed"]:
-        note(ask, "Compression is needed: aether memory compress")
+        note(ask, "Compression is needed: aether compress")
 
 
 @memory_command.command("verify")
@@ -547,7 +548,7 @@ def close(ask: Ask, session: str, file: str) -> int:
     return 0 if result else 1
 
 
-@memory_command.command("compress")
+@click.command("compress", cls=Command)
 @click.option(
     "--phase", type=click.IntRange(0), help="The phase of the colony's work  [default: each that has items]"
 )
@@ -557,7 +558,7 @@ def close(ask: Ask, session: str, file: str) -> int:
     help="extractive, anthropic, openai, ollama, claude-code (your own claude), manual or command:'…'  [default: config.toml, else extractive]",
 )
 @pass_ask
-def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
+def compress_command(ask: Ask, phase: int | None, architect: str | None) -> int:
     """Compress the items of each phase into a session.
 
     With --phase one session is made, of the items up to that phase. Without, items without a phase are part of the first,
@@ -566,8 +567,8 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
 
     \b
     Example:
-      aether memory compress
-      aether memory compress --phase 1 --architect extractive
+      aether compress
+      aether compress --phase 1 --architect extractive
     """
     from aether.api.home import now
     from aether.clock import new_id
@@ -632,7 +633,7 @@ def _phases_by_size(ask: Ask) -> tuple[list[int], list[int]]:
         note(
             ask,
             f"In working memory stay phases of less than a page: {', '.join(map(str, small))}. A session would be no "
-            "smaller; aether memory compress --phase N makes one of all items up to phase N.",
+            "smaller; aether compress --phase N makes one of all items up to phase N.",
         )
     return [phase for phase in sizes if phase not in small], small
 

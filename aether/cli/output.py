@@ -159,22 +159,42 @@ class Group(Command, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that `args` name; the error about an unknown one names those that there are."""
-        known = self.list_commands(ctx)
-        if args and not args[0].startswith("-") and args[0] not in known:
-            from difflib import get_close_matches
+        """Return the command that `args` name, also by a former spelling; a typo prints up to three suggestions."""
+        names = self.list_commands(ctx)
+        if not args or args[0].startswith("-") or args[0] in names:
+            return super().resolve_command(ctx, args)
+        root = ctx.find_root()
+        spelling = " ".join([*ctx.command_path.split()[1:], args[0]])
+        if spelling in FORMER_SPELLINGS and isinstance(root.command, click.Group):
+            now = FORMER_SPELLINGS[spelling]
+            note(
+                ctx.ensure_object(Ask),
+                f"aether {spelling} is now aether {now}; the former spelling goes with the next release.",
+            )
+            first, *others = now.split()
+            root.info_name = root.info_name or "aether"
+            return root.command.resolve_command(root, [first, *others, *args[1:]])
+        raise click.UsageError(f"No such command {args[0]!r}.{_suggestions(self, ctx, args[0])}", ctx)
 
-            groups = {name: self.get_command(ctx, name) for name in known}
-            verbs = [
-                f"{name} {args[0]}"
-                for name, group in groups.items()
-                if isinstance(group, click.Group) and args[0] in group.commands
-            ]
-            # "correct" is not "forget": at 0.6 it would be.
-            near = verbs[:1] or get_close_matches(args[0], known, 1, 0.7)
-            meant = f" Did you mean {near[0]!r}?" if near else ""
-            raise click.UsageError(f"No such command {args[0]!r}.{meant} Known: {', '.join(known)}.", ctx)
-        return super().resolve_command(ctx, args)
+
+# Commands under the names that they had in the release before.
+FORMER_SPELLINGS = {"memory add": "add", "memory compress": "compress"}
+MOST_SUGGESTIONS = 3
+
+
+def _suggestions(group: click.Group, ctx: click.Context, word: str) -> str:
+    """Return a question that names the commands meant by a misspelt one, or where they are listed."""
+    from difflib import get_close_matches
+
+    commands = {name: group.get_command(ctx, name) for name in group.list_commands(ctx)}
+    below = [
+        f"{name} {verb}"
+        for name, command in commands.items()
+        if isinstance(command, click.Group)
+        for verb in get_close_matches(word, command.commands, 1, 0.8)
+    ]
+    near = [*get_close_matches(word, commands, MOST_SUGGESTIONS, 0.7), *below][:MOST_SUGGESTIONS]
+    return f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
 
 
 pass_ask = click.make_pass_decorator(Ask, ensure=True)

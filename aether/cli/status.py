@@ -59,7 +59,7 @@ def status_command(ask: Ask, watch: bool) -> int:
     found = overview(home=place)
     emit(ask, found, _lines(found, clock.now()))
     if found["compression_needed"]:
-        note(ask, "Compression is needed: aether memory compress")
+        note(ask, "Compression is needed: aether compress")
     for words in found["problems"]:
         say(plain(f"Problem: {words}"))
     return 1 if found["problems"] else 0

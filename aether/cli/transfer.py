@@ -100,7 +100,7 @@ def import_command(
         note_undo(ask, result.revisions[-1:])
     used = get_memory_status(home=place)["working_memory"]["percent"]
     if result.phases and not dry_run and used >= HALF_PERCENT:
-        note(ask, "Next: aether memory compress")
+        note(ask, "Next: aether compress")
     rejected = {(bad["file"], bad["line"]) for bad in result.bad_lines}
     for long in result.long_lines:
         if (long["file"], long["line"]) not in rejected:

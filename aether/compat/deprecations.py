@@ -65,5 +65,5 @@ class _Loader:
 
 
 def warn_without_effect(adapter: str, parameter: str, reason: str) -> None:
-    """Warn the caller of an adapter's method that `parameter` has no effect, and why."""
-    warnings.warn(f"{adapter}: {parameter} has no effect: {reason}", UserWarning, stacklevel=3)
+    """Warn the caller of an adapter's method, which `public_methods` wraps, that `parameter` has no effect, and why."""
+    warnings.warn(f"{adapter}: {parameter} has no effect: {reason}", UserWarning, stacklevel=4)

@@ -420,7 +420,7 @@ def _make_room(memory: Mapping[str, Any], items: Sequence[Item], needed: int) ->
     if needed > 0:
         raise BudgetExceeded(
             "working memory is full of protected items.",
-            fix="Compress it (aether memory compress), or unprotect some.",
+            fix="Compress it (aether compress), or unprotect some.",
             where="working_memory",
         )
     return sorted(chosen)
@@ -735,7 +735,7 @@ def examine(documents: Mapping[str, Any]) -> list[Finding]:
     usage = memory["working_memory"]
     if usage["current_tokens"] > usage["max_capacity_tokens"]:
         message = f"{usage['current_tokens']} tokens of {usage['max_capacity_tokens']}."
-        fix = "Compress it: aether memory compress."
+        fix = "Compress it: aether compress."
         findings.append(Finding("error", "over-capacity", "memory#/working_memory", message, fix))
     return findings
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import ipaddress
 import os
+import socket
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from weakref import WeakSet
 
 from aether import clock
 from aether.errors import (
@@ -56,6 +58,8 @@ SEEN_SECONDS = 10.0
 FIRST_WAIT_SECONDS = 0.02
 LONGEST_WAIT_SECONDS = 0.5
 READ_LINES = 1000
+# What moves megabytes, or makes tables, may take longer than an answer.
+LONG_SECONDS = 120.0
 # Connections of the parent of a forked process: they are its own, and collecting them must not end its sessions.
 _INHERITED: list[Any] = []
 _UPGRADE = "Upgrade aether on this machine: pip install --upgrade 'aether-memory[postgres]'."
@@ -131,23 +135,20 @@ def create_colony(url: str, colony: str, *, timeout: float = 10.0) -> PostgresLe
     return ledger
 
 
-def upgrade(ledger: PostgresLedger, *, identity: str = "") -> int:
-    """Apply the migrations that the database does not have, all or none, and return its version.
-
-    With `identity`, only if the colony of the name of `ledger` has it.
+def upgrade(ledger: PostgresLedger) -> None:
+    """Apply the migrations that the database does not have, all or none.
 
     Raises:
-        StorageFailed: its version is newer than this aether.
-        Conflict: the colony has another identity; nothing was applied.
+        StorageFailed: its version is newer than this aether, or that of a preview that no migration starts from.
         UnsafePath: the role may not change the schema.
     """
     steps, changes = migrations(), False
     try:
-        with ledger.connected(greet=False) as connection, connection.transaction():
+        with ledger.connected(greet=False, seconds=LONG_SECONDS) as connection, connection.transaction():
             # Whoever is second waits, and finds them applied.
             connection.execute("select pg_advisory_xact_lock(hashtext('aether migrations'))")
-            found = connection.execute("select to_regclass('aether.migrations')::text").fetchone()
-            if found == (None,):
+            table = connection.execute("select to_regclass('aether.migrations')::text").fetchone()
+            if table == (None,):
                 changes = True
                 connection.execute("create schema if not exists aether")
                 connection.execute(
@@ -157,28 +158,22 @@ def upgrade(ledger: PostgresLedger, *, identity: str = "") -> int:
             (version,) = connection.execute(
                 "select coalesce(max(version), 0) from aether.migrations"
             ).fetchone() or (0,)
-            if version > len(steps):
+            if version > max(steps) or 0 < version < min(steps):
                 _require_version(version, ledger.where)
-            for number, path in enumerate(steps[version:], version + 1):
-                changes = True
-                connection.execute(path.read_bytes())
-                connection.execute("insert into aether.migrations values (%s, %s)", (number, path.stem))
-            if identity:  # now: who does not own the tables does not see all colonies, and was refused before
-                colony = "select 1 from aether.colonies where name = %s and identity::text = %s"
-                if connection.execute(colony, (ledger.colony, identity)).fetchone() is None:
-                    what = f"the server has no colony {shown(ledger.colony)} that this home is a replica of."
-                    fix = "Name the server of its colony, or leave that with: aether share leave."
-                    raise Conflict(what, fix=fix, where=ledger.where)
-            return len(steps)
+            for number, path in steps.items():
+                if number > version:
+                    changes = True
+                    connection.execute(path.read_bytes())
+                    connection.execute("insert into aether.migrations values (%s, %s)", (number, path.stem))
     except UnsafePath as reason:
         if not changes:
             raise
         raise UnsafePath(reason.what, fix=_OWNER, where=reason.where) from None
 
 
-def migrations() -> list[Path]:
-    """Return the files of the migrations, in order; the version of a schema is how many it has had."""
-    return sorted(resource("data/postgres").glob("[0-9]*.sql"))
+def migrations() -> dict[int, Path]:
+    """Return the files of the migrations by the version that each makes; those of previews are in the first one."""
+    return {int(path.stem[:4]): path for path in sorted(resource("data/postgres").glob("[0-9]*.sql"))}
 
 
 def members(url: str, colony: str, *, timeout: float = 10.0) -> list[Member]:
@@ -260,7 +255,7 @@ def status(url: str, colony: str, *, timeout: float = 10.0) -> dict[str, Any]:
             faults.append("no role is an admin of the colony: only the owner of its tables can give rights")
         return {
             "server_version": server,
-            "schema_version": len(migrations()),
+            "schema_version": max(migrations()),
             "colony": colony,
             "identity": ledger.identity,
             "right": ledger.right,
@@ -308,6 +303,7 @@ class PostgresLedger:
 
     def _start(self) -> None:
         self._idle: list[Any] = []
+        self._greeted: WeakSet[Any] = WeakSet()
         self._listening: Any = None
         self._listens = threading.Lock()
         self._turns = threading.local()
@@ -392,7 +388,7 @@ class PostgresLedger:
             StorageFailed: the server cannot be used, or others had their turns for longer than the timeout.
         """
         number = self.number
-        with self.connected() as connection:
+        with self.connected(seconds=self.timeout + TURN_SECONDS) as connection:
             # Statements in one message: one round trip.
             cursor = self._driver.ClientCursor(connection).execute(
                 "begin; select * from aether.take_turn(%s, %s, %s, %s, %s, %s, %s, %s)",
@@ -437,7 +433,7 @@ class PostgresLedger:
         name = hashlib.sha256(data).hexdigest()
         query = "select 1 from aether.blobs where colony = %s and name = %s"
         if not self.rows(query, self.number, name):
-            self.call("select aether.put_blob(%s, %s)", self.number, data)
+            self.call("select aether.put_blob(%s, %s)", self.number, data, seconds=LONG_SECONDS)
         return name
 
     def get_blob(self, name: str) -> bytes:
@@ -447,7 +443,7 @@ class PostgresLedger:
             NotFound: there are none.
             CorruptDocument: they are others.
         """
-        data = self.call("select aether.get_blob(%s, %s)", self.number, name)[0]
+        data = self.call("select aether.get_blob(%s, %s)", self.number, name, seconds=LONG_SECONDS)[0]
         if data is None:
             raise NotFound(f"there is no blob {shown(name)}.", fix=_RESTORE, where=self.where)
         if hashlib.sha256(data).hexdigest() != name:
@@ -508,22 +504,22 @@ class PostgresLedger:
         except Exception:  # noqa: BLE001, S110 - nobody could be asked
             pass
 
-    def call(self, statement: str, *arguments: object) -> tuple[Any, ...]:
+    def call(self, statement: str, *arguments: object, seconds: float = 0.0) -> tuple[Any, ...]:
         """Return the one row that a statement gives, as `rows`."""
-        return self.rows(statement, *arguments)[0]
+        return self.rows(statement, *arguments, seconds=seconds)[0]
 
-    def rows(self, statement: str, *arguments: object) -> list[tuple[Any, ...]]:
+    def rows(self, statement: str, *arguments: object, seconds: float = 0.0) -> list[tuple[Any, ...]]:
         """Return the rows that a statement gives; where its answer was lost it is sent again, so it must bear that."""
         try:
-            with self.connected() as connection:
+            with self.connected(seconds=seconds) as connection:
                 return list(connection.execute(statement, arguments, binary=True))
         except _LostAnswer:
             self._drop_idle()  # the server was restarted: they are closed, all of them
-            with self.connected() as connection:
+            with self.connected(seconds=seconds) as connection:
                 return list(connection.execute(statement, arguments, binary=True))
 
     @contextmanager
-    def connected(self, *, greet: bool = True) -> Iterator[Any]:
+    def connected(self, *, greet: bool = True, seconds: float = 0.0) -> Iterator[Any]:
         """Lend a connection to the server for the block, and turn what it raises into our errors.
 
         Raises:
@@ -536,8 +532,12 @@ class PostgresLedger:
             with self._waiting():
                 connection = self._connect()
         try:
-            with self._waiting(), self._failures(connection):
-                if greet and not connection.greeted:
+            with (
+                self._waiting(),
+                self._failures(connection),
+                _broken_after(connection, seconds or self.timeout),
+            ):
+                if greet and connection not in self._greeted:
                     self._greet(connection)
                 yield connection
         finally:
@@ -548,14 +548,13 @@ class PostgresLedger:
 
     def _connect(self) -> Any:
         try:
-            made = _connection_type().connect(**self._address, autocommit=True, prepare_threshold=None)
+            made = self._driver.connect(**self._address, autocommit=True, prepare_threshold=None)
         except self._driver.Error as reason:
             raise self._unreachable(str(reason)) from None
         if (version := made.info.server_version // 10000) < OLDEST_SERVER:
             made.close()
             what = f"the server has version {version}, and aether needs {OLDEST_SERVER} or newer."
             raise Unusable(what, fix="Upgrade it, or name another server.", where=self.where)
-        made.seconds = self.timeout
         return made
 
     def _unreachable(self, reason: str) -> AetherError:
@@ -598,7 +597,7 @@ class PostgresLedger:
             raise Conflict(what, fix="Share this home again, or join the new colony.", where=self.where)
         self._found = colony
         self.pooled = found["pid"] != connection.info.backend_pid
-        connection.greeted = True
+        self._greeted.add(connection)
 
     def _known(self) -> _Colony:
         if self._found is None:
@@ -648,7 +647,7 @@ class PostgresLedger:
 
     def _append_in_turn(self, connection: Any, arguments: tuple[Any, ...]) -> Appended:
         """Append in the transaction that has the turn, and end it."""
-        with self._failures(connection):
+        with self._failures(connection), _broken_after(connection, self.timeout):
             cursor = self._driver.ClientCursor(connection).execute(
                 "select * from aether.append_lines(%s, %s, %s, %s, %s::bytea[], %s, %s); "
                 "commit; select aether.sync()",
@@ -778,12 +777,15 @@ def _require_version(version: int | None, where: str) -> None:
     Raises:
         StorageFailed: it is newer or older.
     """
-    known = len(migrations())
+    known = max(migrations())
     if version == known:
         return
     what = f"the tables have version {version}, and this aether needs version {known}."
     if (version or 0) > known:
         raise Unusable(what, fix=_UPGRADE, where=where)
+    if (version or 0) < min(migrations()):
+        fix = "They are of a preview: let the homes leave, and share one of them as a new colony in another database."
+        raise Unusable(what, fix=fix, where=where)
     raise OldTables(what, fix=_INIT, where=where)
 
 
@@ -804,34 +806,23 @@ def _psycopg() -> Any:
     return psycopg
 
 
-@cache
-def _connection_type() -> Any:
-    """Return the class of connections: those of psycopg, which wait for an answer for as long as a ledger may."""
-    driver = _psycopg()
+@contextmanager
+def _broken_after(connection: Any, seconds: float) -> Iterator[None]:
+    """Break the connection if the block lasts longer: libpq waits for an answer for ever."""
+    descriptor = os.dup(connection.fileno())
+    watchdog = threading.Timer(seconds, _break, [descriptor])
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.cancel()
+        os.close(descriptor)
 
-    class Connection(driver.Connection):  # type: ignore[misc, name-defined]
-        greeted = False
-        seconds = 10.0
 
-        def wait(self, generator: Any, *rest: Any, **options: Any) -> Any:
-            return super().wait(_limited(generator, self.seconds), *rest, **options)
-
-    def _limited(generator: Any, seconds: float) -> Any:
-        """Yield what `generator` yields, and return what it returns, while something comes or goes every so many seconds."""
-        until = time.monotonic() + seconds
-        wanted = next(generator)
-        while True:
-            ready = yield wanted
-            if ready:
-                until = time.monotonic() + seconds
-            elif time.monotonic() > until:
-                raise driver.OperationalError(f"no answer in {seconds:g} seconds")
-            try:
-                wanted = generator.send(ready)
-            except StopIteration as end:
-                return end.value
-
-    return Connection
+def _break(descriptor: int) -> None:
+    with suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as end:
+        end.shutdown(socket.SHUT_RDWR)
 
 
 def _address(url: str, timeout: float) -> dict[str, Any]:
@@ -858,15 +849,20 @@ def _address(url: str, timeout: float) -> dict[str, Any]:
         what = "a sign of the role or the password is not percent-encoded."
         fix = "Write @ as %40, / as %2F, : as %3A and ? as %3F; or keep the password in .pgpass."
         raise InvalidInput(what, fix=fix, where="AETHER_SHARE_URL")
-    service = _service(given.get("service") or os.environ.get("PGSERVICE", ""))
-    about = {**_environment(), **(service or {}), **given}
-    if service is None:
-        given.setdefault("sslmode", "verify-full")  # nobody knows where it leads; a socket ignores it
-    elif "sslmode" not in about and not _is_local(f"{about.get('host', '')},{about.get('hostaddr', '')}"):
+    # A service leads to a server that only libpq knows; a socket ignores `sslmode`.
+    is_elsewhere = "service" in given or bool(os.environ.get("PGSERVICE"))
+    about = {**_environment(), **given}
+    if "sslmode" not in about and (
+        is_elsewhere or not _is_local(f"{about.get('host', '')},{about.get('hostaddr', '')}")
+    ):
         given["sslmode"] = "verify-full"
-        if "sslrootcert" not in about and not os.path.exists(_own("root.crt", ".postgresql/")):
+        if "sslrootcert" not in about and not os.path.exists(os.path.expanduser("~/.postgresql/root.crt")):
             given["sslrootcert"] = "system"  # the authorities that this machine trusts
-    patience = {"connect_timeout": max(2, int(timeout)), "application_name": "aether"}
+    # A connection to a machine that left the network ends within the timeout.
+    patience = {
+        "connect_timeout": max(2, int(timeout)), "application_name": "aether", "tcp_user_timeout": int(timeout * 1000),
+        "keepalives_idle": max(1, int(timeout / 2)), "keepalives_interval": 1, "keepalives_count": max(1, int(timeout / 2)),
+    }  # fmt: skip
     return {**{name: value for name, value in patience.items() if name not in about}, **given}
 
 
@@ -877,40 +873,6 @@ def _environment() -> dict[str, str]:
         "application_name": "PGAPPNAME", "connect_timeout": "PGCONNECT_TIMEOUT",
     }  # fmt: skip
     return {name: os.environ[variable] for name, variable in names.items() if os.environ.get(variable)}
-
-
-def _service(name: str) -> dict[str, str] | None:
-    """Return what the service file says of a service, as libpq reads it; nothing of no name.
-
-    None if it is not found where aether looks, or if a directory service has it: libpq may find it.
-    """
-    directory = os.environ.get("PGSYSCONFDIR", "/etc/postgresql-common")
-    own = os.environ.get("PGSERVICEFILE") or _own(".pg_service.conf")
-    for path in (own, f"{directory}/pg_service.conf") if name else ():
-        lines = list[str]()
-        with suppress(OSError, UnicodeDecodeError):
-            lines = Path(path).read_text(encoding="utf-8").splitlines()
-        found: dict[str, str] | None = None
-        for line in map(str.strip, lines):
-            if line.startswith("["):
-                if found is not None:
-                    break
-                found = {} if line.startswith(f"[{name}]") else None
-            elif found is not None and line and not line.startswith("#"):
-                key, equals, value = line.partition("=")
-                if line.startswith("ldap") or not equals:
-                    return None
-                found.setdefault(key, value)
-        if found is not None:
-            return found
-    return None if name else {}
-
-
-def _own(name: str, directory: str = "") -> str:
-    """Return where libpq looks for a file of the user; `directory` is left out on Windows, which has one for all of them."""
-    if os.name == "nt":
-        return f"{os.environ.get('APPDATA', '')}/postgresql/{name}"
-    return os.path.expanduser(f"~/{directory}{name}")
 
 
 def _is_local(hosts: str) -> bool:

@@ -223,7 +223,7 @@ class Config(NamedTuple):
     architect: str = _key(
         "architect.default", "extractive",
         "who writes the session of a conversation: extractive (no model), host (the agent that is running), or a model that "
-        "hooks and `aether memory compress` ask: claude-code, anthropic, openai, ollama, command:PROGRAM",
+        "hooks and `aether compress` ask: claude-code, anthropic, openai, ollama, command:PROGRAM",
         _backend_of(*ARCHITECTS),
     )  # fmt: skip
     architect_daily_tokens: int = _key("architect.daily_tokens", 200_000, "most tokens that hooks may spend on a model architect in one day and home; 0: none")  # fmt: skip

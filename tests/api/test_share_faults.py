@@ -24,11 +24,10 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
-from aether.paths import resource
-from aether.sharing import ledgers, shared_base
+from aether.sharing import ledgers
 from aether.store import commit as commits
-from aether.store import conversations, documents, files, history, ledger, log
-from aether.store.commit import commit, fold_home
+from aether.store import conversations, files, history, ledger, log
+from aether.store.commit import commit
 from aether.types import Change
 from tests import children, homes
 
@@ -126,9 +125,8 @@ def refuses(colony, home, error, words):
          ["drop trigger full_disk on aether.entries"], StorageFailed, "disk of the server is full"),
         (["insert into aether.migrations values (999, 'later')"], ["delete from aether.migrations where version = 999"],
          StorageFailed, "have version 999.*pip install --upgrade"),
-        (["create table kept as select * from aether.migrations", "delete from aether.migrations where version > 3"],
-         ["insert into aether.migrations select * from kept where version > 3"],
-         StorageFailed, "have version 3, .*aether share init"),
+        (["update aether.migrations set version = 3"], ["update aether.migrations set version = 7"],
+         StorageFailed, "have version 3, .*of a preview"),
         (["create table kept as select * from aether.entries",
           "delete from aether.entries where revision = (select max(revision) from aether.entries)"],
          ["insert into aether.entries select * from kept on conflict do nothing"],
@@ -174,49 +172,6 @@ def test_a_full_disk_of_the_server_lets_a_change_wait(colony, monkeypatch):
     sql(colony, "drop trigger full_disk on aether.entries")
 
     assert homes.ids(colony.agree()) == ["before", "waits"]
-
-
-@POSTGRES
-@pytest.mark.parametrize("entries", ["in one table", "partitioned"])
-def test_tables_of_an_earlier_release_are_upgraded_by_who_owns_them(colony, entries, monkeypatch):
-    """Also by a replica with an edit by hand, which asks the server for what others wrote before it is folded."""
-    one = colony.first()
-    homes.add(one, "a")
-    conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
-    monkeypatch.setattr(ledgers, "NAME_BYTES", 3)  # its conversations may have longer names
-    fold_home(one, now=homes.NOW)
-    if entries == "partitioned":  # that release takes a partition for a table that a backup left
-        blocks = (Path(__file__).parents[2] / "docs/shared.md").read_text().split("```sql\n")
-        sql(colony, *(block.partition("```")[0] for block in blocks if "partition by hash" in block))
-    functions = resource("data/postgres/0002_functions.sql").read_text()
-    sql(
-        colony, "delete from aether.migrations where version > 3", "drop function aether.drop_blob",
-        "create or replace function aether.create_colony(p_name text) returns integer language sql as 'select 0'",
-        "drop function aether.set_base", "drop table aether.kept", "alter table aether.streams drop column origin",
-        "drop function aether.has_role",
-        re.sub("create (function|procedure)", r"create or replace \1", functions),
-    )  # fmt: skip
-    refuses(colony, one, StorageFailed, "have version 3.*aether share init")
-    path = documents.path_of(one, "memory")
-    path.write_bytes(path.read_bytes().replace(b'"note"', b'"edited"'))
-    member = f"m{os.getpid()}"
-    sql(colony, f"create role {member} login", f"grant aether_admin to {member}")
-
-    with pytest.raises(UnsafePath, match="owns the database"):
-        sharing.share(one, colony.url.replace("owner@", f"{member}@"), "c")
-    assert sharing.share(one, colony.url, "c").colony == "c"
-    with pytest.raises(Conflict, match="the tables of its server are those of this aether"):
-        sharing.share(one, colony.url, "c")
-    disconnect()
-
-    homes.add(one, "b")
-    assert homes.ids(colony.agree()) == ["before", "a", "b"]
-    server = ledgers.of(one)
-    base = shared_base.read(server)
-    for part in {name for file in base.files for name in file.blobs}:
-        server.drop_blob(part)  # a base of an earlier release stays as well
-        assert server.get_blob(part)
-    sql(colony, f"drop owned by {member}", f"drop role {member}")
 
 
 def killed_sharing(colony, name):

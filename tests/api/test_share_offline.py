@@ -627,7 +627,7 @@ def test_commands_say_what_waits(pair, away, monkeypatch, capsys):
     away()
     monkeypatch.chdir(two.parent)
 
-    assert main(["memory", "add", "a fact that waits", "--type", "observation"]) == 0
+    assert main(["add", "a fact that waits", "--type", "observation"]) == 0
     assert "1 change waiting for the server of the colony: aether share status" in capsys.readouterr().err
     assert main(["memory", "list"]) == 0
     assert "a fact that waits" in capsys.readouterr().out

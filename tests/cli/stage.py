@@ -46,7 +46,7 @@ BEFORE = {
     "compact show": COMPACTED,
     "compact undo": COMPACTED,
     "memory close": [
-        """memory add "Let's write state by a temporary file and a rename." --metadata '{"conversation": "talk"}'"""
+        """add "Let's write state by a temporary file and a rename." --metadata '{"conversation": "talk"}'"""
     ],
     "memory ingest": ["memory prepare --phase 1"],
     "phase decide": ["phase complete 1"],
@@ -54,7 +54,7 @@ BEFORE = {
     "share revoke": [*SHARED, "share grant ana write"],
     "state recover": ["phase start 1"],
     "snapshot restore": ["snapshot create"],
-    "tokens calibrate": ["memory add 'A longer note, to have something to measure.'"],
+    "tokens calibrate": ["add 'A longer note, to have something to measure.'"],
 }
 # What the official memory server keeps.
 GRAPH = """\

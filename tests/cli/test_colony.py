@@ -27,7 +27,7 @@ def test_a_phase_goes_from_start_to_the_queens_decision(here, capsys):
     assert shown(capsys, "phase", "start", "1").out == "Phase 1 was running already.\n"
     done = shown(capsys, "phase", "complete", "1")
     assert done.out == "Phase 1 completed; the colony is COMPLETED.\n"
-    assert "Next: aether memory compress --phase 1" in done.err
+    assert "Next: aether compress --phase 1" in done.err
     assert shown(capsys, "phase", "complete", "1").out == "Phase 1 was completed before.\n"
     assert "waits for your decision" in shown(capsys, "phase", "show").out
     assert shown(capsys, "phase", "decide", "continue", "--note", "good").out == "Phase 1: continue.\n"

@@ -24,19 +24,50 @@ CLAUDE = {
 }
 
 
-@rows(("line", "words"), [
-    (["memry"], "Did you mean 'memory'? Known: init, demo"), (["search", "x"], "Did you mean 'memory search'?"), (["memory", "serch"], "Did you mean 'search'?"),
-    (["memory", "correct"], "No such command 'correct'. Known: add"), (["memory", "update", "wm_1"], "Nothing is given to change."),
-    (["phase", "xyzzy"], "Known: start, complete"), (["snapshot", "tke"], "Known: "),
+@rows(("line", "what"), [
+    (["memry"], "'memry'. Did you mean 'memory'? See"), (["memory", "serch"], "'serch'. Did you mean 'search'? See"),
+    (["search", "x"], "'search'. Did you mean 'memory search' or 'archive search' or 'graph search'?"),
+    (["ad", "x"], "'ad'. Did you mean 'add' or 'archive add' or 'goal add'? See"), (["phase", "xyzzy"], "'xyzzy'. See"),
 ])  # fmt: skip
-def test_an_unknown_command_names_the_known_ones(capsys, line, words):
+def test_a_misspelt_command_prints_three_suggestions_at_most(capsys, line, what):
     assert main(line) == 2
-    assert words in capsys.readouterr().err
+    assert f"No such command {what}" in capsys.readouterr().err
+
+
+@rows("line", ["memory add x --type decision", "--json memory add x", "memory --json add x"])
+def test_a_former_spelling_works_with_a_hint(here, capsys, line):
+    capsys.readouterr()
+
+    assert main(line.split()) == 0
+
+    printed = capsys.readouterr()
+    assert "aether memory add is now aether add" in printed.err
+    assert "wm_" in printed.out
+
+
+def test_quiet_leaves_out_the_hint_of_a_former_spelling(here, capsys):
+    capsys.readouterr()
+
+    assert main("--quiet memory add x".split()) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_help_lists_the_daily_commands_first_under_their_heading(capsys):
+    assert main(["--help"]) == 0
+
+    text = capsys.readouterr().out
+    headings = ["Daily:", "Memory:", "Conversations:", "Colony:", "Integrations:", "Care:"]
+    places = [text.index(f"\n{heading}\n") for heading in headings]
+    assert places == sorted(places)
+    daily = text[places[0] : places[1]].splitlines()[2:]
+    assert [line.split()[0] for line in daily if line] == (
+        "init import status brief recall add compress view undo".split()
+    )
 
 
 @rows(("line", "words"), [
     (["log", "--limit", "abc"], "'abc' is not a whole number."),
-    (["memory", "add", "x", "--relevance", "abc"], "'abc' is not a number."),
+    (["add", "x", "--relevance", "abc"], "'abc' is not a number."),
 ])  # fmt: skip
 def test_a_value_of_the_wrong_kind_is_said_to_be_no_number(capsys, line, words):
     assert main(line) == 2
@@ -195,10 +226,10 @@ def test_findings_of_a_converted_conversation_name_the_places_of_the_file(tmp_pa
 
 
 def test_a_type_that_looks_like_a_slip_is_named(home, capsys):
-    assert main(["memory", "add", "Use SQLite.", "--type", "decison", "--home", str(home)]) == 0
+    assert main(["add", "Use SQLite.", "--type", "decison", "--home", str(home)]) == 0
     assert "--type decision" in capsys.readouterr().err
     for known in ("decision", "pheromone"):
-        assert main(["memory", "add", "Use SQLite.", "--type", known, "--home", str(home)]) == 0
+        assert main(["add", "Use SQLite.", "--type", known, "--home", str(home)]) == 0
         assert "known type" not in capsys.readouterr().err
 
 

@@ -70,7 +70,7 @@ def test_erasing_shows_where_and_never_what_and_asks_twice(here, capsys, monkeyp
 
 
 def test_undo_and_show_say_that_a_revision_was_erased(here, capsys):
-    shown(capsys, "memory", "add", "The key is hunter2hunter2.", "--type", "constraint")
+    shown(capsys, "add", "The key is hunter2hunter2.", "--type", "constraint")
     shown(capsys, "memory", "forget", "--match", "hunter2hunter2", "--erase", "--yes")
     revision = str(json.loads(shown(capsys, "log", "--json").out)[0]["revision"])
 
@@ -114,8 +114,8 @@ def test_what_stays_is_said(here, capsys, monkeypatch):
 
 
 def test_what_says_it_in_other_words_is_listed_and_goes_when_asked_for(here, capsys):
-    shown(capsys, "memory", "add", "State files must be written atomically.")
-    shown(capsys, "memory", "add", "Write state files atomically, always.")
+    shown(capsys, "add", "State files must be written atomically.")
+    shown(capsys, "add", "Write state files atomically, always.")
     (item,) = [
         one["id"]
         for one in json.loads(shown(capsys, "memory", "list", "--json").out)

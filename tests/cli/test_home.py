@@ -29,7 +29,7 @@ def test_init_takes_the_home_itself_as_well(tmp_path, capsys):
 
 
 def test_the_log_is_newest_first_and_can_be_cut(here, capsys):
-    main(["memory", "add", "A note", "--source", "worker_ant"])
+    main(["add", "A note", "--source", "worker_ant"])
 
     lines = out(capsys, "log", "--limit", "1").splitlines()
 
@@ -46,14 +46,14 @@ def test_counted_reads_are_in_the_log_only_when_asked_for(here, capsys):
 
 
 def test_undo_says_what_it_took_back(here, capsys):
-    main(["memory", "add", "A note"])
+    main(["add", "A note"])
 
     assert out(capsys, "undo").startswith("Undid revision 4: add")
     assert "A note" not in out(capsys, "memory", "list")
 
 
 def test_undo_takes_back_what_was_asked_for_and_not_what_hooks_brought_meanwhile(here, capsys):
-    main(["memory", "add", "A note"])
+    main(["add", "A note"])
     put(Path(".aether"), *turn(1))
 
     assert out(capsys, "undo").startswith("Undid revision 4: add")
@@ -115,7 +115,7 @@ def test_a_file_without_a_schema_is_an_error_that_names_the_schemas(here, capsys
 def test_a_snapshot_is_listed_restored_and_the_restore_undone(here, capsys):
     assert shown(capsys, "snapshot", "list").err == "No snapshot was taken yet.\n"
     made = shown(capsys, "snapshot", "create", "--label", "before").out.strip()
-    main(["memory", "add", "A later note"])
+    main(["add", "A later note"])
 
     assert made in shown(capsys, "snapshot", "list").out
     assert "Pass --yes" in shown(capsys, "snapshot", "restore", code=2).err
@@ -167,7 +167,7 @@ def test_a_directory_with_something_in_it_is_left_alone(tmp_path, capsys):
 
 
 def test_an_edit_that_is_not_in_force_is_named_by_the_command_that_finds_it(here, capsys):
-    main(["memory", "add", "A note"])
+    main(["add", "A note"])
     path = Path(".aether/data/memory.json")
     path.write_text(path.read_text().replace('"A note"', "7"))
     capsys.readouterr()
@@ -199,7 +199,7 @@ def test_a_file_that_is_no_document_is_kept_and_named_with_its_fault(here, capsy
 
 @pytest.mark.parametrize("change", ["{}", "edited"])
 def test_a_change_by_hand_is_named_once_with_the_way_back(here, capsys, change):
-    main(["memory", "add", "A note"])
+    main(["add", "A note"])
     path = Path(".aether/data/memory.json")
     path.write_text(path.read_text().replace("A note", "Another") if change == "edited" else change)
 
@@ -217,14 +217,14 @@ def test_a_document_that_is_only_written_otherwise_is_no_change(here, capsys):
 
 
 def test_a_conflicting_edit_is_named_by_status_and_doctor_and_taken_in_by_its_command(here, capsys):
-    main(["memory", "add", "A note"])
+    main(["add", "A note"])
     path = Path(".aether/data/memory.json")
     edited = json.loads(path.read_text())
     edited["working_memory"]["items"][0]["token_count"] = "many"
     path.write_text(json.dumps(edited))
 
     assert "is not in force" in shown(capsys, "status", code=1).err
-    main(["memory", "add", "Another note"])
+    main(["add", "Another note"])
     (kept,) = Path(".aether/quarantine").glob("memory.edited-????????????????.json")
     command = f"aether doctor --accept {kept.name}"
     assert command in shown(capsys, "status", code=1).err

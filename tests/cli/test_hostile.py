@@ -17,7 +17,7 @@ FILES = ["binary", "empty", "directory", "list.json", "deep.json", "odd.jsonl", 
 ON_FILES = [
     "import {}", "import --dry-run {}", "memory ingest --phase 1 {}", "schema check {}",
     "schema check --schema memory {}", "tokens count {}", "export --output {}", "demo --keep {}", "init {}",
-    "memory status --home {}", "memory add x --home {}", "doctor --home {}", "doctor --repair --home {}",
+    "memory status --home {}", "add x --home {}", "doctor --home {}", "doctor --repair --home {}",
     "snapshot list --home {}", "log --home {}", "memory search x --home {}", "undo --home {}",
 ]  # fmt: skip
 VALUES = ["../x", "", "a/b", "con", "x" * 300, "9" * 23, "-1", "\ud800", "*", "1e400", "nan", "a\x1bb"]
@@ -25,9 +25,9 @@ ON_VALUES = [
     "memory get {}", "memory update {} --content y", "memory update $ITEM --relevance {}",
     "memory update $ITEM --metadata {}", "memory link $ITEM {}", "memory search {}", "memory search x --limit {}",
     "memory search x --since {}", "memory search x --phase {}", "memory list --limit {}",
-    "memory prepare --phase {}", "memory compress --phase {}", "memory compress --phase 1 --architect {}",
-    "memory add {}", "memory add y --type {}", "memory add y --relevance {}", "memory add y --phase {}",
-    "memory add y --metadata {}", "memory add y --source {} --caste {}", "snapshot restore {} --yes",
+    "memory prepare --phase {}", "compress --phase {}", "compress --phase 1 --architect {}",
+    "add {}", "add y --type {}", "add y --relevance {}", "add y --phase {}",
+    "add y --metadata {}", "add y --source {} --caste {}", "snapshot restore {} --yes",
     "snapshot create --label {}", "show {}", "show memory --revision {}", "undo {}", "log --limit {}",
     "signal emit {} c", "signal emit FOCUS {}", "signal emit FEEDBACK c --strength {}", "signal list --caste {}",
     "phase start {}", "phase complete {}", "phase decide {}", "state set {}", "state set INIT --trigger {}",

@@ -115,14 +115,14 @@ def test_a_fold_that_fails_does_not_deny_what_is_stored(here, monkeypatch, capsy
 
     monkeypatch.setattr("aether.store.commit.fold_home", full)
 
-    assert main(["memory", "add", "A note"]) == 0
+    assert main(["add", "A note"]) == 0
     shown = capsys.readouterr()
     assert shown.out.startswith("wm_")
     assert "stored in the journal, but not folded" in shown.err
 
 
 def test_a_command_leaves_the_documents_folded(here, tmp_path):
-    assert main(["memory", "add", "A note"]) == 0
+    assert main(["add", "A note"]) == 0
 
     memory = json.loads((tmp_path / ".aether/data/memory.json").read_text(encoding="utf-8"))
     assert memory["working_memory"]["items"][-1]["content"] == "A note"
@@ -132,7 +132,7 @@ def test_a_search_does_not_wait_for_a_fold_of_what_it_read_until_the_journal_is_
     here, tmp_path, monkeypatch, capsys
 ):
     file = tmp_path / ".aether/data/memory.json"
-    main(["memory", "add", "A note"])
+    main(["add", "A note"])
     before = file.read_bytes()
 
     assert main(["memory", "search", "note"]) == 0
@@ -175,7 +175,7 @@ def test_a_process_that_is_interrupted_exits_130_without_a_traceback(here, tmp_p
         f"import pathlib; pathlib.Path('begun').touch()\n{waiting}", encoding="utf-8"
     )
     running = process(
-        tmp_path, "memory", "compress", "--phase", "1", "--architect", f"command:{sys.executable} slow.py",
+        tmp_path, "compress", "--phase", "1", "--architect", f"command:{sys.executable} slow.py",
         start_new_session=True, preexec_fn=homes.heed_interrupts,
     )  # fmt: skip
     while not (tmp_path / "begun").exists():
@@ -193,7 +193,7 @@ def test_a_process_that_is_interrupted_exits_130_without_a_traceback(here, tmp_p
 @pytest.mark.parametrize("env", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}, {"NO_COLOR": "1"}])
 def test_the_encoding_of_the_terminal_never_stops_a_command(here, tmp_path, env):
     for words in (
-        ["memory", "add", "日本 → ü"],
+        ["add", "日本 → ü"],
         ["memory", "list"],
         ["memory", "list", "--json"],
         ["memory", "status"],

@@ -34,9 +34,7 @@ def limit(tmp_path, tokens):
 
 
 def test_adding_prints_the_id_and_nothing_else(here, capsys):
-    done = shown(
-        capsys, "memory", "add", "A note", "--phase", "2", "--protect", "--metadata", '{"ticket": 7}'
-    )
+    done = shown(capsys, "add", "A note", "--phase", "2", "--protect", "--metadata", '{"ticket": 7}')
 
     item = aether.get_working_memory_item(done.out.strip())
     assert (item["metadata"]["phase"], item["metadata"]["protected"], item["metadata"]["ticket"]) == (
@@ -50,21 +48,21 @@ def test_adding_prints_the_id_and_nothing_else(here, capsys):
 def test_text_comes_from_standard_input_as_it_is(here, capsys, monkeypatch):
     typed(monkeypatch, "two\nlines\n")
 
-    done = shown(capsys, "memory", "add", "-")
+    done = shown(capsys, "add", "-")
 
     assert aether.get_working_memory_item(done.out.strip())["content"] == "two\nlines\n"
 
 
 def test_metadata_must_be_an_object(here, capsys):
-    assert "not JSON" in shown(capsys, "memory", "add", "x", "--metadata", "{", code=2).err
-    assert "not a JSON object" in shown(capsys, "memory", "add", "x", "--metadata", "[]", code=2).err
+    assert "not JSON" in shown(capsys, "add", "x", "--metadata", "{", code=2).err
+    assert "not a JSON object" in shown(capsys, "add", "x", "--metadata", "[]", code=2).err
 
 
 def test_at_the_threshold_the_hand_off_is_named(here, tmp_path, capsys):
     current = aether.get_memory_status()["working_memory"]["tokens"]
     limit(tmp_path, current + 5)
 
-    done = shown(capsys, "memory", "add", "One more.")
+    done = shown(capsys, "add", "One more.")
 
     assert "Compression is needed" in done.err
     assert ".aether/compressions/" in done.err
@@ -74,7 +72,7 @@ def test_at_the_threshold_the_hand_off_is_named(here, tmp_path, capsys):
 def test_at_the_limit_what_moved_is_counted(here, tmp_path, capsys):
     limit(tmp_path, aether.get_memory_status()["working_memory"]["tokens"])
 
-    assert "Working memory was full: 1 item moved" in shown(capsys, "memory", "add", "One more.").err
+    assert "Working memory was full: 1 item moved" in shown(capsys, "add", "One more.").err
 
 
 def test_an_item_is_shown_with_what_is_known_of_it(here, capsys):
@@ -270,7 +268,7 @@ def test_an_item_of_a_file_is_listed_with_its_name(here, capsys, tmp_path):
 
 
 def test_a_type_is_one_word(here, capsys):
-    assert "more than one word" in shown(capsys, "memory", "add", "A note", "--type", "two words", code=2).err
+    assert "more than one word" in shown(capsys, "add", "A note", "--type", "two words", code=2).err
 
 
 def test_clearing_nothing_promises_no_undo(here, capsys):
@@ -283,7 +281,7 @@ def test_clearing_nothing_promises_no_undo(here, capsys):
 
 
 def test_after_a_compression_the_list_says_where_the_items_are(here, capsys):
-    shown(capsys, "memory", "compress", "--phase", "1")
+    shown(capsys, "compress", "--phase", "1")
 
     said = shown(capsys, "memory", "list").err
 
@@ -295,7 +293,7 @@ def test_after_a_compression_the_list_says_where_the_items_are(here, capsys):
 def test_a_session_reads_under_headings_in_memory_and_in_the_archive(here, capsys):
     aether.add_working_memory_item("Never push to main.", "constraint", 0.9)
     aether.add_working_memory_item("Ran `make docs`: ok", "command", 0.5)
-    shown(capsys, "memory", "compress", "--phase", "1")
+    shown(capsys, "compress", "--phase", "1")
     (session,) = aether.get_compression_stats()["sessions"]
     name = session["session_id"]
 
@@ -462,7 +460,7 @@ def test_a_rejected_answer_says_what_to_correct(here, tmp_path, capsys):
 
 
 def test_compress_does_it_in_one_step(here, capsys):
-    text = shown(capsys, "memory", "compress", "--phase", "1").out
+    text = shown(capsys, "compress", "--phase", "1").out
 
     assert "Items compressed:   2\n" in text
     assert aether.list_working_memory_items() == []
@@ -472,11 +470,11 @@ def test_compress_without_a_phase_makes_a_session_of_each(here, capsys):
     for phase in (3, 7, 7):
         _add_pages(phase)
 
-    text = shown(capsys, "memory", "compress", "--phase", "1").out + shown(capsys, "memory", "compress").out
+    text = shown(capsys, "compress", "--phase", "1").out + shown(capsys, "compress").out
 
     assert [one["phase"] for one in aether.get_compression_stats()["sessions"]] == [1, 3, 7]
     assert text.index("Phase 3 compression complete") < text.index("Phase 7 compression complete")
-    assert json.loads(shown(capsys, "memory", "compress", "--json").out)["phases"][0]["result"] is None
+    assert json.loads(shown(capsys, "compress", "--json").out)["phases"][0]["result"] is None
 
 
 def test_compress_without_a_phase_leaves_small_phases_in_working_memory(here, capsys):
@@ -485,33 +483,33 @@ def test_compress_without_a_phase_leaves_small_phases_in_working_memory(here, ca
     _add_pages(5)
     aether.add_working_memory_item("Decided to build gate 7 of steel.", "decision", phase=7)
 
-    said = shown(capsys, "memory", "compress")
+    said = shown(capsys, "compress")
 
     assert "stay phases of less than a page: 1, 3, 7." in said.err
     assert [one["phase"] for one in aether.get_compression_stats()["sessions"]] == [5]
     assert sorted(one["metadata"]["phase"] for one in aether.list_working_memory_items()) == [1, 1, 3, 7]
     before = aether.log(limit=1)
-    assert shown(capsys, "memory", "compress").out == ""
-    assert (aether.log(limit=1), json.loads(shown(capsys, "memory", "compress", "--json").out)) == (
+    assert shown(capsys, "compress").out == ""
+    assert (aether.log(limit=1), json.loads(shown(capsys, "compress", "--json").out)) == (
         before,
         {"phases": [], "too_small": [1, 3, 7]},
     )
-    assert "Items compressed:   3\n" in shown(capsys, "memory", "compress", "--phase", "3").out
+    assert "Items compressed:   3\n" in shown(capsys, "compress", "--phase", "3").out
 
 
 def test_a_phase_without_items_of_its_own_says_whose_are_compressed(here, capsys):
     aether.add_working_memory_item("Decided to build gate 3 of steel.", "decision", phase=3)
 
-    typo = shown(capsys, "memory", "compress", "--phase", "77").err
+    typo = shown(capsys, "compress", "--phase", "77").err
     aether.add_working_memory_item("Decided to build gate 78 of steel.", "decision", phase=78)
 
     assert typo.startswith(
         "Phase 77 had no items of its own: those of phases 1, 3 were compressed as phase 77.\n"
     )
-    assert "phase" not in shown(capsys, "memory", "compress", "--phase", "78").err
+    assert "phase" not in shown(capsys, "compress", "--phase", "78").err
     aether.add_working_memory_item("Decided to build gate 78 of steel.", "decision", phase=78)
     aether.add_working_memory_item("Decided to build gate 79 of steel.", "decision", phase=79)
-    both = shown(capsys, "memory", "compress", "--phase", "79").err
+    both = shown(capsys, "compress", "--phase", "79").err
     assert both.startswith("With phase 79, the items of phase 78 were compressed.\n")
 
 
@@ -520,7 +518,7 @@ def test_compressing_all_phases_is_undone_as_one(here, capsys):
         _add_pages(phase)
     before = aether.list_working_memory_items()
 
-    said = shown(capsys, "memory", "compress").err
+    said = shown(capsys, "compress").err
     assert len(aether.get_compression_stats()["sessions"]) == 2
     undo = said.rpartition("To undo it: aether ")[2].split()
     shown(capsys, *undo)
@@ -538,7 +536,7 @@ def _add_pages(phase):
 def test_a_phase_that_was_too_small_to_compress_names_the_change_to_undo(here, capsys):
     for phase in (3, 7):
         aether.add_working_memory_item(f"Decided to build gate {phase} of steel.", "decision", phase=phase)
-        text = shown(capsys, "memory", "compress", "--phase", str(phase)).out
+        text = shown(capsys, "compress", "--phase", str(phase)).out
         newest = aether.log(limit=1)[0].revision
 
         assert f"no smaller than its items. aether undo {newest} takes it back.\n" in text
@@ -556,7 +554,7 @@ def test_what_one_phase_became_is_reported_although_the_next_failed(here, capsys
 
     monkeypatch.setattr(compressing, "compress", fails)
 
-    done = shown(capsys, "memory", "compress", "--json", code=Conflict.exit_code)
+    done = shown(capsys, "compress", "--json", code=Conflict.exit_code)
 
     assert json.loads(done.out)["error"]["what"] == "the gate is shut."
     assert "Stored before it failed: phase_2_" in done.err
@@ -566,34 +564,32 @@ def test_a_person_gets_one_hand_off_at_a_time(here, capsys):
     _add_pages(3)
     _add_pages(4)
 
-    done = shown(capsys, "memory", "compress", "--architect", "manual")
+    done = shown(capsys, "compress", "--architect", "manual")
 
     assert len(done.out.splitlines()) == 1
     assert "aether memory ingest --phase 3 FILE" in done.err
 
 
 def test_compress_by_a_person_stops_at_the_hand_off(here, capsys):
-    done = shown(capsys, "memory", "compress", "--phase", "1", "--architect", "manual")
+    done = shown(capsys, "compress", "--phase", "1", "--architect", "manual")
 
     assert done.out.startswith("/")
     assert "by hand" in done.err
 
 
 def test_nothing_to_compress_is_fine(here, capsys):
-    assert "No compression needed." in shown(capsys, "memory", "compress", "--phase", "0").out
+    assert "No compression needed." in shown(capsys, "compress", "--phase", "0").out
 
 
 def test_an_architect_that_fails_is_replaced_and_the_result_says_so(here, capsys):
-    done = shown(
-        capsys, "memory", "compress", "--phase", "1", "--architect", f"command:{sys.executable} -c exit(3)"
-    )
+    done = shown(capsys, "compress", "--phase", "1", "--architect", f"command:{sys.executable} -c exit(3)")
 
     assert "Note: the extractive architect wrote the session instead.\n" in done.err
     assert "compression complete" in done.out
 
 
 def test_promote_and_stats_report_what_came_of_it(here, capsys):
-    main(["memory", "compress", "--phase", "1"])
+    main(["compress", "--phase", "1"])
 
     assert "new patterns" in shown(capsys, "memory", "promote").out
     lines = shown(capsys, "memory", "stats").out.splitlines()
@@ -657,7 +653,7 @@ def test_what_a_person_types_at_a_terminal_has_the_evidence_of_a_person(
         monkeypatch.setenv("CLAUDECODE", "1")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: terminal)
 
-    added = shown(capsys, "memory", "add", "Never deploy on Fridays.", "--type", "constraint").out.split()[0]
+    added = shown(capsys, "add", "Never deploy on Fridays.", "--type", "constraint").out.split()[0]
     shown(capsys, "memory", "update", here["ITEM"], "--content", "State is written atomically, everywhere.")
 
     held = {item["id"]: item["metadata"].get("evidence") for item in aether.list_working_memory_items()}
@@ -666,7 +662,7 @@ def test_what_a_person_types_at_a_terminal_has_the_evidence_of_a_person(
 
 def test_an_agent_closes_its_conversation_from_standard_input(here, capsys, monkeypatch):
     metadata = json.dumps({"conversation": "talk-1", "evidence": "person"})
-    shown(capsys, "memory", "add", "Never push to main; open a pull request.", "--metadata", metadata)
+    shown(capsys, "add", "Never push to main; open a pull request.", "--metadata", metadata)
     answer = {
         "rules": [{"text": "Never push to main.", "quote": "Never push to main"}],
         "open": [{"text": "The tests fail.", "quote": "nobody said that"}],
@@ -693,9 +689,9 @@ def test_an_entry_is_resolved_and_another_put_in_its_place(here, capsys):
 
 
 def test_an_item_ends_others_when_it_is_added(here, capsys):
-    blocker = shown(capsys, "memory", "add", "prod DB is down", "--type", "blocker").out.strip()
+    blocker = shown(capsys, "add", "prod DB is down", "--type", "blocker").out.strip()
 
-    shown(capsys, "memory", "add", "The DB is up again", "--type", "outcome", "--resolves", blocker)
+    shown(capsys, "add", "The DB is up again", "--type", "outcome", "--resolves", blocker)
 
     lines = [line["text"] for line in json.loads(shown(capsys, "brief", "--json").out)["lines"]]
     assert "The DB is up again" in lines

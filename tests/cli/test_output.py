@@ -70,7 +70,7 @@ def ran_on_a_terminal(directory, *words, columns=80, rows=24, keys=b"", until=b"
 def long(here, tmp_path):
     """A home with an item that is longer than any terminal is wide; returns its text."""
     text = "Every word of this statement must be found. " * 20
-    assert main(["memory", "add", text.strip(), "--quiet"]) == 0
+    assert main(["add", text.strip(), "--quiet"]) == 0
     return text.strip()
 
 
@@ -136,7 +136,7 @@ def test_a_terminal_gets_styles_unless_they_are_unwanted(here, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words", [["memory", "list"], ["log", "--json"], ["memory", "status"], ["memory", "add", "A note"]]
+    "words", [["memory", "list"], ["log", "--json"], ["memory", "status"], ["add", "A note"]]
 )
 def test_rich_is_imported_for_tables_on_a_terminal_only(here, tmp_path, words):
     imported = {"PYTHONPROFILEIMPORTTIME": "1"}

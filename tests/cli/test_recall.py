@@ -112,8 +112,8 @@ def test_notes_that_repeat_in_other_conversations_are_listed_once_with_their_pla
 
 
 def test_a_pattern_says_in_words_from_where_it_was_learned(here, capsys):
-    shown(capsys, "memory", "add", "Never write state without a temporary file.", "--type", "constraint")
-    shown(capsys, "memory", "compress", "--phase", "1")
+    shown(capsys, "add", "Never write state without a temporary file.", "--type", "constraint")
+    shown(capsys, "compress", "--phase", "1")
 
     said = shown(capsys, "recall", "temporary file").out
     found = shown(capsys, "memory", "search", "temporary file", "--layer", "long_term_memory").out
@@ -124,7 +124,7 @@ def test_a_pattern_says_in_words_from_where_it_was_learned(here, capsys):
 
 
 def test_the_reasons_of_a_brief_name_the_commands_that_work_without_a_question(here, capsys):
-    shown(capsys, "memory", "add", "Never write state without a temporary file.", "--type", "constraint")
+    shown(capsys, "add", "Never write state without a temporary file.", "--type", "constraint")
     before = shown(capsys, "brief", "--why").out
 
     (command,) = re.findall(r"aether (memory forget \S+ --yes)", before)[:1]

@@ -157,9 +157,7 @@ def test_a_wait_is_said_on_a_terminal_only(tmp_path, capsys, monkeypatch):
         monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal, raising=False)
         holder = locked(home)
         holder.__enter__()
-        assert (
-            main(["memory", "add", f"A fact {terminal}.", "--type", "observation", "--home", str(home)]) == 0
-        )
+        assert main(["add", f"A fact {terminal}.", "--type", "observation", "--home", str(home)]) == 0
         said = capsys.readouterr().err
         words = f"Waiting for process {os.getpid()}: "
         assert [

@@ -55,7 +55,7 @@ def test_compression_comes_next_after_an_import_only_if_working_memory_is_half_f
 
     said = shown(capsys, "import", "session.jsonl").err
 
-    assert said.endswith("Next: aether memory compress\n")
+    assert said.endswith("Next: aether compress\n")
 
 
 def test_an_import_without_new_items_says_what_it_stored(here, tmp_path, capsys):

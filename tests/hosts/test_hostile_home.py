@@ -150,7 +150,7 @@ def drive(root: Path) -> None:
         except AetherError:
             continue
     for words in (
-        "memory compress --phase 1",
+        "compress --phase 1",
         "signal emit FOCUS more",
         "status",
         "doctor",
@@ -190,23 +190,23 @@ def test_the_same_home_does_all_of_it_once_its_user_trusts_it(project, trap, cap
 
 
 def test_a_command_says_what_it_ignores_and_stops_where_it_cannot_go_on(project, trap, capsys):
-    assert main(["memory", "compress", "--phase", "1"]) == 10
+    assert main(["compress", "--phase", "1"]) == 10
     injected = capsys.readouterr().err
     assert "architect.default" in injected
     assert 'Run "aether trust"' in injected
-    assert main(["memory", "compress", "--phase", "1", "--architect", "openai"]) == 10
+    assert main(["compress", "--phase", "1", "--architect", "openai"]) == 10
     capsys.readouterr()
 
     assert main(["signal", "emit", "FOCUS", "the parser"]) == 0
     assert "telemetry.exporter" in capsys.readouterr().err
-    assert main(["memory", "compress", "--phase", "1", "--architect", "extractive"]) == 0
+    assert main(["compress", "--phase", "1", "--architect", "extractive"]) == 0
     assert trap.caught() == []
 
 
 def test_what_the_user_names_elsewhere_needs_no_trust(project, trap, monkeypatch, capsys):
     monkeypatch.setenv("AETHER_ARCHITECT_DEFAULT", "extractive")
 
-    assert main(["memory", "compress", "--phase", "1"]) == 0
+    assert main(["compress", "--phase", "1"]) == 0
     assert "architect.default" not in capsys.readouterr().err
     assert trap.caught() == []
 

@@ -22,10 +22,10 @@ def test_the_users_own_claude_code_writes_the_session(stage):
     driver.run(at, project, ["aether", "claude", "install", "--user"])
     driver.run(at, project, ["aether", "init"])
     added = "Decided to use atomic writes for state, because a crash must not tear it."
-    driver.run(at, project, ["aether", "memory", "add", added, "--type", "decision", "--phase", "1"])
+    driver.run(at, project, ["aether", "add", added, "--type", "decision", "--phase", "1"])
 
     printed = driver.run(
-        at, project, ["aether", "memory", "compress", "--phase", "1", "--architect", "claude-code", "--json"],
+        at, project, ["aether", "compress", "--phase", "1", "--architect", "claude-code", "--json"],
         CLAUDECODE="1", AETHER_HOME=str(project / ".aether"),
     )  # fmt: skip
 

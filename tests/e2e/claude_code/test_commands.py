@@ -15,7 +15,7 @@ RULE = "Never sail in fog."
 
 
 def test_what_is_remembered_by_command_is_remembered_once(stage):
-    add = calls(call("Bash", command=f"aether memory add '{RULE}' --type constraint --relevance 0.9"))
+    add = calls(call("Bash", command=f"aether add '{RULE}' --type constraint --relevance 0.9"))
     at = stage(plot({"wants this remembered": [add, say("It is stored.")]}, summary=say("Nothing.")))
     project = driver.project(at)
     session = driver.ask(at, project, f"/aether:remember {RULE}", "--plugin-dir", str(PLUGIN))

@@ -910,7 +910,7 @@ def test_the_skill_asks_to_remember_what_the_user_decides_and_demands_at_once():
     )
 
     assert "remember it at once" in asked
-    assert "aether memory add '" in asked
+    assert "aether add '" in asked
     assert "`remember`" in asked
 
 

@@ -1,19 +1,136 @@
+-- The tables of shared colonies. All of them are in the schema "aether", which belongs to the role that made it.
+--
+-- A line is kept as bytes. JSONB would lose the order of keys, repeated keys, "\u0000", halves of surrogate pairs and
+-- digits of large numbers, and replicas compare checksums of the bytes. To look at one:
+--   select revision, convert_from(line, 'UTF8')::json from aether.entries order by revision desc limit 5;
+
+create table aether.colonies (
+    colony    integer generated always as identity primary key,
+    name      text not null unique check (name <> ''),
+    -- Made once: two colonies of one name, in two databases or one after the other, have two.
+    identity  text not null unique default replace(gen_random_uuid()::text, '-', ''),
+    made_by   text not null default session_user,
+    made_at   timestamptz not null default clock_timestamp()
+);
+
+create table aether.streams (
+    colony    integer not null references aether.colonies,
+    name      text not null,
+    stream    bigint generated always as identity unique,
+    start     bigint not null default 0,   -- the first line is start + 1
+    origin    bytea,                       -- the checksum of the line at "start", which the base has
+    head      bigint not null default 0,   -- the revision of the last line
+    checksum  bytea,                       -- that of the last line
+    base      bigint not null default 0,   -- the newest snapshot: its revision ...
+    blob      text not null default '',    -- ... and its content
+    primary key (colony, name)
+) with (fillfactor = 50);  -- the head changes with every append: its new version finds room in the same page
+
+-- Only one function writes it, and what it checks is not checked again by constraints, which cost an append a tenth.
+create table aether.entries (
+    colony    integer not null,
+    stream    bigint not null,
+    revision  bigint not null,
+    line      bytea not null,
+    checksum  bytea not null,              -- what replicas compare: the 16 bytes before the last three of the line
+    author    text not null default session_user,
+    at        timestamptz not null default clock_timestamp(),
+    primary key (colony, stream, revision)
+);
+
+-- The transactions that were queued while the server was away: each is appended once.
+create table aether.keys (
+    colony    integer not null,
+    stream    bigint not null,
+    key       text not null,
+    revision  bigint not null,
+    primary key (colony, stream, key)
+);
+
+create table aether.blobs (
+    colony    integer not null references aether.colonies,
+    name      text not null,
+    data      bytea not null,
+    at        timestamptz not null default clock_timestamp(),
+    primary key (colony, name),
+    check (name = encode(sha256(data), 'hex'))
+);
+
+-- The rights of database roles. A role may be a group: its members have its right.
+create table aether.members (
+    colony    integer not null references aether.colonies,
+    role      text not null,
+    "right"   text not null check ("right" in ('read', 'write', 'admin')),
+    granted_by text not null default session_user,
+    at        timestamptz not null default clock_timestamp(),
+    primary key (colony, role)
+);
+
+create table aether.replicas (
+    colony    integer not null references aether.colonies,
+    replica   text not null,
+    role      text not null default session_user,
+    revision  bigint not null default 0,
+    seen_at   timestamptz not null default clock_timestamp(),
+    primary key (colony, replica)
+);
+
+-- The blobs that the newest base of a stream names: no writer removes them.
+create table aether.kept (
+    colony    integer not null references aether.colonies,
+    stream    bigint not null,
+    name      text not null,
+    primary key (colony, stream, name)
+);
+
+-- One role of the database for each right, and row security by colony.
+--
+-- The roles carry what may be called; which colony a role may call it for is a row of "members". Roles belong to the
+-- whole server: a member who has no row here sees nothing here, whatever roles another database has given.
+
+do $$
+declare
+    made text;
+begin
+    foreach made in array array['aether_read', 'aether_write', 'aether_admin'] loop
+        if not exists (select from pg_roles where rolname = made) then
+            execute format('create role %I nologin', made);
+        end if;
+    end loop;
+    if not pg_has_role('aether_write', 'aether_read', 'member') then
+        grant aether_read to aether_write;
+    end if;
+    if not pg_has_role('aether_admin', 'aether_write', 'member') then
+        grant aether_write to aether_admin;
+    end if;
+end
+$$;
+
 -- The only ways to change a colony. They run with the rights of the owner of the schema and check those of the caller
 -- (session_user), so that no member can write a table: history cannot be changed, and no revision left out.
 --
 -- Conditions: AE001 there is no such colony for this role, AE002 another history, AE003 the tables are incomplete.
+
+-- Whether the caller has a role: a group whose right counts, or the owner of the tables. In SQL, which is planned as a
+-- part of the callers.
+create function aether.has_role(p_role name) returns boolean
+language sql stable as $$
+    select pg_has_role(session_user, p_role,
+        case when current_setting('server_version_num')::integer < 160000 then 'member' else 'usage, set' end)
+$$;
 
 -- The next two are called by the others only, which fix the search path and make the owner the current user. In
 -- PL/pgSQL, which keeps its plans, because they are the first step of every call.
 create function aether.right_of(p_colony integer) returns text
 language plpgsql stable as $$
 begin
-    if pg_has_role(session_user, current_user, 'member') then
+    -- Cheap and mostly the answer: no member of the owner, and the role itself.
+    if pg_has_role(session_user, current_user, 'member') and aether.has_role(current_user) then
         return 'admin';
     end if;
     return (
         select m."right" from aether.members m join pg_roles r on r.rolname = m.role
-        where m.colony = p_colony and pg_has_role(session_user, r.oid, 'member')
+        where m.colony = p_colony and (m.role = session_user or aether.has_role(r.rolname))
         order by m."right" = 'admin' desc, m."right" = 'write' desc limit 1
     );
 end
@@ -41,8 +158,7 @@ $$;
 
 create function aether.readable() returns setof integer
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
-    select m.colony from aether.members m join pg_roles r on r.rolname = m.role
-    where pg_has_role(session_user, r.oid, 'member')
+    select m.colony from aether.members m join pg_roles r on r.rolname = m.role where aether.has_role(r.rolname)
 $$;
 
 -- What a client asks first. Its name, arguments and the keys "version" and "colony" are the same in every version.
@@ -51,12 +167,15 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     c aether.colonies;
     v constant integer := (select max(version) from aether.migrations);
-    owner constant boolean := pg_has_role(session_user, current_user, 'member');
+    owner constant boolean := aether.has_role(current_user);
     missing text;
 begin
-    -- A restored backup has its rows first, then its keys and its row security.
-    select string_agg(t.relname, ', ') into missing from pg_class t
-    where t.relnamespace = 'aether'::regnamespace and t.relkind = 'r' and t.relname <> 'migrations' and not (
+    -- A restored backup has its rows first, then its keys and its row security. The owner may add tables and partitions.
+    select string_agg(known, ', ') into missing
+    from unnest(array['colonies', 'streams', 'entries', 'keys', 'blobs', 'kept', 'members', 'replicas']) known
+    left join pg_class t
+        on t.relnamespace = 'aether'::regnamespace and t.relname = known and t.relkind in ('r', 'p')
+    where t.oid is null or not (
         t.relrowsecurity
         and exists (select from pg_index i where i.indrelid = t.oid and i.indisprimary and i.indisvalid)
         and exists (select from pg_policy p where p.polrelid = t.oid)
@@ -91,9 +210,16 @@ begin
         return;
     end if;
     perform set_config('synchronous_commit', 'off', true);
-    insert into aether.replicas (colony, replica, revision) values (p_colony, p_replica, p_revision)
-    on conflict (colony, replica) do update
-        set revision = excluded.revision, role = excluded.role, seen_at = excluded.seen_at;
+    -- A reader changes its own rows alone, and nobody makes any number of them.
+    update aether.replicas r set revision = p_revision, role = session_user, seen_at = clock_timestamp()
+    where r.colony = p_colony and r.replica = p_replica
+        and (r.role = session_user or aether.right_of(p_colony) <> 'read');
+    if not found and length(p_replica) <= 200 and (
+        select count(*) from aether.replicas r where r.colony = p_colony and r.role = session_user) < 1000
+    then
+        insert into aether.replicas (colony, replica, revision) values (p_colony, p_replica, p_revision)
+        on conflict do nothing;
+    end if;
 end
 $$;
 
@@ -134,10 +260,15 @@ begin
     elsif p_mark < coalesce(s.start, 0) then
         raise exception 'the stream starts after revision %', s.start using errcode = 'AE002';
     end if;
-    if p_checksum <> '' and p_mark > coalesce(s.start, 0) then
-        select e.checksum into known from aether.entries e
-        where e.colony = p_colony and e.stream = s.stream and e.revision = p_mark;
-        if known is distinct from convert_to(p_checksum, 'UTF8') then
+    if p_checksum <> '' then
+        if p_mark > coalesce(s.start, 0) then
+            select e.checksum into known from aether.entries e
+            where e.colony = p_colony and e.stream = s.stream and e.revision = p_mark;
+            known := coalesce(known, '');
+        else
+            known := s.origin;  -- not compared if a base of an earlier release has made the start
+        end if;
+        if known <> convert_to(p_checksum, 'UTF8') then
             raise exception 'the stream has another line at revision %', p_mark using errcode = 'AE002';
         end if;
     end if;
@@ -188,8 +319,11 @@ begin
     done := true;
     if p_key <> '' then
         perform aether.lock_stream(p_colony, p_stream, p_wait);
-        select t.head, k.revision into head, revision from aether.streams t
+        -- With its line: whoever sends the change from a copy has made another one of it.
+        select t.head, k.revision, case when added > 0 then array[e.line] end into head, revision, news from aether.streams t
             join aether.keys k on k.colony = t.colony and k.stream = t.stream and k.key = p_key
+            left join aether.entries e
+                on e.colony = t.colony and e.stream = t.stream and e.revision = k.revision
             where t.colony = p_colony and t.name = p_stream;
         if found then
             return;
@@ -200,7 +334,7 @@ begin
         update aether.streams t
             set head = p_mark + added, checksum = coalesce(substr(last, length(last) - 18, 16), t.checksum)
             where t.colony = p_colony and t.name = p_stream and t.head = p_mark
-                and (p_checksum = '' or t.head = t.start or t.checksum = convert_to(p_checksum, 'UTF8'))
+                and (p_checksum = '' or t.checksum is null or t.checksum = convert_to(p_checksum, 'UTF8'))
             returning t.stream, t.head into s, head;
         if s is not null then
             if added = 1 then
@@ -237,7 +371,7 @@ create function aether.take_turn(
 )
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
-    perform set_config('idle_in_transaction_session_timeout', p_idle::text, true);
+    perform set_config('idle_in_transaction_session_timeout', least(greatest(p_idle, 1), 5000)::text, true);
     perform aether.lock_stream(p_colony, p_stream, p_wait);
     select l.head, l.news into head, news
     from aether.lines_after(p_colony, p_stream, p_mark, p_checksum, p_limit, p_bytes) l;
@@ -312,23 +446,35 @@ begin
 end
 $$;
 
-create function aether.set_base(p_colony integer, p_stream text, p_revision bigint, p_blob text, p_wait integer)
-returns void
+-- Returns the blob of the base before; null if another has made a newer one.
+create function aether.set_base(
+    p_colony integer, p_stream text, p_revision bigint, p_checksum text, p_blob text, p_parts text[], p_wait integer
+)
+returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    s constant aether.streams := aether.lock_stream(p_colony, p_stream, p_wait);
+    s aether.streams;
+    known constant bytea := convert_to(nullif(p_checksum, ''), 'UTF8');
 begin
+    perform aether.require(p_colony, 'admin');
+    s := aether.lock_stream(p_colony, p_stream, p_wait);
     if p_blob <> '' and not exists (select from aether.blobs where colony = p_colony and name = p_blob) then
         raise exception 'there is no blob %', p_blob using errcode = 'no_data_found';
     elsif s.head = s.start then
-        update aether.streams set start = p_revision, head = p_revision, base = p_revision, blob = p_blob
+        update aether.streams
+        set start = p_revision, head = p_revision, base = p_revision, blob = p_blob, checksum = known, origin = known
         where stream = s.stream;
     elsif p_revision > s.head or p_revision < s.start then
         raise exception 'the stream has revisions % to %, and revision % is not among them', s.start, s.head, p_revision
             using errcode = 'AE002';
     elsif p_revision >= s.base then
         update aether.streams set base = p_revision, blob = p_blob where stream = s.stream;
+    else
+        return null;
     end if;
+    delete from aether.kept k where k.colony = p_colony and k.stream = s.stream;
+    insert into aether.kept select distinct p_colony, s.stream, part from unnest(p_parts) part;
+    return s.blob;
 end
 $$;
 
@@ -362,3 +508,115 @@ begin
             select from aether.blobs b where b.colony = s.colony and b.name = s.blob);
 end
 $$;
+
+create function aether.create_colony(p_name text) returns integer
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    made integer;
+begin
+    if not aether.has_role(current_user) and not exists (
+        select from aether.members m join pg_roles r on r.rolname = m.role
+        where m."right" = 'admin' and aether.has_role(r.rolname)
+    ) then
+        raise exception 'role "%" is no admin of a colony of this database', session_user
+            using errcode = 'insufficient_privilege';
+    end if;
+    insert into aether.colonies (name) values (p_name) returning colony into made;
+    if not exists (select from pg_roles where rolname = session_user and rolsuper) then
+        insert into aether.members (colony, role, "right") values (made, session_user, 'admin');
+    end if;
+    return made;
+end
+$$;
+
+-- A member must inherit the role that carries what may be called. Before version 16, one with "noinherit" never does.
+create function aether.grant_right(p_colony integer, p_role text, p_right text) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+    carrier constant text := 'aether_' || p_right;
+begin
+    perform aether.require(p_colony, 'admin');
+    if not exists (select from pg_roles where rolname = p_role) or p_role in (
+        'aether_read', 'aether_write', 'aether_admin') or starts_with(p_role, 'pg_')
+    then
+        raise exception 'there is no role "%" that could be a member', p_role using errcode = 'undefined_object';
+    end if;
+    insert into aether.members (colony, role, "right") values (p_colony, p_role, p_right)
+    on conflict (colony, role) do update
+        set "right" = excluded."right", granted_by = excluded.granted_by, at = excluded.at;
+    if not exists (
+        select from pg_auth_members g where g.roleid = to_regrole(carrier)
+            and g.member = to_regrole(quote_ident(p_role))
+            and coalesce((to_jsonb(g) ->> 'inherit_option')::boolean, true)
+    ) then
+        begin
+            execute format('grant %I to %I', carrier, p_role)
+                || case when current_setting('server_version_num')::integer < 160000 then '' else ' with inherit true' end;
+        exception when insufficient_privilege then
+            raise exception 'the owner "%" of the tables may not give the role "%" to others', current_user, carrier
+                using errcode = 'AE004';
+        end;
+    end if;
+    if not pg_has_role(p_role, carrier, 'usage') then
+        raise exception 'the role "%" inherits nothing', p_role using errcode = 'AE005';
+    end if;
+end
+$$;
+
+create function aether.revoke_right(p_colony integer, p_role text) returns boolean
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform aether.require(p_colony, 'admin');
+    delete from aether.members where colony = p_colony and role = p_role;
+    return found;
+end
+$$;
+
+create function aether.drop_blob(p_colony integer, p_name text) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform aether.require(p_colony, 'write');
+    delete from aether.blobs b where b.colony = p_colony and b.name = p_name
+        and not exists (select from aether.streams s where s.colony = p_colony and s.blob = p_name)
+        and not exists (select from aether.kept k where k.colony = p_colony and k.name = p_name);
+end
+$$;
+
+do $$
+declare
+    name text;
+begin
+    foreach name in array array['colonies', 'streams', 'entries', 'keys', 'blobs', 'kept', 'members', 'replicas'] loop
+        execute format('alter table aether.%I enable row level security', name);
+        execute format('create policy members_read on aether.%I for select '
+            'using (colony = any (array(select aether.readable())))', name);
+    end loop;
+end
+$$;
+
+revoke all on all tables in schema aether from public;
+revoke all on all routines in schema aether from public;
+
+grant usage on schema aether to aether_read;
+grant select on all tables in schema aether to aether_read;
+grant execute on function
+    aether.readable(), aether.hello(text, text), aether.seen(integer, text, bigint),
+    aether.head(integer, text), aether.heads(integer, text), aether.base(integer, text),
+    aether.lines_after(integer, text, bigint, text, integer, bigint),
+    aether.get_blob(integer, text), aether.faults(integer), aether.sync()
+    to aether_read;
+grant execute on procedure
+    aether.read_after(integer, text, bigint, text, integer, bigint, bigint, bytea[])
+    to aether_read;
+grant execute on function
+    aether.take_turn(integer, text, bigint, text, integer, bigint, integer, integer),
+    aether.append_lines(integer, text, bigint, text, bytea[], text, integer),
+    aether.put_blob(integer, bytea), aether.drop_blob(integer, text)
+    to aether_write;
+grant execute on procedure
+    aether.append(integer, text, bigint, text, bytea[], text, integer, boolean, bigint, bytea[], bigint)
+    to aether_write;
+grant execute on function
+    aether.set_base(integer, text, bigint, text, text, text[], integer),
+    aether.create_colony(text), aether.grant_right(integer, text, text), aether.revoke_right(integer, text)
+    to aether_admin;
