@@ -24,7 +24,7 @@ from functools import partial, wraps
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any, TypeVar
 
     F = TypeVar("F", bound=Callable[..., Any])
@@ -135,6 +135,21 @@ def shown(value: object) -> str:
     """
     text = repr(value)
     return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
+
+
+def one_of(value: object, known: Iterable[str]) -> str:
+    """Return the fix for an unknown word: the known word that it resembles, or all of them.
+
+    >>> one_of("EXECUTNG", ["IDLE", "EXECUTING"]), one_of("x", ["a", "b"])
+    ("Did you mean 'EXECUTING'? Use one of IDLE, EXECUTING.", 'Use one of a, b.')
+    """
+    from difflib import get_close_matches
+
+    names = list(known)
+    near = get_close_matches(str(value).upper(), names, 1, 0.7) or get_close_matches(
+        str(value), names, 1, 0.7
+    )
+    return f"{f'Did you mean {near[0]!r}? ' if near else ''}Use one of {', '.join(names)}."
 
 
 def public(function: F) -> F:

@@ -17,7 +17,7 @@ from aether.memory import colony as colony_state
 from aether.memory import phases, signals
 from aether.store.authors import Author
 from aether.store.patch import chain_changes
-from aether.types import ActiveSignal, Change, EmittedSignal, Finding, JsonObject, Signal
+from aether.types import ActiveSignal, Change, EmittedSignal, Finding, JsonObject, Signal, State
 
 
 @public
@@ -87,7 +87,7 @@ def colony(*, home: Home = None) -> JsonObject:
 
 
 @public
-def transition_state(new: str, trigger: str = "manual", *, home: Home = None) -> JsonObject:
+def transition_state(new: State, trigger: str = "manual", *, home: Home = None) -> JsonObject:
     """Change the state of the colony, with a snapshot before and after, and return the history entry.
 
     Raises:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import click
 
 from aether.cli.output import Ask, Group, Table, emit, facts, note, pass_ask, say, when
 from aether.text.words import pluralize
+from aether.types import State
 
 PHASE = click.IntRange(0)
 
@@ -251,7 +254,7 @@ def state_set(ask: Ask, state: str, trigger: str) -> None:
     """
     from aether.api import colony
 
-    entry = colony.transition_state(state, trigger, home=ask.place())
+    entry = colony.transition_state(cast(State, state), trigger, home=ask.place())
     emit(ask, entry, f"{entry['from']} → {entry['to']}")
 
 

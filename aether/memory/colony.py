@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, get_args
 
 from aether import clock
-from aether.errors import InvalidInput, NotFound, shown
+from aether.errors import InvalidInput, NotFound, one_of, shown
 from aether.types import Change, Finding, HistoryEntry, Patch, State, Worker
 
 # Largest whole number that every JSON reader returns exactly (2**53 - 1, RFC 8259 section 6).
@@ -115,9 +115,7 @@ def _reached(state: State, new: str, trigger: str) -> State:
         if name == new:
             return name
     if new not in STATES:
-        raise InvalidInput(
-            f"{shown(new)} is not a state.", fix=f"Use one of {', '.join(STATES)}.", where="colony state"
-        )
+        raise InvalidInput(f"{shown(new)} is not a state.", fix=one_of(new, STATES), where="colony state")
     fix = f"From {state} the colony may go to {' or '.join(legal)}"
     if recovery:
         fix += f", and by recovery to {' or '.join(recovery)}"

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from aether import clock
 from aether.clock import NewId
-from aether.errors import InvalidInput, shown
+from aether.errors import InvalidInput, one_of, shown
 from aether.memory.colony import check_phase, phase_number
 from aether.store.patch import chain_changes
 from aether.types import ActiveSignal, Change, JsonObject, Operation, Patch, Signal, SignalType
@@ -70,9 +70,7 @@ def emit(
     spellings = (type, type.upper()) if isinstance(type, str) else ()
     name = next((spelling for spelling in spellings if spelling in table), None)
     if name is None:
-        raise InvalidInput(
-            f"{shown(type)} is not a type of signal.", fix=f"Use one of {', '.join(table)}.", where="signal"
-        )
+        raise InvalidInput(f"{shown(type)} is not a type of signal.", fix=one_of(type, table), where="signal")
     if not isinstance(context, str) or not context.strip():
         raise InvalidInput(
             f"{shown(context)} says nothing.", fix="Say in words what the signal is about.", where="signal"
