@@ -223,7 +223,7 @@ def find_by_ids(
 
     A target repeats an item or pattern if it contains its words, or is a sentence or a longer part of it; of a
     session only such statements. The sources of a pattern are included, because it would be promoted from them again. A
-    session, signal or entity stands for itself only.
+    session, signal or entity matches only itself.
     """
     wanted, records = list(dict.fromkeys(ids)), list(archived)
     everything = [*_whole_targets(documents), *_archived_targets(documents, records)]

@@ -157,7 +157,6 @@ def _readable(home, name):
 def forget_caches():
     snapshot._CACHE.clear()
     store_conversations._CACHE.clear()
-    conversations._LIVE.clear()
 
 
 def seen(home):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from html.parser import HTMLParser
 
 import pytest
 
 import aether
-from aether.cli.main import main
 from aether.errors import BackendUnavailable
 from aether.view import charts
 from aether.view.charts import as_html
@@ -111,27 +109,6 @@ def test_a_report_of_a_long_history_stays_below_a_megabyte(home):
         aether.clear_working_memory(home=home)
 
     assert len(as_html(aether.report(home=home)).encode()) < 1_000_000
-
-
-def test_a_report_in_chinese_stays_below_a_megabyte_of_bytes(home, tmp_path, capsys):
-    said = "我们决定把所有状态保存在一个文件里而不是数据库" * 30
-    entries = [
-        {"content": f"{nth} {said}, because {said}", "type": "decision", "relevance_score": 0.5} for nth in range(600)
-    ]  # fmt: skip
-    for start in range(0, len(entries), 100):
-        aether.add_working_memory_items(entries[start : start + 100], home=home)
-        aether.clear_working_memory(home=home)
-    target = tmp_path / "report.html"
-
-    assert len(as_html(aether.report(home=home)).encode()) > 1_000_000
-    assert main(["--home", str(home), "report", "--output", str(target), "--json"]) == 0
-
-    done = json.loads(capsys.readouterr().out)["report"]
-    assert 800_000 < target.stat().st_size <= 1_000_000
-    assert done["left_out"]["decisions"] == 600 - len(done["decisions"]) > 300
-    assert done["left_out"]["moments"] == 600 - sum(len(day["moments"]) for day in done["timeline"])
-    assert done["decisions"][-1]["text"].startswith("599")
-    assert "599 我们" in target.read_text("utf-8")
 
 
 def test_the_command_writes_one_file_and_replaces_an_older_one(filled, tmp_path, capsys):
