@@ -334,7 +334,7 @@ def _add_evidence(draft: _Draft, position: int, statements: Iterable[Statement])
         if statement.session_id not in session_ids:
             first.setdefault(statement.session_id, statement)
     if not first:
-        return None
+        return
     pattern = _copied(draft.patterns, position)
     metadata, is_new = pattern["metadata"], not pattern["occurrences"]
     if "evidence" not in metadata:
@@ -368,8 +368,8 @@ def _add_evidence(draft: _Draft, position: int, statements: Iterable[Statement])
         draft.supported.append(pattern["id"])
 
 
+def _listed(owner: JsonObject, field: str) -> list[Any]:
     """Return the list in `field` of `owner`; an empty list is added where it is missing."""
-    """Return the list in `field` of `owner`, an empty one if there is none."""
     if not isinstance(owner.get(field), list):
         owner[field] = []
     return cast("list[Any]", owner[field])
