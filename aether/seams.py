@@ -28,6 +28,5 @@ _FUNCTIONS = {
 def call(work: str, *args: Any, **options: Any) -> Any:
     """Return the result of the function that does `work`, called with the arguments."""
     module, _, function = _FUNCTIONS[work].partition(":")
-    if module not in sys.modules:
-        __import__(module)
+    __import__(module)  # also where it is in sys.modules: another thread may still be importing it
     return getattr(sys.modules[module], function)(*args, **options)
