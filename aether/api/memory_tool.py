@@ -223,7 +223,7 @@ def _scan(home: Path) -> tuple[dict[str, str], dict[str, int]]:
     texts: dict[str, str] = {}
     others: dict[str, int] = {}
     with storage_errors(home):
-        for directory, below, names in os.walk(root):
+        for directory, below, names in os.walk(root, onerror=_raise_unless_missing):
             links = [name for name in below if os.path.islink(f"{directory}/{name}")]
             for name in (name for name in (*names, *links) if not name.endswith(files.TEMP_SUFFIX)):
                 file = Path(directory) / name
@@ -236,6 +236,12 @@ def _scan(home: Path) -> tuple[dict[str, str], dict[str, int]]:
                     # Bytes of a name that are not UTF-8 are replaced.
                     others[os.fsencode(path).decode("utf-8", "replace")] = file.lstat().st_size
     return texts, others
+
+
+def _raise_unless_missing(reason: OSError) -> None:
+    """Raise the failure to list a directory: its notes must not seem to be deleted."""
+    if not isinstance(reason, FileNotFoundError):
+        raise reason
 
 
 def _text(file: Path, path: str) -> str | None:

@@ -102,7 +102,7 @@ def replayed(found, window):
         grown(watched, [message.raw for message in more])
         context, tokens = [*context, *more], [*tokens, *costs]
         try:
-            planned = plan(context, chosen, estimate, window=window, tokens=tokens, last=last)
+            planned = plan(context, chosen, estimate, window=window, tokens=tokens, last_tokens=last)
         except BudgetExceeded:
             least = irreducible(watched, [message.raw for message in context])
             assert least > watched.limit, f"refused, although {least} tokens of {watched.limit} would do"

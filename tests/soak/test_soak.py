@@ -131,7 +131,7 @@ def run_pure(run):
         texts += map(json.dumps, more)
         try:
             planned = plan(
-                context, run.policy, count, window=run.window, overhead=run.overhead, last=last,
+                context, run.policy, count, window=run.window, overhead=run.overhead, last_tokens=last,
                 pointer=lambda at: f"conversations/soak/history.jsonl n={at}",
             )  # fmt: skip
         except BudgetExceeded:

@@ -162,7 +162,7 @@ def test_whatever_a_server_does_the_facts_survive(kind, protocol, home, monkeypa
     fakes.without_credentials(monkeypatch, tmp_path)
     with fakes.serving(protocol, *STEPS[kind]) as fake:
         settings = Settings(
-            model="loopback", base_url=fake.url, api_key=fakes.KEY, timeout_seconds=0.5 if kind == "hangs" else 60.0, max_retries=1, backoff_seconds=0.01
+            model="loopback", base_url=fake.url, api_key=fakes.KEY, timeout_seconds=5.0 if kind == "hangs" else 60.0, max_retries=1, backoff_seconds=0.01
         )  # fmt: skip
         options = Options(backend=protocol.name, settings=settings)
         done = preflight("c", talk(), window=WINDOW, wire="openai", options=options, home=home)
