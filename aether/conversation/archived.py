@@ -144,35 +144,35 @@ def read_conversation(
         what = f"{shown(raw)} is not a conversation."
         raise InvalidInput(what, fix='Give an object with a list "messages".', where=where)
     findings: list[Finding] = []
-    given = encodable(_as_json(encodable(raw), where, findings))
-    messages = [_message(entry, f"{where}.messages[{nth}]", findings) for nth, entry in enumerate(given["messages"])]  # fmt: skip
-    given["messages"] = None  # keeps its place among the keys
+    content = encodable(_as_json(encodable(raw), where, findings))
+    messages = [_message(entry, f"{where}.messages[{nth}]", findings) for nth, entry in enumerate(content["messages"])]  # fmt: skip
+    content["messages"] = None  # keeps its place among the keys
     if times is None:
         raw_times = [next((entry[key] for key in _TIME_KEYS if entry.get(key)), None) for entry in messages]
     else:
         raw_times = [times[nth] if nth < len(times) else None for nth in range(len(messages))]
     read_times = [_time(time, f"{where}.messages[{nth}].timestamp", findings) for nth, time in enumerate(raw_times)]  # fmt: skip
-    created = _time(given.get("created_at"), f"{where}.created_at", findings) or min(filter(None, read_times), default="")  # fmt: skip
-    updated = _time(given.get("updated_at"), f"{where}.updated_at", findings)
+    created = _time(content.get("created_at"), f"{where}.created_at", findings) or min(filter(None, read_times), default="")  # fmt: skip
+    updated = _time(content.get("updated_at"), f"{where}.updated_at", findings)
     if not (created or updated):
         findings.append(
             Finding("warning", "no-time", where, "No time in it can be read.", "Give it a created_at.")
         )
-    digest = sha256(as_json(given | {"messages": messages}).encode()).hexdigest()[:16]
-    name = _name(given.get("id")) or f"conversation_{digest}"
+    digest = sha256(as_json(content | {"messages": messages}).encode()).hexdigest()[:16]
+    name = _name(content.get("id")) or f"conversation_{digest}"
     conversation: Conversation = {
         "id": name,
-        "title": " ".join(as_text(given.get("title")).split())[:TITLE_CHARS],
+        "title": " ".join(as_text(content.get("title")).split())[:TITLE_CHARS],
         "created_at": created,
         "updated_at": updated,
-        "session_id": _name(given.get("session_id")) or name,
+        "session_id": _name(content.get("session_id")) or name,
         "total_messages": len(messages),
-        "total_tokens": _count(given.get("total_tokens")) or sum(_count(entry.get("token_count")) for entry in messages),
-        "metadata": as_object(given.get("metadata")),
+        "total_tokens": _count(content.get("total_tokens")) or sum(_count(entry.get("token_count")) for entry in messages),
+        "metadata": as_object(content.get("metadata")),
         "messages": messages,
         "times": read_times,
         "kept": [],
-        "given": given,
+        "given": content,
     }  # fmt: skip
     conversation["kept"] = kept_texts(conversation)
     if not conversation["title"]:
@@ -198,9 +198,9 @@ def conversation_of(archived: ArchivedConversation | JsonObject) -> Conversation
         raw = {"messages": content.get("messages", summary)}
     fields = {key: archived[key] for key in ("id", "title", "created_at", "updated_at")}
     conversation, _ = read_conversation(fields | raw, where=archived["id"], times=content.get("times"))
-    kept = [*content.get("kept", []), *conversation["kept"]]
-    known = {"metadata": archived["metadata"], **archived["metrics"]}
-    return conversation | fields | {"kept": list(dict.fromkeys(kept)), "known": known}
+    kept_texts = [*content.get("kept", []), *conversation["kept"]]
+    known_numbers = {"metadata": archived["metadata"], **archived["metrics"]}
+    return conversation | fields | {"kept": list(dict.fromkeys(kept_texts)), "known": known_numbers}
 
 
 def times_are_inside(conversation: Conversation) -> bool:
@@ -246,13 +246,13 @@ def _time(time: Any, where: str, findings: list[Finding]) -> str:
         return ""
 
 
-def _name(given: Any) -> str:
+def _name(value: Any) -> str:
     """Return an id; that of a database may be a number."""
-    return str(given) if isinstance(given, int) and not isinstance(given, bool) else as_text(given).strip()
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else as_text(value).strip()
 
 
-def _count(given: Any) -> int:
-    return given if isinstance(given, int) and not isinstance(given, bool) and given > 0 else 0
+def _count(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 # --- Texts
@@ -261,36 +261,38 @@ def _count(given: Any) -> int:
 def said(conversation: Conversation) -> Iterator[Said]:
     """Yield the texts of a conversation in order: speech, calls of tools and their results."""
     raws = conversation["messages"]
-    of_providers = [(at, raw) for at, raw in enumerate(raws) if raw.get("role") not in _TOOL_ROLES]
-    messages = dict(zip((at for at, _ in of_providers), read([raw for _, raw in of_providers]), strict=True))
-    for at, raw in enumerate(raws):
-        if at in messages:
-            yield from _texts(at, messages[at])
+    of_providers = [(index, raw) for index, raw in enumerate(raws) if raw.get("role") not in _TOOL_ROLES]
+    messages = dict(
+        zip((index for index, _ in of_providers), read([raw for _, raw in of_providers]), strict=True)
+    )
+    for index, raw in enumerate(raws):
+        if index in messages:
+            yield from _texts(index, messages[index])
         elif text := without_escapes(as_text(raw.get("content"))).strip():
             tool = as_text(as_object(raw.get("metadata")).get("tool_name"))
-            yield Said(at, _TOOL_ROLES[raw["role"]], text, tool, is_protected(raw))
+            yield Said(index, _TOOL_ROLES[raw["role"]], text, tool, is_protected(raw))
 
 
-def _texts(at: int, message: Message) -> Iterator[Said]:
+def _texts(index: int, message: Message) -> Iterator[Said]:
     protected = is_protected(message.raw)
     for block in message.blocks:
         if block.kind == "text" and block.text.strip():
             speaker: Speaker = message.role if message.role != "tool" else "tool_result"
             text = block.text if protected else clean(block.text)
             if text:
-                yield Said(at, speaker, text, "", protected)
+                yield Said(index, speaker, text, "", protected)
         elif block.kind == "call" and block.text.strip():
             text = without_escapes(block.text).strip()
-            yield Said(at, "tool_call", text, block.tool, protected, block.call_id)
+            yield Said(index, "tool_call", text, block.tool, protected, block.call_id)
         elif block.kind == "result" and block.text.strip():
             text = without_escapes(block.text).strip()
             answers = [] if protected else answers_in(text)
             refused = block.is_error and is_refusal(text)
-            by: Speaker = "user" if answers else "tool_result"
+            speaker_of_result: Speaker = "user" if answers else "tool_result"
             text = "\n".join(" ".join(answer.split()) for answer in answers) or text
-            yield Said(at, by, text, block.tool, protected, block.call_id, refused)
+            yield Said(index, speaker_of_result, text, block.tool, protected, block.call_id, refused)
             if refused and (words := words_of_refusal(text)):
-                yield Said(at, "user", words, block.tool, protected, block.call_id, refused)
+                yield Said(index, "user", words, block.tool, protected, block.call_id, refused)
 
 
 def is_protected(raw: JsonObject) -> bool:
@@ -310,7 +312,9 @@ def kept_texts(conversation: Conversation) -> list[str]:
             fields = as_object(goal)
             texts.append(goal if isinstance(goal, str) else as_text(fields.get("description")))
             decisions = map(as_object, _as_list(fields.get("decisions")))
-            texts += [as_text(each.get("description")) for each in decisions if each.get("locked")]
+            texts += [
+                as_text(decision.get("description")) for decision in decisions if decision.get("locked")
+            ]
     for text in said(conversation):
         if text.protected:
             texts.append(text.text)

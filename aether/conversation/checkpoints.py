@@ -212,7 +212,11 @@ def _room_for(share: int, tokens: int) -> int:
 
 def _aged(view: View, room: Room, budget: int, *, tier: Tier, number: int, limits: Limits) -> list[Work]:
     """Return the work on existing checkpoints: by their age first, then as the budget and the tier demand."""
-    checkpoints = {index: one for index in view.checkpoints if (one := view.live[index].checkpoint)}
+    checkpoints = {
+        index: found_checkpoint
+        for index in view.checkpoints
+        if (found_checkpoint := view.live[index].checkpoint)
+    }
     levels = {index: target_level(checkpoint, number, limits) for index, checkpoint in checkpoints.items()}
     new = int(SHARES[DETAILED] * budget)
 

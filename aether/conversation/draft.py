@@ -121,12 +121,12 @@ def _shorten_group(draft: Draft, step: Step, group: int, *, short: int, excess: 
     return saved
 
 
-def _shorten(draft: Draft, group: int, at: int, kinds: Collection[BlockKind], *, most: int) -> int:
+def _shorten(draft: Draft, group: int, index: int, kinds: Collection[BlockKind], *, most: int) -> int:
     """Shorten one message, or without `kinds` drop its reasoning, and return the tokens that this saves.
 
     Reasoning is signed for its call, and the model still works on the calls of the current turn: there neither is changed.
     """
-    message = draft.changed.get(at, draft.messages[at])
+    message = draft.changed.get(index, draft.messages[index])
     is_current = draft.parts.turn[group] == 0
     shorter: Shortened | None
     if not kinds:
@@ -138,16 +138,16 @@ def _shorten(draft: Draft, group: int, at: int, kinds: Collection[BlockKind], *,
             else:
                 message = without_reasoning(message)
         shorter = shorten_blocks(
-            message, kinds, at=at, most=most, count=draft.count, pointer=draft.pointer(at)
+            message, kinds, at=index, most=most, count=draft.count, pointer=draft.pointer(index)
         )
-    if shorter is None or shorter.tokens >= draft.tokens[at]:
+    if shorter is None or shorter.tokens >= draft.tokens[index]:
         return 0
-    saved = draft.tokens[at] - shorter.tokens
-    draft.tokens[at] = shorter.tokens
-    draft.changed[at] = shorter.message
+    saved = draft.tokens[index] - shorter.tokens
+    draft.tokens[index] = shorter.tokens
+    draft.changed[index] = shorter.message
     for cut in shorter.cuts:
-        first = draft.cuts.get((at, cut.block), cut)
-        draft.cuts[at, cut.block] = cut._replace(tokens_before=first.tokens_before)
+        first = draft.cuts.get((index, cut.block), cut)
+        draft.cuts[index, cut.block] = cut._replace(tokens_before=first.tokens_before)
     return saved
 
 

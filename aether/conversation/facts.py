@@ -290,7 +290,7 @@ def names_of(messages: Sequence[Message], positions: Iterable[int], *, besides: 
     # As a set: looking for each name in the whole text would be quadratic in a long stretch.
     listed = set(names_in(besides))
     newest = sorted((name for name in ranked if name not in listed), key=lambda name: last[name])
-    few = set(_few_of_a_series(newest, said=spoken))
+    few = set(_few_of_a_series(newest, mentioned=spoken))
     chosen = [name for name in ranked if name in few][:MOST_NAMES]
     return tuple(sorted(chosen, key=lambda name: last[name]))
 
@@ -329,12 +329,12 @@ def _is_amount(number: str) -> bool:
     return is_long or not _AMOUNT.isdisjoint(number)
 
 
-def _few_of_a_series(names: Sequence[str], *, said: Collection[str]) -> list[str]:
+def _few_of_a_series(names: Sequence[str], *, mentioned: Collection[str]) -> list[str]:
     """Return `names` with the newest few of each numbered series of words that nobody `said`."""
     seen: dict[str, int] = {}
     few: list[str] = []
     for name in reversed(names):
-        series = "" if name in said or not any(map(str.isalpha, name)) else _DIGITS.sub("#", name)
+        series = "" if name in mentioned or not any(map(str.isalpha, name)) else _DIGITS.sub("#", name)
         seen[series] = seen.get(series, 0) + 1
         if not series or seen[series] <= SERIES:
             few.append(name)

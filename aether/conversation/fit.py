@@ -627,10 +627,10 @@ def over_budget(draft: Draft, limits: Bounds, summary: int) -> BudgetExceeded:
     ]
     largest = sorted((entry for entry in sizes if entry[1]), key=lambda entry: -entry[1])
     listed = ", ".join(f"{name} {tokens}" for name, tokens in largest[:NAMED])
-    more = f" and {len(largest) - NAMED} more" if len(largest) > NAMED else ""
+    remainder = f" and {len(largest) - NAMED} more" if len(largest) > NAMED else ""
     return BudgetExceeded(
         f"{used_tokens(draft) + summary} tokens must stay and {limits.limit} of a window of {limits.window} may be used: "
-        f"{listed}{more}.",
+        f"{listed}{remainder}.",
         fix="Reduce the protected content, shorten the messages named, or use a model with a larger window.",
         where="conversation",
     )

@@ -119,16 +119,16 @@ def form(
     else:
         content = {"messages": _messages(chosen(conversation, level, share), conversation)}
     text = text_of(content)
-    kept = [line for line in conversation["kept"] if line not in text]
-    return content | ({"kept": kept} if kept else {})
+    missing_lines = [line for line in conversation["kept"] if line not in text]
+    return content | ({"kept": missing_lines} if missing_lines else {})
 
 
 def _messages(selected: Sequence[Sentence], conversation: Conversation) -> list[JsonObject]:
-    kept = frozenset(conversation["kept"])
+    protected_texts = frozenset(conversation["kept"])
     return [
         {
             "role": first.speaker, "timestamp": conversation["times"][first.at], "content": text,
-            **({META: {"protected": True}} if text in kept else {}),
+            **({META: {"protected": True}} if text in protected_texts else {}),
         }
         for first, text in _paragraphs(selected)
     ]  # fmt: skip
@@ -185,12 +185,14 @@ def chosen(conversation: Conversation, level: Level, share: float | None = None)
     Of three sentences or fewer, key points are the whole; a summary has at least one sentence.
     """
     # Beside a summary, texts of every level are listed by themselves, word for word.
-    all_sentences = [one for one in candidates(conversation) if level != "summary" or not one.must]
-    speech = [one for one in all_sentences if one.speaker not in TOOLS]
-    tools = [one for one in all_sentences if one.speaker in TOOLS]
+    all_sentences = [
+        sentence for sentence in candidates(conversation) if level != "summary" or not sentence.must
+    ]
+    speech = [sentence for sentence in all_sentences if sentence.speaker not in TOOLS]
+    tools = [sentence for sentence in all_sentences if sentence.speaker in TOOLS]
     speech_chars, tool_chars = _sizes(conversation)
     # A repeated statement makes no room.
-    distinct = sum(map(len, {one.text for one in speech}))
+    distinct = sum(map(len, {sentence.text for sentence in speech}))
     if "known" in conversation:
         distinct = int(distinct / SHARES["key_points"])
     room = int((SHARES[level] if share is None else share) * min(speech_chars, distinct))
@@ -200,17 +202,17 @@ def chosen(conversation: Conversation, level: Level, share: float | None = None)
     if level != "key_points" or len(speech) > WHOLE_SENTENCES:
         selected = _selected(speech, room, labels=labels)
     if not selected and speech:
-        selected = [max(speech, key=lambda one: (one.weight, -one.order))]
+        selected = [max(speech, key=lambda sentence: (sentence.weight, -sentence.order))]
     return sorted([*selected, *_selected(tools, tool_room, labels=labels)])
 
 
 def _selected(candidates: Sequence[Sentence], most: int, *, labels: bool) -> list[Sentence]:
     """Return the sentences that carry most in `most` characters, and all that must stay; with `labels`, their speakers count."""
-    must = [one for one in candidates if one.must]
-    optional = [one for one in candidates if not one.must]
-    most -= sum(len(one.text) + 1 for one in must)
-    units = [Unit(one.text, one.weight) for one in optional]
-    of_person = [nth for nth, one in enumerate(optional) if one.speaker == "user"]
+    must = [candidate for candidate in candidates if candidate.must]
+    optional = [candidate for candidate in candidates if not candidate.must]
+    most -= sum(len(candidate.text) + 1 for candidate in must)
+    units = [Unit(candidate.text, candidate.weight) for candidate in optional]
+    of_person = [nth for nth, candidate in enumerate(optional) if candidate.speaker == "user"]
     first = choose([units[nth] for nth in of_person], most=int(PERSON_SHARE * most), count=len, overhead=OVERHEAD_CHARS)  # fmt: skip
     for nth in first:
         units[of_person[nth]] = units[of_person[nth]]._replace(required=True)
@@ -226,9 +228,9 @@ def _selected(candidates: Sequence[Sentence], most: int, *, labels: bool) -> lis
 
 def _sizes(conversation: Conversation) -> tuple[int, int]:
     """Return the characters of speech and of tools, in the full form of the conversation."""
-    known = conversation.get("known", {})
-    if known.get("text_chars"):
-        return known["speech_chars"], known["text_chars"] - known["speech_chars"]
+    known_sizes = conversation.get("known", {})
+    if known_sizes.get("text_chars"):
+        return known_sizes["speech_chars"], known_sizes["text_chars"] - known_sizes["speech_chars"]
     speech = sum(len(text.text) for text in spoken(conversation))
     return speech, sum(len(text.text) for text in said(conversation)) - speech
 
@@ -237,7 +239,7 @@ def candidates(conversation: Conversation) -> list[Sentence]:
     """Return every sentence of people and models, and the lines of tools that show work and its outcome, in order."""
     texts = [text for text in said(conversation) if text.speaker != "system" or text.protected]
     speech = [text for text in texts if text.speaker in ("user", "assistant")]
-    ends = {speech[0].at, speech[-1].at} if speech else set[int]()
+    end_places = {speech[0].at, speech[-1].at} if speech else set[int]()
     answered = _answered(speech)
     listed: list[Sentence] = []
     for text, lines in _lines(texts):
@@ -254,12 +256,15 @@ def candidates(conversation: Conversation) -> list[Sentence]:
 
     def is_on_the_matter(sentence: Sentence) -> bool:
         concepts = contents(sentence.text)
-        named = any(concept[0] == "=" or any(map(str.isdigit, concept)) for concept in concepts)
-        return named or sum(uses[concept] > 1 for concept in concepts) >= MATTER_SHARE * len(concepts)
+        has_name = any(concept[0] == "=" or any(map(str.isdigit, concept)) for concept in concepts)
+        return has_name or sum(uses[concept] > 1 for concept in concepts) >= MATTER_SHARE * len(concepts)
 
     return [
-        one._replace(weight=one.weight * (END_WEIGHT if one.at in ends and is_on_the_matter(one) else 1.0))
-        for one in listed
+        candidate._replace(
+            weight=candidate.weight
+            * (END_WEIGHT if candidate.at in end_places and is_on_the_matter(candidate) else 1.0)
+        )
+        for candidate in listed
     ]
 
 
@@ -268,9 +273,13 @@ def _answered(speech: Sequence[Said]) -> set[tuple[int, str]]:
     pairs: set[tuple[int, str]] = set()
     for question, reply in pairwise(speech):
         if (question.speaker, reply.speaker) == ("assistant", "user"):
-            asked = [one for one in sentences(question.text)[-LAST_SENTENCES:] if asks(one.rstrip("*_ "))]
-            pairs.update((question.at, one) for one in asked)
-            pairs.update((reply.at, one) for one in sentences(reply.text)[:1] if asked)
+            questions = [
+                sentence
+                for sentence in sentences(question.text)[-LAST_SENTENCES:]
+                if asks(sentence.rstrip("*_ "))
+            ]
+            pairs.update((question.at, sentence) for sentence in questions)
+            pairs.update((reply.at, sentence) for sentence in sentences(reply.text)[:1] if questions)
     return pairs
 
 
@@ -323,8 +332,8 @@ def metadata(conversation: Conversation) -> JsonObject:
 
     Those of one that has lost detail describe its full form.
     """
-    if known := conversation.get("known", {}).get("metadata"):
-        return deepcopy(known)
+    if known_metadata := conversation.get("known", {}).get("metadata"):
+        return deepcopy(known_metadata)
     texts = spoken(conversation)
     hits = topic_hits(word for text in texts for word in words(text.text))
     topics = [topic for topic, number in hits.items() if number >= TOPIC_HITS] or list(hits)[:1]
@@ -367,16 +376,16 @@ def measure(conversation: Conversation, content: JsonObject) -> JsonObject:
     that the content has; `facts` are their numbers in the full form, `importance` the parts of its score, `since` the time
     its age counts from. For a conversation that has lost detail, the full form is that before the loss.
     """
-    known = conversation.get("known", {})
+    known_numbers = conversation.get("known", {})
     facts = facts_of(spoken(conversation))
     numbers = {name: len(getattr(facts, name)) for name in Facts._fields}
     is_full = content.keys() == {"messages", "given"}
     present = Counter(numbers) if is_full else facts_in(facts, text_of(content))
-    whole = known.get("facts") or numbers
+    original = known_numbers.get("facts") or numbers
     size = sum(len(text.text) for text in said(conversation))
     chars, whole_chars = (
         size if "given" in content else len(text_of(content)),
-        known.get("text_chars") or size,
+        known_numbers.get("text_chars") or size,
     )
     return {
         "ratio": round(chars / whole_chars, 4) if whole_chars else 1.0,
@@ -384,10 +393,11 @@ def measure(conversation: Conversation, content: JsonObject) -> JsonObject:
         "text_chars": whole_chars,
         "speech_chars": _sizes(conversation)[0],
         "retention": {
-            name: round(present[name] / whole[name], 4) if whole[name] else 1.0 for name in Facts._fields
+            name: round(present[name] / original[name], 4) if original[name] else 1.0
+            for name in Facts._fields
         },
-        "facts": whole,
-        "importance": known.get("importance") or dict(score(conversation).parts),
+        "facts": original,
+        "importance": known_numbers.get("importance") or dict(score(conversation).parts),
         "since": last_used(conversation)[0],
     }
 

@@ -134,8 +134,8 @@ def write_checkpoint(
     warmth = settings._replace(temperature=TEMPERATURE)
     written: Written = summarise(tasks, gate, backend=backend, settings=warmth, count=count)
     if written.prose:
-        whole = with_facts(written.prose, source, most=most, count=count)
-        return CheckpointText(whole, written.prose, written.record)
+        full_text = with_facts(written.prose, source, most=most, count=count)
+        return CheckpointText(full_text, written.prose, written.record)
     text = extract(source, level=level, most=most, count=count).strip() or source.previous
     if not text:  # nothing in the messages is worth selecting: their first words
         heads = [" ".join(message.text.split())[:120] for message in source.messages]

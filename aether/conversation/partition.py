@@ -116,39 +116,44 @@ def is_earlier_summary(message: Message) -> bool:
     return first.lstrip().startswith(_HEAD) and is_summary(message)
 
 
-def _turns(messages: Sequence[Message], found: Sequence[Group], summaries: frozenset[int]) -> list[int]:
+def _turns(
+    messages: Sequence[Message], message_groups: Sequence[Group], summaries: frozenset[int]
+) -> list[int]:
     """Return by group how many turns are after its own; a summary starts no turn, whatever its role."""
     listed: list[list[int]] = []
-    for members in turns(messages, found):
+    for members in turns(messages, message_groups):
         if listed and members[0] in summaries:
             listed[-1].extend(members)
         else:
             listed.append([*members])
-    rank = [0] * len(found)
+    rank = [0] * len(message_groups)
     for after, turn in enumerate(reversed(listed)):
         for index in turn:
             rank[index] = after
     return rank
 
 
-def _pairs(messages: Sequence[Message], found: Sequence[Group]) -> list[int]:
+def _pairs(messages: Sequence[Message], message_groups: Sequence[Group]) -> list[int]:
     """Return by group how many groups of calls are after it; plain messages have answers without calls."""
-    rank = [-1] * len(found)
+    rank = [-1] * len(message_groups)
     after = 0
-    for index in range(len(found) - 1, -1, -1):
-        lonely = found[index].kind == "orphan" and messages[found[index].members[0]].format == "plain"
-        if found[index].kind == "tools" or lonely:
+    for index in range(len(message_groups) - 1, -1, -1):
+        lonely = (
+            message_groups[index].kind == "orphan"
+            and messages[message_groups[index].members[0]].format == "plain"
+        )
+        if message_groups[index].kind == "tools" or lonely:
             rank[index] = after
             after += 1
     return rank
 
 
-def _protected(messages: Sequence[Message], found: Sequence[Group], policy: Policy) -> Iterator[int]:
+def _protected(messages: Sequence[Message], message_groups: Sequence[Group], policy: Policy) -> Iterator[int]:
     roles = frozenset(policy.protected_roles)
     globs = [translate(glob) for glob in policy.protected_paths]
     # A path matches as a whole, or by its end.
     pattern = re.compile(f"(?:.*/)?(?:{'|'.join(globs)})", re.DOTALL) if globs else None
-    for group in found:
+    for group in message_groups:
         members = [messages[index] for index in group.members]
         by_path = pattern is not None and any(
             any(map(pattern.match, paths_in_call(block))) for member in members for block in member.blocks
@@ -231,5 +236,5 @@ def cut_prose(prose: str, *, most: int, count: Counter) -> str:
     if count(prose) <= most:
         return prose
     stops = [match.end() for match in _END.finditer(prose)]
-    kept = longest_front(len(stops), lambda number: count(prose[: stops[number - 1]].rstrip()) <= most)
-    return _TRAILING_HEADING.sub("", prose[: stops[kept - 1]]).rstrip() if kept else ""
+    stop_count = longest_front(len(stops), lambda number: count(prose[: stops[number - 1]].rstrip()) <= most)
+    return _TRAILING_HEADING.sub("", prose[: stops[stop_count - 1]]).rstrip() if stop_count else ""

@@ -145,8 +145,8 @@ def _said_to_call(call: Call) -> Iterator[Said]:
         yield Said(call.at, "person", f"{refused}: {reason}" if reason else refused, is_brief(reason))
     for answer in answers_in(text):
         question, parted, choice = answer.partition('"="')
-        asked, choice = (question.strip('"'), f'"{choice}') if parted else (call.tool, answer)
-        yield Said(call.at, "person", choice, brief=True, asked=asked)
+        question_text, choice = (question.strip('"'), f'"{choice}') if parted else (call.tool, answer)
+        yield Said(call.at, "person", choice, brief=True, asked=question_text)
 
 
 def call_label(call: Call) -> str:
@@ -160,11 +160,11 @@ def call_label(call: Call) -> str:
     return f"{call.tool}: {about}".strip(": ")
 
 
-def _question_before(said: Sequence[Said]) -> str:
+def _question_before(statements: Sequence[Said]) -> str:
     """Return the question with which the agent ended its turn, by its question mark; "" without one."""
-    if not said or said[-1].by == "person":
+    if not statements or statements[-1].by == "person":
         return ""
-    last = (sentences(said[-1].text) or [""])[-1]
+    last = (sentences(statements[-1].text) or [""])[-1]
     return last if last.rstrip('*_ )）"”').endswith(_QUESTION_MARKS) else ""
 
 
@@ -201,10 +201,10 @@ def progress_of(conversation: Conversation, *, stays: Callable[[int], bool] = la
     )
 
 
-def _current(said: Sequence[Said]) -> tuple[str, ...]:
+def _current(statements: Sequence[Said]) -> tuple[str, ...]:
     """Return the newest message of a person, and those before it as long as all are brief; each once."""
     newest: dict[str, None] = {}
-    for text in reversed([text for text in said if text.by == "person"]):
+    for text in reversed([text for text in statements if text.by == "person"]):
         if text.brief and len(newest) >= MOST_BRIEF:
             continue
         newest[middle_cut(text.shown, PAGE_CHARS)] = None
@@ -213,9 +213,9 @@ def _current(said: Sequence[Said]) -> tuple[str, ...]:
     return tuple(reversed(newest))
 
 
-def _answers(said: Sequence[Said]) -> Iterator[list[Said]]:
+def _answers(statements: Sequence[Said]) -> Iterator[list[Said]]:
     """Yield for each turn its last text, with those before it as long as all are short."""
-    for speaker, texts in groupby(said, lambda text: text.by):
+    for speaker, texts in groupby(statements, lambda text: text.by):
         answer: list[Said] = []
         for text in reversed([*texts]) if speaker == "agent" else ():
             answer.insert(0, text)

@@ -253,7 +253,7 @@ def _parts(conversation: Conversation) -> dict[str, float]:
         return {}
     texts = [text for text in said(conversation) if text.speaker in ("user", "assistant")]
     of_user = {text.at for text in texts if text.speaker == "user"}
-    fewer, more = sorted((len(of_user), len({text.at for text in texts} - of_user)))
+    fewer, larger = sorted((len(of_user), len({text.at for text in texts} - of_user)))
     speech = "\n".join(text.text for text in texts)
     spoken_words = list(words(speech))
     questions = speech.count("?") + sum(word in _QUESTIONS for word in spoken_words)
@@ -262,7 +262,7 @@ def _parts(conversation: Conversation) -> dict[str, float]:
     hours = (max(times) - min(times)).total_seconds() / 3600 if times else 0
     parts = {
         "message_count": len(conversation["messages"]) / MANY_MESSAGES,
-        "response_quality": fewer / more if fewer else ONE_SIDED,
+        "response_quality": fewer / larger if fewer else ONE_SIDED,
         "topic_diversity": topics / len(TOPICS),
         "time_span": hours / MANY_HOURS if len(times) > 1 else NO_SPAN,
         "user_marked": 0.0,

@@ -64,7 +64,9 @@ def answer(
             if event == "SessionStart":
                 start_architect(home, settings, ["--except", session])
             text = _text(host, entry, home, settings)
-            _change(entry, home, settings, is_shared=is_shared, left=left - (time.monotonic() - started))
+            _change(
+                entry, home, settings, is_shared=is_shared, seconds_left=left - (time.monotonic() - started)
+            )
             return text
     finally:
         if event in EXCHANGING_EVENTS and is_shared:
@@ -95,7 +97,9 @@ def _text(host: Any, entry: JsonObject, home: str, settings: Settings) -> str:
     return ""
 
 
-def _change(entry: JsonObject, home: str, settings: Settings, *, is_shared: bool, left: float) -> None:
+def _change(
+    entry: JsonObject, home: str, settings: Settings, *, is_shared: bool, seconds_left: float
+) -> None:
     """Make the changes that the end of a turn and a compaction ask for."""
     from aether.store.authors import HOOK
 
@@ -118,8 +122,13 @@ def _change(entry: JsonObject, home: str, settings: Settings, *, is_shared: bool
         ingest_summary(home, entry["summary"], session=session, trigger=entry.get("trigger", ""), by=HOOK)
         # Not at PreCompact: the items would be archived before the model has answered.
         start_architect(home, settings, [session])
-    elif event == "Stop" and settings.claude_auto_compress and not is_shared and left > COMPRESS_SECONDS:
-        _compress(home, by=HOOK)
+    elif (
+        event == "Stop"
+        and settings.claude_auto_compress
+        and not is_shared
+        and seconds_left > COMPRESS_SECONDS
+    ):
+        _compress(home, author=HOOK)
 
 
 def _ask(host: Any, home: str, session: str, settings: Settings) -> str:
@@ -156,7 +165,7 @@ def _drain(home: str, started: str, note: Callable[[str], object]) -> None:
         note(f"waits in the spool: {reason}")
 
 
-def _compress(home: str, *, by: str) -> None:
+def _compress(home: str, *, author: str) -> None:
     """Compress the phase that fills working memory, without a model; nothing if it is not full."""
     from aether.memory.items import token_usage
     from aether.store.snapshot import load
@@ -165,8 +174,8 @@ def _compress(home: str, *, by: str) -> None:
         return  # nothing more is imported at most stops
     from aether.api.compress import FALLBACK, compress, prepare_current_phase
 
-    if record := prepare_current_phase(home, by=by).record:
-        compress(record["phase"], architect=FALLBACK, home=home, by=by)
+    if record := prepare_current_phase(home, by=author).record:
+        compress(record["phase"], architect=FALLBACK, home=home, by=author)
 
 
 def start_architect(home: str, settings: Settings, words: Sequence[str]) -> None:

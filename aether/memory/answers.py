@@ -190,8 +190,8 @@ def _depth(value: Any) -> int:
     return depth - 1
 
 
-def _id(given: JsonObject, name: str, faults: list[str]) -> str:
-    value = given.get(name)
+def _id(answer: JsonObject, name: str, faults: list[str]) -> str:
+    value = answer.get(name)
     if value is None:
         return ""
     if not isinstance(value, str) or not value.strip() or len(value) > MAX_ID_CHARS:
@@ -200,9 +200,9 @@ def _id(given: JsonObject, name: str, faults: list[str]) -> str:
 
 
 def _compressed_at(
-    given: JsonObject, handoff: Handoff | None, faults: list[str], findings: list[Finding]
+    answer: JsonObject, handoff: Handoff | None, faults: list[str], findings: list[Finding]
 ) -> str:
-    value = given.get("compressed_at")
+    value = answer.get("compressed_at")
     if value is None:
         return ""
     try:
@@ -219,9 +219,9 @@ def _compressed_at(
 
 
 def _summary(
-    given: JsonObject, handoff: Handoff | None, faults: list[str], *, count: Counter | None, extractive: bool
+    answer: JsonObject, handoff: Handoff | None, faults: list[str], *, count: Counter | None, extractive: bool
 ) -> str:
-    value = given.get("summary")
+    value = answer.get("summary")
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -235,10 +235,10 @@ def _summary(
     return value.strip()
 
 
-def _decisions(given: JsonObject, faults: list[str]) -> list[JsonObject]:
+def _decisions(answer: JsonObject, faults: list[str]) -> list[JsonObject]:
     """Return the decisions as `proof` reads them; one in a single text has no reason."""
     decisions: list[JsonObject] = []
-    for where, entry in _entries(given, "key_decisions", faults):
+    for where, entry in _entries(answer, "key_decisions", faults):
         [statement] = read_statements([entry]) or [{}]
         if not statement:
             faults.append(f'{where} is {shown(entry)}: write an object with "decision" and "rationale".')
@@ -257,10 +257,10 @@ def _decisions(given: JsonObject, faults: list[str]) -> list[JsonObject]:
     return decisions
 
 
-def _outcomes(given: JsonObject, faults: list[str]) -> list[JsonObject]:
+def _outcomes(answer: JsonObject, faults: list[str]) -> list[JsonObject]:
     """Return the outcomes; what they change may be left out."""
     outcomes: list[JsonObject] = []
-    for where, entry in _entries(given, "outcomes", faults):
+    for where, entry in _entries(answer, "outcomes", faults):
         fields = entry if isinstance(entry, dict) else {"result": entry}
         result, impact = fields.get("result"), fields.get("impact") or ""
         if isinstance(result, str) and result.strip() and isinstance(impact, str):
@@ -270,17 +270,17 @@ def _outcomes(given: JsonObject, faults: list[str]) -> list[JsonObject]:
     return outcomes
 
 
-def _entries(given: JsonObject, field: str, faults: list[str]) -> list[tuple[str, Any]]:
-    value = given.get(field) or []
+def _entries(answer: JsonObject, field: str, faults: list[str]) -> list[tuple[str, Any]]:
+    value = answer.get(field) or []
     if not isinstance(value, list):
         faults.append(f"{field} is {shown(value)}: write a list.")
         return []
     return [(f"{field}[{place}]", entry) for place, entry in enumerate(value)]
 
 
-def _high_value_items(given: JsonObject, faults: list[str], findings: list[Finding]) -> list[JsonObject]:
+def _high_value_items(answer: JsonObject, faults: list[str], findings: list[Finding]) -> list[JsonObject]:
     items: list[JsonObject] = []
-    for where, entry in _entries(given, "high_value_items", faults):
+    for where, entry in _entries(answer, "high_value_items", faults):
         fields = entry if isinstance(entry, dict) else {"content": entry}
         content, kind = fields.get("content"), fields.get("type")
         if not isinstance(content, str) or not content.strip():

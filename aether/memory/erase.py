@@ -68,10 +68,12 @@ def forms(texts: Iterable[str]) -> list[str]:
     >>> forms(['a"b'])
     ['a\\\\\\"b', 'a\\"b', 'a"b']
     """
-    found = {unicodedata.normalize(form, text) for text in texts for form in ("NFC", "NFD")} | {*texts}
+    spellings = {unicodedata.normalize(form, text) for text in texts for form in ("NFC", "NFD")} | {*texts}
     for _ in range(2):
-        found |= {json.dumps(text, ensure_ascii=flag)[1:-1] for text in found for flag in (True, False)}
-    return sorted(found - {""}, key=lambda text: (-len(text), text))
+        spellings |= {
+            json.dumps(text, ensure_ascii=flag)[1:-1] for text in spellings for flag in (True, False)
+        }
+    return sorted(spellings - {""}, key=lambda text: (-len(text), text))
 
 
 def pattern_of(texts: Iterable[str]) -> re.Pattern[str]:
@@ -94,12 +96,12 @@ def marks(spellings: Iterable[str], *, taken: Iterable[str]) -> dict[str, str]:
 @lru_cache(maxsize=1)
 def _reserved() -> str:
     """Return the names and values that schemas fix, one a line."""
-    found = {*Entry._fields, *FORMAT_WORDS, *documents.NAMES}
+    reserved_words = {*Entry._fields, *FORMAT_WORDS, *documents.NAMES}
     for name in (*documents.NAMES, "session_answer", "usage"):
         for part in _objects_in(check.schema(name)):
             values = (*part.get("properties", ()), *part.get("enum", ()), part.get("const"))
-            found.update(each for each in values if isinstance(each, str))
-    return "\n".join(found)
+            reserved_words.update(value for value in values if isinstance(value, str))
+    return "\n".join(reserved_words)
 
 
 def is_reserved(text: str) -> bool:
@@ -122,10 +124,10 @@ def _objects_in(value: Any) -> Iterator[JsonObject]:
     """Yield `value` and the values in it that are objects."""
     level = [value]
     while level:
-        one = level.pop()
-        if isinstance(one, dict):
-            yield one
-        level += one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        node = level.pop()
+        if isinstance(node, dict):
+            yield node
+        level += node.values() if isinstance(node, dict) else node if isinstance(node, list) else ()
 
 
 def texts_of(entry: Mapping[str, Any]) -> Iterator[str]:
@@ -133,22 +135,30 @@ def texts_of(entry: Mapping[str, Any]) -> Iterator[str]:
     metadata = entry.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     content = entry.get("content")
-    found = [content, entry.get("pattern"), metadata.get("context"), metadata.get("reply")]
+    candidates = [content, entry.get("pattern"), metadata.get("context"), metadata.get("reply")]
     if isinstance(content, str) and title_of(content).endswith("…"):
         # A conversation is named by the start of its first request, and answers quote that of theirs.
-        found += [title_of(content), " ".join(content.split())[:REQUEST_CHARS]]
+        candidates += [title_of(content), " ".join(content.split())[:REQUEST_CHARS]]
     parts: list[tuple[Any, tuple[str, ...]]] = [(metadata.get("evidence"), ("text",))]
     if "session_id" in entry:
-        found += [entry.get("summary"), *(metadata.get("protected") or []), *(metadata.get("ended") or [])]
+        candidates += [
+            entry.get("summary"),
+            *(metadata.get("protected") or []),
+            *(metadata.get("ended") or []),
+        ]
         parts += [(metadata.get("items"), ("content",)), (metadata.get("proposals"), ("text", "quote"))]
         parts += ((entry.get(part), fields) for part, fields in STATEMENT_FIELDS.items())
     for inner, fields in parts:
-        objects = [each for each in inner if isinstance(each, dict)] if isinstance(inner, list) else []
-        found += [each.get(field) for each in objects for field in fields]
-    for text in found:
+        objects = (
+            [inner_object for inner_object in inner if isinstance(inner_object, dict)]
+            if isinstance(inner, list)
+            else []
+        )
+        candidates += [inner_object.get(field) for inner_object in objects for field in fields]
+    for text in candidates:
         if isinstance(text, str) and text.strip():
             yield text
-            yield from (one for one in sentences(text) if len(one) >= MIN_SENTENCE_CHARS)
+            yield from (sentence for sentence in sentences(text) if len(sentence) >= MIN_SENTENCE_CHARS)
 
 
 def digests(value: Any, erase: Rewrite) -> dict[str, str]:
@@ -231,64 +241,66 @@ def _line(line: bytes, erase: Rewrite) -> bytes:
     if value is None or not line.endswith(b"\n"):
         return _raw(line, erase)
     is_entry = body is not None and "operation" in value
-    made = _transaction(value, erase) if is_entry else map_strings(value, erase)
-    if made == value:
+    erased_value = _transaction(value, erase) if is_entry else map_strings(value, erase)
+    if erased_value == value:
         return line
     if body is None:
-        return files.json_line(made) + b"\n"
+        return files.json_line(erased_value) + b"\n"
     # A line in which only a digest was emptied can still be undone.
-    held = is_entry and len(MARK.findall(str(made))) > len(MARK.findall(str(value)))
-    return seal_json({**made, "erased": True} if held else made)
+    gained_mark = is_entry and len(MARK.findall(str(erased_value))) > len(MARK.findall(str(value)))
+    return seal_json({**erased_value, "erased": True} if gained_mark else erased_value)
 
 
 def _transaction(fields: JsonObject, erase: Rewrite) -> JsonObject:
     """Return the fields of a journal line with `erase` applied, except to those that the log reads."""
-    made = {
+    erased = {
         **fields,
         "by": erase(fields.get("by", "")),
         "appends": map_strings(fields.get("appends", {}), erase),
     }
     if fields["operation"] != "undo":  # its reason names the revision
-        made["reason"] = erase(fields.get("reason", ""))
+        erased["reason"] = erase(fields.get("reason", ""))
     for name in ("patches", "inverse"):
-        made[name] = {
+        erased[name] = {
             document: [_step(step, erase) for step in patch]
             for document, patch in fields.get(name, {}).items()
         }
-    return {name: value for name, value in made.items() if value or name in fields}
+    return {name: value for name, value in erased.items() if value or name in fields}
 
 
 def _step(step: JsonObject, erase: Rewrite) -> JsonObject:
-    made = {**step, **({"value": map_strings(step["value"], erase)} if "value" in step else {})}
+    erased = {**step, **({"value": map_strings(step["value"], erase)} if "value" in step else {})}
     for field in {"path", "from"} & step.keys():
-        made[field] = pointer(*map(erase, keys_of(step[field])))
-    return made
+        erased[field] = pointer(*map(erase, keys_of(step[field])))
+    return erased
 
 
 def _whole(data: bytes, value: Any, erase: Rewrite) -> bytes:
-    found = documents.parse(data, where="erasing")
-    if found.state == "good":
-        made = map_strings(found.value, erase)
-        return data if made == found.value else documents.encode(made, found.revision, size=len(data))
-    made = map_strings(value, erase)
-    if made == value:
+    document = documents.parse(data, where="erasing")
+    if document.state == "good":
+        erased = map_strings(document.value, erase)
+        return (
+            data if erased == document.value else documents.encode(erased, document.revision, size=len(data))
+        )
+    erased = map_strings(value, erase)
+    if erased == value:
         return data
     if isinstance(value, dict) and "checksum" in value:
-        made["checksum"] = _checksum(value, made)
-    return files.json_document(made, size=len(data))
+        erased["checksum"] = _checksum(value, erased)
+    return files.json_document(erased, size=len(data))
 
 
 def _checksum(before: JsonObject, after: JsonObject) -> Any:
     """Return the checksum of a snapshot or a hand-off, a new one if it was right before."""
     if "documents" in before:
-        whole = before["checksum"] == snapshots.checksum(before["documents"])
-        return snapshots.checksum(after["documents"]) if whole else before["checksum"]
+        was_intact = before["checksum"] == snapshots.checksum(before["documents"])
+        return snapshots.checksum(after["documents"]) if was_intact else before["checksum"]
     try:
         handoff.require_intact(before, where="")
     except AetherError:
         return before["checksum"]
-    rest = {field: value for field, value in after.items() if field not in ("checksum", "prompt")}
-    return handoff.seal(rest, after["prompt"])["checksum"]  # type: ignore[arg-type]  # whole, as was just seen
+    content = {field: value for field, value in after.items() if field not in ("checksum", "prompt")}
+    return handoff.seal(content, after["prompt"])["checksum"]  # type: ignore[arg-type]  # whole, as was just seen
 
 
 def _raw(data: bytes, erase: Rewrite) -> bytes:
@@ -314,8 +326,8 @@ def map_strings(value: Any, erase: Rewrite) -> Any:
         return [map_strings(below, erase) for below in value]
     if not isinstance(value, dict):
         return value
-    made = {erase(key): map_strings(below, erase) for key, below in value.items()}
+    mapped = {erase(key): map_strings(below, erase) for key, below in value.items()}
     for fields in _EVIDENCE:
-        if fields <= made.keys():
-            made |= {field: "" for field in fields if field.startswith("sha256")}
-    return made
+        if fields <= mapped.keys():
+            mapped |= {field: "" for field in fields if field.startswith("sha256")}
+    return mapped

@@ -225,12 +225,13 @@ def find_by_ids(
     session only such statements. The sources of a pattern are included, because it would be promoted from them again. A
     session, signal or entity matches only itself.
     """
-    wanted, records = list(dict.fromkeys(ids)), list(archived)
+    unique_ids, records = list(dict.fromkeys(ids)), list(archived)
     everything = [*_whole_targets(documents), *_archived_targets(documents, records)]
-    named = [target for target in everything if target.id in wanted]
-    present = {target.id for target in named}
-    others = (target for target in _all_targets(documents, records) if target.id not in present)
-    return named + find_same(others, statement_texts(named)), [id for id in wanted if id not in present]  # noqa: A001
+    targets = [target for target in everything if target.id in unique_ids]
+    present = {target.id for target in targets}
+    unnamed_targets = (target for target in _all_targets(documents, records) if target.id not in present)
+    absent = [id for id in unique_ids if id not in present]  # noqa: A001
+    return targets + find_same(unnamed_targets, statement_texts(targets)), absent
 
 
 def find_by_text(documents: Mapping[str, Any], archived: Iterable[JsonObject], text: str) -> list[Target]:
@@ -260,16 +261,16 @@ def forgotten_with(
     documents: Mapping[str, Any], archived: Iterable[JsonObject], ids: Iterable[str]
 ) -> dict[str, int]:
     """Return how many entries `find_by_ids` finds by each of `ids` alone; an id that names nothing is left out."""
-    records, wanted = list(archived), {*ids}
-    named: dict[str, list[Target]] = {}
+    records, forgotten_ids = list(archived), {*ids}
+    targets_of: dict[str, list[Target]] = {}
     for target in (*_whole_targets(documents), *_archived_targets(documents, records)):
-        if target.id in wanted:
-            named.setdefault(target.id, []).append(target)
-    others = [(target.id, _readings(target)) for target in _all_targets(documents, records)]
+        if target.id in forgotten_ids:
+            targets_of.setdefault(target.id, []).append(target)
+    readings_of = [(target.id, _readings(target)) for target in _all_targets(documents, records)]
     totals = {}
-    for id, targets in named.items():  # noqa: A001
+    for id, targets in targets_of.items():  # noqa: A001
         queries = [*map(_search_text, statement_texts(targets))]
-        repeats = sum(other != id and _contains(readings, queries) for other, readings in others)
+        repeats = sum(other != id and _contains(readings, queries) for other, readings in readings_of)
         totals[id] = len(targets) + repeats
     return totals
 
@@ -279,20 +280,20 @@ def find_similar(
 ) -> list[Target]:
     """Return the targets with the meaning of the items and patterns of `targets` in other words."""
     excluded = {(target.id, target.part) for target in targets}
-    others = [
+    candidates = [
         target
         for target in _all_targets(documents, archived)
         if not {(target.id, target.part), (target.id, "")} & excluded
     ]
-    bags = [frozenset(words(target.text)) for target in others]
+    bags = [frozenset(words(target.text)) for target in candidates]
     similar: dict[Target, None] = {}
     for text in dict.fromkeys(statement_texts(targets)):
         content = frozenset(words(text)) - STOPWORDS
         shared = [len(content & bag) for bag in bags]
         near = [nth for nth, number in enumerate(shared) if content and number >= SIMILAR_SHARE * len(content)]  # fmt: skip
         near = sorted(near, key=lambda nth: -shared[nth])[:MAX_COMPARED]
-        matches = supporting(text, [others[nth].text for nth in near])
-        similar |= dict.fromkeys(others[near[nth]] for nth in matches)
+        matches = supporting(text, [candidates[nth].text for nth in near])
+        similar |= dict.fromkeys(candidates[near[nth]] for nth in matches)
     return list(similar)
 
 

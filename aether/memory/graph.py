@@ -234,10 +234,10 @@ def open_nodes(graph: Mapping[str, Any], names: Sequence[str]) -> Graph:
 
 def matches(graph: Mapping[str, Any], query: str, *, at_least: float) -> list[Match]:
     """Return the entities with that share of the words of `query`: the highest share first, then the newest."""
-    asked = set(stems(query))
+    query_stems = set(stems(query))
     found_matches = []
-    for match in _descriptions(graph) if asked else ():
-        share = len(asked.intersection(stems(match.text))) / len(asked)
+    for match in _descriptions(graph) if query_stems else ():
+        share = len(query_stems.intersection(stems(match.text))) / len(query_stems)
         if share >= at_least:
             found_matches.append(match._replace(share=share))
     newest_first = sorted(found_matches, key=lambda match: match.at, reverse=True)

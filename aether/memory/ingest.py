@@ -218,8 +218,8 @@ def _ends(
     return list(endings.values()), proposals
 
 
-def _end_step(end: _Ending, at: str) -> Step:
-    return lambda state: statements.end(state["memory"], end.id, end.how, at=at, by=end.by)
+def _end_step(end: _Ending, ended_at: str) -> Step:
+    return lambda state: statements.end(state["memory"], end.id, end.how, at=ended_at, by=end.by)
 
 
 def _notes(checked: answers.CheckedAnswer, memory: Mapping[str, Any], record: JsonObject) -> list[str]:
@@ -373,7 +373,7 @@ def _hand_on(memory: Mapping[str, Any], session_id: str) -> Change:
         for item in leaving["metadata"].get("items", [])
         if outlasts(item) and not item["metadata"].get("ended_at") and item["content"] not in contents
     ]
-    heir = min(staying, key=lambda at: sessions.last_instant(every[at]))
+    heir = min(staying, key=lambda index: sessions.last_instant(every[index]))
     path = f"/short_term_memory/sessions/{heir}/metadata/items"
     patch: Patch = [{"op": "add", "path": f"{path}/{nth}", "value": item} for nth, item in enumerate(lasting)]
     return Change({"memory": patch} if patch else {})
@@ -438,7 +438,9 @@ def promote_and_evict(
     return change._replace(result=change.result[-1])
 
 
-def _receipt(result: IngestResult, prepared: Sequence[Item], record: JsonObject, at: str) -> JsonObject:
+def _receipt(
+    result: IngestResult, prepared: Sequence[Item], record: JsonObject, recorded_at: str
+) -> JsonObject:
     session = result.session
     fields = (
         "carried",
@@ -452,7 +454,7 @@ def _receipt(result: IngestResult, prepared: Sequence[Item], record: JsonObject,
         "dropped",
     )
     return {
-        "receipt_id": result.receipt_id, "kind": "compression", "at": at, "compression_id": record["id"],
+        "receipt_id": result.receipt_id, "kind": "compression", "at": recorded_at, "compression_id": record["id"],
         "session_id": session["session_id"], "phase": session["phase"],
         "architect": session["metadata"]["architect"], "tokens_before": session["original_tokens"],
         "tokens_after": session["compressed_tokens"], "ratio": session["compression_ratio"],

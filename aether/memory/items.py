@@ -271,7 +271,10 @@ def add(
     """
     items = [
         _new_item(
-            entry, id=new_id("wm", now, nth), at=clock.stamp(now + timedelta(microseconds=nth)), count=count
+            entry,
+            id=new_id("wm", now, nth),
+            created_at=clock.stamp(now + timedelta(microseconds=nth)),
+            count=count,
         )
         for nth, entry in enumerate(entries)
     ]
@@ -384,9 +387,9 @@ def _added(memory: Mapping[str, Any], items: Sequence[Item], *, now: datetime) -
     )
 
 
-def _new_item(entry: JsonObject, *, id: str, at: str, count: Counter) -> Item:
+def _new_item(entry: JsonObject, *, id: str, created_at: str, count: Counter) -> Item:
     metadata = {
-        "timestamp": at, "relevance_score": entry["relevance_score"], "access_count": 0, "last_accessed": at,
+        "timestamp": created_at, "relevance_score": entry["relevance_score"], "access_count": 0, "last_accessed": created_at,
         "source": entry["source"], "caste": entry["caste"], **entry["metadata"],
     }  # fmt: skip
     item = {
@@ -506,7 +509,7 @@ def update(
         key: value for key, value in {**old_metadata, **(changes or {}), **phase}.items() if value is not None
     }
     checked = checked_entries([entry])[0]
-    item = _new_item(checked, id=old["id"], at=old["metadata"]["timestamp"], count=count)
+    item = _new_item(checked, id=old["id"], created_at=old["metadata"]["timestamp"], count=count)
     item["metadata"]["access_count"] = old["metadata"]["access_count"]
     item["metadata"]["last_accessed"] = max(clock.stamp(now), old["metadata"]["last_accessed"])
     item["associative_links"] = old["associative_links"]

@@ -102,7 +102,7 @@ def _end_statement(memory: Mapping[str, Any], id: str, ended: Ended) -> Patch:
     return []
 
 
-def _end_entries(memory: Mapping[str, Any], id: str, how: EndState, at: str, by: str) -> Patch:
+def _end_entries(memory: Mapping[str, Any], id: str, how: EndState, ended_at: str, ended_by: str) -> Patch:
     """Return the patch that ends an item or pattern in each of its places: a session may keep an item, too."""
     places: list[tuple[str, Mapping[str, Any]]] = [
         *((f"/working_memory/items/{position}", item) for position, item in enumerate(items_of(memory))),
@@ -116,7 +116,7 @@ def _end_entries(memory: Mapping[str, Any], id: str, how: EndState, at: str, by:
             for position, pattern in enumerate(memory["long_term_memory"]["patterns"])
         ),
     ]
-    fields: JsonObject = {"state": how, "ended_at": at, **({"ended_by": by} if by else {})}
+    fields: JsonObject = {"state": how, "ended_at": ended_at, **({"ended_by": ended_by} if ended_by else {})}
     return [
         {"op": "add", "path": f"{path}/metadata/{name}", "value": value}
         for path, entry in places

@@ -194,19 +194,19 @@ def _is_media(block: Any) -> bool:
     return isinstance(block, dict) and block_type(block) in MEDIA
 
 
-def _answer_text(answer: Any, at: Place) -> tuple[str, Place]:
+def _answer_text(answer: Any, place: Place) -> tuple[str, Place]:
     """Return an answer as text, and the place of that text; no place if it cannot be rewritten there."""
     if isinstance(answer, str):
-        return answer, at
+        return answer, place
     if answer is None or answer == []:
         return "", ()
     if not isinstance(answer, list):
         return as_json(answer), ()
     texts = [index for index, block in enumerate(answer) if is_text_block(block)]
     if len(texts) == 1:
-        return answer[texts[0]]["text"], (*at, texts[0], "text")
+        return answer[texts[0]]["text"], (*place, texts[0], "text")
     if texts:
-        return "\n".join(answer[index]["text"] for index in texts), at
+        return "\n".join(answer[index]["text"] for index in texts), place
     return "" if all(map(_is_media, answer)) else as_json(answer), ()
 
 

@@ -282,8 +282,8 @@ def _add(message: Message, where: str, state: _State) -> None:
             state.callers[piece.call_id] = turn
 
 
-def _piece(message: Message, at: int, where: str, state: _State) -> Block | JsonObject | None:
-    block = message.blocks[at]
+def _piece(message: Message, index: int, where: str, state: _State) -> Block | JsonObject | None:
+    block = message.blocks[index]
     if block.kind in ("reasoning", "other"):
         if block.kind == "reasoning":
             state.note("reasoning-dropped", where, "Reasoning is for its own provider only.")
@@ -293,7 +293,7 @@ def _piece(message: Message, at: int, where: str, state: _State) -> Block | Json
         return None
     if block.kind != "media":
         return block if block.kind == "call" or block.text.strip() else None
-    if at and message.blocks[at - 1].kind in {"result", "media"} and _is_in_result(message, at):
+    if index and message.blocks[index - 1].kind in {"result", "media"} and _is_in_result(message, index):
         return None
     if block.text:
         return block._replace(kind="text")
@@ -308,16 +308,16 @@ def _written_media(message: Message, block: Block, module: Provider) -> JsonObje
     return rewritten_media(value_at(message.raw, block.at), module.write_media, module.media_fault)
 
 
-def _is_in_result(message: Message, at: int) -> bool:
+def _is_in_result(message: Message, index: int) -> bool:
     """Return whether media came with a result: their place is deeper than content of the message itself."""
-    before = [block for block in message.blocks[:at] if block.kind != "media"]
-    deeper = len(message.blocks[at].at) > 2 or message.role == "tool"
+    before = [block for block in message.blocks[:index] if block.kind != "media"]
+    deeper = len(message.blocks[index].at) > 2 or message.role == "tool"
     return bool(before) and before[-1].kind == "result" and deeper
 
 
-def _add_result(message: Message, at: int, where: str, state: _State) -> None:
+def _add_result(message: Message, index: int, where: str, state: _State) -> None:
     """Add a result to the turn that called for it, or make it a text of the user."""
-    block, meta, module = message.blocks[at], as_object(message.raw.get(META)), state.module
+    block, meta, module = message.blocks[index], as_object(message.raw.get(META)), state.module
     caller = state.callers.pop(block.call_id, None)
     if caller is None:
         state.warn("orphan-result", where, "The result answers no call.", "It became a user message.")
@@ -329,7 +329,7 @@ def _add_result(message: Message, at: int, where: str, state: _State) -> None:
     answer = Answer(block, [])
     caller.answers.append(answer)
     caller.meta.update(meta)
-    for follower, media in enumerate(message.blocks[at + 1 :], start=at + 1):
+    for follower, media in enumerate(message.blocks[index + 1 :], start=index + 1):
         if media.kind != "media" or not _is_in_result(message, follower):
             return
         written = _written_media(message, media, module) if module.TRAITS.media_in_results else None

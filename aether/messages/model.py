@@ -162,12 +162,12 @@ def _join_interleaved(parents: list[int]) -> None:
                 current, until = index, last[root]
 
 
-def _root(parents: list[int], at: int) -> int:
+def _root(parents: list[int], node: int) -> int:
     """Return the first member of the group that `at` is in."""
-    while parents[at] != at:
-        parents[at] = parents[parents[at]]
-        at = parents[at]
-    return at
+    while parents[node] != node:
+        parents[node] = parents[parents[node]]
+        node = parents[node]
+    return node
 
 
 def _join(parents: list[int], first: int, second: int) -> None:

@@ -357,14 +357,14 @@ def _unquoted(place: _Place) -> tuple[int, int]:
     return (index, index) if is_plain else (index, end)
 
 
-def _after_scheme(place: _Place, at: int) -> int:
+def _after_scheme(place: _Place, start: int) -> int:
     """Return the start of the credentials of an Authorization header: after `Bearer `, which stays."""
-    ahead = place.text[at : at + 20].lower()
+    ahead = place.text[start : start + 20].lower()
     scheme = next((scheme for scheme in _SCHEMES if ahead.startswith(scheme)), None)
     if scheme is None or not place.name.lower().endswith("authorization"):
-        return at
+        return start
     behind = ahead[len(scheme) : len(scheme) + 3]
-    return at + len(scheme) + len(behind) - len(behind.lstrip(" "))
+    return start + len(scheme) + len(behind) - len(behind.lstrip(" "))
 
 
 def _closing(text: str, quote: re.Match[str]) -> int:
@@ -425,12 +425,12 @@ def _end(place: _Place, most: int) -> int:
     return match.start() if match else min(most, len(text))
 
 
-def _is_no_secret(place: _Place, value: str, at: int, after: str) -> bool:
+def _is_no_secret(place: _Place, value: str, start: int, after: str) -> bool:
     """Return whether an unquoted value is code, a type, a template, or a word about secrets."""
     name = place.name.lstrip("-")
     if not value or value.lower() in words("nothing yet") or is_template(value):
         return True
-    if pattern("angles").match(place.text, at) or pattern("type").fullmatch(value):
+    if pattern("angles").match(place.text, start) or pattern("type").fullmatch(value):
         return True
     if place.sign == "--":
         return (
@@ -444,15 +444,15 @@ def _is_no_secret(place: _Place, value: str, at: int, after: str) -> bool:
         return True
     if name.lower().endswith("key") and "/" in value and value.endswith(_KEY_FILES) and _is_path(value):
         return True
-    return _is_code(name, value, place.text, at, after) or _is_prose(place, value)
+    return _is_code(name, value, place.text, start, after) or _is_prose(place, value)
 
 
 def _is_path(value: str) -> bool:
     return all(sign.isalnum() or sign in "_./~$-" for sign in value)
 
 
-def _is_code(name: str, value: str, text: str, at: int, after: str) -> bool:
-    if pattern("code").match(text, at):
+def _is_code(name: str, value: str, text: str, start: int, after: str) -> bool:
+    if pattern("code").match(text, start):
         return True
     if parts := dotted(value):
         return (

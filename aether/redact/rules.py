@@ -183,9 +183,9 @@ def matches(
             index = searched.find(keyword, index + 1)
 
 
-def _follows(rule: Rule, text: str, at: int) -> bool:
+def _follows(rule: Rule, text: str, position: int) -> bool:
     """Return whether a sign follows a keyword that the pattern of the rule may go on with; a blank is any blank."""
-    sign = text[at : at + 1]
+    sign = text[position : position + 1]
     return not rule.following or sign in rule.following or (sign.isspace() and " " in rule.following)
 
 

@@ -45,11 +45,13 @@ def searchable_archive(snapshot: Snapshot) -> Source:
         if forgotten:
             visible = [
                 visible_part
-                for each in visible
-                if (visible_part := _without_forgotten(each, forgotten, query))
+                for conversation in visible
+                if (visible_part := _without_forgotten(conversation, forgotten, query))
             ]
         placed = _with_places([candidate.record for candidate in visible], memory)
-        visible = [each._replace(record=record) for each, record in zip(visible, placed, strict=True)]
+        visible = [
+            conversation._replace(record=record) for conversation, record in zip(visible, placed, strict=True)
+        ]
         return answer._replace(candidates=visible)
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:

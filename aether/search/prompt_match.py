@@ -199,8 +199,8 @@ def parse_prompt(prompt: str) -> PromptQuery | None:
 def _unless_address(run: re.Match[str]) -> str:
     """Return a run without spaces, but a space for the address of a page or of a person."""
     text = run[0]
-    at = text.find("@", 1)  # one search per run: a pattern for "a@b.c" takes cubic time on "@@@…"
-    is_mail = at > 0 and _DOTTED.search(text, at + 2) is not None
+    sign_at = text.find("@", 1)  # one search per run: a pattern for "a@b.c" takes cubic time on "@@@…"
+    is_mail = sign_at > 0 and _DOTTED.search(text, sign_at + 2) is not None
     return " " if is_mail or _LINK.search(text) else text
 
 
@@ -243,7 +243,7 @@ def match_prompt(
 
 
 def _weights(
-    prompt: PromptQuery, records: Sequence[Record], held: Mapping[str, int], others: int
+    prompt: PromptQuery, records: Sequence[Record], archive_counts: Mapping[str, int], archive_size: int
 ) -> _Weights:
     """Look for the names and words of the prompt in all records."""
     starts = {word: _start(word) for word in prompt.words}
@@ -255,9 +255,9 @@ def _weights(
         for text, append in appends:
             if text in folded:
                 append(place)
-    total = len(records) + others
+    total = len(records) + archive_size
     most = max(RARE_ENTRIES, RARE_SHARE * total)
-    numbers = {word: len(places[start]) + held.get(word, 0) for word, start in starts.items()}
+    numbers = {word: len(places[start]) + archive_counts.get(word, 0) for word, start in starts.items()}
     return _Weights(
         {word: math.log(1 + total / max(1, number)) for word, number in numbers.items()},
         frozenset(word for word, number in numbers.items() if number <= most),
@@ -344,16 +344,16 @@ def _reason(prompt: PromptQuery, record: Record, weights: _Weights) -> PromptMat
 def _commits(prompt: PromptQuery, records: Sequence[Record]) -> list[PromptMatch]:
     """Return the newest state of the work tree that says whether a thing is committed, and the newest commit of it."""
     newest = sorted(records, key=lambda record: record.at, reverse=True)
-    commit = next((one for one in newest if _is_commit_of(one, prompt)), None)
-    changed = next((one for one in newest if one.type == "code_change" and _is_about(one, prompt)), None)
+    commit = next((note for note in newest if _is_commit_of(note, prompt)), None)
+    changed = next((note for note in newest if note.type == "code_change" and _is_about(note, prompt)), None)
     # What the state of its conversation does not list since then is committed.
     trees = [
-        one for one in newest[: newest.index(commit) if commit else None]
-        if changed and _metadata(one).get("role") == "tree" and one.at >= changed.at
-        and _metadata(one).get("conversation") == _metadata(changed).get("conversation")
+        note for note in newest[: newest.index(commit) if commit else None]
+        if changed and _metadata(note).get("role") == "tree" and note.at >= changed.at
+        and _metadata(note).get("conversation") == _metadata(changed).get("conversation")
     ]  # fmt: skip
-    answers = [one for one in trees[:1] if _COMMITTED.search(one.text)] + ([commit] if commit else [])
-    return [PromptMatch(one, excerpt(_subject(one.text), PASSAGE_CHARS), NAME_WEIGHT) for one in answers]
+    answers = [note for note in trees[:1] if _COMMITTED.search(note.text)] + ([commit] if commit else [])
+    return [PromptMatch(note, excerpt(_subject(note.text), PASSAGE_CHARS), NAME_WEIGHT) for note in answers]
 
 
 def _is_commit_of(record: Record, prompt: PromptQuery) -> bool:

@@ -145,4 +145,4 @@ def without_emphasis(text: str) -> str:
     >>> without_emphasis("**Fixed:** `load(**options)` reads `a ** b`.")
     'Fixed: `load(**options)` reads `a ** b`.'
     """
-    return _EMPHASIS.sub(lambda found: found[1] or "", text) if "**" in text else text
+    return _EMPHASIS.sub(lambda match: match[1] or "", text) if "**" in text else text

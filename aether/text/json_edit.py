@@ -152,9 +152,9 @@ def _indent_of(text: str, position: int) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _find(text: str, at: Path) -> Span:
+def _find(text: str, path: Path) -> Span:
     span = _span(text, _after_space(text, 0))
-    for key in at:
+    for key in path:
         member = span.parts[_last(span.keys, key)]
         span = member.value or member
     return span

@@ -21,9 +21,9 @@ class _Lazy:
         self._given: tuple[Any, int] = pattern, flags
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(re.compile(*self._given), name)
-        setattr(self, name, found)
-        return found
+        attribute = getattr(re.compile(*self._given), name)
+        setattr(self, name, attribute)
+        return attribute
 
 
 def lazy(pattern: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:

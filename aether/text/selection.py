@@ -107,11 +107,11 @@ def ranking(
             distinct[key] = place
     carried = {place: contents(units[place].text) for place in distinct.values()}
     spread = Tally(term for terms in carried.values() for term in terms)
-    said: set[str] = set()
+    covered_terms: set[str] = set()
 
     def rank(place: int) -> tuple[bool, float, int]:
         new = sum(
-            weight * (1 + math.log(len(carried) / spread[term])) * (AGAIN if term in said else 1.0)
+            weight * (1 + math.log(len(carried) / spread[term])) * (AGAIN if term in covered_terms else 1.0)
             for term, weight in carried[place].items()
         )
         return not units[place].required, -units[place].weight * new / (costs[place] + overhead), place
@@ -130,7 +130,7 @@ def ranking(
             continue
         chosen.append(place)
         most -= costs[place]
-        said.update(carried[place])
+        covered_terms.update(carried[place])
     return chosen
 
 
@@ -153,8 +153,14 @@ def contents(text: str) -> dict[str, float]:
             carried.update(
                 (root, NAME) for word in words(spaced) if len(word) > 1 and (root := stem(word)) in carried
             )
-    found = identifiers(text)
-    for name in (*found.paths, *found.commands, *found.errors, *found.identifiers, *found.urls):
+    named_things = identifiers(text)
+    for name in (
+        *named_things.paths,
+        *named_things.commands,
+        *named_things.errors,
+        *named_things.identifiers,
+        *named_things.urls,
+    ):
         carried[f"={name}"] = IDENTIFIER_PER_CHAR * min(len(name), IDENTIFIER_CHARS)
     return carried
 

@@ -97,29 +97,29 @@ def _error(text: str) -> str:
     return "is the text of an error" if is_error else ""
 
 
-def _refuses(text: str, given: Iterable[str]) -> bool:
+def _refuses(text: str, sources: Iterable[str]) -> bool:
     """Return whether a short text opens like a refusal or an error and has no name or number of what was `given`."""
     if len(text) > REFUSAL_CHARS or not text.replace("’", "'").lower().startswith(_REFUSALS):
         return False
     names = [name for name in chain(*identifiers(text)) if len(name) > 1]
-    return not any(name in source for source in given for name in names)
+    return not any(name in source for source in sources for name in names)
 
 
-def _instructs(text: str, instruction: str, given: Iterable[str]) -> bool:
+def _instructs(text: str, instruction: str, sources: Iterable[str]) -> bool:
     """Return whether `text` is in the `instruction`, and in none of the texts `given`, of which extraction repeats sentences."""
     flat = " ".join(text.split())
     within = len(flat) >= LEAST_INSTRUCTION_CHARS and flat in " ".join(instruction.split())
-    return within and not any(flat in " ".join(source.split()) for source in given)
+    return within and not any(flat in " ".join(source.split()) for source in sources)
 
 
-def _length(text: str, given: Iterable[str], most_tokens: int, count: Counter) -> str:
+def _length(text: str, sources: Iterable[str], most_tokens: int, count: Counter) -> str:
     tokens = count(text)
     if most_tokens and tokens > int(most_tokens * SLACK):
         return f"has {tokens} tokens; {most_tokens} were asked for"
     if tokens <= LEAST_COMPARED_TOKENS:
         return ""
     total = 0
-    for source in given:
+    for source in sources:
         total += count(source)
         if total > tokens:
             # The others need not be counted, which takes long after thousands of messages.
@@ -127,40 +127,40 @@ def _length(text: str, given: Iterable[str], most_tokens: int, count: Counter) -
     return f"has {tokens} tokens, no fewer than the {total} that it replaces"
 
 
-def _is_unrelated(text: str, sources: Iterable[str], given: Collection[str]) -> bool:
+def _is_unrelated(text: str, sources: Iterable[str], allowed_texts: Collection[str]) -> bool:
     """Return whether `text` has no word, name or number of its `sources`; one in another script than was `given` may have none."""
-    own = {*stems(text)} - STOPWORDS
-    if not own or not any(given) or _other_script(text, given):
+    own_stems = {*stems(text)} - STOPWORDS
+    if not own_stems or not any(allowed_texts) or _other_script(text, allowed_texts):
         return False
-    return all(own.isdisjoint(stems(source)) for source in sources)
+    return all(own_stems.isdisjoint(stems(source)) for source in sources)
 
 
-def _other_script(text: str, given: Collection[str]) -> bool:
+def _other_script(text: str, sources: Collection[str]) -> bool:
     """Return whether `text` and what was `given` are mostly in two alphabets, so that they share no words."""
-    sample = " ".join(source[:_SAMPLE_CHARS] for source in list(given)[:_SAMPLE_TEXTS])
+    sample = " ".join(source[:_SAMPLE_CHARS] for source in list(sources)[:_SAMPLE_TEXTS])
     return _is_latin(text) != _is_latin(sample)
 
 
-def _echo(text: str, given: Collection[str]) -> str:
+def _echo(text: str, sources: Collection[str]) -> str:
     written = list(words(text))
     if len(written) < LEAST_ECHO_WORDS:
         return ""
     # Each time counts: a message that is copied twice is a copy.
-    times = Tally(zip(*(written[at:] for at in range(RUN_WORDS)), strict=False))
-    mine, least = times.keys(), ECHOED_SHARE * times.total()
-    for source in given:
+    times = Tally(zip(*(written[start:] for start in range(RUN_WORDS)), strict=False))
+    own_runs, least = times.keys(), ECHOED_SHARE * times.total()
+    for source in sources:
         if (
             len(source) >= LEAST_ECHO_WORDS
-            and sum(times[run] for run in mine & _word_runs(words(source))) >= least
+            and sum(times[run] for run in own_runs & _word_runs(words(source))) >= least
         ):
             return "copies one message"
-    if len(mine) <= (1 - ECHOED_SHARE) * times.total():
+    if len(own_runs) <= (1 - ECHOED_SHARE) * times.total():
         return "repeats itself"
-    if len(text) < ECHOED_SHARE * sum(map(len, given)):
+    if len(text) < ECHOED_SHARE * sum(map(len, sources)):
         return ""
-    spoken = [word for source in given for word in words(source)]
+    spoken = [word for source in sources for word in words(source)]
     spoken_runs = _word_runs(spoken)
-    shared = len(spoken_runs & mine)
+    shared = len(spoken_runs & own_runs)
     repeats = len(spoken) >= LEAST_INPUT_WORDS and shared >= ECHOED_SHARE * len(spoken_runs)
     return "repeats the whole input" if repeats else ""
 
@@ -168,7 +168,7 @@ def _echo(text: str, given: Collection[str]) -> str:
 def _word_runs(spoken: Iterable[str]) -> set[tuple[str, ...]]:
     """Return all runs of `RUN_WORDS` consecutive words."""
     listed = list(spoken)
-    return set(zip(*(listed[at:] for at in range(RUN_WORDS)), strict=False))
+    return set(zip(*(listed[start:] for start in range(RUN_WORDS)), strict=False))
 
 
 # So much of the weight of a sentence without a quote has to be in one source.
@@ -219,7 +219,7 @@ def proven_lines(summary: str, sources: Sequence[str]) -> Proven:
     """
     source = _Sources.of(sources)
     quotes = _QUOTE.search(summary) is not None
-    kept: list[str] = []
+    proven_text: list[str] = []
     dropped: list[str] = []
     heading, proven = "", 0
     for line in summary.splitlines():
@@ -237,10 +237,10 @@ def proven_lines(summary: str, sources: Sequence[str]) -> Proven:
         dropped += [text for text, is_proven in checked if not is_proven]
         proven += len(true)
         if true:
-            kept += [heading] if heading else []
+            proven_text += [heading] if heading else []
             heading = ""
-            kept.append(bare if len(true) == len(checked) else " ".join(true))
-    return Proven("\n".join(kept), tuple(dropped), proven)
+            proven_text.append(bare if len(true) == len(checked) else " ".join(true))
+    return Proven("\n".join(proven_text), tuple(dropped), proven)
 
 
 class _Sources(NamedTuple):
@@ -254,11 +254,11 @@ class _Sources(NamedTuple):
 
     @classmethod
     def of(cls, texts: Sequence[str]) -> _Sources:
-        whole = normalized("\n".join(texts)).replace(",", "")
+        joined = normalized("\n".join(texts)).replace(",", "")
         sample = [text[:SAMPLE_CHARS] for text in texts[:SAMPLE_TEXTS]]
         later = [word for text in sample for sentence in sentences(text) for word in sentence.split()[1:]]
         capitals = sum(word[0].isupper() for word in later)
-        return cls(texts, whole, frozenset(words(whole)), capitals <= CAPITALS * len(later))
+        return cls(texts, joined, frozenset(words(joined)), capitals <= CAPITALS * len(later))
 
     def bears_quotes(self, line: str, quotes: Sequence[str]) -> bool:
         places = [find_quote(quote, self.texts) for quote in quotes]
@@ -282,8 +282,8 @@ class _Sources(NamedTuple):
 
     def _has_names(self, line: str) -> bool:
         plain = _AROUND.sub("", line)
-        found = identifiers(plain)
-        names = [*found.paths, *found.urls, *found.identifiers]
+        mentions = identifiers(plain)
+        names = [*mentions.paths, *mentions.urls, *mentions.identifiers]
         if any(normalized(name) not in self.whole for name in names):
             return False
         spoken = [run for run in runs(plain) if any(map(str.isdigit, run))]
@@ -313,8 +313,8 @@ def _names(sentence: str) -> Iterator[str]:
             yield bare
 
 
-def _contradicts(statement: str, others: Iterable[str]) -> bool:
-    return any(_opposed(statement, other) for other in others)
+def _contradicts(statement: str, other_statements: Iterable[str]) -> bool:
+    return any(_opposed(statement, other) for other in other_statements)
 
 
 @lru_cache(maxsize=256)

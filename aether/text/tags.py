@@ -90,7 +90,7 @@ _folded_character = lru_cache(maxsize=1024)(_folded)
 
 def _resolved_text(text: str) -> str:
     for _ in range(_MOST_LEVELS):
-        before, text = text, _REFERENCE.sub(lambda one: _referred(one[0]), text)
+        before, text = text, _REFERENCE.sub(lambda match: _referred(match[0]), text)
         if before == text:
             break
     return text

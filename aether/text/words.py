@@ -72,7 +72,7 @@ def words(text: str) -> Iterator[str]:
         elif len(run) == 1:
             yield run
         else:
-            yield from (run[at : at + 2] for at in range(len(run) - 1))
+            yield from (run[start : start + 2] for start in range(len(run) - 1))
 
 
 def stems(text: str) -> Iterator[str]:
@@ -126,8 +126,10 @@ def _stemmer() -> Any:
         except (ImportError, AttributeError):  # a version that is laid out in another way
             pass
         finally:
-            for each in [each for each in sys.modules if each.partition(".")[0] == name]:
-                del sys.modules[each]
+            for module_name in [
+                module_name for module_name in sys.modules if module_name.partition(".")[0] == name
+            ]:
+                del sys.modules[module_name]
     return __import__(name).stemmer("english")
 
 
@@ -342,16 +344,16 @@ neighbour neighbor adjacent | bonus boost weight | miss overlook | manual hand m
 
 
 @lru_cache(maxsize=1_000)
-def _synonyms(asked: str) -> tuple[str, ...]:
+def _synonyms(query_term: str) -> tuple[str, ...]:
     """Return the other terms of the groups of a term."""
-    found: dict[str, None] = {}
+    synonyms: dict[str, None] = {}
     for group in _SYNONYMS.replace("\n", "|").split("|"):
         words = group.split()
         # A term starts as its words do.
-        if any(word[0] == asked[0] and term(word) == asked for word in words):
-            found.update(dict.fromkeys(map(term, words)))
-    found.pop(asked, None)
-    return tuple(found)
+        if any(word[0] == query_term[0] and term(word) == query_term for word in words):
+            synonyms.update(dict.fromkeys(map(term, words)))
+    synonyms.pop(query_term, None)
+    return tuple(synonyms)
 
 
 def with_synonyms(said: QueryTerms) -> tuple[QueryTerms, dict[str, str]]:
@@ -363,11 +365,11 @@ def with_synonyms(said: QueryTerms) -> tuple[QueryTerms, dict[str, str]]:
     """
     weights, spelled = dict(said.weights), dict(said.spelled)
     means = {}
-    for asked, weight in said.weights.items():
-        for other in _synonyms(asked):
+    for query_term, weight in said.weights.items():
+        for other in _synonyms(query_term):
             if other not in weights:
-                weights[other], spelled[other] = SYNONYM_WEIGHT * weight, spelled[asked]
-                means[other] = asked
+                weights[other], spelled[other] = SYNONYM_WEIGHT * weight, spelled[query_term]
+                means[other] = query_term
     return said._replace(weights=weights, spelled=spelled), means
 
 
@@ -400,13 +402,13 @@ def sentences(text: str) -> list[str]:
     >>> sentences("```\na = f(1. + x)\n```")
     ['a = f(1. + x)']
     """
-    found: list[str] = []
+    parts: list[str] = []
     for block, is_code in _blocks(text):
         if is_code:
-            found.append(block)
+            parts.append(block)
         else:
-            found.extend(_split(block))
-    return found
+            parts.extend(_split(block))
+    return parts
 
 
 def _blocks(text: str) -> list[tuple[str, bool]]:
@@ -443,7 +445,7 @@ def _flush(wrapped: list[str], blocks: list[tuple[str, bool]]) -> None:
 
 @lru_cache(maxsize=_CACHED_BLOCKS)
 def _split(block: str) -> tuple[str, ...]:
-    found: list[str] = []
+    parts: list[str] = []
     start = ticks = seen = 0
     last_tick = block.rfind("`")
     for end in (_ASCII_END if block.isascii() else _END).finditer(block):
@@ -458,11 +460,11 @@ def _split(block: str) -> tuple[str, ...]:
         goes_on = goes_on or (head.endswith("`") and after.islower())  # the end of code: `src/*.tsx?` is
         if goes_on or in_ticks or (head[-1:] == "." and _NO_END.search(head)):
             continue
-        found.append(block[start : end.end()].strip())
+        parts.append(block[start : end.end()].strip())
         start = end.end()
     if block[start:].strip():
-        found.append(block[start:].strip())
-    return tuple(found)
+        parts.append(block[start:].strip())
+    return tuple(parts)
 
 
 # Plurals that differ by more than an "s" at the end.
@@ -513,34 +515,39 @@ def matching_part(text: str, matched: Iterable[str], most: int) -> str:
     >>> matching_part("We met on Monday. Nobody knew why the ledger was locked so often.", ["ledger"], 32)
     '… why the ledger was locked so…'
     """
-    whole = " ".join(text.split())
-    if len(whole) <= most:
-        return whole
-    wanted = {one for word in matched for one in _forms(word)}
+    flat_text = " ".join(text.split())
+    if len(flat_text) <= most:
+        return flat_text
+    wanted_forms = {word_form for word in matched for word_form in _forms(word)}
     words_ = (
-        (found.start(), found.end(), wanted & _forms(found[0])) for found in _SPACED_WORD.finditer(whole)
+        (word_match.start(), word_match.end(), wanted_forms & _forms(word_match[0]))
+        for word_match in _SPACED_WORD.finditer(flat_text)
     )
-    held = [word for word in words_ if word[2]]
+    matching_words = [word for word in words_ if word[2]]
     room = most - len("… …")
     first, last, most_held = 0, 0, 0
-    for start, end, _ in held:
-        inside = [each for each in held if each[0] == start or (each[0] > start and each[1] <= start + room)]
-        number = len({one for each in inside for one in each[2]})
+    for start, end, _ in matching_words:
+        inside = [
+            neighbour
+            for neighbour in matching_words
+            if neighbour[0] == start or (neighbour[0] > start and neighbour[1] <= start + room)
+        ]
+        number = len({word_form for neighbour in inside for word_form in neighbour[2]})
         if number > most_held:
             first, last, most_held = start, max(end, inside[-1][1]), number
     # What is before and after the words says what they are about.
     before = max(0, room - (last - first)) // 2
-    at = max(0, min(first - before, len(whole) - room))
-    at = min(whole.find(" ", at - 1) + 1, first) if at else 0
-    part = whole[at : at + room + (0 if at else 2)]
-    if at + len(part) < len(whole):
-        part = (part[: part.rindex(" ")] if " " in part[last - at :] else part).rstrip() + "…"
-    return f"… {part}" if at else part
+    cut = max(0, min(first - before, len(flat_text) - room))
+    cut = min(flat_text.find(" ", cut - 1) + 1, first) if cut else 0
+    part = flat_text[cut : cut + room + (0 if cut else 2)]
+    if cut + len(part) < len(flat_text):
+        part = (part[: part.rindex(" ")] if " " in part[last - cut :] else part).rstrip() + "…"
+    return f"… {part}" if cut else part
 
 
 def _forms(word: str) -> set[str]:
-    said = terms(word)
-    return {*said.words, *said.parts}
+    word_terms = terms(word)
+    return {*word_terms.words, *word_terms.parts}
 
 
 # A quote of fewer characters is in almost any text by chance.
@@ -577,10 +584,10 @@ def find_quote(quote: str, texts: Sequence[str]) -> int | None:
 
 def is_quoted(quote: str, text: str) -> bool:
     """Return whether `quote` is in `text`, which is `normalized` already: many quotes are sought in one text."""
-    wanted = normalized(quote).strip(_QUOTE_ENDS)
-    if len(wanted) < LEAST_QUOTE_CHARS and not (len(wanted) >= 2 and not wanted.isascii()):
-        return bool(wanted) and wanted == text.strip(_QUOTE_ENDS)
-    return wanted in text
+    bare_quote = normalized(quote).strip(_QUOTE_ENDS)
+    if len(bare_quote) < LEAST_QUOTE_CHARS and not (len(bare_quote) >= 2 and not bare_quote.isascii()):
+        return bool(bare_quote) and bare_quote == text.strip(_QUOTE_ENDS)
+    return bare_quote in text
 
 
 def missing_name(names: Iterable[str], text: str) -> str:
@@ -602,8 +609,8 @@ def _is_whole_in(name: str, text: str) -> bool:
     return not name
 
 
-def _joins(left: str, right: str) -> bool:
+def _joins(before: str, after: str) -> bool:
     """Return whether two characters are of one word or of one number: of "10k" the number is 10."""
-    if left.isdigit() or right.isdigit():
-        return left.isdigit() and right.isdigit()
-    return left.isascii() and right.isascii() and left.isalnum() and right.isalnum()
+    if before.isdigit() or after.isdigit():
+        return before.isdigit() and after.isdigit()
+    return before.isascii() and after.isascii() and before.isalnum() and after.isalnum()

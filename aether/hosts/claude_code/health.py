@@ -150,7 +150,7 @@ def _problems(report: Report) -> list[str]:
     called = [(settings.scope, tuple(words)) for settings in hooked for words in settings.programs]
     called += [("plugin", BARE_COMMAND)] if plugin else []
     # The shared line is silent if the program is not on PATH: no problem while another line works.
-    heard = [each for each in called if each[1] != BARE_COMMAND or shutil.which(install.PROGRAM)] or called
+    heard = [call for call in called if call[1] != BARE_COMMAND or shutil.which(install.PROGRAM)] or called
     places = list(dict.fromkeys(place for place, _ in heard))
     if len(places) > 1:
         problems.append(

@@ -184,12 +184,12 @@ def _files(scope: str, project: Path | None) -> list[tuple[Path, _Merge, _Unmerg
     servers = server_path(scope, project=project)
     if can_serve() or servers.exists():
         server = SHARED_SERVER if scope == "project" else own_server()
-        at = server_place(scope, project)
+        server_keys = server_place(scope, project)
         files.append(
             (
                 servers,
-                lambda text: merge_server(text, server, at=at, where=str(servers)),
-                lambda text, before: unmerge_server(text, before, at=at, where=str(servers)),
+                lambda text: merge_server(text, server, at=server_keys, where=str(servers)),
+                lambda text, before: unmerge_server(text, before, at=server_keys, where=str(servers)),
             )
         )
     return files
@@ -574,10 +574,10 @@ def merge(text: str, groups: JsonObject, *, where: str = "") -> str:
     return json_edit.add(text, ("hooks",), missing.items())
 
 
-def _merged(text: str, event: str, wanted: JsonObject | None, where: str) -> str:
+def _merged(text: str, event: str, new_group: JsonObject | None, where: str) -> str:
     groups = hooks_of(text)[event]
     places = own_positions(groups)
-    if wanted is None:
+    if new_group is None:
         return _without(text, event, keep=False) if places else text
     if not isinstance(groups, list):
         raise InvalidDocument(
@@ -589,28 +589,30 @@ def _merged(text: str, event: str, wanted: JsonObject | None, where: str) -> str
         (group_number, below) = places[0]
         present = groups[group_number]
         alone = len(present["hooks"]) == 1
-        if alone or present.get("matcher") == wanted.get("matcher"):
-            return _updated(text, ("hooks", event, group_number), present, wanted, below)
-    return json_edit.add(_without(text, event, keep=True), ("hooks", event), [(None, wanted)])
+        if alone or present.get("matcher") == new_group.get("matcher"):
+            return _updated(text, ("hooks", event, group_number), present, new_group, below)
+    return json_edit.add(_without(text, event, keep=True), ("hooks", event), [(None, new_group)])
 
 
-def _updated(text: str, at: json_edit.Path, present: JsonObject, wanted: JsonObject, below: int) -> str:
+def _updated(
+    text: str, group_path: json_edit.Path, present: JsonObject, new_group: JsonObject, below: int
+) -> str:
     """Return `text` with our handler brought up to date in its place."""
-    (wanted_handler,) = wanted["hooks"]
+    (wanted_handler,) = new_group["hooks"]
     present_handler = present["hooks"][below]
     # Keys that a person has added, such as a statusMessage, stay.
     handler = wanted_handler | {
         key: value for key, value in present_handler.items() if key not in HANDLER_KEYS
     }
     if present_handler != handler:
-        text = json_edit.put(text, (*at, "hooks", below), handler)
-    if present.get("matcher") == wanted.get("matcher"):
+        text = json_edit.put(text, (*group_path, "hooks", below), handler)
+    if present.get("matcher") == new_group.get("matcher"):
         return text
-    if "matcher" not in wanted:
-        return json_edit.drop_key(text, at, "matcher")
+    if "matcher" not in new_group:
+        return json_edit.drop_key(text, group_path, "matcher")
     if "matcher" not in present:
-        return json_edit.add(text, at, [("matcher", wanted["matcher"])])
-    return json_edit.put(text, (*at, "matcher"), wanted["matcher"])
+        return json_edit.add(text, group_path, [("matcher", new_group["matcher"])])
+    return json_edit.put(text, (*group_path, "matcher"), new_group["matcher"])
 
 
 def unmerge(text: str, before: str = "", *, where: str = "") -> str:
@@ -630,11 +632,11 @@ def unmerge(text: str, before: str = "", *, where: str = "") -> str:
 
 def _without(text: str, event: str, *, keep: bool) -> str:
     """Return `text` without our handlers of `event`, without emptied groups and, unless `keep`, without an empty event."""
-    at = ("hooks", event)
+    event_path = ("hooks", event)
     for group, below in reversed(own_positions(hooks_of(text)[event])):
-        text = json_edit.drop(text, (*at, group, "hooks"), below)
+        text = json_edit.drop(text, (*event_path, group, "hooks"), below)
         if not hooks_of(text)[event][group]["hooks"]:
-            text = json_edit.drop(text, at, group)
+            text = json_edit.drop(text, event_path, group)
     return text if keep or hooks_of(text)[event] else json_edit.drop_key(text, ("hooks",), event)
 
 

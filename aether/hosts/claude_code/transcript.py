@@ -174,14 +174,14 @@ def _read(line: bytes, queue: _QueueBackwards) -> list[Record]:
 
 def _lines(file: BinaryIO) -> Iterator[bytes]:
     """Yield the lines within the last MOST_BYTES of `file`, the last first."""
-    at = file.seek(0, os.SEEK_END)
-    end, incomplete = max(0, at - MOST_BYTES), b""
-    while at > end:
-        size = min(_BLOCK_BYTES, at - end)
-        at = file.seek(at - size)
+    offset = file.seek(0, os.SEEK_END)
+    end, incomplete = max(0, offset - MOST_BYTES), b""
+    while offset > end:
+        size = min(_BLOCK_BYTES, offset - end)
+        offset = file.seek(offset - size)
         incomplete, *lines = (file.read(size) + incomplete).split(b"\n")
         yield from reversed(lines)
-    if at == 0:
+    if offset == 0:
         yield incomplete
 
 

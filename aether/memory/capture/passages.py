@@ -148,7 +148,7 @@ class Collector:
     def _add(self, record: Record, text: str, digest: str) -> None:
         """Add what a record says to the passage that is being made, and end that where it is full or another speaks."""
         for nth, piece in enumerate(_pieces(text)):
-            if self._said and sum(len(said.text) for said in self._said) + len(piece) > PASSAGE_CHARS:
+            if self._said and sum(len(passage.text) for passage in self._said) + len(piece) > PASSAGE_CHARS:
                 self._flush()
             line = max(record.line, self._place.line)
             self._place = Place(line, self._place.part + 1 if line == self._place.line else 1)

@@ -291,9 +291,9 @@ def _listed(raw: JsonObject) -> list[Any]:
     return content if isinstance(content, list) else []
 
 
-def _cleaned(at: int, raw: JsonObject, faults: Faults) -> Entry:
+def _cleaned(index: int, raw: JsonObject, faults: Faults) -> Entry:
     """Return a message without what cannot be sent, whatever is around it."""
-    where, role = f"messages[{at}]", known_role(raw.get("role"), ROLES)
+    where, role = f"messages[{index}]", known_role(raw.get("role"), ROLES)
     faults.role(raw, role, where)
     faults.unknown_fields(raw, FIELDS, where)
     if role == "system":
@@ -313,7 +313,7 @@ def _cleaned(at: int, raw: JsonObject, faults: Faults) -> Entry:
         if (good := _cleaned_block(block, role, place, faults)) is not None:
             key = "id" if good["type"] == "tool_use" else "tool_use_id"
             cells.append(Cell(good, place, _KINDS.get(good["type"], "other"), as_text(good.get(key))))
-    return Entry(at, raw, role, cells)
+    return Entry(index, raw, role, cells)
 
 
 _KINDS: dict[str, Any] = {"tool_use": "call", "tool_result": "result"} | dict.fromkeys(THINKING, "reasoning")
@@ -353,7 +353,9 @@ def _with_type(block: Any) -> JsonObject | None:
     return {**block, "type": "text"} if isinstance(block.get("text"), str) else None
 
 
-def _of_known_type(block: JsonObject, where: str, faults: Faults, known: frozenset[str]) -> JsonObject | None:
+def _of_known_type(
+    block: JsonObject, where: str, faults: Faults, known_types: frozenset[str]
+) -> JsonObject | None:
     """Return a block of a type that is `known`, with all that it needs; None if it cannot be made.
 
     Media and texts of other formats are rewritten.
@@ -367,7 +369,7 @@ def _of_known_type(block: JsonObject, where: str, faults: Faults, known: frozens
         elif fault:
             faults.lost("bad-media", where, fault, "Give a source with its type and data, or drop it.")
         return media
-    if kind in known or (known is _KNOWN and kind.endswith("_tool_result")):
+    if kind in known_types or (known_types is _KNOWN and kind.endswith("_tool_result")):
         code, problem = _missing(block, kind)
         if problem:
             faults.lost(code, where, problem, "Drop the block.")

@@ -98,33 +98,33 @@ def named(part: Any, name: str) -> str:
     return next((key for key in (name, snake) if isinstance(as_object(part).get(key), dict)), "")
 
 
-def _blocks(part: Any, at: Place) -> list[Block]:
+def _blocks(part: Any, part_place: Place) -> list[Block]:
     if key := named(part, "functionCall"):
         inner = part[key]
-        return [call_block(inner.get("name"), inner.get("args"), (*at, key, "args"), inner.get("id"))]
+        return [call_block(inner.get("name"), inner.get("args"), (*part_place, key, "args"), inner.get("id"))]
     if key := named(part, "functionResponse"):
-        return _response_blocks(part[key], (*at, key))
+        return _response_blocks(part[key], (*part_place, key))
     if key := named(part, "executableCode"):
-        return [call_block(_CODE, part[key].get("code"), (*at, key, "code"), part[key].get("id"))]
+        return [call_block(_CODE, part[key].get("code"), (*part_place, key, "code"), part[key].get("id"))]
     if key := named(part, "codeExecutionResult"):
-        inner, place = part[key], (*at, key, "output")
+        inner, place = part[key], (*part_place, key, "output")
         broken = "OUTCOME_OK" not in as_text(inner.get("outcome"))
         return result_blocks(inner.get("output"), place, inner.get("id"), tool=_CODE, broken=broken)
     if _is_media(part) or not isinstance(as_object(part).get("text"), str):
-        return [media_block(part, at) if _is_media(part) else other_block(part)]
+        return [media_block(part, part_place) if _is_media(part) else other_block(part)]
     text = part["text"]
-    return [Block("reasoning", text) if part.get("thought") else Block("text", text, (*at, "text"))]
+    return [Block("reasoning", text) if part.get("thought") else Block("text", text, (*part_place, "text"))]
 
 
 def _is_media(part: Any) -> bool:
     return bool(named(part, "inlineData") or named(part, "fileData"))
 
 
-def _response_blocks(inner: JsonObject, at: Place) -> list[Block]:
+def _response_blocks(inner: JsonObject, place: Place) -> list[Block]:
     response, parts = inner.get("response"), inner.get("parts")
     answered = as_object(response)
     media = [
-        media_block(part, (*at, "parts", index))
+        media_block(part, (*place, "parts", index))
         for index, part in enumerate(parts if isinstance(parts, list) else [])
         if _is_media(part)
     ]
@@ -132,10 +132,10 @@ def _response_blocks(inner: JsonObject, at: Place) -> list[Block]:
     key = next((key for key in _ANSWER_KEYS if alone and isinstance(answered.get(key), str)), "")
     answer: Any = answered[key] if key else as_json(response) if response is not None else None
     blocks = result_blocks(
-        answer, (*at, "response", key), inner.get("id"), tool=inner.get("name"), also=tuple(media),
+        answer, (*place, "response", key), inner.get("id"), tool=inner.get("name"), also=tuple(media),
         broken=True if "error" in answered else None,
     )  # fmt: skip
-    return blocks if key else [blocks[0]._replace(at=(*at, "response") if answered else ()), *blocks[1:]]
+    return blocks if key else [blocks[0]._replace(at=(*place, "response") if answered else ()), *blocks[1:]]
 
 
 def without_reasoning(raw: JsonObject) -> JsonObject:
@@ -254,9 +254,9 @@ def _hints(entries: Sequence[Entry], faults: Faults) -> None:
         faults.hint("trailing-assistant", f"contents[{entries[-1].at}]", what, "End with the user's.")
 
 
-def _cleaned(at: int, raw: JsonObject, faults: Faults) -> Entry:
+def _cleaned(index: int, raw: JsonObject, faults: Faults) -> Entry:
     """Return a content without what cannot be sent, whatever is around it."""
-    where, role, parts = f"contents[{at}]", raw.get("role"), raw.get("parts")
+    where, role, parts = f"contents[{index}]", raw.get("role"), raw.get("parts")
     if not isinstance(role, str) or role not in ("user", "model", "function"):
         role = "model" if role in ("assistant", "ai") else "user"
         faults.role(raw, role, where)
@@ -269,7 +269,7 @@ def _cleaned(at: int, raw: JsonObject, faults: Faults) -> Entry:
         for number, part in enumerate(listed)
         for good in _cleaned_parts(part, role, f"{where}.parts[{number}]", faults)
     ]
-    return Entry(at, raw, "assistant" if role == "model" else "user", cells)
+    return Entry(index, raw, "assistant" if role == "model" else "user", cells)
 
 
 def _cell(part: JsonObject, where: str) -> Cell:

@@ -146,11 +146,13 @@ def calls(raw: JsonObject) -> Iterator[Block]:
         yield call_block(legacy.get("name"), legacy.get("arguments"), ("function_call", "arguments"), "")
 
 
-def _call(call: Any, at: Place) -> Block:
+def _call(call: Any, place: Place) -> Block:
     outer = as_object(call)
     for key, arguments in (("function", "arguments"), ("custom", "input")):
         if isinstance(inner := outer.get(key), dict):
-            return call_block(inner.get("name"), inner.get(arguments), (*at, key, arguments), outer.get("id"))
+            return call_block(
+                inner.get("name"), inner.get(arguments), (*place, key, arguments), outer.get("id")
+            )
     return other_block(call)
 
 
@@ -293,9 +295,9 @@ def _sent(entry: Entry, ids: dict[int, str]) -> JsonObject:
     return {**raw, "tool_calls": called} if called else {key: raw[key] for key in raw if key != "tool_calls"}
 
 
-def _cleaned(at: int, raw: JsonObject, faults: Faults) -> Entry:
+def _cleaned(index: int, raw: JsonObject, faults: Faults) -> Entry:
     """Return a message without what cannot be sent, whatever is around it."""
-    where, role = f"messages[{at}]", known_role(raw.get("role"), ROLES)
+    where, role = f"messages[{index}]", known_role(raw.get("role"), ROLES)
     faults.role(raw, role, where)
     raw = raw if raw.get("role") == role else {**raw, "role": role}
     if "meta" in raw:
@@ -312,16 +314,16 @@ def _cleaned(at: int, raw: JsonObject, faults: Faults) -> Entry:
         key = raw.get("tool_call_id")
         if not isinstance(key, str):
             faults.lost("bad-id", where, f"tool_call_id is {shown(key)}.", "Name the call.")
-            return Entry(at, raw, role, [])
-        return Entry(at, _with_content(raw, where, faults), role, [Cell(raw, where, "result", key)])
+            return Entry(index, raw, role, [])
+        return Entry(index, _with_content(raw, where, faults), role, [Cell(raw, where, "result", key)])
     if role == "function":
-        return Entry(at, _with_content(raw, where, faults), "other", [Cell(raw, where)])
+        return Entry(index, _with_content(raw, where, faults), "other", [Cell(raw, where)])
     if raw.get("content") is not None or (role == "assistant" and any(raw.get(key) for key in _INSTEAD)):
         cells = [Cell(raw, where), *cells]
     elif not cells:
         what, fix = f"Content is {shown(raw.get('content'))}.", "Give text, or drop the message."
         faults.lost("empty-content", where, what, fix)
-    return Entry(at, raw, role, cells)
+    return Entry(index, raw, role, cells)
 
 
 def _with_content(raw: JsonObject, where: str, faults: Faults) -> JsonObject:

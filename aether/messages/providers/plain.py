@@ -72,15 +72,15 @@ def _result(raw: JsonObject) -> list[Block]:
     )
 
 
-def _blocks(block: Any, at: Place) -> list[Block]:
+def _blocks(block: Any, place: Place) -> list[Block]:
     if isinstance(block, str):
-        return [Block("text", block, at)]
+        return [Block("text", block, place)]
     kind = block_type(as_object(block))
     if kind == "toolCall":
-        return [call_block(block.get("name"), block.get("arguments"), (*at, "arguments"), block.get("id"))]
+        return [call_block(block.get("name"), block.get("arguments"), (*place, "arguments"), block.get("id"))]
     if kind == "reasoning":
         return [Block("reasoning", as_text(block.get("reasoning")) or as_text(block.get("text")))]
-    return [openai.part_of(block, at)] if kind == "refusal" else anthropic.block_of(block, at)
+    return [openai.part_of(block, place)] if kind == "refusal" else anthropic.block_of(block, place)
 
 
 def _calls(raw: JsonObject) -> list[Block]:

@@ -240,19 +240,19 @@ def _is_known(raw: JsonObject, kind: str) -> bool:
     return kind in _KNOWN or kind.endswith(("_call", "_output")) or api_own
 
 
-def _cleaned(at: int, raw: JsonObject, faults: Faults) -> Entry:
+def _cleaned(index: int, raw: JsonObject, faults: Faults) -> Entry:
     """Return an item without what cannot be sent, whatever is around it."""
-    where = f"input[{at}]"
+    where = f"input[{index}]"
     item = _cleaned_item(_without_odd_fields(raw, where, faults), where, faults)
     if item is None:
-        return Entry(at, raw, "", [])
+        return Entry(index, raw, "", [])
     kind, key = _item_type(item), as_text(item.get("call_id"))
     cell = Cell(item, where, "reasoning" if kind == "reasoning" else "other", key)
     if key and kind.endswith("_output"):
-        return Entry(at, item, "tool", [cell._replace(kind="result")])
+        return Entry(index, item, "tool", [cell._replace(kind="result")])
     if "call_id" in item and kind.endswith("_call") and isinstance(item["call_id"], str):
         cell = cell._replace(kind="call")
-    return Entry(at, item, "assistant" if _is_from_model(item) else "user", [cell])
+    return Entry(index, item, "assistant" if _is_from_model(item) else "user", [cell])
 
 
 def _without_odd_fields(raw: JsonObject, where: str, faults: Faults) -> JsonObject:
