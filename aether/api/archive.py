@@ -974,10 +974,10 @@ def explain_retention(id: str, *, now: datetime | None = None, home: Home = None
 def _next(case: _Case, rules: _Rules, since: str) -> JsonObject:
     """Return the next level of a conversation and the time it is reached if nothing changes; empty if it stays."""
     for days in rules.boundaries if since else ():
-        moment_due = max(rules.now, clock.parse(since) + timedelta(days=days))
-        level = rules._replace(now=moment_due).decide(case.conversation).level
+        next_time = max(rules.now, clock.parse(since) + timedelta(days=days))
+        level = rules._replace(now=next_time).decide(case.conversation).level
         if LEVELS.index(level) > LEVELS.index(case.level):
-            return {"next_level": level, "next_at": clock.stamp(moment_due)}
+            return {"next_level": level, "next_at": clock.stamp(next_time)}
     return {"next_level": "", "next_at": ""}
 
 
