@@ -680,15 +680,15 @@ def _parts_of(export: Any) -> tuple[JsonObject, dict[str, list[JsonObject]]]:
             for kind in record_files.KINDS
             if export.get(kind)
         }
-        whole = all(record["item"]["id"] for record in records.get("items", []))
-        whole &= all(
+        is_whole = all(record["item"]["id"] for record in records.get("items", []))
+        is_whole &= all(
             isinstance(talk["conversation"], str)
             and isinstance(talk.get("history", talk.get("problem") and []), list)
             for talk in export["conversations"]
         )
     except (TypeError, KeyError, AttributeError):
-        whole = False
-    if not whole:
+        is_whole = False
+    if not is_whole:
         what = "its records or its conversations are damaged. Nothing was stored."
         raise InvalidDocument(what, fix="Export the home again.", where="export")
     return states, records

@@ -184,12 +184,12 @@ def _rules(place: Path, now: datetime | None, preset: str | None = None) -> _Rul
         boundaries = retention.boundaries(dict(zip(LEVELS[1:], days, strict=True)))
     document = load(place).documents["retention"]
     policy = retention.policy(document["policy"])
-    named = repr(policy._replace(weights=dict(sorted(policy.weights.items()))))
+    policy_text = repr(policy._replace(weights=dict(sorted(policy.weights.items()))))
     if now is None:
         now = clock.now()
     now = now.replace(tzinfo=UTC) if now.tzinfo is None else now.astimezone(UTC)
     return _Rules(
-        now, boundaries, policy, files.checksum(named.encode()), frozenset(document["marked"]),
+        now, boundaries, policy, files.checksum(policy_text.encode()), frozenset(document["marked"]),
         conversation_list.restored_at(place), settings.archive_grace_days, settings.archive_compress,
     )  # fmt: skip
 
@@ -261,8 +261,8 @@ def _plan(place: Path, rules: _Rules, *, forever: bool) -> tuple[list[Planned], 
     ]
     _refresh_floors(place, rules)
     ready += [row.id for row in archive_store.ready(place, latest)]
-    over = [] if forever else [row.id for row in archive_store.expired(place, clock.stamp(rules.now))]
-    for id in dict.fromkeys([*ready, *over]):  # noqa: A001
+    expired = [] if forever else [row.id for row in archive_store.expired(place, clock.stamp(rules.now))]
+    for id in dict.fromkeys([*ready, *expired]):  # noqa: A001
         try:
             case = _case(place, id, rules)
             decision = rules.decide(case.conversation)
@@ -272,7 +272,7 @@ def _plan(place: Path, rules: _Rules, *, forever: bool) -> tuple[list[Planned], 
         if LEVELS.index(decision.level) > LEVELS.index(case.level):
             # This step still reads a form whose grace is over; its grace then ends with that of the new form.
             step: tuple[str, str, str] = (decision.rule, case.level, decision.level)
-        elif id in over and id not in rules.marked:
+        elif id in expired and id not in rules.marked:
             grace = (case.old and case.old["grace"]) or {}
             step = (GRACE_OVER, grace.get("level", case.level), case.level)
         else:
@@ -378,34 +378,34 @@ def _age(
     decision = rules.decide(case.conversation)
     if (case.level, decision.level) != (planned.from_level, planned.to_level):
         raise Conflict("it was changed meanwhile.", fix="Age again.", where=planned.id)
-    whole = _fullest(place, case.old) if case.old else case.conversation
-    written = _written(place, whole, backend) if backend and decision.level == "summary" else None
-    content = redacted(form(whole, decision.level, written=written.prose if written else None))
-    at = clock.now()  # also if it ages as if it were another time
-    value = _file(whole, decision.level, content, rules, old=case.old)
+    conversation = _fullest(place, case.old) if case.old else case.conversation
+    written = _written(place, conversation, backend) if backend and decision.level == "summary" else None
+    content = redacted(form(conversation, decision.level, written=written.prose if written else None))
+    aged_at = clock.now()  # also if it ages as if it were another time
+    value = _file(conversation, decision.level, content, rules, old=case.old)
     value["grace"], grace = _grace(case, rules, forever)
     value["marked"] = planned.id in rules.marked
     if not case.old:
-        value["archived_at"] = clock.stamp(at)
+        value["archived_at"] = clock.stamp(aged_at)
     before = files.json_line(case.old["content"]) if case.old else case.log
-    receipt = _receipt(value, case.level, decision.rule, before, at)
+    receipt = _receipt(value, case.level, decision.rule, before, aged_at)
     receipt["bytes_before"] = planned.bytes
     receipt["removed"] = {"characters": max(0, len(before) - len(files.json_line(content)))}
     if written:
         receipt |= {"summary": written.record, "failures": written.failures}
     _add_step(value, receipt)
     saved = archive_steps.take(
-        place, value, old=case.old, log=case.log, grace=grace, packed=rules.packed, now=at
+        place, value, old=case.old, log=case.log, grace=grace, packed=rules.packed, now=aged_at
     )
     return copied(receipt), saved
 
 
-def _written(place: Path, whole: Conversation, backend: str) -> Written:
+def _written(place: Path, conversation: Conversation, backend: str) -> Written:
     """Ask a backend for the summary of a conversation, without holding a lock."""
     settings = config.load(place)
     reach = Settings(model=settings.compact_model, timeout_seconds=settings.architect_timeout_seconds)
     count = counter_of(load(place).documents["memory"])
-    return write_archived(whole, backend=backend, settings=reach, count=count)
+    return write_archived(conversation, backend=backend, settings=reach, count=count)
 
 
 def _grace(case: _Case, rules: _Rules, forever: bool) -> tuple[JsonObject | None, bytes | None]:
@@ -451,10 +451,10 @@ def _file(
     }
 
 
-def _receipt(value: JsonObject, before: str, rule: str, data: bytes, at: datetime) -> JsonObject:
+def _receipt(value: JsonObject, before: str, rule: str, data: bytes, timestamp: datetime) -> JsonObject:
     """Return the receipt of a step, which contains no text of the conversation."""
     return {
-        "id": new_id("age", at), "at": clock.stamp(at), "kind": "archive", "conversation": value["id"],
+        "id": new_id("age", timestamp), "at": clock.stamp(timestamp), "kind": "archive", "conversation": value["id"],
         "from": before, "to": value["level"], "rule": rule, "bytes_before": 0, "bytes_after": 0,
         "kept": {"ratio": value["metrics"]["ratio"], **value["metrics"]["retention"]}, "removed": {},
         "sha256_before": archive_steps.digest(data), "sha256_after": archive_steps.digest(files.json_line(value["content"])),
@@ -475,12 +475,12 @@ def _end_grace(place: Path, planned: Planned, rules: _Rules, *_: object) -> tupl
     if not old or not old["grace"] or not "" < old["grace"]["until"] <= clock.stamp(rules.now):
         raise Conflict("it was changed meanwhile.", fix="Age again.", where=planned.id)
     value = {**old, "grace": None}
-    at = clock.now()
-    receipt = _receipt(value, old["level"], GRACE_OVER, files.json_line(old["content"]), at)
+    ended_at = clock.now()
+    receipt = _receipt(value, old["level"], GRACE_OVER, files.json_line(old["content"]), ended_at)
     receipt["bytes_before"] = archive_steps.bytes_of(place, planned.id)
     receipt["removed"] = {"level": old["grace"]["level"], "bytes": old["grace"]["bytes"]}
     _add_step(value, receipt)
-    return copied(receipt), archive_steps.take(place, value, old=old, packed=rules.packed, now=at)
+    return copied(receipt), archive_steps.take(place, value, old=old, packed=rules.packed, now=ended_at)
 
 
 # --- Adding
@@ -501,8 +501,8 @@ def archive_conversations(conversations: Iterable[Mapping[str, Any]], *, home: H
 
     One that is archived already is unchanged; one that has grown since replaces it.
     """
-    given = (_Given(cast("JsonObject", raw), {"kind": "dict", "name": ""}, None) for raw in conversations)
-    return _add_all(given, ArchivedBatch([], [], [], {}), home)
+    additions = (_Given(cast("JsonObject", raw), {"kind": "dict", "name": ""}, None) for raw in conversations)
+    return _add_all(additions, ArchivedBatch([], [], [], {}), home)
 
 
 @public
@@ -557,7 +557,7 @@ def _raws(data: bytes, name: str, unread: list[Finding] | None = None) -> Iterat
     while nth <= last:
         transcript = load_conversation(io.BytesIO(data), nth=nth)
         if unread is not None and not nth:
-            unread.extend(one._replace(where=f"{name}: {one.where}") for one in transcript.unread)
+            unread.extend(finding._replace(where=f"{name}: {finding.where}") for finding in transcript.unread)
         last = transcript.others
         yield _named({"messages": [message.raw for message in transcript.messages]}, data, name, nth)
         nth += 1
@@ -580,14 +580,14 @@ def _named(raw: JsonObject, data: bytes, name: str, nth: int) -> JsonObject:
     return fields | raw | fields  # in the order in which they are shown; empty fields of the file are filled
 
 
-def _add_all(given: Iterable[_Given], batch: ArchivedBatch, home: Home) -> ArchivedBatch:
+def _add_all(additions: Iterable[_Given], batch: ArchivedBatch, home: Home) -> ArchivedBatch:
     """Add conversations to the archive; `batch` gets the results, and is returned."""
     place = drained(find(home))
     rules = _rules(place, None)
     archive_steps.end_open(place, now=rules.now)
     waiting: dict[str, tuple[JsonObject, bytes | None]] = {}
     new: set[str] = set()
-    for nth, addition in enumerate(given):
+    for nth, addition in enumerate(additions):
         where = addition.source["name"] or f"conversations[{nth}]"
         try:
             value, findings = _full(addition, rules, where)
@@ -730,8 +730,8 @@ def restore_conversation(
         LockTimeout, StorageFailed: nothing was changed.
     """
     place = drained(find(home))
-    at = clock.now()
-    archive_steps.end_open(place, now=at)
+    restored_at = clock.now()
+    archive_steps.end_open(place, now=restored_at)
     path = conversations.path_of(place, id)
     # It was restored before, perhaps by a process that was killed.
     if output is None and path.exists() and id in conversation_list.restored_at(place):
@@ -748,24 +748,26 @@ def restore_conversation(
     if kind != "conversation" or not exact:
         return Restored(conversation, level, exact, "")
     full = old | {"level": "full", "grace": None}
-    receipt = _receipt(full, old["level"], "restored", files.json_line(old["content"]), at)
+    receipt = _receipt(full, old["level"], "restored", files.json_line(old["content"]), restored_at)
     receipt |= {"bytes_before": archive_steps.bytes_of(place, id), "bytes_after": len(data)}
     receipt |= {"kept": {"ratio": 1.0}, "sha256_after": archive_steps.digest(data)}
-    return Restored(conversation, level, exact, str(archive_steps.restore(place, id, receipt, now=at)))
+    return Restored(
+        conversation, level, exact, str(archive_steps.restore(place, id, receipt, now=restored_at))
+    )
 
 
 def _given_back(place: Path, old: JsonObject, data: bytes, level: str) -> JsonObject:
     """Return a conversation as its caller gave it, or its fullest form."""
     if level == "full" and old["level"] != "full" and old["source"]["kind"] != "dict":
-        whole = _fullest(place, old)
-        return {key: whole[key] for key in _FIELDS}
+        conversation = _fullest(place, old)
+        return {key: conversation[key] for key in _FIELDS}
     is_fuller = bool(data) and level != old["level"]
     content = archive_store.parsed(data, where=old["id"])["content"] if is_fuller else old["content"]
     if level == "full":
         return shapes.given_conversation(content)
     fields = {key: old[key] for key in ("id", "title", "created_at", "updated_at")}
-    rest: JsonObject = copied({**fields, "level": level, **content, "metadata": old["metadata"]})
-    return rest
+    fields_left: JsonObject = copied({**fields, "level": level, **content, "metadata": old["metadata"]})
+    return fields_left
 
 
 @public
@@ -837,12 +839,12 @@ def search_archive(query: str, *, limit: int = 10, home: Home = None) -> list[Ar
     from aether.search.rank import best_passage
 
     place = find(home)
-    wanted = query_terms(query).weights
+    weights = query_terms(query).weights
     hits = []
-    for row, score in archive_store.search(place, wanted, limit=limit):
+    for row, score in archive_store.search(place, weights, limit=limit):
         with suppress(AetherError):  # `verify` reports it
             content = archive_store.read(place, row.name)["content"]
-            passage = redact(best_passage(archive_store.texts(content), wanted))
+            passage = redact(best_passage(archive_store.texts(content), weights))
             hits.append(ArchiveHit(*_listed(row)[:4], round(score, 6), passage, row.name))
     return hits
 
@@ -872,13 +874,13 @@ def mark_conversation_important(id: str, marked: bool = True, *, home: Home = No
     place = drained(find(home))
     if not archive_store.find(place, id) and not conversations.path_of(place, id).exists():
         return False
-    at = clock.stamp(clock.now())
+    timestamp = clock.stamp(clock.now())
 
     def plan(documents: Mapping[str, Any]) -> Change:
         if (id in documents["retention"]["marked"]) == marked:
             return Change({})
         path = "/marked/" + id.replace("~", "~0").replace("/", "~1")
-        step = {"op": "add", "path": path, "value": at} if marked else {"op": "remove", "path": path}
+        step = {"op": "add", "path": path, "value": timestamp} if marked else {"op": "remove", "path": path}
         return Change({"retention": [cast("Any", step)]})
 
     change(place, plan, Author("mark" if marked else "unmark", reason=id))
@@ -940,7 +942,9 @@ def retention_recommendations(
                 "message_count": case.old["metadata"]["total_messages"] if case.old else about["total_messages"],
                 "retention_reason": decision.reason,
             })  # fmt: skip
-    recommendations.sort(key=lambda one: (-one["importance_score"], one["conversation_id"]))
+    recommendations.sort(
+        key=lambda recommendation: (-recommendation["importance_score"], recommendation["conversation_id"])
+    )
     return recommendations[:limit]
 
 
@@ -970,10 +974,10 @@ def explain_retention(id: str, *, now: datetime | None = None, home: Home = None
 def _next(case: _Case, rules: _Rules, since: str) -> JsonObject:
     """Return the next level of a conversation and the time it is reached if nothing changes; empty if it stays."""
     for days in rules.boundaries if since else ():
-        at = max(rules.now, clock.parse(since) + timedelta(days=days))
-        level = rules._replace(now=at).decide(case.conversation).level
+        next_time = max(rules.now, clock.parse(since) + timedelta(days=days))
+        level = rules._replace(now=next_time).decide(case.conversation).level
         if LEVELS.index(level) > LEVELS.index(case.level):
-            return {"next_level": level, "next_at": clock.stamp(at)}
+            return {"next_level": level, "next_at": clock.stamp(next_time)}
     return {"next_level": "", "next_at": ""}
 
 

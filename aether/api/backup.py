@@ -136,17 +136,19 @@ def create_backup(
     stored = {name.rpartition("/")[2] for name, size in target.names(OBJECTS).items() if size}
     sizes: list[int] = []
     with _writing(target, stored, sizes) as keep:
-        moment = read_home(place, keep, lambda done, total: report(99 * done // max(total, 1), "reading"))
+        moment = read_home(
+            place, keep, lambda bytes_read, total: report(99 * bytes_read // max(total, 1), "reading")
+        )
         listing = {"files": {path: [*part] for path, part in moment.files.items()}, "empty": moment.empty}
         data = files.json_line(listing)
         pieces = [data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES)]
         for piece in pieces:
             keep(piece_name(piece), piece)
-    at = now()
+    created_at = now()
     ids = {match[2] for match in map(_NAME.fullmatch, earlier) if match}
     backup_id = next(new for new in iter(lambda: clock.short_id("backup"), "") if new not in ids)
     backup = Backup(
-        backup_id, clock.stamp(at), str(place), moment.revision, len(moment.files),
+        backup_id, clock.stamp(created_at), str(place), moment.revision, len(moment.files),
         sum(part.size for part in moment.files.values()), sum(sizes), moment.left_out,
     )  # fmt: skip
     index = [len(data), [piece_name(piece) for piece in pieces]]
@@ -154,8 +156,8 @@ def create_backup(
     last = _NAME.fullmatch(earlier[0]) if earlier else None
     if last:  # the newest name sorts last, also where a clock was set back
         after = datetime.strptime(last[1], _TIME).replace(tzinfo=UTC) + timedelta(microseconds=1)
-        at = max(at, after)
-    target.put(f"{MANIFESTS}/{at.astimezone(UTC).strftime(_TIME)}_{backup_id}.json", seal_json(value))
+        created_at = max(created_at, after)
+    target.put(f"{MANIFESTS}/{created_at.astimezone(UTC).strftime(_TIME)}_{backup_id}.json", seal_json(value))
     report(100, "")
     return backup
 
@@ -202,8 +204,8 @@ def verify_backup(
         pieces = {piece for part in index.files.values() for piece in part.pieces}
         fresh = sorted(pieces - states.keys())
 
-        def step(done: int, total: int = len(fresh), number: int = number) -> None:
-            report(int(100 * (number + done / max(total, 1)) / len(names)), "checking")
+        def step(bytes_checked: int, total: int = len(fresh), number: int = number) -> None:
+            report(int(100 * (number + bytes_checked / max(total, 1)) / len(names)), "checking")
 
         states |= zip(fresh, _each(lambda piece: _state_of(target, piece), fresh, step), strict=True)
         findings += _faults(target, manifest, index, states)

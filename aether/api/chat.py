@@ -118,27 +118,27 @@ def open_chat(
         NotFound: the named home does not exist.
     """
     record = record_directory(home)
-    named = config.or_default(record)
+    settings = config.or_default(record)
     if backend is None:
         config.require_trusted(record, ["chat.backend"])
-    chosen = backend or named.chat_backend
+    chosen = backend or settings.chat_backend
     module, overrides = chat_backend(chosen)
     if module.NAME != ECHO and (backend is None or model is None):
         config.require_trusted(record, ["chat.model", "chat.base_url"])
     # The server and the model of one provider are not those of another: its key would go to the wrong one.
-    same = named.chat_backend == chosen
+    same = settings.chat_backend == chosen
     reach = Settings(
-        model=model or (named.chat_model if same else ""), base_url=named.chat_base_url if same else "",
+        model=model or (settings.chat_model if same else ""), base_url=settings.chat_base_url if same else "",
         timeout_seconds=SILENCE_SECONDS, max_output_tokens=ANSWER_TOKENS, window_tokens=window or 0,
     )._replace(**cast("Any", overrides))  # fmt: skip
-    known = load(record, conversation_id).settings
+    stored_settings = load(record, conversation_id).settings
     if module.NAME in _NEED_A_MODEL:
-        _require_model(reach, module.NAME, str(known.get("model", "")))
+        _require_model(reach, module.NAME, str(stored_settings.get("model", "")))
     served = module.served(reach)
     size = (
         window
-        or known.get("window")
-        or named.context_window
+        or stored_settings.get("window")
+        or settings.context_window
         or served.window
         or min(served.most, UNKNOWN_WINDOW)
     )
@@ -290,10 +290,10 @@ def _messages(prompt: Prompt) -> list[JsonObject]:
     raws = prompt.messages
     if raws and raws[0].get("role") == "system" and raws[0].get("content") == prompt.system:
         raws = raws[1:]
-    read = convert.read(raws)
-    if {message.format for message in read} <= {"plain", "openai"}:
+    parsed = convert.read(raws)
+    if {message.format for message in parsed} <= {"plain", "openai"}:
         return raws
-    return [convert.bare(message.raw) for message in convert.convert(read, "openai").messages]
+    return [convert.bare(message.raw) for message in convert.convert(parsed, "openai").messages]
 
 
 def _make_room(chat: Chat, refused: ContextOverflow, window: int) -> None:
@@ -333,9 +333,9 @@ def _stored(chat: Chat, reply: ChatReply, progress: Progress | None) -> bool:
         {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": _result(runs.get(call.name), call.arguments, most=most)}
         for call in reply.calls
     ]  # fmt: skip
-    asked: JsonObject = {"role": "assistant", "content": reply.text, "tool_calls": calls}
+    request: JsonObject = {"role": "assistant", "content": reply.text, "tool_calls": calls}
     # A call is never alone in the context: it and its results come together.
-    context.store_messages(chat.conversation, [asked, *results], record, progress)
+    context.store_messages(chat.conversation, [request, *results], record, progress)
     return True
 
 
@@ -359,8 +359,8 @@ def _keep_part(chat: Chat, heard: Sequence[str]) -> None:
     text = "".join(heard)
     last = conversations.context(chat.conversation, home=chat.home)[-1:]
     # It may have ended behind the storing of the reply, while the context was compressed.
-    known = last and last[0].get("role") == "assistant" and _same(str(last[0].get("content")), heard)
-    if text.strip() and not known:
+    is_stored = last and last[0].get("role") == "assistant" and _same(str(last[0].get("content")), heard)
+    if text.strip() and not is_stored:
         raw = {"role": "assistant", "content": text, "meta": {"interrupted": True}}
         conversations.add_messages(chat.conversation, [raw], home=chat.home)
 
@@ -382,14 +382,14 @@ def _steps(chat: Chat) -> int:
 
 def compressions_since(chat: Chat, steps: int) -> tuple[Compressed, ...]:
     """Return the compressions of the conversation after so many steps."""
-    found = []
-    for done in load(record_directory(chat.home), chat.conversation).compactions[steps:]:
-        receipt = done.receipt
+    compressions = []
+    for compaction in load(record_directory(chat.home), chat.conversation).compactions[steps:]:
+        receipt = compaction.receipt
         if receipt.get("kind") != "context":
             continue
         works = receipt.get("works") or []
         last: JsonObject = next((work for work in works if work["kind"] in ("create", "roll")), works[-1] if works else {})  # fmt: skip
         first, end = last.get("range", (0, 0))
-        made = (str(last.get("id", "")), last.get("level", 0), (first, end), len(works))
-        found.append(Compressed(receipt["tokens_before"], receipt["tokens_after"], *made))
-    return tuple(found)
+        checkpoint = (str(last.get("id", "")), last.get("level", 0), (first, end), len(works))
+        compressions.append(Compressed(receipt["tokens_before"], receipt["tokens_after"], *checkpoint))
+    return tuple(compressions)

@@ -526,9 +526,9 @@ def _unchanged(case: Case, findings: list[Finding]) -> Compaction:
     )  # fmt: skip
 
 
-def _with_findings(case: Case, more: Iterable[Finding]) -> list[Finding]:
+def _with_findings(case: Case, added: Iterable[Finding]) -> list[Finding]:
     """Return the findings of a call and `more`, each once: a plan repeats those about its bounds."""
-    return [*dict.fromkeys([*case.findings, *more])]
+    return [*dict.fromkeys([*case.findings, *added])]
 
 
 def _compact_with_retries(case: Case, *, force: bool) -> Compaction:
@@ -590,12 +590,12 @@ def _make_plan(case: Case, log: Log, texts: Callable[[], list[bytes]], *, force:
     )  # fmt: skip
 
 
-def _write(case: Case, made: Plan) -> Written:
+def _write(case: Case, plan: Plan) -> Written:
     """Return the prose of the summary, and emit an event for each failure."""
-    if made.task is None:
+    if plan.task is None:
         return Written(None, {}, [])
     settings = config.or_default(case.record)
-    backend = (case.options.backend or settings.compact_backend) if made.asks else FALLBACK
+    backend = (case.options.backend or settings.compact_backend) if plan.asks else FALLBACK
     if isinstance(backend, str):
         backend_of(backend)  # an unknown name is a mistake of the caller, not a failure of a backend
     reach = case.options.settings or Settings(
@@ -604,7 +604,7 @@ def _write(case: Case, made: Plan) -> Written:
     if not case.options.backend:
         case.findings.extend(config.untrusted(case.record, "summarizer."))
     written = write_summary(
-        made.task, backend=backend, settings=reach, count=case.sums.count, rules=case.options.rules
+        plan.task, backend=backend, settings=reach, count=case.sums.count, rules=case.options.rules
     )
     for failure in written.failures:
         event = tell.error(
@@ -614,18 +614,18 @@ def _write(case: Case, made: Plan) -> Written:
     return written
 
 
-def _apply_plan(case: Case, made: Plan, log: Log, written: Written, *, before: Sequence[bytes]) -> Compaction:
+def _apply_plan(case: Case, plan: Plan, log: Log, written: Written, *, before: Sequence[bytes]) -> Compaction:
     """Apply the plan, record the compaction, and emit its events; `before` are the texts of the given messages."""
     redaction = case.options.rules
     prose = redact(written.prose, redaction) if written.prose and redaction else written.prose
-    result = apply(made, prose)
+    result = apply(plan, prose)
     raws = [
-        case.sent[place] if place is not None and message is made.messages[place] else message.raw
+        case.sent[place] if place is not None and message is plan.messages[place] else message.raw
         for place, message in zip(result.places, result.messages, strict=True)
     ]
     text_by_id = dict(zip(map(id, case.raws), before, strict=True))
     after = [text_by_id.get(id(raw)) or history.text_of(raw, nth) for nth, raw in enumerate(raws)]
-    receipt = _receipt(case, made, result, written, before=before, after=after)
+    receipt = _receipt(case, plan, result, written, before=before, after=after)
     make_directory(case.record)
     wrapper = {"wrapper": case.options.wrapper} if case.options.wrapper else {}
     step = conversations.record_compaction(
@@ -642,13 +642,13 @@ def _apply_plan(case: Case, made: Plan, log: Log, written: Written, *, before: S
         failures.append(Finding("warning", "summary-not-taken", failure["backend"], words, fix))
     findings = [*failures, *result.findings, *_save_copies(case, receipt, result)]
     return Compaction(
-        raws, True, made.reason, result.tokens_before, result.tokens_after, case.budget.window, result.limit,
+        raws, True, plan.reason, result.tokens_before, result.tokens_after, case.budget.window, result.limit,
         case.counter, receipt, _with_findings(case, findings),
     )  # fmt: skip
 
 
 def _receipt(
-    case: Case, made: Plan, result: Compacted, written: Written, *, before: Sequence[bytes], after: Sequence[bytes]
+    case: Case, plan: Plan, result: Compacted, written: Written, *, before: Sequence[bytes], after: Sequence[bytes]
 ) -> Receipt:  # fmt: skip
     summary: JsonObject = {}
     if result.summary:
@@ -664,7 +664,7 @@ def _receipt(
             **policy_json(result.effective), "window": limits.window, "limit": limits.limit, "ceiling": limits.ceiling,
             "goal": limits.goal,
         },
-        trigger=made.reason, note=case.note, kept=result.kept._asdict(),
+        trigger=plan.reason, note=case.note, kept=result.kept._asdict(),
         protected={case.origins[index] for index in result.protected},
         cuts=[cut._replace(at=case.origins[cut.at])._asdict() for cut in result.cuts],
         steps=list(result.steps), summary=summary,

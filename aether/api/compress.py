@@ -380,12 +380,12 @@ def compress(
         return Compressed(prepared, None, chosen, [])
     reach = reach_of(settings, chosen, overrides)
     notes: list[str] = []
-    stored = _ask(prepared, module, reach, notes=notes, progress=progress, place=place, by=by, part=part)
+    stored = _ask(prepared, module, reach, notes=notes, progress=progress, place=place, author=by, part=part)
     if stored is None and module.NAME != FALLBACK:
         fallback, _ = backend_of(FALLBACK)
         progress("asking the extractive architect instead")
         stored = _ask(
-            prepared, fallback, reach, notes=notes, progress=progress, place=place, by=by, part=part
+            prepared, fallback, reach, notes=notes, progress=progress, place=place, author=by, part=part
         )
         if stored is not None:
             notes.append("the extractive architect wrote the session instead")
@@ -411,7 +411,7 @@ def reach_of(settings: Config, chosen: str, overrides: Mapping[str, Any]) -> Set
 
 def _ask(
     prepared: Prepared, module: Any, reach: Settings, *, place: Path, notes: list[str],
-    progress: Callable[[str], None], by: str, part: str,
+    progress: Callable[[str], None], author: str, part: str,
 ) -> IngestResult | None:  # fmt: skip
     """Ask the backend for the session of the hand-off, and return the result; None if there is no acceptable answer."""
     path, record = prepared.path, prepared.record
@@ -421,7 +421,7 @@ def _ask(
     def store(answer: str, architect: JsonObject) -> IngestResult:
         return store_answer(
             record["phase"], answer, home=place, architect=architect, compression_id=record["id"],
-            by=by or "architect", part=part,
+            by=author or "architect", part=part,
         )  # fmt: skip
 
     count = counter_of(read(place).documents["memory"])

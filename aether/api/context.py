@@ -613,18 +613,18 @@ def _history_of(log: history.Log, records: Sequence[JsonObject], sizes: Mapping[
     }  # fmt: skip
 
 
-def _as_markdown(whole: JsonObject) -> str:
+def _as_markdown(export: JsonObject) -> str:
     """Return the history as Markdown: information, the compressions, and the whole conversation."""
-    about: dict[str, Any] = whole["metadata"]
+    about: dict[str, Any] = export["metadata"]
     lines = [
-        f"# Session {whole['sessionId']}", "", "## Session Information", "",
+        f"# Session {export['sessionId']}", "", "## Session Information", "",
         f"- **Started:** {about['startTime']}", f"- **Last Updated:** {about['lastUpdate']}",
         f"- **Total Messages:** {about['totalMessages']}", f"- **Total Tokens:** {about['totalTokens']}",
         f"- **Compressions:** {about['compressionCount']}", "",
     ]  # fmt: skip
-    if whole["checkpointRecords"]:
+    if export["checkpointRecords"]:
         lines += ["## Compression History", ""]
-    for checkpoint in whole["checkpointRecords"]:
+    for checkpoint in export["checkpointRecords"]:
         level = checkpoint["level"]
         lines += [
             f"### Checkpoint {checkpoint['id']}", "", f"- **Time:** {checkpoint['timestamp']}",
@@ -635,8 +635,8 @@ def _as_markdown(whole: JsonObject) -> str:
             f"- **Level:** {level} ({LEVEL_NAMES[level].capitalize()})", "",
         ]  # fmt: skip
     lines += ["## Conversation", ""]
-    messages = convert.read([entry["message"] for entry in whole["messages"]])
-    for entry, message in zip(whole["messages"], messages, strict=True):
+    messages = convert.read([entry["message"] for entry in export["messages"]])
+    for entry, message in zip(export["messages"], messages, strict=True):
         lines += [f"### {message.role.capitalize()} ({entry['at']})", "", _as_text(message), "", "---", ""]
     return "\n".join(lines)
 

@@ -72,19 +72,19 @@ def known_name(given: str, *, archived: bool = False, home: Home = None) -> str:
     if archive_store.find(place, given) if archived else conversations.path_of(place, given).exists():
         return given
     rows = {row.id: {row.id, Path(row.source).stem} - {""} for row in archive_store.rows(place)}
-    kept = [one.id for one in conversations.stored_conversations(place)]
-    there = [*rows] if archived else kept
+    stored = [name.id for name in conversations.stored_conversations(place)]
+    there = [*rows] if archived else stored
 
-    def is_meant(one: str) -> bool:
-        whole, ends = (given, rows[one]) if archived else (one, rows.get(given, {given}))
-        return any(f"-{whole}".endswith(f"-{end}") for end in ends)
+    def is_meant(name: str) -> bool:
+        full_name, endings = (given, rows[name]) if archived else (name, rows.get(given, {given}))
+        return any(f"-{full_name}".endswith(f"-{end}") for end in endings)
 
-    meant = [one for one in there if is_meant(one)]
+    meant = [name for name in there if is_meant(name)]
     if len(meant) == 1:
         return meant[0]
     listed = ", ".join((meant or there)[:MOST_NAMED])
-    noun, other, others = ("archive", "compact", kept) if archived else ("compact", "archive", [*rows])
-    see = f"{other} show {argument(given)}" if given in others else f"{noun} list"
+    noun, other, other_names = ("archive", "compact", stored) if archived else ("compact", "archive", [*rows])
+    see = f"{other} show {argument(given)}" if given in other_names else f"{noun} list"
     what = f"conversation {shown(given)} is not {'archived' if archived else 'kept here'}."
     fix = f'{listed and f"Name one of: {listed}. "}See "aether {see}".'
     raise NotFound(what, fix=fix, where=str(place))
@@ -145,13 +145,17 @@ def follow(conversation_id: str, known: Reading | None, *, home: Home = None) ->
     log = load(record_directory(home), conversation_id)
     if known and known.log is log:
         return known
-    held = {**known.said, **known.context} if known and known.log.inode == log.inode else {}
-    live = history.messages(log, [n for n in log.context if n not in held])
-    held |= dict(zip((n for n in log.context if n not in held), live, strict=True))
-    said = _said_since_cleared(log)
-    missing = [n for n in said if n not in held]
-    held |= dict(zip(missing, history.messages(log, missing), strict=True))
-    return Reading(log, {n: held[n] for n in log.context}, {n: held[n] for n in said})
+    messages_by_number = {**known.said, **known.context} if known and known.log.inode == log.inode else {}
+    live = history.messages(log, [n for n in log.context if n not in messages_by_number])
+    messages_by_number |= dict(
+        zip((n for n in log.context if n not in messages_by_number), live, strict=True)
+    )
+    numbers = _said_since_cleared(log)
+    missing = [n for n in numbers if n not in messages_by_number]
+    messages_by_number |= dict(zip(missing, history.messages(log, missing), strict=True))
+    return Reading(
+        log, {n: messages_by_number[n] for n in log.context}, {n: messages_by_number[n] for n in numbers}
+    )
 
 
 def resume(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> list[JsonObject]:
@@ -169,12 +173,12 @@ def resume(conversation_id: str, messages: Sequence[JsonObject], *, home: Home =
 def resume_in(record: Path, conversation_id: str, messages: Sequence[JsonObject]) -> list[JsonObject]:
     """Return `messages` as `resume` does, for a conversation in the directory `record`."""
     log = load(record, conversation_id)
-    said = _said_since_cleared(log)
-    if not said or list(messages[: len(said)]) != history.messages(log, said):
+    numbers = _said_since_cleared(log)
+    if not numbers or list(messages[: len(numbers)]) != history.messages(log, numbers):
         return list(messages)
-    given = dict(zip(said, messages, strict=False))
+    new_by_number = dict(zip(numbers, messages, strict=False))
     live = zip(log.context, history.context(log), strict=True)
-    return [*(given.get(n, message) for n, message in live), *messages[len(said) :]]
+    return [*(new_by_number.get(n, message) for n, message in live), *messages[len(numbers) :]]
 
 
 def pop_message(conversation_id: str, *, home: Home = None) -> JsonObject | None:
@@ -228,20 +232,20 @@ class CheckedMessages(NamedTuple):
 
 
 def _in_source(
-    findings: Iterable[Finding], source: transcripts.Conversation, said: transcripts.Conversation
+    findings: Iterable[Finding], source: transcripts.Conversation, converted: transcripts.Conversation
 ) -> list[Finding]:
     """Return `findings` about the conversation `said`, each with the index in the caller's own list."""
-    if source.format == said.format:
+    if source.format == converted.format:
         return list(findings)
-    places = source_places(source.messages, said.messages)
-    found = []
-    for one in findings:
-        index = re.match(r"messages\[(\d+)\]", one.where)
-        at = places[int(index[1])] if index and int(index[1]) < len(places) else None
-        if index and at is not None and at != int(index[1]):
-            one = one._replace(where=f"messages[{at}] (converted: {one.where})")  # noqa: PLW2901
-        found.append(one)
-    return found
+    places = source_places(source.messages, converted.messages)
+    located = []
+    for finding in findings:
+        index = re.match(r"messages\[(\d+)\]", finding.where)
+        position = places[int(index[1])] if index and int(index[1]) < len(places) else None
+        if index and position is not None and position != int(index[1]):
+            finding = finding._replace(where=f"messages[{position}] (converted: {finding.where})")  # noqa: PLW2901
+        located.append(finding)
+    return located
 
 
 def check_messages(
@@ -259,36 +263,40 @@ def check_messages(
         NotFound: there is no such file, or no such conversation in it.
         InvalidInput: the file holds no conversation, or a plain one and no provider is named.
     """
-    read = transcripts.load_conversation(source, nth=nth)
-    provider = provider or read.format
+    loaded = transcripts.load_conversation(source, nth=nth)
+    provider = provider or loaded.format
     if provider == "plain":
         raise InvalidInput(
             "the messages have the format of no provider.",
             fix="Name the provider with --for.",
-            where=read.name,
+            where=loaded.name,
         )
-    said, converted = convert_conversation(read, provider)
+    checked, converted = convert_conversation(loaded, provider)
     # Conversion resolves some findings about plain messages; the format of another agent is no error.
-    known = read.format != "plain" or read.origin.kind == "derived"
-    if known or all(is_message(message.raw) for message in read.messages):
+    is_known_format = loaded.format != "plain" or loaded.origin.kind == "derived"
+    if is_known_format or all(is_message(message.raw) for message in loaded.messages):
         hidden = []
     else:
-        hidden = [one for one in check(read.messages, "plain") if one.code in _FIXED_BY_CONVERSION]
-    done = repair_messages(said.messages, provider) if repair else None
-    repairs = _in_source(done.findings if done else [], read, said)
-    if done:
-        said = said._replace(messages=done.messages)
+        hidden = [
+            finding for finding in check(loaded.messages, "plain") if finding.code in _FIXED_BY_CONVERSION
+        ]
+    repaired = repair_messages(checked.messages, provider) if repair else None
+    repairs = _in_source(repaired.findings if repaired else [], loaded, checked)
+    if repaired:
+        checked = checked._replace(messages=repaired.messages)
     return CheckedMessages(
         provider,
-        read.format,
-        len(said.messages),
+        loaded.format,
+        len(checked.messages),
         [
-            *read.unread,
+            *loaded.unread,
             *([] if repair else hidden),
-            *_in_source(check(said.messages, provider, system=said.system, tools=said.tools), read, said),
+            *_in_source(
+                check(checked.messages, provider, system=checked.system, tools=checked.tools), loaded, checked
+            ),
         ],
         [*(hidden if repair else []), *converted],
         repairs,
-        read.others,
-        conversation_bytes(said) if done else b"",
+        loaded.others,
+        conversation_bytes(checked) if repaired else b"",
     )

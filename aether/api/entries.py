@@ -114,8 +114,8 @@ def _past(id: str, last: JsonObject, count: Counter) -> JsonObject:
     }
 
 
-def _state(memory: Mapping[str, Any], hit: Mapping[str, Any], by: str) -> str:
-    if by:
+def _state(memory: Mapping[str, Any], hit: Mapping[str, Any], ended_by: str) -> str:
+    if ended_by:
         return "superseded"
     if not hit["layer"] or hit["id"] in forgotten_ids(memory):
         return "forgotten"

@@ -136,20 +136,20 @@ def forget(
     Raises:
         InvalidInput, NotFound: as `preview_forget`; nothing was changed.
     """
-    place, wanted, at = find(home), list(ids), now()
+    place, wanted_ids, moment = find(home), list(ids), now()
     # The archive only grows; an item that arrives in it meanwhile was live, and is found in memory.
     archived = remembered_archive(read(place))
 
     def plan(state: Mapping[str, Any]) -> Change:
-        found = _matches(state, archived, wanted, match, similar=similar, repeated=repeated)
-        done = forget_targets(state, found[0], at)
-        return done._replace(result=(*found, done.result))
+        matches = _matches(state, archived, wanted_ids, match, similar=similar, repeated=repeated)
+        result = forget_targets(state, matches[0], moment)
+        return result._replace(result=(*matches, result.result))
 
-    author = Author("forget", reason=pluralize(len(wanted), "ids") if wanted else "by text")
-    done = change(place, plan, author)
-    *found, elsewhere, receipt = done.result
-    targets, like = ([Target(*each) for each in some] for some in found)
-    return Forgotten(targets, like, elsewhere, receipt, done.revision if done.changed else 0)
+    author = Author("forget", reason=pluralize(len(wanted_ids), "ids") if wanted_ids else "by text")
+    result = change(place, plan, author)
+    *matches, elsewhere, receipt = result.result
+    targets, like = ([Target(*fields) for fields in some] for some in matches)
+    return Forgotten(targets, like, elsewhere, receipt, result.revision if result.changed else 0)
 
 
 def forget_targets(state: Mapping[str, Any], targets: list[Target], at: datetime) -> Change:
@@ -207,12 +207,16 @@ def _matches(
 
 def _elsewhere(state: Mapping[str, Any], texts: list[str]) -> list[str]:
     """Return the documents that hold one of `texts` and that forgetting does not change."""
-    wanted = [json.dumps(text, ensure_ascii=False)[1:-1].casefold() for text in texts]
-    held = {name: json.dumps(state.get(name), ensure_ascii=False).casefold() for name in UNCHANGED_DOCUMENTS}
+    escaped_texts = [json.dumps(text, ensure_ascii=False)[1:-1].casefold() for text in texts]
+    document_texts = {
+        name: json.dumps(state.get(name), ensure_ascii=False).casefold() for name in UNCHANGED_DOCUMENTS
+    }
     return [
         name
-        for name, whole in held.items()
-        if any(one in whole for one in wanted if len(one.strip()) >= MIN_TEXT_CHARS)
+        for name, document_text in document_texts.items()
+        if any(
+            escaped in document_text for escaped in escaped_texts if len(escaped.strip()) >= MIN_TEXT_CHARS
+        )
     ]
 
 
@@ -237,9 +241,9 @@ def supersede(id: str, updates: Mapping[str, Any], *, home: Home = None) -> Supe
         InvalidInput: no content is given, a field is impossible, or `id` is neither an item nor a pattern.
         BudgetExceeded: the new content does not fit.
     """
-    place, at = find(home), now()
+    place, moment = find(home), now()
     archived = remembered_archive(read(place))
-    given = copied(files.checked_json(dict(updates), where=f"item {id}"))
+    fields = copied(files.checked_json(dict(updates), where=f"item {id}"))
 
     def plan(state: Mapping[str, Any]) -> Change:
         targets, unknown = forgetting.find_by_ids(state, archived, [id])
@@ -249,23 +253,25 @@ def supersede(id: str, updates: Mapping[str, Any], *, home: Home = None) -> Supe
                 fix='See "aether recall QUERY".',
                 where="correct",
             )
-        entry = _correction(targets[0], given)
-        done = chain_changes(
+        entry = _correction(targets[0], fields)
+        result = chain_changes(
             state,
-            lambda present: forget_targets(present, targets, at),
+            lambda present: forget_targets(present, targets, moment),
             lambda present: items.add(
-                present["memory"], [entry], now=at, new_id=new_id, count=counter_of(present["memory"])
+                present["memory"], [entry], now=moment, new_id=new_id, count=counter_of(present["memory"])
             ),
         )
-        return done._replace(result=(targets, done.result[1].ids[0]))
+        return result._replace(result=(targets, result.result[1].ids[0]))
 
-    done = change(place, plan, Author("correct", reason=id))
-    targets, made = done.result
-    (item,) = (one for one in items.items_of(read(place).documents["memory"]) if one["id"] == made)
-    return Superseded(copied(item), [Target(*each) for each in targets], done.revision)
+    result = change(place, plan, Author("correct", reason=id))
+    targets, new_item_id = result.result
+    (item,) = (
+        entry_ for entry_ in items.items_of(read(place).documents["memory"]) if entry_["id"] == new_item_id
+    )
+    return Superseded(copied(item), [Target(*target_fields) for target_fields in targets], result.revision)
 
 
-def _correction(old: Target, given: Mapping[str, Any]) -> JsonObject:
+def _correction(old: Target, updates: Mapping[str, Any]) -> JsonObject:
     """Return the entry that takes the place of `old`, checked."""
     kind = "session" if old.type == "session" else old.layer
     if kind in _INSTEAD:
@@ -274,16 +280,16 @@ def _correction(old: Target, given: Mapping[str, Any]) -> JsonObject:
             fix=_INSTEAD[kind].format(id=old.id),
             where="correct",
         )
-    if "content" not in given:
+    if "content" not in updates:
         raise InvalidInput(
             f"{shown(old.id)} is not in working memory any more: only its text can be corrected.",
             fix=f'Give the correct text: aether memory update {old.id} --content "TEXT".',
             where="correct",
         )
-    metadata = {**(given.get("metadata") or {}), "supersedes": old.id}
-    fields = {"type": old.type, "relevance_score": SUPERSEDING_RELEVANCE, **given, "metadata": metadata}
-    (made,) = items.checked_entries([fields])
-    return made
+    metadata = {**(updates.get("metadata") or {}), "supersedes": old.id}
+    fields = {"type": old.type, "relevance_score": SUPERSEDING_RELEVANCE, **updates, "metadata": metadata}
+    (checked,) = items.checked_entries([fields])
+    return checked
 
 
 class Erased(NamedTuple):
@@ -353,7 +359,7 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
             writer completes the erasure.
         StorageFailed: the disk refused. If all new files were written by then, the next writer completes the erasure.
     """
-    place, named = drained(find(home)), list(ids)
+    place, id_list = drained(find(home)), list(ids)
     if ledger.is_shared(place):
         what = (
             "a text cannot be erased from one replica of a shared colony: the server and the others keep it."
@@ -361,11 +367,11 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         fix = 'Use "aether forget"; to erase it, let every home leave, erase it in one, and share that one again.'
         raise Conflict(what, fix=fix, where=str(place))
     present = []
-    if named:
-        _plan(place, named, match)  # refused before anything is forgotten
+    if id_list:
+        _plan(place, id_list, match)  # refused before anything is forgotten
         archived = remembered_archive(read(place))
-        missing = forgetting.find_by_ids(read(place).documents, archived, named)[1]
-        present = [id for id in named if id not in missing]  # noqa: A001 - only the history has the others
+        missing = forgetting.find_by_ids(read(place).documents, archived, id_list)[1]
+        present = [id for id in id_list if id not in missing]  # noqa: A001 - only the history has the others
     if present:
         forget(present, home=place)
     seconds = config.or_default(place).lock_timeout_seconds
@@ -381,12 +387,12 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
             locks.enter_context(list_lock(place))
         with storage_errors(place):
             fold(settle(load(place), now=now()), now=now())
-        report, steps = _plan(place, named, match)
-        left: list[str] = []
+        report, steps = _plan(place, id_list, match)
+        leftovers: list[str] = []
         if steps:
             stage(place, steps)
-            left = finish(place, timeout=seconds)
-    return report._replace(left=left, forgotten=len(present), done=bool(steps or present))
+            leftovers = finish(place, timeout=seconds)
+    return report._replace(left=leftovers, forgotten=len(present), done=bool(steps or present))
 
 
 def _plan(place: Path, ids: list[str], match: str) -> tuple[Erased, list[Step]]:
@@ -419,10 +425,10 @@ def _texts_of_ids(place: Path, ids: list[str]) -> tuple[list[str], int]:
         if any(id.encode() in file.data for id in ids):  # noqa: A001
             for entry in erasing.objects(file.form, file.data):
                 name = str(entry.get("session_id", entry.get("id")))
-                own = [text.strip() for text in erasing.texts_of(entry)] if name in ids else []
-                if own:
+                entry_texts = [text.strip() for text in erasing.texts_of(entry)] if name in ids else []
+                if entry_texts:
                     unknown.discard(name)
-                    texts |= {text for text in own if not MARK.fullmatch(text)}
+                    texts |= {text for text in entry_texts if not MARK.fullmatch(text)}
     for missing in sorted(unknown):
         what = f"{shown(missing)} is in no layer, no signal, not in the archive and not in the history."
         raise NotFound(what, fix='See "aether recall QUERY" and "aether log".', where="erase")
@@ -460,24 +466,24 @@ def _files(place: Path, raw: re.Pattern[bytes] | None = None) -> Iterator[_File]
             relative = seals.place(place, path)
             if relative in (seals.PATH, *DERIVED) or _NO_TEXT.fullmatch(relative) or relative.startswith(f"{DIRECTORY}/"):  # fmt: skip
                 continue
-            known = file_identity(path)
+            identity = file_identity(path)
             with suppress(FileNotFoundError):  # hooks make and remove theirs at any time
-                if known is not None and stat.S_ISREG(path.lstat().st_mode):
-                    yield _read_file(path, relative, known, raw)
+                if identity is not None and stat.S_ISREG(path.lstat().st_mode):
+                    yield _read_file(path, relative, identity, raw)
 
 
 def _read_file(
-    path: Path, relative: str, known: tuple[int, int, int], raw: re.Pattern[bytes] | None
+    path: Path, relative: str, identity: tuple[int, int, int], raw: re.Pattern[bytes] | None
 ) -> _File:
     data = regular.read(path, regular.LOG_BYTES)
     try:
         data, layers = erasing.unwrapped(data, raw, where=relative)
     except CorruptDocument:
-        return _File(relative, data, known, relative, None)
+        return _File(relative, data, identity, relative, None)
     form = relative.removesuffix(".zst").removesuffix(".gz") if layers else relative
     if relative.startswith(f"{archive_store.GRACE}/") and relative.endswith(".zst"):
         form += {"conversation": ".jsonl", "dict": ".json"}.get(archive_store.grace_kind(relative), "")
-    return _File(relative, data, known, form, layers)
+    return _File(relative, data, identity, form, layers)
 
 
 def _rewritten(place: Path, texts: list[str]) -> tuple[Erased, list[Step]]:
@@ -485,7 +491,7 @@ def _rewritten(place: Path, texts: list[str]) -> tuple[Erased, list[Step]]:
     pattern = erasing.pattern_of(texts)
     raw = re.compile(pattern.pattern.encode("utf-8", "surrogatepass"))
     seen = _occurrences(place, pattern, raw)
-    own = [path for path in OWN_FILES if seen.counts.pop(path, 0)]
+    own_files = [path for path in OWN_FILES if seen.counts.pop(path, 0)]
     mark_of = erasing.marks(seen.spellings, taken=seen.taken)
     digests: dict[str, str] = {}
 
@@ -520,7 +526,7 @@ def _rewritten(place: Path, texts: list[str]) -> tuple[Erased, list[Step]]:
     for path, number in seen.counts.items():
         places[_kind(path)] += number
     written = sum(bool(step.to) for step in steps)
-    return Erased(dict(+places), written, 0, own, [], 0, done=False, unread=tuple(seen.unread)), steps
+    return Erased(dict(+places), written, 0, own_files, [], 0, done=False, unread=tuple(seen.unread)), steps
 
 
 def _relevance(
@@ -530,9 +536,9 @@ def _relevance(
 
     def is_relevant(data: bytes) -> bool:
         # A receipt of forgetting may hold the digest of several texts, and one of the archive that of a conversation.
-        named = {digest.decode() for digest in _DIGEST.findall(data)}
+        digests_in_data = {digest.decode() for digest in _DIGEST.findall(data)}
         evidence = b'"forgotten":[' in data or any(receipt in data for receipt in receipts)
-        return bool(raw.search(data) or evidence or named & digests.keys())
+        return bool(raw.search(data) or evidence or digests_in_data & digests.keys())
 
     return is_relevant
 
@@ -613,8 +619,8 @@ def _archive_steps(archived: dict[str, tuple[_File, bytes]]) -> Iterator[Step]:
 
 def _sealed_again(place: Path, steps: list[Step], replace: erasing.Rewrite) -> Iterator[Step]:
     """Yield the step that writes the record of seals for the new files; a damaged file stays damaged."""
-    record, known = seals.read(place), file_identity(place / seals.PATH)
-    if record.state != "good" or known is None:
+    record, identity = seals.read(place), file_identity(place / seals.PATH)
+    if record.state != "good" or identity is None:
         return
     for step in steps:
         if step.path in (*record.grown, *record.whole) and not seals.fault(place, record, step.path):
@@ -623,7 +629,7 @@ def _sealed_again(place: Path, steps: list[Step], replace: erasing.Rewrite) -> I
             if record.whole.pop(step.path, ""):
                 record.whole[step.to] = files.checksum(step.data)
     losses = erasing.map_strings(record.losses, replace)
-    yield Step(seals.PATH, seals.PATH, known, seals.encoded(record._replace(losses=losses)))
+    yield Step(seals.PATH, seals.PATH, identity, seals.encoded(record._replace(losses=losses)))
 
 
 def _kind(path: str) -> str:

@@ -158,8 +158,8 @@ def import_graph(source: str | os.PathLike[str] | IO[bytes], *, home: Home = Non
 
 def export_graph(*, home: Home = None) -> str:
     """Return the graph in the format of the official memory server, one entity or relation per line."""
-    whole = read_graph(home=home)
-    return knowledge_graph.graph_text(whole["entities"], whole["relations"])
+    graph = read_graph(home=home)
+    return knowledge_graph.graph_text(graph["entities"], graph["relations"])
 
 
 def _lines(source: Any, bad: list[BadLine]) -> Any:

@@ -137,13 +137,13 @@ def meet(
     If it starts a new session, no note of that is in the archive up to the position `archived`.
     """
     session["done"] = [*sorted(set(session["done"]) & set(waiting)), name]
-    is_start, source, at = entry.get("event") == "SessionStart", entry.get("source"), entry.get("at")
+    is_start, source, time = entry.get("event") == "SessionStart", entry.get("source"), entry.get("at")
     if not session["first_source"]:
         session["first_source"] = source if is_start and isinstance(source, str) else UNKNOWN_SOURCE
         if session["first_source"] in NEW_SOURCES:
             session["archive_read"] = max(session["archive_read"], archived)
     if not is_start or not session["at"]:
-        session["at"], session["revision"] = at if isinstance(at, str) else "", NO_REVISION
+        session["at"], session["revision"] = time if isinstance(time, str) else "", NO_REVISION
 
 
 def store_starts(home: Path, started: str = "") -> bool:

@@ -143,7 +143,7 @@ def synchronize_directory(home: Path) -> DirectoryState:
 def examine_directory(home: Path) -> list[Finding]:
     """Return findings: files that are not notes, and notes that seem to hold a secret."""
     try:
-        texts, others = _scan(home)
+        texts, other_files = _scan(home)
     except AetherError as reason:
         return [Finding("error", reason.code, "memories/", reason.what, reason.fix)]
     from aether.redact.redact import redact  # it compiles patterns, which commands do not need
@@ -152,7 +152,7 @@ def examine_directory(home: Path) -> list[Finding]:
     what = f"not a note: not text, a link, or more than {size}. It is left unchanged."
     fix = "Remove it from the file; earlier versions stay in the journal."
     return [
-        *(Finding("info", "no-note", path[1:], what, "Nothing to do, or move it away.") for path in others),
+        *(Finding("info", "no-note", path[1:], what, "Nothing to do, or move it away.") for path in other_files),
         *(
             Finding("warning", "secret", path[1:], "seems to hold a secret.", fix)
             for path, text in texts.items() if redact(text) != text
@@ -162,10 +162,10 @@ def examine_directory(home: Path) -> list[Finding]:
 
 def _read_directory(home: Path) -> tuple[DirectoryState, dict[str, str | None]]:
     """Return the document and the directory as they are, and the edits of a person: None for a removed file."""
-    texts, others = _scan(home)
+    texts, other_files = _scan(home)
     stamps = _stamps(home) if _directory(home).is_dir() else {}
-    state = DirectoryState(read(home).documents[tool.DOCUMENT]["files"], texts, others, stamps)
-    return state, compare(state.files, texts, others=others, stamps=stamps).edited
+    state = DirectoryState(read(home).documents[tool.DOCUMENT]["files"], texts, other_files, stamps)
+    return state, compare(state.files, texts, others=other_files, stamps=stamps).edited
 
 
 def _write_directory(home: Path, state: DirectoryState) -> DirectoryState:
@@ -221,7 +221,7 @@ def _scan(home: Path) -> tuple[dict[str, str], dict[str, int]]:
             where=str(root),
         )
     texts: dict[str, str] = {}
-    others: dict[str, int] = {}
+    other_files: dict[str, int] = {}
     with storage_errors(home):
         for directory, below, names in os.walk(root, onerror=_raise_unless_missing):
             links = [name for name in below if os.path.islink(f"{directory}/{name}")]
@@ -234,8 +234,8 @@ def _scan(home: Path) -> tuple[dict[str, str], dict[str, int]]:
                     continue
                 with contextlib.suppress(FileNotFoundError):
                     # Bytes of a name that are not UTF-8 are replaced.
-                    others[os.fsencode(path).decode("utf-8", "replace")] = file.lstat().st_size
-    return texts, others
+                    other_files[os.fsencode(path).decode("utf-8", "replace")] = file.lstat().st_size
+    return texts, other_files
 
 
 def _raise_unless_missing(reason: OSError) -> None:

@@ -43,11 +43,11 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
     memory = snapshot.documents["memory"]
     injected = hook_sessions.read_injected(place, session)
     entries = [record for record in records(memory) if not _is_of(record, session)]
-    stored, held, other_entries = _in_archive(snapshot, query, {record.id for record in entries})
+    stored, term_counts, other_entries = _in_archive(snapshot, query, {record.id for record in entries})
     entries += [record for record in stored if not _is_of(record, session)]
     matches = [
         match
-        for match in match_prompt(query, entries, held=held, others=other_entries, leave_out=injected)
+        for match in match_prompt(query, entries, held=term_counts, others=other_entries, leave_out=injected)
         if not any(match.passage[:REPEAT_CHARS] in line for line in injected)
     ]
     text, shown_ids = _reminder_block(matches, budget, counter_of(memory))
@@ -91,16 +91,16 @@ def _kind(record: Record) -> str:
     return f"{speaker} wrote" if record.type == items.HISTORY and speaker else record.type
 
 
-def _reminder_block(found: Sequence[PromptMatch], budget: int, count: Counter) -> tuple[str, list[str]]:
+def _reminder_block(matches: Sequence[PromptMatch], budget: int, count: Counter) -> tuple[str, list[str]]:
     """Return the block of as many matches as the budget allows, and their ids."""
-    at = now()
-    for number in range(len(found), 0, -1):
+    moment = now()
+    for number in range(len(matches), 0, -1):
         lines = [
-            f"- {date_and_age(match.record.at, at)} {_kind(match.record)}: {match.passage} [{match.record.id}]"
-            for match in found[:number]
+            f"- {date_and_age(match.record.at, moment)} {_kind(match.record)}: {match.passage} [{match.record.id}]"
+            for match in matches[:number]
         ]
-        lines.append(f"In full: aether recall --full {found[0].record.id}")
-        text = memory_block(lines, occasion="prompt", at=clock.stamp(at))
+        lines.append(f"In full: aether recall --full {matches[0].record.id}")
+        text = memory_block(lines, occasion="prompt", at=clock.stamp(moment))
         if count(text) <= budget:
-            return text, [match.record.id for match in found[:number]]
+            return text, [match.record.id for match in matches[:number]]
     return "", []

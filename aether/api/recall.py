@@ -105,13 +105,13 @@ def search_memory(
     return [_with_cost(copied(hit), count) for hit in hits]
 
 
-def _state_of_work(snapshot: Snapshot, at: datetime) -> list[str]:
+def _state_of_work(snapshot: Snapshot, moment: datetime) -> list[str]:
     """Return the ids of the entries from which a start of a session has the state of the work and what comes next."""
     from aether.memory.briefing import briefing
 
     count = counter_of(snapshot.documents["memory"])
     shown_lines = briefing.brief_lines(
-        snapshot.documents, occasion="startup", now=at, count=count, budget=briefing.MOST_TOKENS
+        snapshot.documents, occasion="startup", now=moment, count=count, budget=briefing.MOST_TOKENS
     )
     return [entry_id for line in shown_lines if line.kind in _OF_WORK for entry_id in line.ids]
 
@@ -159,25 +159,27 @@ def _with_conversations(source: Source, home: Path, query: str) -> Source:
     if archive_store.is_empty(home):
         return source
     weights = with_synonyms(query_terms(query))[0].weights
-    named = [archive_store.find(home, one) for one in dict.fromkeys((query.strip(), *query.split()))]
+    by_name = [archive_store.find(home, word) for word in dict.fromkeys((query.strip(), *query.split()))]
     rows = [row for row, _ in archive_store.search(home, weights, limit=_MOST_CONVERSATIONS)]
     conversations = {
         _CONVERSATIONS + nth: {"item": item}
-        for nth, row in enumerate(dict.fromkeys([*filter(None, named), *rows]))
+        for nth, row in enumerate(dict.fromkeys([*filter(None, by_name), *rows]))
         if (item := _conversation_item(home, row, weights))
     }
 
     def find(ask: Query) -> Found:
-        found = source.find(ask)
+        answer = source.find(ask)
         rows = {place: index.row(record) for place, record in conversations.items()}
         marked = index.term_marks(ask.terms)
         added = [
-            Candidate(place, conversations[place], frozenset(index.term_counts(each.marked, marked)))
-            for place, each in rows.items()
+            Candidate(
+                place, conversations[place], frozenset(index.term_counts(conversation_row.marked, marked))
+            )
+            for place, conversation_row in rows.items()
         ]
-        length = found.length + sum(each.length for each in rows.values())
-        return found._replace(
-            items=found.items + len(added), length=length, candidates=[*found.candidates, *added]
+        length = answer.length + sum(conversation_row.length for conversation_row in rows.values())
+        return answer._replace(
+            items=answer.items + len(added), length=length, candidates=[*answer.candidates, *added]
         )
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
@@ -311,7 +313,9 @@ def types_in(layers: Iterable[str] = (), *, home: Home = None) -> set[str]:
         for _, record in record_files.records(snapshot, "items")
         if record.get("why") != items.REMOVED and is_shown(plain_text(record["item"].get("id")))
     )
-    types = {one.type for one in records(memory) if not layers_wanted or one.layer in layers_wanted}
+    types = {
+        record_.type for record_ in records(memory) if not layers_wanted or record_.layer in layers_wanted
+    }
     if not layers_wanted or "archive" in layers_wanted:
         types |= {str(item["type"]) for item in archived}
         types |= {CONVERSATION} if next(iter(archive_store.rows(snapshot.home)), None) else set()

@@ -53,9 +53,11 @@ def removed_by_compaction(
     log = conversations.load(record_directory(home), conversation_id)
     step = last_step(log) if step is None else step
     _, _, receipt = history.compaction(log, step)
-    done = log.compactions[step - 1]
-    shortened = {done.before[place] for place in receipt["places"] if place is not None} - set(done.after)
-    return step, _messages(log, {*done.before} - {*done.after}, shortened)
+    compaction = log.compactions[step - 1]
+    shortened = {compaction.before[place] for place in receipt["places"] if place is not None} - set(
+        compaction.after
+    )
+    return step, _messages(log, {*compaction.before} - {*compaction.after}, shortened)
 
 
 def removed_from_context(conversation_id: str, *, home: Home = None) -> list[RemovedMessage]:
@@ -64,39 +66,47 @@ def removed_from_context(conversation_id: str, *, home: Home = None) -> list[Rem
     live = set(log.context)
     shortened: set[int] = set()
     for step in log.open:
-        done = log.compactions[step - 1]
-        copies = zip(done.receipt["places"], done.after, strict=False)
-        shortened |= {done.before[place] for place, copy in copies if place is not None and copy in live}
+        compaction = log.compactions[step - 1]
+        copies = zip(compaction.receipt["places"], compaction.after, strict=False)
+        shortened |= {
+            compaction.before[place] for place, copy in copies if place is not None and copy in live
+        }
     return _messages(log, {*range(1, len(log.texts) + 1)} - live, shortened)
 
 
 def _messages(log: history.Log, numbers: set[int], shortened: set[int]) -> list[RemovedMessage]:
-    found = [number for number, step in enumerate(log.derived, 1) if not step]
-    said = read(history.messages(log, found))  # all: the call of a result may still be in the context
-    tools = {block.call_id: block.tool for one in said for block in one.blocks if block.kind == "call"}
+    original_numbers = [number for number, step in enumerate(log.derived, 1) if not step]
+    messages = read(
+        history.messages(log, original_numbers)
+    )  # all: the call of a result may still be in the context
+    tools = {
+        block.call_id: block.tool for message in messages for block in message.blocks if block.kind == "call"
+    }
     return [
         RemovedMessage(
-            number, "shortened" if number in shortened else "removed", one.role,
+            number, "shortened" if number in shortened else "removed", message.role,
             tuple(
                 RemovedPart(block.kind, block.tool or tools.get(block.call_id, ""), block.text, block.is_error)
-                for block in one.blocks
+                for block in message.blocks
             ),
         )
-        for number, one in zip(found, said, strict=True) if number in numbers
+        for number, message in zip(original_numbers, messages, strict=True) if number in numbers
     ]  # fmt: skip
 
 
 def best_matches(messages: Iterable[RemovedMessage], query: str, *, limit: int) -> list[RemovedMessage]:
     """Return the messages that hold the words of `query`, the best first; rare words weigh more."""
-    asked = query_terms(query).weights
-    held = []
+    weights = query_terms(query).weights
+    candidates = []
     for message in messages:
-        known = terms("\n".join(f"{part.tool} {part.text}" for part in message.parts))
-        if found := asked.keys() & {*known.words, *known.parts}:
-            held.append((message, found))
-    number = {word: sum(word in found for _, found in held) for word in asked}
-    weight = {word: asked[word] * logarithm(1 + len(held) / (1 + number[word])) for word in asked}
-    ranked = sorted(held, key=lambda each: (-sum(weight[word] for word in each[1]), -each[0].number))
+        message_terms = terms("\n".join(f"{part.tool} {part.text}" for part in message.parts))
+        if matched := weights.keys() & {*message_terms.words, *message_terms.parts}:
+            candidates.append((message, matched))
+    number = {word: sum(word in matched for _, matched in candidates) for word in weights}
+    weight = {word: weights[word] * logarithm(1 + len(candidates) / (1 + number[word])) for word in weights}
+    ranked = sorted(
+        candidates, key=lambda candidate: (-sum(weight[word] for word in candidate[1]), -candidate[0].number)
+    )
     return [message for message, _ in ranked[:limit]]
 
 
@@ -119,15 +129,15 @@ def message_lines(message: RemovedMessage) -> Iterator[str]:
 def _call_lines(part: RemovedPart) -> Iterator[str]:
     """Yield the lines of a call; arguments of several lines, such as the text of an edit, each as a block of its own."""
     try:
-        given = json.loads(part.text)
+        arguments = json.loads(part.text)
     except ValueError:
-        given = None
-    texts = isinstance(given, dict) and [one for one in given.values() if isinstance(one, str)]
+        arguments = None
+    texts = isinstance(arguments, dict) and [one for one in arguments.values() if isinstance(one, str)]
     if not texts or not any("\n" in one for one in texts):
         yield f"→ {part.tool} {part.text}".rstrip()
         return
     yield f"→ {part.tool}"
-    for name, value in given.items():
+    for name, value in arguments.items():
         lines = value.splitlines() if isinstance(value, str) else [json.dumps(value, ensure_ascii=False)]
         if len(lines) > 1:
             yield f"  {name}:"

@@ -162,9 +162,9 @@ def _decisions(
     return sorted(result, key=lambda entry: str(entry["at"]))
 
 
-def _decision(at: str, text: str, evidence: str, id: str, why: str = "") -> JsonObject:
+def _decision(timestamp: str, text: str, evidence: str, id: str, why: str = "") -> JsonObject:
     return {
-        "at": at, "text": recall.excerpt(" ".join(text.split()), DECISION_CHARS), "why": recall.excerpt(why, WHY_CHARS), "evidence": evidence,
+        "at": timestamp, "text": recall.excerpt(" ".join(text.split()), DECISION_CHARS), "why": recall.excerpt(why, WHY_CHARS), "evidence": evidence,
         "id": id,
     }  # fmt: skip
 

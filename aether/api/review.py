@@ -122,7 +122,7 @@ def _decide(doubt: Doubt, subject: Entry, answer: Answer, text: str, place: Home
     return str(change(place, plan, Author("review", reason=doubt.id)).result)
 
 
-def _confirm(state: Mapping[str, Any], proposal: Mapping[str, Any], text: str, at: datetime) -> Change:
+def _confirm(state: Mapping[str, Any], proposal: Mapping[str, Any], text: str, moment: datetime) -> Change:
     """Return the change that makes a proposal, in the words `text` if there are any, a note of a person, or ends its target."""
     memory, target = state["memory"], str(proposal.get("target") or "")
     if type_ := reviewing.TYPE_OF_PROPOSAL.get(proposal["kind"]):
@@ -132,11 +132,11 @@ def _confirm(state: Mapping[str, Any], proposal: Mapping[str, Any], text: str, a
             RELEVANCE_OF_TYPE[type_],
             metadata={"evidence": "person", "noted": True},
         )
-        added = items.add(memory, [entry], now=at, new_id=new_id, count=counter_of(memory))
+        added = items.add(memory, [entry], now=moment, new_id=new_id, count=counter_of(memory))
         return added._replace(result=added.result.ids[0])
     if proposal["kind"] == "resolve":
-        return end(memory, target, "resolved", at=stamp(at))._replace(result=target)
-    return replaced(state, target, text or proposal["text"], "person", at=at)
+        return end(memory, target, "resolved", at=stamp(moment))._replace(result=target)
+    return replaced(state, target, text or proposal["text"], "person", at=moment)
 
 
 def _current(state: Mapping[str, Any], doubt: Doubt) -> Any:
@@ -175,11 +175,11 @@ def _forget(doubt: Doubt, subject: Entry, place: Home, correction: str = "") -> 
     return str(change(place, plan, Author("correct" if correction else "forget", reason=doubt.id)).result)
 
 
-def _add(state: Mapping[str, Any], subject: Entry, text: str, at: datetime) -> Change:
+def _add(state: Mapping[str, Any], subject: Entry, text: str, moment: datetime) -> Change:
     entry = items.checked_entry(
         text, subject.type, SUPERSEDING_RELEVANCE, metadata={"supersedes": subject.id}
     )
-    return items.add(state["memory"], [entry], now=at, new_id=new_id, count=counter_of(state["memory"]))
+    return items.add(state["memory"], [entry], now=moment, new_id=new_id, count=counter_of(state["memory"]))
 
 
 class Ending(NamedTuple):

@@ -114,14 +114,14 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
             server = _created(address, name, replica, place)
         blobs = _blobs(server)
         try:
-            whole = server.head(ledgers.READY) > 0
-            if whole:
+            is_ready = server.head(ledgers.READY) > 0
+            if is_ready:
                 _require_history(server, snapshot)
-            shared_base.set_base(server, blobs, snapshot, whole=whole)
+            shared_base.set_base(server, blobs, snapshot, whole=is_ready)
             _require_history(server, snapshot)
             _send_conversations(server, place)
-            made = Share(name, server.identity, replica)
-            ledgers.write_share(place, made)
+            new_share = Share(name, server.identity, replica)
+            ledgers.write_share(place, new_share)
             # What was said meanwhile; from now on the server is asked first.
             _send_conversations(server, place)
             while shared_files.exchange(place, server, blobs, now=now()):
@@ -131,7 +131,7 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
             (place / CLAIM).unlink(missing_ok=True)
         finally:
             server.close()
-    return Shared(place, name, made.replica, snapshot.revision)
+    return Shared(place, name, new_share.replica, snapshot.revision)
 
 
 @public
@@ -156,7 +156,7 @@ def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".
     replica = clock.new_id("replica", now())
     server = ledgers.opened(ledgers.url(url), colony, replica=replica)
     try:
-        made = Share(colony, server.identity, replica)
+        new_share = Share(colony, server.identity, replica)
         if not server.head(ledgers.READY):
             what = "the colony is not whole: its first replica was not sent to the end."
             fix = "Run aether share init again in that home: it goes on where it was interrupted."
@@ -168,7 +168,7 @@ def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".
                 while shared_files.exchange(new, server, blobs, now=now()):
                     pass
             _fill_conversations(server, new)
-            ledgers.write_share(new, made)
+            ledgers.write_share(new, new_share)
     finally:
         server.close()
     return Shared(place, colony, replica, snapshot.revision)
@@ -225,17 +225,17 @@ def _missing(place: Path) -> list[str]:
         lines = f"what others wrote after revision {load(place).revision} ({reason.what.rstrip('.')})"
         if isinstance(reason, ledger.Offline):
             return [f"{lines}, and their new conversations and files"]
-        found = [lines]
+        missing = [lines]
     else:
-        found = []
+        missing = []
     try:
         exchange(place)
     except AetherError as reason:
-        found.append(f"new files and conversations ({reason.what.rstrip('.')})")
-    found += [
+        missing.append(f"new files and conversations ({reason.what.rstrip('.')})")
+    missing += [
         f"conversation {shown(name)} ({why.rstrip('.')})" for name, (why, _) in sorted(_unread(place).items())
     ]
-    return found + [f"the file {shown(name)}" for name in shared_files.lacking(place)]
+    return missing + [f"the file {shown(name)}" for name in shared_files.lacking(place)]
 
 
 @public
@@ -255,10 +255,10 @@ def share_status(*, home: Home = None) -> JsonObject:
     share = _require_shared(place)
     snapshot = load(place)
     revision = snapshot.revision
-    found: JsonObject = {"colony": share.colony, "replica": share.replica, "revision": revision}
-    found["waiting"] = len(offline.waiting(place))
-    found["unfit"] = len(offline.unfit(place))
-    found["unread"] = [
+    status: JsonObject = {"colony": share.colony, "replica": share.replica, "revision": revision}
+    status["waiting"] = len(offline.waiting(place))
+    status["unfit"] = len(offline.unfit(place))
+    status["unread"] = [
         f"conversation {shown(name)}: {why}" for name, (why, _) in sorted(_unread(place).items())
     ]
     try:
@@ -268,14 +268,14 @@ def share_status(*, home: Home = None) -> JsonObject:
             about = ledgers.module(ledgers.url()).status(ledgers.url(), share.colony)
             offline.note_try(place, failed=False)
             if reason := _unreadable(snapshot, server):
-                found["unread"] = [reason.what, *found["unread"]]
-            found["streams"] = [one._asdict() for one in _apart(place, server)]
-            found["faults"] = [each.message for each in _examine_exchange(place, server)]
-            return {**found, "reachable": True, "head": head, "lag": head - revision, "server": about}
+                status["unread"] = [reason.what, *status["unread"]]
+            status["streams"] = [stream._asdict() for stream in _apart(place, server)]
+            status["faults"] = [finding.message for finding in _examine_exchange(place, server)]
+            return {**status, "reachable": True, "head": head, "lag": head - revision, "server": about}
     except AetherError as reason:
         answered = isinstance(reason, (Conflict, NotFound, UnsafePath, ledgers.Unusable))
-        return {**found, "reachable": answered and not ledgers.is_tracked(place), "reason": str(reason)}
-    return found
+        return {**status, "reachable": answered and not ledgers.is_tracked(place), "reason": str(reason)}
+    return status
 
 
 class _Apart(NamedTuple):
@@ -296,16 +296,16 @@ def _apart(place: Path, server: Colony) -> list[_Apart]:
     Raises:
         StorageFailed, UnsafePath: as the server says.
     """
-    found, ends = list[_Apart](), server.ends()
+    diverged, stream_ends = list[_Apart](), server.ends()
     marks = {shared_files.STREAM: shared_files.mark_of(place, server)}
-    for name in _unequal(place, ends):
+    for name in _unequal(place, stream_ends):
         marks[conversation_stream.stream_of(name)] = Mark(0, "")
         with suppress(AetherError):  # one that cannot be read is not compared
             marks[conversation_stream.stream_of(name)] = conversation_stream.mark_of(
                 conversations.load(place, name)
             )
     for stream, mark in marks.items():
-        end, fault = ends.get(stream, Mark(0, "")), ""
+        end, fault = stream_ends.get(stream, Mark(0, "")), ""
         if mark == end:
             continue
         try:
@@ -313,22 +313,23 @@ def _apart(place: Path, server: Colony) -> list[_Apart]:
         except Conflict as reason:
             fault = reason.what
         if fault or mark.revision < end.revision:
-            found.append(_Apart(stream, mark.revision, end.revision, end.revision - mark.revision, fault))
-    return found
+            diverged.append(_Apart(stream, mark.revision, end.revision, end.revision - mark.revision, fault))
+    return diverged
 
 
-def _unequal(place: Path, ends: Mapping[str, Mark]) -> list[str]:
+def _unequal(place: Path, stream_ends: Mapping[str, Mark]) -> list[str]:
     """Return the conversations that a home may not have as the `ends` of the streams of its server say.
 
     Those that are archived or removed here are left out.
     """
     removed, start = conversation_list.removed_ids(place), conversation_stream.STREAMS
-    names = {stream.removeprefix(start) for stream in ends if stream.startswith(start)}
+    names = {stream.removeprefix(start) for stream in stream_ends if stream.startswith(start)}
     names |= {stored.id for stored in conversations.stored_conversations(place)}
     return [
         name
         for name in sorted(names)
-        if conversations.end_of(place, name) != ends.get(conversation_stream.stream_of(name), Mark(0, ""))
+        if conversations.end_of(place, name)
+        != stream_ends.get(conversation_stream.stream_of(name), Mark(0, ""))
         and name not in removed
         and not archive_store.find(place, name)
     ]
@@ -351,29 +352,30 @@ def examine_share(place: Path) -> list[Finding]:
         exchanged = _examine_exchange(place, server)
     except AetherError as reason:
         return [_refusal(reason)]
-    found = _examine_server(about, unreadable) + exchanged
+    findings = _examine_server(about, unreadable) + exchanged
     reached = max(
-        (one["revision"] for one in about["replicas"] if one["replica"] == share.replica), default=0
+        (replica["revision"] for replica in about["replicas"] if replica["replica"] == share.replica),
+        default=0,
     )
     if reached > snapshot.revision:
         what = f"a replica of this name has reached revision {reached}, and this home has {snapshot.revision}: it is a copy, or was restored from one."
         fix = "It catches up with the next command. For a name of its own, join the colony in a new home."
-        found.append(Finding("info", "copied-replica", ledger.PLACE, what, fix))
-    return found
+        findings.append(Finding("info", "copied-replica", ledger.PLACE, what, fix))
+    return findings
 
 
 def _examine_server(about: JsonObject, unreadable: CorruptDocument | None) -> list[Finding]:
     """Return what a server says `about` a colony that is not as it should be, and why its next line cannot be read."""
-    found = [
+    findings = [
         Finding("warning", "server", ledger.PLACE, f"{fault}.", "Ask who runs the server.")
         for fault in about.get("faults", [])
     ]
     if not about.get("checked", True):
         what = "the server has too many lines to look through: whether any are missing was not checked."
-        found.append(Finding("info", "unchecked", ledger.PLACE, what, "Nothing is wrong by that."))
+        findings.append(Finding("info", "unchecked", ledger.PLACE, what, "Nothing is wrong by that."))
     if unreadable:
-        found.append(Finding("error", "unreadable-line", ledger.PLACE, unreadable.what, unreadable.fix))
-    return found
+        findings.append(Finding("error", "unreadable-line", ledger.PLACE, unreadable.what, unreadable.fix))
+    return findings
 
 
 def _refusal(reason: AetherError) -> Finding:
@@ -399,7 +401,7 @@ def _examine_left(place: Path) -> list[Finding]:
     """Return what a home that has left its colony lacks of it."""
     with suppress(AetherError, OSError, KeyError, TypeError):
         about = files.parse_json(regular.read(place / LEFT), where=LEFT)
-        missing = "; ".join(shown(str(one)) for one in list(about["missing"])[:LISTED_MISSING])
+        missing = "; ".join(shown(str(part)) for part in list(about["missing"])[:LISTED_MISSING])
         what = f"this home has left the colony {shown(about['colony'])} without {missing}."
         fix = "To have it, join the colony in a new home; else remove the file."
         return [Finding("warning", "left-without", LEFT, what, fix)]
@@ -410,10 +412,10 @@ def troubles(place: Path) -> list[Finding]:
     """Return what keeps conversations, files or notes of hooks of a shared home from the colony, or those of others from it."""
     try:
         server = ledgers.of(place)
-        found = _examine_exchange(place, server) if server else []
+        findings = _examine_exchange(place, server) if server else []
     except AetherError as reason:
         return [failure(reason)]
-    return [each for each in found if each.level != "info"]
+    return [finding for finding in findings if finding.level != "info"]
 
 
 def failure(reason: AetherError) -> Finding:
@@ -427,13 +429,13 @@ def _examine_exchange(place: Path, server: Colony) -> list[Finding]:
     Raises:
         StorageFailed, UnsafePath: as the server says.
     """
-    found = [
-        Finding("error", "other-history", one.stream, f"the server has another history of it: {one.fault}", _OLDER)
-        for one in _apart(place, server)
-        if one.fault
+    findings = [
+        Finding("error", "other-history", stream_state.stream, f"the server has another history of it: {stream_state.fault}", _OLDER)
+        for stream_state in _apart(place, server)
+        if stream_state.fault
     ]  # fmt: skip
-    apart = {each.where for each in found}
-    found += [
+    apart = {finding.where for finding in findings}
+    findings += [
         Finding("error", "unread-conversation", f"conversations/{name}", f"the colony has more of it: {why}", fix)
         for name, (why, fix) in sorted(_unread(place).items())
         if conversation_stream.stream_of(name) not in apart
@@ -442,15 +444,15 @@ def _examine_exchange(place: Path, server: Colony) -> list[Finding]:
         names = ", ".join(map(shown, lacking[:3]))
         what = f"{pluralize(len(lacking), 'files')} of the colony could not be taken: {names}."
         fix = f"Set {ledgers.FILES} if the colony keeps its files outside the database; then run aether fold."
-        found.append(Finding("warning", "lacking-files", ledger.PLACE, what, fix))
+        findings.append(Finding("warning", "lacking-files", ledger.PLACE, what, fix))
     is_reader = server.right == "read"
     try:
         _require_files(server)
     except AetherError as reason:
-        found.append(Finding("warning", "files-away", ledgers.FILES, reason.what, reason.fix))
+        findings.append(Finding("warning", "files-away", ledgers.FILES, reason.what, reason.fix))
     if unsent := shared_files.unsent(place, server):
         what = f"{pluralize(len(unsent), 'files')} of this home {'is' if len(unsent) == 1 else 'are'} not in the colony: {', '.join(map(shown, unsent[:3]))}."
-        found.append(
+        findings.append(
             Finding(
                 "warning" if is_reader else "info",
                 "unsent-files",
@@ -461,7 +463,7 @@ def _examine_exchange(place: Path, server: Colony) -> list[Finding]:
         )
     if is_reader and (notes := spool.waiting(str(place))):
         what = f"{pluralize(len(notes), 'notes')} of hooks cannot be stored: the role may only read."
-        found.append(
+        findings.append(
             Finding(
                 "warning",
                 "unsent-notes",
@@ -470,7 +472,7 @@ def _examine_exchange(place: Path, server: Colony) -> list[Finding]:
                 f"{_WRITE} Or stop them: aether claude uninstall.",
             )
         )
-    return found
+    return findings
 
 
 def _unreadable(snapshot: Snapshot, server: Colony) -> CorruptDocument | None:
@@ -494,7 +496,7 @@ def share_members(*, home: Home = None) -> list[JsonObject]:
         NotFound: the home is not shared.
         StorageFailed, UnsafePath: the server cannot be used.
     """
-    return [one._asdict() for one in _on_server(home, "members")]
+    return [member._asdict() for member in _on_server(home, "members")]
 
 
 @public
@@ -555,11 +557,11 @@ def exchange(place: Path) -> None:
     server = ledgers.of(place)
     if server is None:
         return
-    blobs, more = _blobs(server), True
+    blobs, is_incomplete = _blobs(server), True
     try:
-        while more:
+        while is_incomplete:
             with write_lock(place):
-                more = shared_files.exchange(place, server, blobs, now=now())
+                is_incomplete = shared_files.exchange(place, server, blobs, now=now())
     finally:  # the files may be in another place, which cannot be reached
         _fill_conversations(server, place)
     if shared_base.needs_another(server, load(place).revision):
@@ -582,11 +584,11 @@ def _fill_conversations(server: Colony, place: Path) -> None:
 
     One that cannot be taken stops no other: it is noted, and tried again the next time.
     """
-    unread, ends = dict[str, list[str]](), server.ends()
-    for name in _unequal(place, ends):
+    unread, stream_ends = dict[str, list[str]](), server.ends()
+    for name in _unequal(place, stream_ends):
         stream = conversation_stream.stream_of(name)
         try:
-            shared_files.fill(place, stream, server, ends.get(stream, Mark(0, "")).revision, now())
+            shared_files.fill(place, stream, server, stream_ends.get(stream, Mark(0, "")).revision, now())
         except LockTimeout:
             continue  # another process writes there: the next time
         except AetherError as reason:
@@ -602,17 +604,17 @@ def _fill_conversations(server: Colony, place: Path) -> None:
 def _unread(place: Path) -> dict[str, list[str]]:
     """Return the conversations of the colony that a home could not take, each with the reason and what to do."""
     with suppress(AetherError, OSError, TypeError, ValueError, AttributeError):
-        found = files.parse_json(regular.read(place / UNREAD), where=UNREAD)
-        return {name: [str(what), str(fix)] for name, (what, fix) in found.items()}
+        stored = files.parse_json(regular.read(place / UNREAD), where=UNREAD)
+        return {name: [str(what), str(fix)] for name, (what, fix) in stored.items()}
     return {}
 
 
 def _blobs(server: Colony) -> Blobs:
     """Return where the blobs of the colony are: in its ledger, or where `AETHER_SHARE_FILES` says."""
-    named = os.environ.get(ledgers.FILES, "")
-    if not named:
+    storage_url = os.environ.get(ledgers.FILES, "")
+    if not storage_url:
         return Blobs(server.put_blob, partial(_blob_of, server), server.drop_blob)
-    target, identity, placed = named_files(named), server.identity, list[bool]()
+    target, identity, placed = named_files(storage_url), server.identity, list[bool]()
 
     def require_place() -> None:
         if not placed:
@@ -695,12 +697,12 @@ def _require_files(server: Colony) -> None:
     """
     if not server.head(ledgers.PLACED):
         return
-    named = os.environ.get(ledgers.FILES, "")
-    if not named:
+    storage_url = os.environ.get(ledgers.FILES, "")
+    if not storage_url:
         fix = f"Set {ledgers.FILES} as on its other machines."
         what = f"the colony keeps its files outside the database, and {ledgers.FILES} does not say where."
         raise NotFound(what, fix=fix, where=server.colony)
-    _require_mark(named_files(named), f"{server.identity}/{ledgers.PLACED}")
+    _require_mark(named_files(storage_url), f"{server.identity}/{ledgers.PLACED}")
 
 
 def _on_server(home: Home, verb: str, *arguments: str) -> Any:
@@ -711,11 +713,11 @@ def _on_server(home: Home, verb: str, *arguments: str) -> Any:
 
 
 def _require_shared(place: Path) -> Share:
-    found = ledgers.shared(place)
-    if found is None:
+    current = ledgers.shared(place)
+    if current is None:
         fix = "Share it with: aether share init URL COLONY."
         raise NotFound("this home is not shared.", fix=fix, where=str(place))
-    return found
+    return current
 
 
 def _send_conversations(server: Colony, place: Path) -> None:
@@ -728,9 +730,9 @@ def _send_conversations(server: Colony, place: Path) -> None:
 
 def _require_alone(place: Path, *, besides: str = "") -> None:
     """Check that the home is in no colony, but for one that it may be in the middle of making."""
-    found = ledgers.shared(place)
-    if found and found.colony != besides:
-        what = f"this home is a replica of the colony {shown(found.colony)} already."
+    current = ledgers.shared(place)
+    if current and current.colony != besides:
+        what = f"this home is a replica of the colony {shown(current.colony)} already."
         raise Conflict(what, fix="Leave it with: aether share leave.", where=str(place))
 
 
@@ -740,11 +742,11 @@ def _created(address: str, name: str, replica: str, home: Path) -> Colony:
     Raises:
         Conflict: there is another colony of this name, or another home is being made one.
     """
-    taken = None
+    conflict = None
     try:
         server = ledgers.created(address, name)
     except Conflict as reason:
-        server, taken = ledgers.opened(address, name, replica=replica), reason
+        server, conflict = ledgers.opened(address, name, replica=replica), reason
     is_ours = False
     try:
         is_ours = shared_base.is_of(server, home) if server.head(ledgers.READY) else _claimed(server, home)
@@ -753,7 +755,7 @@ def _created(address: str, name: str, replica: str, home: Path) -> Colony:
             server.close()
     if not is_ours:
         what = "another home is being shared as a colony of this name."
-        raise taken or Conflict(what, fix="Use another name.", where=name)
+        raise conflict or Conflict(what, fix="Use another name.", where=name)
     return server
 
 
@@ -765,12 +767,12 @@ def _claimed(server: Colony, home: Path) -> bool:
             files.make_directory(path.parent)
             files.write_whole(path, seal_json({"claim": os.urandom(16).hex()}))
         line = regular.read(path)
-    found = server.read_after(ledgers.CLAIM, Mark(0, ""), limit=1).lines
-    if not found and shared_base.is_of(server, home):  # an earlier release has made the base without a claim
+    claims = server.read_after(ledgers.CLAIM, Mark(0, ""), limit=1).lines
+    if not claims and shared_base.is_of(server, home):  # an earlier release has made the base without a claim
         answer = server.append_if(ledgers.CLAIM, Mark(0, ""), [line])
-        found = [line] if answer.done else answer.lines[:1]
+        claims = [line] if answer.done else answer.lines[:1]
     # What lost its claim, as a home restored from a backup, is known by its history.
-    return found == [line] or (shared_base.read(server) is not None and shared_base.is_of(server, home))
+    return claims == [line] or (shared_base.read(server) is not None and shared_base.is_of(server, home))
 
 
 def _upgraded(address: str, share: Share, home: Path) -> bool:
@@ -815,10 +817,10 @@ def _require_history(server: Colony, snapshot: Snapshot) -> None:
 
 def _temporary(place: Path) -> Path:
     """Return a name beside the home at `place` for one that is made, after removing what killed processes left there."""
-    for left in place.parent.glob(f"{place.name}.*{files.TEMP_SUFFIX}"):
+    for leftover in place.parent.glob(f"{place.name}.*{files.TEMP_SUFFIX}"):
         with suppress(OSError):
-            if left.is_dir() and time.time() - left.stat().st_mtime > _STALE_SECONDS:
-                shutil.rmtree(left, ignore_errors=True)
+            if leftover.is_dir() and time.time() - leftover.stat().st_mtime > _STALE_SECONDS:
+                shutil.rmtree(leftover, ignore_errors=True)
     return place.with_name(f"{place.name}.{os.urandom(6).hex()}{files.TEMP_SUFFIX}")
 
 

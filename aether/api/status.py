@@ -17,7 +17,7 @@ def get_memory_status(*, home: Home = None) -> JsonObject:
     snapshot = read(home)
     memory = snapshot.documents["memory"]
     fill, short, metrics = token_usage(memory), memory["short_term_memory"], memory["metrics"]
-    held = sessions.sessions_of(memory)
+    stored_sessions = sessions.sessions_of(memory)
     patterns = memory["long_term_memory"]["patterns"]
     types = Tally(pattern["type"] for pattern in patterns)
     return {
@@ -33,9 +33,9 @@ def get_memory_status(*, home: Home = None) -> JsonObject:
             "counter": memory["token_counter"]["counter"],
         },
         "short_term_memory": {
-            "sessions": len(held),
+            "sessions": len(stored_sessions),
             "max_sessions": short["max_sessions"],
-            "percent": round(100 * len(held) / short["max_sessions"], 1),
+            "percent": round(100 * len(stored_sessions) / short["max_sessions"], 1),
             "target_ratio": memory["compression"]["target_ratio"],
         },
         "long_term_memory": {

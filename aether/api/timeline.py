@@ -109,8 +109,8 @@ def _require_conversation(snapshot: Snapshot, name: str) -> None:
         raise NotFound(f"no conversation is named {shown(name)}.", fix=fix, where="conversation")
 
 
-def _stamp(time: str | datetime, at: datetime, where: str) -> str:
-    moment = instant(time, at=at, where=where)
+def _stamp(time: str | datetime, now_: datetime, where: str) -> str:
+    moment = instant(time, at=now_, where=where)
     return clock.stamp(moment) if moment else ""
 
 

@@ -123,10 +123,10 @@ def calibrate(
         raise InvalidInput(
             "there are no texts to calibrate on.", fix="Name files, or add items first.", where="tokens"
         )
-    found = calibration.calibrate(samples, counter(against))
+    fit = calibration.calibrate(samples, counter(against))
     if apply:
-        use_counter("estimate", found.factor, home=home)
-    return found
+        use_counter("estimate", fit.factor, home=home)
+    return fit
 
 
 class Counting(NamedTuple):
@@ -260,9 +260,9 @@ def models(*names: str, home: Home = None) -> list[ListedModel]:
     base, factor = _counter(place, [])
     for entry in (*_own(place).entries, *tokens_models.shipped()):
         scaled = round(factor * entry.factor, FACTOR_PLACES)
-        known = not entry.assumed
+        is_known = not entry.assumed
         heard.append(
-            ListedModel(entry.match, entry.window, entry.output, known, scaled, label(base, scaled), 0)
+            ListedModel(entry.match, entry.window, entry.output, is_known, scaled, label(base, scaled), 0)
         )
     return heard
 

@@ -96,14 +96,14 @@ def add_note(
         InvalidInput, BudgetExceeded: as there.
         NotFound: live memory has no entry with one of the ids.
     """
-    ends: dict[str, EndState] = {
+    end_states: dict[str, EndState] = {
         **dict.fromkeys(resolves, "resolved"),
         **dict.fromkeys(supersedes, "superseded"),
     }
-    older = next((entry for entry, how in ends.items() if how == "superseded"), "")
+    older = next((entry for entry, how in end_states.items() if how == "superseded"), "")
     metadata = {**(fields.pop("metadata", None) or {}), **({SUPERSEDES: older} if older else {})}
     entry = items.checked_entry(content, type, relevance_score, metadata=metadata, **fields)
-    return _add([entry], home, ends)[0]
+    return _add([entry], home, end_states)[0]
 
 
 @public
@@ -119,7 +119,9 @@ def add_working_memory_items(entries: Iterable[Mapping[str, Any]], *, home: Home
     return _add(items.checked_entries(entries), home)
 
 
-def _add(entries: list[JsonObject], home: Home, ends: Mapping[str, EndState] | None = None) -> list[ItemId]:
+def _add(
+    entries: list[JsonObject], home: Home, end_states: Mapping[str, EndState] | None = None
+) -> list[ItemId]:
     if len(entries) == 1:
         content = entries[0]["content"]
         cut = content if len(content) <= SHOWN_CHARS else f"{content[: SHOWN_CHARS - 1]}…"
@@ -128,7 +130,7 @@ def _add(entries: list[JsonObject], home: Home, ends: Mapping[str, EndState] | N
         reason = pluralize(len(entries), "items")
     author = Author("add", by=entries[0]["source"] if entries else "queen", reason=reason)
     entries = copied(files.checked_json(entries, where="item"))
-    return store_entries(entries, author, home=home, ends=ends or {}).ids
+    return store_entries(entries, author, home=home, ends=end_states or {}).ids
 
 
 class StoredEntries(NamedTuple):
@@ -183,12 +185,12 @@ def store_entries(
     return StoredEntries(chosen, result, outcome.revision, needed, added.again)
 
 
-def _ending(snapshot: Snapshot, added: Change, ends: Mapping[str, EndState], at: str) -> Change:
+def _ending(snapshot: Snapshot, added: Change, end_states: Mapping[str, EndState], timestamp: str) -> Change:
     """Return the change `added`, and after it the ends of others by its first item."""
     newer = added.result[0].ids[0]
     steps = [
-        lambda state, older=older, how=how: end(state["memory"], older, how, at=at, by=newer)
-        for older, how in ends.items()
+        lambda state, older=older, how=how: end(state["memory"], older, how, at=timestamp, by=newer)
+        for older, how in end_states.items()
     ]
     return chain_changes(snapshot.documents, lambda _: added, *steps)._replace(result=added.result)
 

@@ -139,10 +139,10 @@ def age(
     """
     from aether.api.archive import age_archive
 
-    at, place = _time(now), ask.place()
-    plan = age_archive(now=at, preset=preset, dry_run=True, forever=forever, home=place)
+    moment, place = _time(now), ask.place()
+    plan = age_archive(now=moment, preset=preset, dry_run=True, forever=forever, home=place)
     if dry_run or not plan.plan:
-        emit(ask, _aged(plan, dry_run=True), _plan(plan.plan, whole=True))
+        emit(ask, _aged(plan, dry_run=True), _plan(plan.plan, everything=True))
         note(ask, "Nothing was changed." if plan.plan else "Nothing is old enough; nothing was changed.")
         return _report(plan.failed)
     if not yes and not ask.json:
@@ -152,15 +152,15 @@ def age(
             emit(ask, _aged(plan, dry_run=True), [])
         return 1
     with bar(ask, "Ageing") as report:
-        done = age_archive(
-            now=at, preset=preset, forever=forever, backend=backend, home=place,
+        aged = age_archive(
+            now=moment, preset=preset, forever=forever, backend=backend, home=place,
             progress=lambda so_far, all_: report(100 * so_far // max(all_, 1), f"{so_far} of {all_}"),
         )  # fmt: skip
-    emit(ask, _aged(done, dry_run=False), _summed(done))
-    resting = next((one["conversation"] for one in done.done if one["grace_until"] is not None), "")
+    emit(ask, _aged(aged, dry_run=False), _summed(aged))
+    resting = next((step["conversation"] for step in aged.done if step["grace_until"] is not None), "")
     if resting:
         note(ask, f"To get one back: aether archive restore {argument(resting)}")
-    return _report(done.failed)
+    return _report(aged.failed)
 
 
 def _time(text: str | None) -> datetime | None:
@@ -203,8 +203,8 @@ def show(ask: Ask, id_: str) -> None:
     """
     from aether.api.archive import read_archived
 
-    found = read_archived(named(ask, id_, archived=True), home=ask.place())
-    emit(ask, found, _shown(found))
+    conversation = read_archived(named(ask, id_, archived=True), home=ask.place())
+    emit(ask, conversation, _shown(conversation))
 
 
 @archive_command.command("search")
@@ -220,10 +220,10 @@ def search(ask: Ask, words: tuple[str, ...], limit: int) -> None:
     """
     from aether.api.archive import search_archive
 
-    found = search_archive(" ".join(words), limit=limit, home=ask.place())
-    rows = [(one.id, one.level, when(one.created_at), one_line(one.passage)) for one in found]
-    emit(ask, [one._asdict() for one in found], Table(rows, head=("id", "level", "created", "text")))
-    if not found:
+    hits = search_archive(" ".join(words), limit=limit, home=ask.place())
+    rows = [(hit.id, hit.level, when(hit.created_at), one_line(hit.passage)) for hit in hits]
+    emit(ask, [hit._asdict() for hit in hits], Table(rows, head=("id", "level", "created", "text")))
+    if not hits:
         note(ask, "No archived conversation answers that.")
 
 
@@ -248,14 +248,14 @@ def restore(ask: Ask, id_: str, output: str | None) -> None:
     from aether.api.archive import restore_conversation
 
     id_ = named(ask, id_, archived=True, to_change=True)
-    done = restore_conversation(id_, output=output, home=ask.place())
-    data = {"id": id_, "level": done.level, "exact": done.exact, "path": done.path}
-    how = "exactly as it was archived" if done.exact else f"at level {done.level}, the fullest form that is left"  # fmt: skip
-    if not done.path:
-        emit(ask, {**data, "conversation": done.conversation}, as_json(done.conversation))
+    restored = restore_conversation(id_, output=output, home=ask.place())
+    data = {"id": id_, "level": restored.level, "exact": restored.exact, "path": restored.path}
+    how = "exactly as it was archived" if restored.exact else f"at level {restored.level}, the fullest form that is left"  # fmt: skip
+    if not restored.path:
+        emit(ask, {**data, "conversation": restored.conversation}, as_json(restored.conversation))
         note(ask, f"{id_} is printed above, {how}. The archive keeps it as it was: --output FILE writes a file.")  # fmt: skip
         return
-    emit(ask, {**data, "conversation": None}, done.path)
+    emit(ask, {**data, "conversation": None}, restored.path)
     note(ask, f"{id_} is restored, {how}.")
     if not output:
         note(ask, "It ages again from its last use or its return, whichever is later; aether archive mark keeps it.")  # fmt: skip
@@ -292,12 +292,12 @@ def _marked(ask: Ask, ids: Iterable[str], *, marked: bool) -> int:
     from aether.errors import NotFound
 
     place = ask.place()
-    done = {id_: mark_conversation_important(id_, marked, home=place) for id_ in ids}
-    unknown = [id_ for id_, found in done.items() if not found]
-    known = [id_ for id_, found in done.items() if found]
+    marked_ids = {id_: mark_conversation_important(id_, marked, home=place) for id_ in ids}
+    unknown = [id_ for id_, was_changed in marked_ids.items() if not was_changed]
+    changed_ids = [id_ for id_, was_changed in marked_ids.items() if was_changed]
     emit(
-        ask, {"marked": marked, "ids": known, "unknown": unknown},
-        [plain(f"{id_} is {_effect(place, id_, marked)}") for id_ in known],
+        ask, {"marked": marked, "ids": changed_ids, "unknown": unknown},
+        [plain(f"{id_} is {_effect(place, id_, marked)}") for id_ in changed_ids],
     )  # fmt: skip
     for id_ in unknown:
         say(plain(f"{id_}: no such conversation. aether archive list shows those that are archived."))
@@ -332,8 +332,8 @@ def explain(ask: Ask, id_: str, now: str | None) -> None:
     """
     from aether.api.archive import explain_retention
 
-    found = explain_retention(id_, now=_time(now), home=ask.place())
-    emit(ask, found, _pairs(found))
+    decision = explain_retention(id_, now=_time(now), home=ask.place())
+    emit(ask, decision, _pairs(decision))
 
 
 @archive_command.command("stats")
@@ -347,8 +347,8 @@ def stats(ask: Ask) -> None:
     """
     from aether.api.archive import archive_stats
 
-    found = archive_stats(home=ask.place())
-    emit(ask, found, _pairs(found))
+    counts = archive_stats(home=ask.place())
+    emit(ask, counts, _pairs(counts))
 
 
 @archive_command.command("verify")
@@ -364,10 +364,12 @@ def verify(ask: Ask) -> int:
     """
     from aether.api.archive import verify_archive
 
-    found = verify_archive(home=ask.place())
-    lines = [plain(f"{one.level}: {one.where}: {one.message} {one.fix}") for one in found]
-    emit(ask, _findings(found), lines or "Every archived conversation is whole.")
-    return int(any(one.level == "error" for one in found))
+    findings = verify_archive(home=ask.place())
+    lines = [
+        plain(f"{finding.level}: {finding.where}: {finding.message} {finding.fix}") for finding in findings
+    ]
+    emit(ask, _findings(findings), lines or "Every archived conversation is whole.")
+    return int(any(finding.level == "error" for finding in findings))
 
 
 @archive_command.command("policy")
@@ -391,15 +393,15 @@ def policy(ask: Ask, changes: tuple[str, ...]) -> None:
     """
     from aether.api.archive import retention_policy, update_retention_policy
 
-    place, wanted = ask.place(), _changes(changes)
-    found = update_retention_policy(wanted, home=place) if wanted else retention_policy(home=place)
-    emit(ask, found, _pairs(found))
+    place, updates = ask.place(), _changes(changes)
+    settings = update_retention_policy(updates, home=place) if updates else retention_policy(home=place)
+    emit(ask, settings, _pairs(settings))
 
 
-def _changes(given: Iterable[str]) -> JsonObject:
+def _changes(assignments: Iterable[str]) -> JsonObject:
     """Return `KEY=VALUE` texts as the changes of a policy, those of weights below `weights`."""
-    found: JsonObject = {}
-    for text in given:
+    updates: JsonObject = {}
+    for text in assignments:
         name, equals, value = text.partition("=")
         try:
             number = float(value)
@@ -408,8 +410,8 @@ def _changes(given: Iterable[str]) -> JsonObject:
         if not equals:
             raise click.UsageError(f"--set {text!r} is not KEY=NUMBER, such as important_threshold=0.8.")
         table, _, below = name.strip().rpartition(".")
-        (found.setdefault(table, {}) if table else found)[below] = number
-    return found
+        (updates.setdefault(table, {}) if table else updates)[below] = number
+    return updates
 
 
 @archive_command.command("migrate")
@@ -424,8 +426,8 @@ def migrate(ask: Ask) -> None:
     from aether.api.archive import migrate_archive
 
     place = ask.place()
-    done = [path.as_posix() for path in migrate_archive(home=place)]
-    emit(ask, {"migrated": done}, done or "Every file is of today's form.")
+    migrated = [path.as_posix() for path in migrate_archive(home=place)]
+    emit(ask, {"migrated": migrated}, migrated or "Every file is of today's form.")
 
 
 @archive_command.command("schedule")
@@ -477,17 +479,17 @@ def age_daily(home: Path) -> None:
             return
         make_directory(stamp.parent)
         write_whole(stamp, f"{today}\n".encode())
-        done = age_archive(seconds=PASS_SECONDS, home=home)
+        aged = age_archive(seconds=PASS_SECONDS, home=home)
     except (AetherError, OSError) as reason:
         say(plain(f"Note: the archive was not aged: {reason}"))
         return
     except KeyboardInterrupt:
         say("Note: ageing was interrupted. What is done is stored, and the rest ages tomorrow.")
         return
-    for one in done.failed:
-        say(plain(f"Note: {one.where}: {one.message} {one.fix}"))
-    if done.done:
-        say(f"Note: {_summed(done)} aether archive list shows them.")
+    for failure in aged.failed:
+        say(plain(f"Note: {failure.where}: {failure.message} {failure.fix}"))
+    if aged.done:
+        say(f"Note: {_summed(aged)} aether archive list shows them.")
 
 
 def _table(entries: Iterable[Any]) -> Table:
@@ -504,20 +506,20 @@ def _report(failed: Iterable[Finding]) -> int:
     from aether.errors import InvalidDocument
 
     failed = list(failed)
-    for one in failed:
-        say(plain(f"{one.where}: {one.message} {one.fix}"))
-    return InvalidDocument.exit_code if any(one.level == "error" for one in failed) else 0
+    for failure in failed:
+        say(plain(f"{failure.where}: {failure.message} {failure.fix}"))
+    return InvalidDocument.exit_code if any(failure.level == "error" for failure in failed) else 0
 
 
-def _plan(planned: list[Any], *, whole: bool = False) -> list[str | Table]:
+def _plan(planned: list[Any], *, everything: bool = False) -> list[str | Table]:
     head = ("conversation", "days", "score", "level", "bytes", "rule", "title")
     rows = [
         (step.id, step.days, f"{step.score:.2f}", f"{step.from_level} → {step.to_level}", step.bytes, step.rule, step.title)
-        for step in (planned if whole else planned[:SHOWN])
+        for step in (planned if everything else planned[:SHOWN])
     ]  # fmt: skip
-    more = len(planned) - len(rows)
-    rest = [f"… and {more} more; --dry-run lists all"] if more else []
-    return [Table(rows, head=head, right=[1, 2, 4]), *rest]
+    hidden = len(planned) - len(rows)
+    ellipsis = [f"… and {hidden} more; --dry-run lists all"] if hidden else []
+    return [Table(rows, head=head, right=[1, 2, 4]), *ellipsis]
 
 
 def _aged(ageing: Any, *, dry_run: bool) -> JsonObject:
@@ -539,17 +541,20 @@ def _summed(ageing: Any) -> str:
     return f"{pluralize(len(ageing.done), 'conversations')} aged, {words}."
 
 
-def _shown(found: JsonObject) -> list[str | Table]:
+def _shown(conversation: JsonObject) -> list[str | Table]:
     """Return an archived conversation as a person reads it: what is known of it, its content, its steps."""
     pairs = [
-        (name, found[name]) for name in ("id", "title", "created_at", "updated_at", "archived_at", "level")
+        (name, conversation[name])
+        for name in ("id", "title", "created_at", "updated_at", "archived_at", "level")
     ]
-    pairs.append(("marked", "yes" if found["marked"] else "no"))
-    if grace := found.get("grace"):
+    pairs.append(("marked", "yes" if conversation["marked"] else "no"))
+    if grace := conversation.get("grace"):
         until = f"kept until {grace['until']}" if grace["until"] else "kept for good"
-        own = grace["level"] == found["level"]  # the file that was added, byte for byte
-        pairs.append(("original file", until) if own else ("fuller form", f"{grace['level']}, {until}"))
-    content = found["content"]
+        is_original = grace["level"] == conversation["level"]  # the file that was added, byte for byte
+        pairs.append(
+            ("original file", until) if is_original else ("fuller form", f"{grace['level']}, {until}")
+        )
+    content = conversation["content"]
     texts: list[str] = []
     for message in content.get("messages", []):
         said = message.get("content")
@@ -557,22 +562,22 @@ def _shown(found: JsonObject) -> list[str | Table]:
     if "summary" in content:
         texts += ["", plain(content["summary"])]
     if not texts:
-        texts = ["", *_pairs(found["metadata"])]
+        texts = ["", *_pairs(conversation["metadata"])]
     steps = [
         f"{when(step['at'])}  {step['from']} → {step['to']}  {step['bytes_before']} → {step['bytes_after']} bytes  {step['rule']}"
-        for step in found["steps"]
+        for step in conversation["steps"]
     ]
     return [*facts(pairs, indent=0), *texts, *(["", *map(plain, steps)] if steps else [])]
 
 
-def _pairs(found: JsonObject) -> list[str]:
+def _pairs(fields: JsonObject) -> list[str]:
     """Return an object as lines of name and value, with what is below a name indented below it."""
     plain_values = {
         name.replace("_", " "): ", ".join(map(str, value)) if isinstance(value, list) else value
-        for name, value in found.items() if not isinstance(value, dict)
+        for name, value in fields.items() if not isinstance(value, dict)
     }  # fmt: skip
     lines = facts(plain_values.items(), indent=0)
-    for name, value in found.items():
+    for name, value in fields.items():
         if isinstance(value, dict):
             lines += [f"{name.replace('_', ' ')}:", *facts(value.items())]
     return lines

@@ -63,8 +63,8 @@ class Say(NamedTuple):
 
     def line(self, text: str) -> None:
         """Show words about the chat: not part of any answer."""
-        for one in text.split("\n"):
-            note(self.ask, plain(one))
+        for part in text.split("\n"):
+            note(self.ask, plain(part))
 
 
 class Quit(Exception):
@@ -140,12 +140,12 @@ def _backend(opened: Chat) -> str:
     return f"{opened.backend.NAME} {model}".strip() + (" (no model: it says back what you say)" if opened.backend.NAME == "echo" else "")  # fmt: skip
 
 
-def _note_window(show: Say, opened: Chat, asked: int) -> None:
+def _note_window(show: Say, opened: Chat, requested: int) -> None:
     from aether.api.context import context_status
 
     window = context_status(opened.conversation, home=opened.home).settings.window
-    if window < asked:
-        show.line(f"The server has a window of {window:,} tokens, not {asked:,}.")
+    if window < requested:
+        show.line(f"The server has a window of {window:,} tokens, not {requested:,}.")
 
 
 def _piped() -> Iterator[str]:
@@ -184,14 +184,14 @@ def _next_held(show: Say) -> str:
 
 
 def _input(show: Say) -> str:
-    rest, show.held.rest = show.held.rest, ""
-    if not rest:
+    typed, show.held.rest = show.held.rest, ""
+    if not typed:
         return input(PROMPT)
     try:
         import readline
     except ImportError:
-        return rest + input(PROMPT + rest)
-    readline.set_startup_hook(partial(readline.insert_text, rest))
+        return typed + input(PROMPT + typed)
+    readline.set_startup_hook(partial(readline.insert_text, typed))
     try:
         return input(PROMPT)
     finally:
@@ -240,11 +240,11 @@ def _done(show: Say, opened: Chat, line: str, turns: list[Turn]) -> Chat:
     from aether.api import chat
 
     if line.startswith("/") and not line.startswith("//"):
-        word, _, rest = line[1:].partition(" ")
+        word, _, argument = line[1:].partition(" ")
         if word == "retry":
             turns.append(_shown(show, partial(chat.answer_again, opened)))
             return opened
-        return _command(show, opened, word, rest.strip())
+        return _command(show, opened, word, argument.strip())
     text = line.removeprefix("/") if line.startswith("//") else line
     turns.append(_shown(show, partial(chat.say, opened, text)))
     return opened
@@ -273,41 +273,41 @@ def _shown(show: Say, turn: Callable[..., Turn]) -> Turn:
                 end_line()
                 progress(percent, f"{stage}; the input is held" if show.terminal else stage)
 
-            done = turn(on_text=on_text, progress=on_progress)
+            finished = turn(on_text=on_text, progress=on_progress)
     finally:
         end_line()
-    _report(show, done)
-    return done
+    _report(show, finished)
+    return finished
 
 
-def _report(show: Say, done: Turn) -> None:
+def _report(show: Say, finished: Turn) -> None:
     """Say what else came of a turn."""
-    if done.interrupted:
+    if finished.interrupted:
         show.held.leaving = True
         show.line("The reply was ended; what came of it is kept. Ctrl-C again leaves the chat.")
-    elif not done.text.strip():
+    elif not finished.text.strip():
         show.line("The reply was empty.")
-    elif done.replies and done.replies[-1].stop == "length":
+    elif finished.replies and finished.replies[-1].stop == "length":
         show.line("The reply was cut off at the longest that was asked for.")
-    for one in done.compressed:
-        show.line(_completion(one))
-    if done.overflows:
+    for compression in finished.compressed:
+        show.line(_completion(compression))
+    if finished.overflows:
         show.line("The server refused the prompt as too long; the context was made smaller, and asked again.")
-    if done.applied.total:
-        show.line(f"Goal: {done.applied.total} markers of the reply are recorded.")
-    for goal in done.applied.proposed:
+    if finished.applied.total:
+        show.line(f"Goal: {finished.applied.total} markers of the reply are recorded.")
+    for goal in finished.applied.proposed:
         show.line(f"The model proposes a goal: {one_line(goal)}   /goal {one_line(goal)}")
 
 
-def _completion(one: Any) -> str:
+def _completion(compression: Any) -> str:
     from aether.conversation.shapes import LEVEL_NAMES
 
-    first, last = one.message_range
-    about = f", checkpoint {one.checkpoint} ({LEVEL_NAMES.get(one.level, one.level)}), messages {first}-{last}" if one.checkpoint else ""  # fmt: skip
-    return f"Compressed: {one.tokens_before:,} -> {one.tokens_after:,} tokens{about}."
+    first, last = compression.message_range
+    about = f", checkpoint {compression.checkpoint} ({LEVEL_NAMES.get(compression.level, compression.level)}), messages {first}-{last}" if compression.checkpoint else ""  # fmt: skip
+    return f"Compressed: {compression.tokens_before:,} -> {compression.tokens_after:,} tokens{about}."
 
 
-def _command(show: Say, opened: Chat, word: str, rest: str) -> Chat:
+def _command(show: Say, opened: Chat, word: str, argument: str) -> Chat:
     from aether.api import chat, context
     from aether.api.context_steps import compress_context
 
@@ -317,26 +317,30 @@ def _command(show: Say, opened: Chat, word: str, rest: str) -> Chat:
     if word == "compact":
         before = len(_compactions(opened))
         with bar(show.ask, "Compressing context…") as progress:
-            done = compress_context(
+            compressed = compress_context(
                 name, progress=lambda stage, percent, _: progress(percent, stage), home=home
             )
-        for one in chat.compressions_since(opened, before):
-            show.line(_completion(one))
-        if not done.success:
-            show.line(f"Nothing was compressed: {done.reason}. {done.error}".rstrip())
+        for compression in chat.compressions_since(opened, before):
+            show.line(_completion(compression))
+        if not compressed.success:
+            show.line(f"Nothing was compressed: {compressed.reason}. {compressed.error}".rstrip())
     elif word == "mode":
-        status = context.set_mode(name, rest, home=home) if rest else context.context_status(name, home=home)
+        status = (
+            context.set_mode(name, argument, home=home)
+            if argument
+            else context.context_status(name, home=home)
+        )
         show.line(f"Mode {status.settings.mode}.")
     elif word == "model":
-        return _model(show, opened, rest)
+        return _model(show, opened, argument)
     elif word == "snapshot":
-        taken = context.take_snapshot(name, purpose="rollback", home=home)
-        show.line(f"Snapshot {taken.id}: {taken.tokens:,} tokens.   /rollback {taken.id}")
+        saved = context.take_snapshot(name, purpose="rollback", home=home)
+        show.line(f"Snapshot {saved.id}: {saved.tokens:,} tokens.   /rollback {saved.id}")
     elif word == "rollback":
-        status = context.restore_context(name, rest or None, home=home)
+        status = context.restore_context(name, argument or None, home=home)
         show.line(f"Restored: {status.tokens:,} tokens. What was said since is in /history.")
     elif word in _SHOWING:
-        _SHOWING[word](show, opened, rest)
+        _SHOWING[word](show, opened, argument)
     else:
         from difflib import get_close_matches
 
@@ -349,11 +353,11 @@ def _command(show: Say, opened: Chat, word: str, rest: str) -> Chat:
     return opened
 
 
-def _model(show: Say, opened: Chat, rest: str) -> Chat:
+def _model(show: Say, opened: Chat, argument: str) -> Chat:
     from aether.api import chat, context
     from aether.errors import InvalidInput
 
-    model, _, size = rest.partition(" ")
+    model, _, size = argument.partition(" ")
     if size and not size.strip().isdecimal():
         raise InvalidInput(
             f"{size!r} is not a number of tokens.", fix="Write /model NAME 8192.", where="/model"
@@ -374,30 +378,30 @@ def _compactions(opened: Chat) -> list[Any]:
     return load(record_directory(opened.home), opened.conversation).compactions
 
 
-def _goal(show: Say, opened: Chat, rest: str) -> None:
+def _goal(show: Say, opened: Chat, argument: str) -> None:
     from aether.api import goals
 
-    found = goals.add_goal(rest, home=opened.home) if rest else goals.current_goal(home=opened.home)
-    show.line(f"Goal: {found['description']}" if found else "No goal. /goal TEXT sets one.")
+    goal = goals.add_goal(argument, home=opened.home) if argument else goals.current_goal(home=opened.home)
+    show.line(f"Goal: {goal['description']}" if goal else "No goal. /goal TEXT sets one.")
 
 
-def _history(show: Say, opened: Chat, rest: str) -> None:
+def _history(show: Say, opened: Chat, argument: str) -> None:
     from aether.api.conversations import full_history
     from aether.messages.model import content_text
 
-    said = full_history(opened.conversation, home=opened.home)
-    count = int(rest) if rest.isdecimal() else SHOWN_MESSAGES
-    first = max(0, len(said) - count)
-    for nth, message in enumerate(said[first:], first + 1):
+    messages = full_history(opened.conversation, home=opened.home)
+    count = int(argument) if argument.isdecimal() else SHOWN_MESSAGES
+    first = max(0, len(messages) - count)
+    for nth, message in enumerate(messages[first:], first + 1):
         text = content_text(message.get("content")) or ", ".join(call["function"]["name"] for call in message.get("tool_calls") or [])  # fmt: skip
         show.line(cut_to(f"[{nth}] {message.get('role', '')}: {one_line(text)}", _columns()) if show.terminal else f"[{nth}] {message.get('role', '')}: {one_line(text)}")  # fmt: skip
 
 
-def _export(show: Say, opened: Chat, rest: str) -> None:
+def _export(show: Say, opened: Chat, argument: str) -> None:
     from aether.api.context import export_history
     from aether.cli.output import write_file
 
-    path = rest or f"{opened.conversation}.md"
+    path = argument or f"{opened.conversation}.md"
     form: Literal["json", "markdown"] = "json" if path.endswith(".json") else "markdown"
     write_file(
         path, export_history(opened.conversation, format=form, home=opened.home).encode("utf-8", "replace")
@@ -434,10 +438,10 @@ def _current_goal(opened: Chat) -> str:
     from aether.errors import AetherError
 
     try:
-        found = current_goal(home=opened.home)
+        goal = current_goal(home=opened.home)
     except AetherError:  # without a home there are no goals
         return ""
-    return str(found["description"]) if found else ""
+    return str(goal["description"]) if goal else ""
 
 
 def _as_data(opened: Chat, turns: list[Turn]) -> dict[str, Any]:
@@ -454,7 +458,7 @@ def _as_data(opened: Chat, turns: list[Turn]) -> dict[str, Any]:
                 "input_tokens": sum(reply.input_tokens for reply in turn.replies),
                 "output_tokens": sum(reply.output_tokens for reply in turn.replies),
                 "calls": [call.name for reply in turn.replies for call in reply.calls],
-                "compressed": [one._asdict() for one in turn.compressed],
+                "compressed": [compression._asdict() for compression in turn.compressed],
             }
             for turn in turns
         ],
@@ -491,16 +495,16 @@ def held_input(show: Say) -> Iterator[None]:
 
 def _keep(show: Say, typed: str) -> None:
     """Keep what was typed, with its corrections, and say so."""
-    kept: list[str] = []
+    pieces: list[str] = []
     for sign in typed:
         if sign in "\x7f\b":
-            del kept[-1:]
+            del pieces[-1:]
         elif sign == "\x15":
-            kept.clear()
+            pieces.clear()
         elif sign.isprintable() or sign in "\r\n":
-            kept.append(sign)
-    *lines, rest = "".join(kept).replace("\r", "\n").split("\n")
+            pieces.append(sign)
+    *lines, tail = "".join(pieces).replace("\r", "\n").split("\n")
     show.held.lines += [show.held.rest + line if nth == 0 else line for nth, line in enumerate(lines)]
-    show.held.rest = rest if lines else show.held.rest + rest
-    if lines or rest:
-        show.line(f"What you typed meanwhile is kept: {one_line(' / '.join(filter(None, [*lines, rest])))}")
+    show.held.rest = tail if lines else show.held.rest + tail
+    if lines or tail:
+        show.line(f"What you typed meanwhile is kept: {one_line(' / '.join(filter(None, [*lines, tail])))}")

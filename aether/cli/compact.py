@@ -116,14 +116,14 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
     emit(ask, data, _plan_lines(data, _findings(findings)))
 
 
-def _doubts(asked: dict[str, Any]) -> tuple[Finding, ...]:
+def _doubts(options: dict[str, Any]) -> tuple[Finding, ...]:
     """Return the findings about the window of a model that is not known."""
     from aether.api.conversations import record_directory
     from aether.api.tokens import counting
 
-    if asked["window"]:
+    if options["window"]:
         return ()
-    return counting(asked["model"], place=record_directory(asked["home"])).findings
+    return counting(options["model"], place=record_directory(options["home"])).findings
 
 
 def _plan_lines(data: dict[str, Any], findings: list[str]) -> list[str]:
@@ -199,20 +199,20 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
     _report(ask, compaction, arguments["conversation_id"], force=force)
 
 
-def _report(ask: Ask, done: Compaction, conversation: str, *, force: bool) -> None:
+def _report(ask: Ask, compaction: Compaction, conversation: str, *, force: bool) -> None:
     """Say on stderr what was done, the findings, and how to see and undo it."""
-    if done.triggered:
-        share = 100 * (1 - done.tokens_after / done.tokens_before)
+    if compaction.triggered:
+        share = 100 * (1 - compaction.tokens_after / compaction.tokens_before)
         note(
             ask,
-            f"{done.tokens_before:,} -> {done.tokens_after:,} tokens ({share:.0f} % less), by {done.counter}.",
+            f"{compaction.tokens_before:,} -> {compaction.tokens_after:,} tokens ({share:.0f} % less), by {compaction.counter}.",
         )
     else:
         why = "every message is protected" if force else "no trigger fires. --force compacts anyway"
-        note(ask, f"Nothing to do: {done.tokens_before:,} tokens, and {why}.")
-    for line in _findings(done.findings):
+        note(ask, f"Nothing to do: {compaction.tokens_before:,} tokens, and {why}.")
+    for line in _findings(compaction.findings):
         say(line)
-    if done.triggered:
+    if compaction.triggered:
         name = argument(conversation)
         note(ask, f"To see it: aether compact diff {name}")
         note(ask, f"To undo it: aether compact undo {name}")
@@ -469,15 +469,15 @@ def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | Non
     return int(any(finding.level == "error" for finding in report.findings))
 
 
-def _lines(found: Any) -> Iterator[str]:
-    yield from _finding_lines("converted", found.converted)
-    yield from _finding_lines("repaired", found.repairs)
-    for finding in gathered(found.findings):
+def _lines(checked: Any) -> Iterator[str]:
+    yield from _finding_lines("converted", checked.converted)
+    yield from _finding_lines("repaired", checked.repairs)
+    for finding in gathered(checked.findings):
         yield _line(finding.level, finding)
-    if not found.findings:
-        converted = "" if found.wire == found.provider else f", converted from {found.wire}"
-        these = "this message" if found.messages == 1 else f"these {found.messages} messages"
-        yield f"{found.provider} takes {these}{converted}."
+    if not checked.findings:
+        converted = "" if checked.wire == checked.provider else f", converted from {checked.wire}"
+        these = "this message" if checked.messages == 1 else f"these {checked.messages} messages"
+        yield f"{checked.provider} takes {these}{converted}."
 
 
 def _finding_lines(label: str, findings: Iterable[Finding]) -> Iterator[str]:

@@ -89,37 +89,40 @@ def status(ask: Ask, conversation: str) -> None:
     emit(ask, _status_data(state), _status_lines(state))
 
 
-def _status_data(found: ContextStatus) -> dict[str, Any]:
+def _status_data(status: ContextStatus) -> dict[str, Any]:
     return {
-        "conversation": found.conversation, "tokens": found.tokens, "limit": found.limit,
-        "ratio": round(found.validation.ratio, 4), "window": found.settings.window, "model": found.settings.model,
-        "mode": found.settings.mode, "tier": {"number": found.tier.number, "label": found.tier.label},
-        "messages": found.messages, "checkpoints": found.checkpoints, "compressions": found.compressions,
-        "snapshots": found.snapshots, "level": found.validation.level, "reliability": found.reliability._asdict(),
-        "findings": [finding._asdict() for finding in found.findings],
-        "metrics": {**found.metrics._asdict(), "hit_rate": round(found.metrics.hit_rate, 4)},
+        "conversation": status.conversation, "tokens": status.tokens, "limit": status.limit,
+        "ratio": round(status.validation.ratio, 4), "window": status.settings.window, "model": status.settings.model,
+        "mode": status.settings.mode, "tier": {"number": status.tier.number, "label": status.tier.label},
+        "messages": status.messages, "checkpoints": status.checkpoints, "compressions": status.compressions,
+        "snapshots": status.snapshots, "level": status.validation.level, "reliability": status.reliability._asdict(),
+        "findings": [finding._asdict() for finding in status.findings],
+        "metrics": {**status.metrics._asdict(), "hit_rate": round(status.metrics.hit_rate, 4)},
     }  # fmt: skip
 
 
-def _status_lines(found: ContextStatus) -> list[str]:
-    share = 100 * found.validation.ratio
+def _status_lines(status: ContextStatus) -> list[str]:
+    share = 100 * status.validation.ratio
     pairs = [
-        ("tokens", f"{found.tokens:,} of {found.limit:,} ({share:.1f} %), window {found.settings.window:,}"),
-        ("tier", f"{found.tier.number} {found.tier.label}"),
-        ("model", found.settings.model or "(none)"),
-        ("mode", found.settings.mode),
-        ("messages", f"{found.messages} live"),
-        ("checkpoints", f"{found.checkpoints}, after {pluralize(found.compressions, 'compressions')}"),
-        ("snapshots", found.snapshots),
+        (
+            "tokens",
+            f"{status.tokens:,} of {status.limit:,} ({share:.1f} %), window {status.settings.window:,}",
+        ),
+        ("tier", f"{status.tier.number} {status.tier.label}"),
+        ("model", status.settings.model or "(none)"),
+        ("mode", status.settings.mode),
+        ("messages", f"{status.messages} live"),
+        ("checkpoints", f"{status.checkpoints}, after {pluralize(status.compressions, 'compressions')}"),
+        ("snapshots", status.snapshots),
         (
             "largest",
-            f"{found.metrics.largest_message:,} tokens in one message, {found.metrics.average_tokens:,.0f} on average",
+            f"{status.metrics.largest_message:,} tokens in one message, {status.metrics.average_tokens:,.0f} on average",
         ),
-        ("reliability", f"{found.reliability.value:.2f} {found.reliability.level}"),
+        ("reliability", f"{status.reliability.value:.2f} {status.reliability.level}"),
     ]
     # What a home may not set every command says by itself.
-    found_here = [finding for finding in found.findings if finding.code != "untrusted"]
-    return [*facts(pairs, indent=0), *_findings(found_here), *_findings(found.validation.findings)]
+    found_here = [finding for finding in status.findings if finding.code != "untrusted"]
+    return [*facts(pairs, indent=0), *_findings(found_here), *_findings(status.validation.findings)]
 
 
 def _findings(findings: Any) -> list[str]:
@@ -246,8 +249,8 @@ def snapshot(ask: Ask, conversation: str, purpose: str, listed: bool) -> None:
     from aether.api import context
 
     snapshot = None if listed else context.take_snapshot(conversation, purpose=purpose, home=ask.home)  # type: ignore[arg-type]
-    found = [snapshot] if snapshot else context.snapshots(conversation, home=ask.home)
-    data = [{"id": entry.id, "at": entry.at, "purpose": entry.purpose, "tokens": entry.tokens, "messages": len(entry.context)} for entry in found]  # fmt: skip
+    snapshots = [snapshot] if snapshot else context.snapshots(conversation, home=ask.home)
+    data = [{"id": entry.id, "at": entry.at, "purpose": entry.purpose, "tokens": entry.tokens, "messages": len(entry.context)} for entry in snapshots]  # fmt: skip
     rows = [
         (entry["id"], when(str(entry["at"])), entry["purpose"], entry["tokens"], entry["messages"])
         for entry in data

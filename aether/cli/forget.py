@@ -74,26 +74,26 @@ def forget(
     if erase:
         return _erase(ask, ids, match, dry_run=dry_run, yes=yes)
     place = ask.place()
-    found = forget.preview_forget(ids, match=match, similar=similar, home=place)
-    if dry_run or not found.targets:
-        emit(ask, _data(found, done=False), _lines(found))
-        note(ask, "Nothing was changed." if found.targets else "Nothing holds that; nothing was changed.")
-        _note_left_over(ask, found)
+    preview = forget.preview_forget(ids, match=match, similar=similar, home=place)
+    if dry_run or not preview.targets:
+        emit(ask, _data(preview, is_done=False), _lines(preview))
+        note(ask, "Nothing was changed." if preview.targets else "Nothing holds that; nothing was changed.")
+        _note_left_over(ask, preview)
         return 0
     if not yes and not ask.json:
-        emit(ask, None, _lines(found))
-        _note_left_over(ask, found)
-    if not confirmed(f"{pluralize(len(found.targets), 'entries')} will be forgotten.", yes=yes):
+        emit(ask, None, _lines(preview))
+        _note_left_over(ask, preview)
+    if not confirmed(f"{pluralize(len(preview.targets), 'entries')} will be forgotten.", yes=yes):
         if ask.json:
-            emit(ask, _data(found, done=False), [])
+            emit(ask, _data(preview, is_done=False), [])
         return 1
-    done = forget.forget(ids, match=match, similar=similar, home=place)
+    result = forget.forget(ids, match=match, similar=similar, home=place)
     emit(
         ask,
-        _data(done, done=True),
-        f"{pluralize(len(done.targets), 'entries')} forgotten. {undo_words(done.revision, 'brings them back')}",
+        _data(result, is_done=True),
+        f"{pluralize(len(result.targets), 'entries')} forgotten. {undo_words(result.revision, 'brings them back')}",
     )
-    _note_left_over(ask, done)
+    _note_left_over(ask, result)
     return 0
 
 
@@ -101,88 +101,88 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
     from aether.api.forget import erase, preview_erase
 
     place = ask.place()
-    found = preview_erase(ids, match=match, home=place)
-    if dry_run or not (found.places or ids):
-        emit(ask, _erased_data(found), _erased_table(found))
-        note(ask, "Nothing was changed." if found.places else "Nothing holds that; nothing was changed.")
-        _report_left(found)
-        return 1 if found.unread and not dry_run else 0
+    preview = preview_erase(ids, match=match, home=place)
+    if dry_run or not (preview.places or ids):
+        emit(ask, _erased_data(preview), _erased_table(preview))
+        note(ask, "Nothing was changed." if preview.places else "Nothing holds that; nothing was changed.")
+        _report_left(preview)
+        return 1 if preview.unread and not dry_run else 0
     if not yes and not ask.json:
-        emit(ask, None, _erased_table(found))
-    places = f"{pluralize(sum(found.places.values()), 'places')} in {pluralize(found.files, 'files')}"
+        emit(ask, None, _erased_table(preview))
+    places = f"{pluralize(sum(preview.places.values()), 'places')} in {pluralize(preview.files, 'files')}"
     if not (
         confirmed(f"It will be erased at {places}, in the history too.", yes=yes)
         and confirmed("It cannot be undone, not even by aether undo.", yes=yes)
     ):
         if ask.json:
-            emit(ask, _erased_data(found), [])
+            emit(ask, _erased_data(preview), [])
         return 1
-    done = erase(ids, match=match, home=place)
+    result = erase(ids, match=match, home=place)
     emit(
         ask,
-        _erased_data(done),
-        f"Erased at {pluralize(sum(done.places.values()), 'places')} in {pluralize(done.files, 'files')}.",
+        _erased_data(result),
+        f"Erased at {pluralize(sum(result.places.values()), 'places')} in {pluralize(result.files, 'files')}.",
     )
     note(ask, OUTSIDE)
-    _report_left(done)
-    return 1 if done.left or done.unread else 0
+    _report_left(result)
+    return 1 if result.left or result.unread else 0
 
 
-def _report_left(found: Erased) -> None:
-    if found.skipped:
+def _report_left(erased: Erased) -> None:
+    if erased.skipped:
         say(
-            f"{pluralize(found.skipped, 'texts')} of it left: too short, or a word that the files of a home are built of."
+            f"{pluralize(erased.skipped, 'texts')} of it left: too short, or a word that the files of a home are built of."
         )
-    for path in found.own:
+    for path in erased.own:
         say(f"{path} holds it too. You wrote that file: remove it there.")
-    for path in found.left:
+    for path in erased.left:
         say(f"{plain(path)} was changed meanwhile and stays as it is: run the command again.")
-    for path in found.unread:
+    for path in erased.unread:
         say(
             f"{plain(path)} is compressed and damaged: what it holds cannot be seen. Remove it, if you can do without."
         )
 
 
-def _erased_data(found: Erased) -> dict[str, Any]:
+def _erased_data(erased: Erased) -> dict[str, Any]:
     return {
-        "forgotten": found.done,
+        "forgotten": erased.done,
         "targets": [],
         "similar": [],
-        "elsewhere": found.own,
+        "elsewhere": erased.own,
         "receipt_id": "",
         "revision": 0,
         "erased": {
-            "places": found.places, "files": found.files, "skipped": found.skipped, "left": found.left,
-            "unread": list(found.unread),
+            "places": erased.places, "files": erased.files, "skipped": erased.skipped, "left": erased.left,
+            "unread": list(erased.unread),
         },
     }  # fmt: skip
 
 
-def _erased_table(found: Erased) -> Table:
-    return Table(sorted(found.places.items()), head=("where", "places"), right=(1,))
+def _erased_table(erased: Erased) -> Table:
+    return Table(sorted(erased.places.items()), head=("where", "places"), right=(1,))
 
 
-def _note_left_over(ask: Ask, found: Forgotten) -> None:
-    if found.similar:
+def _note_left_over(ask: Ask, forgotten: Forgotten) -> None:
+    if forgotten.similar:
         note(ask, "The same in other words, kept unless --similar:")
-        note(ask, Table(_rows(found.similar)))
-    for name in found.elsewhere:
+        note(ask, Table(_rows(forgotten.similar)))
+    for name in forgotten.elsewhere:
         note(ask, f"The text is also in {name}, which forgetting does not change.")
 
 
-def _data(found: Forgotten, *, done: bool) -> dict[str, Any]:
+def _data(forgotten: Forgotten, *, is_done: bool) -> dict[str, Any]:
     return {
-        "forgotten": done, "targets": [target._asdict() for target in found.targets],
-        "similar": [target._asdict() for target in found.similar], "elsewhere": found.elsewhere,
-        "receipt_id": found.receipt["receipt_id"] if found.receipt else "", "revision": found.revision,
+        "forgotten": is_done, "targets": [target._asdict() for target in forgotten.targets],
+        "similar": [target._asdict() for target in forgotten.similar], "elsewhere": forgotten.elsewhere,
+        "receipt_id": forgotten.receipt["receipt_id"] if forgotten.receipt else "", "revision": forgotten.revision,
     }  # fmt: skip
 
 
-def _lines(found: Forgotten) -> list[str | Table]:
-    more = len(found.targets) - SHOWN
+def _lines(forgotten: Forgotten) -> list[str | Table]:
+    hidden = len(forgotten.targets) - SHOWN
     return [
-        Table(_rows(found.targets), head=("id", "layer", "what", "text")),
-        *([f"… and {more} more; --json lists all"] if more > 0 else []),
+        Table(_rows(forgotten.targets), head=("id", "layer", "what", "text")),
+        *([f"… and {hidden} more; --json lists all"] if hidden > 0 else []),
     ]
 
 

@@ -334,7 +334,7 @@ def _lines(goal: dict[str, Any]) -> list[str | Table]:
     return lines
 
 
-def _decision(one: dict[str, Any]) -> str:
-    why = f" — {one['rationale']}" if one["rationale"] else ""
-    rejected = f" (not {', '.join(one['alternatives'])})" if one["alternatives"] else ""
-    return f"{one['description']}{why}{rejected}"
+def _decision(decision: dict[str, Any]) -> str:
+    why = f" — {decision['rationale']}" if decision["rationale"] else ""
+    rejected = f" (not {', '.join(decision['alternatives'])})" if decision["alternatives"] else ""
+    return f"{decision['description']}{why}{rejected}"

@@ -52,10 +52,10 @@ def init_command(ask: Ask, directory: str | None) -> None:
 
     from aether.api import admin
 
-    named = Path(directory) if directory else None
-    if named is not None and named.name != ".aether":
-        named /= ".aether"
-    place = admin.init(named or ask.home)
+    target = Path(directory) if directory else None
+    if target is not None and target.name != ".aether":
+        target /= ".aether"
+    place = admin.init(target or ask.home)
     ask.found = place
     emit(ask, {"home": str(place)}, str(place))
 
@@ -145,15 +145,15 @@ def fold_command(ask: Ask) -> int:
         ledger.staying_local()
     ):  # folding asks the server of a shared home, and one that fails is waited for once
         place = ask.place()
-    done = admin.fold_all(home=place)
-    troubles = [each._asdict() for each in done.troubles]
+    folded = admin.fold_all(home=place)
+    troubles = [trouble._asdict() for trouble in folded.troubles]
     emit(
         ask,
-        {"revision": done.revision, "troubles": troubles},
-        f"The documents contain revision {done.revision}.",
+        {"revision": folded.revision, "troubles": troubles},
+        f"The documents contain revision {folded.revision}.",
     )
-    for each in done.troubles:
-        note(ask, plain(f"Note: not exchanged with the colony: {each.message} {each.fix}"))
+    for trouble in folded.troubles:
+        note(ask, plain(f"Note: not exchanged with the colony: {trouble.message} {trouble.fix}"))
     return int(bool(troubles))
 
 
@@ -174,8 +174,8 @@ def show_command(ask: Ask, document: str, revision: int | None) -> None:
     from aether.api import admin
 
     place = ask.place()
-    found = admin.show(document, revision=revision, home=place)
-    emit(ask, found, as_json(found))
+    value = admin.show(document, revision=revision, home=place)
+    emit(ask, value, as_json(value))
     if revision and admin.is_erased(revision, home=place):
         note(ask, f"Revision {revision} was erased: a mark is in the place of the text. It cannot be undone.")
 
@@ -200,18 +200,18 @@ def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...]) -> int:
     from aether.api import admin
 
     place = ask.place()
-    done = admin.repair(home=place) if repair else []
+    repairs = admin.repair(home=place) if repair else []
     for name in edits:
         changed = admin.accept_edit(name, home=place)
-        done.append(f"accepted {name}" if changed else f"removed {name}, which changed nothing")
-    for line in done:
+        repairs.append(f"accepted {name}" if changed else f"removed {name}, which changed nothing")
+    for line in repairs:
         note(ask, f"Done: {line}." if edits else f"Repaired: {line}.")
-    found = admin.examine(home=place)
+    findings = admin.examine(home=place)
     if not repair and not edits:
         ask.found = None  # a check changes nothing, not even by folding
-    errors = any(finding.level == "error" for finding in found)
-    text = [f"{finding.level}: {finding.where}: {finding.message} {finding.fix}" for finding in found]
-    data = {"repaired": done, "findings": [finding._asdict() for finding in found]}
+    errors = any(finding.level == "error" for finding in findings)
+    text = [f"{finding.level}: {finding.where}: {finding.message} {finding.fix}" for finding in findings]
+    data = {"repaired": repairs, "findings": [finding._asdict() for finding in findings]}
     emit(ask, data, text or "Nothing is wrong.")
     return int(errors)
 
@@ -237,25 +237,25 @@ def trust_command(ask: Ask, file: str, show: bool, revoke: bool, yes: bool) -> i
     """
     from aether.api import admin
 
-    found = admin.trust_of(file, home=ask.home)
+    trust = admin.trust_of(file, home=ask.home)
     if revoke:
-        was = admin.revoke_trust(found)
-        state = found.state if found.state == "harmless" else "untrusted"
-        emit(ask, _trust(found._replace(state=state)), f"{plain(str(found.file))} is not trusted.")
+        was = admin.revoke_trust(trust)
+        state = trust.state if trust.state == "harmless" else "untrusted"
+        emit(ask, _trust(trust._replace(state=state)), f"{plain(str(trust.file))} is not trusted.")
         if not was:
             note(ask, "It was not trusted before.")
         return 0
-    lines = [f"{plain(str(found.file))}: {_TRUST[found.state]}"]
+    lines = [f"{plain(str(trust.file))}: {_TRUST[trust.state]}"]
     # As JSON in ASCII: no value can steer the terminal or hide a part of itself.
-    lines += [f"  {path} = {json.dumps(value)}" for path, value in found.settings.items()]
-    if show or found.state in ("harmless", "trusted"):
-        emit(ask, _trust(found), lines)
+    lines += [f"  {path} = {json.dumps(value)}" for path, value in trust.settings.items()]
+    if show or trust.state in ("harmless", "trusted"):
+        emit(ask, _trust(trust), lines)
         return 0
     if not ask.json:
         emit(ask, None, lines)
     agreed = confirmed("These settings will count, with the keys of your environment.", yes=yes)
-    found = admin.grant_trust(found) if agreed else found
-    emit(ask, _trust(found), f"{plain(str(found.file))} is trusted as it is now." if agreed else [])
+    trust = admin.grant_trust(trust) if agreed else trust
+    emit(ask, _trust(trust), f"{plain(str(trust.file))} is trusted as it is now." if agreed else [])
     return 0 if agreed else 1
 
 
@@ -267,8 +267,8 @@ _TRUST = {
 }
 
 
-def _trust(found: Trust) -> dict[str, Any]:
-    return {"file": str(found.file), "state": found.state, "settings": found.settings}
+def _trust(trust: Trust) -> dict[str, Any]:
+    return {"file": str(trust.file), "state": trust.state, "settings": trust.settings}
 
 
 @click.group("schema", cls=Group)
@@ -315,10 +315,10 @@ def check(ask: Ask, files: tuple[str, ...], name: str | None) -> int:
     for _, value in values:
         if isinstance(value, dict):
             value.pop("stamp", None)
-    found = [finding for document, value in values for finding in admin.check_schema(document, value)]
-    text = [f"{finding.where}: {finding.message}" for finding in found]
-    emit(ask, [finding._asdict() for finding in found], text or "Every document fits its schema.")
-    return int(bool(found))
+    findings = [finding for document, value in values for finding in admin.check_schema(document, value)]
+    text = [f"{finding.where}: {finding.message}" for finding in findings]
+    emit(ask, [finding._asdict() for finding in findings], text or "Every document fits its schema.")
+    return int(bool(findings))
 
 
 @schema_command.command("show")
@@ -369,8 +369,8 @@ def create(ask: Ask, label: str) -> None:
     """
     from aether.api import admin
 
-    made = admin.create_snapshot(label, home=ask.place())
-    emit(ask, made, str(made["snapshot_id"]))
+    snapshot = admin.create_snapshot(label, home=ask.place())
+    emit(ask, snapshot, str(snapshot["snapshot_id"]))
 
 
 @snapshot_command.command("list")
@@ -384,16 +384,16 @@ def list_(ask: Ask) -> None:
     """
     from aether.api import admin
 
-    found = admin.list_snapshots(home=ask.place())
+    snapshots = admin.list_snapshots(home=ask.place())
     rows = [
         (
-            made["snapshot_id"], when(made["timestamp"]), made["revision"],
-            "automatic" if made["automatic"] else "by hand", made["label"],
+            entry["snapshot_id"], when(entry["timestamp"]), entry["revision"],
+            "automatic" if entry["automatic"] else "by hand", entry["label"],
         )
-        for made in found
+        for entry in snapshots
     ]  # fmt: skip
-    emit(ask, found, Table(rows, head=("id", "when (UTC)", "revision", "taken", "label"), right=[2]))
-    if not found:
+    emit(ask, snapshots, Table(rows, head=("id", "when (UTC)", "revision", "taken", "label"), right=[2]))
+    if not snapshots:
         note(ask, "No snapshot was taken yet.")
 
 
@@ -442,12 +442,12 @@ def demo_command(ask: Ask, keep: str | None) -> None:
     """
     if keep is None:
         with tempfile.TemporaryDirectory(prefix="aether-demo-") as scratch:
-            _show(ask, Path(scratch), kept=False)
+            _show(ask, Path(scratch), is_kept=False)
     else:
         directory = Path(keep)
         if directory.exists() and any(directory.iterdir()):
             raise click.UsageError(f"{keep} is not empty. Name a new directory.")
-        _show(ask, directory, kept=True)
+        _show(ask, directory, is_kept=True)
 
 
 # What the person of the sample notes on purpose: type, text and the phases in which it is noted.
@@ -474,14 +474,14 @@ class Promoted(NamedTuple):
     sessions: list[str]
 
 
-def _show(ask: Ask, directory: Path, *, kept: bool) -> None:
+def _show(ask: Ask, directory: Path, *, is_kept: bool) -> None:
     data: dict[str, Any] = {}
     for lines in _steps(directory, data):
         if not ask.json:
             emit(ask, None, [*lines, ""])
-    data["home"] = str(directory / ".aether") if kept else None
+    data["home"] = str(directory / ".aether") if is_kept else None
     emit(ask, data, [])
-    if kept:
+    if is_kept:
         note(ask, f'The home is {data["home"]}. Try: aether memory search "{QUERY}" --home {directory}')
     else:
         note(ask, "The scratch home was removed. Keep one with: aether demo --keep DIR")
@@ -510,19 +510,19 @@ def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]
     phases = [finish_phase(place, phase) for phase in imported.phases]
     data["phases"] = [
         {
-            "phase": done.phase, "items": done.items, "session_id": session["session_id"],
+            "phase": finished.phase, "items": finished.items, "session_id": session["session_id"],
             "tokens_before": session["original_tokens"], "tokens_after": session["compressed_tokens"],
-            "ratio": session["compression_ratio"], "patterns": len(done.ingested.patterns),
-            "carried": len(done.ingested.carried),
+            "ratio": session["compression_ratio"], "patterns": len(finished.ingested.patterns),
+            "carried": len(finished.ingested.carried),
         }
-        for done in phases
-        for session in [done.ingested.session]
+        for finished in phases
+        for session in [finished.ingested.session]
     ]  # fmt: skip
     yield _compressed(data["phases"])
     yield _session(phases[0].ingested.session)
-    found = promoted(place)
-    data["patterns"] = [{**one.pattern, "sessions": one.sessions} for one in found]
-    yield _patterns(found)
+    promotions = promoted(place)
+    data["patterns"] = [{**promotion.pattern, "sessions": promotion.sessions} for promotion in promotions]
+    yield _patterns(promotions)
     hits = search_memory(QUERY, limit=5, home=place)
     data["search"] = {"query": QUERY, "hits": hits}
     yield _hits(hits)
@@ -554,16 +554,18 @@ def finish_phase(place: Path, phase: int) -> PhaseDone:
     from aether.api import colony, compress
     from aether.api.home import read
 
-    held = [
+    phase_items = [
         item for item in read(place).documents["memory"]["working_memory"]["items"]
         if item["metadata"].get("phase", phase) <= phase
     ]  # fmt: skip
     colony.start_phase(phase, home=place)
     colony.complete_phase(phase, home=place)
-    done = compress.compress(phase, architect="extractive", home=place)
-    if done.ingested is None:  # pragma: no cover - the sample has items in every phase, and a test says so
-        raise RuntimeError(done.prepared.reason)
-    return PhaseDone(phase, len(held), done.ingested)
+    compressed = compress.compress(phase, architect="extractive", home=place)
+    if (
+        compressed.ingested is None
+    ):  # pragma: no cover - the sample has items in every phase, and a test says so
+        raise RuntimeError(compressed.prepared.reason)
+    return PhaseDone(phase, len(phase_items), compressed.ingested)
 
 
 def promoted(place: Path) -> list[Promoted]:
@@ -626,21 +628,21 @@ def _session(session: Any) -> list[str | Table]:
     return ["   The first of them:", Table(rows, indent=INDENT)]
 
 
-def _patterns(found: list[Any]) -> list[str | Table]:
+def _patterns(promotions: list[Any]) -> list[str | Table]:
     rows = [
         (
-            one.pattern["type"].removesuffix("_pattern"), f"{one.pattern['confidence']:.1f}",
-            one.pattern["occurrences"], ", ".join(map(str, one.pattern["metadata"]["related_phases"])),
-            one.pattern["pattern"],
+            promotion.pattern["type"].removesuffix("_pattern"), f"{promotion.pattern['confidence']:.1f}",
+            promotion.pattern["occurrences"], ", ".join(map(str, promotion.pattern["metadata"]["related_phases"])),
+            promotion.pattern["pattern"],
         )
-        for one in found[:SHOWN_PATTERNS]
+        for promotion in promotions[:SHOWN_PATTERNS]
     ]  # fmt: skip
-    more = len(found) - len(rows)
+    hidden = len(promotions) - len(rows)
     head = ("type", "sure", "sessions", "phases", "pattern")
     return [
         "3. Promote: statements that matter or repeat across sessions become long-term memory",
         Table(rows, head=head, right=[1, 2], indent=INDENT),
-        *([f"   … and {more} more"] if more > 0 else []),
+        *([f"   … and {hidden} more"] if hidden > 0 else []),
     ]
 
 

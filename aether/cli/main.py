@@ -270,8 +270,8 @@ def _note_untrusted(ask: Ask, reason: BaseException | None = None) -> None:
         return
     from aether.store.config import untrusted
 
-    for one in untrusted(ask.found):
-        note(ask, plain(f"Note: {one.where}: {one.message} {one.fix}"))
+    for finding in untrusted(ask.found):
+        note(ask, plain(f"Note: {finding.where}: {finding.message} {finding.fix}"))
 
 
 def _note_waiting(ask: Ask) -> None:
@@ -291,8 +291,11 @@ def _note_waiting(ask: Ask) -> None:
         waits = pluralize(len(names), "changes")
         note(ask, f"Note: {waits} waiting for the server of the colony: aether share status")
     if unfit := offline.unfit(ask.found):
-        kept = pluralize(len(unfit), "changes")
-        note(ask, f"Note: {kept} no longer fitted what others wrote, kept in quarantine: aether doctor")
+        unfit_changes = pluralize(len(unfit), "changes")
+        note(
+            ask,
+            f"Note: {unfit_changes} no longer fitted what others wrote, kept in quarantine: aether doctor",
+        )
 
 
 def _age(ask: Ask) -> None:

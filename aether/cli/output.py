@@ -171,9 +171,9 @@ class Group(Command, click.Group):
                 ctx.ensure_object(Ask),
                 f"aether {spelling} is now aether {now}; the former spelling goes with the next release.",
             )
-            first, *others = now.split()
+            first, *remaining = now.split()
             root.info_name = root.info_name or "aether"
-            return root.command.resolve_command(root, [first, *others, *args[1:]])
+            return root.command.resolve_command(root, [first, *remaining, *args[1:]])
         raise click.UsageError(f"No such command {args[0]!r}.{_suggestions(self, ctx, args[0])}", ctx)
 
 
@@ -218,10 +218,10 @@ def note_nothing(
     from aether.api.recall import types_in
 
     there = types_in(layers, home=ask.place()) if types else set()
-    unknown = [plain(one) for one in types if one not in there]
-    for one in unknown:
-        rest = f"there are: {plain(', '.join(sorted(there)))}." if there else "there is no entry yet."
-        note(ask, f"No entry has the type {one!r}; {rest}")
+    unknown = [plain(type_name) for type_name in types if type_name not in there]
+    for type_name in unknown:
+        alternatives = f"there are: {plain(', '.join(sorted(there)))}." if there else "there is no entry yet."
+        note(ask, f"No entry has the type {type_name!r}; {alternatives}")
     if not unknown:
         note(ask, words)
 
@@ -234,11 +234,11 @@ def notices(ask: Ask) -> Iterator[None]:
         return
     from aether.clock import NOTICES
 
-    said: set[str] = set()
+    printed: set[str] = set()
 
     def notice(words: str) -> None:
-        if words not in said:
-            said.add(words)
+        if words not in printed:
+            printed.add(words)
             note(ask, plain(words))
 
     NOTICES.append(notice)
@@ -276,8 +276,8 @@ def undo_words(revision: int, what: str) -> str:
 def note_undo(ask: Ask, revisions: Sequence[int], options: str = "") -> None:
     """Write the commands that undo `revisions`, newest first, to stderr; of a long list the first and the last."""
     *earlier, last = [f"aether undo {revision}{options}" for revision in reversed(revisions)]
-    shown = [*earlier[:MOST_UNDOS], *(["…"] if len(earlier) > MOST_UNDOS else []), last]
-    note(ask, f"To undo it: {', '.join(shown)}")
+    listed = [*earlier[:MOST_UNDOS], *(["…"] if len(earlier) > MOST_UNDOS else []), last]
+    note(ask, f"To undo it: {', '.join(listed)}")
 
 
 def emit(ask: Ask, data: Any, text: str | Table | Iterable[str | Table]) -> None:
@@ -333,8 +333,8 @@ def aligned(table: Table) -> list[str]:
     for row in cells:
         blanks = [" " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)]
         padded = (
-            blank + cell if at in right else cell + blank
-            for at, (cell, blank) in enumerate(zip(row, blanks, strict=True))
+            blank + cell if column in right else cell + blank
+            for column, (cell, blank) in enumerate(zip(row, blanks, strict=True))
         )
         lines.append((" " * table.indent + "  ".join(padded)).rstrip())
     return lines
@@ -353,25 +353,25 @@ def drawn(table: Table) -> list[str]:
     console, right, last = _console(), set(table.right), len(cells[0]) - 1
     widths = _widths(table, cells)
     room = console.width - table.indent - sum(widths[:last]) - 2 * last
-    made = RichTable(
+    table_view = RichTable(
         box=SIMPLE_HEAD, show_edge=False, show_header=bool(table.head), padding=(0, 1, 0, 0), pad_edge=False
     )
-    for at in range(last + 1):
-        made.add_column(
-            Text(table.head[at] if table.head else "", no_wrap=True, overflow="ellipsis"),
-            justify="right" if at in right else "left",
-            width=max(room, min(widths[at], LEAST_COLUMNS)) if at == last else None,
+    for column in range(last + 1):
+        table_view.add_column(
+            Text(table.head[column] if table.head else "", no_wrap=True, overflow="ellipsis"),
+            justify="right" if column in right else "left",
+            width=max(room, min(widths[column], LEAST_COLUMNS)) if column == last else None,
         )
     for row in cells:
-        made.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in row))
+        table_view.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in row))
     with console.capture() as captured:
-        console.print(Padding(made, (0, 0, 0, table.indent)))
+        console.print(Padding(table_view, (0, 0, 0, table.indent)))
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
 def _widths(table: Table, cells: list[list[str]]) -> list[int]:
     rows = [list(table.head), *cells] if table.head else cells
-    return [max(columns(row[at]) for row in rows) for at in range(len(rows[0]))]
+    return [max(columns(row[column]) for row in rows) for column in range(len(rows[0]))]
 
 
 def _cells(table: Table) -> list[list[str]]:
@@ -501,30 +501,30 @@ def bar(ask: Ask, words: str) -> Iterator[Callable[[int, str], None]]:
         return
     from rich.progress import BarColumn, Progress, TextColumn
 
-    shown: list[Progress] = []
+    visible: list[Progress] = []
 
     def report(percent: int, step: str) -> None:
         if percent >= 100:
-            if shown:
-                shown.pop().stop()
+            if visible:
+                visible.pop().stop()
             return
-        if not shown:
+        if not visible:
             columns_ = (
                 TextColumn("{task.description} {task.percentage:.0f} %"),
                 BarColumn(30),
                 TextColumn("{task.fields[step]}"),
             )
-            made = Progress(*columns_, console=_console(stderr=True), transient=True)
-            made.add_task(words, total=100, step="")
-            made.start()
-            shown.append(made)
-        shown[0].update(shown[0].task_ids[0], completed=percent, step=one_line(step), refresh=True)
+            progress_bar = Progress(*columns_, console=_console(stderr=True), transient=True)
+            progress_bar.add_task(words, total=100, step="")
+            progress_bar.start()
+            visible.append(progress_bar)
+        visible[0].update(visible[0].task_ids[0], completed=percent, step=one_line(step), refresh=True)
 
     try:
         yield report
     finally:
-        for made in shown:
-            made.stop()
+        for progress_bar in visible:
+            progress_bar.stop()
 
 
 def read_text(source: str) -> str:
@@ -577,8 +577,8 @@ def gathered(findings: Iterable[Finding]) -> list[Finding]:
     for finding in findings:
         places.setdefault(finding._replace(where=""), []).append(finding.where)
     return [
-        one._replace(where=found[0] if len(found) == 1 else f"{found[0]} and {len(found) - 1} more")
-        for one, found in places.items()
+        one._replace(where=origins[0] if len(origins) == 1 else f"{origins[0]} and {len(origins) - 1} more")
+        for one, origins in places.items()
     ]
 
 

@@ -123,13 +123,13 @@ def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: boo
 _VOUCHERS = {"person": "a person said it", "machine": "a machine showed it", "agent": "an agent wrote it"}
 
 
-def _whys(found: Sequence[dict[str, Any]], ask: Ask) -> list[str]:
+def _whys(lines: Sequence[dict[str, Any]], ask: Ask) -> list[str]:
     from aether.api.forget import forgotten_with
     from aether.memory.statements import is_statement
 
-    ids = [line["ids"][0] for line in found if line["ids"] and not is_statement(line["ids"][0])]
+    ids = [line["ids"][0] for line in lines if line["ids"] and not is_statement(line["ids"][0])]
     numbers = forgotten_with(ids, home=ask.place())
-    return [part for line in found for part in _why(line, numbers, ids)]
+    return [part for line in lines for part in _why(line, numbers, ids)]
 
 
 def _why(line: dict[str, Any], numbers: Mapping[str, int], ids: Sequence[str]) -> list[str]:

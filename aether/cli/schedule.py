@@ -56,21 +56,21 @@ def job(kind: str, home: Path, program: Sequence[str], *, at: str = AT) -> Job:
     return (_cron if kind == "cron" else _systemd)(name, words, moment)
 
 
-def _time_of_day(at: str) -> time:
+def _time_of_day(text: str) -> time:
     try:
-        if len(at) == len(AT):
-            return time.fromisoformat(at)
+        if len(text) == len(AT):
+            return time.fromisoformat(text)
     except ValueError:
         pass
     raise InvalidInput(
-        f"{shown(at)} is no time of day.", fix="Write it as 03:30, from 00:00 to 23:59.", where="at"
+        f"{shown(text)} is no time of day.", fix="Write it as 03:30, from 00:00 to 23:59.", where="at"
     )
 
 
-def _cron(name: str, words: tuple[str, ...], at: time) -> Job:
+def _cron(name: str, words: tuple[str, ...], start: time) -> Job:
     # A bare % ends the command of a crontab, even inside quotes.
     command = shlex.join(words).replace("%", "\\%")
-    return Job("cron", name, words, {}, line=f"{at.minute} {at.hour} * * * {command} # {name}")
+    return Job("cron", name, words, {}, line=f"{start.minute} {start.hour} * * * {command} # {name}")
 
 
 def _systemd(name: str, words: tuple[str, ...], at: time) -> Job:

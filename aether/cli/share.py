@@ -46,8 +46,12 @@ def init_command(ask: Ask, url: str, colony: str) -> None:
 
     if not colony.strip():  # a variable of the shell that is not set, perhaps
         raise InvalidInput("a colony needs a name.", fix="Name it.", where="COLONY")
-    made = share.share(ask.place(), url, colony)
-    emit(ask, _fields(made), f"Shared as {made.colony}, revision {made.revision}. Set AETHER_SHARE_URL here.")
+    shared = share.share(ask.place(), url, colony)
+    emit(
+        ask,
+        _fields(shared),
+        f"Shared as {shared.colony}, revision {shared.revision}. Set AETHER_SHARE_URL here.",
+    )
 
 
 @share_command.command("join")
@@ -64,9 +68,9 @@ def join_command(ask: Ask, url: str, colony: str, directory: str) -> None:
     """
     from aether.api import share
 
-    made = share.join(url, colony, directory)
+    shared = share.join(url, colony, directory)
     emit(
-        ask, _fields(made), f"Joined {made.colony} at revision {made.revision}: {made.home}. Set AETHER_SHARE_URL here."
+        ask, _fields(shared), f"Joined {shared.colony} at revision {shared.revision}: {shared.home}. Set AETHER_SHARE_URL here."
     )  # fmt: skip
 
 
@@ -83,25 +87,31 @@ def status_command(ask: Ask) -> int:
     """
     from aether.api import share
 
-    found = share.share_status(home=ask.place())
-    rows = [(name, value) for name, value in found.items() if not isinstance(value, (dict, list))]
+    status = share.share_status(home=ask.place())
+    rows = [(name, value) for name, value in status.items() if not isinstance(value, (dict, list))]
     rows += [
-        (name, value) for name, value in found.get("server", {}).items() if isinstance(value, (str, int))
+        (name, value) for name, value in status.get("server", {}).items() if isinstance(value, (str, int))
     ]
     rows += [
-        ("replica", f"{one['replica']} of {one['role']}: revision {one['revision']}, seen {one['seen_at']}")
-        for one in found.get("server", {}).get("replicas", [])
+        (
+            "replica",
+            f"{entry['replica']} of {entry['role']}: revision {entry['revision']}, seen {entry['seen_at']}",
+        )
+        for entry in status.get("server", {}).get("replicas", [])
     ]
-    rows += [("unread", each) for each in found["unread"]]
+    rows += [("unread", reason) for reason in status["unread"]]
     rows += [
-        ("stream", f"{one['stream']}: revision {one['revision']}, head {one['head']}, lag {one['lag']}")
-        for one in found.get("streams", [])
+        (
+            "stream",
+            f"{entry['stream']}: revision {entry['revision']}, head {entry['head']}, lag {entry['lag']}",
+        )
+        for entry in status.get("streams", [])
     ]
     rows += [
-        ("fault", fault) for fault in [*found.get("faults", []), *found.get("server", {}).get("faults", [])]
+        ("fault", fault) for fault in [*status.get("faults", []), *status.get("server", {}).get("faults", [])]
     ]
-    emit(ask, found, Table(rows))
-    return int("server" not in found or any(one["fault"] for one in found["streams"]))
+    emit(ask, status, Table(rows))
+    return int("server" not in status or any(entry["fault"] for entry in status["streams"]))
 
 
 @share_command.command("leave")
@@ -119,12 +129,12 @@ def leave_command(ask: Ask, force: bool) -> None:
     """
     from aether.api import share
 
-    made = share.leave_share(home=ask.place(), force=force)
-    name = made.colony or "its colony"
-    found = {**_fields(made), "missing": list(made.missing)}
-    emit(ask, found, f"This home has left {name} at revision {made.revision}.")
-    for each in made.missing:
-        note(ask, plain(f"Note: it lacks {each}."))
+    shared = share.leave_share(home=ask.place(), force=force)
+    name = shared.colony or "its colony"
+    fields = {**_fields(shared), "missing": list(shared.missing)}
+    emit(ask, fields, f"This home has left {name} at revision {shared.revision}.")
+    for part in shared.missing:
+        note(ask, plain(f"Note: it lacks {part}."))
 
 
 @share_command.command("members")
@@ -138,12 +148,13 @@ def members_command(ask: Ask) -> None:
     """
     from aether.api import share
 
-    found = share.share_members(home=ask.place())
+    members = share.share_members(home=ask.place())
     head = ("role", "right", "replicas", "last seen")
     table = Table(
-        [(one["role"], one["right"], one["replicas"], one["last_seen"]) for one in found], head=head
+        [(member["role"], member["right"], member["replicas"], member["last_seen"]) for member in members],
+        head=head,
     )
-    emit(ask, found, table)
+    emit(ask, members, table)
 
 
 @share_command.command("grant")
@@ -179,5 +190,10 @@ def revoke_command(ask: Ask, role: str) -> None:
     emit(ask, {"role": role, "right": None}, f"{role} has no right here any more.")
 
 
-def _fields(made: Shared) -> dict[str, object]:
-    return {"home": str(made.home), "colony": made.colony, "replica": made.replica, "revision": made.revision}
+def _fields(shared: Shared) -> dict[str, object]:
+    return {
+        "home": str(shared.home),
+        "colony": shared.colony,
+        "replica": shared.replica,
+        "revision": shared.revision,
+    }

@@ -56,13 +56,13 @@ def status_command(ask: Ask, watch: bool) -> int:
     if watch:
         ask.found = None  # looking folds nothing
         _watch(ask, place)
-    found = overview(home=place)
-    emit(ask, found, _lines(found, clock.now()))
-    if found["compression_needed"]:
+    state = overview(home=place)
+    emit(ask, state, _lines(state, clock.now()))
+    if state["compression_needed"]:
         note(ask, "Compression is needed: aether compress")
-    for words in found["problems"]:
+    for words in state["problems"]:
         say(plain(f"Problem: {words}"))
-    return 1 if found["problems"] else 0
+    return 1 if state["problems"] else 0
 
 
 def _watch(ask: Ask, place: Any) -> None:
@@ -78,18 +78,18 @@ def _watch(ask: Ask, place: Any) -> None:
 
     if sys.stdout.isatty() and not ask.json:
         watch(frames())
-    shown: Any = None
+    previous: Any = None
     while True:
-        found = overview(home=place)
-        if found != shown:
-            emit(ask, found, _line(found, clock.now()))
+        state = overview(home=place)
+        if state != previous:
+            emit(ask, state, _line(state, clock.now()))
             sys.stdout.flush()
-        shown = found
+        previous = state
         sleep(WATCH_EVERY_SECONDS)
 
 
-def _lines(found: dict[str, Any], now: datetime) -> list[str | Table]:
-    last, hooks = found["last_compression"], found["hooks"]
+def _lines(state: dict[str, Any], now: datetime) -> list[str | Table]:
+    last, hooks = state["last_compression"], state["hooks"]
     compressed = (
         f"{_ago(last['compressed_at'], now)}, {last['compression_ratio']}x, {last['session_id']}"
         if last
@@ -100,21 +100,21 @@ def _lines(found: dict[str, Any], now: datetime) -> list[str | Table]:
     lines: list[str | Table] = []
     lines += facts(
         [
-            ("Home", found["home"]),
-            ("In force", f"{pluralize(found['rules'], 'rules')}, {pluralize(found['decisions'], 'decisions')}"),
-            ("Working memory", f"{found['tokens']} / {found['max_tokens']} tokens ({found['percent']:g}%), {pluralize(found['items'], 'items')}" if found["items"] else empty_words(found)),
-            ("Short-term", pluralize(found["sessions"], "sessions")),
-            ("Long-term", pluralize(found["patterns"], "patterns")),
-            ("Goal", _goal_words(found["goal"])),
-            ("Phase", f"{'none yet' if found['phase'] is None else found['phase']} ({found['state']})"),
+            ("Home", state["home"]),
+            ("In force", f"{pluralize(state['rules'], 'rules')}, {pluralize(state['decisions'], 'decisions')}"),
+            ("Working memory", f"{state['tokens']} / {state['max_tokens']} tokens ({state['percent']:g}%), {pluralize(state['items'], 'items')}" if state["items"] else empty_words(state)),
+            ("Short-term", pluralize(state["sessions"], "sessions")),
+            ("Long-term", pluralize(state["patterns"], "patterns")),
+            ("Goal", _goal_words(state["goal"])),
+            ("Phase", f"{'none yet' if state['phase'] is None else state['phase']} ({state['state']})"),
             ("Last compression", compressed),
             ("Hooks", f"{'paused, ' if hooks['paused'] else ''}{heard}{waiting}"),
-            *architect_facts(found["architect"]),
-            ("Revision", found["revision"]),
+            *architect_facts(state["architect"]),
+            ("Revision", state["revision"]),
         ],
         indent=0,
     )  # fmt: skip
-    return [*lines, *log_lines(found["log"], found["home"])]
+    return [*lines, *log_lines(state["log"], state["home"])]
 
 
 def architect_facts(standing: dict[str, Any]) -> list[tuple[str, str]]:
@@ -157,33 +157,33 @@ def log_lines(log: list[str], home: str) -> list[str | Table]:
     return [plain(head), Table([(line,) for line in log], indent=2)]
 
 
-def _line(found: dict[str, Any], now: datetime) -> str:
+def _line(state: dict[str, Any], now: datetime) -> str:
     """Return the overview as one line."""
-    last, hooks = found["last_compression"], found["hooks"]
+    last, hooks = state["last_compression"], state["hooks"]
     held = [
-        pluralize(found[name], name) for name in ("rules", "decisions", "sessions", "items") if found[name]
+        pluralize(state[name], name) for name in ("rules", "decisions", "sessions", "items") if state[name]
     ]
     parts = [
         f"aether {', '.join(held) or 'empty'}",
-        "" if found["phase"] is None else f"phase {found['phase']}",
+        "" if state["phase"] is None else f"phase {state['phase']}",
         f"compressed {_ago(last['compressed_at'], now)}" if last else "",
-        f"compression needed ({found['percent']:g}% full)" if found["compression_needed"] else "",
+        f"compression needed ({state['percent']:g}% full)" if state["compression_needed"] else "",
         "paused" if hooks["paused"] else "",
-        "problem: aether status" if found["problems"] else "",
+        "problem: aether status" if state["problems"] else "",
     ]
     line = plain(" · ".join(filter(None, parts)))
     return line if len(line) <= LINE_COLUMNS else line[: LINE_COLUMNS - 1] + "…"
 
 
-def _ago(at: str, now: datetime) -> str:
+def _ago(timestamp: str, now: datetime) -> str:
     """Return how long ago `at` was, in the largest unit that fits; an invalid time is shown unchanged."""
     from aether import clock
     from aether.errors import InvalidInput
 
     try:
-        seconds = (now - clock.parse(at)).total_seconds()
+        seconds = (now - clock.parse(timestamp)).total_seconds()
     except InvalidInput:
-        return when(at)
+        return when(timestamp)
     for unit, length in (("d", 86_400), ("h", 3_600), ("min", 60)):
         if seconds >= length:
             return f"{int(seconds // length)} {unit} ago"
@@ -209,18 +209,20 @@ def statusline_command(ask: Ask) -> int:
         from aether.api.overview import overview
 
         text = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
-        given = json.loads(text) if text.strip() else {}
-        session = given if isinstance(given, dict) else {}
+        payload = json.loads(text) if text.strip() else {}
+        session = payload if isinstance(payload, dict) else {}
         workspace = session.get("workspace") or {}
-        at = session.get("cwd") or workspace.get("current_dir") or str(Path.cwd())
-        found = overview(home=ask.home or paths.home_of_project(at, workspace.get("project_dir") or ""))
-        line = _line(found, clock.now())
-        if found["compression_needed"] and not os.environ.get("NO_COLOR") and not ask.json:
+        directory = session.get("cwd") or workspace.get("current_dir") or str(Path.cwd())
+        state = overview(
+            home=ask.home or paths.home_of_project(directory, workspace.get("project_dir") or "")
+        )
+        line = _line(state, clock.now())
+        if state["compression_needed"] and not os.environ.get("NO_COLOR") and not ask.json:
             line = f"{_YELLOW}{line}{_PLAIN}"
     except Exception:  # noqa: BLE001 - the host shows this to a person at every turn: better nothing than a traceback
-        found, line = None, ""
+        state, line = None, ""
     try:
-        emit(ask, {"line": line, "overview": found}, line or [])
+        emit(ask, {"line": line, "overview": state}, line or [])
         sys.stdout.flush()
     except OSError:  # a full disk, or a host that no longer reads
         drop_stdout()
