@@ -9,10 +9,9 @@ about it; the frequency of the word in the wider surroundings adds a little:
 
     score = Σ word: weight · idf · (max over neighbours of NEAR_…[distance] · bm25 + WIDE · saturated count)
 
-times the factors for names, dates, times, questions, recency and relevance below, and, where entries are longer than
-utterances, for the share of the query that the entry says itself. So the answer is found after the question, and the
-note beside its topic. The constants were chosen on three conversations of a public set and checked on three others
-(`benchmarks/search_recall.py`).
+times the factors below for names, dates, questions, the person, recency and relevance, and, where entries are longer than
+utterances, for the share of the query that the entry says itself. So the answer is found after the question, and the note
+beside its topic. The constants hold on corpora of three kinds at once: docs/search.md has the figures of each.
 """
 
 from __future__ import annotations
@@ -54,6 +53,7 @@ from aether.text.words import (
     sentences,
     terms,
     with_synonyms,
+    words,
 )
 from aether.types import Archived, Hit, JsonObject, Layer
 
@@ -86,9 +86,11 @@ _REQUESTS = frozenset({HISTORY, USER_INPUT})
 _WHOLE = frozenset({HISTORY, "conversation"})
 # Share of the words of a match that a better one has: then it says nothing new.
 REPEATED = 0.8
-# A whole session holds many words that have nothing to do with what is looked for, and what it says is found beside it. To a
-# question, a request is seldom the answer, whoever makes it and in any place; the message of a commit says what was done, and why.
-ASKED_FACTOR = 0.5
+# A whole session holds many words that have nothing to do with what is looked for, and what it says is found beside it.
+SESSION_FACTOR = 0.5
+# A question about "my" choice wants the words of the person; to any other question a request is seldom the answer.
+PERSON_FACTOR, REQUEST_FACTOR = 4.0, 0.5
+# The message of a commit says what was done, and why.
 COMMIT_FACTOR = 1.2
 # To a question about a commit: the message of one does not say that it is one.
 COMMIT, COMMIT_ASKED_FACTOR = "commit", 2.0
@@ -287,7 +289,7 @@ def _matches(
     entries, counts = [entries[number] for number in hit], [counts[number] for number in hit]
     question = Question(
         ask.said.weights, frozenset(ask.said.sequence), dates(ask.query), ask.now, is_question(ask.query),
-        ask.means, ask.commit,
+        ask.means, ask.commit, is_of_person(ask.query),
     )  # fmt: skip
     scores_ = scores(entries, counts, corpus, question)
     tiers = _tiers(entries, counts, ask)
@@ -471,16 +473,10 @@ def best_passage(texts: Iterable[str], weights: Mapping[str, float]) -> str:
     return best[1]
 
 
-# BM25: notes are short, so repetition and length mean less than in documents (k1 1.2, b 0.75 there).
-K1 = 0.9
-B = 0.25
-# In texts of so many terms and more, a word that is said again and again is what they are about; chosen on the first set of
-# docs/judgement.md, and checked on the third.
-LONG = 25
-K1_LONG = 16.0
-B_LONG = 0.12
-# What they leave out of the question weighs the more.
-COVERED = 1.5
+# BM25. A text counts as PIVOT terms longer than it is, and so does the average: among utterances of a dozen terms length says
+# little (as with b = 0.1), among messages of some hundred terms much (b = 0.7). So one constant serves both.
+K1 = 2.0
+PIVOT = 100
 # Share of a word's score that counts 0, 1, 2 and 3 entries after it, and before it: what follows is more often about it.
 NEAR_AFTER = (1.0, 0.5, 0.3, 0.15)
 NEAR_BEFORE = (1.0, 0.4, 0.3, 0.15)
@@ -527,6 +523,8 @@ class Question(NamedTuple):
     asks: bool = False
     synonyms: Mapping[str, str] = MappingProxyType({})
     commit: bool = False
+    of_person: bool = False
+    """Whether it is about the one who asks."""
 
 
 def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
@@ -561,20 +559,16 @@ def scores(
     """Return the score of each entry, given its term counts."""
     average = max(1.0, corpus.length / max(1, corpus.items))
     least = min(1.0, UTTERANCE / average)
-    long = 1 - min(1.0, LONG / average)
-    k1, b, power = (
-        short + long * (other - short) for short, other in ((K1, K1_LONG), (B, B_LONG), (1, COVERED))
-    )
-    norms = [k1 * (1 - b + b * entry.row.length / average) for entry in entries]
+    norms = [K1 * (entry.row.length + PIVOT) / (average + PIVOT) for entry in entries]
     shares = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
     totals = [0.0] * len(entries)
     for run in _runs(entries):
         rows = [(entries[number], counts[number], norms[number]) for number in run]
-        for number, total in zip(run, _totals(rows, shares, k1 + 1), strict=True):
+        for number, total in zip(run, _totals(rows, shares, K1 + 1), strict=True):
             totals[number] = total
     coverage = _coverage(counts, corpus, question)
     return [
-        total * factor * (least + (1 - least) * share**power)
+        total * factor * (least + (1 - least) * share)
         for total, factor, share in zip(totals, _factors(entries, question), coverage, strict=True)
     ]
 
@@ -682,8 +676,10 @@ def _factors(entries: Iterable[SearchEntry], question: Question) -> Iterator[flo
     for entry in entries:
         row = entry.row
         factor = 1 + CONFIDENCE * (row.relevance - 0.5)
-        if entry.layer == "short_term_memory" or (asks and _is_request(row)):
-            factor *= ASKED_FACTOR
+        if entry.layer == "short_term_memory":
+            factor *= SESSION_FACTOR
+        if _is_request(row) and (question.of_person or asks):
+            factor *= PERSON_FACTOR if question.of_person else REQUEST_FACTOR
         if asks and row.asks:
             factor *= QUESTION_FACTOR
         if row.role == COMMIT and (asks or question.commit):
@@ -696,6 +692,28 @@ def _factors(entries: Iterable[SearchEntry], question: Question) -> Iterator[flo
             days = max(0.0, (now - _seconds(row.at)) / 86_400)
             factor *= 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
         yield factor
+
+
+# Pronouns of the first person, a closed class: what a question about "my choice" is about. Scripts without spaces have theirs
+# in a word with others.
+_FIRST_PERSON = frozenset(
+    "i me my mine myself we us our ours ich mich mir mein meine meinen meiner wir uns unser unsere je moi mon ma mes nous notre yo mi mis "
+    "nosotros nuestro nuestra io mio mia eu meu minha nossa nosso nós ik mij mijn wij ons jag mig min mitt vi oss jeg ja mnie mój moja я меня "
+    "мне мой моя мои моё мы нас наш наша ben benim bana biz bizim أنا نحن אני שלי मैं मेरा मेरी मेरे हम ผม ฉัน tôi tui saya aku 나는 내가 나의 제가 저는 우리".split()
+)
+_FIRST_PERSON_CHARACTERS = frozenset("我私僕俺咱")
+
+
+def is_of_person(query: str) -> bool:
+    """Return whether a query is about the one who asks.
+
+    >>> is_of_person("Which database did I pick?"), is_of_person("Which database was picked?"), is_of_person("我选了哪个数据库？")
+    (True, False, True)
+    """
+    return not (
+        _FIRST_PERSON.isdisjoint(word.partition("'")[0] for word in words(query))
+        and _FIRST_PERSON_CHARACTERS.isdisjoint(query)
+    )
 
 
 @lru_cache(maxsize=CACHED_TEXTS)

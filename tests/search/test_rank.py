@@ -21,6 +21,7 @@ from aether.search.rank import (
     date_factor,
     dates,
     idf,
+    is_of_person,
     scores,
     search,
     term_counts,
@@ -187,7 +188,7 @@ def test_what_says_it_comes_before_the_session_that_says_it_too():
     }
     state = memory(item("w", "Amounts are integer cents, and never floats."), sessions=[session])
 
-    assert found(state, "amounts stored integer cents") == ["w", "s"]
+    assert found(state, "amounts integer cents") == ["w", "s"]
 
 
 def test_one_word_that_is_the_whole_text_is_an_exact_match():
@@ -506,11 +507,21 @@ def long_entries(*texts):
     }  # fmt: skip
 
 
-def test_of_long_entries_one_that_says_a_word_again_and_again_is_about_it():
-    other = ["nothing of it"] * 8
-    memory = long_entries("the gate opens", "the lock closes", *other, "gate, gate and gate", *other)
+def test_a_question_about_oneself_wants_the_words_of_the_person():
+    mine = item("mine", "Postgres is the database for orders.", kind="user_input")
+    other = item("other", "Postgres is the database for orders.", kind="observation")
 
-    assert search(memory, "which gate has a lock", now=NOW)[0]["id"] == "i10"
+    assert found(memory(mine, other), "which database did I pick for orders?")[0] == "mine"
+    assert found(memory(mine, other), "which database is for orders?")[0] == "other"
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["What did I say?", "meine Wahl", "I've chosen what?", "我选了什么？", "что я выбрал?", "내가 고른 것"],
+)
+def test_pronouns_of_the_first_person_are_known_in_many_languages(query):
+    assert is_of_person(query)
+    assert not is_of_person("Which database is used?")
 
 
 def test_of_long_entries_the_time_is_that_of_the_note():
