@@ -138,15 +138,16 @@ def architecture_page() -> str:
 
 
 def module_lines() -> list[str]:
-    """Return a line for each package, and below it one for each module: its name and the start of its docstring."""
+    """Return a paragraph for each package: the start of its docstring, and the names of its modules."""
     root = HERE.parent / "aether"
     lines = []
     for package in sorted({path.parent for path in root.rglob("*.py")}):
         name = package.relative_to(root.parent).as_posix()
-        lines += ["", f"**`{name}/`** {opening(package / '__init__.py')}", ""]
-        for path in sorted(package.glob("*.py")):
-            if not path.name.startswith("__"):
-                lines.append(f"- `{path.stem}` {opening(path)}")
+        modules = [
+            f"`{path.stem}`" for path in sorted(package.glob("*.py")) if not path.name.startswith("__")
+        ]
+        listed = f" Modules: {', '.join(modules)}." if modules else ""
+        lines += ["", f"**`{name}/`** {opening(package / '__init__.py')}{listed}"]
     return lines[1:]
 
 

@@ -163,7 +163,7 @@ def _join_interleaved(parents: list[int]) -> None:
 
 
 def _root(parents: list[int], node: int) -> int:
-    """Return the first member of the group that `at` is in."""
+    """Return the first member of the group that `node` is in."""
     while parents[node] != node:
         parents[node] = parents[parents[node]]
         node = parents[node]
