@@ -694,12 +694,12 @@ def _factors(entries: Iterable[SearchEntry], question: Question) -> Iterator[flo
         yield factor
 
 
-# Pronouns of the first person, a closed class: what a question about "my choice" is about. Scripts without spaces have theirs
-# in a word with others.
+# Pronouns of the first person, a closed class: what a question about "my choice" is about. Left out are those that are words of
+# other languages or of the trade: "io", "vi", "min", "us", "ben". Scripts without spaces have theirs in a word with others.
 _FIRST_PERSON = frozenset(
-    "i me my mine myself we us our ours ich mich mir mein meine meinen meiner wir uns unser unsere je moi mon ma mes nous notre yo mi mis "
-    "nosotros nuestro nuestra io mio mia eu meu minha nossa nosso nós ik mij mijn wij ons jag mig min mitt vi oss jeg ja mnie mój moja я меня "
-    "мне мой моя мои моё мы нас наш наша ben benim bana biz bizim أنا نحن אני שלי मैं मेरा मेरी मेरे हम ผม ฉัน tôi tui saya aku 나는 내가 나의 제가 저는 우리".split()
+    "i me my mine myself we our ours ich mich mir mein meine meinen meiner wir uns unser unsere je moi mes nous notre yo nosotros nuestro "
+    "nuestra minha nossa nosso nós ik mij mijn wij jag mig mitt jeg mnie mój moja я меня мне мой моя мои моё мы нас наш наша benim bana bizim "
+    "أنا نحن אני שלי मैं मेरा मेरी मेरे हम ผม ฉัน tôi saya aku 나는 내가 나의 제가 저는 우리".split()
 )
 _FIRST_PERSON_CHARACTERS = frozenset("我私僕俺咱")
 

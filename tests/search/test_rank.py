@@ -521,7 +521,13 @@ def test_a_question_about_oneself_wants_the_words_of_the_person():
 )
 def test_pronouns_of_the_first_person_are_known_in_many_languages(query):
     assert is_of_person(query)
-    assert not is_of_person("Which database is used?")
+
+
+@pytest.mark.parametrize(
+    "query", ["Which database is used?", "What does async io cost in the EU?", "Does Ben use vi?"]
+)
+def test_words_that_are_pronouns_elsewhere_are_not_taken_for_them(query):
+    assert not is_of_person(query)
 
 
 def test_of_long_entries_the_time_is_that_of_the_note():
