@@ -124,6 +124,23 @@ def test_hits_are_entries_each_once_and_hold_a_word_of_the_query(memory, archive
 @given(
     memories(),
     records,
+    st.lists(st.sampled_from(WORDS), min_size=2, max_size=4),
+    st.sampled_from(["rule", "decisions", "results"]),
+)
+def test_a_text_with_all_words_is_found_first_also_if_one_of_them_names_a_kind(memory, archive, said, kind):
+    query = " ".join([*said, kind])
+    memory["working_memory"]["items"].append(
+        {"id": "whole", "type": "observation", "content": f"It says: {query}, and so on."}
+    )
+
+    first, *_ = (hit["id"] for hit in found(memory, query, archive) if hit["why"] != "exact")
+
+    assert first == "whole"
+
+
+@given(
+    memories(),
+    records,
     queries,
     st.sampled_from([word for word in WORDS if word not in {"the", "of", "and"}]),
 )
