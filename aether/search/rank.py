@@ -633,7 +633,7 @@ def _kind_factors(
 ) -> Iterator[float]:
     """Yield what the score of each entry is multiplied by for the kinds that a query names.
 
-    An entry of a kind gains if it has a topic of the query, too, or if there is none. An entry of another kind gains as much by
+    An entry of a kind gains if it has a topic of the query, or if the query has no topic. An entry of another kind gains as much by
     all the words, because the word for a kind may be content.
     """
     types = frozenset(chain.from_iterable(question.kinds.values()))
