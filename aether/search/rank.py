@@ -43,6 +43,7 @@ from aether.search.texts import (
     search_entries,
     texts_of_types,
 )
+from aether.search.weak import SMALL_HOME, guesses
 from aether.text.regex import lazy
 from aether.text.words import (
     CACHED_TEXTS,
@@ -79,8 +80,8 @@ _ARCHIVED = frozenset({"left_at", "why", "session_id", "compression_id"})
 _OUTSIDE = lazy(r"^[\W_]+|[\W_]+$")
 _SPACED = lazy(rf"[^\W_{UNSPACED}]")
 
-_ID, _EXACT, _PHRASE, _WORDS = range(4)
-_WHY = ("id", "exact", "phrase", "words")
+_ID, _EXACT, _PHRASE, _WORDS, _WEAK = range(5)
+_WHY = ("id", "exact", "phrase", "words", "weak")
 USER_INPUT, OBSERVATION = "user_input", "observation"
 _REQUESTS = frozenset({HISTORY, USER_INPUT})
 # Parts of a conversation as it was said, and a conversation of the archive, which are no notes.
@@ -134,6 +135,8 @@ def search(
 ) -> list[Hit]:  # fmt: skip
     """Return the entries that answer `query`, best first, each as a hit with its place and the kind of its match.
 
+    In a small home without any, at most `MOST_GUESSES` that may answer: weak matches.
+
     At most `limit` hits (with `by_layer` for each layer; None: all; by default `LIMIT`, and of each layer the
     `search.max_results_per_layer` of the home) of the given `layers`, `types`, `phase`, `caste`, `project`,
     `conversation` (a part of its name, id, title or file) and time (from `since` to before `until`), with `context`
@@ -154,7 +157,8 @@ def search(
     ids = frozenset(plain_text(match_of_any) for match_of_any in (query.strip(), *query.split(), *first))
     kinds = kinds_named(query_terms(query).weights)
     ask = _Query(query, terms_asked, means, ids, keep, now, asks_for_commit(query), kinds)
-    matches, records = _matches([*(search_entries(memory) if entries is None else entries)], ask, archived)
+    live = [*(search_entries(memory) if entries is None else entries)]
+    matches, records = _matches([*live], ask, archived)
     asks, all_wanted = is_question(query), keep == EVERYTHING and not layers
     chosen = [
         match_of_any for match_of_any in matches
@@ -166,6 +170,14 @@ def search(
     chosen.sort(key=lambda match: (LAYERS.index(match.entry.layer), match.entry.row.id))
     chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
     chosen.sort(key=lambda match: (match.tier, -match.score))
+    if not chosen and terms_asked.weights and len(live) < SMALL_HOME:
+        wanted = {
+            entry.row.id for entry in live if _wanted(entry, keep, layers) and entry.row.id not in asking
+        }
+        chosen = [
+            _Match(guess.entry, _WEAK, guess.score, 0.0, {})
+            for guess in guesses(live, wanted, terms_asked.weights)
+        ]
     most: int | None = None if by_layer else LIMIT
     of_layer: int | None = memory.get("search", {}).get("max_results_per_layer") or None
     if limit is not LIMIT:
@@ -464,6 +476,8 @@ def _hits(
             "content": entry_text(entry), "passage": best_passage(texts, ask.said.weights),
             "tokens": 0, "gist": "", "entry": entry.value,
         }  # fmt: skip
+        if match.tier == _WEAK:
+            hit["weak"] = True
         metadata = entry.value.get("metadata")
         for name in _PLACES:
             if isinstance(metadata, dict) and isinstance(metadata.get(name), str):
