@@ -55,7 +55,7 @@ def guesses(
     for inside, score in zip(words, scores, strict=True):
         for word in inside:
             beside[word] += score / number[word]
-    found = [
+    candidates = [
         Guess(
             entry, score + BESIDE * sum(beside[word] for word in inside) / max(1, len(inside)),
             {alike[word][1]: word for word in sorted(inside & alike.keys())},
@@ -63,10 +63,10 @@ def guesses(
         for entry, inside, score in zip(entries, words, scores, strict=True)
         if entry.row.id in wanted
     ]  # fmt: skip
-    found.sort(
+    candidates.sort(
         key=lambda guess: (guess.score, _importance(guess.entry.row), guess.entry.row.at), reverse=True
     )
-    return found[:MOST_GUESSES]
+    return candidates[:MOST_GUESSES]
 
 
 def _importance(row: Row) -> float:
@@ -83,13 +83,13 @@ def _alike(asked: Mapping[str, float], words: Iterable[str]) -> dict[str, tuple[
     """Return how much each word is like one of the query, and which; words that are like none are left out."""
     alike = {}
     for word in words:
-        share, term = max((weight * _likeness(term, word), term) for term, weight in asked.items())
+        share, term = max((weight * _common_share(term, word), term) for term, weight in asked.items())
         if share > ALIKE_ABOVE * asked[term]:
             alike[word] = share, term
     return alike
 
 
-def _likeness(first: str, second: str) -> float:
+def _common_share(first: str, second: str) -> float:
     """Return the share of their character triples that two words have in common (Dice's coefficient)."""
     pieces, others = _pieces(first), _pieces(second)
     return 2 * len(pieces & others) / (len(pieces) + len(others))
