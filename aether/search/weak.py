@@ -1,7 +1,7 @@
-"""Weak matches: the entries that may answer a query of whose words no entry has any, in a home that is small enough to guess.
+"""Weak matches: entries of a small home that may answer a query although no entry has any of its words.
 
 The evidence is what the home itself shows: words that are spelled like those of the query (other forms, typing errors, parts of
-compounds), words that stand beside those in other entries, and, where nothing is alike, importance and time. A guess is marked as
+compounds), words that other entries use together with those, and, where nothing is alike, importance and time. A guess is marked as
 one and is never given to a prompt that asked for nothing.
 """
 
