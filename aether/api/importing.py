@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -28,13 +28,14 @@ from aether.memory import phases
 from aether.memory.capture import passages
 from aether.memory.capture.extract import capture
 from aether.memory.colony import check_phase
-from aether.memory.items import DEFAULT_SOURCE
+from aether.memory.items import DEFAULT_SOURCE, DOCUMENT, add
 from aether.messages.read import detect_file_format, read_records, require_format, without_private
 from aether.messages.records import BadLine, Record, read_json_values
 from aether.messages.sources.claude_code import is_beside_session
 from aether.store import config, record_files
 from aether.store.authors import Author
 from aether.store.files import require_writable
+from aether.store.patch import apply
 from aether.store.snapshot import Snapshot
 from aether.store.undo import entries_newest_first
 from aether.text.words import pluralize
@@ -129,6 +130,8 @@ class _Import:
     """The revision of the home up to which `foreign` is known."""
     is_full: bool = False
     """Whether working memory should be compressed."""
+    planned: Mapping[str, Any] = field(default_factory=dict)
+    """In a dry run, the memory as the import would have made it so far."""
     written: str = ""
     """The time of the last change of the file that is read."""
     is_undated: bool = False
@@ -396,6 +399,7 @@ def _new_entries(run: _Import, notes: Iterable[Any], name: str, *, is_copy: bool
 
 def _store(run: _Import, batch: list[JsonObject], words: passages.Collector) -> None:
     if run.dry_run:
+        batch = _plan(run, batch)
         run.preview += batch
     else:
         batch = _commit(run, batch, words, words.drain())
@@ -403,6 +407,15 @@ def _store(run: _Import, batch: list[JsonObject], words: passages.Collector) -> 
     run.types.update(entry["type"] for entry in batch)
     run.phases.update(entry["metadata"]["phase"] for entry in batch if "phase" in entry["metadata"])
     run.tokens += sum(run.count(entry["content"]) for entry in batch)
+
+
+def _plan(run: _Import, batch: list[JsonObject]) -> list[JsonObject]:
+    """Return the entries of a batch that would become items of their own, and add all to the planned memory."""
+    run.planned = run.planned or read(run.home).documents["memory"]
+    change = add(run.planned, batch, now=now(), new_id=new_id, count=run.count)
+    run.planned = apply(run.planned, change.patches[DOCUMENT])
+    run.evicted += change.result.evicted
+    return [entry for number, entry in enumerate(batch) if number not in change.result.again]
 
 
 def _commit(

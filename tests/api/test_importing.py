@@ -216,6 +216,16 @@ def test_a_dry_run_stores_nothing_and_returns_the_same_counts(home, tmp_path):
     assert tried._replace(preview=[], revisions=done.revisions) == done
 
 
+def test_a_dry_run_counts_what_was_said_again_once_as_an_import_does(home, tmp_path):
+    turns = [{"role": role, "content": text} for role, text in (("user", "Check it."), ("assistant", "OK."))]
+    path = transcript(tmp_path, *turns * 4, name="talk.jsonl")
+    tried = load(home, path, dry_run=True)
+    done = load(home, path)
+
+    assert tried.items == done.items == 2
+    assert (tried.tokens, tried.types) == (done.tokens, done.types)
+
+
 def test_importing_again_adds_nothing_also_after_compression(home, tmp_path):
     path = transcript(tmp_path, *map(note, range(5)))
     load(home, path)
