@@ -39,6 +39,8 @@ from aether.text.words import matching_part, pluralize
 
 # Before the second line of a hit, below its number.
 _INDENT = "    "
+# Of the title of a conversation beside a hit: a request may be its title.
+TITLE_COLUMNS = 40
 # Bytes of a journal that a command leaves that notes only what was read: to fold it takes longer than to search.
 UNFOLDED_BYTES = 32 * 1024
 LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
@@ -901,7 +903,7 @@ def _two_lines(places: Iterable[Sequence[str]], texts: Iterable[tuple[str, Itera
     lines = []
     for nth, (place, (text, matched)) in enumerate(zip(places, texts, strict=True), start=1):
         line = one_line(" · ".join(filter(None, place)))
-        part = matching_part(one_line(text), matched, max(LEAST_COLUMNS, width - len(_INDENT)))
+        part = matching_part(plain(text), matched, max(LEAST_COLUMNS, width - len(_INDENT)))
         lines += [cut_to(f"{nth:>2}. {line}", width), cut_to(f"{_INDENT}{part}", width)]
     return lines
 
@@ -927,7 +929,9 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
         pointer = metadata.get("pointer")
         file = pointer.get("file") if isinstance(pointer, dict) else ""
-        title = str(hit.get("title") or file or hit.get("conversation") or "")
+        title = cut_to(
+            one_line(str(hit.get("title") or file or hit.get("conversation") or "")), TITLE_COLUMNS
+        )
         again = len({repeat["conversation"] for repeat in hit.get("repeats") or ()})
         times = metadata.get("count", 1)
         also = f"({times} times)" if times != 1 else ""

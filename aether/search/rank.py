@@ -235,14 +235,15 @@ def _without_repeats(
 ) -> tuple[list[_Match], dict[str, list[JsonObject]]]:
     """Return the first `most` matches, `of_layer` of each layer, without those that a better one says as well.
 
-    Compared are passages of a conversation with the notes that were made of it, and notes of one type of different
-    conversations with the same words. Of these, the second result has the places, by the id of the match that is kept.
+    Of several entries from one message only the best is kept. Compared by words are passages of a conversation with the notes
+    that were made of it, and notes of one type of different conversations with the same words. Of these, the second result has the places, by the id of the match that is kept.
     """
     nth: Tally[Layer] = Tally()
     first: dict[tuple[Any, ...], str] = {}
     repeated: dict[str, list[JsonObject]] = {}
     chosen: list[_Match] = []
     word_sets: list[tuple[bool, frozenset[str]]] = []
+    messages: set[tuple[str, str, int]] = set()
     # Without a passage no words are compared.
     compared = any(match.entry.row.type == HISTORY for match in matches)
     for match in matches:
@@ -265,11 +266,25 @@ def _without_repeats(
             (is_passage or of_passage) and len(words & other) >= REPEATED * len(words)
             for of_passage, other in word_sets
         )
-        if not repeats:
+        if repeats:
+            continue
+        word_sets.append((is_passage, words))
+        message = _message_of(match.entry)
+        if message is None or message not in messages or match.tier == _ID:
             nth[match.entry.layer] += 1
             chosen.append(match)
-            word_sets.append((is_passage, words))
+            messages.update([message] if message else [])
     return chosen, repeated
+
+
+def _message_of(entry: SearchEntry) -> tuple[str, str, int] | None:
+    """Return the conversation, file and line that an entry is from; None if that is unknown or the file is one line."""
+    metadata = entry.value.get("metadata")
+    pointer = metadata.get("pointer") if isinstance(metadata, dict) else None
+    match pointer:
+        case {"file": str(file), "line": int(line)} if line > 1:
+            return entry.row.conversation, file, line
+    return None
 
 
 def _check(query: object, limit: object, layers: Iterable[str], context: object) -> None:
