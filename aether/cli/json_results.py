@@ -981,6 +981,8 @@ class RecallEntry(TypedDict):
     """What it is ranked by; larger is better; 0 in a timeline."""
     repeats: NotRequired[list[JsonObject]]
     """Notes of other conversations that say the same in the same words."""
+    weak: NotRequired[bool]
+    """Whether it has no word of the query and is only the best guess of a small home."""
     speaker: NotRequired[str]
     project: NotRequired[str]
     conversation: NotRequired[str]

@@ -34,6 +34,7 @@ from aether.cli.output import (
     undo_words,
     when,
 )
+from aether.memory.layers import WEAK_MATCH
 from aether.text.words import matching_part, pluralize
 
 # Before the second line of a hit, below its number.
@@ -944,8 +945,9 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         nth in (0, 1, 4) or len(parts) == 1 or len({entry[nth] for entry in parts}) > 1 for nth in range(5)
     ]
     return [
-        " ".join(str(part) for part, says in zip(entry, is_shown, strict=True) if says and part)
-        for entry in parts
+        (f"{WEAK_MATCH} " if hit.get("weak") else "")
+        + " ".join(str(part) for part, says in zip(entry, is_shown, strict=True) if says and part)
+        for hit, entry in zip(hits, parts, strict=True)
     ]
 
 

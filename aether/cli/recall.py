@@ -16,7 +16,7 @@ TO_THE_MINUTE, TO_THE_SECOND = len("2026-03-01 10:15"), len("2026-03-01 10:15:00
 # The fields of a hit in the index that --json prints.
 _INDEXED = (
     "id", "layer", "type", "at", "tokens", "gist", "passage", "score", "speaker", "project", "conversation", "title",
-    "repeats",
+    "repeats", "weak",
 )  # fmt: skip
 
 if TYPE_CHECKING:

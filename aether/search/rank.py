@@ -41,7 +41,9 @@ from aether.search.texts import (
     entry_texts,
     placed_objects,
     search_entries,
+    texts_of_types,
 )
+from aether.search.weak import SMALL_HOME, guesses
 from aether.text.regex import lazy
 from aether.text.words import (
     CACHED_TEXTS,
@@ -78,8 +80,8 @@ _ARCHIVED = frozenset({"left_at", "why", "session_id", "compression_id"})
 _OUTSIDE = lazy(r"^[\W_]+|[\W_]+$")
 _SPACED = lazy(rf"[^\W_{UNSPACED}]")
 
-_ID, _EXACT, _PHRASE, _WORDS = range(4)
-_WHY = ("id", "exact", "phrase", "words")
+_ID, _EXACT, _PHRASE, _WORDS, _WEAK = range(5)
+_WHY = ("id", "exact", "phrase", "words", "weak")
 USER_INPUT, OBSERVATION = "user_input", "observation"
 _REQUESTS = frozenset({HISTORY, USER_INPUT})
 # Parts of a conversation as it was said, and a conversation of the archive, which are no notes.
@@ -103,6 +105,17 @@ _OF_STATE = (
 )
 
 
+# The words by which a query names the entries of an item type: its name, and plain nouns for the same. Left out are facts of a
+# machine: "command" and "change" are content of most technical questions (with them, two more of 122 answers are not first).
+_KIND_WORDS = {
+    "constraint": "constraint rule requirement convention guideline policy", "preference": "preference rule",
+    "decision": "decision choice", "blocker": "blocker problem issue open", "error": "error failure problem issue",
+    "solution": "solution fix", "outcome": "outcome result", "user_input": "request instruction", "next": "next todo",
+}  # fmt: skip
+# An entry of a kind that the query names, as much as one of a month that it names.
+KIND_FACTOR = 2.0
+
+
 class _Match(NamedTuple):
     entry: SearchEntry
     tier: int
@@ -122,6 +135,8 @@ def search(
 ) -> list[Hit]:  # fmt: skip
     """Return the entries that answer `query`, best first, each as a hit with its place and the kind of its match.
 
+    In a small home without any, at most `MOST_GUESSES` that may answer: weak matches.
+
     At most `limit` hits (with `by_layer` for each layer; None: all; by default `LIMIT`, and of each layer the
     `search.max_results_per_layer` of the home) of the given `layers`, `types`, `phase`, `caste`, `project`,
     `conversation` (a part of its name, id, title or file) and time (from `since` to before `until`), with `context`
@@ -140,8 +155,10 @@ def search(
     )  # fmt: skip
     terms_asked, means = with_synonyms(query_terms(query))
     ids = frozenset(plain_text(match_of_any) for match_of_any in (query.strip(), *query.split(), *first))
-    ask = _Query(query, terms_asked, means, ids, keep, now, asks_for_commit(query))
-    matches, records = _matches([*(search_entries(memory) if entries is None else entries)], ask, archived)
+    kinds = kinds_named(query_terms(query).weights)
+    ask = _Query(query, terms_asked, means, ids, keep, now, asks_for_commit(query), kinds)
+    live = [*(search_entries(memory) if entries is None else entries)]
+    matches, records = _matches([*live], ask, archived)
     asks, all_wanted = is_question(query), keep == EVERYTHING and not layers
     chosen = [
         match_of_any for match_of_any in matches
@@ -153,6 +170,14 @@ def search(
     chosen.sort(key=lambda match: (LAYERS.index(match.entry.layer), match.entry.row.id))
     chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
     chosen.sort(key=lambda match: (match.tier, -match.score))
+    if not chosen and terms_asked.weights and len(live) < SMALL_HOME:
+        wanted = {
+            entry.row.id for entry in live if _wanted(entry, keep, layers) and entry.row.id not in asking
+        }
+        chosen = [
+            _Match(guess.entry, _WEAK, guess.score, 0.0, {})
+            for guess in guesses(live, wanted, terms_asked.weights)
+        ]
     most: int | None = None if by_layer else LIMIT
     of_layer: int | None = memory.get("search", {}).get("max_results_per_layer") or None
     if limit is not LIMIT:
@@ -163,7 +188,7 @@ def search(
         chosen.sort(key=lambda match: LAYERS.index(match.entry.layer))
     chosen, repeats = _without_repeats(chosen, most, of_layer)
     around = _around(memory, chosen, archived, context) if context else {}
-    hits = _hits(chosen, terms_asked, records, around, context)
+    hits = _hits(chosen, ask, records, around, context)
     for hit, match in zip(hits, chosen, strict=True):
         if again := repeats.get(match.entry.row.id):
             hit["repeats"] = again
@@ -274,6 +299,27 @@ class _Query(NamedTuple):
     now: datetime
     commit: bool
     """Whether it asks for a commit."""
+    kinds: Mapping[str, frozenset[str]]
+    """The item types of each term that names any."""
+
+
+def kinds_named(terms: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Return the item types of each of the `terms` that names kinds of entries.
+
+    >>> {term: sorted(types) for term, types in kinds_named(["rule", "test"]).items()}
+    {'rule': ['constraint', 'preference']}
+    """
+    return {term: types for term in terms if (types := _types_of_terms().get(term))}
+
+
+@cache
+def _types_of_terms() -> dict[str, frozenset[str]]:
+    types: dict[str, set[str]] = {}
+    for type_name, kind_words in _KIND_WORDS.items():
+        for word in kind_words.split():
+            for kind_term in query_terms(f"{word} {word}s").weights:
+                types.setdefault(kind_term, set()).add(type_name)
+    return {kind_term: frozenset(names) for kind_term, names in types.items()}
 
 
 def _matches(
@@ -289,7 +335,7 @@ def _matches(
     entries, counts = [entries[number] for number in hit], [counts[number] for number in hit]
     question = Question(
         ask.said.weights, frozenset(ask.said.sequence), dates(ask.query), ask.now, is_question(ask.query),
-        ask.means, ask.commit, is_of_person(ask.query),
+        ask.means, ask.commit, is_of_person(ask.query), ask.kinds,
     )  # fmt: skip
     scores_ = scores(entries, counts, corpus, question)
     tiers = _tiers(entries, counts, ask)
@@ -312,11 +358,18 @@ def _candidates(
     counts = [term_counts(entry, marked_terms) for entry in entries]
     weights = tuple(ask.said.weights.values())
     answer = archived.find(Query(terms, tuple(sorted(ask.ids)), ask.keep, weights=weights))
+    for entry, inside in zip(entries, counts, strict=True):
+        _say_kind(entry, inside, ask)
     live = Tally(chain.from_iterable(counts))
     corpus = Corpus(
         answer.items + len(entries),
         answer.length + sum(entry.row.length for entry in entries),
-        {term: answer.held[term] + live[term] for term in terms},
+        {
+            # The archive counts words only; it holds about as large a share of a kind as the live layers.
+            term: answer.held[term]
+            + live[term] * (1 + answer.items // len(entries) if live[term] and term in ask.kinds else 1)
+            for term in terms
+        },
     )
     for entry, inside in zip(entries, counts, strict=True):
         _say_commit(entry.row, inside, ask)
@@ -328,8 +381,16 @@ def _candidates(
             item = candidate.record.get("item") or {}
             entries.append(SearchEntry("archive", candidate.place, row, ((1.0, row.marked),), item))
             counts.append(term_counts(entries[-1], marked_terms))
+            _say_kind(entries[-1], counts[-1], ask)
             _say_commit(row, counts[-1], ask)
     return counts, corpus, {one.place: one.record for one in answer.candidates}
+
+
+def _say_kind(entry: SearchEntry, inside: dict[str, float], ask: _Query) -> None:
+    """Let an entry of a kind that the query names have the word for it, too."""
+    for kind_term, types in ask.kinds.items():
+        if texts_of_types(entry, types):
+            inside.setdefault(kind_term, 1.0)
 
 
 def _say_commit(row: Row, inside: dict[str, float], ask: _Query) -> None:
@@ -394,24 +455,29 @@ def _wanted(entry: SearchEntry, keep: Filter, layers: frozenset[str]) -> bool:
 
 
 def _hits(
-    matches: Sequence[_Match], terms_asked: QueryTerms, records: Mapping[int, JsonObject],
-    items: Mapping[int, JsonObject], context: int,
+    matches: Sequence[_Match], ask: _Query, records: Mapping[int, JsonObject], items: Mapping[int, JsonObject],
+    context: int,
 ) -> list[Hit]:  # fmt: skip
     """Return the hits, archived ones with what the `records` of the archive say, and with neighbours among `items`."""
     hits: list[Hit] = []
+    types = frozenset(chain.from_iterable(ask.kinds.values()))
     for match in matches:
         entry = match.entry
+        # Of the kind that is asked for, as far as it says no less.
+        texts = dict.fromkeys([*texts_of_types(entry, types), *entry_texts(entry)])
         row = entry.row
         hit: Hit = {
             "id": str(entry.value.get("session_id") or entry.value.get("id") or row.id),
             "layer": entry.layer, "layer_priority": LAYERS.index(entry.layer),
             "relevance": round(match.relevance, _DECIMALS), "score": round(match.score, _DECIMALS),
             "why": _WHY[match.tier],
-            "matched": list(dict.fromkeys(terms_asked.spelled[term] for term in terms_asked.weights if term in match.held)),
+            "matched": list(dict.fromkeys(ask.said.spelled[term] for term in ask.said.weights if term in match.held)),
             "type": row.type, "phase": int(row.phase) if row.phase.isdecimal() else None, "at": row.at,
-            "content": entry_text(entry), "passage": best_passage(entry_texts(entry), terms_asked.weights),
+            "content": entry_text(entry), "passage": best_passage(texts, ask.said.weights),
             "tokens": 0, "gist": "", "entry": entry.value,
         }  # fmt: skip
+        if match.tier == _WEAK:
+            hit["weak"] = True
         metadata = entry.value.get("metadata")
         for name in _PLACES:
             if isinstance(metadata, dict) and isinstance(metadata.get(name), str):
@@ -525,6 +591,8 @@ class Question(NamedTuple):
     commit: bool = False
     of_person: bool = False
     """Whether it is about the one who asks."""
+    kinds: Mapping[str, frozenset[str]] = MappingProxyType({})
+    """The item types of each term that names any."""
 
 
 def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
@@ -567,10 +635,34 @@ def scores(
         for number, total in zip(run, _totals(rows, shares, K1 + 1), strict=True):
             totals[number] = total
     coverage = _coverage(counts, corpus, question)
+    factors = map(mul, _factors(entries, question), _kind_factors(entries, counts, corpus, question))
     return [
         total * factor * (least + (1 - least) * share)
-        for total, factor, share in zip(totals, _factors(entries, question), coverage, strict=True)
+        for total, factor, share in zip(totals, factors, coverage, strict=True)
     ]
+
+
+def _kind_factors(
+    entries: Sequence[SearchEntry], counts: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
+) -> Iterator[float]:
+    """Yield what the score of each entry is multiplied by for the kinds that a query names.
+
+    An entry of a kind gains if it has a topic of the query, or if the query has no topic. An entry of another kind gains as much by
+    all the words, because the word for a kind may be content.
+    """
+    types = frozenset(chain.from_iterable(question.kinds.values()))
+    asked = {term for term in question.weights.keys() - question.synonyms.keys() if corpus.held.get(term)}
+    topics = asked - question.kinds.keys()
+    for entry, inside in zip(entries, counts, strict=True):
+        factor = 1.0
+        if types:
+            is_of_kind = bool(texts_of_types(entry, types))
+            has_topic = bool(inside.keys() - question.kinds.keys())
+            if (is_of_kind and not topics) or (has_topic and (is_of_kind or asked <= inside.keys())):
+                factor *= KIND_FACTOR
+            if is_of_kind and question.of_person and not _is_request(entry.row):
+                factor *= PERSON_FACTOR
+        yield factor
 
 
 def _coverage(counts: Sequence[Mapping[str, float]], corpus: Corpus, question: Question) -> Iterator[float]:

@@ -389,7 +389,7 @@ def test_a_terminal_shows_two_lines_a_hit_with_the_part_that_answers():
 
 
 def test_finding_nothing_is_said_beside_the_data(here, capsys):
-    done = shown(capsys, "memory", "search", "zebra")
+    done = shown(capsys, "memory", "search", "zebra", "--layer", "long_term_memory")
 
     assert (done.out, done.err) == ("", "Nothing found.\n")
 

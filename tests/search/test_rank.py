@@ -579,3 +579,55 @@ def test_a_question_for_a_commit_finds_it_before_what_was_said_about_it():
     (first, *_) = search(state, "did we commit the probe count visibility tests", now=NOW)
 
     assert first["id"] == "a"
+
+
+KINDS = memory(
+    item("suite", "Run the whole suite before a push", kind="constraint", phase=1),
+    item("ended", "Every push needs a test of its own", kind="constraint", phase=2, ended_at="2026-02-01"),
+    item("talk", "We talked about testing for a long time, and about the testing of pushes", phase=3),
+    item("upload", "Uploads of 2 GB fail", kind="blocker", phase=4),
+    item("lamp", "the problem of the lamp was opened, and more than one problem", phase=5),
+    item("tabs", "Tabs in all files", kind="preference", phase=6),
+    item("store", "Postgres holds the orders", kind="decision", phase=7),
+    item("tree", "evaluated a library with a tree for each decision", phase=8),
+    item("dates", "dateutil is the library for dates", kind="decision", phase=9),
+    item("asked", "which preferences did I name?", kind="user_input", phase=10),
+)
+
+
+@rows(
+    ("query", "first"),
+    [
+        ("rules about testing", ["suite"]),
+        ("open problems", ["upload", "lamp"]),
+        ("the preferences I named", ["asked"]),
+        ("what are my preferences?", ["tabs"]),
+        ("decisions on Postgres", ["store"]),
+        ("decision tree library", ["tree", "dates"]),
+    ],
+)
+def test_a_word_for_a_kind_lifts_the_entries_of_that_kind(query, first):
+    assert found(KINDS, query)[: len(first)] == first
+
+
+def test_of_a_kind_are_the_entries_in_force_and_sessions_by_their_statements():
+    session = {
+        "session_id": "s", "summary": "It went well.",
+        "rules": [{"text": "Never log tokens.", "ended": {"how": "revoked"}}, {"text": "Ask before a merge."}],
+        "high_value_items": [{"content": "Blanks, no tabs", "type": "preference"}],
+    }  # fmt: skip
+    state = memory(*KINDS["working_memory"]["items"], sessions=[session])
+    passages = {hit["id"]: hit["passage"] for hit in search(state, "constraints", now=NOW)}
+
+    assert passages.keys() == {"suite", "s"}
+    assert passages["s"] == "Ask before a merge."
+    assert {hit["id"] for hit in search(state, "preferences", now=NOW)} == {"tabs", "asked", "s"}
+
+
+def test_archived_entries_are_of_a_kind_too():
+    stored = archive(
+        item("old", "Never push on Friday", kind="constraint"), item("noise", "push it on Friday, push")
+    )
+
+    assert found(memory(), "rules for a push on Friday", archived=stored) == ["old", "noise"]
+    assert found(KINDS, "rules for a push on Friday", archived=stored)[0] == "old"
