@@ -843,6 +843,8 @@ def item_lines(item: Mapping[str, Any], *, layer: str = "working_memory") -> lis
     pointer = metadata.get("pointer") or {}
     if "file" in pointer:
         rows.append(("from", f"{pointer['file']}, line {pointer.get('line', '?')}"))
+    if "host" in pointer:
+        rows.append(("host", pointer["host"]))
     return [
         *facts(((name, plain(str(value))) for name, value in rows), indent=0),
         "",
@@ -928,7 +930,8 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         metadata = (hit.get("entry") or {}).get("metadata") or {}
         project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
         pointer = metadata.get("pointer")
-        file = pointer.get("file") if isinstance(pointer, dict) else ""
+        pointer = pointer if isinstance(pointer, dict) else {}
+        file, host = pointer.get("file"), pointer.get("host", "")
         title = cut_to(
             one_line(str(hit.get("title") or file or hit.get("conversation") or "")), TITLE_COLUMNS
         )
@@ -940,7 +943,8 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         speaker = hit.get("speaker") or metadata.get("evidence")
         if isinstance(speaker, list):  # the statements that a pattern was learned from, one of each session
             speaker = f"learned in {pluralize(len(speaker), 'sessions')}"
-        parts.append((hit["at"][:10], speaker, project, title, also))
+        by = f"{speaker} ({host})" if host else speaker
+        parts.append((hit["at"][:10], by, project, title, also))
     is_shown = [
         nth in (0, 1, 4) or len(parts) == 1 or len({entry[nth] for entry in parts}) > 1 for nth in range(5)
     ]
