@@ -515,7 +515,7 @@ def matching_part(text: str, matched: Iterable[str], most: int) -> str:
     The start of the sentence is shown even where the words are further on.
 
     >>> matching_part("We met on Monday. Nobody knew why the ledger was locked so often.", ["ledger"], 32)
-    'Nobody … the ledger was locked…'
+    'Nobody knew why the ledger was…'
     """
     flat_text = " ".join(text.split())
     if len(flat_text) <= most:
