@@ -283,7 +283,7 @@ class Hit(TypedDict):
     score: float
     """The larger, the better."""
     why: str
-    """The kind of match: id, exact, phrase or words."""
+    """The kind of match: id, exact, phrase, words or weak."""
     matched: list[str]
     """Words of the query that it holds."""
     type: str
@@ -304,6 +304,8 @@ class Hit(TypedDict):
     project: NotRequired[str]
     conversation: NotRequired[str]
     title: NotRequired[str]
+    weak: NotRequired[bool]
+    """Whether it has no word of the query and is only the best guess of a small home."""
     level: NotRequired[str]
     """Of an archived conversation, how much of it is kept."""
     archived: NotRequired[Archived]

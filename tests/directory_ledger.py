@@ -18,7 +18,7 @@ from urllib.parse import quote, unquote
 
 from aether.errors import Conflict, CorruptDocument, NotFound, StorageFailed
 from aether.sharing.ledgers import Unsettled
-from aether.sharing.lines import stand_in
+from aether.sharing.lines import placeholder
 from aether.store.ledger import Appended, Mark, News
 from aether.store.log import checksum_of
 
@@ -161,7 +161,7 @@ class DirectoryLedger:
     def remove_line(self, revision: int) -> None:
         with self._locked(""):
             lines, number = self._lines(""), revision - self._start("")[0] - 1
-            lines[number] = stand_in(revision, lines[number])
+            lines[number] = placeholder(revision, lines[number])
             self._file("").write_bytes(b"".join(lines))
 
     def put_blob(self, data: bytes) -> str:

@@ -76,7 +76,8 @@ def search_memory(
     or texts such as `7d`), `project` (a part of its directory) and `conversation` (a part of its id, title or file) filter
     the entries. `by_layer` orders by layer, relevance and
     time instead of by score. `context` adds that many neighbours in time to each hit
-    on either side.
+    on either side. A home of fewer than 200 live entries of which none has a word of the query answers with up to three guesses,
+    marked `weak`.
 
     Raises:
         InvalidInput: the query is blank, or an option has an impossible value.
@@ -91,7 +92,7 @@ def search_memory(
         asking=_asking(snapshot, time), entries=_live_entries(snapshot),
         first=_state_of_work(snapshot, time) if isinstance(query, str) and asks_for_state(query) else (),
     )  # fmt: skip
-    accessed = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
+    accessed = [hit["id"] for hit in hits if hit["layer"] == "working_memory" and not hit.get("weak")]
 
     def record(documents: Mapping[str, object]) -> Change:
         memory = documents["memory"]

@@ -523,7 +523,7 @@ def share_revoke(role: str, *, home: Home = None) -> None:
 def share_remove(revision: int, *, home: Home = None) -> None:
     """Remove a line that no replica can read from the server of the colony; an admin may.
 
-    The line without effect that stands for it in the replicas takes its place.
+    The line without effect that the replicas have in its place is there afterwards.
 
     Raises:
         NotFound: this home has set no line of that revision aside, or is not shared.

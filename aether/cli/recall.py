@@ -9,14 +9,15 @@ import click
 
 from aether.cli.memory import filter_options, given, hit_rows, origins
 from aether.cli.output import Ask, Command, Table, emit, facts, note, note_nothing, pass_ask, plain, when
-from aether.text.words import pluralize
+from aether.memory.layers import MATCH_CHARS
+from aether.text.words import matching_part, pluralize
 
 # Characters of a time as it is shown.
 TO_THE_MINUTE, TO_THE_SECOND = len("2026-03-01 10:15"), len("2026-03-01 10:15:00")
 # The fields of a hit in the index that --json prints.
 _INDEXED = (
     "id", "layer", "type", "at", "tokens", "gist", "passage", "score", "speaker", "project", "conversation", "title",
-    "repeats",
+    "repeats", "weak",
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -167,7 +168,13 @@ def _note_cost(ask: Ask, number: int, tokens: int) -> None:
 def _index(hits: Sequence[Mapping[str, Any]]) -> Table:
     """Return hits as a table for a pipe, each with the part that matches."""
     rows = [
-        (hit["id"], hit["type"], hit["tokens"], origin, hit["passage"] or hit["gist"])
+        (
+            hit["id"],
+            hit["type"],
+            hit["tokens"],
+            origin,
+            matching_part(hit["passage"], hit["matched"], MATCH_CHARS) or hit["gist"],
+        )
         for hit, origin in zip(hits, origins(hits), strict=True)
     ]
     return Table(rows, head=("id", "type", "tokens", "from", "text"), right=[2])

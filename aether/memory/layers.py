@@ -23,6 +23,8 @@ from aether.types import KIND_OF_TYPE, Counter, Hit, JsonObject
 EXCERPT_CHARS = 100
 # Of the part of a hit that answers: one long sentence, or a few.
 MATCH_CHARS = 400
+# The mark of a hit that is a guess.
+WEAK_MATCH = "weak match"
 # A time as `clock.stamp` writes it, as nearly all are.
 _STAMP = lazy(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 # Metadata that name a conversation.
@@ -99,6 +101,7 @@ def recall_line(record: Record, *, count: Counter) -> RecallLine:
 def hit_line(hit: Hit) -> RecallLine:
     """Return a hit of a search as a line of an index, with the part of its text that answers."""
     answer = matching_part(hit["passage"], hit["matched"], MATCH_CHARS) or hit["gist"]
+    answer = f"{WEAK_MATCH}: {answer}" if hit.get("weak") else answer
     return RecallLine(hit["id"], hit["layer"], hit["type"], hit["at"], hit["tokens"], answer, hit["score"])
 
 

@@ -43,6 +43,7 @@ from aether.search.texts import (
     search_entries,
     texts_of_types,
 )
+from aether.search.weak import SMALL_HOME, guesses
 from aether.text.regex import lazy
 from aether.text.words import (
     CACHED_TEXTS,
@@ -79,8 +80,8 @@ _ARCHIVED = frozenset({"left_at", "why", "session_id", "compression_id"})
 _OUTSIDE = lazy(r"^[\W_]+|[\W_]+$")
 _SPACED = lazy(rf"[^\W_{UNSPACED}]")
 
-_ID, _EXACT, _PHRASE, _WORDS = range(4)
-_WHY = ("id", "exact", "phrase", "words")
+_ID, _EXACT, _PHRASE, _WORDS, _WEAK = range(5)
+_WHY = ("id", "exact", "phrase", "words", "weak")
 USER_INPUT, OBSERVATION = "user_input", "observation"
 _REQUESTS = frozenset({HISTORY, USER_INPUT})
 # Parts of a conversation as it was said, and a conversation of the archive, which are no notes.
@@ -134,6 +135,8 @@ def search(
 ) -> list[Hit]:  # fmt: skip
     """Return the entries that answer `query`, best first, each as a hit with its place and the kind of its match.
 
+    In a small home without any, at most `MOST_GUESSES` that may answer: weak matches.
+
     At most `limit` hits (with `by_layer` for each layer; None: all; by default `LIMIT`, and of each layer the
     `search.max_results_per_layer` of the home) of the given `layers`, `types`, `phase`, `caste`, `project`,
     `conversation` (a part of its name, id, title or file) and time (from `since` to before `until`), with `context`
@@ -154,7 +157,8 @@ def search(
     ids = frozenset(plain_text(match_of_any) for match_of_any in (query.strip(), *query.split(), *first))
     kinds = kinds_named(query_terms(query).weights)
     ask = _Query(query, terms_asked, means, ids, keep, now, asks_for_commit(query), kinds)
-    matches, records = _matches([*(search_entries(memory) if entries is None else entries)], ask, archived)
+    live = [*(search_entries(memory) if entries is None else entries)]
+    matches, records = _matches([*live], ask, archived)
     asks, all_wanted = is_question(query), keep == EVERYTHING and not layers
     chosen = [
         match_of_any for match_of_any in matches
@@ -166,6 +170,14 @@ def search(
     chosen.sort(key=lambda match: (LAYERS.index(match.entry.layer), match.entry.row.id))
     chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
     chosen.sort(key=lambda match: (match.tier, -match.score))
+    if not chosen and terms_asked.weights and len(live) < SMALL_HOME:
+        wanted = {
+            entry.row.id for entry in live if _wanted(entry, keep, layers) and entry.row.id not in asking
+        }
+        chosen = [
+            _Match(guess.entry, _WEAK, guess.score, 0.0, {})
+            for guess in guesses(live, wanted, terms_asked.weights)
+        ]
     most: int | None = None if by_layer else LIMIT
     of_layer: int | None = memory.get("search", {}).get("max_results_per_layer") or None
     if limit is not LIMIT:
@@ -223,14 +235,15 @@ def _without_repeats(
 ) -> tuple[list[_Match], dict[str, list[JsonObject]]]:
     """Return the first `most` matches, `of_layer` of each layer, without those that a better one says as well.
 
-    Compared are passages of a conversation with the notes that were made of it, and notes of one type of different
-    conversations with the same words. Of these, the second result has the places, by the id of the match that is kept.
+    Of several entries from one message only the best is kept. Compared by words are passages of a conversation with the notes
+    that were made of it, and notes of one type of different conversations with the same words. Of these, the second result has the places, by the id of the match that is kept.
     """
     nth: Tally[Layer] = Tally()
     first: dict[tuple[Any, ...], str] = {}
     repeated: dict[str, list[JsonObject]] = {}
     chosen: list[_Match] = []
     word_sets: list[tuple[bool, frozenset[str]]] = []
+    messages: set[tuple[str, str, int]] = set()
     # Without a passage no words are compared.
     compared = any(match.entry.row.type == HISTORY for match in matches)
     for match in matches:
@@ -253,11 +266,25 @@ def _without_repeats(
             (is_passage or of_passage) and len(words & other) >= REPEATED * len(words)
             for of_passage, other in word_sets
         )
-        if not repeats:
+        if repeats:
+            continue
+        word_sets.append((is_passage, words))
+        message = _message_of(match.entry)
+        if message is None or message not in messages or match.tier == _ID:
             nth[match.entry.layer] += 1
             chosen.append(match)
-            word_sets.append((is_passage, words))
+            messages.update([message] if message else [])
     return chosen, repeated
+
+
+def _message_of(entry: SearchEntry) -> tuple[str, str, int] | None:
+    """Return the conversation, file and line that an entry is from; None if that is unknown or the file is one line."""
+    metadata = entry.value.get("metadata")
+    pointer = metadata.get("pointer") if isinstance(metadata, dict) else None
+    match pointer:
+        case {"file": str(file), "line": int(line)} if line > 1:
+            return entry.row.conversation, file, line
+    return None
 
 
 def _check(query: object, limit: object, layers: Iterable[str], context: object) -> None:
@@ -464,6 +491,8 @@ def _hits(
             "content": entry_text(entry), "passage": best_passage(texts, ask.said.weights),
             "tokens": 0, "gist": "", "entry": entry.value,
         }  # fmt: skip
+        if match.tier == _WEAK:
+            hit["weak"] = True
         metadata = entry.value.get("metadata")
         for name in _PLACES:
             if isinstance(metadata, dict) and isinstance(metadata.get(name), str):

@@ -1,8 +1,8 @@
 """Lines of the ledger: what a line of the journal must hold for the replicas of a colony to take it.
 
 Each replica checks a line of the ledger before it takes it (`checked_news`), whoever wrote it, and checks its own lines in
-the same way before it sends them (`require_accepted`). A line that fails is *set aside*: a line without effect stands for it
-in the journal, the same in every replica, and the line itself goes to `quarantine/` with the name of who sent it. That keeps
+the same way before it sends them (`require_accepted`). A line that fails is *set aside*: a line without effect takes its
+place in the journal, the same in every replica, and the line itself goes to `quarantine/` with the name of who sent it. That keeps
 replicas the same because all of them know the same lines: what a line may hold belongs to a version of the server's tables.
 """
 
@@ -68,7 +68,7 @@ def checked_news(home: Path, news: News) -> News:
 
 
 def _readable(snapshot: Snapshot, lines: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield `lines` after keeping those that cannot be read in quarantine, each replaced by the one that stands for it."""
+    """Yield `lines` after keeping those that cannot be read in quarantine, each replaced by its placeholder."""
     home = snapshot.home
     for line in lines:
         revision, taken = snapshot.revision + 1, line
@@ -85,13 +85,13 @@ def _readable(snapshot: Snapshot, lines: Sequence[bytes]) -> Iterator[bytes]:
             with files.storage_errors(path):
                 files.make_directory(path.parent)
                 files.write_whole(path, files.json_document(about))
-            taken = stand_in(revision, line)
+            taken = placeholder(revision, line)
             snapshot = after_lines(snapshot, [taken])
         yield taken
 
 
-def stand_in(revision: int, line: bytes) -> bytes:
-    """Return the line without effect that stands for `line` of the ledger, as `aether.remove_line` of the server makes it."""
+def placeholder(revision: int, line: bytes) -> bytes:
+    """Return the line without effect that takes the place of `line`, as `aether.remove_line` of the server makes it."""
     at, checksum = _TIME_OF.match(line), line[-CHECKSUM_END:-3]
     try:
         time = at.group(1).decode() if at else ""
@@ -100,7 +100,7 @@ def stand_in(revision: int, line: bytes) -> bytes:
         time = "1970-01-01T00:00:00.000000Z"
     known = checksum.decode() if _CHECKSUM.fullmatch(checksum) else ""
     return seal_json(
-        {"revision": revision, "at": time, "by": AETHER, "operation": "set aside", "stands_for": known}
+        {"revision": revision, "at": time, "by": AETHER, "operation": "set aside", "replaces": known}
     )
 
 

@@ -28,8 +28,8 @@ from aether.types import JsonObject
 # The file beside a log with the number of its last acknowledged line.
 HEAD = "head"
 _HEAD_DIGITS = 20
-# What comes before it in a line that stands for one of a shared colony that nobody can read: the checksum of that line.
-STANDS_FOR = b',"stands_for":"'
+# The last field of a placeholder, for a line of a shared colony that nobody can read: the checksum of that line.
+REPLACES = b',"replaces":"'
 MARK_BYTES = 128
 BLOCK_BYTES = 1 << 16
 # A sealed line ends in 16 digits, a quote, a brace and a newline, and before them the name of the field.
@@ -60,8 +60,8 @@ def unsealed(line: bytes) -> JsonObject | None:
 
 
 def checksum_of(line: bytes) -> str:
-    """Return the checksum at the end of a sealed line; of one that stands for another, the checksum of that."""
-    _, field, end = line[-MARK_BYTES:].rpartition(STANDS_FOR)
+    """Return the checksum at the end of a sealed line; of a placeholder, the checksum of the line that it replaces."""
+    _, field, end = line[-MARK_BYTES:].rpartition(REPLACES)
     checksum, _, final = end.partition(b'"')
     if field and final == line[-SEAL_BYTES:]:
         return checksum.decode("ascii", "replace")

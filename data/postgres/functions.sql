@@ -381,7 +381,7 @@ begin
     end if;
     at := substring(encode(substr(e.line, 1, 80), 'escape')
         from '^\{"revision":\d+,"at":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)"');
-    body := format('{"revision":%s,"at":"%s","by":"aether","operation":"set aside","stands_for":"%s"', p_revision,
+    body := format('{"revision":%s,"at":"%s","by":"aether","operation":"set aside","replaces":"%s"', p_revision,
         coalesce(at, '1970-01-01T00:00:00.000000Z'), substring(encode(e.checksum, 'escape') from '^[0-9a-f]{16}$'));
     update aether.entries n
         set line = convert_to(format(E'%s,"checksum":"%s"}\n', body, left(encode(sha256(convert_to(body || '}', 'UTF8')), 'hex'), 16)), 'UTF8')

@@ -66,9 +66,21 @@ def test_a_query_needs_no_quotes(here, capsys):
 
 
 def test_nothing_found_is_said_beside_the_data(here, capsys):
-    done = shown(capsys, "recall", "zebra")
+    done = shown(capsys, "recall", "???")
 
     assert (done.out, done.err) == ("", "Nothing found.\n")
+
+
+def test_a_guess_is_marked_as_one(here, capsys):
+    done = shown(capsys, "recall", "zebra")
+
+    assert len(done.out.splitlines()) == 2 + done.out.count("weak match") > 2
+    entries = json.loads(shown(capsys, "recall", "zebra", "--json").out)["entries"]
+    assert all(entry["weak"] for entry in entries)
+    assert not any(
+        "weak" in entry for entry in json.loads(shown(capsys, "recall", "atomic", "--json").out)["entries"]
+    )
+    assert "weak match" in shown(capsys, "memory", "search", "zebra").out
 
 
 def test_one_of_the_three_steps_is_needed(here, capsys):

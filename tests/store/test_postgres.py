@@ -254,8 +254,8 @@ def test_only_an_admin_removes_a_line(postgres, colony, role):
         assert refused(postgres, writer, f"select aether.remove_line({ledger.number}, 1)") == "42501"
         ledger.remove_line(1)
         assert ledger.read_after(JOURNAL, Mark(1, log.checksum_of(line(1, ledger)))) == (1, [])
-        (stood,) = ledger.read_after(JOURNAL, NEW).lines
-        assert stood == lines_of.stand_in(1, line(1, ledger))
+        (placeholder,) = ledger.read_after(JOURNAL, NEW).lines
+        assert placeholder == lines_of.placeholder(1, line(1, ledger))
         with pytest.raises(NotFound, match="no line 2"):
             ledger.remove_line(2)
 
