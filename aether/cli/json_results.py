@@ -47,6 +47,7 @@ from aether.types import (
     GoalStatus,
     HistoryEntry,
     Hit,
+    HitEvidence,
     Item,
     JsonObject,
     QueenCheckin,
@@ -983,6 +984,8 @@ class RecallEntry(TypedDict):
     """Notes of other conversations that say the same in the same words."""
     weak: NotRequired[bool]
     """Whether it has no word of the query and is only the best guess of a small home."""
+    evidence: NotRequired[HitEvidence]
+    """With --why."""
     speaker: NotRequired[str]
     project: NotRequired[str]
     conversation: NotRequired[str]
