@@ -13,6 +13,7 @@ from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
@@ -56,6 +57,10 @@ LONG_LINE_CHARS = 1_000_000
 WAITING_CHARS = 1_000_000
 # A file changed before that was given its time by a program: archives that are to be the same each time write 1970 or 1980.
 FIRST_YEAR = 2000
+# Entries of a clock that is ahead, in a file without any other time: before all others, so that they outrank none.
+BEFORE_ALL = f"{FIRST_YEAR}-01-01T00:00:00.000000Z"
+# Clocks differ; one that is more than a day ahead is wrong.
+CLOCKS_DIFFER = timedelta(days=1)
 
 
 class Imported(NamedTuple):
@@ -83,6 +88,8 @@ class Imported(NamedTuple):
     """Copies, at the start of sub-agents' transcripts, of conversations whose own transcript is imported: file, conversation, records."""
     undated: list[JsonObject]
     """Files with entries for which they say no time, and the time of those: that of the last change of the file, "" if it is not known: file, at."""
+    future: list[JsonObject]
+    """Files with entries of a clock that was ahead, and the first such time: file, at. They get the time of the entries around them."""
 
 
 class ImportInterrupted(KeyboardInterrupt):
@@ -152,6 +159,7 @@ class _Import:
     long_lines: list[JsonObject] = field(default_factory=list)
     skipped_copies: list[JsonObject] = field(default_factory=list)
     undated: list[JsonObject] = field(default_factory=list)
+    future: list[JsonObject] = field(default_factory=list)
 
     @property
     def batch_chars(self) -> float:
@@ -250,7 +258,7 @@ def _import_file(run: _Import, file: Any, name: str) -> None:
             _import_part(run, part, name, is_copy=bool(copied))
     if run.records == before:
         raise _nothing_in(file, run.format, name)
-    if run.is_undated and (len(run.revisions), run.items) != stored_before:
+    if run.is_undated and run.written != BEFORE_ALL and (len(run.revisions), run.items) != stored_before:
         run.undated.append({"file": name, "at": run.written})
 
 
@@ -331,13 +339,27 @@ def _records(run: _Import, file: Any, name: str) -> Iterator[Record]:
     def on_bad(bad: BadLine) -> None:
         run.bad_lines.append({"file": name, **bad._asdict()})
 
-    for record in _dated(run, read_records(file, format=run.format, on_bad=on_bad)):
+    read_here = read_records(file, format=run.format, on_bad=on_bad)
+    for record in _dated(run, _without_future(run, read_here, name)):
         run.records += 1
         run.conversations_read.add("" if record.copied else record.session)
         if len(record.text) > LONG_LINE_CHARS:
             run.long_lines.append({"file": name, "line": record.line, "characters": len(record.text)})
         run.progress(run.records, run.items)
         yield record
+
+
+def _without_future(run: _Import, records: Iterable[Record], name: str) -> Iterator[Record]:
+    """Yield `records` without the times of a clock that was ahead; the first in the file is noted."""
+    latest, is_noted = clock.stamp(now() + CLOCKS_DIFFER), False
+    for record in records:
+        if record.time[:10] <= latest[:10]:
+            yield record
+            continue
+        if not is_noted:
+            run.future.append({"file": name, "at": record.time})
+            run.written, is_noted = BEFORE_ALL, True
+        yield record._replace(time="")
 
 
 def _dated(run: _Import, records: Iterable[Record]) -> Iterator[Record]:

@@ -1,7 +1,7 @@
 """Limits: how many messages, pictures and marks a provider takes in one request, and how large each may be.
 
-Pictures that are too large and marks of the cache beyond the last ones are removed by a repair. What only fewer or shorter
-messages mend is named by a check.
+Pictures that are too large and marks of the cache beyond the last ones are removed by a repair. What needs fewer or shorter
+messages is only named by a check.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ A finding of level `error` is what the provider answers with a 400; a `warning` 
 its protocol, refuse. Codes are stable words. Calls of the last response, followed at most by some of their results,
 are `dangling-call`, a warning: sending them is an error, but the caller is about to run them.
 
-A check names what a repair would change, so that after a repair it finds no error, unless nothing is left at all, or there is more than a provider takes at once, which only fewer or
-shorter messages mend. Nothing is invented. Text of users and of the assistant is never lost; results go back to their calls; results without
+A check names what a repair would change, so that after a repair it finds no error, unless nothing is left at all, or there is more than a provider takes at once: that needs fewer or
+shorter messages. Nothing is invented. Text of users and of the assistant is never lost; results go back to their calls; results without
 a call, calls that were never answered and blocks that cannot be sent are dropped, each with a warning. A second repair
 changes nothing, and valid messages are returned as they are.
 """

@@ -44,14 +44,14 @@ def codes(raws, format="anthropic", **beside):
         ([{**TEXT, **MARK}] * 6, ["cache-marks"] * 2),
     ],
 )
-def test_pictures_and_marks_beyond_the_limits_are_found_and_mended(blocks, expected):
+def test_pictures_and_marks_beyond_the_limits_are_found_and_corrected(blocks, expected):
     messages = read(user(*blocks), "anthropic")
-    mended = repair(messages, "anthropic").messages
+    corrected = repair(messages, "anthropic").messages
 
     assert codes(user(*blocks)) == expected
-    assert codes([message.raw for message in mended]) == []
-    assert mended[0].raw["content"][0] == TEXT
-    assert expected or mended == messages
+    assert codes([message.raw for message in corrected]) == []
+    assert corrected[0].raw["content"][0] == TEXT
+    assert expected or corrected == messages
 
 
 def test_pictures_in_results_of_tools_count():
@@ -68,8 +68,8 @@ def test_marks_of_the_system_prompt_and_of_tools_count_and_the_last_stay():
     raws = user({**TEXT, **MARK}, {**TEXT, **MARK}, {**TEXT, **MARK})
 
     assert codes(raws, system=[{**TEXT, **MARK}], tools=[tool]) == ["cache-marks"]
-    mended = repair(read(user(*[{**TEXT, **MARK}] * 5), "anthropic"), "anthropic").messages
-    assert ["cache_control" in block for block in mended[0].raw["content"]] == [False, False, *[True] * 4]
+    corrected = repair(read(user(*[{**TEXT, **MARK}] * 5), "anthropic"), "anthropic").messages
+    assert ["cache_control" in block for block in corrected[0].raw["content"]] == [False, False, *[True] * 4]
 
 
 @rows(

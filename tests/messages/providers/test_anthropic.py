@@ -374,7 +374,7 @@ def test_calls_that_a_server_ran_are_answered_in_their_response(turns, codes):
     raws = [turn("user", GO), *turns]
 
     found = [finding.code for finding in faults_of("anthropic", raws) if finding.level == "error"]
-    mended = repaired("anthropic", raws).raws
+    corrected = repaired("anthropic", raws).raws
 
     assert found == codes
-    assert [finding for finding in faults_of("anthropic", mended) if finding.level == "error"] == []
+    assert [finding for finding in faults_of("anthropic", corrected) if finding.level == "error"] == []
