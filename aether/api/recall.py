@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from aether import clock
 from aether.api import hook_sessions
 from aether.api.home import Home, copied, counter_of, find, instant, note_reading, now, read
-from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, StorageFailed, public, shown
+from aether.errors import AetherError, InvalidInput, NotFound, public, shown
 from aether.memory import items
 from aether.memory import layers as lines
 from aether.memory.layers import RecallLine, Record, item_record, plain_text, records
@@ -101,7 +101,7 @@ def search_memory(
 
     if accessed and access:
         # A home that cannot be written can still be searched.
-        with suppress(StorageFailed, LockTimeout):
+        with suppress(AetherError):
             note_reading(place, record)
     count = counter_of(snapshot.documents["memory"])
     return [_with_cost(copied(hit), count) for hit in hits]

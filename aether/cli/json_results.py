@@ -1114,6 +1114,12 @@ class ShareInit(TypedDict):
     revision: int
 
 
+class ShareRemove(TypedDict):
+    """A line that is not at the server any more."""
+
+    revision: int
+
+
 class ShareRevoke(TypedDict):
     """A role that has no right any more."""
 
@@ -1453,6 +1459,7 @@ RESULTS: dict[str, Any] = {
     "share join": ShareInit,
     "share leave": Shared,
     "share members": list[Member],
+    "share remove": ShareRemove,
     "share revoke": ShareRevoke,
     "share status": ShareStatus,
     "show": JsonObject,
