@@ -45,7 +45,12 @@ def handle(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
         if reason.errno in _NO_FILE:
             raise _refused(path) from reason
         raise
-    mode = os.fstat(opened).st_mode
+    try:
+        mode = os.fstat(opened).st_mode
+    except OSError as reason:  # of a descriptor the system knows no name
+        os.close(opened)
+        reason.filename = os.fspath(path)
+        raise
     if stat.S_ISREG(mode):
         return opened
     os.close(opened)
@@ -95,10 +100,14 @@ def read(path: str | os.PathLike[str], most: int = DOCUMENT_BYTES) -> bytes:
         UnsafePath, OSError: as `handle`.
     """
     with opened(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        # Room is made for what is asked for; more follows if it has grown meanwhile.
-        data = file.read(size + 1) if size <= most else b""
-        data += file.read(most + 1 - len(data)) if len(data) > size else b""
+        try:
+            size = os.fstat(file.fileno()).st_size
+            # Room is made for what is asked for; more follows if it has grown meanwhile.
+            data = file.read(size + 1) if size <= most else b""
+            data += file.read(most + 1 - len(data)) if len(data) > size else b""
+        except OSError as reason:
+            reason.filename = os.fspath(path)
+            raise
     if max(size, len(data)) > most:
         what = f"has {max(size, len(data)):,} bytes, and at most {most:,} are read."
         raise InvalidDocument(what, fix="Restore it from a copy, or move it away.", where=os.fspath(path))

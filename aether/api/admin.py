@@ -29,6 +29,7 @@ from aether.errors import (
     InvalidInput,
     NotFound,
     StorageFailed,
+    note_stored,
     public,
     shown,
 )
@@ -153,6 +154,7 @@ def _take_snapshot(label: str, home: Home, *, by_itself: bool) -> JsonObject:
         make_directory(path.parent)
         data = files.json_document(snapshot)
         write_whole(path, data)
+        note_stored()
         seals.seal_file(place, path, data)
     return {field: value for field, value in snapshot.items() if field not in snapshots.CONTENT}
 

@@ -27,7 +27,16 @@ from aether.conversation.archived import LEVELS, Conversation, Level
 from aether.conversation.forms import form, measure, metadata
 from aether.conversation.retention import Boundaries, Decision, Policy
 from aether.conversation.summarise import Written, write_archived
-from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
+from aether.errors import (
+    AetherError,
+    Conflict,
+    CorruptDocument,
+    InvalidInput,
+    NotFound,
+    public,
+    shown,
+    with_stored,
+)
 from aether.messages.transcripts import load_conversation
 from aether.redact.redact import redact, redacted
 from aether.store import (
@@ -243,6 +252,7 @@ def age_archive(
 
 
 def _failure(reason: AetherError, where: str) -> Finding:
+    reason = with_stored(reason)
     return Finding("error", reason.code, where, reason.what, reason.fix)
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from aether import clock, regular
 from aether.errors import (
+    DISK_FAILS,
     AetherError,
     Conflict,
     CorruptDocument,
@@ -27,6 +28,7 @@ from aether.errors import (
     LockTimeout,
     NotFound,
     StorageFailed,
+    disk_failure,
     shown,
 )
 from aether.regular import checksum as checksum  # noqa: PLC0414 - with the other forms in which bytes are stored
@@ -48,17 +50,7 @@ FIRST_LOOK_SECONDS = 0.002
 LONGEST_WAIT_SECONDS = 0.02
 # What a person does about a damage that a finding or an error names.
 REPAIR = 'Run "aether doctor --repair".'
-_FREE_SPACE = "Free some space, then try again."
-_MAKE_WRITABLE = "Make the home writable, or use another with --home."
-_GIVE_RIGHTS = "Let this user read and write the home, or use another with --home."
 UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
-_FIXES = {
-    errno.ENOSPC: _FREE_SPACE,
-    errno.EDQUOT: _FREE_SPACE,
-    errno.EROFS: _MAKE_WRITABLE,
-    **dict.fromkeys((errno.EACCES, errno.EPERM), _GIVE_RIGHTS),
-    errno.EISDIR: 'Move it away, or run "aether doctor --repair".',
-}
 # The flag of the system calls that exchange two files, and the directory that Linux takes relative names from.
 _EXCHANGE, _HERE = 2, -100
 # By directory: the name that the holder of its lock wrote into it.
@@ -84,7 +76,7 @@ def require_writable(directory: str | os.PathLike[str]) -> None:
         StorageFailed: it is read-only.
     """
     if os.path.isdir(directory) and not os.access(directory, os.W_OK):
-        fix = _FIXES.get(errno.EACCES, "Check its permissions.")
+        fix = DISK_FAILS[errno.EACCES]
         raise StorageFailed("it is read-only. Nothing was done.", fix=fix, where=os.fspath(directory))
 
 
@@ -106,12 +98,18 @@ def storage_errors(where: str | os.PathLike[str], *, left: str = "Nothing was st
         what, fix = "the home, or a part of it, does not exist.", 'Run "aether init", or restore it.'
         raise NotFound(what, fix=fix, where=os.fspath(where)) from reason
     except OSError as reason:
-        fix = _FIXES.get(reason.errno or 0, "Check the disk, then try again.")
-        what = f"{reason.strerror or reason}. {left}"
         place, file_name = os.fspath(where), str(reason.filename)
-        raise StorageFailed(
-            what, fix=fix, where=file_name if file_name.startswith(f"{place}{os.sep}") else place
-        ) from reason
+        below = file_name.startswith(f"{place}{os.sep}")
+        raise disk_failure(reason, left, where=file_name if below else place) from reason
+
+
+def unconfirmed(reason: OSError, path: Path, *, part: bool = False) -> StorageFailed:
+    """Return the error for a write to `path` that failed and could not be taken back, so that all or a `part` of it is there."""
+    failure = disk_failure(
+        reason, f"{'A part of it' if part else 'It'} is stored; not confirmed on disk.", where=str(path)
+    )
+    failure.fix = "Check the disk and look at what is stored before you try again."
+    return failure
 
 
 def write_whole(
@@ -128,6 +126,8 @@ def write_whole(
 
     Raises:
         EditedMeanwhile: the file at `path` is not known; it is still there, or was put aside.
+        StorageFailed: the new file is in its place, but the disk did not confirm it.
+        OSError: the old file is in its place.
     """
     temp = _temp_of(path)
     status: os.stat_result | None = None
@@ -147,14 +147,26 @@ def write_whole(
         else:
             _replace_known(temp, path, is_known)
         sync_directory(path.parent)
-    except BaseException:
+    except BaseException as reason:
         with contextlib.suppress(Exception):
             # Interrupted just after an exchange, it is the old file. One that is not known is kept: doctor looks at it.
             is_new = status is None or os.stat(temp).st_ino == status.st_ino
             if is_new or (is_known is not None and is_known(temp)):
                 os.unlink(temp)
+        if isinstance(reason, OSError) and status and _is_at(path, status):
+            raise unconfirmed(reason, path) from reason
         raise
     return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _is_at(path: Path, status: os.stat_result) -> bool:
+    """Return whether the file of `status` is at `path`, or may be: the disk may fail here, too."""
+    try:
+        return os.path.samestat(os.stat(path), status)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def write_new(path: str | os.PathLike[str], data: bytes) -> Path:
