@@ -65,7 +65,7 @@ _INHERITED: list[Any] = []
 _UPGRADE = "Upgrade aether on this machine: pip install --upgrade 'aether-memory[postgres]'."
 _INIT = "Let the owner of the database run: aether share init URL COLONY."
 _OWNER = "Let who owns the database and its tables run it, with a role that may create roles: aether share init URL COLONY."
-_ASK = "Ask an admin of the colony for the right: aether share grant ROLE RIGHT."
+_ASK = "Ask an admin of the colony for the right: aether share members ROLE RIGHT."
 _LOG = "See the log of the server."
 _TLS = "Name the authority of the server's certificate by sslrootcert, and the host as the certificate does."
 _NO_TLS = "Switch TLS on at the server (ssl = on); without it nothing is sent to another machine."
