@@ -211,6 +211,7 @@ class ChatTurn(TypedDict):
     text: str
     interrupted: bool
     overflows: int
+    read_tokens: int
     input_tokens: int
     output_tokens: int
     calls: list[str]
