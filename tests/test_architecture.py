@@ -40,6 +40,7 @@ SHARED_NAMES = {
 # Small modules with one importer, each with its reason.
 SMALL_WITH_A_REASON: dict[str, str] = {
     "aether.__main__": "what `python -m aether` runs",
+    "aether.hosts.codex_hooks": "a row of the table of hosts",
     "aether.messages.sources.antigravity": "a row of the table of sources",
 }
 # Each third-party package may be imported in one place only.

@@ -379,6 +379,8 @@ def _ready_notes(session: Session, entry: JsonObject, phase: int, injected: Coll
         pointer = draft["metadata"]["pointer"]
         del pointer["line"]  # the hook does not know the line of the transcript
         pointer["via"] = HOOKS
+        if host := as_text(entry.get("host")):
+            pointer["host"] = host
     return notes
 
 

@@ -449,7 +449,7 @@ def schedule(ask: Ask, kind: str, at: str) -> None:
     """
     from aether.api.home import find
     from aether.cli import schedule as jobs
-    from aether.hosts.claude_code.install import own_script
+    from aether.hosts.programs import own_script
 
     script = own_script("aether") or shutil.which("aether")
     program = [script] if script else [sys.executable, "-m", "aether"]

@@ -32,7 +32,7 @@ from aether.cli.output import (
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
-    from aether.hosts.claude_code.install import FileChange
+    from aether.hosts.settings import FileChange
 
 BYTES_PER_KB = 1_000
 
@@ -92,6 +92,7 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
     """
     from aether.api import architects
     from aether.errors import AetherError, InvalidDocument
+    from aether.hosts import programs
     from aether.hosts.claude_code import install
     from aether.paths import find_home
 
@@ -105,7 +106,7 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
             raise
         note(ask, f"No architect is chosen: {reason}")  # the hooks work without one
         chosen = None
-    links = install.link_programs(dry_run=dry_run) if link else []
+    links = programs.link_programs(dry_run=dry_run) if link else []
     try:
         files = install.install(scope, dry_run=dry_run)
     except InvalidDocument:
@@ -147,6 +148,7 @@ def _asked_architect(ask: Ask, dry_run: bool) -> str:
 
 def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
     """Print the next steps, and the limits of this installation."""
+    from aether.hosts import programs
     from aether.hosts.claude_code import install
 
     if not install.can_serve():
@@ -154,7 +156,7 @@ def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
             ask,
             "The MCP server was left out: its package is not installed (pip install 'aether-memory[mcp]').",
         )
-    if advice := install.path_advice():
+    if advice := programs.path_advice():
         note(ask, advice)
         if scope == "project":
             note(ask, "For this machine alone, without PATH: aether claude install --local")
@@ -367,7 +369,7 @@ class _HookCommand(Command):
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _logged(ctx.params["event"], ctx):
+        with _logged(" ".join(ctx.params["names"][:2]), ctx):
             return super().invoke(ctx)
 
 
@@ -391,33 +393,36 @@ def _logged(event: str, ctx: click.Context | None) -> Iterator[None]:
 
 
 @click.command("hook", cls=_HookCommand)
-@click.argument("event", default="")
-@click.argument("file", required=False)
+@click.argument("names", nargs=-1, metavar="[HOST] [EVENT] [FILE]")
 @pass_ask
-def hook_command(ask: Ask, event: str, file: str | None) -> int:
-    """Handle an event of Claude Code as its hook.
+def hook_command(ask: Ask, names: tuple[str, ...]) -> int:
+    """Handle an event of an agent as its hook.
 
-    The event is one JSON object on standard input, or in FILE; the text for the model is printed. EVENT is used
-    if the object does not name its event. Failures are logged in hook.log and never block Claude Code: the exit code is
-    0, or 1 if the command itself is wrong, never 2.
+    The event is one JSON object on standard input, or in FILE; the text for the model is printed. HOST is the agent
+    (default claude-code), EVENT is used if the object does not name its event. Failures are logged in hook.log and never
+    block the agent: the exit code is 0, or 1 if the command itself is wrong, never 2.
 
     \b
     Example:
       aether hook SessionStart event.json
     """
     from aether import regular
-    from aether.hosts import hook
+    from aether.hosts import HOSTS, hook
 
+    count = 2 if names and names[0] in HOSTS else 1
+    words, file = [*names[:count]], names[count] if len(names) > count else None
+    if len(names) > count + 1:
+        raise click.UsageError(f"Got unexpected extra argument ({names[count + 1]})")
     if ask.home:
         os.environ["AETHER_HOME"] = ask.home
     if file is None and not ask.json:
-        return hook.serve([event])
+        return hook.serve(words)
     if file is None:
         payload = sys.stdin.buffer.read()
     else:
         with regular.named(file) as opened:
             payload = opened.read()
-    code, text = hook.main([event], payload)
+    code, text = hook.main(words, payload)
     answer = json.loads(text) if text.startswith("{") else text
     emit(ask, {"told": answer}, [text] if text else [])
     return code

@@ -26,8 +26,9 @@ from aether.conversation.modes import Reliability
 from aether.conversation.retention import Policy
 from aether.conversation.shapes import Checkpoint, Kept, Suggestion
 from aether.hosts.claude_code.health import Installed
-from aether.hosts.claude_code.install import FileChange
 from aether.hosts.claude_code.rescue import Transcript
+from aether.hosts.installing import HostChange
+from aether.hosts.settings import FileChange
 from aether.memory.forget import Target
 from aether.memory.graph import Graph
 from aether.memory.ingest import IngestResult
@@ -46,6 +47,7 @@ from aether.types import (
     GoalStatus,
     HistoryEntry,
     Hit,
+    HitEvidence,
     Item,
     JsonObject,
     QueenCheckin,
@@ -245,6 +247,24 @@ class ClaudeInstall(TypedDict):
     architect: str | None
     """The architect that is chosen; null if none could be written."""
     architect_file: str | None
+
+
+class Install(TypedDict):
+    """What installing in agents did."""
+
+    scope: Literal["project", "user"]
+    hosts: list[HostChange]
+    failed: dict[str, str]
+    """Why a host could not be changed, by its name."""
+    home: str | None
+    """The project's home; null for the user, and in a dry run."""
+
+
+class Uninstall(TypedDict):
+    """What removing from agents did."""
+
+    scope: Literal["project", "user"] | None
+    hosts: list[HostChange]
 
 
 class ClaudePause(TypedDict):
@@ -965,6 +985,8 @@ class RecallEntry(TypedDict):
     """Notes of other conversations that say the same in the same words."""
     weak: NotRequired[bool]
     """Whether it has no word of the query and is only the best guess of a small home."""
+    evidence: NotRequired[HitEvidence]
+    """With --why."""
     speaker: NotRequired[str]
     project: NotRequired[str]
     conversation: NotRequired[str]
@@ -1090,6 +1112,12 @@ class ShareInit(TypedDict):
     home: str
     colony: str
     replica: str
+    revision: int
+
+
+class ShareRemove(TypedDict):
+    """A line that is not at the server any more."""
+
     revision: int
 
 
@@ -1355,6 +1383,8 @@ RESULTS: dict[str, Any] = {
     "claude resume": ClaudePause,
     "claude status": ClaudeStatus,
     "claude uninstall": ClaudeUninstall,
+    "install": Install,
+    "uninstall": Uninstall,
     "compact diff": CompactDiff,
     "compact list": list[ConversationEntry],
     "compact plan": CompactPlan,
@@ -1430,6 +1460,7 @@ RESULTS: dict[str, Any] = {
     "share join": ShareInit,
     "share leave": Shared,
     "share members": list[Member],
+    "share remove": ShareRemove,
     "share revoke": ShareRevoke,
     "share status": ShareStatus,
     "show": JsonObject,

@@ -74,6 +74,8 @@ SECTIONS = {
         "share": ("share", "Share a colony between machines"),
     },
     "Integrations": {
+        "install": ("hosts", "Give every agent on this machine the memory"),
+        "uninstall": ("hosts", "Remove aether's hooks from the settings of agents"),
         "claude": ("claude", "Install in Claude Code, and check the installation"),
         "mcp": ("claude", "Serve memory to an MCP client over stdin and stdout"),
         "messages": ("compact", "Check conversations against a provider's rules"),
@@ -90,7 +92,7 @@ SECTIONS = {
         "tokens": ("tokens", "Count tokens and choose the counter"),
         "graph": ("graph", "Search, import and export a knowledge graph"),
         "statusline": ("status", "Print one line for the status line of Claude Code"),
-        "hook": ("claude", "Handle an event of Claude Code as its hook"),
+        "hook": ("claude", "Handle an event of an agent as its hook"),
     },
 }
 NOUNS = {name: row for section in SECTIONS.values() for name, row in section.items()}

@@ -39,6 +39,8 @@ from aether.text.words import matching_part, pluralize
 
 # Before the second line of a hit, below its number.
 _INDENT = "    "
+# Of the title of a conversation beside a hit: a request may be its title.
+TITLE_COLUMNS = 40
 # Bytes of a journal that a command leaves that notes only what was read: to fold it takes longer than to search.
 UNFOLDED_BYTES = 32 * 1024
 LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
@@ -841,6 +843,8 @@ def item_lines(item: Mapping[str, Any], *, layer: str = "working_memory") -> lis
     pointer = metadata.get("pointer") or {}
     if "file" in pointer:
         rows.append(("from", f"{pointer['file']}, line {pointer.get('line', '?')}"))
+    if "host" in pointer:
+        rows.append(("host", pointer["host"]))
     return [
         *facts(((name, plain(str(value))) for name, value in rows), indent=0),
         "",
@@ -901,7 +905,7 @@ def _two_lines(places: Iterable[Sequence[str]], texts: Iterable[tuple[str, Itera
     lines = []
     for nth, (place, (text, matched)) in enumerate(zip(places, texts, strict=True), start=1):
         line = one_line(" · ".join(filter(None, place)))
-        part = matching_part(one_line(text), matched, max(LEAST_COLUMNS, width - len(_INDENT)))
+        part = matching_part(plain(text), matched, max(LEAST_COLUMNS, width - len(_INDENT)))
         lines += [cut_to(f"{nth:>2}. {line}", width), cut_to(f"{_INDENT}{part}", width)]
     return lines
 
@@ -926,8 +930,11 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         metadata = (hit.get("entry") or {}).get("metadata") or {}
         project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
         pointer = metadata.get("pointer")
-        file = pointer.get("file") if isinstance(pointer, dict) else ""
-        title = str(hit.get("title") or file or hit.get("conversation") or "")
+        pointer = pointer if isinstance(pointer, dict) else {}
+        file, host = pointer.get("file"), pointer.get("host", "")
+        title = cut_to(
+            one_line(str(hit.get("title") or file or hit.get("conversation") or "")), TITLE_COLUMNS
+        )
         again = len({repeat["conversation"] for repeat in hit.get("repeats") or ()})
         times = metadata.get("count", 1)
         also = f"({times} times)" if times != 1 else ""
@@ -936,7 +943,8 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         speaker = hit.get("speaker") or metadata.get("evidence")
         if isinstance(speaker, list):  # the statements that a pattern was learned from, one of each session
             speaker = f"learned in {pluralize(len(speaker), 'sessions')}"
-        parts.append((hit["at"][:10], speaker, project, title, also))
+        by = f"{speaker} ({host})" if host else speaker
+        parts.append((hit["at"][:10], by, project, title, also))
     is_shown = [
         nth in (0, 1, 4) or len(parts) == 1 or len({entry[nth] for entry in parts}) > 1 for nth in range(5)
     ]

@@ -159,13 +159,16 @@ def main(argv: list[str], stdin: bytes, *, deadline: Deadline = lambda *_: None)
     >>> main(["PostToolUse"], b'{"cwd": "/nowhere"}')
     (0, '')
     """
-    host = import_module(HOSTS[argv[0] if argv and argv[0] in HOSTS else DEFAULT_HOST])
+    host_name = argv[0] if argv and argv[0] in HOSTS else DEFAULT_HOST
+    host = import_module(HOSTS[host_name])
     name, session, home = next((word for word in argv if word not in HOSTS), ""), "", ""
     try:
         home = home_of(os.getcwd(), os.environ.get(host.PROJECT_VARIABLE, ""))
         deadline(EVENTS.get(name, UNKNOWN).seconds, home, name, session)
         payload = _parse(stdin)
         event = host.event_of(payload, name)
+        if host_name != DEFAULT_HOST:
+            event["host"] = host_name
         name, session, cwd = event["event"], event["session"], event["directory"]
         cwd = cwd if cwd and "\0" not in cwd else os.getcwd()
         home = home_of(cwd, os.environ.get(host.PROJECT_VARIABLE, ""))

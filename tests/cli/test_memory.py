@@ -384,8 +384,18 @@ def test_a_terminal_shows_two_lines_a_hit_with_the_part_that_answers():
     first, second = memory.hit_rows([hit])
 
     assert "2026-03-01 agent" in first
-    assert "ledger is locked" in second
+    assert second.strip().startswith("The ledger is locked")
     assert max(len(first), len(second)) <= shutil.get_terminal_size().columns
+
+
+def test_a_long_title_of_a_conversation_takes_no_more_columns_than_a_name():
+    hit = {"at": "2026-03-01T10:00:00Z", "speaker": "agent", "title": "please look at the ledger\n" * 9}
+    other = {**hit, "title": "ec48fae0-26ba-4958-acf2-08a0644c73bf"}
+
+    shown_first, shown_other = memory.origins([hit, other])
+
+    assert shown_first == "2026-03-01 agent please look at the ledger please look a…"
+    assert shown_other.endswith(other["title"])
 
 
 def test_finding_nothing_is_said_beside_the_data(here, capsys):

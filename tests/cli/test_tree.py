@@ -108,7 +108,7 @@ def test_the_common_options_work_before_the_noun_and_after_the_verb(here, capsys
 WITHOUT_A_HOME = {
     "init", "demo", "completion", "tokens fetch", "tokens count", "tokens models", "messages check", "claude install",
     "claude uninstall", "claude status", "statusline", "mcp", "hook", "backup list", "backup verify", "backup restore",
-    "share join", "schema show",
+    "share join", "schema show", "install", "uninstall",
 }  # fmt: skip
 
 

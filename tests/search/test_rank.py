@@ -631,3 +631,19 @@ def test_archived_entries_are_of_a_kind_too():
 
     assert found(memory(), "rules for a push on Friday", archived=stored) == ["old", "noise"]
     assert found(KINDS, "rules for a push on Friday", archived=stored)[0] == "old"
+
+
+def test_of_one_message_the_best_part_is_found():
+    def part(id, text, line, kind="history"):
+        return item(id, text, kind=kind, conversation="c", pointer={"file": "c.jsonl", "line": line})
+
+    stored = archive(
+        part("a", "the quorum was lost", 7), part("b", "quorum and lease: the lease of the quorum ended", 7),
+        part("c", "a lease ended late", 7, kind="outcome"), part("d", "another lease of a quorum", 8),
+        part("e", "one line has all of the chat, also a quorum", 1), part("f", "its next message has the lease", 1),
+    )  # fmt: skip
+    best, *others = found(memory(), "quorum lease", archived=stored)
+
+    assert best in {"b", "d"}
+    assert sorted([best, *others]) == ["b", "d", "e", "f"]
+    assert found(memory(), "a quorum lease", archived=stored)[0] == "a"

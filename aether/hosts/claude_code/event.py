@@ -101,12 +101,17 @@ def output(name: str, text: str) -> str:
     >>> output("PreCompact", "Keep the plan.")
     ''
     """
+    return context_output(name, text) if takes_text(name) else ""
+
+
+def context_output(name: str, text: str) -> str:
+    """Return the output of the host's event `name` that gives as many lines of `text` to the model as fit."""
 
     def shape(text: str) -> str:
         context = {"hookEventName": name, "additionalContext": text}
         return json.dumps({"hookSpecificOutput": context}, ensure_ascii=False)
 
-    return _fitted(text, shape) if takes_text(name) else ""
+    return fitted(text, shape)
 
 
 def message(text: str) -> str:
@@ -121,8 +126,8 @@ def ways_to_close() -> tuple[bool, str]:
     return ways_to_close()
 
 
-def _fitted(text: str, shape: Callable[[str], str]) -> str:
-    """Return the shape of as many lines as fit; the last line, which closes the block, always stays."""
+def fitted(text: str, shape: Callable[[str], str]) -> str:
+    """Return the `shape` of as many lines as fit; the last line, which closes the block, always stays."""
     *lines, last = text.splitlines() or [""]
     if length_of(shape(text)) > MOST_CHARS:
         number = len(lines)
