@@ -102,7 +102,7 @@ def test_what_is_sent_of_a_message_is_what_is_counted(home, raw):
     assert prompt.tokens < 60
 
 
-def test_a_context_that_gets_a_larger_window_again_is_fitted_anew(home):
+def test_a_larger_window_takes_back_what_a_smaller_one_compressed(home):
     talk(home, 60, window=24_000)
     full = aether.build_prompt(ID, home=home)
     aether.set_model(ID, "small", window=2_000, home=home)
