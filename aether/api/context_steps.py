@@ -305,7 +305,7 @@ def compress_by_itself(conversation_id: str, record: Path, progress: Progress | 
 
 
 def refit(case: Case) -> None:
-    """Fit a context whose limit grew anew from the log: steps that the larger limit does not need are taken back.
+    """Fit a context whose limit grew: steps in the log that the larger limit does not need are taken back.
 
     It becomes what it was before the oldest of its newest steps that leaves a context below the target. If the context
     before that one is too large, and this one fills less than half of the target, that one is compressed again. Both are
