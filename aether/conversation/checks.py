@@ -231,15 +231,28 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
         "econnrefused", "econnreset", "etimedout", "connection", "network", "timedout", "timeout", "unreachable",
         "nameresolution", "getaddrinfo", "502", "503", "504",
     ),
-    "other": ("ratelimit", "quota", "apikey", "unauthorized", "unauthorised", "expired", "invalidtoken"),
+    "other": ("ratelimit", "quota", "tokensper", "apikey", "unauthorized", "unauthorised", "expired", "invalidtoken"),
 }  # fmt: skip
 _SEPARATORS = dict.fromkeys(map(ord, " -_"))
-_LIMIT = lazy(
-    r"(?:maximum context length (?:is|of)|context (?:size|window|length)(?: is| of|:)?|n_ctx\W{1,4}|>)\s*\(?(\d[\d,]{2,9})(?: tokens)?(?: maximum)?",
-    re.IGNORECASE,
+_NUMBER = r"(\d[\d,_]{2,9}|\d{1,4}(?=k\b))(k?)"
+# Between the name of a limit and its number: not how much the request exceeds it, nor what was asked for.
+_GAP = r"(?:(?!\b(?:by|but|contains?|requested|you|your)\b|limit \(\d+\))\D){0,40}?"
+# How the limit is written, the surest form first. A bare number in brackets after "limit" is the code of the error.
+_LIMITS = tuple(
+    lazy(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?:>|<=|≤)\s*{_NUMBER}",
+        rf"(?:context|model)[ _](?:length|window|size)\b{_GAP}{_NUMBER}|n_ctx\W{{1,4}}{_NUMBER}",
+        rf"{_NUMBER}[ -]?(?:tokens? )?(?:max\w* )?context\b",
+        rf"\[\d+, ?{_NUMBER}\]",
+        rf"(?:max\w*|limit(?! \(\d+\))|allowed|supports?|up to|at most)\b{_GAP}{_NUMBER}",
+        rf"exceed\w*\b{_GAP}{_NUMBER}",
+        rf"{_NUMBER} (?:tokens? )?(?:max\w*|limit|allowed)\b",
+    )
 )
 _REQUESTED = lazy(
-    r"(?:too long|requested|resulted in|n_prompt_tokens\W{1,4}|request \()\D{0,12}(\d[\d,]{2,9})",
+    r"(?:too long|requested|resulted in|contains|passed|received|given|current length|token count|n_prompt_tokens\W{1,4}|request \()"
+    rf"\D{{0,12}}?{_NUMBER}",
     re.IGNORECASE,
 )
 
@@ -260,8 +273,8 @@ def classified(error: BaseException | str) -> ProviderError:
     if _has(name, _CLASSES["other"]) or _has(text, _TEXTS["other"]) or status in NOT_ABOUT_LENGTH:
         return ProviderError("unknown")
     if status == 413 or _has(name, _CLASSES["overflow"]) or says_too_long(text):
-        limit, request = _LIMIT.search(text), _REQUESTED.search(text)
-        return ProviderError("overflow", _number(limit), _number(request))
+        limit = next(filter(None, (pattern.search(text) for pattern in _LIMITS)), None)
+        return ProviderError("overflow", _number(limit), _number(_REQUESTED.search(text)))
     return ProviderError("connection" if _has(text, _TEXTS["connection"]) else "unknown")
 
 
@@ -271,7 +284,11 @@ def _has(text: str, words: Iterable[str]) -> bool:
 
 
 def _number(match: re.Match[str] | None) -> int:
-    return int(match[1].replace(",", "")) if match else 0
+    """Return the number of a match, whose last two groups with a value are its digits and its unit."""
+    if not match:
+        return 0
+    digits, unit = [group for group in match.groups() if group is not None]
+    return int(digits.replace(",", "").replace("_", "")) * (1_000 if unit else 1)
 
 
 def require_room(

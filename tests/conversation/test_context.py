@@ -500,6 +500,45 @@ def test_errors_of_providers_are_distinguished(error, kind):
     assert checks.classified(error).kind == kind
 
 
+# What servers and providers answer, with the limit and the size of the request that it names.
+OVERFLOWS = [
+    ("The model's context length is only 4096 tokens, but you passed 5000 input tokens and requested 900 output tokens.", 4096, 5000),
+    ("Prompt contains 7000 tokens, too large for model with 6144 maximum context length", 6144, 7000),
+    ("The input token count (70000) exceeds the maximum number of tokens allowed (65536).", 65_536, 70_000),
+    ("prompt token count of 9100 exceeds the limit of 9000", 9000, 9100),
+    ("too many tokens: the tokens in the prompt cannot exceed 4081 - received 4292", 4081, 4292),
+    ("`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 `inputs` tokens", 8193, 9000),
+    ("input length and `max_tokens` exceed context limit: 190,000 + 20,000 > 200,000", 200_000, 0),
+    ("Range of input length should be [1, 30720]", 30_720, 0),
+    ("The request is larger than the 128k context window", 128_000, 0),
+    ("Current length is 9000 while limit is 8192", 8192, 9000),
+    ("the input token count is 9000 but model only supports up to 8192", 8192, 9000),
+    ("exceeded max context length by 4000 tokens", 0, 0),
+    ("context window exceeds limit (2013)", 0, 0),  # the code of the error
+    ("Prompt exceeds max length", 0, 0),
+    ("413 Request Entity Too Large", 0, 0),
+]  # fmt: skip
+
+
+@rows(("error", "window", "tokens"), OVERFLOWS)
+def test_an_overflow_gives_the_limit_that_it_names(error, window, tokens):
+    assert checks.classified(error) == ("overflow", window, tokens)
+
+
+@rows(
+    ("error", "kind"),
+    [
+        ("context deadline exceeded", "unknown"),
+        ("max_tokens is too large: 5000. This model supports at most 4096 completion tokens", "unknown"),
+        ("Invalid 'tools': array too long. Expected an array with maximum length 128", "unknown"),
+        ("Request too large: Limit 30000 tokens per min, Requested 40000", "unknown"),
+        ("image exceeds 5 MB maximum: 5316852 bytes > 5242880 bytes", "unknown"),
+    ],
+)
+def test_other_limits_are_no_overflow(error, kind):
+    assert checks.classified(error).kind == kind
+
+
 def test_an_overflow_makes_the_context_smaller_and_a_lost_connection_does_not(home):
     talk(home, 40, window=16_384)
     before = aether.context_status(ID, home=home).tokens
