@@ -99,7 +99,7 @@ def partition(messages: Sequence[Message], policy: Policy) -> Parts:
         or (group.open and turn[index] == 0)
     }
     pair = _pairs(messages, grouped)
-    restart = max((at for at, item in enumerate(messages) if _stands_for_earlier(item)), default=-1)
+    restart = max((at for at, item in enumerate(messages) if _replaces_history(item)), default=-1)
     pinned.update(index for index, group in enumerate(grouped) if restart in group.members)
     if messages and providers.provider(messages[0].format).TRAITS.calls_follow_user:
         # The request of a pinned call stays, too.
@@ -117,8 +117,8 @@ def partition(messages: Sequence[Message], policy: Policy) -> Parts:
     )
 
 
-def _stands_for_earlier(message: Message) -> bool:
-    return any(block.stands_for_earlier for block in message.blocks)
+def _replaces_history(message: Message) -> bool:
+    return any(block.replaces_history for block in message.blocks)
 
 
 def is_earlier_summary(message: Message) -> bool:

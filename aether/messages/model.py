@@ -56,7 +56,7 @@ class Block(NamedTuple):
     tool: str = ""
     arguments: JsonObject = NOTHING
     is_error: bool = False
-    stands_for_earlier: bool = False
+    replaces_history: bool = False
     """Whether it is the provider's own compaction: whatever comes before it is not read any more."""
 
 

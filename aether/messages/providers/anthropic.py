@@ -123,9 +123,7 @@ def block_of(block: Any, at: Place) -> list[Block]:
     kind = block_type(block)
     if is_text_block(block) or kind == "compaction":
         field = "content" if kind == "compaction" else "text"
-        return [
-            Block("text", as_text(block.get(field)), (*at, field), stands_for_earlier=kind == "compaction")
-        ]
+        return [Block("text", as_text(block.get(field)), (*at, field), replaces_history=kind == "compaction")]
     if kind in CALLS:
         return [call_block(block.get("name"), block.get("input"), (*at, "input"), block.get("id"))]
     if is_result(block):
