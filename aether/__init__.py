@@ -76,7 +76,7 @@ _NAMES_IN = {
     "aether.api.recall": "recall search_memory",
     "aether.api.report": "report",
     "aether.api.review": "resolve_memory supersede_memory",
-    "aether.api.share": "join leave_share share share_grant share_members share_revoke share_status update_share",
+    "aether.api.share": "join leave_share share share_grant share_members share_remove share_revoke share_status update_share",
     "aether.api.status": "get_compression_stats get_memory_status",
     "aether.api.timeline": "file_history timeline",
     "aether.api.tokens": "record_usage",

@@ -1,6 +1,6 @@
 """Former spellings of commands, which work for one more release with a hint on stderr.
 
-`{}` stands for the next word of the command line; without one, it and the option before it are left out. `{*}` stands for
+`{}` is the next word of the command line; without one, it and the option before it are left out. `{*}` is
 all words before the first option, as one.
 """
 
