@@ -83,8 +83,8 @@ def spelled_now(former: str, words: Sequence[str]) -> list[str]:
             leading = []
         elif part == "{}" and leading:
             spelling.append(leading.pop(0))
-        elif part == "{}":
-            spelling.pop()  # the option whose value is missing
-        else:
+        elif part == "{}" and spelling[-1].startswith("-"):
+            spelling.pop()
+        elif part != "{}":
             spelling.append(part)
     return [*spelling, *leading, *options]

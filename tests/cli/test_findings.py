@@ -34,14 +34,14 @@ def test_a_misspelt_command_prints_three_suggestions_at_most(capsys, line, what)
     assert f"No such command {what}" in capsys.readouterr().err
 
 
-@rows("line", ["add x --type decision", "--json memory add x"])
+@rows("line", ["memory add x --type decision", "--json memory add x"])
 def test_a_former_spelling_works_with_a_hint(here, capsys, line):
     capsys.readouterr()
 
     assert main(line.split()) == 0
 
     printed = capsys.readouterr()
-    assert "aether add is now aether add" in printed.err
+    assert "aether memory add is now aether add" in printed.err
     assert "wm_" in printed.out
 
 

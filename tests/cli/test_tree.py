@@ -117,7 +117,7 @@ def test_a_former_spelling_leads_to_a_command_of_today_and_its_options(former):
     [
         ("context mode talk developer", "context set talk --mode developer"),
         ("archive search webhook retries --limit 3", "archive list --search 'webhook retries' --limit 3"),
-        ("snapshot --restore latest --yes", "snapshot --restore latest --yes"),
+        ("snapshot restore latest --yes", "snapshot --restore latest --yes"),
     ],
 )
 def test_the_words_after_a_former_spelling_keep_their_places(line, now):
