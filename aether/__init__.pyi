@@ -107,6 +107,7 @@ from aether.api.share import leave_share as leave_share
 from aether.api.share import share as share
 from aether.api.share import share_grant as share_grant
 from aether.api.share import share_members as share_members
+from aether.api.share import share_remove as share_remove
 from aether.api.share import share_revoke as share_revoke
 from aether.api.share import share_status as share_status
 from aether.api.share import update_share as update_share

@@ -271,6 +271,19 @@ class Archived(TypedDict):
     compression_id: str | None
 
 
+class HitEvidence(TypedDict):
+    """Why a hit has its score: the sum of words and surroundings, times the factors."""
+
+    words: dict[str, float]
+    """What each word of the query adds; a synonym is in parentheses."""
+    surroundings: float
+    """What neighbours add."""
+    factors: dict[str, float]
+    """The factors other than 1, by name."""
+    alike: dict[str, str]
+    """Of a weak match: the words of the query, each with the word that is spelled like it."""
+
+
 class Hit(TypedDict):
     """One entry that answers a query, of any layer or of the archive."""
 
@@ -306,6 +319,7 @@ class Hit(TypedDict):
     title: NotRequired[str]
     weak: NotRequired[bool]
     """Whether it has no word of the query and is only the best guess of a small home."""
+    evidence: NotRequired[HitEvidence]
     level: NotRequired[str]
     """Of an archived conversation, how much of it is kept."""
     archived: NotRequired[Archived]

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 
 from aether.errors import Conflict, CorruptDocument, NotFound, StorageFailed
 from aether.sharing.ledgers import Unsettled
+from aether.sharing.lines import placeholder
 from aether.store.ledger import Appended, Mark, News
 from aether.store.log import checksum_of
 
@@ -46,7 +47,7 @@ def status(url: str, colony: str, *, timeout: float = 10) -> dict[str, object]:
 class DirectoryLedger:
     """A `ledgers.Colony` in a directory."""
 
-    right = "admin"
+    right, member = "admin", "ana"
 
     def __init__(self, server: Path, colony: str) -> None:
         self.server, self.colony, self.place = server, colony, server / quote(colony, safe="")
@@ -102,17 +103,14 @@ class DirectoryLedger:
         self.fault("head")
         return self._start(stream)[0] + len(self._lines(stream))
 
-    def heads(self, prefix: str = "") -> dict[str, int]:
-        self.fault("heads")
-        names = (unquote(path.stem) for path in self.place.glob("*.lines"))
-        streams = ("" if name == ".journal" else name for name in names)
-        return {name: self.head(name) for name in streams if name.startswith(prefix)}
-
-    def ends(self) -> dict[str, Mark]:
+    def ends(self, prefix: str = "") -> dict[str, Mark]:
+        self.fault("ends")
         found = {}
-        for stream, head in self.heads().items():
-            lines, (_, checksum) = self._lines(stream), self._start(stream)
-            found[stream] = Mark(head, checksum_of(lines[-1]) if lines else checksum)
+        for path in self.place.glob("*.lines"):
+            name = unquote(path.stem).removeprefix(".journal")
+            lines, (start, checksum) = self._lines(name), self._start(name)
+            if name.startswith(prefix):
+                found[name] = Mark(start + len(lines), checksum_of(lines[-1]) if lines else checksum)
         return found
 
     def read_after(self, stream: str, mark: Mark, *, limit: int = 1000) -> News:
@@ -159,6 +157,12 @@ class DirectoryLedger:
                 return False
             time.sleep(0.01)
         return True
+
+    def remove_line(self, revision: int) -> None:
+        with self._locked(""):
+            lines, number = self._lines(""), revision - self._start("")[0] - 1
+            lines[number] = placeholder(revision, lines[number])
+            self._file("").write_bytes(b"".join(lines))
 
     def put_blob(self, data: bytes) -> str:
         self.fault("put_blob")

@@ -350,6 +350,8 @@ class LogLine(NamedTuple):
     reason: str
     touched: list[str]
     """Documents and append-only files that it changed."""
+    member: str = ""
+    """In a shared home, the role of the server that sent it."""
 
 
 @public
@@ -366,7 +368,7 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
         LogLine(
             entry.revision, entry.at, entry.by, entry.operation,
             f"{entry.reason} (erased)".lstrip() if entry.erased else entry.reason,
-            [*entry.patches, *entry.appends],
+            [*entry.patches, *entry.appends], entry.member,
         )
         for entry in islice(entries, min(limit, sys.maxsize) or None)
     ]  # fmt: skip
@@ -442,7 +444,9 @@ def _undo(place: Path, parts: list[int]) -> LogLine:
             place, plan, Author("undo", reason=f"of revision {parts[0]}"), now=instant
         ).result
     reason = f"{entry.reason}, with its revisions from {parts[-1]} on" if len(parts) > 1 else entry.reason
-    return LogLine(entry.revision, entry.at, entry.by, entry.operation, reason, [*entry.patches])
+    return LogLine(
+        entry.revision, entry.at, entry.by, entry.operation, reason, [*entry.patches], entry.member
+    )
 
 
 @public

@@ -70,7 +70,8 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
     """Show who changed what, when and why.
 
     Newest first; the first column is the revision that undo and show accept, the third who changed it: queen is the
-    person whose colony it is, or whoever works in that name, hook and aether are automatic. A compaction of a conversation
+    person whose colony it is, or whoever works in that name, hook and aether are automatic; in a shared home the role of
+    the server that sent it follows. A compaction of a conversation
     has none: it names the command that undoes it.
 
     \b
@@ -84,7 +85,7 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
         (
             entry.revision or "",
             when(entry.at),
-            entry.by,
+            f"{entry.by} ({entry.member})" if entry.member else entry.by,
             entry.operation,
             " ".join(entry.touched),
             entry.reason,

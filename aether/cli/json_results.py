@@ -49,6 +49,7 @@ from aether.types import (
     GoalStatus,
     HistoryEntry,
     Hit,
+    HitEvidence,
     Item,
     JsonObject,
     QueenCheckin,
@@ -214,6 +215,7 @@ class ChatTurn(TypedDict):
     text: str
     interrupted: bool
     overflows: int
+    read_tokens: int
     input_tokens: int
     output_tokens: int
     calls: list[str]
@@ -719,6 +721,14 @@ class ImportSkippedCopy(TypedDict):
     records: int
 
 
+class ImportFuture(TypedDict):
+    """One file."""
+
+    file: str
+    at: str
+    """The first time that is still to come."""
+
+
 class ImportUndated(TypedDict):
     """One file."""
 
@@ -759,6 +769,8 @@ class Import(TypedDict):
     """What the transcripts of sub-agents repeat of sessions whose own transcript is imported."""
     undated: list[ImportUndated]
     """Files from which entries were stored for which their conversation says no time."""
+    future: list[ImportFuture]
+    """Files with times of a clock that was ahead: these entries have the times of those around them."""
     restored: NotRequired[ImportRestored]
 
 
@@ -993,6 +1005,8 @@ class RecallEntry(TypedDict):
     """Notes of other conversations that say the same in the same words."""
     weak: NotRequired[bool]
     """Whether it has no word of the query and is only the best guess of a small home."""
+    evidence: NotRequired[HitEvidence]
+    """With --why."""
     speaker: NotRequired[str]
     project: NotRequired[str]
     conversation: NotRequired[str]
@@ -1118,6 +1132,12 @@ class ShareInit(TypedDict):
     home: str
     colony: str
     replica: str
+    revision: int
+
+
+class ShareRemove(TypedDict):
+    """A line that is not at the server any more."""
+
     revision: int
 
 
@@ -1465,6 +1485,7 @@ RESULTS: dict[str, Any] = {
     "share join": ShareInit,
     "share leave": Shared,
     "share members": list[Member],
+    "share remove": ShareRemove,
     "share revoke": ShareRevoke,
     "share status": ShareStatus,
     "show": JsonObject,

@@ -190,6 +190,24 @@ def revoke_command(ask: Ask, role: str) -> None:
     emit(ask, {"role": role, "right": None}, f"{role} has no right here any more.")
 
 
+@share_command.command("remove")
+@click.argument("revision", type=click.IntRange(1))
+@pass_ask
+def remove_command(ask: Ask, revision: int) -> None:
+    """Remove from the server a line that no replica can read.
+
+    The replicas have set it aside already: it has no effect in any of them. You must be an admin of the colony.
+
+    \b
+    Example:
+      aether share remove 41
+    """
+    from aether.api import share
+
+    share.share_remove(revision, home=ask.place())
+    emit(ask, {"revision": revision}, f"Line {revision} is removed from the colony.")
+
+
 def _fields(shared: Shared) -> dict[str, object]:
     return {
         "home": str(shared.home),

@@ -57,7 +57,7 @@ from aether.text.words import (
     with_synonyms,
     words,
 )
-from aether.types import Archived, Hit, JsonObject, Layer
+from aether.types import Archived, Hit, HitEvidence, JsonObject, Layer
 
 
 class _NotGiven(int):
@@ -122,6 +122,8 @@ class _Match(NamedTuple):
     score: float
     relevance: float
     held: Mapping[str, float]
+    alike: Mapping[str, str] = MappingProxyType({})
+    """Of a weak match."""
 
 
 def search(
@@ -130,7 +132,7 @@ def search(
     phase: int | str | None = None, caste: str | None = None,
     since: datetime | None = None, until: datetime | None = None,
     project: str | None = None, conversation: str | None = None,
-    by_layer: bool = False, context: int = 0, asking: Collection[str] = (),
+    by_layer: bool = False, context: int = 0, evidence: bool = False, asking: Collection[str] = (),
     entries: Sequence[SearchEntry] | None = None, first: Collection[str] = (),
 ) -> list[Hit]:  # fmt: skip
     """Return the entries that answer `query`, best first, each as a hit with its place and the kind of its match.
@@ -140,7 +142,7 @@ def search(
     At most `limit` hits (with `by_layer` for each layer; None: all; by default `LIMIT`, and of each layer the
     `search.max_results_per_layer` of the home) of the given `layers`, `types`, `phase`, `caste`, `project`,
     `conversation` (a part of its name, id, title or file) and time (from `since` to before `until`), with `context`
-    neighbours on either side of each. `by_layer` orders them by layer, relevance and time. The entries `asking` are what
+    neighbours on either side of each, and with the `evidence` of its score. `by_layer` orders them by layer, relevance and time. The entries `asking` are what
     asks: they are found by their id only. `entries` are those of `memory`, if the caller has them; those with an id in `first`
     are found as if the query named them.
 
@@ -158,10 +160,10 @@ def search(
     kinds = kinds_named(query_terms(query).weights)
     ask = _Query(query, terms_asked, means, ids, keep, now, asks_for_commit(query), kinds)
     live = [*(search_entries(memory) if entries is None else entries)]
-    matches, records = _matches([*live], ask, archived)
+    answer = _matches([*live], ask, archived)
     asks, all_wanted = is_question(query), keep == EVERYTHING and not layers
     chosen = [
-        match_of_any for match_of_any in matches
+        match_of_any for match_of_any in answer.matches
         # The question itself, noted when it was asked, is no answer.
         if (all_wanted or _wanted(match_of_any.entry, keep, layers)) and not (asks and match_of_any.tier == _EXACT and match_of_any.entry.row.type in _REQUESTS)
         and (match_of_any.tier == _ID or match_of_any.entry.row.id not in asking)
@@ -171,11 +173,9 @@ def search(
     chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
     chosen.sort(key=lambda match: (match.tier, -match.score))
     if not chosen and terms_asked.weights and len(live) < SMALL_HOME:
-        wanted = {
-            entry.row.id for entry in live if _wanted(entry, keep, layers) and entry.row.id not in asking
-        }
+        wanted = {entry.row.id for entry in live if _wanted(entry, keep, layers)} - {*asking}
         chosen = [
-            _Match(guess.entry, _WEAK, guess.score, 0.0, {})
+            _Match(guess.entry, _WEAK, guess.score, 0.0, {}, guess.alike)
             for guess in guesses(live, wanted, terms_asked.weights)
         ]
     most: int | None = None if by_layer else LIMIT
@@ -188,10 +188,12 @@ def search(
         chosen.sort(key=lambda match: LAYERS.index(match.entry.layer))
     chosen, repeats = _without_repeats(chosen, most, of_layer)
     around = _around(memory, chosen, archived, context) if context else {}
-    hits = _hits(chosen, ask, records, around, context)
+    hits = _hits(chosen, ask, answer.records, around, context)
     for hit, match in zip(hits, chosen, strict=True):
         if again := repeats.get(match.entry.row.id):
             hit["repeats"] = again
+        if evidence:
+            hit["evidence"] = _evidence(match, answer.corpus, answer.question, terms_asked.spelled)
     return _without_replaced(hits)
 
 
@@ -337,10 +339,17 @@ def _types_of_terms() -> dict[str, frozenset[str]]:
     return {kind_term: frozenset(names) for kind_term, names in types.items()}
 
 
-def _matches(
-    entries: list[SearchEntry], ask: _Query, archived: Source
-) -> tuple[list[_Match], dict[int, JsonObject]]:
-    """Return what matches of the live `entries` and the archive, in no order, and its records by their places."""
+class _Answer(NamedTuple):
+    """What matches, in no order, with the records of the archive by their places, and what the scores follow from."""
+
+    matches: list[_Match]
+    records: dict[int, JsonObject]
+    corpus: Corpus
+    question: Question
+
+
+def _matches(entries: list[SearchEntry], ask: _Query, archived: Source) -> _Answer:
+    """Return what matches of the live `entries` and the archive."""
     counts, corpus, records = _candidates(entries, ask, archived)
     hit = [
         number
@@ -355,10 +364,11 @@ def _matches(
     scores_ = scores(entries, counts, corpus, question)
     tiers = _tiers(entries, counts, ask)
     full_ = full_score(corpus, question)
-    return [
+    matches = [
         _Match(entry, tier, score, _relevance(tier, score, full_), terms_held)
         for entry, tier, score, terms_held in zip(entries, tiers, scores_, counts, strict=True)
-    ], records
+    ]
+    return _Answer(matches, records, corpus, question)
 
 
 def _candidates(
@@ -640,26 +650,57 @@ def scores(
     entries: Sequence[SearchEntry], counts: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
 ) -> list[float]:
     """Return the score of each entry, given its term counts."""
-    average = max(1.0, corpus.length / max(1, corpus.items))
-    least = min(1.0, UTTERANCE / average)
-    norms = [K1 * (entry.row.length + PIVOT) / (average + PIVOT) for entry in entries]
+    norms = [_norm(entry, corpus) for entry in entries]
     shares = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
     totals = [0.0] * len(entries)
     for run in _runs(entries):
         rows = [(entries[number], counts[number], norms[number]) for number in run]
         for number, total in zip(run, _totals(rows, shares, K1 + 1), strict=True):
             totals[number] = total
-    coverage = _coverage(counts, corpus, question)
-    factors = map(mul, _factors(entries, question), _kind_factors(entries, counts, corpus, question))
-    return [
-        total * factor * (least + (1 - least) * share)
-        for total, factor, share in zip(totals, factors, coverage, strict=True)
-    ]
+    factors = _factors(entries, counts, corpus, question)
+    return [total * math.prod(named.values()) for total, named in zip(totals, factors, strict=True)]
+
+
+def _norm(entry: SearchEntry, corpus: Corpus) -> float:
+    """Return the count of a word that gives half of its value in an entry of this length."""
+    return K1 * (entry.row.length + PIVOT) / (_average(corpus) + PIVOT)
+
+
+def _average(corpus: Corpus) -> float:
+    return max(1.0, corpus.length / max(1, corpus.items))
+
+
+def _evidence(match: _Match, corpus: Corpus, question: Question, spelled: Mapping[str, str]) -> HitEvidence:
+    """Return why a match has its score."""
+    own: dict[str, float] = {}
+    norm = _norm(match.entry, corpus)
+    for term, times in match.held.items():
+        word = f"{spelled[term]} ({term})" if term in question.synonyms else spelled[term]
+        value = question.weights[term] * idf(corpus, term) * times * (K1 + 1) / (times + norm)
+        own[word] = own.get(word, 0.0) + value
+    (factors,) = _factors([match.entry], [match.held], corpus, question) if match.held else ({},)
+    total = match.score / math.prod(factors.values()) if match.held else 0.0
+    return {
+        "words": {word: round(value, _DECIMALS) for word, value in own.items()},
+        "surroundings": round(max(0.0, total - sum(own.values())), _DECIMALS),
+        "factors": {name: round(factor, _DECIMALS) for name, factor in factors.items() if factor != 1},
+        "alike": {spelled[term]: other for term, other in match.alike.items()},
+    }
+
+
+def _factors(
+    entries: Sequence[SearchEntry], counts: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
+) -> Iterator[dict[str, float]]:
+    """Yield by name what the score of each entry is multiplied by."""
+    least = min(1.0, UTTERANCE / _average(corpus))
+    kinds = _kind_factors(entries, counts, corpus, question)
+    for entry, share, of_kind in zip(entries, _coverage(counts, corpus, question), kinds, strict=True):
+        yield {**_place_factors(entry, question), **of_kind, "coverage": least + (1 - least) * share}
 
 
 def _kind_factors(
     entries: Sequence[SearchEntry], counts: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
-) -> Iterator[float]:
+) -> Iterator[dict[str, float]]:
     """Yield what the score of each entry is multiplied by for the kinds that a query names.
 
     An entry of a kind gains if it has a topic of the query, or if the query has no topic. An entry of another kind gains as much by
@@ -669,15 +710,15 @@ def _kind_factors(
     asked = {term for term in question.weights.keys() - question.synonyms.keys() if corpus.held.get(term)}
     topics = asked - question.kinds.keys()
     for entry, inside in zip(entries, counts, strict=True):
-        factor = 1.0
+        factors: dict[str, float] = {}
         if types:
             is_of_kind = bool(texts_of_types(entry, types))
             has_topic = bool(inside.keys() - question.kinds.keys())
             if (is_of_kind and not topics) or (has_topic and (is_of_kind or asked <= inside.keys())):
-                factor *= KIND_FACTOR
-            if is_of_kind and question.of_person and not _is_request(entry.row):
-                factor *= PERSON_FACTOR
-        yield factor
+                factors["kind"] = KIND_FACTOR
+            if is_of_kind and question.of_person:
+                factors["person"] = PERSON_FACTOR
+        yield factors
 
 
 def _coverage(counts: Sequence[Mapping[str, float]], corpus: Corpus, question: Question) -> Iterator[float]:
@@ -776,29 +817,29 @@ def _is_request(row: Row) -> bool:
     return row.type == USER_INPUT or (row.type == HISTORY and row.role == PERSON)
 
 
-def _factors(entries: Iterable[SearchEntry], question: Question) -> Iterator[float]:
-    """Yield what the score of each entry is multiplied by, whatever words it holds."""
-    now, asks = question.now.timestamp(), question.asks
-    commit = COMMIT_ASKED_FACTOR if question.commit else COMMIT_FACTOR
-    for entry in entries:
-        row = entry.row
-        factor = 1 + CONFIDENCE * (row.relevance - 0.5)
-        if entry.layer == "short_term_memory":
-            factor *= SESSION_FACTOR
-        if _is_request(row) and (question.of_person or asks):
-            factor *= PERSON_FACTOR if question.of_person else REQUEST_FACTOR
-        if asks and row.asks:
-            factor *= QUESTION_FACTOR
-        if row.role == COMMIT and (asks or question.commit):
-            factor *= commit
-        if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
-            factor *= LABEL_FACTOR
-        if question.dates and row.at:
-            factor *= max(date_factor(date, row.at) for date in question.dates)
-        if row.at:
-            days = max(0.0, (now - _seconds(row.at)) / 86_400)
-            factor *= 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
-        yield factor
+def _place_factors(entry: SearchEntry, question: Question) -> dict[str, float]:
+    """Return what the score of an entry is multiplied by, whatever words it holds."""
+    row = entry.row
+    factors = {"relevance": 1 + CONFIDENCE * (row.relevance - 0.5)}
+    if entry.layer == "short_term_memory":
+        factors["session"] = SESSION_FACTOR
+    if _is_request(row):
+        if question.of_person:
+            factors["person"] = PERSON_FACTOR
+        elif question.asks:
+            factors["request"] = REQUEST_FACTOR
+    if question.asks and row.asks:
+        factors["question"] = QUESTION_FACTOR
+    if row.role == COMMIT and (question.asks or question.commit):
+        factors["commit"] = COMMIT_ASKED_FACTOR if question.commit else COMMIT_FACTOR
+    if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
+        factors["label"] = LABEL_FACTOR
+    if question.dates and row.at:
+        factors["date"] = max(date_factor(date, row.at) for date in question.dates)
+    if row.at:
+        days = max(0.0, (question.now.timestamp() - _seconds(row.at)) / 86_400)
+        factors["recency"] = 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
+    return factors
 
 
 # Pronouns of the first person, a closed class: what a question about "my choice" is about. Left out are those that are words of

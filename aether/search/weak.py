@@ -36,7 +36,7 @@ class Guess(NamedTuple):
     entry: SearchEntry
     score: float
     alike: dict[str, str]
-    """Each word of the query that the entry has a similar word of, with that word."""
+    """Each term of the query that the entry has a similar word of, with that word."""
 
 
 def guesses(

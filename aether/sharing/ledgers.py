@@ -94,14 +94,15 @@ class Colony(Protocol):
     def right(self) -> str:
         """The right of the own role: `read`, `write` or `admin`, who alone may set a base. It may connect."""
 
+    @property
+    def member(self) -> str:
+        """The own role: lines of the journal and of the files end in it, and the server compares. It may connect."""
+
     def head(self, stream: str) -> int:
         """Return the revision of the last line of a stream; 0 if nobody has appended to it."""
 
-    def heads(self, prefix: str = "") -> dict[str, int]:
-        """Return the head of every stream whose name starts with `prefix`."""
-
-    def ends(self) -> dict[str, Mark]:
-        """Return the head and the checksum of the last line of every stream; to compare with, it may not be durable yet."""
+    def ends(self, prefix: str = "") -> dict[str, Mark]:
+        """Return the end of every stream whose name starts with `prefix`; to compare with, it may not be durable yet."""
 
     def read_after(self, stream: str, mark: Mark, *, limit: int = 1000) -> News:
         """Return at most `limit` lines after `mark`, as `Ledger.read_after`."""
@@ -151,6 +152,13 @@ class Colony(Protocol):
     def base(self, stream: str) -> tuple[int, str]:
         """Return the newest snapshot of a stream: its revision and its blob; 0 and nothing without one."""
 
+    def remove_line(self, revision: int) -> None:
+        """Put in the place of a line of the journal the one that replicas make of it if they cannot read it; for an admin.
+
+        Raises:
+            NotFound: there is no such line.
+        """
+
     def close(self) -> None:
         """Give the connections back."""
 
@@ -165,6 +173,11 @@ class HomeLedger:
 
     def __init__(self, home: Path, colony: Colony) -> None:
         self.home, self.colony = home, colony
+
+    @property
+    def member(self) -> str:
+        """The name under which the server knows this replica."""
+        return self._asked(lambda: self.colony.member)
 
     def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes], *, key: str = "") -> Appended:
         """Append all `lines` if `mark` is the end of the stream, or none; see `Ledger.append_if`."""

@@ -21,6 +21,7 @@ from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocumen
 from aether.schemas import check, migrations
 from aether.sharing.ledgers import TRACKED, is_tracked, of, unreachable
 from aether.sharing.ledgers import ledger_of as ledger_of  # noqa: PLC0414 - the store asks this module
+from aether.sharing.lines import UNREADABLE, set_aside, words_of
 from aether.store import config, files, seals, spool
 from aether.store.authors import Author, only_looks
 from aether.store.commit import Committed, catch_up, commit_to, does_something, settle
@@ -63,6 +64,8 @@ from aether.types import Change, Finding, JsonObject, Patch
 DIRECTORY = QUEUE
 # How the name of a change in quarantine starts.
 UNFIT = "queued-"
+# The starts of the names in quarantine that have findings here.
+ASIDE = (UNFIT, UNREADABLE)
 _NAME = re.compile(r"\d{8,}-[0-9a-f]{32}\.json")
 # What the changes make of the documents (`MADE`) is written after each so many changes, so that nobody reads a long queue again.
 KEPT_EACH = 32
@@ -474,7 +477,7 @@ def with_colony_lines(home: Path, found: Journal) -> Journal:
 
 
 def findings(home: Path) -> Iterator[Finding]:
-    """Yield findings for the changes of a shared home that wait for its server, and for those that no longer fitted."""
+    """Yield findings for changes of a shared home that wait for its server or no longer fitted, and for lines set aside."""
     others = tracked(home)
     if others:
         what = f"git tracks {pluralize(len(others), 'waiting changes')}, which came with the repository and are not sent."
@@ -504,3 +507,6 @@ def findings(home: Path) -> Iterator[Finding]:
         what = f"{who} waited for the server, and no longer fitted what others wrote."
         fix = "Make the change again where it is still wanted, then remove the file."
         yield Finding("warning", "unfit-change", seals.place(home, path), what, fix)
+    for path, about in set_aside(home):
+        fix = f"An admin removes it: aether share remove {about['revision']}, and may revoke the role. Then remove the file."
+        yield Finding("warning", "unreadable-line", seals.place(home, path), words_of(about), fix)

@@ -66,6 +66,8 @@ _UPGRADE = "Upgrade aether on this machine: pip install --upgrade 'aether-memory
 _INIT = "Let the owner of the database run: aether share init URL COLONY."
 _OWNER = "Let who owns the database and its tables run it, with a role that may create roles: aether share init URL COLONY."
 _ASK = "Ask an admin of the colony for the right: aether share grant ROLE RIGHT."
+_REFUSED = "Set the clock of this machine, if it is ahead; else report this. Nothing was stored."
+_QUOTA = "Remove snapshots; or let the owner of the database raise the column quota of aether.colonies."
 _LOG = "See the log of the server."
 _TLS = "Name the authority of the server's certificate by sslrootcert, and the host as the certificate does."
 _NO_TLS = "Switch TLS on at the server (ssl = on); without it nothing is sent to another machine."
@@ -96,6 +98,7 @@ class _Colony(NamedTuple):
     number: int
     identity: str
     right: str
+    member: str
 
 
 def open_ledger(url: str, colony: str, *, replica: str, timeout: float = 10.0) -> PostgresLedger:
@@ -136,7 +139,7 @@ def create_colony(url: str, colony: str, *, timeout: float = 10.0) -> PostgresLe
 
 
 def upgrade(ledger: PostgresLedger) -> None:
-    """Apply the migrations that the database does not have, all or none.
+    """Apply the migrations that the database does not have, and make the functions of their version: all or none.
 
     Raises:
         StorageFailed: its version is newer than this aether, or that of a preview that no migration starts from.
@@ -162,9 +165,11 @@ def upgrade(ledger: PostgresLedger) -> None:
                 _require_version(version, ledger.where)
             for number, path in steps.items():
                 if number > version:
-                    changes = True
                     connection.execute(path.read_bytes())
                     connection.execute("insert into aether.migrations values (%s, %s)", (number, path.stem))
+            if version < max(steps):
+                changes = True
+                connection.execute(resource("data/postgres/functions.sql").read_bytes())
     except UnsafePath as reason:
         if not changes:
             raise
@@ -172,7 +177,11 @@ def upgrade(ledger: PostgresLedger) -> None:
 
 
 def migrations() -> dict[int, Path]:
-    """Return the files of the migrations by the version that each makes; those of previews are in the first one."""
+    """Return the files of the migrations by the version that each makes; those of previews are in the first one.
+
+    What a line of the journal may hold belongs to a version too: a release that adds to it adds a migration, because a
+    replica with the tables of that version sets aside what it cannot read.
+    """
     return {int(path.stem[:4]): path for path in sorted(resource("data/postgres").glob("[0-9]*.sql"))}
 
 
@@ -320,22 +329,22 @@ class PostgresLedger:
         return self._known().right
 
     @property
+    def member(self) -> str:
+        """The own role, as the server knows it."""
+        return self._known().member
+
+    @property
     def number(self) -> int:
         """The number of the colony in the tables."""
         return self._known().number
 
     def head(self, stream: str) -> int:
         """Return the revision of the last line of a stream; 0 if nobody has appended to it."""
-        return int(self.call("select head from aether.head(%s, %s)", self.number, stream)[0])
+        return int(self.call("select head from aether.head(%s, %s)", self.number, stream)[0] or 0)
 
-    def heads(self, prefix: str = "") -> dict[str, int]:
-        """Return the head of every stream whose name starts with `prefix`."""
-        return dict(self.rows("select name, head from aether.heads(%s, %s)", self.number, prefix))
-
-    def ends(self) -> dict[str, Mark]:
-        """Return the head and the checksum of the last line of every stream; to compare with, it may not be durable yet."""
-        query = "select name, head, checksum from aether.streams where colony = %s"
-        rows = self.rows(query, self.number)
+    def ends(self, prefix: str = "") -> dict[str, Mark]:
+        """Return the end of every stream whose name starts with `prefix`; to compare with, it may not be durable yet."""
+        rows = self.rows("select * from aether.heads(%s, %s)", self.number, prefix)
         return {
             name: Mark(head, (checksum or b"").decode("ascii", "replace")) for name, head, checksum in rows
         }
@@ -471,8 +480,18 @@ class PostgresLedger:
 
     def base(self, stream: str) -> tuple[int, str]:
         """Return the newest snapshot of a stream: its revision and its blob; 0 and nothing without one."""
-        revision, blob = self.call("select * from aether.base(%s, %s)", self.number, stream)
-        return int(revision), str(blob)
+        revision, blob = self.call("select base, blob from aether.head(%s, %s)", self.number, stream)
+        return int(revision or 0), str(blob or "")
+
+    def remove_line(self, revision: int) -> None:
+        """Put in the place of a line of the journal the one that replicas make of it if they cannot read it.
+
+        Raises:
+            NotFound: there is no such line.
+        """
+        if self.call("select aether.remove_line(%s, %s)", self.number, revision) != (True,):
+            what = f"the colony has no line {revision}."
+            raise NotFound(what, fix='See "aether share status".', where=self.where)
 
     def faults(self) -> list[str] | None:
         """Return what a complete backup would have and the server does not; None if there is too much to look through."""
@@ -591,7 +610,7 @@ class PostgresLedger:
                 raise NotFound("there is no such colony.", fix=_INIT, where=self.where)
             what = "there is no such colony, or the role has no right in it."
             raise UnsafePath(what, fix=_ASK, where=self.where)
-        colony = _Colony(found["colony"], found["identity"], found["right"])
+        colony = _Colony(found["colony"], found["identity"], found["right"], found["member"])
         if self._found and self._found.identity != colony.identity:
             what = "this is another colony of the same name than before."
             raise Conflict(what, fix="Share this home again, or join the new colony.", where=self.where)
@@ -760,6 +779,8 @@ _REASONS: dict[str, tuple[type[AetherError], str, str]] = {
         "Let a superuser, or who made these roles, run: grant aether_read, aether_write, aether_admin to OWNER with admin option.",
     ),
     "AE005": (UnsafePath, "the server refuses", "Run: alter role NAME inherit; then grant the right again."),
+    **dict.fromkeys(("AE006", "22P02", "22021", "22007", "22008", "54001"), (InvalidInput, "the server refuses the line", _REFUSED)),
+    "AE007": (StorageFailed, "the server refuses the file", _QUOTA),
     "P0002": (NotFound, "the server refuses", "Put the blob first."),
 }  # fmt: skip
 # After these the transaction may have been committed: canceled, and the ends of a session.

@@ -139,7 +139,7 @@ def exchange(home: Path, server: Colony, blobs: Blobs, *, now: datetime) -> bool
     named = set(state.unneeded | _names_of(state.units.values()))
     for _ in range(TRIES):
         remote, mark = _with_news(server, state)
-        heads = server.heads(conversation_stream.STREAMS)
+        heads = _heads(server)
         local = _local(home, state, heads)
         agreed = {
             key for key in local.damaged | local.units.keys()
@@ -215,7 +215,7 @@ def mark_of(home: Path, server: Colony) -> Mark:
 def unsent(home: Path, server: Colony) -> list[str]:
     """Return the units of `home` that its colony does not have as they are here, as far as the home knows."""
     state = _read_state(home, server.identity)
-    local = _local(home, state, server.heads(conversation_stream.STREAMS))
+    local = _local(home, state, _heads(server))
     known = local.damaged | state.lacking
     return sorted(
         key
@@ -255,9 +255,14 @@ def _first(lines: list[bytes]) -> list[bytes]:
     return lines[: max(1, sum(size <= SEND_BYTES for size in sizes))]
 
 
+def _heads(server: Colony) -> dict[str, int]:
+    """Return the number of lines of each conversation of a colony, by its stream."""
+    return {stream: end.revision for stream, end in server.ends(conversation_stream.STREAMS).items()}
+
+
 def _send_conversations(home: Path, server: Colony) -> None:
     """Send the conversations that the colony has never had: those that were archived before the home was shared."""
-    heads = server.heads(conversation_stream.STREAMS)
+    heads = _heads(server)
     for stored in conversations.stored_conversations(home):
         stream = conversation_stream.stream_of(stored.id)
         if stream not in heads:
@@ -509,7 +514,7 @@ def _sent(
                     return None  # changed by hand this moment
                 held += [part for data in found for part in parts_of(data)]
                 fields |= _fields(units[key])
-            lines.append(seal_json(fields))
+            lines.append(seal_json({**fields, "member": server.member}))
             if sum(map(len, held)) > ROUND_BYTES:
                 break
         with server.turn(STREAM, mark) as news:

@@ -36,6 +36,8 @@ class Author(NamedTuple):
     reason: str = ""
     part: str = ""
     """See `snapshot.Entry`."""
+    member: str = ""
+    """See `snapshot.Entry`."""
 
 
 class Acting(NamedTuple):

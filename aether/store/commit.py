@@ -33,7 +33,7 @@ from aether.store import (
 from aether.store.authors import ACTING, AETHER, HAND, INIT, QUEEN, Author
 from aether.store.files import EditedMeanwhile, locked, require_exclusive, storage_errors, write_whole
 from aether.store.log import (
-    CHECKSUM_END,
+    MARK_BYTES,
     ConcurrentWrite,
     append,
     checksum_of,
@@ -283,9 +283,11 @@ def _append(
     home = snapshot.home
     for kind in change.appends:
         record_files.files_of(home, kind)  # raises NotFound
+    server = ledger.of(home) if _is_shared(home) else None
+    if server:
+        author = author._replace(member=server.member)
     after, entry = after_change(snapshot, change, author, now, key=key)
     line = entry_line(entry)
-    server = ledger.of(home) if _is_shared(home) else None
     if server:
         _agree(server, snapshot, line, key)
     try:
@@ -350,8 +352,8 @@ def mark_of(snapshot: Snapshot) -> ledger.Mark:
     home, line = snapshot.home, b""
     with storage_errors(home), suppress(FileNotFoundError), regular.opened(journal_path(home)) as file:
         if snapshot.end > len(file.readline()):
-            file.seek(max(0, snapshot.end - CHECKSUM_END))
-            line = file.read(min(snapshot.end, CHECKSUM_END))
+            file.seek(max(0, snapshot.end - MARK_BYTES))
+            line = file.read(min(snapshot.end, MARK_BYTES))
     if not line:
         folded = (line for path in reversed(month_files(home)) for line in lines_backwards(path))
         line = next(folded, b"")

@@ -31,11 +31,8 @@ TRIED, TRIED_SECONDS = "share/tried", 30.0
 MADE = "share/queued.json"
 # The stream of the journal; that of a conversation is `conversations/<id>`.
 JOURNAL = ""
-# What to do about a line of a colony that a home cannot read.
-FOREIGN = (
-    "Nothing of it was stored. If a newer aether wrote it: pip install --upgrade aether-memory. Else the owner of the "
-    "database removes it, as docs/shared.md says."
-)
+# What to do about lines of a colony that do not fit a home whose own documents are edited or damaged.
+FOREIGN = 'Nothing of it was stored. Run "aether doctor --repair", then "aether fold".'
 # What knows the ledger of a shared home, and how changes of it wait: the one place where the store leads to it.
 _SHARING = "aether.sharing.offline"
 
@@ -90,6 +87,10 @@ class Ledger(Protocol):
     this) or `Conflict` (the ledger and the replica have different histories: another colony of the name, a server that was
     restored from an older backup).
     """
+
+    @property
+    def member(self) -> str:
+        """The name under which the server knows this replica: each line of the journal ends in it."""
 
     def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes], *, key: str = "") -> Appended:
         """Append all `lines` if `mark` is the end of the stream, or none; return when they are durable.

@@ -174,7 +174,7 @@ def test_a_blob_that_could_not_be_removed_is_removed_at_the_next_exchange(colony
     def turn(stream, mark):
         calls.append(stream)
         if others and len(calls) == 2:  # the first one sends
-            line = log.seal_json({"unit": "snapshots/none.json"})
+            line = log.seal_json({"unit": "snapshots/none.json", "member": server.member})
             server.append_if(stream, ledger.Mark(server.head(stream), ""), [line])
         return real(stream, mark)
 
@@ -391,22 +391,22 @@ def test_a_hostile_line_writes_nowhere(colony):
     for key, paths in HOSTILE:
         for size in (17, 2**50, -1):
             fields = [{"path": path, "sha256": name, "size": size} for path in paths]
-            line = log.seal_json({"unit": key, "files": fields})
+            line = log.seal_json({"unit": key, "files": fields, "member": server.member})
             assert server.append_if(shared_files.STREAM, mark, [line]).done
             mark = ledger.Mark(mark.revision + 1, checksum_of(line))
     parts = [{"path": "compressions/a.json", "sha256": name, "size": 17, "parts": [name] * 100}]
-    for line in (
-        log.seal_json({"unit": "compressions/a.json", "files": parts}),
-        log.seal_json({"unit": ["x"], "files": 3}),
+    for fields in (
+        {"unit": "compressions/a.json", "files": parts},
+        {"unit": ["x"], "files": 3},
         *(
-            log.seal_json({"unit": "compressions/b.json", "files": [{"path": "compressions/b.json"} | wrong]})
+            {"unit": "compressions/b.json", "files": [{"path": "compressions/b.json"} | wrong]}
             for wrong in (
                 {"sha256": "../x", "size": 1},
                 {"sha256": name, "size": 1, "parts": ["/etc/passwd"]},
             )
         ),
-        b"no line\n",
     ):
+        line = log.seal_json({**fields, "member": server.member})
         assert server.append_if(shared_files.STREAM, mark, [line]).done
         mark = ledger.Mark(mark.revision + 1, "")
     server.close()
@@ -863,7 +863,7 @@ def test_lines_that_no_aether_writes_stop_no_exchange(colony):
         {"unit": "snapshots/x.json", "files": [{"path": "snapshots/x.json", "sha256": "0" * 64, "size": "1e999"}]},
     ]  # fmt: skip
     for line in lines:
-        sealed = log.seal(files.json_line(line).replace(b'"1e999"', b"1e999"))
+        sealed = log.seal(files.json_line(line | {"member": server.member}).replace(b'"1e999"', b"1e999"))
         mark = Mark(server.head(shared_files.STREAM), "")
         assert server.append_if(shared_files.STREAM, mark, [sealed]).done
     aether.create_snapshot(home=one)

@@ -462,7 +462,7 @@ def test_a_change_that_a_copy_sends_at_the_same_moment_is_in_every_home_once(pai
 
     monkeypatch.setattr(ledgers.of(two), "append_if", late)
     monkeypatch.setattr(
-        clock, "stamp", lambda now, real=clock.stamp: real(now).replace("2026", f"20{26 + len(sent)}")
+        clock, "stamp", lambda now, real=clock.stamp: real(now).replace("2026", f"20{26 - len(sent)}")
     )
     sharing.update_share(home=two)
     add(two, "b")

@@ -11,8 +11,12 @@ from typing import Any
 
 import click
 
+from aether.api.share import update_share
 from aether.cli.main import cli, main
 from aether.paths import resource
+from aether.sharing import ledgers
+from aether.store.ledger import JOURNAL, Mark
+from tests.lines import line
 
 # What must have been run before a command's example makes sense, beside what `prepared` does for all.
 COMPACTED = ["compact run session.jsonl --window 8000 --force --output smaller.json"]
@@ -22,7 +26,22 @@ GOAL = ["goal add 'Ship the parser' --step 'Write it'"]
 # A conversation of eighty messages, as OLLM-CLI keeps it, and a snapshot of its context.
 CONTEXT = ["context import ollm"]
 SHARED = ["share init postgresql://db.example/memory harbour"]
-BEFORE = {
+UNREADABLE = 41
+
+
+def unreadable_line() -> None:
+    """Let the colony of the home have a line that no aether can read, as its last one."""
+    home = Path(".aether").resolve()
+    server = ledgers.of(home)
+    assert server is not None
+    head = server.head(JOURNAL)
+    lines = [line(number, server) for number in range(head + 1, UNREADABLE)]
+    lines.append(line(UNREADABLE, server, patches={"no such document": []}))
+    assert server.append_if(JOURNAL, Mark(head, ""), lines).done
+    update_share(home=home)
+
+
+BEFORE: dict[str, list[Any]] = {
     **dict.fromkeys(
         (
             f"context {verb}"
@@ -51,6 +70,7 @@ BEFORE = {
     "memory ingest": ["memory prepare --phase 1"],
     "phase decide": ["phase complete 1"],
     **{f"share {verb}": SHARED for verb in "join status leave members grant".split()},
+    "share remove": [*SHARED, unreadable_line],
     "share revoke": [*SHARED, "share grant ana write"],
     "state recover": ["phase start 1"],
     "snapshot restore": ["snapshot create"],
@@ -200,8 +220,11 @@ def request() -> dict[str, Any]:
 
 def run_before(name: str, capsys: Any) -> None:
     """Run what an example of command `name` needs."""
-    for line in BEFORE.get(name, []):
-        assert main(shlex.split(line)) == 0
+    for step in BEFORE.get(name, []):
+        if callable(step):
+            step()
+        else:
+            assert main(shlex.split(step)) == 0
     capsys.readouterr()
 
 

@@ -3,6 +3,7 @@
 import tempfile
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from math import isclose, prod
 from pathlib import Path
 
 from hypothesis import given
@@ -157,6 +158,17 @@ def test_a_further_word_drops_no_entry_that_matched(memory, archive, query, word
     }
 
     assert before <= set(ids(found(memory, f"{query} {word}", archive)))
+
+
+@given(memories(), records, queries)
+def test_the_evidence_of_a_hit_adds_up_to_its_score(memory, archive, query):
+    for hit in found(memory, f"{query} rules", archive, evidence=True):
+        evidence = hit["evidence"]
+        total = sum(evidence["words"].values()) + evidence["surroundings"]
+        assert hit.get("weak") or isclose(
+            total * prod(evidence["factors"].values()), hit["score"], rel_tol=1e-3
+        )
+        assert hit.get("weak") or evidence["words"]
 
 
 @given(memories(), records, queries, filters)
