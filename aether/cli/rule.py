@@ -104,7 +104,7 @@ def enforce(ask: Ask, /, id: str, action: Action, **patterns: str) -> None:
 
     \b
     Example:
-      aether rule enforce "$ITEM" --deny --command "git push*"
+      aether rule enforce "$OTHER" --deny --command "git push*"
     """
     from aether.api import enforcing
 
