@@ -213,6 +213,7 @@ class ChatTurn(TypedDict):
     text: str
     interrupted: bool
     overflows: int
+    read_tokens: int
     input_tokens: int
     output_tokens: int
     calls: list[str]
@@ -710,6 +711,14 @@ class ImportSkippedCopy(TypedDict):
     records: int
 
 
+class ImportFuture(TypedDict):
+    """One file."""
+
+    file: str
+    at: str
+    """The first time that is still to come."""
+
+
 class ImportUndated(TypedDict):
     """One file."""
 
@@ -750,6 +759,8 @@ class Import(TypedDict):
     """What the transcripts of sub-agents repeat of sessions whose own transcript is imported."""
     undated: list[ImportUndated]
     """Files from which entries were stored for which their conversation says no time."""
+    future: list[ImportFuture]
+    """Files with times of a clock that was ahead: these entries have the times of those around them."""
     restored: NotRequired[ImportRestored]
 
 
