@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from aether.api.home import Home, find, now
+from aether.conversation.checks import require_message
 from aether.errors import InvalidInput, NotFound, shown
 from aether.messages import transcripts
 from aether.messages.convert import source_places
@@ -94,9 +95,11 @@ def add_messages(conversation_id: str, messages: Sequence[JsonObject], *, home: 
     """Append messages to a conversation, all or none of them.
 
     Raises:
-        InvalidInput: a message is not JSON.
+        InvalidInput: one is no message, or not JSON.
         NotFound: the named home does not exist.
     """
+    for position, message in enumerate(messages):
+        require_message(message, where=f"messages[{position}]")
     if messages:
         here = record_directory(home)
         make_directory(here)

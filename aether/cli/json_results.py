@@ -16,6 +16,7 @@ from aether.api.backup import Backup
 from aether.api.chat import Compressed
 from aether.api.compact_views import ConversationEntry, DiffRow
 from aether.api.context import ContextEntry
+from aether.api.enforcing import Proposal, StoppedCall
 from aether.api.removed import RemovedMessage
 from aether.api.review import Ending
 from aether.api.share import Shared
@@ -43,6 +44,7 @@ from aether.types import (
     ActiveSignal,
     Detail,
     EmittedSignal,
+    EnforcedRule,
     Finding,
     GoalStatus,
     HistoryEntry,
@@ -213,6 +215,7 @@ class ChatTurn(TypedDict):
     text: str
     interrupted: bool
     overflows: int
+    read_tokens: int
     input_tokens: int
     output_tokens: int
     calls: list[str]
@@ -264,6 +267,14 @@ class Uninstall(TypedDict):
 
     scope: Literal["project", "user"] | None
     hosts: list[HostChange]
+
+
+class RuleList(TypedDict):
+    """The rules of a home that act."""
+
+    rules: list[EnforcedRule]
+    proposals: list[Proposal]
+    """Rules of a person that name a command or a path, and could act."""
 
 
 class ClaudePause(TypedDict):
@@ -710,6 +721,14 @@ class ImportSkippedCopy(TypedDict):
     records: int
 
 
+class ImportFuture(TypedDict):
+    """One file."""
+
+    file: str
+    at: str
+    """The first time that is still to come."""
+
+
 class ImportUndated(TypedDict):
     """One file."""
 
@@ -750,6 +769,8 @@ class Import(TypedDict):
     """What the transcripts of sub-agents repeat of sessions whose own transcript is imported."""
     undated: list[ImportUndated]
     """Files from which entries were stored for which their conversation says no time."""
+    future: list[ImportFuture]
+    """Files with times of a clock that was ahead: these entries have the times of those around them."""
     restored: NotRequired[ImportRestored]
 
 
@@ -1383,6 +1404,11 @@ RESULTS: dict[str, Any] = {
     "claude status": ClaudeStatus,
     "claude uninstall": ClaudeUninstall,
     "install": Install,
+    "rule list": RuleList,
+    "rule add": EnforcedRule,
+    "rule enforce": EnforcedRule,
+    "rule relax": EnforcedRule,
+    "rule test": list[StoppedCall],
     "uninstall": Uninstall,
     "compact diff": CompactDiff,
     "compact list": list[ConversationEntry],

@@ -164,7 +164,7 @@ def _restore(ask: Ask, exported: Any, *, dry_run: bool) -> int:
     result = admin.import_export(exported, dry_run=dry_run, home=place)
     data = Imported(
         1, sum(result.entries.values()), result.entries.get("items", 0), 0, 0, {}, [], [], [],
-        [result.revision] if result.revision else [], [], [], [], [],
+        [result.revision] if result.revision else [], [], [], [], [], [],
     )._asdict()  # fmt: skip
     verb = "would be restored" if dry_run else "restored"
     lines = [f"{pluralize(number, name)} {verb}." for name, number in result.entries.items()]
@@ -219,6 +219,10 @@ def _imported_lines(result: Imported, *, dry_run: bool) -> list[str | Table]:
     lines += [
         f"{pluralize(copy['records'], 'records')} in {copy['file']} skipped: copied from session {copy['conversation']}, whose own transcript is imported."
         for copy in result.skipped_copies
+    ]
+    lines += [
+        f"{entry['file']} has times in the future ({entry['at'][:10]}): its entries are dated by those around them, or before all others."
+        for entry in result.future
     ]
     if result.undated:
         lines.append(_undated_line(result.undated))

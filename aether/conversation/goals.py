@@ -46,7 +46,7 @@ MOST_STEPS = 100
 MOST_DECISIONS = 100
 MOST_ARTIFACTS = 200
 # In the text for a model; all locked decisions of a person and open blockers are there.
-SHOWN_STEPS, SHOWN_ARTIFACTS = 10, 3
+SHOWN_STEPS, SHOWN_ARTIFACTS, SHOWN_PROPOSED = 10, 3, 3
 BY_MARKER = "Extracted from the text of a model"
 PRIORITIES = ("high", "medium", "low")
 BLOCKERS = ("missing-info", "external-dependency", "technical-issue")
@@ -558,6 +558,11 @@ def apply_markers(document: Document, markers: Iterable[Marker], *, now: datetim
     return Change(patches, result=applied)
 
 
+def as_proposals(markers: Iterable[Marker]) -> list[Marker]:
+    """Return the decisions among `markers`, none of them locked: a summary repeats, and nobody decides in it."""
+    return [marker._replace(word="unlocked") for marker in markers if marker.kind == "decision"]
+
+
 def _apply(goal: JsonObject, marker: Marker, now: datetime, id: str) -> bool:
     """Apply one marker to `goal`; return whether it had room."""
     step = _step(goal, marker.text)
@@ -610,6 +615,12 @@ def goal_text(goal: Mapping[str, Any], *, without: int = 0) -> str:
     for decision in decisions:
         why = "" if decision["rationale"] in ("", BY_MARKER) else f" (because: {decision['rationale']})"
         lines += [f"- {decision['description']}{why}"] if decision["id"] not in dropped else []
+    open_decisions = [decision for decision in goal["decisions"] if not decision["locked"]]
+    proposed = [decision for decision in open_decisions if decision["rationale"] == BY_MARKER]
+    lines += [
+        f"Proposed by the model, not decided: {decision['description']}"
+        for decision in proposed[-SHOWN_PROPOSED:]
+    ]
     lines += [f"Blocked by: {blocker['description']}" for blocker in open_blockers(goal)]
     if goal.get("next_step"):
         lines.append(f"Next: {goal['next_step']}")

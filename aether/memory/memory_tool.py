@@ -334,6 +334,10 @@ def _str_replace(tree: _Tree, fields: Mapping[str, Any]) -> Answer:
     text = tree.files.get(path)
     if text is None:
         return _wrong(_missing(path))
+    if "\r\n" in text and (old not in text or _ends_in_crlf(text)):
+        old, new = _in_crlf(old), _in_crlf(new)  # a view does not show how lines end
+    if old not in text:
+        old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     if not old or old not in text:
         return Answer(
             f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.", is_error=True
@@ -374,6 +378,15 @@ def _lines_with(text: str, part: str) -> Iterable[int]:
             return
 
 
+def _ends_in_crlf(text: str) -> bool:
+    """Return whether every line of `text` ends as on Windows."""
+    return text.count("\r\n") == text.count("\n") > 0
+
+
+def _in_crlf(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", "\r\n")
+
+
 def _insert(tree: _Tree, fields: Mapping[str, Any]) -> Answer:
     path, position, added = fields["path"], fields["insert_line"], fields["insert_text"]
     if path not in tree.files:
@@ -383,10 +396,17 @@ def _insert(tree: _Tree, fields: Mapping[str, Any]) -> Answer:
         return _wrong(
             f"Invalid `insert_line` parameter: {position}. It should be within the range of lines of the file: [0, {len(lines)}]"
         )
+    added = added if added.endswith("\n") else f"{added}\n"
     if position == len(lines) and lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
-    lines.insert(position, added if added.endswith("\n") else f"{added}\n")
-    return _store(tree, path, "".join(lines), f"The file {path} has been edited.")
+    lines.insert(position, added)
+    edited = "".join(lines)
+    return _store(
+        tree,
+        path,
+        _in_crlf(edited) if _ends_in_crlf(tree.files[path]) else edited,
+        f"The file {path} has been edited.",
+    )
 
 
 def _delete(tree: _Tree, fields: Mapping[str, Any]) -> Answer:

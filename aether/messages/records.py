@@ -185,7 +185,11 @@ def read_json_values(lines: Iterable[bytes], *, on_bad: OnBad = ignore_bad_line)
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
-            if _depth(text) > 0:
+            if "\0" in text:  # a power cut or a full disk filled the file up, and the writer went on after it
+                on_bad(BadLine(number, "NUL bytes in the place of text"))
+                for piece in filter(None, map(str.strip, text.split("\0"))):
+                    yield from _several(number, piece, on_bad)
+            elif _depth(text) > 0:
                 yield from _spanning(number, text, numbered, on_bad)
             else:
                 yield from _several(number, text, on_bad)
