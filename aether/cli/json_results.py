@@ -16,6 +16,7 @@ from aether.api.backup import Backup
 from aether.api.chat import Compressed
 from aether.api.compact_views import ConversationEntry, DiffRow
 from aether.api.context import ContextEntry
+from aether.api.enforcing import Proposal, StoppedCall
 from aether.api.removed import RemovedMessage
 from aether.api.review import Ending
 from aether.api.share import Shared
@@ -43,6 +44,7 @@ from aether.types import (
     ActiveSignal,
     Detail,
     EmittedSignal,
+    EnforcedRule,
     Finding,
     GoalStatus,
     HistoryEntry,
@@ -265,6 +267,14 @@ class Uninstall(TypedDict):
 
     scope: Literal["project", "user"] | None
     hosts: list[HostChange]
+
+
+class RuleList(TypedDict):
+    """The rules of a home that act."""
+
+    rules: list[EnforcedRule]
+    proposals: list[Proposal]
+    """Rules of a person that name a command or a path, and could act."""
 
 
 class ClaudePause(TypedDict):
@@ -1394,6 +1404,11 @@ RESULTS: dict[str, Any] = {
     "claude status": ClaudeStatus,
     "claude uninstall": ClaudeUninstall,
     "install": Install,
+    "rule list": RuleList,
+    "rule add": EnforcedRule,
+    "rule enforce": EnforcedRule,
+    "rule relax": EnforcedRule,
+    "rule test": list[StoppedCall],
     "uninstall": Uninstall,
     "compact diff": CompactDiff,
     "compact list": list[ConversationEntry],

@@ -77,6 +77,7 @@ SECTIONS = {
         "install": ("hosts", "Give every agent on this machine the memory"),
         "uninstall": ("hosts", "Remove aether's hooks from the settings of agents"),
         "claude": ("claude", "Install in Claude Code, and check the installation"),
+        "rule": ("rule", "Let rules stop what agents do"),
         "mcp": ("claude", "Serve memory to an MCP client over stdin and stdout"),
         "messages": ("compact", "Check conversations against a provider's rules"),
     },

@@ -109,12 +109,16 @@ def prepared(directory: Path) -> dict[str, str]:
     assert main(["init", "--quiet", str(directory)]) == 0
     import aether
 
-    metadata = {"phase": 1}
+    metadata: dict[str, Any] = {"phase": 1}
     item, other = (
-        aether.add_working_memory_item(text, kind, 0.9, home=place, metadata=metadata)
-        for text, kind in (
-            ("Decided to use atomic writes for state, because a crash must not tear it.", "decision"),
-            ("Never write state without a temporary file and a rename.", "constraint"),
+        aether.add_working_memory_item(text, kind, 0.9, home=place, metadata={**metadata, **by})
+        for text, kind, by in (
+            ("Decided to use atomic writes for state, because a crash must not tear it.", "decision", {}),
+            (
+                "Never write state without a temporary file and a rename.",
+                "constraint",
+                {"evidence": "person"},
+            ),
         )
     )
     lines = resource("data/samples/colony.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -130,7 +134,8 @@ def prepared(directory: Path) -> dict[str, str]:
     (directory / "event.json").write_text(
         '{"hook_event_name": "SessionStart", "source": "startup"}', encoding="utf-8"
     )
-    return {"ITEM": str(item), "OTHER": str(other)}
+    rule = aether.enforce_rule(other, path="data/*.json", home=place)
+    return {"ITEM": str(item), "OTHER": str(other), "RULE": rule["id"]}
 
 
 # What an agent would say of a conversation in which state was talked about.
