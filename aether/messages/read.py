@@ -50,6 +50,8 @@ _SCALAR = lazy(r"(?:null|true|false|-?\d[\d.eE+-]*+|[\[\],\s]++)++")
 _HEAD_VALUES = 32
 # Text has no NUL; binary data has one early.
 _HEAD_LINES = 64
+# Suffixes of text that a person may have written as notes; other text is imported only if it is named as such.
+NOTES = frozenset({".md", ".markdown", ".rst", ".txt"})
 # What is kept in memory of a stream that cannot be read twice; the rest waits in a file without a name.
 _SPOOLED_BYTES = 1 << 16
 
@@ -145,10 +147,11 @@ def _records(
     with ExitStack() as stack:
         if isinstance(source, (str, os.PathLike)):
             path = Path(source)
+            suffix = path.suffix.lower()
             stream: IO[bytes] = stack.enter_context(_seekable(stack.enter_context(regular.named(path))))
             where, caste = path.name, _caste(path)
         else:
-            stream, where, caste = stack.enter_context(_seekable(source)), "input", ""
+            suffix, stream, where, caste = None, stack.enter_context(_seekable(source)), "input", ""
         start = stream.tell()
         head = list(islice(stream, _HEAD_LINES))
         # A log of JSON that a power cut padded with NUL loses that line only.
@@ -159,6 +162,9 @@ def _records(
             )
         if forced is None and _is_plain(head, where):
             forced = "markdown" if markdown.is_history(head) else "plain"
+            if forced == "plain" and head and suffix is not None and suffix not in NOTES:
+                what = f"it is text, and neither a conversation nor notes ({', '.join(sorted(NOTES))})."
+                raise InvalidInput(what, fix="To import it as notes: --format plain.", where=where)
         if forced in ("markdown", "plain"):
             reader = markdown.records if forced == "markdown" else chat.paragraph_records
             yield from reader(chain(head, stream))
