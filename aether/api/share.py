@@ -63,7 +63,7 @@ WHOLE = seal_json({"sent": "whole"})
 CLAIM = "share/claim.json"
 _OLDER = "The server was restored from an older backup, or this home was: see docs/shared.md."
 _FOLD = "They are sent by aether fold."
-_WRITE = "An admin gives the right with: aether share grant ROLE write."
+_WRITE = "An admin gives the right with: aether share members ROLE write."
 _JOIN = "Join it with: aether share join URL COLONY."
 # The conversations of the colony that this home could not take, and why.
 UNREAD = "share/unread.json"

@@ -761,7 +761,7 @@ def test_only_an_admin_makes_a_base_and_a_reader_takes_files_but_sends_none(
     spool.put(str(reader), {**said, "at": "2026-03-01T10:15:00.000000Z"})
     found = {each.code: each for each in admin.examine(home=reader)}
     assert {found["unsent-files"].level, found["unsent-notes"].level} == {"warning"}
-    assert "aether share grant" in found["unsent-notes"].fix
+    assert "aether share members" in found["unsent-notes"].fix
     assert main(["fold", "--home", str(reader)]) == 1
     assert "1 note of hooks cannot be stored: the role may only read" in capsys.readouterr().err
     for path in (reader / "hooks" / "spool").glob("*.json"):
