@@ -125,9 +125,6 @@ class Colony(Protocol):
         that is longer than a few seconds. Writers get it in order.
         """
 
-    def wait(self, stream: str, revision: int, timeout: float) -> bool:
-        """Wait until the stream has a line after `revision`, or for `timeout` seconds; return whether it has."""
-
     def put_blob(self, data: bytes) -> str:
         """Keep `data`, once, and return its name: the SHA-256 of the bytes, in hexadecimal."""
 
@@ -209,10 +206,6 @@ class HomeLedger:
     def head(self, stream: str) -> int:
         """Return the revision of the last line of a stream."""
         return self._asked(lambda: self.colony.head(stream))
-
-    def wait(self, stream: str, revision: int, timeout: float) -> bool:
-        """Wait until the stream has a line after `revision`, or for `timeout` seconds; return whether it has."""
-        return self._asked(lambda: self.colony.wait(stream, revision, timeout))
 
     def _asked(self, ask: Callable[[], T]) -> T:
         try:
