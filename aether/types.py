@@ -539,3 +539,25 @@ class GoalStatus(Goal):
     next: list[str]
     actual_effort: str
     """The time that it was the active goal, up to the last pause."""
+
+
+Action = Literal["deny", "ask"]
+
+
+class EnforcedRule(TypedDict):
+    """A rule that acts, in the words of the person; of `command`, `regex` and `path` at most one is set."""
+
+    id: str
+    entry: str
+    """The entry of memory that it was made from; empty if it was given here."""
+    text: str
+    said_at: str
+    """When the person said it."""
+    action: Action
+    tool: str
+    """A name of a tool, with `*`; empty for shells (`command`, `regex`) or editors (`path`)."""
+    command: str
+    """Words, which the command starts with, or a pattern with `*`, `?` and `[…]`."""
+    regex: str
+    path: str
+    """Patterns of paths, separated by commas, as in `claude.private_paths`."""

@@ -26,8 +26,9 @@ from aether.conversation.shapes import (
 )
 from aether.errors import BudgetExceeded, InvalidInput, shown
 from aether.messages import providers
-from aether.messages.convert import bare, without_tools
+from aether.messages.convert import META, sent, without_tools
 from aether.messages.model import Message, ProviderFormat
+from aether.messages.sources.chat import SENDERS
 from aether.text.regex import lazy
 from aether.tokens.count import system_tokens, tools_tokens
 from aether.types import Counter, Finding, JsonObject
@@ -57,15 +58,27 @@ def beside_tokens(parts: Sequence[SystemPart], tools: Sequence[JsonObject], coun
 
 
 def require_message(raw: object, *, where: str) -> None:
-    """Require that `raw` has the form of a message, and not that of a snapshot or of a history.
+    """Require that `raw` is a message that can be sent: a known role or type, and content that is text or parts.
 
     Raises:
-        InvalidInput: it has not.
+        InvalidInput: it is something else, such as a snapshot or a history.
     """
+    fix = "Give an object with role and content."
     if not isinstance(raw, dict):
+        raise InvalidInput(f"{shown(raw)} is not a message.", fix=fix, where=where)
+    role, content = raw.get("role"), raw.get("content")
+    if "role" in raw and role not in SENDERS:
         raise InvalidInput(
-            f"{shown(raw)} is not a message.", fix="Give an object with role and content.", where=where
+            f"{shown(role)} is not a role.", fix=f"Use one of {', '.join(SENDERS)}.", where=where
         )
+    if role is None and not isinstance(raw.get("type"), str):
+        raise InvalidInput("the message has no role.", fix=fix, where=where)
+    parts = content if isinstance(content, list) else [content]
+    if not all(isinstance(part, str | dict | None) for part in parts):
+        what = f"{shown(content)} is not content."
+        raise InvalidInput(what, fix="Give text, or a list of texts and objects.", where=where)
+    if not raw.keys() - {"role", "type", META}:
+        raise InvalidInput("the message has no content.", fix=fix, where=where)
     if stored := sorted(STORED_KEYS & raw.keys()):
         what = f"it has {stored[0]!r}: it is a snapshot or a history, and never sent to a model."
         raise InvalidInput(what, fix="Give a message; restore a snapshot with restore_context.", where=where)
@@ -78,9 +91,8 @@ def parts_of(view: View, system: Sequence[SystemPart], *, tools: bool = True) ->
     for index, live in enumerate(view.live):
         message = live.message if tools else without_tools(live.message)
         if message is not None:
-            sent = live._replace(message=message)
             kind = CheckpointPart if live.checkpoint else NewPart if index == newest else RecentPart
-            parts.append(kind(sent))
+            parts.append(kind(live._replace(message=message)))
     return parts
 
 
@@ -110,7 +122,7 @@ def build(
             name, size = f"system:{part.name}", count(part.text)
         elif type(part) in _MESSAGE_PARTS:
             require_message(part.live.message.raw, where=f"parts[{nth}]")
-            messages.append(bare(part.live.message.raw))
+            messages.append(sent(part.live.message))
             name, size = _MESSAGE_PARTS[type(part)], part.live.tokens
             total += size
         else:

@@ -116,9 +116,6 @@ class Ledger(Protocol):
     def head(self, stream: str) -> int:
         """Return the revision of the last line of a stream; 0 if nobody has appended to it."""
 
-    def wait(self, stream: str, revision: int, timeout: float) -> bool:
-        """Wait until the stream has a line after `revision`, or for `timeout` seconds; return whether it has."""
-
 
 _STAYS_LOCAL: list[bool] = []
 
@@ -134,6 +131,12 @@ def sharing(home: Path) -> Any:
         return None
     __import__(_SHARING)
     return sys.modules[_SHARING]
+
+
+def senders(snapshot: Any) -> dict[str, str]:
+    """Return which member of the colony sent an entry of a shared home, by its id, if another than its user; else nothing."""
+    found: dict[str, str] = sharing(snapshot.home).senders(snapshot) if is_shared(snapshot.home) else {}
+    return found
 
 
 def of(home: Path) -> Ledger | None:

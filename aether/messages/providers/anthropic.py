@@ -121,8 +121,9 @@ def block_of(block: Any, at: Place) -> list[Block]:
     if not isinstance(block, dict):
         return [other_block(block)]
     kind = block_type(block)
-    if is_text_block(block):
-        return [Block("text", block["text"], (*at, "text"))]
+    if is_text_block(block) or kind == "compaction":
+        field = "content" if kind == "compaction" else "text"
+        return [Block("text", as_text(block.get(field)), (*at, field), replaces_history=kind == "compaction")]
     if kind in CALLS:
         return [call_block(block.get("name"), block.get("input"), (*at, "input"), block.get("id"))]
     if is_result(block):
