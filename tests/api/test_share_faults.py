@@ -538,6 +538,23 @@ def test_a_line_that_cannot_be_read_is_set_aside_and_stops_nobody(colony, kind):
     assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
 
 
+def test_a_part_that_another_member_adds_to_an_import_is_not_undone_with_it(colony, monkeypatch):
+    one = colony.first()
+    for number in (1, 2):
+        commit(
+            one, lambda found, number=number: homes.addition(found, homes.item(f"mine{number}")),
+            homes.Author("import", part=f"talk/{number}"), now=homes.NOW,
+        )  # fmt: skip
+    colony.act_as("mallory", monkeypatch)
+    commit(
+        one, lambda found: homes.addition(found, homes.item("theirs")), homes.Author("import", part="talk/3"), now=homes.NOW
+    )  # fmt: skip
+
+    admin.undo(ledgers.of(one).head(ledger.JOURNAL) - 1, home=one)
+
+    assert homes.ids(one) == ["before", "theirs"]
+
+
 @pytest.mark.parametrize("kind", ["other history", "no right"])
 def test_a_home_that_is_refused_is_searched_as_before(colony, kind, monkeypatch):
     one, two = colony.first(), colony.join()
