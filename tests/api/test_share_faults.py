@@ -224,31 +224,6 @@ def refuses_writes(home):
 
 
 @POSTGRES
-def test_keys_that_the_server_lost_repeat_nothing(colony, monkeypatch):
-    monkeypatch.setenv("AETHER_SHARE_OFFLINE", "queue")
-    colony.first()
-    two = colony.join()
-    monkeypatch.delenv(ledgers.URL)
-    commit(
-        two,
-        lambda found: homes.addition(found, homes.item("a")),
-        commits.Author("add"),
-        now=homes.NOW,
-        may_wait=True,
-    )
-    copy = colony.directory / "copy" / ".aether"
-    shutil.copytree(two, copy)
-    monkeypatch.setenv(ledgers.URL, colony.url)
-    sharing.update_share(home=copy)
-    sql(colony, "delete from aether.keys")
-
-    sharing.update_share(home=two)
-
-    assert homes.ids(colony.agree()) == ["before", "a"]
-    assert list((two / "quarantine").glob("*")) == []
-
-
-@POSTGRES
 def test_the_owner_of_the_tables_removes_a_colony_as_the_documentation_says(colony):
     one, two = colony.first(), colony.join()
     conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
@@ -269,7 +244,7 @@ def test_the_owner_of_the_tables_removes_a_colony_as_the_documentation_says(colo
     homes.add(other, "b")
     assert sharing.share_status(home=other)["lag"] == 0
     sharing.share(one, colony.url, "c")  # the name is free
-    for table in ("streams", "entries", "keys", "kept", "blobs", "members", "replicas", "colonies"):
+    for table in ("streams", "entries", "kept", "blobs", "members", "replicas", "colonies"):
         sql(colony, f"do $$ begin assert not exists (select from aether.{table} where colony = 1); end $$")
 
 
