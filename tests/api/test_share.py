@@ -392,7 +392,7 @@ def test_a_home_is_shared_once_and_joined_where_none_is(colony):
     with pytest.raises((NotFound, StorageFailed)):
         sharing.join(colony.url, uuid.uuid4().hex, colony.directory / "none")
     assert not (colony.directory / "none" / ".aether").exists()
-    with pytest.raises(InvalidInput, match="no address"):
+    with pytest.raises(InvalidInput, match="address"):
         sharing.join("what", "c", colony.directory / "none")
     assert ledgers.shared(other) is None
     assert "postgres" not in (home / ledger.PLACE).read_text() + str(ledgers.shared(home))
