@@ -53,7 +53,7 @@ def errors_page() -> str:
     lines += [
         "",
         f"`0` is success, `2` is also a command line that cannot be parsed, `{INTERRUPTED}` is Ctrl-C, `{BROKEN_PIPE}` a reader that went away.",
-        "`1` is also the answer of `doctor`, `schema check`, `backup verify`, `memory verify` and `memory prepare` where they find something wrong or nothing to do.",
+        "`1` is also the answer of `doctor`, `schema --check`, `backup list --verify`, `archive list --verify`, `status --limits` and `memory prepare` where they find something wrong or nothing to do.",
         "",
     ]
     return "\n".join(lines)

@@ -43,7 +43,7 @@ def _speed() -> list[tuple[str, str, str]]:
             f"{library:.1f} × in Python, {command:.1f} × as a command",
             "startup",
         ),
-        ("`aether memory status` and `--help`, cold", f"{status:.1f} × and {shown:.1f} ×", "startup"),
+        ("`aether status --layers` and `--help`, cold", f"{status:.1f} × and {shown:.1f} ×", "startup"),
         (
             "reading the largest real transcript (eight times over) and taking its notes, before they are stored",
             f"{largest['capture_mb_per_s']:.0f} MB per second of the processor, {largest['capture_peak_mib']:.0f} MiB at the peak, flat",

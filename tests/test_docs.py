@@ -344,7 +344,7 @@ def test_every_document_and_every_append_only_file_is_described():
 def test_every_file_of_a_lived_in_home_is_described(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for line in ("init", "add 'Decided to use one file.' --type decision --phase 1", "phase complete 1",
-                 "compress --phase 1", "snapshot create", "memory search file"):  # fmt: skip
+                 "compress --phase 1", "snapshot", "memory search file"):  # fmt: skip
         assert main(shlex.split(line)) == 0
     described = re.findall(r"^\| `([^`]+)` \|", FORMATS, re.MULTILINE)
     patterns = [
@@ -369,7 +369,7 @@ def test_every_file_of_a_lived_in_home_is_described(tmp_path, monkeypatch):
 )  # fmt: skip
 def test_every_field_of_a_file_is_named(heading, fields, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    for line in ("init", "add note --phase 1", "memory prepare --phase 1", "snapshot create"):
+    for line in ("init", "add note --phase 1", "memory prepare --phase 1", "snapshot"):
         assert main(line.split()) == 0
     section = FORMATS.partition(heading)[2].partition("\n## ")[0]
     (path,) = (tmp_path / ".aether" / fields).iterdir()

@@ -84,8 +84,10 @@ def known_name(given: str, *, archived: bool = False, home: Home = None) -> str:
     if len(meant) == 1:
         return meant[0]
     listed = ", ".join((meant or there)[:MOST_NAMED])
-    noun, other, other_names = ("archive", "compact", stored) if archived else ("compact", "archive", [*rows])
-    see = f"{other} show {argument(given)}" if given in other_names else f"{noun} list"
+    command, other, other_names = "compact show", "archive list", [*rows]
+    if archived:
+        command, other, other_names = other, command, stored
+    see = f"{other} {argument(given)}" if given in other_names else command
     what = f"conversation {shown(given)} is not {'archived' if archived else 'kept here'}."
     fix = f'{listed and f"Name one of: {listed}. "}See "aether {see}".'
     raise NotFound(what, fix=fix, where=str(place))

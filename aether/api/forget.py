@@ -82,7 +82,7 @@ KINDS = {
 # Advice for ids that `supersede` rejects.
 _INSTEAD = {
     "session": 'It holds several statements: "aether memory forget --match TEXT" removes the wrong one, "aether add" adds the right one.',
-    "signals": 'Remove it with "aether memory forget {id}", and emit a new one with "aether signal emit".',
+    "signals": 'Remove it with "aether memory forget {id}", and emit a new one with "aether signal".',
     "graph": 'Remove it with "aether memory forget {id}"; a model adds it again through "aether mcp --tools graph".',
 }
 _LINE_END = re.compile(r"(?:\n|\\+n)\Z")

@@ -253,9 +253,10 @@ def status(ask: Ask) -> int:
 
 
 @claude_command.command("pause")
+@click.option("--resume", is_flag=True, help="Resume them")
 @pass_ask
-def pause(ask: Ask) -> None:
-    """Pause the hooks of this home.
+def pause(ask: Ask, resume: bool) -> None:
+    """Pause the hooks of this home, or resume them.
 
     \b
     Example:
@@ -263,24 +264,10 @@ def pause(ask: Ask) -> None:
     """
     from aether.hosts.claude_code import health
 
-    place = health.pause(ask.place())
-    emit(ask, {"home": str(place), "paused": True}, f"Paused: {place}")
-    note(ask, "To continue: aether claude resume")
-
-
-@claude_command.command("resume")
-@pass_ask
-def resume(ask: Ask) -> None:
-    """Resume the hooks of this home.
-
-    \b
-    Example:
-      aether claude resume
-    """
-    from aether.hosts.claude_code import health
-
-    place = health.resume(ask.place())
-    emit(ask, {"home": str(place), "paused": False}, f"Working: {place}")
+    place = health.resume(ask.place()) if resume else health.pause(ask.place())
+    emit(ask, {"home": str(place), "paused": not resume}, f"{'Working' if resume else 'Paused'}: {place}")
+    if not resume:
+        note(ask, "To continue: aether claude pause --resume")
 
 
 @claude_command.command("rescue")

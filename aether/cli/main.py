@@ -14,6 +14,7 @@ from typing import NoReturn
 import click
 
 from aether import __version__
+from aether.cli.former import FORMER_SPELLINGS, spelled_now
 from aether.cli.output import (
     Ask,
     Command,
@@ -53,12 +54,11 @@ SECTIONS = {
     },
     "Memory": {
         "memory": ("memory", "Search, correct and promote memory"),
-        "timeline": ("timeline", "Show what happened, day by day"),
-        "history": ("timeline", "Show what memory knows about a source file"),
+        "timeline": ("timeline", "Show what happened, day by day, or to one file"),
         "report": ("timeline", "Write a report to keep or send"),
         "log": ("home", "Show who changed what, when and why"),
         "show": ("home", "Print a document as it is now"),
-        "export": ("transfer", "Write the whole colony as JSON"),
+        "export": ("transfer", "Write the whole colony as JSON, or one conversation"),
     },
     "Conversations": {
         "chat": ("chat", "Talk with a model for as long as you like"),
@@ -68,9 +68,9 @@ SECTIONS = {
         "goal": ("goal", "Set goals and keep them through every conversation"),
     },
     "Colony": {
-        "signal": ("colony", "Deposit and list signals"),
+        "signal": ("colony", "Deposit a signal, or list those that are active"),
         "phase": ("colony", "Start, complete and review phases"),
-        "state": ("colony", "Show or change the state of the colony"),
+        "state": ("colony", "Show the state of the colony and its phases"),
         "share": ("share", "Share a colony between machines"),
     },
     "Integrations": {
@@ -79,7 +79,6 @@ SECTIONS = {
         "claude": ("claude", "Install in Claude Code, and check the installation"),
         "rule": ("rule", "Let rules stop what agents do"),
         "mcp": ("claude", "Serve memory to an MCP client over stdin and stdout"),
-        "messages": ("compact", "Check conversations against a provider's rules"),
     },
     "Care": {
         "doctor": ("home", "Check a home and repair it"),
@@ -87,8 +86,8 @@ SECTIONS = {
         "snapshot": ("home", "Save the whole colony and restore it"),
         "trust": ("home", "Allow the config.toml of a home to name programs"),
         "completion": ("main", "Print the completion script of a shell"),
-        "demo": ("home", "Show the whole loop on a sample transcript"),
-        "schema": ("home", "Check documents, and show the shapes of --json"),
+        "demo": ("demo", "Show on a sample what memory is for"),
+        "schema": ("home", "Print the JSON Schema of --json, or check documents"),
         "fold": ("home", "Write the journal into the documents"),
         "tokens": ("tokens", "Count tokens and choose the counter"),
         "graph": ("graph", "Search, import and export a knowledge graph"),
@@ -113,6 +112,20 @@ class Nouns(Group):
         module = import_module(f"aether.cli.{NOUNS[cmd_name][0]}")
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that `args` name; of a former spelling, with a hint on stderr, the one of today."""
+        spelling = next(
+            (words for length in (2, 1) if (words := " ".join(args[:length])) in FORMER_SPELLINGS), ""
+        )
+        if spelling:
+            now = FORMER_SPELLINGS[spelling].replace("{*}", "…").replace("{}", "…")
+            hint = f"aether {spelling} is now aether {now}; the former spelling goes with the next release."
+            note(ctx.ensure_object(Ask), hint)
+            args = spelled_now(spelling, args[len(spelling.split()) :])
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's interface
         """Write the commands under their headings without importing them."""

@@ -159,26 +159,12 @@ class Group(Command, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that `args` name, also by a former spelling; a typo prints up to three suggestions."""
-        names = self.list_commands(ctx)
-        if not args or args[0].startswith("-") or args[0] in names:
+        """Return the command that `args` name; a typo prints up to three suggestions."""
+        if not args or args[0].startswith("-") or args[0] in self.list_commands(ctx):
             return super().resolve_command(ctx, args)
-        root = ctx.find_root()
-        spelling = " ".join([*ctx.command_path.split()[1:], args[0]])
-        if spelling in FORMER_SPELLINGS and isinstance(root.command, click.Group):
-            now = FORMER_SPELLINGS[spelling]
-            note(
-                ctx.ensure_object(Ask),
-                f"aether {spelling} is now aether {now}; the former spelling goes with the next release.",
-            )
-            first, *remaining = now.split()
-            root.info_name = root.info_name or "aether"
-            return root.command.resolve_command(root, [first, *remaining, *args[1:]])
         raise click.UsageError(f"No such command {args[0]!r}.{_suggestions(self, ctx, args[0])}", ctx)
 
 
-# Commands under the names that they had in the release before.
-FORMER_SPELLINGS = {"memory add": "add", "memory compress": "compress"}
 MOST_SUGGESTIONS = 3
 
 

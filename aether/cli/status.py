@@ -38,19 +38,35 @@ LINE_COLUMNS = 80
 
 @click.command("status", cls=Command)
 @click.option("--watch", is_flag=True, help="Refresh it until Ctrl-C")
+@click.option(
+    "--layers", "part", flag_value="layers", default=None, help="Show how full the layers are instead"
+)
+@click.option(
+    "--limits", "part", flag_value="limits", help="Check working memory against its token limits instead"
+)
+@click.option(
+    "--compressions", "part", flag_value="compressions", help="Show the compressions so far instead"
+)
 @pass_ask
-def status_command(ask: Ask, watch: bool) -> int:
+def status_command(ask: Ask, *, watch: bool, part: str | None) -> int:
     """Show the whole colony at a glance.
 
     What memory holds, the active goal, the phase, the last compression, and the state of the hooks of Claude Code. With --watch it is
-    refreshed in place; on a pipe every change is one line. Exits 1 if there is a problem.
+    refreshed in place; on a pipe every change is one line. Exits 1 if there is a problem; with --limits, if working memory
+    is over its capacity.
 
     \b
     Example:
       aether status
+      aether status --layers
     """
     from aether import clock
     from aether.api.overview import overview
+
+    if part is not None:
+        if watch:
+            raise click.UsageError("--watch shows the whole colony: leave out the other option.")
+        return {"layers": _layers, "limits": _limits, "compressions": _compressions}[part](ask)
 
     place = ask.place()
     if watch:
@@ -63,6 +79,104 @@ def status_command(ask: Ask, watch: bool) -> int:
     for words in state["problems"]:
         say(plain(f"Problem: {words}"))
     return 1 if state["problems"] else 0
+
+
+def _layers(ask: Ask) -> int:
+    from aether.api.status import get_memory_status
+
+    report = get_memory_status(home=ask.place())
+    emit(ask, report, layer_lines(report))
+    if report["working_memory"]["compression_needed"]:
+        note(ask, "Compression is needed: aether compress")
+    return 0
+
+
+def _limits(ask: Ask) -> int:
+    from aether.api.working import verify_token_limit
+
+    usage = verify_token_limit(home=ask.place())
+    verdict = (
+        "FAIL" if usage.current > usage.maximum else "WARNING" if usage.current > usage.threshold else "PASS"
+    )
+    data = {**usage._asdict(), "percent": usage.percent, "status": verdict}
+    pairs = [
+        ("Max", usage.maximum), ("Current", f"{usage.current} ({usage.percent:g}%)"),
+        ("Threshold", usage.threshold), ("Status", verdict),
+    ]  # fmt: skip
+    emit(ask, data, facts(pairs, indent=0))
+    return int(verdict == "FAIL")
+
+
+def _compressions(ask: Ask) -> int:
+    from aether.api.status import get_compression_stats
+
+    statistics = get_compression_stats(home=ask.place())
+    emit(ask, statistics, compression_lines(statistics))
+    return 0
+
+
+def layer_lines(report: dict[str, Any]) -> list[str]:
+    """Return the status of the three layers as lines."""
+    work, short_term, long_term, metrics = (
+        report[part] for part in ("working_memory", "short_term_memory", "long_term_memory", "metrics")
+    )
+    types = ", ".join(
+        f"{name.removesuffix('_pattern')}={number}" for name, number in long_term["types"].items()
+    )
+    sections: dict[str, list[tuple[str, Any]]] = {
+        "Working Memory": [
+            ("Items", work["items"]),
+            ("Tokens", f"{work['tokens']} / {work['max_capacity_tokens']} ({work['percent']:g}%)"),
+            # The name is the original's; items leave only when working memory is full.
+            ("Eviction Threshold", f"{work['eviction_threshold_tokens']} (asks for compression)"),
+            ("Max Capacity", work["max_capacity_tokens"]),
+            ("Counted by", work["counter"]),
+        ],
+        "Short-term Memory": [
+            (
+                "Sessions",
+                f"{short_term['sessions']} / {short_term['max_sessions']} ({short_term['percent']:g}%)",
+            ),
+            ("Ratio", f"{short_term['target_ratio']}x target"),
+        ],
+        "Long-term Memory": [("Patterns", long_term["patterns"]), ("Types", types)],
+        "Metrics": [
+            ("Total compressions", metrics["total_compressions"]),
+            ("Total pattern extractions", metrics["total_pattern_extractions"]),
+            ("Average compression ratio", f"{metrics['average_compression_ratio']:.2f}x"),
+            ("Working memory evictions", metrics["working_memory_evictions"]),
+            ("Short-term evictions", metrics["short_term_evictions"]),
+        ],
+    }
+    widest = max(len(label) + 1 for pairs in sections.values() for label, _ in pairs)
+    lines: list[str] = []
+    for title, pairs in sections.items():
+        lines += [title, *facts(pairs, room=widest)]
+    return lines
+
+
+def compression_lines(statistics: dict[str, Any]) -> list[str | Table]:
+    """Return the statistics of compression as lines."""
+    lines: list[str | Table] = []
+    lines += facts(
+        [
+            ("Total compressions", statistics["total_compressions"]),
+            ("Average ratio", f"{statistics['average_compression_ratio']:.2f}x"),
+            ("Sessions", f"{len(statistics['sessions'])} / {statistics['max_sessions']}"),
+            ("Working memory evictions", statistics["working_memory_evictions"]),
+            ("Short-term evictions", statistics["short_term_evictions"]),
+        ],
+        indent=0,
+    )
+    rows = [
+        (
+            session["session_id"], session["phase"], session["compressed_at"][:10],
+            session["original_tokens"], session["compressed_tokens"], f"{session['compression_ratio']:.2f}x",
+        )
+        for session in statistics["sessions"]
+    ]  # fmt: skip
+    head = ("session", "phase", "date", "before", "after", "ratio")
+    return [*lines, "", Table(rows, head=head, right=[1, 3, 4, 5])] if rows else lines
 
 
 def _watch(ask: Ask, place: Any) -> None:

@@ -145,7 +145,7 @@ def _ask(host: Any, home: str, session: str, settings: Settings) -> str:
         return ""
     way = f'the tool close_session (session="{session[:ID_CHARS]}")'
     if not has_tool:
-        way = f"`{command} memory close - --session {session[:ID_CHARS]}` (JSON on stdin; see its --help)"
+        way = f"`{command} memory ingest - --session {session[:ID_CHARS]}` (JSON on stdin; see its --help)"
     return (
         f"aether: after {work}, before you go on, record once where this conversation stands (state, next, rules, open, "
         f"decisions; each with a verbatim quote) by {way}."

@@ -460,7 +460,7 @@ def place_of(memory: Mapping[str, Any], id: str) -> int:
             return place
     raise NotFound(
         f"{shown(id)} is not in working memory.",
-        fix='See "aether memory list"; "aether memory search" also finds archived items.',
+        fix='See "aether memory show"; "aether memory search" also finds archived items.',
         where="working_memory",
     )
 

@@ -211,7 +211,7 @@ def evict_session(memory: Mapping[str, Any], session_id: str, *, now: datetime) 
     if session_id not in ids:
         raise NotFound(
             f"there is no session {shown(session_id)}.",
-            fix='See "aether memory stats".',
+            fix='See "aether status --compressions".',
             where="short_term_memory",
         )
     place = ids.index(session_id)

@@ -90,7 +90,7 @@ def end(memory: Mapping[str, Any], id: str, how: EndState, *, at: str, by: str =
     if not patch:
         raise NotFound(
             f"live memory has no entry {shown(id)}.",
-            fix='See "aether memory list" or "aether brief --why".',
+            fix='See "aether memory show" or "aether brief --why".',
             where="memory",
         )
     return Change({"memory": patch})

@@ -98,7 +98,7 @@ def detect_file_format(values: Sequence[Any], *, where: str = "input") -> Format
             return name
     if any(map(knowledge_graph.is_line, values)):
         what = "it is a knowledge graph, not a transcript."
-        raise InvalidInput(what, fix='Use "aether graph import".', where=where)
+        raise InvalidInput(what, fix='Use "aether graph --import".', where=where)
     entries = chain.from_iterable(value if isinstance(value, list) else [value] for value in values)
     if typed := next(filter(chat.is_typed_log, entries), None):
         what = f"it is a log, and no list of items: {shown(typed['type'])} is no type of an item."

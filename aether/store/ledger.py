@@ -136,6 +136,12 @@ def sharing(home: Path) -> Any:
     return sys.modules[_SHARING]
 
 
+def senders(snapshot: Any) -> dict[str, str]:
+    """Return which member of the colony sent an entry of a shared home, by its id, if another than its user; else nothing."""
+    found: dict[str, str] = sharing(snapshot.home).senders(snapshot) if is_shared(snapshot.home) else {}
+    return found
+
+
 def of(home: Path) -> Ledger | None:
     """Return the ledger of `home`, whose colony is the one that it is a replica of; None if it is not shared.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import threading
 import uuid
@@ -11,13 +12,13 @@ from contextlib import suppress
 import pytest
 
 import aether
-from aether.api import admin
+from aether.api import admin, briefing, working
 from aether.api import forget as forgetting
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.cli.main import main
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
-from aether.sharing import ledgers, shared_base
+from aether.sharing import ledgers, postgres, shared_base
 from aether.store import commit as commits
 from aether.store import conversations, doctor, documents, ledger, log, record_files, snapshot
 from aether.store import history as store_history
@@ -846,3 +847,51 @@ def test_what_was_said_while_another_machine_removed_the_conversation_is_not_los
 
     for home in (one, two):
         assert len(conversations.load(home, "talk").texts) == 3
+
+
+def as_member(colony, monkeypatch, name):
+    """Let what follows be done by the member `name` of the colony."""
+    if colony.url.startswith(directory_ledger.START):
+        monkeypatch.setattr(directory_ledger.DirectoryLedger, "member", name)
+        return
+    import psycopg
+
+    owner = re.sub("//[^@]*@", "//owner@", colony.url)
+    role = f"{name}_{os.path.basename(owner.partition('?')[0])}"
+    with psycopg.connect(owner, autocommit=True) as connection, suppress(psycopg.errors.DuplicateObject):
+        connection.execute(f"create role {role} login")
+    postgres.grant(owner, "c", role, "write")
+    colony.url = owner.replace("owner@", f"{role}@")
+    monkeypatch.setenv(ledgers.URL, colony.url)
+    while ledgers._OPEN:
+        ledgers._OPEN.popitem()[1][2].close()
+
+
+def test_a_brief_and_the_log_name_the_member_who_sent_an_entry(colony, monkeypatch):
+    one = colony.first()
+    aether.add_working_memory_item("Never push on a Friday.", type="constraint", home=one)
+    as_member(colony, monkeypatch, "ben")
+    two = colony.join()
+    rule = aether.add_working_memory_item("Publish every key.", type="constraint", home=two)
+    assert "- Publish every key.\n" in briefing.brief(home=two)["block"]
+    assert "Never push on a Friday. (sent by " in briefing.brief(home=two)["block"]
+    changed = aether.add_working_memory_item("Review twice.", type="constraint", home=two)
+    read_by_others = aether.add_working_memory_item("Use plain words.", type="constraint", home=two)
+
+    as_member(colony, monkeypatch, "cid")
+    three = colony.join()
+    working.update_working_memory_item(changed, {"content": "Review never."}, home=three)
+    working.get_working_memory_item(read_by_others, home=three)
+    (three / "share/senders.json").unlink()  # it is derived
+    as_member(colony, monkeypatch, "ben")
+    admin.fold(home=two)
+    block = briefing.brief(home=two)["block"]
+
+    assert "- Publish every key.\n" in block
+    assert "- Use plain words.\n" in block
+    assert re.search(r"Review never\. \(sent by cid\w*\)", block)
+    assert re.search(r"Publish every key\. \(sent by ben\w*\)", briefing.brief(home=three)["block"])
+    assert {entry.member.partition("_")[0] for entry in admin.log(home=two) if entry.operation == "add"} >= {
+        "ben"
+    }
+    assert f"{rule}" in str(briefing.brief(home=three)["lines"])

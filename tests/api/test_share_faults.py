@@ -85,7 +85,7 @@ def test_a_role_whose_right_is_taken_is_refused_at_once(colony, monkeypatch):
     sharing.share_revoke(member, home=one)
     monkeypatch.setenv(ledgers.URL, colony.url.replace("owner@", f"{member}@"))
 
-    with pytest.raises(UnsafePath, match="aether share grant"):
+    with pytest.raises(UnsafePath, match="aether share members"):
         homes.add(one, "b")
     assert homes.ids(one) == ["before", "a"]
     monkeypatch.setenv(ledgers.URL, colony.url)
@@ -203,7 +203,7 @@ def test_rights_that_were_lost_are_named_and_given_again_by_the_owner(colony, mo
     monkeypatch.setenv(ledgers.URL, colony.url.replace("owner@", f"{member}@"))
     disconnect()
     refuses_writes(two)
-    assert "share grant" in sharing.share_status(home=two)["reason"]
+    assert "share members" in sharing.share_status(home=two)["reason"]
 
     monkeypatch.setenv(ledgers.URL, colony.url)
     disconnect()
@@ -218,7 +218,7 @@ def test_rights_that_were_lost_are_named_and_given_again_by_the_owner(colony, mo
 
 
 def refuses_writes(home):
-    with pytest.raises(UnsafePath, match=r"no right in it.*aether share grant"):
+    with pytest.raises(UnsafePath, match=r"no right in it.*aether share members"):
         homes.add(home, "refused")
     assert homes.ids(home) == ["before"]
 
@@ -708,12 +708,12 @@ def test_a_home_that_is_refused_says_so_while_it_reads_what_it_has(colony, capsy
     disconnect()
     access._NEXT_LOOK.clear()
 
-    assert main(["--home", str(one), "memory", "list"]) == 0
+    assert main(["--home", str(one), "memory", "show"]) == 0
     shown = capsys.readouterr()
     assert "Note: nothing new comes from the colony: " in shown.err
 
     access._NEXT_LOOK.clear()
-    assert main(["--home", str(two), "memory", "list"]) == 0
+    assert main(["--home", str(two), "memory", "show"]) == 0
     assert "nothing new" not in capsys.readouterr().err
 
 

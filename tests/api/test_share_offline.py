@@ -177,7 +177,7 @@ def test_what_no_longer_fits_goes_to_quarantine_and_is_reported(pair, away, caps
     assert "remove by queen" in found.message
     assert b'"before"' in (two / found.where).read_bytes()
     assert sharing.share_status(home=two)["unfit"] == 1
-    assert main(["memory", "list", "--home", str(two)]) == 0
+    assert main(["memory", "show", "--home", str(two)]) == 0
     assert "1 change no longer fitted what others wrote, kept in quarantine" in capsys.readouterr().err
     assert unfit(one) == []
 
@@ -629,7 +629,7 @@ def test_commands_say_what_waits(pair, away, monkeypatch, capsys):
 
     assert main(["add", "a fact that waits", "--type", "observation"]) == 0
     assert "1 change waiting for the server of the colony: aether share status" in capsys.readouterr().err
-    assert main(["memory", "list"]) == 0
+    assert main(["memory", "show"]) == 0
     assert "a fact that waits" in capsys.readouterr().out
     assert main(["share", "status"]) == 1
     assert "waiting" in capsys.readouterr().out

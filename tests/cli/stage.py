@@ -43,38 +43,27 @@ def unreadable_line() -> None:
 
 BEFORE: dict[str, list[Any]] = {
     **dict.fromkeys(
-        (
-            f"context {verb}"
-            for verb in "list status check compress checkpoints snapshot export mode model".split()
-        ),
-        CONTEXT,
+        ("context", *(f"context {verb}" for verb in "status compress snapshot set".split())), CONTEXT
     ),
-    "context": CONTEXT,
-    **{
-        f"archive {verb}": ARCHIVED
-        for verb in "age list show search restore mark unmark explain stats".split()
-    },
-    "archive": ARCHIVED,
-    "context restore": [*CONTEXT, "context snapshot talk"],
-    **{f"goal {verb}": GOAL for verb in "list show done pause block decide next".split()},
-    "goal start": [*GOAL, "goal pause"],
-    "goal unblock": [*GOAL, "goal block 'The key is missing'"],
-    **{f"backup {verb}": ["backup create backups"] for verb in "list verify restore".split()},
+    **dict.fromkeys(("archive", *(f"archive {verb}" for verb in "age list restore mark".split())), ARCHIVED),
+    "context snapshot": [*CONTEXT, "context snapshot talk"],
+    "export": CONTEXT,
+    **{f"goal {verb}": GOAL for verb in "show done decide next".split()},
+    "goal block": GOAL,
+    "goal start": [*GOAL, "goal done --paused"],
+    **{f"backup {verb}": ["backup create backups"] for verb in "list restore".split()},
     "claude status": ["claude install"],
-    "compact diff": COMPACTED,
     "compact show": COMPACTED,
-    "compact undo": COMPACTED,
-    "memory close": [
-        """add "Let's write state by a temporary file and a rename." --metadata '{"conversation": "talk"}'"""
+    "memory ingest": [
+        "memory prepare --phase 1",
+        """add "Let's write state by a temporary file and a rename." --metadata '{"conversation": "talk"}'""",
     ],
-    "memory ingest": ["memory prepare --phase 1"],
     "phase decide": ["phase complete 1"],
-    **{f"share {verb}": SHARED for verb in "join status leave members grant".split()},
+    **{f"share {verb}": SHARED for verb in "join status leave members".split()},
     "share remove": [*SHARED, unreadable_line],
-    "share revoke": [*SHARED, "share grant ana write"],
-    "state recover": ["phase start 1"],
-    "snapshot restore": ["snapshot create"],
-    "tokens calibrate": ["add 'A longer note, to have something to measure.'"],
+    "snapshot": ["snapshot"],
+    "tokens count": ["add 'A longer note, to have something to measure.'"],
+    "undo": ["add 'A note to undo.'"],
 }
 # What the official memory server keeps.
 GRAPH = """\

@@ -180,12 +180,20 @@ def _lines(
         ),
     ]  # fmt: skip
     below = re.compile(rf"(?<![\w.~/-]){re.escape(root.rstrip('/'))}/") if root.count("/") > 1 else None
-    lines = _without_repeats(_explicit_first([line for line in ordered if line.text]))
+    senders = documents.get("senders", {})
+    lines = _without_repeats(_explicit_first([_with_sender(line, senders) for line in ordered if line.text]))
     if below is None:
         return lines
     return [
         line if line.source == "explicit" else line._replace(text=below.sub("", line.text)) for line in lines
     ]
+
+
+def _with_sender(line: Line, senders: Mapping[str, str]) -> Line:
+    """Return `line` with the other member of a shared colony who sent its entry, or the session of its statement."""
+    entry = line.ids[0] if line.ids and senders else ""
+    sender = senders.get(entry) or senders.get(entry.rsplit("/", 2)[0])
+    return line._replace(note=", ".join(filter(None, (line.note, f"sent by {sender}")))) if sender else line
 
 
 def _wide_lines(wide: Mapping[str, Any] | None) -> Iterator[Line]:

@@ -53,5 +53,5 @@ def test_importing_it_as_a_transcript_names_the_right_command(tmp_path):
     path = tmp_path / "memory.jsonl"
     path.write_text(knowledge_graph.graph_text([ENTITY], []), encoding="utf-8")
 
-    with pytest.raises(InvalidInput, match="aether graph import"):
+    with pytest.raises(InvalidInput, match="aether graph --import"):
         list(read_records(path))
