@@ -24,10 +24,7 @@ from aether.memory import signals
 from aether.memory.colony import DOCUMENT, RUNNING, check_phase, follow_route, phase_number
 from aether.store.patch import chain_changes, join_changes
 from aether.text.regex import lazy
-from aether.types import (
-    Change,
-    Decision,
-)
+from aether.types import Change, Decision, State
 
 if TYPE_CHECKING:
     from aether.clock import NewId
@@ -38,7 +35,6 @@ if TYPE_CHECKING:
         Pattern,
         QueenCheckin,
         RoadmapPhase,
-        State,
     )
 
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
