@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import json
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -149,14 +148,6 @@ class DirectoryLedger:
             finally:
                 if left := self.turns.pop(stream, None):
                     left.close()
-
-    def wait(self, stream: str, revision: int, timeout: float) -> bool:
-        until = time.monotonic() + timeout
-        while self.head(stream) <= revision:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(0.01)
-        return True
 
     def remove_line(self, revision: int) -> None:
         with self._locked(""):

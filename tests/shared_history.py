@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from aether.errors import StorageFailed
 from aether.sharing.ledgers import Colony, Unsettled
+from aether.store import log
 from aether.store.ledger import Mark
 from tests.children import ended, start
 
@@ -116,7 +117,7 @@ class Writer:
         for _ in range(self.chance.choice((1, 1, 1, 3))):
             self.made += 1
             text = f"line {self.made} of writer {self.name} in this trial"
-            lines.append(f"{text}, {hash(text) & 0xFFFFFFFFFFFFFFFF:016x}..\n")
+            lines.append(log.seal_json({"text": text}).decode())
         mark, started = self.marks[stream], time.monotonic()
         key = f"{self.name}.{self.made}" if self.chance.random() < 0.1 else ""
 

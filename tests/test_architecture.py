@@ -19,8 +19,8 @@ from tests.sources import ROOT, modules
 # Trust needs rooms of its own: regular files, seals, recovery, and the tags of injected text. Contexts are
 # a package (shapes, tiers, modes, checkpoints, guard) and one edge; goals, a chat and its streams, what the holder of a
 # lock is asked for (in the store and in the API) and the lines of the journal have theirs. What only looks like a rule, and what ends one, are a module each, and so are the names of hints.
-MAX_MODULES = 325
-MAX_LINES = 89_000
+MAX_MODULES = 348
+MAX_LINES = 91_800
 MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
 # A module of fewer lines is read with the one that imports it, unless others import it too.
@@ -41,7 +41,7 @@ SHARED_NAMES = {
 SMALL_WITH_A_REASON: dict[str, str] = {
     "aether.__main__": "what `python -m aether` runs",
     "aether.hosts.codex_hooks": "a row of the table of hosts",
-    "aether.messages.sources.antigravity": "a row of the table of sources",
+    "aether.messages.directories": "files beside each other, as unpacking is about files within each other",
 }
 # The shapes, which the module of types loads when one of them is used.
 LAZY_HALF = ["aether.document_types", "aether.types"]
@@ -74,6 +74,7 @@ HOMES = {
     "orjson": {"aether/store/files.py", "aether/messages/records.py"},
     "snowballstemmer": {"aether/text/words.py"},
     "sqlite3": {
+        "aether/messages/unpack.py",
         "aether/search/index.py",
         "aether/store/archive_store.py",
         "aether/store/index_file.py",
@@ -160,6 +161,7 @@ def test_a_small_module_has_several_importers():
         if len(module.lines) < SMALL_LINES
         and len(found[name]) <= 1
         and not module.path.endswith("__init__.py")
+        and not name.startswith("aether.messages.sources.")  # a row of the table of sources
     }
 
     assert sorted(alone - SMALL_WITH_A_REASON.keys()) == []

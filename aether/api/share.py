@@ -53,6 +53,8 @@ from aether.types import Finding, JsonObject
 
 # Lines that are sent or read at once.
 LINES = 500
+# How often who waits for news asks for them.
+POLL_SECONDS = 0.1
 # A new replica is folded each time its journal has grown to so much.
 FOLD_BYTES = 1 << 22
 # The line of the stream `READY`.
@@ -558,7 +560,9 @@ def update_share(*, home: Home = None, wait: float = 0.0) -> int:
     place = find(home)
     _require_shared(place)
     if wait > 0 and (server := ledgers.of(place)):
-        server.wait(JOURNAL, load(place).revision, wait)
+        until, revision = time.monotonic() + wait, load(place).revision
+        while server.head(JOURNAL) <= revision and (seconds := until - time.monotonic()) > 0:
+            time.sleep(min(seconds, POLL_SECONDS))
     with write_lock(place):
         snapshot = catch_up(settle(load(place), now=now()), now=now())
         snapshot = fold(send_queue(snapshot, now(), insist=True), now=now())

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 HEAD_BYTES = 4_096
 # As in aether.messages.records, which help need not import.
 FORMATS = (
-    "claude_code", "codex", "chat", "openhands", "cline", "antigravity", "markdown", "items", "plain",
+    "codex", "antigravity", "qwen_code", "copilot_cli", "claude_code", "openhands", "openhands_sdk", "cline", "chatgpt", "claude_ai", "opencode", "vscode_chat", "cursor", "sharegpt", "ai_sdk", "langchain", "goose", "amp", "continue", "gemini", "memories", "responses", "chat", "items", "markdown", "memory_notes", "plain",
 )  # fmt: skip
 EXPORT = "export"
 # Of working memory: an import names compression as the next step from there on. Before, it brings little.
@@ -49,7 +49,7 @@ HALF_PERCENT = 50
 )
 @click.option(
     "--format", "format_", metavar="NAME", type=click.Choice([*FORMATS, EXPORT]),
-    help=f"{', '.join(FORMATS)} or {EXPORT}  [default: detected]",
+    help=f"{', '.join(FORMATS)} or {EXPORT}  [default: detected by content]",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the items, and store nothing")
 @pass_ask

@@ -125,9 +125,6 @@ class Colony(Protocol):
         that is longer than a few seconds. Writers get it in order.
         """
 
-    def wait(self, stream: str, revision: int, timeout: float) -> bool:
-        """Wait until the stream has a line after `revision`, or for `timeout` seconds; return whether it has."""
-
     def put_blob(self, data: bytes) -> str:
         """Keep `data`, once, and return its name: the SHA-256 of the bytes, in hexadecimal."""
 
@@ -209,10 +206,6 @@ class HomeLedger:
     def head(self, stream: str) -> int:
         """Return the revision of the last line of a stream."""
         return self._asked(lambda: self.colony.head(stream))
-
-    def wait(self, stream: str, revision: int, timeout: float) -> bool:
-        """Wait until the stream has a line after `revision`, or for `timeout` seconds; return whether it has."""
-        return self._asked(lambda: self.colony.wait(stream, revision, timeout))
 
     def _asked(self, ask: Callable[[], T]) -> T:
         try:
@@ -320,7 +313,9 @@ def module(address: str) -> Any:
     if _PARAMETERS.match(address):
         return import_module("aether.sharing.postgres")
     raise InvalidInput(
-        "it is no address of a server.", fix="Use one such as postgresql://HOST/DATABASE.", where=URL
+        "it is not the address of a server.",
+        fix="Use one such as postgresql://HOST/DATABASE.",
+        where=f"URL or {URL}",
     )
 
 

@@ -116,9 +116,6 @@ class Ledger(Protocol):
     def head(self, stream: str) -> int:
         """Return the revision of the last line of a stream; 0 if nobody has appended to it."""
 
-    def wait(self, stream: str, revision: int, timeout: float) -> bool:
-        """Wait until the stream has a line after `revision`, or for `timeout` seconds; return whether it has."""
-
 
 _STAYS_LOCAL: list[bool] = []
 

@@ -91,7 +91,7 @@ begin
     end if;
     return jsonb_build_object(
         'version', v, 'colony', c.colony, 'identity', c.identity, 'right', aether.right_of(c.colony),
-        'member', session_user, 'pid', pg_backend_pid()
+        'member', session_user
     );
 end
 $$;
@@ -287,8 +287,6 @@ begin
             if p_key <> '' and added > 0 then
                 insert into aether.keys values (p_colony, s, p_key, revision);
             end if;
-            -- No name of a stream: every role of the database may listen.
-            perform pg_notify('aether_' || p_colony, s || ' ' || head);
             return;
         end if;
         exit when exists (select from aether.streams t where t.colony = p_colony and t.name = p_stream);

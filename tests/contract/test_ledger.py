@@ -181,19 +181,6 @@ def test_a_turn_that_is_not_used_changes_nothing(opened):
     assert ledger.append_if("new", mark(1), [line(2)]).done
 
 
-def test_waiting_ends_with_a_new_line(opened):
-    ledger, other = opened(), opened()
-    ledger.append_if(JOURNAL, mark(0), [line(1)])
-
-    assert other.wait(JOURNAL, 0, 5) is True
-    assert other.wait(JOURNAL, 1, 0.05) is False
-    later = threading.Timer(0.1, lambda: ledger.append_if(JOURNAL, mark(1), [line(2)]))
-    later.start()
-    assert other.wait(JOURNAL, 1, 20) is True
-    later.join()
-    assert other.wait("nothing", 0, 0) is False
-
-
 def test_blobs_are_kept_once_by_their_content(opened):
     ledger, data = opened(), bytes(range(256)) * 100
     name = ledger.put_blob(data)

@@ -132,7 +132,7 @@ def is_line(value: Any) -> bool:
 
 
 def is_beside_session(path: Path) -> bool:
-    """Return whether Claude Code keeps a file beside its sessions: a tool's output, its own memory, what an agent is.
+    """Return whether Claude Code keeps a file beside its sessions: a tool's output, or what an agent is.
 
     Nobody said what is in them, or it is in a session.
     """
@@ -145,11 +145,6 @@ def is_beside_session(path: Path) -> bool:
             session = above.with_name(f"{above.name}.jsonl")
             if _SESSION.fullmatch(session.name) or session.exists():
                 return True
-        elif directory.name == "memory" and (
-            above.parent.parts[-2:] == (".claude", "projects")
-            or any(_SESSION.fullmatch(file.name) for file in above.glob("*.jsonl"))
-        ):
-            return True
     return False
 
 
