@@ -43,6 +43,7 @@ from aether.store import (
     archive_steps,
     archive_store,
     config,
+    conversation_checks,
     conversation_list,
     conversations,
     files,
@@ -869,7 +870,9 @@ def archive_stats(*, home: Home = None) -> JsonObject:
 def verify_archive(*, home: Home = None) -> list[Finding]:
     """Check every file of the archive and return the findings, errors first; nothing is changed."""
     order = {"error": 0, "warning": 1, "info": 2}
-    return sorted(archive_steps.examine(find(home)), key=lambda finding: order[finding.level])
+    place = find(home)
+    findings = [*archive_steps.examine(place), *conversation_checks.missing_archived(place)]
+    return sorted(findings, key=lambda finding: order[finding.level])
 
 
 # --- Retention

@@ -31,9 +31,9 @@ from aether.errors import (
     disk_failure,
     shown,
 )
+from aether.regular import TEMP_SUFFIX as TEMP_SUFFIX  # noqa: PLC0414 - of every file that is not finished
 from aether.regular import checksum as checksum  # noqa: PLC0414 - with the other forms in which bytes are stored
 
-TEMP_SUFFIX = ".aether-tmp"
 # Windows refuses to replace a file that a reader holds open; readers close within milliseconds.
 REPLACE_TRIES = 20
 # Deeper than any note, shallower than every codec's own limit (orjson 254, the standard library about 1000).
@@ -134,6 +134,7 @@ def write_whole(
     try:
         handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
+            _share_as_before(handle, path)
             write_all(handle, data)
             os.fsync(handle)
             status = os.fstat(handle)
@@ -157,6 +158,32 @@ def write_whole(
             raise unconfirmed(reason, path) from reason
         raise
     return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _share_as_before(handle: int, path: Path) -> None:
+    """Give a new file the owner, group and mode of the file at `path`; a new one may be used by those who may write beside it.
+
+    Two users of a home, or one and the root of a container, write in turn: the file must stay both's.
+    """
+    if os.name == "nt":  # pragma: no cover - Windows has neither
+        return
+    try:
+        like = os.stat(path)
+        mode = like.st_mode & 0o666
+    except OSError:
+        like = os.stat(path.parent)
+        mode = 0o600 | sum(6 << shift for shift in (3, 0) if like.st_mode & (2 << shift))
+    own = os.fstat(handle)
+    if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
+        try:
+            os.fchown(handle, like.st_uid, like.st_gid)
+        except OSError:  # only root may give a file away
+            with contextlib.suppress(OSError):
+                os.fchown(handle, -1, like.st_gid)
+        if os.fstat(handle).st_gid != like.st_gid:
+            mode &= 0o606  # the group is another
+    if mode != 0o600:
+        os.fchmod(handle, mode)
 
 
 def _is_at(path: Path, status: os.stat_result) -> bool:
@@ -512,7 +539,7 @@ def require_exclusive(directory: Path) -> None:
 
     path = directory / "lock"
     with storage_errors(directory):
-        handle = regular.handle(path, os.O_RDWR | os.O_CREAT)
+        handle = regular.handle(path, os.O_RDWR | os.O_CREAT, is_lock=True)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -530,7 +557,7 @@ def require_exclusive(directory: Path) -> None:
 
 def _opened_lock(path: Path, *, for_reading: bool) -> int | None:
     try:
-        return regular.handle(path, os.O_RDWR | os.O_CREAT)
+        return regular.handle(path, os.O_RDWR | os.O_CREAT, is_lock=True)
     except OSError as reason:
         if not for_reading or reason.errno not in UNWRITABLE:
             raise
@@ -550,12 +577,14 @@ def _acquire(
         try:
             _wait(handle, path, timeout, give_up, may_try)
             # The home may have been removed and made again meanwhile: then we hold a lock on nothing.
-            if os.path.samestat(os.fstat(handle), os.stat(path)):
+            status = os.fstat(handle)
+            if os.path.samestat(status, os.stat(path)):
                 name = _own_name(os.getpid(), *sys.argv[:2])
                 _HELD[str(path)] = b""
                 with contextlib.suppress(OSError):  # a full disk shows in the write that follows
-                    os.pwrite(handle, name, 0)
-                    _HELD[str(path)] = name
+                    if status.st_nlink == 1:  # another name of the file may be outside of the home
+                        os.pwrite(handle, name, 0)
+                        _HELD[str(path)] = name
                 return handle
         except BaseException:
             os.close(handle)

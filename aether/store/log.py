@@ -127,7 +127,7 @@ def cut_torn_end(path: Path) -> int:
     last = next(lines_backwards(path), b"\n")
     if not last.endswith(b"\n"):
         end -= len(last)
-        os.truncate(path, end)
+        _truncate(path, end)
     return end
 
 
@@ -141,7 +141,15 @@ def cut_tail(path: Path, end: int, tail: bytes) -> None:
         file.seek(end)
         if file.read(len(tail) + 1) != tail:
             raise ConcurrentWrite(path)
-    os.truncate(path, end)
+    _truncate(path, end)
+
+
+def _truncate(path: Path, end: int) -> None:
+    handle = regular.handle(path, os.O_WRONLY)
+    try:
+        os.ftruncate(handle, end)
+    finally:
+        close(handle)
 
 
 def lines_of(
