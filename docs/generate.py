@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from aether import errors, prompts
+from aether.cli.former import FORMER_SPELLINGS
 from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli
 from aether.compat.compactctl import compactctl
 from aether.conversation.policy import POLICIES
@@ -157,6 +158,16 @@ def opening(path: Path) -> str:
     return " ".join(text.partition("\n\n")[0].split())
 
 
+def compat_page() -> str:
+    """Return docs/compat.md with the table of former commands; the rest is written by hand."""
+    text = (HERE / "compat.md").read_text(encoding="utf-8")
+    rows = [
+        f"| `aether {former}` | `aether {now.replace('{*}', '…').replace('{}', '…')}` |"
+        for former, now in FORMER_SPELLINGS.items()
+    ]
+    return filled(text, "commands", ["| former | now |", "|---|---|", *rows])
+
+
 def configuration_page() -> str:
     """Return docs/configuration.md with the table of all keys; the rest is written by hand."""
     text = (HERE / "configuration.md").read_text(encoding="utf-8")
@@ -193,6 +204,7 @@ PAGES = {
     "errors.md": errors_page,
     "cli.md": cli_page,
     "compaction.md": compaction_page,
+    "compat.md": compat_page,
     "configuration.md": configuration_page,
     "../examples/config.example.toml": lambda: example("toml"),
     "../examples/config.example.yaml": lambda: example("yaml"),

@@ -61,10 +61,10 @@ def init_command(ask: Ask, directory: str | None) -> None:
 def log_command(ask: Ask, limit: int, everything: bool) -> None:
     """Show who changed what, when and why.
 
-    Newest first; the first column is the revision that undo and show accept, the third who changed it: queen is the
-    person whose colony it is, or whoever works in that name, hook and aether are automatic; in a shared home the role of
-    the server that sent it follows. A compaction of a conversation
-    has none: it names the command that undoes it.
+    Newest first; the first column is the revision that undo and show accept, the third who changed it: the user's name,
+    agent for a command of an agent, queen for a program that names nobody; hook and aether are automatic; in a shared home
+    the role of the server that sent it follows. A compaction of a conversation has no revision: it names the command that
+    undoes it.
 
     \b
     Example:

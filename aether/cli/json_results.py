@@ -1253,6 +1253,22 @@ class Status(TypedDict):
     architect: Standing
 
 
+class InForce(TypedDict):
+    """A rule or decision."""
+
+    kind: Literal["rule", "decision"]
+    text: str
+
+
+class Start(TypedDict):
+    """What `aether` alone shows."""
+
+    home: str | None
+    """Null where there is none."""
+    in_force: list[InForce]
+    next: list[str]
+
+
 class Statusline(TypedDict):
     """The line for Claude Code."""
 
@@ -1365,6 +1381,7 @@ class CtlValidateConfig(TypedDict):
 
 
 RESULTS: dict[str, Any] = {
+    "aether": Start,
     "archive add": ArchiveAdd,
     "archive age": ArchiveAge | ArchiveMigrate | ArchiveSchedule,
     "archive list": list[Archived]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextvars import copy_context
 from importlib import import_module
 from typing import NoReturn
 
@@ -135,9 +136,10 @@ class Nouns(Group):
                 formatter.write_dl([(name.ljust(width), line) for name, (_, line) in section.items()])
 
 
-@click.command(cls=Nouns)
+@click.command(cls=Nouns, invoke_without_command=True)
+@click.pass_context
 @click.version_option(__version__, prog_name="aether", message="%(prog)s %(version)s")
-def cli() -> None:
+def cli(ctx: click.Context) -> None:
     """Keep, compress and search the memory of a colony of agents.
 
     State is JSON below .aether/, found with --home, AETHER_HOME, or the nearest one above here. Data goes to
@@ -147,6 +149,10 @@ def cli() -> None:
     Example:
       aether init
     """
+    if ctx.invoked_subcommand is None:
+        from aether.cli.status import show_start
+
+        show_start(ctx.ensure_object(Ask))
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:
@@ -196,7 +202,10 @@ def main(arguments: list[str], *, command: click.Command = cli, name: str = "aet
     open_missing()
     try:
         with notices(ask):
-            result = command.main(args=arguments, prog_name=name, standalone_mode=False, obj=ask)
+            # In a copy of the context, so that the author of its changes ends with it.
+            result = copy_context().run(
+                command.main, args=arguments, prog_name=name, standalone_mode=False, obj=ask
+            )
             _age(ask)
             _fold(ask)
         _note_waiting(ask)

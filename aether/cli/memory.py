@@ -95,7 +95,7 @@ def memory_command() -> None:
     "--source",
     default="queen",
     show_default=True,
-    help="Its author: queen is the person whose colony it is, or whoever works in that name",
+    help="Its author; queen is the person whose colony it is",
 )
 @click.option("--caste", help="The caste of its author")
 @click.option("--phase", type=click.IntRange(0), help="Its phase of the colony's work")

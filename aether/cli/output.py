@@ -38,6 +38,7 @@ MOST_UNDOS = 3
 AGENT_VARIABLES = (
     "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CURSOR_AGENT", "GEMINI_CLI",
 )  # fmt: skip
+USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")
 LAYER_NAMES = {
     "working_memory": "working", "short_term_memory": "session", "long_term_memory": "pattern",
     "archive": "archive",
@@ -73,12 +74,16 @@ class Ask:
     def place(self) -> Path:
         """Return the resolved home with the spool of the hooks drained, and remember it for folding.
 
+        From here on the log names the user as the author.
+
         Raises:
             NotFound: there is no home.
         """
         from aether.api.home import drained
         from aether.paths import find_home
+        from aether.store.authors import PERSON
 
+        PERSON.set(user_name())
         self.found = drained(find_home(self.home))
         self._report_edits()
         return self.found
@@ -602,6 +607,15 @@ def _refuse_directory(path: Path) -> None:
         from aether.errors import InvalidInput
 
         raise InvalidInput("is a directory.", fix="Name a file.", where=str(path))
+
+
+def user_name() -> str:
+    """Return whose changes those of a command are: the user's, or an agent's; the Queen's if the user has no name."""
+    from aether.store.authors import QUEEN
+
+    if any(name in os.environ for name in AGENT_VARIABLES):
+        return "agent"
+    return next((os.environ[name] for name in USER_VARIABLES if os.environ.get(name)), QUEEN)
 
 
 def is_typed() -> bool:

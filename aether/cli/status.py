@@ -34,6 +34,24 @@ WATCH_EVERY_SECONDS = 2.0
 _YELLOW, _PLAIN = "\x1b[33m", "\x1b[0m"
 # The host has text of its own in the same row.
 LINE_COLUMNS = 80
+# Rules and decisions that `aether` alone shows.
+MOST_IN_FORCE = 8
+# Three commands to go on with, without a home, in an empty home and in any other.
+_FIRST = {
+    "aether init": "make a home in this directory",
+    "aether demo": "see on a sample what memory is for",
+    "aether --help": "list the commands",
+}
+_EMPTY = {
+    "aether install": "give every agent on this machine the memory",
+    "aether import FILE": "turn a transcript into memory",
+    'aether add "TEXT" --type decision': "note a decision",
+}
+_NEXT = {
+    "aether brief": "show what a new session gets",
+    "aether recall WORDS": "find something again",
+    "aether --help": "list the commands",
+}
 
 
 @click.command("status", cls=Command)
@@ -79,6 +97,36 @@ def status_command(ask: Ask, *, watch: bool, part: str | None) -> int:
     for words in state["problems"]:
         say(plain(f"Problem: {words}"))
     return 1 if state["problems"] else 0
+
+
+def show_start(ask: Ask) -> None:
+    """Print the home, the rules and decisions in force, and three commands to go on with."""
+    from aether.api.briefing import brief
+    from aether.errors import NotFound
+
+    try:
+        place = ask.place()
+    except NotFound:
+        commands = _FIRST
+        home, in_force = None, []
+    else:
+        home, lines = str(place), brief(place)["lines"]
+        in_force = [
+            {"kind": line["kind"], "text": line["text"]}
+            for line in lines
+            if line["kind"] in ("rule", "decision")
+        ]
+        commands = _NEXT if lines else _EMPTY
+    shown = in_force[:MOST_IN_FORCE]
+    text: list[str | Table] = [plain(f"Home: {home}") if home else "There is no home here yet.", ""]
+    if shown:
+        text += ["In force:", Table([(entry["kind"], one_line(entry["text"])) for entry in shown], indent=2)]
+        text += (
+            [f"  … and {len(in_force) - len(shown)} more: aether brief"] if in_force[MOST_IN_FORCE:] else []
+        )
+        text.append("")
+    text += ["Next:", Table(list(commands.items()), indent=2)]
+    emit(ask, {"home": home, "in_force": in_force, "next": [*commands]}, text)
 
 
 def _layers(ask: Ask) -> int:

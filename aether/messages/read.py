@@ -68,6 +68,8 @@ _SCALAR = lazy(r"(?:null|true|false|-?\d[\d.eE+-]*+|[\[\],\s]++)++")
 _HEAD_VALUES = 32
 # Text has no NUL; binary data has one early.
 _HEAD_LINES = 64
+# Suffixes of text that a person may have written as notes; other text is imported only if it is named as such.
+NOTES = frozenset({".md", ".markdown", ".rst", ".txt"})
 # A longer line is no message: what is read of it would take several times as much memory.
 MOST_LINE_BYTES = 256 << 20
 
@@ -205,6 +207,8 @@ def _records(
             )
         if forced is None and _is_plain(head, where):
             forced = next(name for name, (is_of_it, _) in _TEXTS.items() if is_of_it(head))
+            if forced == "plain" and head and isinstance(source, (str, os.PathLike)):
+                _require_notes(Path(source))
         if text_reader := next((text[1] for name, text in _TEXTS.items() if name == forced), None):
             yield from text_reader(chain(head, _bounded(stream, where)))
             return
@@ -267,6 +271,17 @@ def _is_plain(head: list[bytes], where: str) -> bool:
     if texts and all(map(_SCALAR.fullmatch, texts)):
         raise unknown_format(f"it starts with {shown(texts[0])}.", where=where)
     return not looks_like_json(next(iter(texts), ""))
+
+
+def _require_notes(path: Path) -> None:
+    """Reject text that is no transcript and whose name does not say that it is notes.
+
+    Raises:
+        InvalidInput: it is such text.
+    """
+    if NOTES.isdisjoint(suffix.lower() for suffix in path.suffixes):
+        what = f"it is text, and neither a conversation nor notes ({', '.join(sorted(NOTES))})."
+        raise InvalidInput(what, fix="To import it as notes: --format plain.", where=path.name)
 
 
 def _caste(path: Path) -> str:

@@ -313,7 +313,9 @@ def module(address: str) -> Any:
     if _PARAMETERS.match(address):
         return import_module("aether.sharing.postgres")
     raise InvalidInput(
-        "it is no address of a server.", fix="Use one such as postgresql://HOST/DATABASE.", where=URL
+        "it is not the address of a server.",
+        fix="Use one such as postgresql://HOST/DATABASE.",
+        where=f"URL or {URL}",
     )
 
 

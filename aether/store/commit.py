@@ -30,7 +30,7 @@ from aether.store import (
     seals,
     spool,
 )
-from aether.store.authors import ACTING, AETHER, HAND, INIT, QUEEN, Author
+from aether.store.authors import ACTING, AETHER, HAND, INIT, PERSON, QUEEN, Author
 from aether.store.files import EditedMeanwhile, locked, require_exclusive, storage_errors, write_whole
 from aether.store.log import (
     MARK_BYTES,
@@ -138,6 +138,8 @@ def _commit(
     *,
     may_wait: bool,
 ) -> Committed:
+    if author.by == QUEEN:
+        author = author._replace(by=PERSON.get())
     if _is_shared(home) or os.path.exists(f"{home}/{ledger.QUEUE}"):
         shared = ledger.sharing(home)
         done: Committed = shared.commit(home, plan, author, now=now, settings=settings, may_wait=may_wait)

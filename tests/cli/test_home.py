@@ -9,6 +9,7 @@ import pytest
 
 import aether
 from aether.cli.main import main
+from aether.cli.output import AGENT_VARIABLES
 from tests.cli.stage import shown
 from tests.hook_player import put, turn
 
@@ -36,6 +37,20 @@ def test_the_log_is_newest_first_and_can_be_cut(here, capsys):
     assert lines[0].split() == ["rev", "when", "(UTC)", "who", "what", "touched", "why"]
     assert "worker_ant  add" in lines[2]
     assert len(lines) == 3
+
+
+def test_the_log_names_the_user_and_an_agent(here, capsys, monkeypatch):
+    monkeypatch.setenv("LOGNAME", "mara")
+    for name in AGENT_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    main(["add", "A note"])
+    monkeypatch.setenv("CLAUDECODE", "1")
+    main(["add", "Another note"])
+
+    assert [entry["by"] for entry in json.loads(out(capsys, "log", "--json"))[:2]] == ["agent", "mara"]
+    assert aether.log(limit=1)[0].by == "agent"
+    aether.add_working_memory_item("By a program", "observation")
+    assert aether.log(limit=1)[0].by == "queen"
 
 
 def test_counted_reads_are_in_the_log_only_when_asked_for(here, capsys):
@@ -119,6 +134,8 @@ def test_a_snapshot_is_listed_restored_and_the_restore_undone(here, capsys):
 
     assert made in shown(capsys, "snapshot", "--list").out
     assert "Pass --yes" in shown(capsys, "snapshot", "--restore", code=2).err
+    assert "there is no snapshot 'nope'" in shown(capsys, "snapshot", "nope", "--restore", code=3).err
+    assert "SNAPSHOT_ID needs --restore" in shown(capsys, "snapshot", "nope", code=2).err
     assert shown(capsys, "snapshot", "--restore", made, "--yes").out == "Restored: memory.\n"
     assert len(aether.list_working_memory_items()) == 2
     main(["undo"])

@@ -43,11 +43,32 @@ def test_the_version_is_one_line(capsys):
     assert capsys.readouterr().out == "aether 0.1.0\n"
 
 
-def test_no_noun_shows_the_nouns_and_is_a_usage_error(capsys):
-    assert main([]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "memory" in shown.err
+def test_no_noun_shows_the_home_what_is_in_force_and_three_commands(here, capsys):
+    main(["add", "Tabs, not blanks.", "--type", "preference"])
+    capsys.readouterr()
+
+    assert main([]) == 0
+    text = capsys.readouterr().out.splitlines()
+    assert text[0] == f"Home: {Path('.aether').resolve()}"
+    assert any("Tabs, not blanks." in line for line in text)
+    assert [line.split()[0] for line in text[-3:]] == ["aether"] * 3
+
+    assert main(["--json"]) == 0
+    start = json.loads(capsys.readouterr().out)
+    assert {"kind": "rule", "text": "Tabs, not blanks."} in start["in_force"]
+    assert len(start["next"]) == 3
+
+
+def test_no_noun_without_a_home_says_how_to_make_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    assert main([]) == 0
+    assert "aether init" in capsys.readouterr().out
+
+    assert main(["init", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main([]) == 0
+    assert "aether install" in capsys.readouterr().out
 
 
 def test_an_unknown_verb_says_where_help_is(capsys):

@@ -199,7 +199,7 @@ def test_a_group_without_a_verb_is_a_usage_error_as_json_and_shows_its_help_othe
 def test_each_command_has_a_result_and_nothing_else_has():
     ctl = {f"compactctl {name}" for name in compactctl.commands}
 
-    assert set(RESULTS) == {*stage.NAMES, *ctl, "error"}
+    assert set(RESULTS) == {*stage.NAMES, *ctl, "aether", "error"}
 
 
 @pytest.mark.parametrize("name", RESULTS)
