@@ -58,7 +58,7 @@ READ_LINES = 1000
 LONG_SECONDS = 120.0
 # Connections of the parent of a forked process: they are its own, and collecting them must not end its sessions.
 _INHERITED: list[Any] = []
-_UPGRADE = "Upgrade aether on this machine: pip install --upgrade 'aether-memory[postgres]'."
+_UPGRADE = "Upgrade aether on this machine: pip install --upgrade '.[postgres]' in a clone of aether."
 _INIT = "Let the owner of the database run: aether share init URL COLONY."
 _OWNER = "Let who owns the database and its tables run it, with a role that may create roles: aether share init URL COLONY."
 _ASK = "Ask an admin of the colony for the right: aether share members ROLE RIGHT."
@@ -766,7 +766,7 @@ def _psycopg() -> Any:
         import psycopg.conninfo
     except ImportError as reason:
         what = f"psycopg is not installed ({reason})."
-        fix = "Install it: pip install 'aether-memory[postgres]'."
+        fix = "Install it: pip install '.[postgres]' in a clone of aether."
         raise BackendUnavailable(what, fix=fix, where="aether share") from None
     return psycopg
 

@@ -1055,7 +1055,7 @@ def test_the_own_authorities_of_a_user_are_used(encrypted, tmp_path, monkeypatch
 def test_without_the_driver_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     store._psycopg.cache_clear()
-    with pytest.raises(BackendUnavailable, match=re.escape("pip install 'aether-memory[postgres]'")):
+    with pytest.raises(BackendUnavailable, match=re.escape("pip install '.[postgres]'")):
         store.open_ledger("postgresql:///x", "c", replica="r")
     store._psycopg.cache_clear()
 
