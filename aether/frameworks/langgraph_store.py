@@ -56,7 +56,7 @@ def memory_store(home: Home = None) -> Any:
     except ImportError as reason:
         raise BackendUnavailable(
             "langgraph is not installed.",
-            fix="Run: pip install 'aether-memory[langchain]'",
+            fix="Run: pip install '.[langchain]' in a clone of aether",
             where="langgraph",
         ) from reason
 
