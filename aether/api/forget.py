@@ -30,7 +30,17 @@ from aether.memory.capture.passages import request_in
 from aether.memory.erase import MARK, MIN_CHARS
 from aether.memory.forget import Target
 from aether.schemas import check
-from aether.store import archive_steps, archive_store, config, documents, files, ledger, record_files, seals
+from aether.store import (
+    archive_steps,
+    archive_store,
+    config,
+    documents,
+    files,
+    ledger,
+    record_files,
+    seals,
+    search_index,
+)
 from aether.store.authors import Author
 from aether.store.commit import fold, settle, write_lock
 from aether.store.conversation_list import list_lock
@@ -54,8 +64,8 @@ OWN_FILES = ("config.toml", "models.json")
 # The indexes, and what SQLite keeps beside them: they are removed, and made again.
 DERIVED = tuple(
     f"{name}{end}"
-    for name in ("index.sqlite", archive_store.INDEX)
-    for end in ("", "-journal", "-wal", "-shm")
+    for name in (search_index.FILE, search_index.OLD_FILE)
+    for end in ("", *search_index.BESIDE)
 )
 LOCK = "lock"
 # Files of a home that hold no text: its locks, and the numbers of last lines. A note of the memory tool may have any name.
