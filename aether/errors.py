@@ -176,6 +176,23 @@ def public(function: F) -> F:
     return call  # type: ignore[return-value]
 
 
+def strict(function: F) -> F:
+    """Return `function` so that its arguments are checked before it runs: for what stores them as they are.
+
+    Raises:
+        InvalidInput: an argument has another type than the signature says.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        wrong = _misfit(function, args, named)
+        if wrong is not None:
+            raise wrong
+        return function(*args, **named)
+
+    return call  # type: ignore[return-value]
+
+
 def public_methods(kind: C) -> C:
     """Return a class with each of its public methods, and its constructor, made `public`."""
     for name, value in list(vars(kind).items()):

@@ -10,7 +10,6 @@ import fcntl
 import hashlib
 import json
 import os
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +17,7 @@ from urllib.parse import quote, unquote
 
 from aether.errors import Conflict, CorruptDocument, NotFound, StorageFailed
 from aether.sharing.ledgers import Unsettled
+from aether.sharing.lines import placeholder
 from aether.store.ledger import Appended, Mark, News
 from aether.store.log import checksum_of
 
@@ -46,7 +46,7 @@ def status(url: str, colony: str, *, timeout: float = 10) -> dict[str, object]:
 class DirectoryLedger:
     """A `ledgers.Colony` in a directory."""
 
-    right = "admin"
+    right, member = "admin", "ana"
 
     def __init__(self, server: Path, colony: str) -> None:
         self.server, self.colony, self.place = server, colony, server / quote(colony, safe="")
@@ -102,43 +102,31 @@ class DirectoryLedger:
         self.fault("head")
         return self._start(stream)[0] + len(self._lines(stream))
 
-    def heads(self, prefix: str = "") -> dict[str, int]:
-        self.fault("heads")
-        names = (unquote(path.stem) for path in self.place.glob("*.lines"))
-        streams = ("" if name == ".journal" else name for name in names)
-        return {name: self.head(name) for name in streams if name.startswith(prefix)}
-
-    def ends(self) -> dict[str, Mark]:
+    def ends(self, prefix: str = "") -> dict[str, Mark]:
+        self.fault("ends")
         found = {}
-        for stream, head in self.heads().items():
-            lines, (_, checksum) = self._lines(stream), self._start(stream)
-            found[stream] = Mark(head, checksum_of(lines[-1]) if lines else checksum)
+        for path in self.place.glob("*.lines"):
+            name = unquote(path.stem).removeprefix(".journal")
+            lines, (start, checksum) = self._lines(name), self._start(name)
+            if name.startswith(prefix):
+                found[name] = Mark(start + len(lines), checksum_of(lines[-1]) if lines else checksum)
         return found
 
     def read_after(self, stream: str, mark: Mark, *, limit: int = 1000) -> News:
         self.fault("read_after")
         return self._after(stream, mark, limit)
 
-    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes], *, key: str = "") -> Appended:
+    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes]) -> Appended:
         lost = self.fault("append_if")
         with self.turns.pop(stream, None) or self._locked(stream):
-            keys = self._file(stream).with_suffix(".keys")
-            used = json.loads(keys.read_text()) if keys.exists() else {}
             found = self._after(stream, mark, ANSWER_LINES)
-            if key in used:
-                at = used[key] - self._start(stream)[0] - 1
-                return Appended(
-                    True, found.head, self._lines(stream)[at : at + 1] if lines else [], used[key]
-                )
             if found.head != mark.revision:
                 return Appended(False, found.head, found.lines)
             with open(self._file(stream), "ab") as file:
                 file.write(b"".join(lines))
-            if key and lines:
-                keys.write_text(json.dumps({**used, key: mark.revision + 1}))
         if lost:
             raise Unsettled("the answer was lost.", fix="Wait.", where=str(self.server))
-        return Appended(True, mark.revision + len(lines), [], mark.revision + 1)
+        return Appended(True, mark.revision + len(lines), [])
 
     @contextmanager
     def turn(self, stream: str, mark: Mark) -> Iterator[News]:
@@ -152,13 +140,11 @@ class DirectoryLedger:
                 if left := self.turns.pop(stream, None):
                     left.close()
 
-    def wait(self, stream: str, revision: int, timeout: float) -> bool:
-        until = time.monotonic() + timeout
-        while self.head(stream) <= revision:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(0.01)
-        return True
+    def remove_line(self, revision: int) -> None:
+        with self._locked(""):
+            lines, number = self._lines(""), revision - self._start("")[0] - 1
+            lines[number] = placeholder(revision, lines[number])
+            self._file("").write_bytes(b"".join(lines))
 
     def put_blob(self, data: bytes) -> str:
         self.fault("put_blob")

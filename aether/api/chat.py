@@ -29,6 +29,7 @@ from aether.errors import (
 from aether.messages import convert
 from aether.store import config
 from aether.store.conversations import load
+from aether.store.keys import MIN_CONTEXT_WINDOW
 from aether.tokens.count import tools_tokens
 from aether.tokens.models import UNKNOWN_WINDOW
 from aether.types import JsonObject
@@ -41,6 +42,8 @@ SILENCE_SECONDS = 300.0
 # A model that calls tools so often for one message has lost its way.
 MOST_ROUNDS = 8
 OVERFLOW_TRIES = 3
+# A server that counts so much less than was sent has cut the prompt: no tokenizer differs as much from the estimate.
+CUT_SHARE, LEAST_CUT_TOKENS = 0.6, 200
 # In a window of which the schemas of the tools would take more than this, a chat goes on without them.
 MOST_TOOLS_SHARE = 0.25
 _NEED_A_MODEL = ("ollama", "openai")
@@ -87,6 +90,8 @@ class Turn(NamedTuple):
     compressed: tuple[Compressed, ...]
     overflows: int
     """How often the server refused the prompt as too long."""
+    read_tokens: int
+    """What the server read of a prompt that it cut without a word; 0 if it read all of it."""
     applied: Applied
     """The markers of goals in the reply."""
     status: ContextStatus
@@ -208,7 +213,7 @@ def answer(
     """
     since = _steps(chat) if since is None else since
     replies: list[ChatReply] = []
-    overflows, interrupted = 0, False
+    overflows, read_tokens, interrupted = 0, 0, False
     heard: list[str] = []
 
     def listen(piece: str) -> None:
@@ -218,8 +223,9 @@ def answer(
     try:
         for _ in range(MOST_ROUNDS):
             heard.clear()
-            reply, refused = _asked(chat, listen, heard)
+            reply, refused, sent_tokens = _asked(chat, listen, heard)
             overflows += refused
+            read_tokens = _fitted_to(chat, reply.input_tokens, sent_tokens) or read_tokens
             replies.append(reply)
             if not _stored(chat, reply, progress):
                 break
@@ -233,7 +239,7 @@ def answer(
     if interrupted and not (replies and _same(replies[-1].text, heard)):
         text += "".join(heard)
     return Turn(
-        text, interrupted, tuple(replies), compressions_since(chat, since), overflows, _applied(chat, text),
+        text, interrupted, tuple(replies), compressions_since(chat, since), overflows, read_tokens, _applied(chat, text),
         context.context_status(chat.conversation, home=chat.home),
     )  # fmt: skip
 
@@ -258,8 +264,19 @@ def answer_again(chat: Chat, *, on_text: Callable[[str], None], progress: Progre
     return answer(chat, on_text=on_text, progress=progress)
 
 
-def _asked(chat: Chat, listen: Callable[[str], None], heard: list[str]) -> tuple[ChatReply, int]:
-    """Return the reply to the prompt as it is now, and how often the server refused one as too long."""
+def _fitted_to(chat: Chat, read: int, sent: int) -> int:
+    """Return the tokens that the server says it has `read` if it cut the prompt that was `sent`, else 0.
+
+    From now on the window of the context is what the server read.
+    """
+    if not 0 < read < CUT_SHARE * sent or sent - read < LEAST_CUT_TOKENS:
+        return 0
+    context.open_context(chat.conversation, window=max(MIN_CONTEXT_WINDOW, read), home=chat.home)
+    return read
+
+
+def _asked(chat: Chat, listen: Callable[[str], None], heard: list[str]) -> tuple[ChatReply, int, int]:
+    """Return the reply to the prompt as it is now, how often the server refused one as too long, and its tokens."""
     refused = 0
     while True:
         prompt = context.build_prompt(chat.conversation, home=chat.home)
@@ -282,7 +299,7 @@ def _asked(chat: Chat, listen: Callable[[str], None], heard: list[str]) -> tuple
             # From now on: its calls and their results so far are sent as text.
             context.open_context(chat.conversation, tool_support=False, home=chat.home)
         else:
-            return reply, refused
+            return reply, refused, prompt.tokens
 
 
 def _messages(prompt: Prompt) -> list[JsonObject]:

@@ -28,6 +28,7 @@ from aether.api.context_steps import (
     emit,
     make_smaller,
     receipt_of,
+    refit,
     require_open,
     token_metrics,
     validation,
@@ -53,7 +54,7 @@ from aether.conversation.shapes import (
     TokenMetrics,
     Validation,
 )
-from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown
+from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown, strict
 from aether.messages import convert
 from aether.messages.model import Message, content_text
 from aether.messages.validate import is_sendable, sendable
@@ -114,6 +115,7 @@ _FAILED_AT: dict[tuple[Path, str], int] = {}
 
 
 @public
+@strict
 def open_context(
     conversation_id: str,
     *,
@@ -131,11 +133,11 @@ def open_context(
 
     What is not given to a new context is that of the configuration (`context.window`, `context.model`, `context.mode`),
     and the window else that of the model. A resumed one keeps what it had, unless something else is given. `tools` are the schemas sent with each request; `parts` are further
-    named parts of the system prompt, an empty one removes it. None of these is ever compressed. With `tool_support`
+    named parts of the system prompt, an empty one removes it. A larger window takes back compressions that it does not need. None of these is ever compressed. With `tool_support`
     false, no tools are sent, and calls and results as text; its default is that of the model's profile, else true.
 
     Raises:
-        InvalidInput: the window is too small, or there is no such mode.
+        InvalidInput: the window is too small, there is no such mode, or an argument has the wrong type; nothing is stored.
         NotFound: the named home does not exist.
     """
     record = record_directory(home)
@@ -152,9 +154,7 @@ def open_context(
         "tools": None if tools is None else list(tools), "parts": None if parts is None else dict(parts),
     }  # fmt: skip
     make_directory(record)
-    patch = {name: value for name, value in patch.items() if value is not None}
-    conversations.set_settings(record, conversation_id, patch, now=clock.now())
-    return _status(case_of(conversation_id, record))
+    return _set(conversation_id, {name: value for name, value in patch.items() if value is not None}, record)
 
 
 @public
@@ -166,32 +166,40 @@ def set_mode(conversation_id: str, mode: str, *, home: Home = None) -> ContextSt
         NotFound: the conversation is not open.
     """
     mode_rules(mode)
-    return _set(conversation_id, {"mode": mode}, home)
+    return _set(conversation_id, {"mode": mode}, record_directory(home))
 
 
 @public
+@strict
 def set_model(
     conversation_id: str, model: str, *, window: int | None = None, home: Home = None
 ) -> ContextStatus:
     """Change the model of a context, and its window to the given one or that of the model; everything in it stays.
 
-    If the context does not fit the new window, the next prompt makes it fit.
+    If the context does not fit the new window, the next prompt makes it fit. A larger window takes back compressions that
+    it does not need.
 
     Raises:
         InvalidInput: the window is too small.
         NotFound: the conversation is not open.
     """
     _require_window(window)
-    size = _window(model, record_directory(home)) if window is None else window
-    # Whether a model calls tools is its own: what was known of the last one says nothing about it.
-    return _set(conversation_id, {"model": model, "window": size, "tool_support": None}, home)
-
-
-def _set(conversation_id: str, patch: JsonObject, home: Home) -> ContextStatus:
     record = record_directory(home)
-    before = case_of(conversation_id, record)
+    size = _window(model, record) if window is None else window
+    # Whether a model calls tools is its own: what was known of the last one says nothing about it.
+    return _set(conversation_id, {"model": model, "window": size, "tool_support": None}, record)
+
+
+def _set(conversation_id: str, patch: JsonObject, record: Path) -> ContextStatus:
+    is_new = "window" in patch and not load(record, conversation_id).settings
+    before = None if is_new else case_of(conversation_id, record)
     conversations.set_settings(record, conversation_id, patch, now=clock.now())
     after = case_of(conversation_id, record)
+    if before is None:
+        return _status(after)
+    if after.limit > before.limit:
+        refit(after)
+        after = case_of(conversation_id, record)
     if before.settings.mode != after.settings.mode:
         emit(after, "mode-changed", mode=after.settings.mode, old_mode=before.settings.mode)
     if before.tier != after.tier:
@@ -288,8 +296,6 @@ def add_message(
     """
     raw = as_dicts([message])[0]
     checks.require_message(raw, where="message")
-    if not any(isinstance(raw.get(key), str) for key in ("role", "type")):
-        raise InvalidInput("the message has no role.", fix="Give role and content.", where="message")
     record = record_directory(home)
     require_open(load(record, conversation_id))
     if raw.get("role") == "assistant":
@@ -370,11 +376,11 @@ def _prompt(case: Case) -> Prompt:
     prompt = checks.build(
         parts, tools=case.tools or (), provider=case.provider, beside=case.room.beside, limit=case.limit, count=case.count,
     )  # fmt: skip
-    raws = [part.live.message.raw for part in parts if not isinstance(part, SystemPart)]
+    lead = len(prompt.messages) - sum(not isinstance(part, SystemPart) for part in parts)
+    raws = prompt.messages[lead:]
     if is_sendable(raws, case.provider):
         return prompt._replace(messages=copied(prompt.messages))
-    lead = len(prompt.messages) - len(raws)
-    repaired = [convert.bare(raw) for raw in sendable(raws, case.provider).raws]
+    repaired = sendable(raws, case.provider).raws
     total = sum(message_tokens(message, case.count) for message in convert.read(repaired, case.provider))
     return prompt._replace(
         messages=copied([*prompt.messages[:lead], *repaired]), tokens=case.room.beside + total
@@ -569,7 +575,7 @@ def export_history(
     log = load(record, conversation_id)
     if not log.lines:
         what = f"conversation {shown(conversation_id)} is not kept here."
-        raise NotFound(what, fix='See what is kept with "aether compact list".', where=str(log.path))
+        raise NotFound(what, fix='See what is kept with "aether compact show".', where=str(log.path))
     count = tokens.counting(log.settings.get("model", ""), place=record).count
     numbers = history.said(log)
     messages = convert.read(history.messages(log, numbers))

@@ -304,6 +304,38 @@ def compress_by_itself(conversation_id: str, record: Path, progress: Progress | 
     return compress(conversation_id, record, works=_plan(by_hand=False), progress=progress)
 
 
+def refit(case: Case) -> None:
+    """Fit a context whose limit grew: steps in the log that the larger limit does not need are taken back.
+
+    It becomes what it was before the oldest of its newest steps that leaves a context below the target. If the context
+    before that one is too large, and this one fills less than half of the target, that one is compressed again. Both are
+    one step that can be undone. Nothing that fails is raised.
+    """
+    most = int(case.limits.target * case.limit)
+    earlier, tokens, chosen, is_over = case.log, case.tokens, case.log, False
+    while earlier.open and not is_over:
+        context = history.undone(earlier, 0).context
+        earlier = earlier._replace(context=context, open=earlier.open[:-1])
+        reading = _read_log(case.record, earlier, case.count, case.provider, _READINGS[case.key].counter)
+        size = case.room.beside + reading.view.tokens(range(len(context)))
+        is_over = size > most
+        if tokens < size <= most or (is_over and tokens < most // 2):
+            chosen, tokens = earlier, size
+    if chosen is case.log:
+        return
+    places = {n: index for index, n in enumerate(case.log.context)}
+    raws = history.messages(case.log, chosen.context)
+    entries = [(places.get(n), raw) for n, raw in zip(chosen.context, raws, strict=True)]
+    state = history.Snapshot(
+        "", "", "recovery", tuple(chosen.context), case.log.settings, tokens, history.compressions(chosen)
+    )
+    with suppress(AetherError):
+        receipt = receipt_of(case, entries, tokens)
+        conversations.restore(case.record, case.log.id, state, receipt, now=clock.now(), read=case.log)
+        if tokens > most:
+            compress_by_itself(case.log.id, case.record)
+
+
 Works = Callable[[Case], tuple[Sequence[Work], str]]
 
 
@@ -423,7 +455,7 @@ def _carry_out(
     step = _record(case, entries, written, after, purpose)
     report("Validation", 100, f"{case.tokens} -> {after} tokens")
     for checkpoint in written:
-        apply_markers(checkpoint.answer, case.record)
+        apply_markers(checkpoint.answer, case.record, proposed=True)
     compression = Compression(
         True, "", case.tokens, after, validation(case, view),
         next((item.checkpoint for item in written if item.work.kind in ("create", "roll")), None),
@@ -434,11 +466,11 @@ def _carry_out(
     return compression
 
 
-def apply_markers(text: str, record: Path) -> None:
+def apply_markers(text: str, record: Path, *, proposed: bool = False) -> None:
     """Apply the markers in a model's text to the goal of the home; the conversation does not depend on them."""
     if "[" in text and record.name != RECORD_NAME:
         with suppress(AetherError):
-            goals.apply_markers(text, home=record)
+            goals.apply_markers(text, proposed=proposed, home=record)
 
 
 def _emit_compression(case: Case, compression: Compression, works: Sequence[Work]) -> None:

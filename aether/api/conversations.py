@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from aether.api.home import Home, find, now
+from aether.conversation.checks import require_message
 from aether.errors import InvalidInput, NotFound, shown
 from aether.messages import transcripts
 from aether.messages.convert import source_places
@@ -83,8 +84,10 @@ def known_name(given: str, *, archived: bool = False, home: Home = None) -> str:
     if len(meant) == 1:
         return meant[0]
     listed = ", ".join((meant or there)[:MOST_NAMED])
-    noun, other, other_names = ("archive", "compact", stored) if archived else ("compact", "archive", [*rows])
-    see = f"{other} show {argument(given)}" if given in other_names else f"{noun} list"
+    command, other, other_names = "compact show", "archive list", [*rows]
+    if archived:
+        command, other, other_names = other, command, stored
+    see = f"{other} {argument(given)}" if given in other_names else command
     what = f"conversation {shown(given)} is not {'archived' if archived else 'kept here'}."
     fix = f'{listed and f"Name one of: {listed}. "}See "aether {see}".'
     raise NotFound(what, fix=fix, where=str(place))
@@ -94,9 +97,11 @@ def add_messages(conversation_id: str, messages: Sequence[JsonObject], *, home: 
     """Append messages to a conversation, all or none of them.
 
     Raises:
-        InvalidInput: a message is not JSON.
+        InvalidInput: one is no message, or not JSON.
         NotFound: the named home does not exist.
     """
+    for position, message in enumerate(messages):
+        require_message(message, where=f"messages[{position}]")
     if messages:
         here = record_directory(home)
         make_directory(here)

@@ -188,12 +188,14 @@ def guidance(*, home: Home = None) -> str:
     return pure.goal_text(goal) if goal else ""
 
 
-def apply_markers(text: str, *, home: Home = None) -> Applied:
+def apply_markers(text: str, *, proposed: bool = False, home: Home = None) -> Applied:
     """Apply the markers in a model's text to the current goal, and return what they were.
 
-    The same text twice changes nothing the second time. A text without markers does not open the home.
+    `proposed`: the text is a summary, whose decisions are only proposals and whose other markers say nothing new. The
+    same text twice changes nothing the second time. A text without markers does not open the home.
     """
     markers = pure.parse_markers(_plain(text)) if "[" in text else []
+    markers = pure.as_proposals(markers) if proposed else markers
     if not markers:
         return Applied("")
     applied = change(

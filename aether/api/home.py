@@ -180,7 +180,7 @@ def note_reading(place: Path, plan: Callable[[Mapping[str, Any]], Change]) -> Co
     """Do the same for what only reading changes: it waits neither long for the lock, nor for the server of a shared home.
 
     Raises:
-        StorageFailed, LockTimeout: nothing was stored.
+        AetherError: nothing was stored.
     """
     from aether.store import config
     from aether.store.commit import commit

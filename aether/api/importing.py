@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
@@ -28,19 +29,24 @@ from aether.memory import phases
 from aether.memory.capture import passages
 from aether.memory.capture.extract import capture
 from aether.memory.colony import check_phase
-from aether.memory.items import DEFAULT_SOURCE
+from aether.memory.items import DEFAULT_SOURCE, DOCUMENT, add
+from aether.messages.directories import joined
 from aether.messages.read import detect_file_format, read_records, require_format, without_private
 from aether.messages.records import BadLine, Record, read_json_values
 from aether.messages.sources.claude_code import is_beside_session
+from aether.messages.unpack import is_zip, members
 from aether.store import config, record_files
 from aether.store.authors import Author
 from aether.store.files import require_writable
+from aether.store.patch import apply
 from aether.store.snapshot import Snapshot
 from aether.store.undo import entries_newest_first
 from aether.text.words import pluralize
 from aether.types import Change, Counter, JsonObject
 
-SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
+SUFFIXES = frozenset(
+    {".jsonl", ".json", ".md", ".txt", ".traj", ".af", ".gz", ".zip", ".db", ".sqlite", ".sqlite3"}
+)
 # Left out below an imported directory: memory itself, and the history of version control.
 SKIPPED_DIRECTORIES = frozenset({".aether", ".git"})
 # Legal texts that lie in nearly every repository, by the name without its suffix: nobody of the project said them.
@@ -55,6 +61,10 @@ LONG_LINE_CHARS = 1_000_000
 WAITING_CHARS = 1_000_000
 # A file changed before that was given its time by a program: archives that are to be the same each time write 1970 or 1980.
 FIRST_YEAR = 2000
+# Entries of a clock that is ahead, in a file without any other time: before all others, so that they outrank none.
+BEFORE_ALL = f"{FIRST_YEAR}-01-01T00:00:00.000000Z"
+# Clocks differ; one that is more than a day ahead is wrong.
+CLOCKS_DIFFER = timedelta(days=1)
 
 
 class Imported(NamedTuple):
@@ -82,6 +92,8 @@ class Imported(NamedTuple):
     """Copies, at the start of sub-agents' transcripts, of conversations whose own transcript is imported: file, conversation, records."""
     undated: list[JsonObject]
     """Files with entries for which they say no time, and the time of those: that of the last change of the file, "" if it is not known: file, at."""
+    future: list[JsonObject]
+    """Files with entries of a clock that was ahead, and the first such time: file, at. They get the time of the entries around them."""
 
 
 class ImportInterrupted(KeyboardInterrupt):
@@ -129,6 +141,8 @@ class _Import:
     """The revision of the home up to which `foreign` is known."""
     is_full: bool = False
     """Whether working memory should be compressed."""
+    planned: Mapping[str, Any] = field(default_factory=dict)
+    """In a dry run, the memory as the import would have made it so far."""
     written: str = ""
     """The time of the last change of the file that is read."""
     is_undated: bool = False
@@ -149,6 +163,7 @@ class _Import:
     long_lines: list[JsonObject] = field(default_factory=list)
     skipped_copies: list[JsonObject] = field(default_factory=list)
     undated: list[JsonObject] = field(default_factory=list)
+    future: list[JsonObject] = field(default_factory=list)
 
     @property
     def batch_chars(self) -> float:
@@ -247,7 +262,7 @@ def _import_file(run: _Import, file: Any, name: str) -> None:
             _import_part(run, part, name, is_copy=bool(copied))
     if run.records == before:
         raise _nothing_in(file, run.format, name)
-    if run.is_undated and (len(run.revisions), run.items) != stored_before:
+    if run.is_undated and run.written != BEFORE_ALL and (len(run.revisions), run.items) != stored_before:
         run.undated.append({"file": name, "at": run.written})
 
 
@@ -305,11 +320,11 @@ def _files(sources: list[Any], bad: list[JsonObject]) -> Iterator[Any]:
     """Yield the files and streams to read; a directory without any is named like a bad line if it is one of several sources."""
     for source in sources:
         if not isinstance(source, (str, os.PathLike)) or not os.path.isdir(source):
-            yield source
+            yield from _unzipped(source, bad, is_alone=len(sources) == 1)
             continue
         paths = [
-            path for path in sorted(Path(source).rglob("*"))
-            if path.is_file() and path.suffix in SUFFIXES and path.stem.lower().split("-")[0] not in SKIPPED_NAMES
+            path for path in sorted(Path(source).rglob("*"), key=lambda path: (path.parent, path.name))
+            if path.is_file() and path.suffix.lower() in SUFFIXES and path.stem.lower().split("-")[0] not in SKIPPED_NAMES
             and SKIPPED_DIRECTORIES.isdisjoint(path.relative_to(source).parts) and not is_beside_session(path)
         ]  # fmt: skip
         if not paths:
@@ -321,20 +336,48 @@ def _files(sources: list[Any], bad: list[JsonObject]) -> Iterator[Any]:
             if len(sources) == 1:
                 raise reason
             bad.append({"file": str(source), "line": 0, "reason": reason.what})
-        yield from paths
+        for path in joined(paths):
+            yield from _unzipped(path, bad, is_alone=False)
+
+
+def _unzipped(source: Any, bad: list[JsonObject], *, is_alone: bool) -> Iterator[Any]:
+    """Yield a file or stream, of a zip archive the files in it; a damaged one is a bad line if it is not alone."""
+    try:
+        if isinstance(source, (str, os.PathLike)) and os.path.isfile(source) and is_zip(Path(source)):
+            yield from members(Path(source), SUFFIXES)
+        else:
+            yield source
+    except InvalidInput as reason:
+        if is_alone:
+            raise
+        bad.append({"file": Path(source).name, "line": 0, "reason": reason.what})
 
 
 def _records(run: _Import, file: Any, name: str) -> Iterator[Record]:
     def on_bad(bad: BadLine) -> None:
         run.bad_lines.append({"file": name, **bad._asdict()})
 
-    for record in _dated(run, read_records(file, format=run.format, on_bad=on_bad)):
+    read_here = read_records(file, format=run.format, on_bad=on_bad)
+    for record in _dated(run, _without_future(run, read_here, name)):
         run.records += 1
         run.conversations_read.add("" if record.copied else record.session)
         if len(record.text) > LONG_LINE_CHARS:
             run.long_lines.append({"file": name, "line": record.line, "characters": len(record.text)})
         run.progress(run.records, run.items)
         yield record
+
+
+def _without_future(run: _Import, records: Iterable[Record], name: str) -> Iterator[Record]:
+    """Yield `records` without the times of a clock that was ahead; the first in the file is noted."""
+    latest, is_noted = clock.stamp(now() + CLOCKS_DIFFER), False
+    for record in records:
+        if record.time[:10] <= latest[:10]:
+            yield record
+            continue
+        if not is_noted:
+            run.future.append({"file": name, "at": record.time})
+            run.written, is_noted = BEFORE_ALL, True
+        yield record._replace(time="")
 
 
 def _dated(run: _Import, records: Iterable[Record]) -> Iterator[Record]:
@@ -396,6 +439,7 @@ def _new_entries(run: _Import, notes: Iterable[Any], name: str, *, is_copy: bool
 
 def _store(run: _Import, batch: list[JsonObject], words: passages.Collector) -> None:
     if run.dry_run:
+        batch = _plan(run, batch)
         run.preview += batch
     else:
         batch = _commit(run, batch, words, words.drain())
@@ -403,6 +447,15 @@ def _store(run: _Import, batch: list[JsonObject], words: passages.Collector) -> 
     run.types.update(entry["type"] for entry in batch)
     run.phases.update(entry["metadata"]["phase"] for entry in batch if "phase" in entry["metadata"])
     run.tokens += sum(run.count(entry["content"]) for entry in batch)
+
+
+def _plan(run: _Import, batch: list[JsonObject]) -> list[JsonObject]:
+    """Return the entries of a batch that would become items of their own, and add all to the planned memory."""
+    run.planned = run.planned or read(run.home).documents["memory"]
+    change = add(run.planned, batch, now=now(), new_id=new_id, count=run.count)
+    run.planned = apply(run.planned, change.patches[DOCUMENT])
+    run.evicted += change.result.evicted
+    return [entry for number, entry in enumerate(batch) if number not in change.result.again]
 
 
 def _commit(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 from aether import clock
 from aether.api import hook_sessions
 from aether.api.home import Home, copied, counter_of, find, instant, note_reading, now, read
-from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, StorageFailed, public, shown
+from aether.errors import AetherError, InvalidInput, NotFound, public, shown
 from aether.memory import items
 from aether.memory import layers as lines
 from aether.memory.layers import RecallLine, Record, item_record, plain_text, records
@@ -62,6 +62,7 @@ def search_memory(
     conversation: str | None = None,
     by_layer: bool = False,
     context: int = 0,
+    evidence: bool = False,
     access: bool = True,
     home: Home = None,
 ) -> list[Hit]:
@@ -75,7 +76,8 @@ def search_memory(
     or texts such as `7d`), `project` (a part of its directory) and `conversation` (a part of its id, title or file) filter
     the entries. `by_layer` orders by layer, relevance and
     time instead of by score. `context` adds that many neighbours in time to each hit
-    on either side.
+    on either side, `evidence` the reasons of each score. A home of fewer than 200 live entries of which none has a word of the query answers with up to three guesses,
+    marked `weak`.
 
     Raises:
         InvalidInput: the query is blank, or an option has an impossible value.
@@ -86,11 +88,11 @@ def search_memory(
     hits = search(
         snapshot.documents["memory"], query, now=time, archived=_with_conversations(searchable_archive(snapshot), place, query), limit=limit, layers=layers,
         types=types, phase=phase, caste=caste, since=instant(since, at=time, where="since"), until=instant(until, at=time, where="until"),
-        project=project, conversation=conversation, by_layer=by_layer, context=context,
+        project=project, conversation=conversation, by_layer=by_layer, context=context, evidence=evidence,
         asking=_asking(snapshot, time), entries=_live_entries(snapshot),
         first=_state_of_work(snapshot, time) if isinstance(query, str) and asks_for_state(query) else (),
     )  # fmt: skip
-    accessed = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
+    accessed = [hit["id"] for hit in hits if hit["layer"] == "working_memory" and not hit.get("weak")]
 
     def record(documents: Mapping[str, object]) -> Change:
         memory = documents["memory"]
@@ -98,7 +100,7 @@ def search_memory(
 
     if accessed and access:
         # A home that cannot be written can still be searched.
-        with suppress(StorageFailed, LockTimeout):
+        with suppress(AetherError):
             note_reading(place, record)
     count = counter_of(snapshot.documents["memory"])
     return [_with_cost(copied(hit), count) for hit in hits]
@@ -270,6 +272,7 @@ def recall(
     until: str | datetime | None = None,
     project: str | None = None,
     conversation: str | None = None,
+    evidence: bool = False,
     home: Home = None,
 ) -> list[Hit]:
     """Return the entries about `query`, best first; with `budget`, those whose lines in an index cost at most that.
@@ -285,7 +288,7 @@ def recall(
         )
     hits = search_memory(
         query, limit, types=types, phase=phase, caste=caste, since=since, until=until, project=project,
-        conversation=conversation, home=home,
+        conversation=conversation, evidence=evidence, home=home,
     )  # fmt: skip
     if budget is not None:
         count = counter_of(read(home).documents["memory"])

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,9 +28,9 @@ from aether.errors import (
     shown,
 )
 from aether.paths import HOME_NAME
-from aether.sharing import ledgers, offline, shared_base, shared_files
+from aether.sharing import ledgers, offline, senders, shared_base, shared_files
 from aether.sharing.ledgers import Colony, Share
-from aether.sharing.lines import after_lines, checked_news
+from aether.sharing.lines import checked_news, set_aside, words_of
 from aether.sharing.offline import send_queue
 from aether.sharing.shared_files import Blobs
 from aether.storage import named_files
@@ -52,6 +53,8 @@ from aether.types import Finding, JsonObject
 
 # Lines that are sent or read at once.
 LINES = 500
+# How often who waits for news asks for them.
+POLL_SECONDS = 0.1
 # A new replica is folded each time its journal has grown to so much.
 FOLD_BYTES = 1 << 22
 # The line of the stream `READY`.
@@ -60,7 +63,7 @@ WHOLE = seal_json({"sent": "whole"})
 CLAIM = "share/claim.json"
 _OLDER = "The server was restored from an older backup, or this home was: see docs/shared.md."
 _FOLD = "They are sent by aether fold."
-_WRITE = "An admin gives the right with: aether share grant ROLE write."
+_WRITE = "An admin gives the right with: aether share members ROLE write."
 _JOIN = "Join it with: aether share join URL COLONY."
 # The conversations of the colony that this home could not take, and why.
 UNREAD = "share/unread.json"
@@ -122,6 +125,7 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
             _send_conversations(server, place)
             new_share = Share(name, server.identity, replica)
             ledgers.write_share(place, new_share)
+            senders.senders(snapshot, member=server.member)
             # What was said meanwhile; from now on the server is asked first.
             _send_conversations(server, place)
             while shared_files.exchange(place, server, blobs, now=now()):
@@ -169,6 +173,7 @@ def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".
                     pass
             _fill_conversations(server, new)
             ledgers.write_share(new, new_share)
+            senders.senders(load(new), member=server.member)
     finally:
         server.close()
     return Shared(place, colony, replica, snapshot.revision)
@@ -205,9 +210,8 @@ def leave_share(*, home: Home = None, force: bool = False) -> Shared:
             }
             files.make_directory((place / LEFT).parent)
             files.write_whole(place / LEFT, files.json_document(about))
-        (place / ledger.PLACE).unlink(missing_ok=True)
-        (place / shared_files.STATE).unlink(missing_ok=True)
-        (place / UNREAD).unlink(missing_ok=True)
+        for name in (ledger.PLACE, shared_files.STATE, UNREAD, senders.PLACE):
+            (place / name).unlink(missing_ok=True)
         files.sync_directory(place / "data")
         revision = send_queue(settle(load(place), now=now()), now(), insist=True).revision
     REFUSALS.pop(place, None)
@@ -253,29 +257,53 @@ def share_status(*, home: Home = None) -> JsonObject:
     """
     place = find(home)
     share = _require_shared(place)
-    snapshot = load(place)
-    revision = snapshot.revision
-    status: JsonObject = {"colony": share.colony, "replica": share.replica, "revision": revision}
-    status["waiting"] = len(offline.waiting(place))
-    status["unfit"] = len(offline.unfit(place))
-    status["unread"] = [
-        f"conversation {shown(name)}: {why}" for name, (why, _) in sorted(_unread(place).items())
-    ]
+    revision = load(place).revision
+    status: JsonObject = {
+        "colony": share.colony, "replica": share.replica, "revision": revision,
+        "waiting": len(offline.waiting(place)), "unfit": len(offline.unfit(place)),
+        "unread": [
+            *(words_of(about) for _, about in set_aside(place)),
+            *(f"conversation {shown(name)}: {why}" for name, (why, _) in sorted(_unread(place).items())),
+        ],
+    }  # fmt: skip
     try:
-        server = ledgers.of(place)
-        if server:
-            head = server.head(JOURNAL)
-            about = ledgers.module(ledgers.url()).status(ledgers.url(), share.colony)
-            offline.note_try(place, failed=False)
-            if reason := _unreadable(snapshot, server):
-                status["unread"] = [reason.what, *status["unread"]]
-            status["streams"] = [stream._asdict() for stream in _apart(place, server)]
-            status["faults"] = [finding.message for finding in _examine_exchange(place, server)]
-            return {**status, "reachable": True, "head": head, "lag": head - revision, "server": about}
+        if seen := _seen(place, share):
+            status |= {
+                "streams": [stream._asdict() for stream in seen.apart],
+                "faults": [finding.message for finding in seen.findings],
+                "reachable": True, "head": seen.head, "lag": seen.head - revision, "server": seen.about,
+            }  # fmt: skip
     except AetherError as reason:
         answered = isinstance(reason, (Conflict, NotFound, UnsafePath, ledgers.Unusable))
-        return {**status, "reachable": answered and not ledgers.is_tracked(place), "reason": str(reason)}
+        status |= {"reachable": answered and not ledgers.is_tracked(place), "reason": str(reason)}
     return status
+
+
+class _Seen(NamedTuple):
+    """What the server of a shared home shows of it."""
+
+    head: int
+    about: JsonObject
+    """See `postgres.status`."""
+    apart: list[_Apart]
+    findings: list[Finding]
+    """What of conversations, files and notes of hooks the home could not take or send."""
+
+
+def _seen(place: Path, share: Share) -> _Seen | None:
+    """Return what the server of a shared home shows of it; None if the home is not shared any more.
+
+    Raises:
+        StorageFailed, UnsafePath, Conflict: as the server says.
+    """
+    server = ledgers.of(place)
+    if server is None:
+        return None
+    about = ledgers.module(ledgers.url()).status(ledgers.url(), share.colony)
+    server.read_after(JOURNAL, mark_of(load(place)), limit=1)
+    offline.note_try(place, failed=False)
+    apart = _apart(place, server)
+    return _Seen(server.head(JOURNAL), about, apart, _examine_exchange(place, server, apart))
 
 
 class _Apart(NamedTuple):
@@ -341,40 +369,25 @@ def examine_share(place: Path) -> list[Finding]:
         share = ledgers.shared(place)
         if share and ledgers.is_tracked(place):
             return []  # the rest of doctor says so
-        server = ledgers.of(place)
-        if share is None or server is None:
-            return _examine_left(place)
-        snapshot = load(place)
-        # First: asking for news records how far the replica is.
-        about = ledgers.module(ledgers.url()).status(ledgers.url(), share.colony)
-        unreadable = _unreadable(snapshot, server)
-        offline.note_try(place, failed=False)
-        exchanged = _examine_exchange(place, server)
+        seen = _seen(place, share) if share else None
     except AetherError as reason:
         return [_refusal(reason)]
-    findings = _examine_server(about, unreadable) + exchanged
-    reached = max(
-        (replica["revision"] for replica in about["replicas"] if replica["replica"] == share.replica),
-        default=0,
-    )
-    if reached > snapshot.revision:
-        what = f"a replica of this name has reached revision {reached}, and this home has {snapshot.revision}: it is a copy, or was restored from one."
-        fix = "It catches up with the next command. For a name of its own, join the colony in a new home."
-        findings.append(Finding("info", "copied-replica", ledger.PLACE, what, fix))
-    return findings
-
-
-def _examine_server(about: JsonObject, unreadable: CorruptDocument | None) -> list[Finding]:
-    """Return what a server says `about` a colony that is not as it should be, and why its next line cannot be read."""
+    if not share or not seen:
+        return _examine_left(place)
     findings = [
         Finding("warning", "server", ledger.PLACE, f"{fault}.", "Ask who runs the server.")
-        for fault in about.get("faults", [])
+        for fault in seen.about.get("faults", [])
     ]
-    if not about.get("checked", True):
+    if not seen.about.get("checked", True):
         what = "the server has too many lines to look through: whether any are missing was not checked."
         findings.append(Finding("info", "unchecked", ledger.PLACE, what, "Nothing is wrong by that."))
-    if unreadable:
-        findings.append(Finding("error", "unreadable-line", ledger.PLACE, unreadable.what, unreadable.fix))
+    findings += seen.findings
+    revision = load(place).revision
+    replicas = [replica for replica in seen.about["replicas"] if replica["replica"] == share.replica]
+    if (reached := max((replica["revision"] for replica in replicas), default=0)) > revision:
+        what = f"a replica of this name has reached revision {reached}, and this home has {revision}: it is a copy, or was restored from one."
+        fix = "It catches up with the next command. For a name of its own, join the colony in a new home."
+        findings.append(Finding("info", "copied-replica", ledger.PLACE, what, fix))
     return findings
 
 
@@ -412,7 +425,7 @@ def troubles(place: Path) -> list[Finding]:
     """Return what keeps conversations, files or notes of hooks of a shared home from the colony, or those of others from it."""
     try:
         server = ledgers.of(place)
-        findings = _examine_exchange(place, server) if server else []
+        findings = _examine_exchange(place, server, _apart(place, server)) if server else []
     except AetherError as reason:
         return [failure(reason)]
     return [finding for finding in findings if finding.level != "info"]
@@ -423,15 +436,17 @@ def failure(reason: AetherError) -> Finding:
     return Finding("error", reason.code, reason.where, reason.what, reason.fix)
 
 
-def _examine_exchange(place: Path, server: Colony) -> list[Finding]:
+def _examine_exchange(place: Path, server: Colony, diverged: list[_Apart]) -> list[Finding]:
     """Return what of conversations, files and notes of hooks the home could not take or send.
+
+    `diverged` are the streams that it does not have as the server has them.
 
     Raises:
         StorageFailed, UnsafePath: as the server says.
     """
     findings = [
         Finding("error", "other-history", stream_state.stream, f"the server has another history of it: {stream_state.fault}", _OLDER)
-        for stream_state in _apart(place, server)
+        for stream_state in diverged
         if stream_state.fault
     ]  # fmt: skip
     apart = {finding.where for finding in findings}
@@ -441,7 +456,10 @@ def _examine_exchange(place: Path, server: Colony) -> list[Finding]:
         if conversation_stream.stream_of(name) not in apart
     ]  # fmt: skip
     if lacking := shared_files.lacking(place):
-        names = ", ".join(map(shown, lacking[:3]))
+        names = ", ".join(
+            shown(key) + (f" (sent by {shown(member)})" if member else "")
+            for key, member in islice(lacking.items(), 3)
+        )
         what = f"{pluralize(len(lacking), 'files')} of the colony could not be taken: {names}."
         fix = f"Set {ledgers.FILES} if the colony keeps its files outside the database; then run aether fold."
         findings.append(Finding("warning", "lacking-files", ledger.PLACE, what, fix))
@@ -473,19 +491,6 @@ def _examine_exchange(place: Path, server: Colony) -> list[Finding]:
             )
         )
     return findings
-
-
-def _unreadable(snapshot: Snapshot, server: Colony) -> CorruptDocument | None:
-    """Return why the next line of a colony cannot be read; None if it can be, or the replica has all.
-
-    Raises:
-        StorageFailed, UnsafePath, Conflict: as the server says.
-    """
-    try:
-        after_lines(snapshot, server.read_after(JOURNAL, mark_of(snapshot), limit=LINES).lines)
-    except CorruptDocument as reason:
-        return reason
-    return None
 
 
 @public
@@ -522,6 +527,27 @@ def share_revoke(role: str, *, home: Home = None) -> None:
 
 
 @public
+def share_remove(revision: int, *, home: Home = None) -> None:
+    """Remove a line that no replica can read from the server of the colony; an admin may.
+
+    The line without effect that the replicas have in its place is there afterwards.
+
+    Raises:
+        NotFound: this home has set no line of that revision aside, or is not shared.
+        StorageFailed, UnsafePath: the server cannot be used, or the own role is no admin.
+    """
+    place = find(home)
+    _require_shared(place)
+    paths = {about["revision"]: path for path, about in set_aside(place)}
+    if revision not in paths:
+        what = f"this home has set no line {revision} aside."
+        raise NotFound(what, fix='See "aether share status".', where=str(place))
+    if server := ledgers.of(place):
+        server.remove_line(revision)
+        paths[revision].unlink(missing_ok=True)
+
+
+@public
 def update_share(*, home: Home = None, wait: float = 0.0) -> int:
     """Take what other replicas wrote into a shared home, send what it has for them, and return its revision.
 
@@ -534,14 +560,12 @@ def update_share(*, home: Home = None, wait: float = 0.0) -> int:
     place = find(home)
     _require_shared(place)
     if wait > 0 and (server := ledgers.of(place)):
-        server.wait(JOURNAL, load(place).revision, wait)
-    try:
-        with write_lock(place):
-            snapshot = catch_up(settle(load(place), now=now()), now=now())
-            snapshot = fold(send_queue(snapshot, now(), insist=True), now=now())
-    except CorruptDocument:  # a line that cannot be read stops neither files nor conversations
-        exchange(place)
-        raise
+        until, revision = time.monotonic() + wait, load(place).revision
+        while server.head(JOURNAL) <= revision and (seconds := until - time.monotonic()) > 0:
+            time.sleep(min(seconds, POLL_SECONDS))
+    with write_lock(place):
+        snapshot = catch_up(settle(load(place), now=now()), now=now())
+        snapshot = fold(send_queue(snapshot, now(), insist=True), now=now())
     exchange(place)
     return snapshot.revision
 
@@ -564,6 +588,7 @@ def exchange(place: Path) -> None:
                 is_incomplete = shared_files.exchange(place, server, blobs, now=now())
     finally:  # the files may be in another place, which cannot be reached
         _fill_conversations(server, place)
+    senders.senders(load(place), member=server.member)
     if shared_base.needs_another(server, load(place).revision):
         with write_lock(place):
             shared_base.set_base(server, blobs, fold(settle(load(place), now=now()), now=now()))

@@ -25,7 +25,7 @@ from aether.api.home import (
     read,
 )
 from aether.clock import new_id
-from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, LockTimeout, StorageFailed, public
+from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, public
 from aether.memory import items
 from aether.memory.items import SUPERSEDES, TokenUsage, add_items, signal_threshold, token_usage
 from aether.memory.statements import end
@@ -217,7 +217,7 @@ def get_working_memory_item(id: str, *, home: Home = None) -> Item:
 
     try:
         item: Item = note_reading(drained(find(home)), plan).result[0]
-    except (StorageFailed, LockTimeout):
+    except AetherError:  # a home that cannot be written can still be read
         memory = read(home).documents["memory"]
         item = copied(items.items_of(memory)[items.place_of(memory, id)])
     return item

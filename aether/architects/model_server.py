@@ -25,13 +25,22 @@ RETRIED = frozenset({408, 409, 425, 429})
 LONGEST_WAIT_SECONDS = 60.0
 # Enough of a server's message to understand it.
 QUOTED_CHARS = 300
-# The words in which servers and their libraries say that a prompt is larger than the window.
+# Servers and their libraries say that a prompt is larger than the window by its name, or by what is measured and that it is too much.
+_MEASURE = r"(?:tokens?\b|length|prompts?|inputs?\b|context|request (?:body|entity)|payload|conversation|messages?\b)"
+_EXCESS = (
+    r"(?:exceed|too (?:long|large|big|many)\b|(?:long|larg|great|bigg)er than\b|(?:must|should) be (?:<|at most|less|\[)"
+    r"|overflow|reduce the|limit is\b|only supports)"
+)
 _TOO_LONG = re.compile(
-    r"context[_ ](?:length|window|size|limit)|exceed_context|n_ctx"
-    r"|exceed\w*(?: the)?(?: model'?s?)?(?: available| maximum)? (?:context|input|prompt)"
-    r"|maximum (?:context|prompt|input|token|model length|number of (?:input )?tokens)"
-    r"|\b(?:prompt|input|request|conversation|message)s?\b[^.]{0,40}\btoo (?:long|large|big)\b|request_too_large"
-    r"|too many (?:input )?tokens|reduce the length|input tokens exceed|token limit",
+    r"context[_ ](?:length|window|size|limit)|exceed_context|n_ctx|request_too_large|token limit"
+    r"|maximum (?:context|prompt|input|token|(?:\w+ )?(?:model|sequence) length|number of (?:input )?tokens)"
+    r"|\b(?:prompt|input|request|conversation|message)s?\b[^.]{0,40}\btoo (?:long|large|big)\b"
+    rf"|{_MEASURE}[^.]{{0,80}}?{_EXCESS}|{_EXCESS}[^.]{{0,80}}?{_MEASURE}",
+    re.IGNORECASE,
+)
+# The same words about the time of a call, the length of the answer, or a list.
+_NOT_THE_PROMPT = re.compile(
+    r"context deadline|array too long|max\w*[_ ](?:\w+[_ ])?tokens\W[^.\n]{0,20}(?:too large|you requested)",
     re.IGNORECASE,
 )
 # These are about the key, the model or the pace, whatever the message says.
@@ -129,7 +138,7 @@ def says_too_long(text: str) -> bool:
     >>> says_too_long("prompt is too long: 9 tokens > 8 maximum"), says_too_long("context deadline exceeded")
     (True, False)
     """
-    return bool(_TOO_LONG.search(text))
+    return bool(_TOO_LONG.search(text)) and not _NOT_THE_PROMPT.search(text)
 
 
 def failure_text(found: Reply) -> str:

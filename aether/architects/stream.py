@@ -229,10 +229,11 @@ def chat(
     `recall WORDS` calls the tool `recall`, if it is offered, and the result is said back. Its window is a hard limit.
 
     Raises:
-        ContextOverflow: the messages are larger than the window.
+        ContextOverflow: the prompt is larger than the window.
     """
     asked = [content_text(message.get("content")) for message in messages if message["role"] == "user"]
     size = estimate(system) + sum(estimate(content_text(message.get("content"))) for message in messages)
+    size += estimate(json.dumps([*tools])) if tools else 0
     window = settings.window_tokens or ECHO_WINDOW
     if size > window:
         raise overflow(f"{size} tokens of {window}", where=NAME)

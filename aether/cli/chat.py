@@ -1,13 +1,13 @@
-"""A chat on the command line: at a terminal with a status line and a held input, in a pipe lines in and answers out."""
+"""A chat on the command line: at a terminal with a status line, in a pipe lines in and answers out."""
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -38,22 +38,14 @@ HELP = """\
 A message that starts with a slash: write two."""
 
 
-class Held:
-    """What was typed while the input was held: whole lines, which are said next, and the start of another."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.rest = ""
-        self.leaving = False
-        """Whether the next Ctrl-C leaves the chat."""
-
-
-class Say(NamedTuple):
+@dataclass
+class Say:
     """How a chat shows what happens."""
 
     ask: Ask
     terminal: bool
-    held: Held
+    leaving: bool = False
+    """Whether the next Ctrl-C leaves the chat."""
 
     def text(self, piece: str) -> None:
         """Show a piece of a reply."""
@@ -102,7 +94,7 @@ def chat_command(
     from aether.api import chat
     from aether.clock import short_id
 
-    show = Say(ask, sys.stdin.isatty() and sys.stdout.isatty() and not messages and not ask.json, Held())
+    show = Say(ask, sys.stdin.isatty() and sys.stdout.isatty() and not messages and not ask.json)
     name = conversation or short_id("chat")
     prompt = read_text(system) if system else ""
     opened = chat.open_chat(name, system=prompt, tools=[_recall(ask, name)], home=ask.home, **chosen)
@@ -160,42 +152,20 @@ def _typed(show: Say, opened: Callable[[], Chat]) -> Iterator[str]:
 
     while True:
         try:
-            if not show.held.lines:
-                say(cut_to(status_line(opened()), _columns()))
-            line = _next_held(show) if show.held.lines else _input(show)
+            say(cut_to(status_line(opened()), _columns()))
+            line = input(PROMPT)
         except KeyboardInterrupt:
             say("")
-            if show.held.leaving:
+            if show.leaving:
                 return
-            show.held.leaving = True
+            show.leaving = True
             show.line("Ctrl-C again leaves the chat.")
             continue
         except EOFError:
             say("")
             return
-        show.held.leaving = False
+        show.leaving = False
         yield line
-
-
-def _next_held(show: Say) -> str:
-    line = show.held.lines.pop(0)
-    say(plain(PROMPT + line))
-    return line
-
-
-def _input(show: Say) -> str:
-    typed, show.held.rest = show.held.rest, ""
-    if not typed:
-        return input(PROMPT)
-    try:
-        import readline
-    except ImportError:
-        return typed + input(PROMPT + typed)
-    readline.set_startup_hook(partial(readline.insert_text, typed))
-    try:
-        return input(PROMPT)
-    finally:
-        readline.set_startup_hook(None)
 
 
 def _columns() -> int:
@@ -213,14 +183,13 @@ def _talk(show: Say, opened: Chat, lines: Iterator[str], turns: list[Turn]) -> i
         if not line.strip():
             continue
         try:
-            with held_input(show):
-                opened = _done(show, opened, line.strip(), turns)
+            opened = _done(show, opened, line.strip(), turns)
         except Quit:
             break
         except KeyboardInterrupt:
             if not show.terminal:
                 raise
-            show.held.leaving = True
+            show.leaving = True
             show.line("Interrupted. What was said is kept. Ctrl-C again leaves the chat.")
         except AetherError as reason:
             code = reason.exit_code
@@ -271,7 +240,7 @@ def _shown(show: Say, turn: Callable[..., Turn]) -> Turn:
 
             def on_progress(stage: str, percent: int, _message: str) -> None:
                 end_line()
-                progress(percent, f"{stage}; the input is held" if show.terminal else stage)
+                progress(percent, stage)
 
             finished = turn(on_text=on_text, progress=on_progress)
     finally:
@@ -283,7 +252,7 @@ def _shown(show: Say, turn: Callable[..., Turn]) -> Turn:
 def _report(show: Say, finished: Turn) -> None:
     """Say what else came of a turn."""
     if finished.interrupted:
-        show.held.leaving = True
+        show.leaving = True
         show.line("The reply was ended; what came of it is kept. Ctrl-C again leaves the chat.")
     elif not finished.text.strip():
         show.line("The reply was empty.")
@@ -293,6 +262,11 @@ def _report(show: Say, finished: Turn) -> None:
         show.line(_completion(compression))
     if finished.overflows:
         show.line("The server refused the prompt as too long; the context was made smaller, and asked again.")
+    if finished.read_tokens:
+        window = f"{finished.read_tokens:,} tokens"
+        show.line(
+            f"The server cut the prompt and read only {window}; the context is fitted to that from now on. /retry asks again."
+        )
     if finished.applied.total:
         show.line(f"Goal: {finished.applied.total} markers of the reply are recorded.")
     for goal in finished.applied.proposed:
@@ -454,7 +428,7 @@ def _as_data(opened: Chat, turns: list[Turn]) -> dict[str, Any]:
         "goal": _current_goal(opened),
         "turns": [
             {
-                "text": turn.text, "interrupted": turn.interrupted, "overflows": turn.overflows,
+                "text": turn.text, "interrupted": turn.interrupted, "overflows": turn.overflows, "read_tokens": turn.read_tokens,
                 "input_tokens": sum(reply.input_tokens for reply in turn.replies),
                 "output_tokens": sum(reply.output_tokens for reply in turn.replies),
                 "calls": [call.name for reply in turn.replies for call in reply.calls],
@@ -463,48 +437,3 @@ def _as_data(opened: Chat, turns: list[Turn]) -> dict[str, Any]:
             for turn in turns
         ],
     }  # fmt: skip
-
-
-@contextmanager
-def held_input(show: Say) -> Iterator[None]:
-    """Hold the input of a terminal: what is typed is neither shown nor lost, and is said afterwards."""
-    if not show.terminal:
-        yield
-        return
-    try:
-        import select
-        import termios
-    except ImportError:  # not on Windows: there it is shown as it is typed
-        yield
-        return
-    handle = sys.stdin.fileno()
-    before = termios.tcgetattr(handle)
-    quiet = termios.tcgetattr(handle)
-    quiet[3] &= ~(termios.ECHO | termios.ICANON)  # Ctrl-C still is a signal, and
-    quiet[3] |= termios.NOFLSH  # does not throw away what was typed before it
-    termios.tcsetattr(handle, termios.TCSADRAIN, quiet)
-    try:
-        yield
-    finally:
-        typed = b""
-        while select.select([handle], [], [], 0)[0] and (block := os.read(handle, 4096)):
-            typed += block
-        termios.tcsetattr(handle, termios.TCSADRAIN, before)
-        _keep(show, typed.decode("utf-8", "ignore"))
-
-
-def _keep(show: Say, typed: str) -> None:
-    """Keep what was typed, with its corrections, and say so."""
-    pieces: list[str] = []
-    for sign in typed:
-        if sign in "\x7f\b":
-            del pieces[-1:]
-        elif sign == "\x15":
-            pieces.clear()
-        elif sign.isprintable() or sign in "\r\n":
-            pieces.append(sign)
-    *lines, tail = "".join(pieces).replace("\r", "\n").split("\n")
-    show.held.lines += [show.held.rest + line if nth == 0 else line for nth, line in enumerate(lines)]
-    show.held.rest = tail if lines else show.held.rest + tail
-    if lines or tail:
-        show.line(f"What you typed meanwhile is kept: {one_line(' / '.join(filter(None, [*lines, tail])))}")

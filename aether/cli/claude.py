@@ -32,7 +32,7 @@ from aether.cli.output import (
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
-    from aether.hosts.claude_code.install import FileChange
+    from aether.hosts.settings import FileChange
 
 BYTES_PER_KB = 1_000
 
@@ -92,6 +92,7 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
     """
     from aether.api import architects
     from aether.errors import AetherError, InvalidDocument
+    from aether.hosts import programs
     from aether.hosts.claude_code import install
     from aether.paths import find_home
 
@@ -105,7 +106,7 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
             raise
         note(ask, f"No architect is chosen: {reason}")  # the hooks work without one
         chosen = None
-    links = install.link_programs(dry_run=dry_run) if link else []
+    links = programs.link_programs(dry_run=dry_run) if link else []
     try:
         files = install.install(scope, dry_run=dry_run)
     except InvalidDocument:
@@ -147,14 +148,15 @@ def _asked_architect(ask: Ask, dry_run: bool) -> str:
 
 def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
     """Print the next steps, and the limits of this installation."""
+    from aether.hosts import programs
     from aether.hosts.claude_code import install
 
     if not install.can_serve():
         note(
             ask,
-            "The MCP server was left out: its package is not installed (pip install 'aether-memory[mcp]').",
+            "The MCP server was left out: its package is not installed (pip install '.[mcp]' in a clone of aether).",
         )
-    if advice := install.path_advice():
+    if advice := programs.path_advice():
         note(ask, advice)
         if scope == "project":
             note(ask, "For this machine alone, without PATH: aether claude install --local")
@@ -251,9 +253,10 @@ def status(ask: Ask) -> int:
 
 
 @claude_command.command("pause")
+@click.option("--resume", is_flag=True, help="Resume them")
 @pass_ask
-def pause(ask: Ask) -> None:
-    """Pause the hooks of this home.
+def pause(ask: Ask, resume: bool) -> None:
+    """Pause the hooks of this home, or resume them.
 
     \b
     Example:
@@ -261,24 +264,10 @@ def pause(ask: Ask) -> None:
     """
     from aether.hosts.claude_code import health
 
-    place = health.pause(ask.place())
-    emit(ask, {"home": str(place), "paused": True}, f"Paused: {place}")
-    note(ask, "To continue: aether claude resume")
-
-
-@claude_command.command("resume")
-@pass_ask
-def resume(ask: Ask) -> None:
-    """Resume the hooks of this home.
-
-    \b
-    Example:
-      aether claude resume
-    """
-    from aether.hosts.claude_code import health
-
-    place = health.resume(ask.place())
-    emit(ask, {"home": str(place), "paused": False}, f"Working: {place}")
+    place = health.resume(ask.place()) if resume else health.pause(ask.place())
+    emit(ask, {"home": str(place), "paused": not resume}, f"{'Working' if resume else 'Paused'}: {place}")
+    if not resume:
+        note(ask, "To continue: aether claude pause --resume")
 
 
 @claude_command.command("rescue")
@@ -367,7 +356,7 @@ class _HookCommand(Command):
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        with _logged(ctx.params["event"], ctx):
+        with _logged(" ".join(ctx.params["names"][:2]), ctx):
             return super().invoke(ctx)
 
 
@@ -391,33 +380,36 @@ def _logged(event: str, ctx: click.Context | None) -> Iterator[None]:
 
 
 @click.command("hook", cls=_HookCommand)
-@click.argument("event", default="")
-@click.argument("file", required=False)
+@click.argument("names", nargs=-1, metavar="[HOST] [EVENT] [FILE]")
 @pass_ask
-def hook_command(ask: Ask, event: str, file: str | None) -> int:
-    """Handle an event of Claude Code as its hook.
+def hook_command(ask: Ask, names: tuple[str, ...]) -> int:
+    """Handle an event of an agent as its hook.
 
-    The event is one JSON object on standard input, or in FILE; the text for the model is printed. EVENT is used
-    if the object does not name its event. Failures are logged in hook.log and never block Claude Code: the exit code is
-    0, or 1 if the command itself is wrong, never 2.
+    The event is one JSON object on standard input, or in FILE; the text for the model is printed. HOST is the agent
+    (default claude-code), EVENT is used if the object does not name its event. Failures are logged in hook.log and never
+    block the agent: the exit code is 0, or 1 if the command itself is wrong, never 2.
 
     \b
     Example:
       aether hook SessionStart event.json
     """
     from aether import regular
-    from aether.hosts import hook
+    from aether.hosts import HOSTS, hook
 
+    count = 2 if names and names[0] in HOSTS else 1
+    words, file = [*names[:count]], names[count] if len(names) > count else None
+    if len(names) > count + 1:
+        raise click.UsageError(f"Got unexpected extra argument ({names[count + 1]})")
     if ask.home:
         os.environ["AETHER_HOME"] = ask.home
     if file is None and not ask.json:
-        return hook.serve([event])
+        return hook.serve(words)
     if file is None:
         payload = sys.stdin.buffer.read()
     else:
         with regular.named(file) as opened:
             payload = opened.read()
-    code, text = hook.main([event], payload)
+    code, text = hook.main(words, payload)
     answer = json.loads(text) if text.startswith("{") else text
     emit(ask, {"told": answer}, [text] if text else [])
     return code
@@ -434,7 +426,7 @@ def mcp_command(ask: Ask, tools: str, *, listed: bool) -> None:
     """Serve memory to an MCP client over stdin and stdout.
 
     Runs until stdin ends. The home is --home, AETHER_HOME, else that of the project in CLAUDE_PROJECT_DIR or of the
-    current directory; a missing home is created. Needs the package mcp: pip install 'aether-memory[mcp]'.
+    current directory; a missing home is created. Needs the package mcp: pip install '.[mcp]' in a clone of aether.
 
     \b
     Example:

@@ -9,14 +9,17 @@ import click
 
 from aether.cli.memory import filter_options, given, hit_rows, origins
 from aether.cli.output import Ask, Command, Table, emit, facts, note, note_nothing, pass_ask, plain, when
-from aether.text.words import pluralize
+from aether.memory.layers import MATCH_CHARS
+from aether.text.words import matching_part, pluralize
 
 # Characters of a time as it is shown.
 TO_THE_MINUTE, TO_THE_SECOND = len("2026-03-01 10:15"), len("2026-03-01 10:15:00")
+# Numbers of a rank that are shown with two decimals.
+LEAST_SHOWN = 0.005
 # The fields of a hit in the index that --json prints.
 _INDEXED = (
     "id", "layer", "type", "at", "tokens", "gist", "passage", "score", "speaker", "project", "conversation", "title",
-    "repeats",
+    "repeats", "weak", "evidence",
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -34,21 +37,24 @@ if TYPE_CHECKING:
 @click.option(
     "--full", "ids", metavar="ID", multiple=True, help="Print this entry in full, and those whose ids follow"
 )
+@click.option("--why", is_flag=True, help="Say below each line of the index what its rank follows from")
 @pass_ask
 def recall_command(
     ask: Ask, /, *, words: tuple[str, ...], limit: int, budget: int | None, around: str | None,
-    ids: tuple[str, ...], **filters: Any,
+    ids: tuple[str, ...], why: bool, **filters: Any,
 ) -> None:  # fmt: skip
     """Recall from memory, step by step.
 
     With QUERY an index of matching entries, each with the part that matches: on a terminal in two lines, in a pipe in one
     line with the tokens of the full text. With --timeline the neighbours in time of one entry, which is marked; with
-    --full whole entries by their ids.
+    --full whole entries by their ids. With --why each hit has the words of the query that it holds, what its surroundings
+    add, and what its score is multiplied by.
 
     \b
     Example:
       aether recall "atomic writes"
       aether recall "atomic writes" --type decision --since 7d
+      aether recall "rules about writes" --why
       aether recall --timeline "$ITEM"
       aether recall --full "$ITEM" "$OTHER"
     """
@@ -80,10 +86,16 @@ def recall_command(
         emit(ask, _data("timeline", [line._asdict() for line in near], tokens), _lines(near, around))
         _note_cost(ask, len(near), tokens)
     else:
-        hits = recall.recall(" ".join(words), limit=limit, budget=budget, home=place, **given(filters))
+        hits = recall.recall(
+            " ".join(words), limit=limit, budget=budget, evidence=why, home=place, **given(filters)
+        )
         tokens = sum(hit["tokens"] for hit in hits)
         entries = [{name: hit[name] for name in _INDEXED if name in hit} for hit in hits]  # type: ignore[literal-required]
-        emit(ask, _data("index", entries, tokens), hit_rows(hits) if sys.stdout.isatty() else _index(hits))
+        emit(
+            ask,
+            _data("index", entries, tokens),
+            _reasons(hits) if why else hit_rows(hits) if sys.stdout.isatty() else _index(hits),
+        )
         if hits:
             _note_cost(ask, len(hits), tokens)
         else:
@@ -167,10 +179,35 @@ def _note_cost(ask: Ask, number: int, tokens: int) -> None:
 def _index(hits: Sequence[Mapping[str, Any]]) -> Table:
     """Return hits as a table for a pipe, each with the part that matches."""
     rows = [
-        (hit["id"], hit["type"], hit["tokens"], origin, hit["passage"] or hit["gist"])
+        (
+            hit["id"],
+            hit["type"],
+            hit["tokens"],
+            origin,
+            matching_part(hit["passage"], hit["matched"], MATCH_CHARS) or hit["gist"],
+        )
         for hit, origin in zip(hits, origins(hits), strict=True)
     ]
     return Table(rows, head=("id", "type", "tokens", "from", "text"), right=[2])
+
+
+def _reasons(hits: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return hits as two lines each, and below them the reasons of their rank."""
+    rows = hit_rows(hits)
+    lines: list[str] = []
+    for nth, hit in enumerate(hits):
+        evidence = hit["evidence"]
+        values = {**evidence["words"], "surroundings": evidence["surroundings"]}
+        parts = [f"{plain(name)} {value:.2f}" for name, value in values.items() if value >= LEAST_SHOWN]
+        parts += [
+            f"{name} ×{factor:.2f}"
+            for name, factor in evidence["factors"].items()
+            if abs(factor - 1) >= LEAST_SHOWN
+        ]
+        parts += [f"{plain(word)} like {plain(other)}" for word, other in evidence["alike"].items()]
+        reasons = ", ".join(parts) or ("importance and time" if hit.get("weak") else "the query names it")
+        lines += [*rows[2 * nth : 2 * nth + 2], f"    {hit['why']} {hit['score']:.2f}: {reasons}"]
+    return lines
 
 
 def _lines(lines: Sequence[RecallLine], around: str) -> Table:

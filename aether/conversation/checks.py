@@ -26,8 +26,9 @@ from aether.conversation.shapes import (
 )
 from aether.errors import BudgetExceeded, InvalidInput, shown
 from aether.messages import providers
-from aether.messages.convert import bare, without_tools
+from aether.messages.convert import META, sent, without_tools
 from aether.messages.model import Message, ProviderFormat
+from aether.messages.sources.chat import SENDERS
 from aether.text.regex import lazy
 from aether.tokens.count import system_tokens, tools_tokens
 from aether.types import Counter, Finding, JsonObject
@@ -57,15 +58,27 @@ def beside_tokens(parts: Sequence[SystemPart], tools: Sequence[JsonObject], coun
 
 
 def require_message(raw: object, *, where: str) -> None:
-    """Require that `raw` has the form of a message, and not that of a snapshot or of a history.
+    """Require that `raw` is a message that can be sent: a known role or type, and content that is text or parts.
 
     Raises:
-        InvalidInput: it has not.
+        InvalidInput: it is something else, such as a snapshot or a history.
     """
+    fix = "Give an object with role and content."
     if not isinstance(raw, dict):
+        raise InvalidInput(f"{shown(raw)} is not a message.", fix=fix, where=where)
+    role, content = raw.get("role"), raw.get("content")
+    if "role" in raw and role not in SENDERS:
         raise InvalidInput(
-            f"{shown(raw)} is not a message.", fix="Give an object with role and content.", where=where
+            f"{shown(role)} is not a role.", fix=f"Use one of {', '.join(SENDERS)}.", where=where
         )
+    if role is None and not isinstance(raw.get("type"), str):
+        raise InvalidInput("the message has no role.", fix=fix, where=where)
+    parts = content if isinstance(content, list) else [content]
+    if not all(isinstance(part, str | dict | None) for part in parts):
+        what = f"{shown(content)} is not content."
+        raise InvalidInput(what, fix="Give text, or a list of texts and objects.", where=where)
+    if not raw.keys() - {"role", "type", META}:
+        raise InvalidInput("the message has no content.", fix=fix, where=where)
     if stored := sorted(STORED_KEYS & raw.keys()):
         what = f"it has {stored[0]!r}: it is a snapshot or a history, and never sent to a model."
         raise InvalidInput(what, fix="Give a message; restore a snapshot with restore_context.", where=where)
@@ -78,9 +91,8 @@ def parts_of(view: View, system: Sequence[SystemPart], *, tools: bool = True) ->
     for index, live in enumerate(view.live):
         message = live.message if tools else without_tools(live.message)
         if message is not None:
-            sent = live._replace(message=message)
             kind = CheckpointPart if live.checkpoint else NewPart if index == newest else RecentPart
-            parts.append(kind(sent))
+            parts.append(kind(live._replace(message=message)))
     return parts
 
 
@@ -110,7 +122,7 @@ def build(
             name, size = f"system:{part.name}", count(part.text)
         elif type(part) in _MESSAGE_PARTS:
             require_message(part.live.message.raw, where=f"parts[{nth}]")
-            messages.append(bare(part.live.message.raw))
+            messages.append(sent(part.live.message))
             name, size = _MESSAGE_PARTS[type(part)], part.live.tokens
             total += size
         else:
@@ -219,15 +231,28 @@ _TEXTS: Mapping[str, tuple[str, ...]] = {
         "econnrefused", "econnreset", "etimedout", "connection", "network", "timedout", "timeout", "unreachable",
         "nameresolution", "getaddrinfo", "502", "503", "504",
     ),
-    "other": ("ratelimit", "quota", "apikey", "unauthorized", "unauthorised", "expired", "invalidtoken"),
+    "other": ("ratelimit", "quota", "tokensper", "apikey", "unauthorized", "unauthorised", "expired", "invalidtoken"),
 }  # fmt: skip
 _SEPARATORS = dict.fromkeys(map(ord, " -_"))
-_LIMIT = lazy(
-    r"(?:maximum context length (?:is|of)|context (?:size|window|length)(?: is| of|:)?|n_ctx\W{1,4}|>)\s*\(?(\d[\d,]{2,9})(?: tokens)?(?: maximum)?",
-    re.IGNORECASE,
+_NUMBER = r"(\d[\d,_]{2,9}|\d{1,4}(?=k\b))(k?)"
+# Between the name of a limit and its number: not how much the request exceeds it, nor what was asked for.
+_GAP = r"(?:(?!\b(?:by|but|contains?|requested|you|your)\b|limit \(\d+\))\D){0,40}?"
+# How the limit is written, the surest form first. A bare number in brackets after "limit" is the code of the error.
+_LIMITS = tuple(
+    lazy(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?:>|<=|≤)\s*{_NUMBER}",
+        rf"(?:context|model)[ _](?:length|window|size)\b{_GAP}{_NUMBER}|n_ctx\W{{1,4}}{_NUMBER}",
+        rf"{_NUMBER}[ -]?(?:tokens? )?(?:max\w* )?context\b",
+        rf"\[\d+, ?{_NUMBER}\]",
+        rf"(?:max\w*|limit(?! \(\d+\))|allowed|supports?|up to|at most)\b{_GAP}{_NUMBER}",
+        rf"exceed\w*\b{_GAP}{_NUMBER}",
+        rf"{_NUMBER} (?:tokens? )?(?:max\w*|limit|allowed)\b",
+    )
 )
 _REQUESTED = lazy(
-    r"(?:too long|requested|resulted in|n_prompt_tokens\W{1,4}|request \()\D{0,12}(\d[\d,]{2,9})",
+    r"(?:too long|requested|resulted in|contains|passed|received|given|current length|token count|n_prompt_tokens\W{1,4}|request \()"
+    rf"\D{{0,12}}?{_NUMBER}",
     re.IGNORECASE,
 )
 
@@ -248,8 +273,8 @@ def classified(error: BaseException | str) -> ProviderError:
     if _has(name, _CLASSES["other"]) or _has(text, _TEXTS["other"]) or status in NOT_ABOUT_LENGTH:
         return ProviderError("unknown")
     if status == 413 or _has(name, _CLASSES["overflow"]) or says_too_long(text):
-        limit, request = _LIMIT.search(text), _REQUESTED.search(text)
-        return ProviderError("overflow", _number(limit), _number(request))
+        limit = next(filter(None, (pattern.search(text) for pattern in _LIMITS)), None)
+        return ProviderError("overflow", _number(limit), _number(_REQUESTED.search(text)))
     return ProviderError("connection" if _has(text, _TEXTS["connection"]) else "unknown")
 
 
@@ -259,7 +284,11 @@ def _has(text: str, words: Iterable[str]) -> bool:
 
 
 def _number(match: re.Match[str] | None) -> int:
-    return int(match[1].replace(",", "")) if match else 0
+    """Return the number of a match, whose last two groups with a value are its digits and its unit."""
+    if not match:
+        return 0
+    digits, unit = [group for group in match.groups() if group is not None]
+    return int(digits.replace(",", "").replace("_", "")) * (1_000 if unit else 1)
 
 
 def require_room(

@@ -428,16 +428,18 @@ def _planned(run: _Fit, effective: Policy, summary: _Summary | None, *, folded: 
 def _place(draft: Draft, removed: Sequence[int]) -> int:
     """Return the position before which the summary is put: after the opening and protected messages, within no group.
 
-    The newest message of the user and its successors come after the summary, even if they are protected.
+    It comes after a compaction of the provider, before which nothing is read. The newest message of the user and its
+    successors come after the summary, even if they are protected.
     """
     parts = draft.parts
     groups = [group for index, group in enumerate(parts.groups) if draft.kept[index]]
     loose = (
         group.members[0]
         for group in groups
+        if group.members[-1] > parts.restart
         if parts.opening not in group.members and parts.protected.isdisjoint(group.members)
     )
-    first = removed[0] if removed else 0
+    first = max(parts.restart, removed[0] if removed else 0)
     after = (index for index in sorted(kept_positions(draft)) if index > first)
     place = next(loose, next(after, len(draft.messages)))
     if parts.newest > parts.opening:

@@ -46,7 +46,7 @@ MOST_STEPS = 100
 MOST_DECISIONS = 100
 MOST_ARTIFACTS = 200
 # In the text for a model; all locked decisions of a person and open blockers are there.
-SHOWN_STEPS, SHOWN_ARTIFACTS = 10, 3
+SHOWN_STEPS, SHOWN_ARTIFACTS, SHOWN_PROPOSED = 10, 3, 3
 BY_MARKER = "Extracted from the text of a model"
 PRIORITIES = ("high", "medium", "low")
 BLOCKERS = ("missing-info", "external-dependency", "technical-issue")
@@ -213,7 +213,7 @@ def find(document: Document, reference: str = "") -> str:
             raise InvalidInput(what, fix=f"Name one of {names}.", where="goals")
         if hits:
             return hits[0]["id"]
-    fix = 'See all with "aether goal list --all".'
+    fix = 'See all with "aether goal show --all".'
     if any(_key(step["description"]) == words for goal in goals for step in goal["subtasks"]):
         fix = "It is a step of a goal: name it with --step."
     raise NotFound(f"there is no goal {shown(reference)}.", fix=fix, where="goals")
@@ -289,7 +289,7 @@ def start(document: Document, reference: str, *, now: datetime) -> Change:
         InvalidInput: it has ended, or is blocked; or several fit.
     """
     goal = _open_goal(document, reference)
-    _require_unblocked(goal, 'Resolve it first: "aether goal unblock --goal GOAL".')
+    _require_unblocked(goal, 'Resolve it first: "aether goal block --resolved --goal GOAL".')
     return _planned(document, _moved(document, goal["id"], now), goal["id"])
 
 
@@ -316,7 +316,7 @@ def finish(document: Document, reference: str, *, now: datetime, abandoned: bool
     """
     goal_id = _open_goal(document, reference)["id"]
     if not abandoned:
-        fix = 'Resolve it first ("aether goal unblock"), or abandon the goal (--abandoned).'
+        fix = 'Resolve it first ("aether goal block --resolved"), or abandon the goal (--abandoned).'
         _require_unblocked(_goal(document, goal_id), fix)
     after = _moved(document, None, now) if document["current"] == goal_id else document
 
@@ -558,6 +558,11 @@ def apply_markers(document: Document, markers: Iterable[Marker], *, now: datetim
     return Change(patches, result=applied)
 
 
+def as_proposals(markers: Iterable[Marker]) -> list[Marker]:
+    """Return the decisions among `markers`, none of them locked: a summary repeats, and nobody decides in it."""
+    return [marker._replace(word="unlocked") for marker in markers if marker.kind == "decision"]
+
+
 def _apply(goal: JsonObject, marker: Marker, now: datetime, id: str) -> bool:
     """Apply one marker to `goal`; return whether it had room."""
     step = _step(goal, marker.text)
@@ -610,6 +615,12 @@ def goal_text(goal: Mapping[str, Any], *, without: int = 0) -> str:
     for decision in decisions:
         why = "" if decision["rationale"] in ("", BY_MARKER) else f" (because: {decision['rationale']})"
         lines += [f"- {decision['description']}{why}"] if decision["id"] not in dropped else []
+    open_decisions = [decision for decision in goal["decisions"] if not decision["locked"]]
+    proposed = [decision for decision in open_decisions if decision["rationale"] == BY_MARKER]
+    lines += [
+        f"Proposed by the model, not decided: {decision['description']}"
+        for decision in proposed[-SHOWN_PROPOSED:]
+    ]
     lines += [f"Blocked by: {blocker['description']}" for blocker in open_blockers(goal)]
     if goal.get("next_step"):
         lines.append(f"Next: {goal['next_step']}")

@@ -1,7 +1,8 @@
 """Partition: which groups of a conversation always stay, in which order others may be dropped, and how much each matters.
 
 Membership is by position, never by value: two equal messages are two. Protected messages are named by the policy;
-beside them the opening request, the newest message of the user and calls that wait for their results always stay.
+beside them the opening request, the newest message of the user, calls that wait for their results, and the newest compaction
+that a provider made itself always stay.
 Importance needs no model and judges no language: the words of a person come first, then changes of files, then answers,
 and newer text before older. The steps that drop groups are in `draft`.
 """
@@ -58,6 +59,8 @@ class Parts(NamedTuple):
     """By group, how many groups of tool calls are after it; -1 for other groups."""
     orphans: frozenset[int]
     """Indices of results without a call, which only protection keeps."""
+    restart: int
+    """Position of the newest compaction of the provider itself, before which nothing is read; -1 without one."""
 
 
 def partition(messages: Sequence[Message], policy: Policy) -> Parts:
@@ -96,6 +99,8 @@ def partition(messages: Sequence[Message], policy: Policy) -> Parts:
         or (group.open and turn[index] == 0)
     }
     pair = _pairs(messages, grouped)
+    restart = max((at for at, item in enumerate(messages) if _replaces_history(item)), default=-1)
+    pinned.update(index for index, group in enumerate(grouped) if restart in group.members)
     if messages and providers.provider(messages[0].format).TRAITS.calls_follow_user:
         # The request of a pinned call stays, too.
         first = {rank: index for index, rank in reversed([*enumerate(turn)])}
@@ -107,7 +112,13 @@ def partition(messages: Sequence[Message], policy: Policy) -> Parts:
     never = orphans | summary_groups
     last = [index for index in range(len(grouped)) if index not in never]
     pinned.update([max(last, key=lambda index: grouped[index].members[-1])] if last else [])
-    return Parts(grouped, shielded, frozenset(pinned), summaries, opening, newest, turn, pair, orphans)
+    return Parts(
+        grouped, shielded, frozenset(pinned), summaries, opening, newest, turn, pair, orphans, restart
+    )
+
+
+def _replaces_history(message: Message) -> bool:
+    return any(block.replaces_history for block in message.blocks)
 
 
 def is_earlier_summary(message: Message) -> bool:

@@ -41,7 +41,7 @@ def compaction_middleware(
     except ImportError as reason:
         raise BackendUnavailable(
             "langchain is not installed.",
-            fix="Run: pip install 'aether-memory[langchain]'",
+            fix="Run: pip install '.[langchain]' in a clone of aether",
             where="langchain",
         ) from reason
 
@@ -78,7 +78,10 @@ def _fitted(
 ) -> list[Any]:  # fmt: skip
     from langchain_core.messages import convert_to_openai_messages
 
-    spelled = [_with_meta(convert_to_openai_messages([message]), message) for message in request.messages]
+    spelled = [
+        _with_meta(_with_invalid_calls(convert_to_openai_messages([message]), message), message)
+        for message in request.messages
+    ]
     raws = [raw for several in spelled for raw in several]
     done = compact.preflight(
         conversation_id, raws, model=model or _name(request.model), window=window, policy=policy, system=request.system_prompt,
@@ -86,6 +89,21 @@ def _fitted(
     )  # fmt: skip
     compact.report_findings(conversation_id, done.findings, options)
     return _own(spelled, request.messages, done.messages)
+
+
+def _with_invalid_calls(raws: Any, message: Any) -> Any:
+    """Return the forms of a message with its calls whose arguments are no JSON: LangChain sends them, and their answers."""
+    if invalid := getattr(message, "invalid_tool_calls", None):
+        calls = [
+            {
+                "id": call["id"],
+                "type": "function",
+                "function": {"name": call["name"], "arguments": call["args"]},
+            }
+            for call in invalid
+        ]
+        raws[-1]["tool_calls"] = [*raws[-1].get("tool_calls", []), *calls]
+    return raws
 
 
 def _with_meta(found: Any, message: Any) -> list[JsonObject]:

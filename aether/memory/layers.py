@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aether import clock
 from aether.errors import InvalidInput, shown
@@ -17,12 +17,17 @@ from aether.memory import sessions
 from aether.memory.colony import phase_number
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, matching_part
-from aether.types import KIND_OF_TYPE, Counter, Hit, JsonObject
+from aether.types import KIND_OF_TYPE
+
+if TYPE_CHECKING:
+    from aether.types import Counter, Hit, JsonObject
 
 # Enough characters to distinguish entries; sixteen to twenty-five tokens.
 EXCERPT_CHARS = 100
 # Of the part of a hit that answers: one long sentence, or a few.
 MATCH_CHARS = 400
+# The mark of a hit that is a guess.
+WEAK_MATCH = "weak match"
 # A time as `clock.stamp` writes it, as nearly all are.
 _STAMP = lazy(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 # Metadata that name a conversation.
@@ -99,6 +104,7 @@ def recall_line(record: Record, *, count: Counter) -> RecallLine:
 def hit_line(hit: Hit) -> RecallLine:
     """Return a hit of a search as a line of an index, with the part of its text that answers."""
     answer = matching_part(hit["passage"], hit["matched"], MATCH_CHARS) or hit["gist"]
+    answer = f"{WEAK_MATCH}: {answer}" if hit.get("weak") else answer
     return RecallLine(hit["id"], hit["layer"], hit["type"], hit["at"], hit["tokens"], answer, hit["score"])
 
 

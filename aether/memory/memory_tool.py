@@ -21,7 +21,7 @@ from itertools import accumulate, islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from aether.errors import UnsafePath, shown
+from aether.errors import InvalidInput, UnsafePath, shown
 from aether.paths import RESERVED
 from aether.store.files import TEMP_SUFFIX
 from aether.store.patch import diff
@@ -316,6 +316,24 @@ def _store(tree: _Tree, path: str, text: str, answer: str) -> Answer:
     return Answer(answer, files={**tree.files, path: text})
 
 
+def checked_files(files: Files) -> Files:
+    """Return `files` if they can be stored together.
+
+    Raises:
+        InvalidInput: a text is no text or too long, or all together are.
+    """
+    sizes = {path: len(_bytes(text)) for path, text in files.items()}
+    for path, text in files.items():
+        if not storable(text) or sizes[path] > MAX_FILE_BYTES:
+            most = format_size(MAX_FILE_BYTES)
+            what = f"it has {format_size(sizes[path])} or holds a NUL or half a character; the most is {most} of text."
+            raise InvalidInput(what, fix="Store less.", where=path)
+    if sum(sizes.values()) > MAX_TOTAL_BYTES:
+        what = f"all files would hold more than {format_size(MAX_TOTAL_BYTES)}."
+        raise InvalidInput(what, fix="Delete some first.", where=ROOT)
+    return files
+
+
 def storable(text: str) -> bool:
     """Return whether `text` can be written to a file and read back as text.
 
@@ -334,6 +352,10 @@ def _str_replace(tree: _Tree, fields: Mapping[str, Any]) -> Answer:
     text = tree.files.get(path)
     if text is None:
         return _wrong(_missing(path))
+    if "\r\n" in text and (old not in text or _ends_in_crlf(text)):
+        old, new = _in_crlf(old), _in_crlf(new)  # a view does not show how lines end
+    if old not in text:
+        old, new = old.replace("\r\n", "\n"), new.replace("\r\n", "\n")
     if not old or old not in text:
         return Answer(
             f"No replacement was performed, old_str `{old}` did not appear verbatim in {path}.", is_error=True
@@ -374,6 +396,15 @@ def _lines_with(text: str, part: str) -> Iterable[int]:
             return
 
 
+def _ends_in_crlf(text: str) -> bool:
+    """Return whether every line of `text` ends as on Windows."""
+    return text.count("\r\n") == text.count("\n") > 0
+
+
+def _in_crlf(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\n", "\r\n")
+
+
 def _insert(tree: _Tree, fields: Mapping[str, Any]) -> Answer:
     path, position, added = fields["path"], fields["insert_line"], fields["insert_text"]
     if path not in tree.files:
@@ -383,10 +414,17 @@ def _insert(tree: _Tree, fields: Mapping[str, Any]) -> Answer:
         return _wrong(
             f"Invalid `insert_line` parameter: {position}. It should be within the range of lines of the file: [0, {len(lines)}]"
         )
+    added = added if added.endswith("\n") else f"{added}\n"
     if position == len(lines) and lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
-    lines.insert(position, added if added.endswith("\n") else f"{added}\n")
-    return _store(tree, path, "".join(lines), f"The file {path} has been edited.")
+    lines.insert(position, added)
+    edited = "".join(lines)
+    return _store(
+        tree,
+        path,
+        _in_crlf(edited) if _ends_in_crlf(tree.files[path]) else edited,
+        f"The file {path} has been edited.",
+    )
 
 
 def _delete(tree: _Tree, fields: Mapping[str, Any]) -> Answer:

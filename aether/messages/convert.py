@@ -34,6 +34,8 @@ from aether.text.regex import lazy
 from aether.types import Finding, JsonObject
 
 META = "meta"
+# Fields that say what a message is; they cost what every message costs.
+_ADDRESS = frozenset({"role", "type"})
 # The shortest id that a provider accepts is OpenAI's; Anthropic accepts the same letters.
 _ID_CHARS = 40
 _ODD = lazy(r"[^a-zA-Z0-9_-]")
@@ -119,6 +121,18 @@ def bare(raw: JsonObject) -> JsonObject:
         return {key: value for key, value in raw.items() if key != META} if META in raw else raw
     except (TypeError, AttributeError) as reason:
         raise InvalidInput(f"{shown(raw)} is not a message.", fix="Give an object.", where="raw") from reason
+
+
+def sent(message: Message) -> JsonObject:
+    """Return a message with its role and the fields that are counted, and nothing else: what a model gets of it.
+
+    >>> raw = {"role": "user", "content": "Hi", "metadata": {"snapshot": "…"}}
+    >>> sent(Message("user", (), raw, "openai"))
+    {'role': 'user', 'content': 'Hi'}
+    """
+    fields = provider(message.format).TRAITS.sent
+    raw = bare(message.raw)
+    return {key: raw[key] for key in raw if key in _ADDRESS or key in fields} if fields else raw
 
 
 def new_message(role: Role, text: str, format: ProviderFormat) -> Message:

@@ -56,6 +56,8 @@ class Block(NamedTuple):
     tool: str = ""
     arguments: JsonObject = NOTHING
     is_error: bool = False
+    replaces_history: bool = False
+    """Whether it is the provider's own compaction: whatever comes before it is not read any more."""
 
 
 class Message(NamedTuple):

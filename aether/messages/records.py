@@ -33,8 +33,8 @@ Kind = Literal[
     "user", "assistant", "call", "result", "answer", "refusal", "boundary", "summary", "system", "text", "item"
 ]  # fmt: skip
 Format = Literal[
-    "claude_code", "codex", "chat", "openhands", "cline", "antigravity", "markdown", "items", "plain"
-]
+    "codex", "antigravity", "qwen_code", "copilot_cli", "claude_code", "openhands", "openhands_sdk", "cline", "chatgpt", "claude_ai", "opencode", "vscode_chat", "cursor", "sharegpt", "ai_sdk", "langchain", "goose", "amp", "continue", "gemini", "memories", "responses", "chat", "items", "markdown", "memory_notes", "plain",
+]  # fmt: skip
 FORMATS: tuple[Format, ...] = get_args(Format)
 # An opening bracket that is never closed must not draw the rest of a large file into memory.
 SPANNING_BYTES = 64 * 1024 * 1024
@@ -185,7 +185,11 @@ def read_json_values(lines: Iterable[bytes], *, on_bad: OnBad = ignore_bad_line)
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
-            if _depth(text) > 0:
+            if "\0" in text:  # a power cut or a full disk filled the file up, and the writer went on after it
+                on_bad(BadLine(number, "NUL bytes in the place of text"))
+                for piece in filter(None, map(str.strip, text.split("\0"))):
+                    yield from _several(number, piece, on_bad)
+            elif _depth(text) > 0:
                 yield from _spanning(number, text, numbered, on_bad)
             else:
                 yield from _several(number, text, on_bad)

@@ -24,7 +24,7 @@ class Traits(NamedTuple):
     system_messages: Literal["anywhere", "later", "never"]
     """Where system messages may be; `later`: those at the start become the system prompt."""
     sent: tuple[str, ...]
-    """The keys of a message that a model reads; empty for all."""
+    """The keys of a message that are sent and counted, beside its role and type; empty for all."""
     tool_name: re.Pattern[str] | None
     """The names of tools that the provider accepts; None for all."""
     signs_decide: bool = False

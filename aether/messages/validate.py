@@ -4,8 +4,8 @@ A finding of level `error` is what the provider answers with a 400; a `warning` 
 its protocol, refuse. Codes are stable words. Calls of the last response, followed at most by some of their results,
 are `dangling-call`, a warning: sending them is an error, but the caller is about to run them.
 
-A check names what a repair would change, so that after a repair it finds no error, unless nothing is left at all.
-Nothing is invented. Text of users and of the assistant is never lost; results go back to their calls; results without
+A check names what a repair would change, so that after a repair it finds no error, unless nothing is left at all, or there is more than a provider takes at once: that needs fewer or
+shorter messages. Nothing is invented. Text of users and of the assistant is never lost; results go back to their calls; results without
 a call, calls that were never answered and blocks that cannot be sent are dropped, each with a warning. A second repair
 changes nothing, and valid messages are returned as they are.
 """
@@ -16,6 +16,7 @@ from collections.abc import Collection, Container, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
+from aether.messages import limits
 from aether.messages.content import MAX_LEVELS, encodable
 from aether.messages.convert import META, bare, new_message, read, worded
 from aether.messages.faults import Faults, RepairedRaws
@@ -63,7 +64,10 @@ def check(
                 "repeated-tool", where, f"Another tool is called {shown(name)}.", "Drop or rename one."
             )
         seen.add(name)
-    module.repaired(_encodable([message.raw for message in messages], format, faults), faults)
+    raws = _encodable([message.raw for message in messages], format, faults)
+    limits.check_sizes(raws, format, faults, tools=len(tools) if isinstance(tools, list) else 0)
+    beside = limits.cache_marks(system) + limits.cache_marks(tools)
+    module.repaired(limits.within(raws, format, faults, marks_beside=beside), faults)
     if not messages:
         faults.lost("no-messages", "messages", "There are no messages.", "Send at least one.")
     return [fault.checked() for fault in faults.listed]
@@ -92,7 +96,7 @@ def is_sendable(
     if not all(id(raw) in plain or encodable(message) is message for raw, message in new):
         return False
     faults = Faults()
-    provider(format).repaired(sent, faults)
+    provider(format).repaired(limits.within(sent, format, faults), faults)
     return all(fault.effect == "hint" for fault in faults.listed)
 
 
@@ -110,7 +114,7 @@ def sendable(
     if is_sendable(raws, format):
         return RepairedRaws(list(raws), [], list(range(len(raws))))
     module, bared, rewritten = provider(format), list(map(bare, raws)), Faults()
-    clean = _encodable(bared, format, rewritten)
+    clean = limits.within(_encodable(bared, format, rewritten), format, rewritten)
     originals = {id(new): raw for new, old, raw in zip(clean, bared, raws, strict=True) if new is old}
     rows = list(enumerate(clean))
     saved: list[Finding] = []
@@ -194,7 +198,8 @@ def repair(messages: Sequence[Message], format: ProviderFormat) -> Repaired:
     (['Go.'], ['orphan-result'])
     """
     raws, faults = [message.raw for message in messages], Faults()
-    repaired = [raw for _, raw in provider(format).repaired(_encodable(raws, format, faults), faults)]
+    fitting = limits.within(_encodable(raws, format, faults), format, faults)
+    repaired = [raw for _, raw in provider(format).repaired(fitting, faults)]
     findings = [fault.repaired() for fault in faults.listed if fault.effect != "hint"]
     if not findings:
         return Repaired(list(messages), [])

@@ -41,7 +41,9 @@ from aether.search.texts import (
     entry_texts,
     placed_objects,
     search_entries,
+    texts_of_types,
 )
+from aether.search.weak import SMALL_HOME, guesses
 from aether.text.regex import lazy
 from aether.text.words import (
     CACHED_TEXTS,
@@ -55,7 +57,7 @@ from aether.text.words import (
     with_synonyms,
     words,
 )
-from aether.types import Archived, Hit, JsonObject, Layer
+from aether.types import Archived, Hit, HitEvidence, JsonObject, Layer
 
 
 class _NotGiven(int):
@@ -78,9 +80,9 @@ _ARCHIVED = frozenset({"left_at", "why", "session_id", "compression_id"})
 _OUTSIDE = lazy(r"^[\W_]+|[\W_]+$")
 _SPACED = lazy(rf"[^\W_{UNSPACED}]")
 
-_ID, _EXACT, _PHRASE, _WORDS = range(4)
-_WHY = ("id", "exact", "phrase", "words")
-USER_INPUT, OBSERVATION = "user_input", "observation"
+_ID, _EXACT, _PHRASE, _WORDS, _WEAK = range(5)
+_WHY = ("id", "exact", "phrase", "words", "weak")
+USER_INPUT = "user_input"
 _REQUESTS = frozenset({HISTORY, USER_INPUT})
 # Parts of a conversation as it was said, and a conversation of the archive, which are no notes.
 _WHOLE = frozenset({HISTORY, "conversation"})
@@ -88,19 +90,28 @@ _WHOLE = frozenset({HISTORY, "conversation"})
 REPEATED = 0.8
 # A whole session holds many words that have nothing to do with what is looked for, and what it says is found beside it.
 SESSION_FACTOR = 0.5
-# A question about "my" choice wants the words of the person; to any other question a request is seldom the answer.
-PERSON_FACTOR, REQUEST_FACTOR = 4.0, 0.5
+# A question about "my" choice wants the words of the person.
+PERSON_FACTOR = 4.0
 # The message of a commit says what was done, and why.
 COMMIT_FACTOR = 1.2
 # To a question about a commit: the message of one does not say that it is one.
 COMMIT, COMMIT_ASKED_FACTOR = "commit", 2.0
-# The label of a request to a sub-agent.
-_TASK = "task"
 # Words of questions about the state of the work, which no text about it has to contain.
 _OF_STATE = (
     "next step come open left remain do done stand state status now current last point progress pending todo unfinished problem "
     "issue outstanding still"
 )
+
+
+# The words by which a query names the entries of an item type: its name, and plain nouns for the same. Left out are facts of a
+# machine: "command" and "change" are content of most technical questions (with them, two more of 122 answers are not first).
+_KIND_WORDS = {
+    "constraint": "constraint rule requirement convention guideline policy", "preference": "preference rule",
+    "decision": "decision choice", "blocker": "blocker problem issue open", "error": "error failure problem issue",
+    "solution": "solution fix", "outcome": "outcome result", "user_input": "request instruction", "next": "next todo",
+}  # fmt: skip
+# An entry of a kind that the query names, as much as one of a month that it names.
+KIND_FACTOR = 2.0
 
 
 class _Match(NamedTuple):
@@ -109,6 +120,8 @@ class _Match(NamedTuple):
     score: float
     relevance: float
     held: Mapping[str, float]
+    alike: Mapping[str, str] = MappingProxyType({})
+    """Of a weak match."""
 
 
 def search(
@@ -117,15 +130,17 @@ def search(
     phase: int | str | None = None, caste: str | None = None,
     since: datetime | None = None, until: datetime | None = None,
     project: str | None = None, conversation: str | None = None,
-    by_layer: bool = False, context: int = 0, asking: Collection[str] = (),
+    by_layer: bool = False, context: int = 0, evidence: bool = False, asking: Collection[str] = (),
     entries: Sequence[SearchEntry] | None = None, first: Collection[str] = (),
 ) -> list[Hit]:  # fmt: skip
     """Return the entries that answer `query`, best first, each as a hit with its place and the kind of its match.
 
+    In a small home without any, at most `MOST_GUESSES` that may answer: weak matches.
+
     At most `limit` hits (with `by_layer` for each layer; None: all; by default `LIMIT`, and of each layer the
     `search.max_results_per_layer` of the home) of the given `layers`, `types`, `phase`, `caste`, `project`,
     `conversation` (a part of its name, id, title or file) and time (from `since` to before `until`), with `context`
-    neighbours on either side of each. `by_layer` orders them by layer, relevance and time. The entries `asking` are what
+    neighbours on either side of each, and with the `evidence` of its score. `by_layer` orders them by layer, relevance and time. The entries `asking` are what
     asks: they are found by their id only. `entries` are those of `memory`, if the caller has them; those with an id in `first`
     are found as if the query named them.
 
@@ -140,11 +155,13 @@ def search(
     )  # fmt: skip
     terms_asked, means = with_synonyms(query_terms(query))
     ids = frozenset(plain_text(match_of_any) for match_of_any in (query.strip(), *query.split(), *first))
-    ask = _Query(query, terms_asked, means, ids, keep, now, asks_for_commit(query))
-    matches, records = _matches([*(search_entries(memory) if entries is None else entries)], ask, archived)
+    kinds = kinds_named(query_terms(query).weights)
+    ask = _Query(query, terms_asked, means, ids, keep, now, asks_for_commit(query), kinds)
+    live = [*(search_entries(memory) if entries is None else entries)]
+    answer = _matches([*live], ask, archived)
     asks, all_wanted = is_question(query), keep == EVERYTHING and not layers
     chosen = [
-        match_of_any for match_of_any in matches
+        match_of_any for match_of_any in answer.matches
         # The question itself, noted when it was asked, is no answer.
         if (all_wanted or _wanted(match_of_any.entry, keep, layers)) and not (asks and match_of_any.tier == _EXACT and match_of_any.entry.row.type in _REQUESTS)
         and (match_of_any.tier == _ID or match_of_any.entry.row.id not in asking)
@@ -153,6 +170,12 @@ def search(
     chosen.sort(key=lambda match: (LAYERS.index(match.entry.layer), match.entry.row.id))
     chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
     chosen.sort(key=lambda match: (match.tier, -match.score))
+    if not chosen and terms_asked.weights and len(live) < SMALL_HOME:
+        wanted = {entry.row.id for entry in live if _wanted(entry, keep, layers)} - {*asking}
+        chosen = [
+            _Match(guess.entry, _WEAK, guess.score, 0.0, {}, guess.alike)
+            for guess in guesses(live, wanted, terms_asked.weights)
+        ]
     most: int | None = None if by_layer else LIMIT
     of_layer: int | None = memory.get("search", {}).get("max_results_per_layer") or None
     if limit is not LIMIT:
@@ -163,10 +186,12 @@ def search(
         chosen.sort(key=lambda match: LAYERS.index(match.entry.layer))
     chosen, repeats = _without_repeats(chosen, most, of_layer)
     around = _around(memory, chosen, archived, context) if context else {}
-    hits = _hits(chosen, terms_asked, records, around, context)
+    hits = _hits(chosen, ask, answer.records, around, context)
     for hit, match in zip(hits, chosen, strict=True):
         if again := repeats.get(match.entry.row.id):
             hit["repeats"] = again
+        if evidence:
+            hit["evidence"] = _evidence(match, answer.corpus, answer.question, terms_asked.spelled)
     return _without_replaced(hits)
 
 
@@ -210,14 +235,15 @@ def _without_repeats(
 ) -> tuple[list[_Match], dict[str, list[JsonObject]]]:
     """Return the first `most` matches, `of_layer` of each layer, without those that a better one says as well.
 
-    Compared are passages of a conversation with the notes that were made of it, and notes of one type of different
-    conversations with the same words. Of these, the second result has the places, by the id of the match that is kept.
+    Of several entries from one message only the best is kept. Compared by words are passages of a conversation with the notes
+    that were made of it, and notes of one type of different conversations with the same words. Of these, the second result has the places, by the id of the match that is kept.
     """
     nth: Tally[Layer] = Tally()
     first: dict[tuple[Any, ...], str] = {}
     repeated: dict[str, list[JsonObject]] = {}
     chosen: list[_Match] = []
     word_sets: list[tuple[bool, frozenset[str]]] = []
+    messages: set[tuple[str, str, int]] = set()
     # Without a passage no words are compared.
     compared = any(match.entry.row.type == HISTORY for match in matches)
     for match in matches:
@@ -240,11 +266,25 @@ def _without_repeats(
             (is_passage or of_passage) and len(words & other) >= REPEATED * len(words)
             for of_passage, other in word_sets
         )
-        if not repeats:
+        if repeats:
+            continue
+        word_sets.append((is_passage, words))
+        message = _message_of(match.entry)
+        if message is None or message not in messages or match.tier == _ID:
             nth[match.entry.layer] += 1
             chosen.append(match)
-            word_sets.append((is_passage, words))
+            messages.update([message] if message else [])
     return chosen, repeated
+
+
+def _message_of(entry: SearchEntry) -> tuple[str, str, int] | None:
+    """Return the conversation, file and line that an entry is from; None if that is unknown or the file is one line."""
+    metadata = entry.value.get("metadata")
+    pointer = metadata.get("pointer") if isinstance(metadata, dict) else None
+    match pointer:
+        case {"file": str(file), "line": int(line)} if line > 1:
+            return entry.row.conversation, file, line
+    return None
 
 
 def _check(query: object, limit: object, layers: Iterable[str], context: object) -> None:
@@ -274,12 +314,40 @@ class _Query(NamedTuple):
     now: datetime
     commit: bool
     """Whether it asks for a commit."""
+    kinds: Mapping[str, frozenset[str]]
+    """The item types of each term that names any."""
 
 
-def _matches(
-    entries: list[SearchEntry], ask: _Query, archived: Source
-) -> tuple[list[_Match], dict[int, JsonObject]]:
-    """Return what matches of the live `entries` and the archive, in no order, and its records by their places."""
+def kinds_named(terms: Iterable[str]) -> dict[str, frozenset[str]]:
+    """Return the item types of each of the `terms` that names kinds of entries.
+
+    >>> {term: sorted(types) for term, types in kinds_named(["rule", "test"]).items()}
+    {'rule': ['constraint', 'preference']}
+    """
+    return {term: types for term in terms if (types := _types_of_terms().get(term))}
+
+
+@cache
+def _types_of_terms() -> dict[str, frozenset[str]]:
+    types: dict[str, set[str]] = {}
+    for type_name, kind_words in _KIND_WORDS.items():
+        for word in kind_words.split():
+            for kind_term in query_terms(f"{word} {word}s").weights:
+                types.setdefault(kind_term, set()).add(type_name)
+    return {kind_term: frozenset(names) for kind_term, names in types.items()}
+
+
+class _Answer(NamedTuple):
+    """What matches, in no order, with the records of the archive by their places, and what the scores follow from."""
+
+    matches: list[_Match]
+    records: dict[int, JsonObject]
+    corpus: Corpus
+    question: Question
+
+
+def _matches(entries: list[SearchEntry], ask: _Query, archived: Source) -> _Answer:
+    """Return what matches of the live `entries` and the archive."""
     counts, corpus, records = _candidates(entries, ask, archived)
     hit = [
         number
@@ -289,15 +357,16 @@ def _matches(
     entries, counts = [entries[number] for number in hit], [counts[number] for number in hit]
     question = Question(
         ask.said.weights, frozenset(ask.said.sequence), dates(ask.query), ask.now, is_question(ask.query),
-        ask.means, ask.commit, is_of_person(ask.query),
+        ask.means, ask.commit, is_of_person(ask.query), ask.kinds,
     )  # fmt: skip
     scores_ = scores(entries, counts, corpus, question)
     tiers = _tiers(entries, counts, ask)
     full_ = full_score(corpus, question)
-    return [
+    matches = [
         _Match(entry, tier, score, _relevance(tier, score, full_), terms_held)
         for entry, tier, score, terms_held in zip(entries, tiers, scores_, counts, strict=True)
-    ], records
+    ]
+    return _Answer(matches, records, corpus, question)
 
 
 def _candidates(
@@ -312,11 +381,18 @@ def _candidates(
     counts = [term_counts(entry, marked_terms) for entry in entries]
     weights = tuple(ask.said.weights.values())
     answer = archived.find(Query(terms, tuple(sorted(ask.ids)), ask.keep, weights=weights))
+    for entry, inside in zip(entries, counts, strict=True):
+        _say_kind(entry, inside, ask)
     live = Tally(chain.from_iterable(counts))
     corpus = Corpus(
         answer.items + len(entries),
         answer.length + sum(entry.row.length for entry in entries),
-        {term: answer.held[term] + live[term] for term in terms},
+        {
+            # The archive counts words only; it holds about as large a share of a kind as the live layers.
+            term: answer.held[term]
+            + live[term] * (1 + answer.items // len(entries) if live[term] and term in ask.kinds else 1)
+            for term in terms
+        },
     )
     for entry, inside in zip(entries, counts, strict=True):
         _say_commit(entry.row, inside, ask)
@@ -328,8 +404,16 @@ def _candidates(
             item = candidate.record.get("item") or {}
             entries.append(SearchEntry("archive", candidate.place, row, ((1.0, row.marked),), item))
             counts.append(term_counts(entries[-1], marked_terms))
+            _say_kind(entries[-1], counts[-1], ask)
             _say_commit(row, counts[-1], ask)
     return counts, corpus, {one.place: one.record for one in answer.candidates}
+
+
+def _say_kind(entry: SearchEntry, inside: dict[str, float], ask: _Query) -> None:
+    """Let an entry of a kind that the query names have the word for it, too."""
+    for kind_term, types in ask.kinds.items():
+        if texts_of_types(entry, types):
+            inside.setdefault(kind_term, 1.0)
 
 
 def _say_commit(row: Row, inside: dict[str, float], ask: _Query) -> None:
@@ -394,24 +478,29 @@ def _wanted(entry: SearchEntry, keep: Filter, layers: frozenset[str]) -> bool:
 
 
 def _hits(
-    matches: Sequence[_Match], terms_asked: QueryTerms, records: Mapping[int, JsonObject],
-    items: Mapping[int, JsonObject], context: int,
+    matches: Sequence[_Match], ask: _Query, records: Mapping[int, JsonObject], items: Mapping[int, JsonObject],
+    context: int,
 ) -> list[Hit]:  # fmt: skip
     """Return the hits, archived ones with what the `records` of the archive say, and with neighbours among `items`."""
     hits: list[Hit] = []
+    types = frozenset(chain.from_iterable(ask.kinds.values()))
     for match in matches:
         entry = match.entry
+        # Of the kind that is asked for, as far as it says no less.
+        texts = dict.fromkeys([*texts_of_types(entry, types), *entry_texts(entry)])
         row = entry.row
         hit: Hit = {
             "id": str(entry.value.get("session_id") or entry.value.get("id") or row.id),
             "layer": entry.layer, "layer_priority": LAYERS.index(entry.layer),
             "relevance": round(match.relevance, _DECIMALS), "score": round(match.score, _DECIMALS),
             "why": _WHY[match.tier],
-            "matched": list(dict.fromkeys(terms_asked.spelled[term] for term in terms_asked.weights if term in match.held)),
+            "matched": list(dict.fromkeys(ask.said.spelled[term] for term in ask.said.weights if term in match.held)),
             "type": row.type, "phase": int(row.phase) if row.phase.isdecimal() else None, "at": row.at,
-            "content": entry_text(entry), "passage": best_passage(entry_texts(entry), terms_asked.weights),
+            "content": entry_text(entry), "passage": best_passage(texts, ask.said.weights),
             "tokens": 0, "gist": "", "entry": entry.value,
         }  # fmt: skip
+        if match.tier == _WEAK:
+            hit["weak"] = True
         metadata = entry.value.get("metadata")
         for name in _PLACES:
             if isinstance(metadata, dict) and isinstance(metadata.get(name), str):
@@ -475,7 +564,7 @@ def best_passage(texts: Iterable[str], weights: Mapping[str, float]) -> str:
 
 # BM25. A text counts as PIVOT terms longer than it is, and so does the average: among utterances of a dozen terms length says
 # little (as with b = 0.1), among messages of some hundred terms much (b = 0.7). So one constant serves both.
-K1 = 2.0
+K1 = 3.0
 PIVOT = 100
 # Share of a word's score that counts 0, 1, 2 and 3 entries after it, and before it: what follows is more often about it.
 NEAR_AFTER = (1.0, 0.5, 0.3, 0.15)
@@ -525,6 +614,8 @@ class Question(NamedTuple):
     commit: bool = False
     of_person: bool = False
     """Whether it is about the one who asks."""
+    kinds: Mapping[str, frozenset[str]] = MappingProxyType({})
+    """The item types of each term that names any."""
 
 
 def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
@@ -557,20 +648,75 @@ def scores(
     entries: Sequence[SearchEntry], counts: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
 ) -> list[float]:
     """Return the score of each entry, given its term counts."""
-    average = max(1.0, corpus.length / max(1, corpus.items))
-    least = min(1.0, UTTERANCE / average)
-    norms = [K1 * (entry.row.length + PIVOT) / (average + PIVOT) for entry in entries]
+    norms = [_norm(entry, corpus) for entry in entries]
     shares = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
     totals = [0.0] * len(entries)
     for run in _runs(entries):
         rows = [(entries[number], counts[number], norms[number]) for number in run]
         for number, total in zip(run, _totals(rows, shares, K1 + 1), strict=True):
             totals[number] = total
-    coverage = _coverage(counts, corpus, question)
-    return [
-        total * factor * (least + (1 - least) * share)
-        for total, factor, share in zip(totals, _factors(entries, question), coverage, strict=True)
-    ]
+    factors = _factors(entries, counts, corpus, question)
+    return [total * math.prod(named.values()) for total, named in zip(totals, factors, strict=True)]
+
+
+def _norm(entry: SearchEntry, corpus: Corpus) -> float:
+    """Return the count of a word that gives half of its value in an entry of this length."""
+    return K1 * (entry.row.length + PIVOT) / (_average(corpus) + PIVOT)
+
+
+def _average(corpus: Corpus) -> float:
+    return max(1.0, corpus.length / max(1, corpus.items))
+
+
+def _evidence(match: _Match, corpus: Corpus, question: Question, spelled: Mapping[str, str]) -> HitEvidence:
+    """Return why a match has its score."""
+    own: dict[str, float] = {}
+    norm = _norm(match.entry, corpus)
+    for term, times in match.held.items():
+        word = f"{spelled[term]} ({term})" if term in question.synonyms else spelled[term]
+        value = question.weights[term] * idf(corpus, term) * times * (K1 + 1) / (times + norm)
+        own[word] = own.get(word, 0.0) + value
+    (factors,) = _factors([match.entry], [match.held], corpus, question) if match.held else ({},)
+    total = match.score / math.prod(factors.values()) if match.held else 0.0
+    return {
+        "words": {word: round(value, _DECIMALS) for word, value in own.items()},
+        "surroundings": round(max(0.0, total - sum(own.values())), _DECIMALS),
+        "factors": {name: round(factor, _DECIMALS) for name, factor in factors.items() if factor != 1},
+        "alike": {spelled[term]: other for term, other in match.alike.items()},
+    }
+
+
+def _factors(
+    entries: Sequence[SearchEntry], counts: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
+) -> Iterator[dict[str, float]]:
+    """Yield by name what the score of each entry is multiplied by."""
+    least = min(1.0, UTTERANCE / _average(corpus))
+    kinds = _kind_factors(entries, counts, corpus, question)
+    for entry, share, of_kind in zip(entries, _coverage(counts, corpus, question), kinds, strict=True):
+        yield {**_place_factors(entry, question), **of_kind, "coverage": least + (1 - least) * share}
+
+
+def _kind_factors(
+    entries: Sequence[SearchEntry], counts: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
+) -> Iterator[dict[str, float]]:
+    """Yield what the score of each entry is multiplied by for the kinds that a query names.
+
+    An entry of a kind gains if it has a topic of the query, or if the query has no topic. An entry of another kind gains as much by
+    all the words, because the word for a kind may be content.
+    """
+    types = frozenset(chain.from_iterable(question.kinds.values()))
+    asked = {term for term in question.weights.keys() - question.synonyms.keys() if corpus.held.get(term)}
+    topics = asked - question.kinds.keys()
+    for entry, inside in zip(entries, counts, strict=True):
+        factors: dict[str, float] = {}
+        if types:
+            is_of_kind = bool(texts_of_types(entry, types))
+            has_topic = bool(inside.keys() - question.kinds.keys())
+            if (is_of_kind and not topics) or (has_topic and (is_of_kind or asked <= inside.keys())):
+                factors["kind"] = KIND_FACTOR
+            if is_of_kind and question.of_person:
+                factors["person"] = PERSON_FACTOR
+        yield factors
 
 
 def _coverage(counts: Sequence[Mapping[str, float]], corpus: Corpus, question: Question) -> Iterator[float]:
@@ -663,43 +809,39 @@ def _spread(values: list[float], after: list[float]) -> list[float]:
     return [*map(add, map(max, *near), map(_WIDE.__getitem__, around))]
 
 
-def _is_request(row: Row) -> bool:
-    if row.type == OBSERVATION:
-        return _TASK in row.labels.split("|")
+def _is_by_person(row: Row) -> bool:
     return row.type == USER_INPUT or (row.type == HISTORY and row.role == PERSON)
 
 
-def _factors(entries: Iterable[SearchEntry], question: Question) -> Iterator[float]:
-    """Yield what the score of each entry is multiplied by, whatever words it holds."""
-    now, asks = question.now.timestamp(), question.asks
-    commit = COMMIT_ASKED_FACTOR if question.commit else COMMIT_FACTOR
-    for entry in entries:
-        row = entry.row
-        factor = 1 + CONFIDENCE * (row.relevance - 0.5)
-        if entry.layer == "short_term_memory":
-            factor *= SESSION_FACTOR
-        if _is_request(row) and (question.of_person or asks):
-            factor *= PERSON_FACTOR if question.of_person else REQUEST_FACTOR
-        if asks and row.asks:
-            factor *= QUESTION_FACTOR
-        if row.role == COMMIT and (asks or question.commit):
-            factor *= commit
-        if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
-            factor *= LABEL_FACTOR
-        if question.dates and row.at:
-            factor *= max(date_factor(date, row.at) for date in question.dates)
-        if row.at:
-            days = max(0.0, (now - _seconds(row.at)) / 86_400)
-            factor *= 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
-        yield factor
+def _place_factors(entry: SearchEntry, question: Question) -> dict[str, float]:
+    """Return what the score of an entry is multiplied by, whatever words it holds."""
+    row = entry.row
+    factors = {"relevance": 1 + CONFIDENCE * (row.relevance - 0.5)}
+    if entry.layer == "short_term_memory":
+        factors["session"] = SESSION_FACTOR
+    if question.of_person and _is_by_person(row):
+        factors["person"] = PERSON_FACTOR
+    if question.asks and row.asks:
+        factors["question"] = QUESTION_FACTOR
+    if row.role == COMMIT and (question.asks or question.commit):
+        factors["commit"] = COMMIT_ASKED_FACTOR if question.commit else COMMIT_FACTOR
+    if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
+        factors["label"] = LABEL_FACTOR
+    if question.dates and row.at:
+        factors["date"] = max(date_factor(date, row.at) for date in question.dates)
+    if row.at:
+        days = max(0.0, (question.now.timestamp() - _seconds(row.at)) / 86_400)
+        factors["recency"] = 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
+    return factors
 
 
-# Pronouns of the first person, a closed class: what a question about "my choice" is about. Left out are those that are words of
-# other languages or of the trade: "io", "vi", "min", "us", "ben". Scripts without spaces have theirs in a word with others.
+# Pronouns of the first person singular, a closed class: what a question about "my choice" is about. The answer of a question about
+# "us" is as often in the words of the agent. Left out are those that are words of other languages or of the trade: "io", "vi",
+# "min", "ben". Scripts without spaces have theirs in a word with others.
 _FIRST_PERSON = frozenset(
-    "i me my mine myself we our ours ich mich mir mein meine meinen meiner wir uns unser unsere je moi mes nous notre yo nosotros nuestro "
-    "nuestra minha nossa nosso nós ik mij mijn wij jag mig mitt jeg mnie mój moja я меня мне мой моя мои моё мы нас наш наша benim bana bizim "
-    "أنا نحن אני שלי मैं मेरा मेरी मेरे हम ผม ฉัน tôi saya aku 나는 내가 나의 제가 저는 우리".split()
+    "i me my mine myself ich mich mir mein meine meinen meiner je moi mes yo "
+    "minha ik mij mijn jag mig mitt jeg mnie mój moja я меня мне мой моя мои моё benim bana "
+    "أنا אני שלי मैं मेरा मेरी मेरे ผม ฉัน tôi saya aku 나는 내가 나의 제가 저는".split()
 )
 _FIRST_PERSON_CHARACTERS = frozenset("我私僕俺咱")
 

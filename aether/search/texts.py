@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -15,6 +15,10 @@ from aether.types import JsonObject, Layer
 DECISION_WEIGHT = 1.2
 HIGH_VALUE_WEIGHT = 1.2
 CONTEXT_WEIGHT = 0.5
+# The item type of the statements in a field of a session; in other fields each has a type of its own, or none.
+TYPE_OF_FIELD = {
+    "key_decisions": "decision", "outcomes": "outcome", "next": "next", "rules": "constraint", "open": "blocker",
+}  # fmt: skip
 # Only items of working memory are neighbours of each other, in their order.
 _GAP = 1_000
 _FIRST_ITEM_PLACE = 1 << 62
@@ -126,6 +130,24 @@ def entry_texts(entry: SearchEntry) -> list[str]:
         for statement in _objects_at(value, part):
             texts += [statement.get(name) for name in names if name != "quote"]
     return [text for text in texts if isinstance(text, str)]
+
+
+def texts_of_types(entry: SearchEntry, types: Collection[str]) -> list[str]:
+    """Return the texts of an entry that are of one of the item `types` and are in force: of a session, its statements of these types."""
+    value = entry.value
+    if entry.layer == "short_term_memory":
+        statements = [
+            (names[0], statement)
+            for part, names in STATEMENT_FIELDS.items()
+            for statement in _objects_at(value, part)
+            if (TYPE_OF_FIELD.get(part) or statement.get("type")) in types
+        ]
+        return [
+            str(statement.get(name) or "") for name, statement in statements if not statement.get("ended")
+        ]
+    metadata = value.get("metadata")
+    is_over = isinstance(metadata, dict) and metadata.get("ended_at")
+    return [entry_text(entry)] if entry.row.type in types and not is_over else []
 
 
 def entry_phases(entry: SearchEntry) -> set[str]:

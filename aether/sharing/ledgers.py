@@ -94,24 +94,24 @@ class Colony(Protocol):
     def right(self) -> str:
         """The right of the own role: `read`, `write` or `admin`, who alone may set a base. It may connect."""
 
+    @property
+    def member(self) -> str:
+        """The own role: lines of the journal and of the files end in it, and the server compares. It may connect."""
+
     def head(self, stream: str) -> int:
         """Return the revision of the last line of a stream; 0 if nobody has appended to it."""
 
-    def heads(self, prefix: str = "") -> dict[str, int]:
-        """Return the head of every stream whose name starts with `prefix`."""
-
-    def ends(self) -> dict[str, Mark]:
-        """Return the head and the checksum of the last line of every stream; to compare with, it may not be durable yet."""
+    def ends(self, prefix: str = "") -> dict[str, Mark]:
+        """Return the end of every stream whose name starts with `prefix`; to compare with, it may not be durable yet."""
 
     def read_after(self, stream: str, mark: Mark, *, limit: int = 1000) -> News:
         """Return at most `limit` lines after `mark`, as `Ledger.read_after`."""
 
-    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes], *, key: str = "") -> Appended:
+    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes]) -> Appended:
         """Append all `lines` if `mark` is the end of the stream, or none, as `Ledger.append_if`.
 
         An answer that was lost is no failure: after connecting again the colony looks at the lines after `mark`, and if
-        they are these, byte for byte, they were appended. Without lines and with a key it is only asked whether the key
-        was used: it was if `revision` is at most `head`.
+        they are these, byte for byte, they were appended.
 
         Raises:
             Unsettled: it was sent, and the server could not be asked again whether it was stored.
@@ -123,9 +123,6 @@ class Colony(Protocol):
         The next `append_if` on this stream, in this thread, meets no conflict, and ends the turn. The server ends a turn
         that is longer than a few seconds. Writers get it in order.
         """
-
-    def wait(self, stream: str, revision: int, timeout: float) -> bool:
-        """Wait until the stream has a line after `revision`, or for `timeout` seconds; return whether it has."""
 
     def put_blob(self, data: bytes) -> str:
         """Keep `data`, once, and return its name: the SHA-256 of the bytes, in hexadecimal."""
@@ -151,6 +148,13 @@ class Colony(Protocol):
     def base(self, stream: str) -> tuple[int, str]:
         """Return the newest snapshot of a stream: its revision and its blob; 0 and nothing without one."""
 
+    def remove_line(self, revision: int) -> None:
+        """Put in the place of a line of the journal the one that replicas make of it if they cannot read it; for an admin.
+
+        Raises:
+            NotFound: there is no such line.
+        """
+
     def close(self) -> None:
         """Give the connections back."""
 
@@ -166,7 +170,12 @@ class HomeLedger:
     def __init__(self, home: Path, colony: Colony) -> None:
         self.home, self.colony = home, colony
 
-    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes], *, key: str = "") -> Appended:
+    @property
+    def member(self) -> str:
+        """The name under which the server knows this replica."""
+        return self._asked(lambda: self.colony.member)
+
+    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes]) -> Appended:
         """Append all `lines` if `mark` is the end of the stream, or none; see `Ledger.append_if`."""
         turn = _TURNS.pop((self.home, stream), None)
         try:
@@ -176,7 +185,7 @@ class HomeLedger:
                 require_accepted(self.home, lines)
             elif not mark.revision:  # one that is there may have a longer name, of an earlier release
                 require_name(stream.partition("/")[2], what="id of a conversation")
-            answer = self._asked(lambda: self.colony.append_if(stream, mark, lines, key=key))
+            answer = self._asked(lambda: self.colony.append_if(stream, mark, lines))
         finally:
             if turn:
                 turn.close()
@@ -196,10 +205,6 @@ class HomeLedger:
     def head(self, stream: str) -> int:
         """Return the revision of the last line of a stream."""
         return self._asked(lambda: self.colony.head(stream))
-
-    def wait(self, stream: str, revision: int, timeout: float) -> bool:
-        """Wait until the stream has a line after `revision`, or for `timeout` seconds; return whether it has."""
-        return self._asked(lambda: self.colony.wait(stream, revision, timeout))
 
     def _asked(self, ask: Callable[[], T]) -> T:
         try:
@@ -307,7 +312,9 @@ def module(address: str) -> Any:
     if _PARAMETERS.match(address):
         return import_module("aether.sharing.postgres")
     raise InvalidInput(
-        "it is no address of a server.", fix="Use one such as postgresql://HOST/DATABASE.", where=URL
+        "it is not the address of a server.",
+        fix="Use one such as postgresql://HOST/DATABASE.",
+        where=f"URL or {URL}",
     )
 
 

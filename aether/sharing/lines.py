@@ -1,28 +1,37 @@
 """Lines of the ledger: what a line of the journal must hold for the replicas of a colony to take it.
 
 Each replica checks a line of the ledger before it takes it (`checked_news`), whoever wrote it, and checks its own lines in
-the same way before it sends them (`require_accepted`).
+the same way before it sends them (`require_accepted`). A line that fails is *set aside*: a line without effect takes its
+place in the journal, the same in every replica, and the line itself goes to `quarantine/` with the name of who sent it. That keeps
+replicas the same because all of them know the same lines: what a line may hold belongs to a version of the server's tables.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from aether import clock
+from aether import clock, regular
 from aether.errors import AetherError, CorruptDocument, InvalidInput, shown
 from aether.schemas import check, migrations
-from aether.store import documents, record_files
+from aether.store import documents, files, record_files
+from aether.store.authors import AETHER
 from aether.store.files import checked_json
 from aether.store.ledger import FOREIGN, PLACE, News
+from aether.store.log import CHECKSUM_END, seal_json, unsealed
+from aether.store.patch import apply, json_equal
 from aether.store.snapshot import Entry, Snapshot, advance, load, scan_journal
 from aether.types import JsonObject
 
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9T:.Z+-]+")
+_TIME_OF = re.compile(rb'\{"revision":\d+,"at":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)"')
+_CHECKSUM = re.compile(rb"[0-9a-f]{16}")
+# How the name of a line starts that was set aside.
+UNREADABLE = "line-"
 # What reading a line may fail with, whatever is in it.
 _NO_LINE = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
@@ -38,27 +47,83 @@ def after_lines(snapshot: Snapshot, lines: Sequence[bytes]) -> Snapshot:
     except (AetherError, *_NO_LINE) as reason:
         why = str(reason) if type(reason) is ValueError else "it has other fields"
         why = reason.what if isinstance(reason, AetherError) else why
-        what = f"the ledger has a line at revision {snapshot.revision + 1} that this aether cannot read: {why.rstrip('.')}."
+        what = f"line {snapshot.revision + 1} of the colony cannot be read: {why.rstrip('.')}."
         raise CorruptDocument(what, fix=FOREIGN, where=str(snapshot.home)) from reason
 
 
 def checked_news(home: Path, news: News) -> News:
-    """Return the news of the journal of `home` up to the first line that cannot be read.
+    """Return the news of the journal of `home`, with a line without effect in the place of each that cannot be read.
 
     Raises:
-        CorruptDocument: that is the first of them.
+        CorruptDocument: one cannot be read, and that may be so because documents of this home are being edited or damaged.
     """
-    snapshot, good = load(home), 0
+    snapshot = load(home)
     try:
         after_lines(snapshot, news.lines)
     except CorruptDocument:
-        with suppress(CorruptDocument):
-            for line in news.lines:
-                snapshot, good = after_lines(snapshot, [line]), good + 1
-        if not good:
+        if snapshot.irregular or snapshot.known or snapshot.harm:
             raise
-        return News(news.head, news.lines[:good])
+        return news._replace(lines=[*_readable(snapshot, news.lines)])
     return news
+
+
+def _readable(snapshot: Snapshot, lines: Sequence[bytes]) -> Iterator[bytes]:
+    """Yield `lines` after keeping those that cannot be read in quarantine, each replaced by its placeholder."""
+    home = snapshot.home
+    for line in lines:
+        revision, taken = snapshot.revision + 1, line
+        try:
+            snapshot = after_lines(snapshot, [line])
+        except CorruptDocument as reason:
+            about = {
+                "revision": revision,
+                "member": _member_of(line),
+                "why": reason.what,
+                "line": line.decode("utf-8", "backslashreplace"),
+            }
+            path = home / "quarantine" / f"{UNREADABLE}{revision:012d}.json"
+            with files.storage_errors(path):
+                files.make_directory(path.parent)
+                files.write_whole(path, files.json_document(about))
+            taken = placeholder(revision, line)
+            snapshot = after_lines(snapshot, [taken])
+        yield taken
+
+
+def placeholder(revision: int, line: bytes) -> bytes:
+    """Return the line without effect that takes the place of `line`, as `aether.remove_line` of the server makes it."""
+    at, checksum = _TIME_OF.match(line), line[-CHECKSUM_END:-3]
+    try:
+        time = at.group(1).decode() if at else ""
+        clock.parse(time)
+    except InvalidInput:
+        time = "1970-01-01T00:00:00.000000Z"
+    known = checksum.decode() if _CHECKSUM.fullmatch(checksum) else ""
+    return seal_json(
+        {"revision": revision, "at": time, "by": AETHER, "operation": "set aside", "replaces": known}
+    )
+
+
+def words_of(about: JsonObject) -> str:
+    """Return, in words, a line that was set aside."""
+    member = shown(str(about["member"])) if about["member"] else "an unknown member"
+    return f"{about['why'].rstrip('.')}. {member} sent it, and it has no effect."
+
+
+def _member_of(line: bytes) -> str:
+    with suppress(AetherError, *_NO_LINE):
+        return str((unsealed(line) or {})["member"])
+    return ""
+
+
+def set_aside(home: Path) -> list[tuple[Path, JsonObject]]:
+    """Return the lines of others that were set aside, as `home` keeps them in quarantine until a person removes them."""
+    kept: list[tuple[Path, JsonObject]] = []
+    for path in sorted((home / "quarantine").glob(f"{UNREADABLE}*.json")):
+        with suppress(AetherError, OSError, *_NO_LINE):
+            about = files.parse_json(regular.read(path, regular.LOG_BYTES), where=path.name)
+            kept.append((path, {name: about[name] for name in ("revision", "member", "why")}))
+    return kept
 
 
 def require_accepted(home: Path, lines: Sequence[bytes]) -> None:
@@ -79,12 +144,23 @@ def _checked_after(snapshot: Snapshot, lines: Sequence[bytes]) -> Snapshot:
     journal = scan_journal(b"".join(lines), base=snapshot.revision, where=PLACE)
     if journal.lines != list(lines):
         raise ValueError("it is damaged, or has another number")
+    before = snapshot._replace(documents=_before(snapshot))
+    after = before
     for entry in journal.entries:
         _require_known(entry)
-    before = snapshot._replace(documents=_before(snapshot))
-    after = advance(before, journal.entries, end=snapshot.end, torn=snapshot.torn, files=snapshot.files)
+        state = after.documents
+        after = advance(after, [entry], end=snapshot.end, torn=snapshot.torn, files=snapshot.files)
+        _require_inverse(entry, state, after.documents)
     _require_documents(snapshot, after, journal.entries)
     return after
+
+
+def _require_inverse(entry: Entry, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Check that the inverse of an entry takes back what it did, and nothing else: an undo relies on it."""
+    if entry.inverse.keys() != entry.patches.keys() or not all(
+        json_equal(apply(after[name], entry.inverse[name]), before[name]) for name in entry.patches
+    ):
+        raise ValueError("its inverse is that of another change")
 
 
 def _require_documents(snapshot: Snapshot, after: Snapshot, entries: list[Entry]) -> None:
@@ -109,9 +185,11 @@ def _require_known(entry: Entry) -> None:
     Raises:
         AetherError, KeyError, TypeError, ValueError, AttributeError: it does not.
     """
-    words = (entry.at, entry.by, entry.operation, entry.reason, entry.part, entry.key)
-    if not all(isinstance(word, str) for word in words):
+    words = (entry.at, entry.by, entry.operation, entry.reason, entry.part, entry.key, entry.member)
+    if not all(isinstance(word, str) for word in words) or entry.erased:
         raise TypeError
+    if entry.operation == "undo" and not (entry.patches and entry.reason.rpartition(" ")[2].isdecimal()):
+        raise ValueError("it undoes nothing")
     clock.parse(entry.at)
     if not _TIME.fullmatch(entry.at):  # the name of a file is made of it
         raise ValueError(f"{shown(entry.at)} is not a time")

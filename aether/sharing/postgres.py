@@ -45,10 +45,6 @@ RIGHTS = ("read", "write", "admin")
 OLDEST_SERVER = 14
 # A home may read a line of so many bytes at once with others; a longer one is read alone.
 READ_BYTES = 8_000_000
-# Where notifications do not arrive: behind a pooler, and when another thread has the connection that listens.
-POLL_SECONDS = 0.1
-# One notification in so many seconds may be lost without harm: the head is asked for.
-LISTEN_SECONDS = 5.0
 # The server ends the turn of a writer that plans for longer.
 TURN_SECONDS = 5.0
 # The share of the timeout in which the server looks through all lines of a colony; a large one has too many.
@@ -62,10 +58,12 @@ READ_LINES = 1000
 LONG_SECONDS = 120.0
 # Connections of the parent of a forked process: they are its own, and collecting them must not end its sessions.
 _INHERITED: list[Any] = []
-_UPGRADE = "Upgrade aether on this machine: pip install --upgrade 'aether-memory[postgres]'."
+_UPGRADE = "Upgrade aether on this machine: pip install --upgrade '.[postgres]' in a clone of aether."
 _INIT = "Let the owner of the database run: aether share init URL COLONY."
 _OWNER = "Let who owns the database and its tables run it, with a role that may create roles: aether share init URL COLONY."
-_ASK = "Ask an admin of the colony for the right: aether share grant ROLE RIGHT."
+_ASK = "Ask an admin of the colony for the right: aether share members ROLE RIGHT."
+_REFUSED = "Set the clock of this machine, if it is ahead; else report this. Nothing was stored."
+_QUOTA = "Remove snapshots; or let the owner of the database raise the column quota of aether.colonies."
 _LOG = "See the log of the server."
 _TLS = "Name the authority of the server's certificate by sslrootcert, and the host as the certificate does."
 _NO_TLS = "Switch TLS on at the server (ssl = on); without it nothing is sent to another machine."
@@ -96,6 +94,7 @@ class _Colony(NamedTuple):
     number: int
     identity: str
     right: str
+    member: str
 
 
 def open_ledger(url: str, colony: str, *, replica: str, timeout: float = 10.0) -> PostgresLedger:
@@ -136,7 +135,7 @@ def create_colony(url: str, colony: str, *, timeout: float = 10.0) -> PostgresLe
 
 
 def upgrade(ledger: PostgresLedger) -> None:
-    """Apply the migrations that the database does not have, all or none.
+    """Apply the migrations that the database does not have, and make the functions of their version: all or none.
 
     Raises:
         StorageFailed: its version is newer than this aether, or that of a preview that no migration starts from.
@@ -162,9 +161,11 @@ def upgrade(ledger: PostgresLedger) -> None:
                 _require_version(version, ledger.where)
             for number, path in steps.items():
                 if number > version:
-                    changes = True
                     connection.execute(path.read_bytes())
                     connection.execute("insert into aether.migrations values (%s, %s)", (number, path.stem))
+            if version < max(steps):
+                changes = True
+                connection.execute(resource("data/postgres/functions.sql").read_bytes())
     except UnsafePath as reason:
         if not changes:
             raise
@@ -172,7 +173,11 @@ def upgrade(ledger: PostgresLedger) -> None:
 
 
 def migrations() -> dict[int, Path]:
-    """Return the files of the migrations by the version that each makes; those of previews are in the first one."""
+    """Return the files of the migrations by the version that each makes; those of previews are in the first one.
+
+    What a line of the journal may hold belongs to a version too: a release that adds to it adds a migration, because a
+    replica with the tables of that version sets aside what it cannot read.
+    """
     return {int(path.stem[:4]): path for path in sorted(resource("data/postgres").glob("[0-9]*.sql"))}
 
 
@@ -262,7 +267,6 @@ def status(url: str, colony: str, *, timeout: float = 10.0) -> dict[str, Any]:
             "head": ledger.head(JOURNAL),
             "streams": streams,
             "lines": lines,
-            "notifications": not ledger.pooled,
             "replicas": [
                 {"replica": name, "role": role, "revision": revision, "seen_at": _utc(seen)}
                 for name, role, revision, seen in replicas
@@ -295,8 +299,6 @@ class PostgresLedger:
         self.colony = colony
         self.replica = replica
         self.timeout = timeout
-        self.pooled = False
-        """Whether a pooler is between this ledger and the server, so that notifications would be lost."""
         self._found: _Colony | None = None
         self._seen = 0.0
         self._start()
@@ -304,8 +306,6 @@ class PostgresLedger:
     def _start(self) -> None:
         self._idle: list[Any] = []
         self._greeted: WeakSet[Any] = WeakSet()
-        self._listening: Any = None
-        self._listens = threading.Lock()
         self._turns = threading.local()
         self._pid = os.getpid()
 
@@ -320,22 +320,22 @@ class PostgresLedger:
         return self._known().right
 
     @property
+    def member(self) -> str:
+        """The own role, as the server knows it."""
+        return self._known().member
+
+    @property
     def number(self) -> int:
         """The number of the colony in the tables."""
         return self._known().number
 
     def head(self, stream: str) -> int:
         """Return the revision of the last line of a stream; 0 if nobody has appended to it."""
-        return int(self.call("select head from aether.head(%s, %s)", self.number, stream)[0])
+        return int(self.call("select head from aether.head(%s, %s)", self.number, stream)[0] or 0)
 
-    def heads(self, prefix: str = "") -> dict[str, int]:
-        """Return the head of every stream whose name starts with `prefix`."""
-        return dict(self.rows("select name, head from aether.heads(%s, %s)", self.number, prefix))
-
-    def ends(self) -> dict[str, Mark]:
-        """Return the head and the checksum of the last line of every stream; to compare with, it may not be durable yet."""
-        query = "select name, head, checksum from aether.streams where colony = %s"
-        rows = self.rows(query, self.number)
+    def ends(self, prefix: str = "") -> dict[str, Mark]:
+        """Return the end of every stream whose name starts with `prefix`; to compare with, it may not be durable yet."""
+        rows = self.rows("select * from aether.heads(%s, %s)", self.number, prefix)
         return {
             name: Mark(head, (checksum or b"").decode("ascii", "replace")) for name, head, checksum in rows
         }
@@ -357,7 +357,7 @@ class PostgresLedger:
                 self.call("select aether.seen(%s, %s, %s)", self.number, self.replica, mark.revision)
         return News(head, lines)
 
-    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes], *, key: str = "") -> Appended:
+    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes]) -> Appended:
         """Append all `lines` if `mark` is the end of the stream, or none; return when they are durable.
 
         Raises:
@@ -366,7 +366,7 @@ class PostgresLedger:
             StorageFailed, UnsafePath: nothing was stored.
         """
         arguments = (
-            self.number, stream, mark.revision, mark.checksum, list(lines), key, self._wait_ms()
+            self.number, stream, mark.revision, mark.checksum, list(lines), self._wait_ms()
         )  # fmt: skip
         self._leave_parents()
         turn = getattr(self._turns, "of", {}).pop(stream, None)
@@ -405,28 +405,6 @@ class PostgresLedger:
                 yield News(head, lines)
             finally:
                 turns.pop(stream, None)
-
-    def wait(self, stream: str, revision: int, timeout: float) -> bool:
-        """Wait until the stream has a line after `revision`, or for `timeout` seconds; return whether it has."""
-        until = time.monotonic() + timeout
-        self._known()
-        mine = listening = not self.pooled and timeout > 0 and self._listens.acquire(blocking=False)
-        try:
-            while True:
-                # It listens before it looks, so that a line between the two is not missed; one who cannot, looks only.
-                listening = listening and self._listens_now()
-                if self.head(stream) > revision:
-                    return True
-                left = until - time.monotonic()
-                if left <= 0:
-                    return False
-                if listening:
-                    self._notified(min(left, LISTEN_SECONDS))
-                else:
-                    time.sleep(min(left, POLL_SECONDS))
-        finally:
-            if mine:
-                self._listens.release()
 
     def put_blob(self, data: bytes) -> str:
         """Keep `data`, once, and return its name: the SHA-256 of the bytes, in hexadecimal."""
@@ -471,8 +449,18 @@ class PostgresLedger:
 
     def base(self, stream: str) -> tuple[int, str]:
         """Return the newest snapshot of a stream: its revision and its blob; 0 and nothing without one."""
-        revision, blob = self.call("select * from aether.base(%s, %s)", self.number, stream)
-        return int(revision), str(blob)
+        revision, blob = self.call("select base, blob from aether.head(%s, %s)", self.number, stream)
+        return int(revision or 0), str(blob or "")
+
+    def remove_line(self, revision: int) -> None:
+        """Put in the place of a line of the journal the one that replicas make of it if they cannot read it.
+
+        Raises:
+            NotFound: there is no such line.
+        """
+        if self.call("select aether.remove_line(%s, %s)", self.number, revision) != (True,):
+            what = f"the colony has no line {revision}."
+            raise NotFound(what, fix='See "aether share status".', where=self.where)
 
     def faults(self) -> list[str] | None:
         """Return what a complete backup would have and the server does not; None if there is too much to look through."""
@@ -493,9 +481,6 @@ class PostgresLedger:
         """Give the connections back."""
         self._leave_parents()
         self._drop_idle()
-        listening, self._listening = self._listening, None
-        if listening:
-            listening.close()
 
     def __del__(self) -> None:
         """Close what its user has forgotten; at the end of the process nothing is left to do it with."""
@@ -591,12 +576,11 @@ class PostgresLedger:
                 raise NotFound("there is no such colony.", fix=_INIT, where=self.where)
             what = "there is no such colony, or the role has no right in it."
             raise UnsafePath(what, fix=_ASK, where=self.where)
-        colony = _Colony(found["colony"], found["identity"], found["right"])
+        colony = _Colony(found["colony"], found["identity"], found["right"], found["member"])
         if self._found and self._found.identity != colony.identity:
             what = "this is another colony of the same name than before."
             raise Conflict(what, fix="Share this home again, or join the new colony.", where=self.where)
         self._found = colony
-        self.pooled = found["pid"] != connection.info.backend_pid
         self._greeted.add(connection)
 
     def _known(self) -> _Colony:
@@ -623,7 +607,7 @@ class PostgresLedger:
     def _leave_parents(self) -> None:
         """Let a forked child leave the connections of its parent as they are, and make its own."""
         if self._pid != os.getpid():
-            _INHERITED.extend([self._idle, self._listening, self._turns])
+            _INHERITED.extend([self._idle, self._turns])
             self._start()
 
     @contextmanager
@@ -649,12 +633,12 @@ class PostgresLedger:
         """Append in the transaction that has the turn, and end it."""
         with self._failures(connection), _broken_after(connection, self.timeout):
             cursor = self._driver.ClientCursor(connection).execute(
-                "select * from aether.append_lines(%s, %s, %s, %s, %s::bytea[], %s, %s); "
+                "select * from aether.append_lines(%s, %s, %s, %s, %s::bytea[], %s); "
                 "commit; select aether.sync()",
                 arguments,
             )
-            done, head, lines, revision = cursor.fetchone()
-        return Appended(done, head, lines or [], revision)
+            done, head, lines = cursor.fetchone()
+        return Appended(done, head, lines or [])
 
     def _settled(self, arguments: tuple[Any, ...], lost: _LostAnswer) -> Appended:
         """Return what became of lines whose answer was lost.
@@ -675,34 +659,13 @@ class PostgresLedger:
                 last = reason
                 continue
             if answer.lines and all(a == b for a, b in zip(answer.lines, arguments[4], strict=False)):
-                return Appended(True, answer.head, [], arguments[2] + 1)
+                return Appended(True, answer.head, [])
             return answer
         what = f"lines were sent, and it is not known whether they are stored: {last.what}"
         raise Unsettled(what, fix=last.fix, where=self.where) from last
 
     def _wait_ms(self) -> int:
         return max(1, int(self.timeout * 900))  # the server gives up first, and says why
-
-    def _listens_now(self) -> bool:
-        """Return whether a connection of this ledger gets the notifications of the colony; connect one if need be."""
-        if self._listening is None:
-            with suppress(AetherError):
-                connection = self._connect()
-                try:
-                    connection.execute(f"listen aether_{self.number}")
-                    self._listening = connection
-                except self._driver.Error:  # a standby
-                    connection.close()
-        return self._listening is not None
-
-    def _notified(self, seconds: float) -> None:
-        """Wait for a notification of any stream of the colony, for so many seconds."""
-        try:
-            for _ in self._listening.notifies(timeout=seconds, stop_after=1):
-                pass
-        except self._driver.Error:
-            self._listening.close()
-            self._listening = None
 
 
 class _LostAnswer(StorageFailed):
@@ -724,12 +687,12 @@ def _row(connection: Any, statement: str, arguments: tuple[Any, ...]) -> tuple[A
 
 
 def _append(connection: Any, arguments: tuple[Any, ...]) -> Appended:
-    done, head, lines, revision = _row(
+    done, head, lines = _row(
         connection,
-        "call aether.append(%s, %s, %s, %s, %s::bytea[], %s, %s, null, null, null, null)",
+        "call aether.append(%s, %s, %s, %s, %s::bytea[], %s, null, null, null)",
         arguments,
     )
-    return Appended(done, head, lines or [], revision)
+    return Appended(done, head, lines or [])
 
 
 # Why a server refuses, by the SQLSTATE: our error, what it means, and what to do.
@@ -760,6 +723,8 @@ _REASONS: dict[str, tuple[type[AetherError], str, str]] = {
         "Let a superuser, or who made these roles, run: grant aether_read, aether_write, aether_admin to OWNER with admin option.",
     ),
     "AE005": (UnsafePath, "the server refuses", "Run: alter role NAME inherit; then grant the right again."),
+    **dict.fromkeys(("AE006", "22P02", "22021", "22007", "22008", "54001"), (InvalidInput, "the server refuses the line", _REFUSED)),
+    "AE007": (StorageFailed, "the server refuses the file", _QUOTA),
     "P0002": (NotFound, "the server refuses", "Put the blob first."),
 }  # fmt: skip
 # After these the transaction may have been committed: canceled, and the ends of a session.
@@ -801,7 +766,7 @@ def _psycopg() -> Any:
         import psycopg.conninfo
     except ImportError as reason:
         what = f"psycopg is not installed ({reason})."
-        fix = "Install it: pip install 'aether-memory[postgres]'."
+        fix = "Install it: pip install '.[postgres]' in a clone of aether."
         raise BackendUnavailable(what, fix=fix, where="aether share") from None
     return psycopg
 

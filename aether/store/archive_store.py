@@ -165,7 +165,7 @@ def parsed(data: bytes, *, where: str) -> JsonObject:
     """
     value = files.parse_json(data, where=where)
     if not isinstance(value, dict) or "version" not in value:
-        raise CorruptDocument("not an archive file.", fix='Run "aether archive verify".', where=where)
+        raise CorruptDocument("not an archive file.", fix='Run "aether archive list --verify".', where=where)
     if value["version"] != VERSION:
         raise of_other_version(value["version"], where)
     seal = _SEAL.search(data)
@@ -186,7 +186,7 @@ def _matches(pattern: re.Pattern[str], name: Any) -> bool:
 def of_other_version(version: Any, where: str) -> InvalidDocument:
     """Return the error for an archive file of another version, with the advice for it."""
     what = f"version {shown(version)} of an archive file; this aether reads {VERSION}. It was left as it is."
-    fix = 'Run "aether archive migrate".' if is_older(version) else "Upgrade aether."
+    fix = 'Run "aether archive age --migrate".' if is_older(version) else "Upgrade aether."
     return InvalidDocument(what, fix=fix, where=where)
 
 

@@ -354,7 +354,7 @@ def _quarantine(home: Path) -> Iterator[Finding]:
     edit_names = {edit.path.stem for edit in edits}
     for path in sorted((home / "quarantine").glob("*")):
         # Those of other subjects have findings of their own.
-        is_other = path.name.startswith((shared.UNFIT if shared else "/", f"{rewrite.DIRECTORY}."))
+        is_other = path.name.startswith((*(shared.ASIDE if shared else ()), f"{rewrite.DIRECTORY}."))
         if not is_other and path.stem.removesuffix(".diff") not in edit_names:
             what = "was unreadable and is kept here."
             yield Finding("info", "quarantine", seals.place(home, path), what, "Look at it, then remove it.")

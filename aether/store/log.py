@@ -28,9 +28,12 @@ from aether.types import JsonObject
 # The file beside a log with the number of its last acknowledged line.
 HEAD = "head"
 _HEAD_DIGITS = 20
+# The last field of a placeholder, for a line of a shared colony that nobody can read: the checksum of that line.
+REPLACES = b',"replaces":"'
+MARK_BYTES = 128
 BLOCK_BYTES = 1 << 16
-# A sealed line ends in 16 digits, a quote, a brace and a newline.
-CHECKSUM_END = 19
+# A sealed line ends in 16 digits, a quote, a brace and a newline, and before them the name of the field.
+CHECKSUM_END, SEAL_BYTES = 19, 32
 
 
 class ConcurrentWrite(Exception):
@@ -57,7 +60,11 @@ def unsealed(line: bytes) -> JsonObject | None:
 
 
 def checksum_of(line: bytes) -> str:
-    """Return the checksum at the end of a sealed line."""
+    """Return the checksum at the end of a sealed line; of a placeholder, the checksum of the line that it replaces."""
+    _, field, end = line[-MARK_BYTES:].rpartition(REPLACES)
+    checksum, _, final = end.partition(b'"')
+    if field and final == line[-SEAL_BYTES:]:
+        return checksum.decode("ascii", "replace")
     return line[-CHECKSUM_END:-3].decode("ascii", "replace")
 
 

@@ -164,6 +164,8 @@ def json_equal(first: Any, second: Any) -> bool:
     >>> json_equal([1], [True]), json_equal({"a": 1}, {"a": 1})
     (False, True)
     """
+    if first is second:
+        return True
     if type(first) is not type(second):
         return False
     if isinstance(first, dict):

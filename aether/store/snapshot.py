@@ -62,6 +62,8 @@ class Entry(NamedTuple):
     """`<whole>/<number from 1>` of a change that takes several transactions and is undone as one: an import."""
     key: str = ""
     """The name of a change that may wait for the server of a shared home: it is in the history once."""
+    member: str = ""
+    """In a shared home the role of the server that sent it; the server has compared it."""
 
 
 class Journal(NamedTuple):
@@ -298,6 +300,7 @@ def after_change(
         snapshot.revision + 1, clock.stamp(now), author.by, author.operation, author.reason, patches,
         {name: inverse[name] for name in patches},
         {kind: records for kind, records in change.appends.items() if records}, part=author.part, key=key,
+        member=author.member,
     )  # fmt: skip
     pending = (Pending(entry.revision, entry.at, entry.appends),) if entry.appends else ()
     after = snapshot._replace(
@@ -676,7 +679,7 @@ def entry_of(fields: JsonObject) -> Entry:
     return Entry(
         int(fields["revision"]), get("at", ""), get("by", ""), get("operation", ""), get("reason", ""),
         get("patches", {}), get("inverse", {}), get("appends", {}), get("erased", False), get("part", ""),
-        get("key", ""),
+        get("key", ""), get("member", ""),
     )  # fmt: skip
 
 

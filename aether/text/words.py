@@ -498,29 +498,54 @@ def pluralize(number: int, plural: str) -> str:
     return f"{number} {plural}" if number != 1 else f"1 {_SINGULAR.get(plural, plural.removesuffix('s'))}"
 
 
-def argument(name: str) -> str:
-    """Return `name` as an argument of a command in a shell, also if it starts like an option.
+def argument(name: str, option: str = "") -> str:
+    """Return `name` as an argument, or as the value of an option, of a command in a shell; it may start like an option.
 
-    >>> argument("a b"), argument("-home-ada")
-    ("'a b'", '-- -home-ada')
+    >>> argument("a b"), argument("-home-ada"), argument("-home-ada", "--conversation")
+    ("'a b'", '-- -home-ada', '--conversation=-home-ada')
     """
     from shlex import quote  # words are imported by hooks, which print no command
 
+    if option:
+        return f"{option}={quote(name)}"
     return f"{'-- ' if name.startswith('-') else ''}{quote(name)}"
 
 
 def matching_part(text: str, matched: Iterable[str], most: int) -> str:
-    """Return `text` on one line; of a longer one, a stretch of at most `most` characters with most of the words `matched`.
+    """Return `text` on one line; of a longer one, at most `most` characters from the sentence on that holds most of the words `matched`.
+
+    The start of the sentence is shown even where the words are further on.
 
     >>> matching_part("We met on Monday. Nobody knew why the ledger was locked so often.", ["ledger"], 32)
-    '… why the ledger was locked so…'
+    'Nobody knew why the ledger was…'
     """
     flat_text = " ".join(text.split())
     if len(flat_text) <= most:
         return flat_text
     wanted_forms = {word_form for word in matched for word_form in _forms(word)}
+    parts = [" ".join(part.split()) for part in sentences(text)] or [flat_text]
+    numbers = [len(wanted_forms & _forms(part)) for part in parts]
+    best = numbers.index(max(numbers))
+    from_best = " ".join(parts[best:])
+    if len(from_best) <= most:
+        return from_best
+    start = _start(from_best, most - 1)
+    if len(wanted_forms & _forms(start)) >= numbers[best]:
+        return f"{start}…"
+    opening = _start(parts[best], most // 3)
+    return f"{opening} {_stretch(parts[best], wanted_forms, most - len(opening) - 1)}"
+
+
+def _start(text: str, most: int) -> str:
+    """Return at most `most` characters from the start of a text, whole words if there are blanks."""
+    cut = text[:most]
+    return (cut.rpartition(" ")[0] or cut).rstrip() if text[most : most + 1].strip() else cut.rstrip()
+
+
+def _stretch(flat_text: str, wanted_forms: Collection[str], most: int) -> str:
+    """Return the stretch of a line of text, in at most `most` characters with ellipses, that holds most of the forms."""
     words_ = (
-        (word_match.start(), word_match.end(), wanted_forms & _forms(word_match[0]))
+        (word_match.start(), word_match.end(), _forms(word_match[0]).intersection(wanted_forms))
         for word_match in _SPACED_WORD.finditer(flat_text)
     )
     matching_words = [word for word in words_ if word[2]]
@@ -539,10 +564,10 @@ def matching_part(text: str, matched: Iterable[str], most: int) -> str:
     before = max(0, room - (last - first)) // 2
     cut = max(0, min(first - before, len(flat_text) - room))
     cut = min(flat_text.find(" ", cut - 1) + 1, first) if cut else 0
-    part = flat_text[cut : cut + room + (0 if cut else 2)]
+    part = flat_text[cut : cut + room]
     if cut + len(part) < len(flat_text):
         part = (part[: part.rindex(" ")] if " " in part[last - cut :] else part).rstrip() + "…"
-    return f"… {part}" if cut else part
+    return f"… {part}"
 
 
 def _forms(word: str) -> set[str]:

@@ -72,6 +72,33 @@ def test_a_chat_goes_on_in_a_window_that_turns_out_smaller(home, monkeypatch):
     assert all(turn.text for turn in turns)
 
 
+def test_a_prompt_that_the_server_cut_without_a_word_is_reported_and_the_next_one_fits(home, monkeypatch):
+    sent = []
+
+    def answer(path, body):
+        if path != "/api/chat":
+            return streams.failure(404, {"error": "no"})
+        sent.append(sum(len(message["content"]) // 4 for message in body["messages"]))
+        end = {
+            "message": {"role": "assistant", "content": ""},
+            "done": True,
+            "prompt_eval_count": min(sent[-1], 900),
+        }
+        return streams.ndjson({"message": {"role": "assistant", "content": "Yes."}}, end)
+
+    with streams.answering(answer) as (url, _):
+        monkeypatch.setenv("OLLAMA_HOST", url)
+        opened = chat.open_chat("c", backend="ollama", model=streams.MODEL, window=8192, home=home)
+        first, second = (
+            chat.say(opened, WORDS * 30, on_text=silent),
+            chat.say(opened, "Go on.", on_text=silent),
+        )
+
+    assert (first.read_tokens, second.read_tokens) == (900, 0)
+    assert first.status.settings.window == 900
+    assert sent[1] < 900 < sent[0]
+
+
 def test_what_the_server_always_refuses_is_an_error_and_the_message_stays(home, monkeypatch):
     with streams.answering(lambda _path, _body: streams.failure(400, {"error": "prompt is too long"})) as (
         url,

@@ -345,7 +345,7 @@ def test_undoing_a_compression_brings_its_items_back(home):
     hits = aether.search_memory("JSON schema", home=home)
     assert sorted(hit["id"] for hit in hits if hit["layer"] == "working_memory") == sorted(ids)
     assert [hit["id"] for hit in hits if hit["layer"] not in ("working_memory", "long_term_memory")] == []
-    assert aether.search_memory("again", home=home) == []
+    assert all(hit.get("weak") for hit in aether.search_memory("again", home=home))
     whole(home)
     assert ingest(home, answer("again")).items == 2
 

@@ -250,8 +250,8 @@ def test_the_archive_and_the_compacted_know_each_others_names(both, given, archi
     ("given", "archived", "words"),
     [
         # It is the end of one name, and the file of another.
-        ("5f3c", False, 'Name one of: projects-5f3c, talk. See "aether archive show 5f3c".'),
-        ("other", False, 'Name one of: notes, projects-5f3c, talk. See "aether compact list".'),
+        ("5f3c", False, 'Name one of: projects-5f3c, talk. See "aether archive list 5f3c".'),
+        ("other", False, 'Name one of: notes, projects-5f3c, talk. See "aether compact show".'),
         ("notes", True, 'is not archived. Name one of: 5f3c. See "aether compact show notes".'),
         ("alk", True, 'is not archived. Name one of: 5f3c. See "aether archive list".'),
     ],
@@ -270,7 +270,7 @@ def test_a_conversation_is_changed_only_by_its_own_name(both, capsys):
 
 
 def test_a_conversation_is_shown_by_its_other_name(both, capsys):
-    assert main(["archive", "show", "talk", "--home", str(both)]) == 0
+    assert main(["archive", "list", "talk", "--home", str(both)]) == 0
 
     shown = capsys.readouterr()
     assert shown.err == "talk is 5f3c in the archive.\n"

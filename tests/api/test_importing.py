@@ -216,6 +216,41 @@ def test_a_dry_run_stores_nothing_and_returns_the_same_counts(home, tmp_path):
     assert tried._replace(preview=[], revisions=done.revisions) == done
 
 
+def test_a_time_that_is_still_to_come_is_named_and_outranks_nothing(home, tmp_path):
+    def said(text, time, session):
+        message = {"role": "user", "content": text}
+        return {"type": "user", "sessionId": session, "uuid": text, "timestamp": time, "message": message}
+
+    ahead = transcript(tmp_path, said("Port it to Java.", "2099-01-01T00:00:00Z", "a"), name="ahead.jsonl")
+    mixed = transcript(
+        tmp_path,
+        said("Begin.", "2026-01-02T00:00:00Z", "b"),
+        said("Go on.", "2098-01-01T00:00:00Z", "b"),
+        said("No Java.", "2026-01-03T00:00:00Z", "b"),
+        name="mixed.jsonl",
+    )
+    done = load(home, ahead, mixed)
+    times = {
+        each["content"]: each["metadata"]["timestamp"] for each in memory(home)["working_memory"]["items"]
+    }
+
+    assert [(each["file"], each["at"][:4]) for each in done.future] == [
+        ("ahead.jsonl", "2099"),
+        ("mixed.jsonl", "2098"),
+    ]
+    assert times["Port it to Java."] < times["Begin."] == times["Go on."] < times["No Java."]
+
+
+def test_a_dry_run_counts_what_was_said_again_once_as_an_import_does(home, tmp_path):
+    turns = [{"role": role, "content": text} for role, text in (("user", "Check it."), ("assistant", "OK."))]
+    path = transcript(tmp_path, *turns * 4, name="talk.jsonl")
+    tried = load(home, path, dry_run=True)
+    done = load(home, path)
+
+    assert tried.items == done.items == 2
+    assert (tried.tokens, tried.types) == (done.tokens, done.types)
+
+
 def test_importing_again_adds_nothing_also_after_compression(home, tmp_path):
     path = transcript(tmp_path, *map(note, range(5)))
     load(home, path)

@@ -205,7 +205,7 @@ def test_a_statement_that_only_the_text_of_a_session_makes_is_settled_alone(home
 
     assert review(home=home) == []
     assert made.entry in [hit["id"] for hit in recall.search_memory("key vault", home=home)]
-    assert recall.search_memory("AKIAIOSFODNN7EXAMPLE", home=home) == []
+    assert all(hit.get("weak") for hit in recall.search_memory("AKIAIOSFODNN7EXAMPLE", home=home))
     assert recall.search_memory("parser fast", home=home)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import aether
 from aether.api import recall
+from aether.api.prompt_recall import prompt_recall
 from aether.errors import InvalidInput, NotFound, StorageFailed
 from aether.search import archive
 from tests.api.calls import memory, snapshot
@@ -74,7 +75,9 @@ def test_only_what_is_returned_counts_as_accessed(known):
 def test_a_search_without_items_writes_nothing(known):
     before = snapshot(known)
 
-    assert aether.search_memory("submarine", home=known) == []
+    guesses = aether.search_memory("submarine", home=known)
+    assert [hit["why"] for hit in guesses] == ["weak"] * 3
+    assert prompt_recall("Where does the submarine surface after its voyage?", budget=400, home=known) == ""
     assert found(known, layers=["archive"]) == ["archive"]
     assert snapshot(known) == before
 

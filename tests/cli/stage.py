@@ -11,8 +11,12 @@ from typing import Any
 
 import click
 
+from aether.api.share import update_share
 from aether.cli.main import cli, main
 from aether.paths import resource
+from aether.sharing import ledgers
+from aether.store.ledger import JOURNAL, Mark
+from tests.lines import line
 
 # What must have been run before a command's example makes sense, beside what `prepared` does for all.
 COMPACTED = ["compact run session.jsonl --window 8000 --force --output smaller.json"]
@@ -22,39 +26,44 @@ GOAL = ["goal add 'Ship the parser' --step 'Write it'"]
 # A conversation of eighty messages, as OLLM-CLI keeps it, and a snapshot of its context.
 CONTEXT = ["context import ollm"]
 SHARED = ["share init postgresql://db.example/memory harbour"]
-BEFORE = {
+UNREADABLE = 41
+
+
+def unreadable_line() -> None:
+    """Let the colony of the home have a line that no aether can read, as its last one."""
+    home = Path(".aether").resolve()
+    server = ledgers.of(home)
+    assert server is not None
+    head = server.head(JOURNAL)
+    lines = [line(number, server) for number in range(head + 1, UNREADABLE)]
+    lines.append(line(UNREADABLE, server, patches={"no such document": []}))
+    assert server.append_if(JOURNAL, Mark(head, ""), lines).done
+    update_share(home=home)
+
+
+BEFORE: dict[str, list[Any]] = {
     **dict.fromkeys(
-        (
-            f"context {verb}"
-            for verb in "list status check compress checkpoints snapshot export mode model".split()
-        ),
-        CONTEXT,
+        ("context", *(f"context {verb}" for verb in "status compress snapshot set".split())), CONTEXT
     ),
-    "context": CONTEXT,
-    **{
-        f"archive {verb}": ARCHIVED
-        for verb in "age list show search restore mark unmark explain stats".split()
-    },
-    "archive": ARCHIVED,
-    "context restore": [*CONTEXT, "context snapshot talk"],
-    **{f"goal {verb}": GOAL for verb in "list show done pause block decide next".split()},
-    "goal start": [*GOAL, "goal pause"],
-    "goal unblock": [*GOAL, "goal block 'The key is missing'"],
-    **{f"backup {verb}": ["backup create backups"] for verb in "list verify restore".split()},
+    **dict.fromkeys(("archive", *(f"archive {verb}" for verb in "age list restore mark".split())), ARCHIVED),
+    "context snapshot": [*CONTEXT, "context snapshot talk"],
+    "export": CONTEXT,
+    **{f"goal {verb}": GOAL for verb in "show done decide next".split()},
+    "goal block": GOAL,
+    "goal start": [*GOAL, "goal done --paused"],
+    **{f"backup {verb}": ["backup create backups"] for verb in "list restore".split()},
     "claude status": ["claude install"],
-    "compact diff": COMPACTED,
     "compact show": COMPACTED,
-    "compact undo": COMPACTED,
-    "memory close": [
-        """add "Let's write state by a temporary file and a rename." --metadata '{"conversation": "talk"}'"""
+    "memory ingest": [
+        "memory prepare --phase 1",
+        """add "Let's write state by a temporary file and a rename." --metadata '{"conversation": "talk"}'""",
     ],
-    "memory ingest": ["memory prepare --phase 1"],
     "phase decide": ["phase complete 1"],
-    **{f"share {verb}": SHARED for verb in "join status leave members grant".split()},
-    "share revoke": [*SHARED, "share grant ana write"],
-    "state recover": ["phase start 1"],
-    "snapshot restore": ["snapshot create"],
-    "tokens calibrate": ["add 'A longer note, to have something to measure.'"],
+    **{f"share {verb}": SHARED for verb in "join status leave members".split()},
+    "share remove": [*SHARED, unreadable_line],
+    "snapshot": ["snapshot"],
+    "tokens count": ["add 'A longer note, to have something to measure.'"],
+    "undo": ["add 'A note to undo.'"],
 }
 # What the official memory server keeps.
 GRAPH = """\
@@ -89,12 +98,16 @@ def prepared(directory: Path) -> dict[str, str]:
     assert main(["init", "--quiet", str(directory)]) == 0
     import aether
 
-    metadata = {"phase": 1}
+    metadata: dict[str, Any] = {"phase": 1}
     item, other = (
-        aether.add_working_memory_item(text, kind, 0.9, home=place, metadata=metadata)
-        for text, kind in (
-            ("Decided to use atomic writes for state, because a crash must not tear it.", "decision"),
-            ("Never write state without a temporary file and a rename.", "constraint"),
+        aether.add_working_memory_item(text, kind, 0.9, home=place, metadata={**metadata, **by})
+        for text, kind, by in (
+            ("Decided to use atomic writes for state, because a crash must not tear it.", "decision", {}),
+            (
+                "Never write state without a temporary file and a rename.",
+                "constraint",
+                {"evidence": "person"},
+            ),
         )
     )
     lines = resource("data/samples/colony.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -110,7 +123,8 @@ def prepared(directory: Path) -> dict[str, str]:
     (directory / "event.json").write_text(
         '{"hook_event_name": "SessionStart", "source": "startup"}', encoding="utf-8"
     )
-    return {"ITEM": str(item), "OTHER": str(other)}
+    rule = aether.enforce_rule(other, path="data/*.json", home=place)
+    return {"ITEM": str(item), "OTHER": str(other), "RULE": rule["id"]}
 
 
 # What an agent would say of a conversation in which state was talked about.
@@ -195,8 +209,11 @@ def request() -> dict[str, Any]:
 
 def run_before(name: str, capsys: Any) -> None:
     """Run what an example of command `name` needs."""
-    for line in BEFORE.get(name, []):
-        assert main(shlex.split(line)) == 0
+    for step in BEFORE.get(name, []):
+        if callable(step):
+            step()
+        else:
+            assert main(shlex.split(step)) == 0
     capsys.readouterr()
 
 

@@ -1,4 +1,4 @@
-"""A chat on the command line: in a pipe lines in and answers out; at a terminal a status line and a held input."""
+"""A chat on the command line: in a pipe lines in and answers out; at a terminal a status line."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ import time
 import pytest
 
 from aether.api import conversations
-from aether.cli import chat
 from aether.cli.main import main
-from aether.cli.output import Ask
 from tests.architects import fakes, streams
 from tests.cli.stage import shown
 
@@ -128,22 +126,6 @@ def test_a_chat_that_cannot_start_says_why(here, capsys):
     assert "echo, ollama, openai" in shown(capsys, "chat", "--backend", "gpt", "--message", "x", code=2).err
 
 
-@pytest.mark.parametrize(
-    ("typed", "lines", "rest"),
-    [
-        ("one\ntwo", ["one"], "two"), ("one\x7f\x7fff", [], "off"), ("x\x15yes\r", ["yes"], ""), ("", [], ""),
-        ("a\x1b[Ab", [], "a[Ab"),
-    ],
-)  # fmt: skip
-def test_what_is_typed_meanwhile_is_kept_with_its_corrections(typed, lines, rest, capsys):
-    show = chat.Say(Ask(), terminal=True, held=chat.Held())
-
-    chat._keep(show, typed)
-
-    assert (show.held.lines, show.held.rest) == (lines, rest)
-    assert ("is kept" in capsys.readouterr().err) == bool(lines or rest)
-
-
 posix = pytest.mark.skipif(os.name == "nt", reason="terminals are POSIX")
 
 
@@ -195,7 +177,7 @@ class Terminal:
 
 
 @posix
-def test_at_a_terminal_a_reply_is_ended_input_is_kept_and_ctrl_c_twice_leaves(here, tmp_path):
+def test_at_a_terminal_a_reply_is_ended_and_ctrl_c_twice_leaves(here, tmp_path):
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     ended = threading.Event()
     with streams.answering(streams.ollama(4096, then=ended, first=8)) as (url, _):
@@ -209,14 +191,11 @@ def test_at_a_terminal_a_reply_is_ended_input_is_kept_and_ctrl_c_twice_leaves(he
             terminal.type("one two three four five six seven eight nine ten " * 4 + "\n")
             terminal.wait_for("Reply")
             terminal.wait_for("you said one two")
-            terminal.type("next que")
-            time.sleep(0.2)
             terminal.type("\x03")
             terminal.wait_for("The reply was ended")
             ended.set()
-            terminal.wait_for("What you typed meanwhile is kept: next que")
             terminal.wait_for("> ")
-            terminal.type("stion\n")
+            terminal.type("next question\n")
             terminal.wait_for("you said next question")
             terminal.wait_for("> ")
             terminal.interrupt()

@@ -15,6 +15,7 @@ from aether.api import architects
 from aether.cli import claude as cli_claude
 from aether.cli.main import main
 from aether.errors import Conflict
+from aether.hosts import programs
 from aether.hosts.claude_code import install
 from aether.mcp import catalogue, server
 from aether.store import spool
@@ -27,7 +28,7 @@ def _config(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "own"))  # of the user's choice of an architect
     monkeypatch.setenv("PATH", os.defpath)
     monkeypatch.setattr(install, "can_serve", lambda: True)
-    monkeypatch.setattr(install, "path_advice", lambda: "")
+    monkeypatch.setattr(programs, "path_advice", lambda: "")
 
 
 def claude(capsys, *words, code=0):
@@ -157,7 +158,7 @@ def test_status_of_a_session_and_a_plugin(here, capsys, tmp_path):
 def test_without_path_the_hooks_go_where_the_place_of_the_program_may_stand(
     here, capsys, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr(install, "path_advice", lambda: "aether is not on PATH")
+    monkeypatch.setattr(programs, "path_advice", lambda: "aether is not on PATH")
 
     done = claude(capsys, "install")
     own = tmp_path / ".claude" / "settings.local.json"
@@ -176,7 +177,7 @@ def test_without_path_the_hooks_go_where_the_place_of_the_program_may_stand(
 
 
 def test_lines_for_all_that_do_nothing_here_are_reported(here, capsys, monkeypatch):
-    monkeypatch.setattr(install, "path_advice", lambda: "aether is not on PATH")
+    monkeypatch.setattr(programs, "path_advice", lambda: "aether is not on PATH")
 
     done = claude(capsys, "install", "--project")
 
@@ -187,7 +188,7 @@ def test_lines_for_all_that_do_nothing_here_are_reported(here, capsys, monkeypat
 def test_a_server_that_was_left_out_is_reported(here, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(install, "can_serve", lambda: False)
 
-    assert "pip install 'aether-memory[mcp]'" in claude(capsys, "install").err
+    assert "pip install '.[mcp]'" in claude(capsys, "install").err
     assert not (tmp_path / ".mcp.json").exists()
 
 
@@ -390,4 +391,4 @@ def test_without_the_package_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
 
     assert main(["mcp"]) == 8
-    assert "pip install 'aether-memory[mcp]'" in capsys.readouterr().err
+    assert "pip install '.[mcp]'" in capsys.readouterr().err

@@ -66,9 +66,21 @@ def test_a_query_needs_no_quotes(here, capsys):
 
 
 def test_nothing_found_is_said_beside_the_data(here, capsys):
-    done = shown(capsys, "recall", "zebra")
+    done = shown(capsys, "recall", "???")
 
     assert (done.out, done.err) == ("", "Nothing found.\n")
+
+
+def test_a_guess_is_marked_as_one(here, capsys):
+    done = shown(capsys, "recall", "zebra")
+
+    assert len(done.out.splitlines()) == 2 + done.out.count("weak match") > 2
+    entries = json.loads(shown(capsys, "recall", "zebra", "--json").out)["entries"]
+    assert all(entry["weak"] for entry in entries)
+    assert not any(
+        "weak" in entry for entry in json.loads(shown(capsys, "recall", "atomic", "--json").out)["entries"]
+    )
+    assert "weak match" in shown(capsys, "memory", "search", "zebra").out
 
 
 def test_one_of_the_three_steps_is_needed(here, capsys):
@@ -132,3 +144,19 @@ def test_the_reasons_of_a_brief_name_the_commands_that_work_without_a_question(h
     assert "temporary file" in before
     shown(capsys, *command.split())
     assert before != shown(capsys, "brief", "--why").out
+
+
+def test_why_shows_what_a_rank_follows_from(here, capsys):
+    aether.add_working_memory_item("Never write state without a lock", "constraint")
+
+    first = shown(capsys, "recall", "rules for writes", "--why", "--limit", "1").out.splitlines()
+    assert first[0].startswith(" 1. wm_")
+    assert re.fullmatch(r"    words [\d.]+: writes [\d.]+, rules [\d.]+, .*kind ×2.00.*", first[2])
+    (entry,) = json.loads(shown(capsys, "recall", "rules for writes", "--why", "--limit", "1", "--json").out)[
+        "entries"
+    ]
+    assert entry["evidence"]["factors"]["kind"] == 2.0
+    assert "evidence" not in shown(capsys, "recall", "rules for writes", "--json").out
+    assert "importance and time" in shown(capsys, "recall", "zebra", "--why").out
+    assert "atomy like atom" in shown(capsys, "recall", "atomy", "--why").out
+    assert "id 0.00: the query names it" in shown(capsys, "recall", here["ITEM"], "--why", "--limit", "1").out

@@ -55,13 +55,76 @@ def test_what_cannot_be_opened_says_why(home):
 
 @rows(
     "message",
-    [7, {"content": "no role"}, {"role": "user", "snapshot": {}}, {"role": "user", "conversationState": {}}],
-)
+    [
+        7, {"content": "no role"}, {"role": "user", "snapshot": {}}, {"role": "user", "conversationState": {}},
+        {"role": "wizard", "content": "Hi"}, {"role": "user", "content": 5}, {"role": "user", "content": ["Hi", 5]}, {"role": "user"},
+    ],
+)  # fmt: skip
 def test_what_is_no_message_is_refused(home, message):
     aether.open_context(ID, window=4_096, home=home)
     with pytest.raises(InvalidInput):
         aether.add_message(ID, message, home=home)
+    with pytest.raises(InvalidInput):
+        add_messages(ID, [{"role": "user", "content": "Hi"}, message], home=home)
     assert full_history(ID, home=home) == []
+
+
+@rows(
+    "wrong",
+    [
+        {"system": 5}, {"parts": 5}, {"parts": {"skills": 5}}, {"tools": [5]}, {"model": 5}, {"provider": 5}, {"tool_support": "no"},
+    ],
+)  # fmt: skip
+def test_an_argument_of_the_wrong_type_is_refused_before_anything_is_stored(home, wrong):
+    with pytest.raises(InvalidInput):
+        aether.open_context(ID, window=4_096, home=home, **wrong)
+    assert not load(home, ID).lines
+
+
+@rows(
+    "raw",
+    [
+        {"role": "user", "content": "Hi", "metadata": {"snapshot": "x" * 9_000}},
+        {"role": "user", "content": [{"type": "text", "text": "Hi"}], "history": ["x" * 9_000], "meta": {"note": "x" * 9_000}},
+        {"role": "tool", "tool_call_id": "c1", "content": "Hi", "trace": "x" * 9_000},
+    ],
+)  # fmt: skip
+def test_what_is_sent_of_a_message_is_what_is_counted(home, raw):
+    aether.open_context(ID, window=4_096, home=home)
+    if raw["role"] == "tool":
+        call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+        aether.add_message(ID, {"role": "assistant", "content": None, "tool_calls": [call]}, home=home)
+    aether.add_message(ID, raw, home=home)
+
+    prompt = aether.build_prompt(ID, home=home)
+
+    assert len(json.dumps(prompt.messages)) < 400
+    assert prompt.tokens < 60
+
+
+def test_a_larger_window_takes_back_what_a_smaller_one_compressed(home):
+    talk(home, 60, window=24_000)
+    full = aether.build_prompt(ID, home=home)
+    aether.set_model(ID, "small", window=2_000, home=home)
+    assert aether.build_prompt(ID, home=home).tokens < 2_000
+    aether.add_message(ID, {"role": "user", "content": "And now?"}, home=home)
+
+    status = aether.set_model(ID, "large", window=40_000, home=home)
+
+    assert status.checkpoints == 0
+    assert aether.build_prompt(ID, home=home).messages[: len(full.messages)] == full.messages
+    assert aether.build_prompt(ID, home=home).messages[-1]["content"] == "And now?"
+
+
+def test_a_history_too_large_for_the_new_window_is_compressed_for_it(home):
+    talk(home, 60, window=24_000)
+    aether.set_model(ID, "small", window=1_000, home=home)
+    small = aether.build_prompt(ID, home=home)
+
+    status = aether.set_model(ID, "middle", window=4_000, home=home)
+
+    assert status.checkpoints
+    assert 2 * small.tokens < status.tokens < status.limit
 
 
 def test_only_typed_parts_are_sent():
@@ -437,6 +500,45 @@ def test_errors_of_providers_are_distinguished(error, kind):
     assert checks.classified(error).kind == kind
 
 
+# What servers and providers answer, with the limit and the size of the request that it names.
+OVERFLOWS = [
+    ("The model's context length is only 4096 tokens, but you passed 5000 input tokens and requested 900 output tokens.", 4096, 5000),
+    ("Prompt contains 7000 tokens, too large for model with 6144 maximum context length", 6144, 7000),
+    ("The input token count (70000) exceeds the maximum number of tokens allowed (65536).", 65_536, 70_000),
+    ("prompt token count of 9100 exceeds the limit of 9000", 9000, 9100),
+    ("too many tokens: the tokens in the prompt cannot exceed 4081 - received 4292", 4081, 4292),
+    ("`inputs` tokens + `max_new_tokens` must be <= 8193. Given: 9000 `inputs` tokens", 8193, 9000),
+    ("input length and `max_tokens` exceed context limit: 190,000 + 20,000 > 200,000", 200_000, 0),
+    ("Range of input length should be [1, 30720]", 30_720, 0),
+    ("The request is larger than the 128k context window", 128_000, 0),
+    ("Current length is 9000 while limit is 8192", 8192, 9000),
+    ("the input token count is 9000 but model only supports up to 8192", 8192, 9000),
+    ("exceeded max context length by 4000 tokens", 0, 0),
+    ("context window exceeds limit (2013)", 0, 0),  # the code of the error
+    ("Prompt exceeds max length", 0, 0),
+    ("413 Request Entity Too Large", 0, 0),
+]  # fmt: skip
+
+
+@rows(("error", "window", "tokens"), OVERFLOWS)
+def test_an_overflow_gives_the_limit_that_it_names(error, window, tokens):
+    assert checks.classified(error) == ("overflow", window, tokens)
+
+
+@rows(
+    ("error", "kind"),
+    [
+        ("context deadline exceeded", "unknown"),
+        ("max_tokens is too large: 5000. This model supports at most 4096 completion tokens", "unknown"),
+        ("Invalid 'tools': array too long. Expected an array with maximum length 128", "unknown"),
+        ("Request too large: Limit 30000 tokens per min, Requested 40000", "unknown"),
+        ("image exceeds 5 MB maximum: 5316852 bytes > 5242880 bytes", "unknown"),
+    ],
+)
+def test_other_limits_are_no_overflow(error, kind):
+    assert checks.classified(error).kind == kind
+
+
 def test_an_overflow_makes_the_context_smaller_and_a_lost_connection_does_not(home):
     talk(home, 40, window=16_384)
     before = aether.context_status(ID, home=home).tokens
@@ -668,16 +770,23 @@ def test_a_marker_that_somebody_pasted_is_none_in_a_checkpoint_either(home):
     assert goals.goal(home=home)["subtasks"] == []
 
 
-def test_a_marker_in_the_words_of_a_summariser_changes_the_goal(home):
+def test_what_a_summariser_decides_is_proposed_until_the_assistant_says_it(home):
     goals.add_goal("Keep the tables.", home=home)
     talk(home, 40)
-    said = "We decided to keep table 1 in SQLite, since part 1 reads it twice a day.\n[DECISION] Keep table 1 in SQLite - LOCKED"
+    decided = "[DECISION] Keep table 1 in SQLite - LOCKED"
+    said = f"We decided to keep table 1 in SQLite, since part 1 reads it twice a day.\n{decided}\n[NEXT] Keep table 1"
+    proposal = "Proposed by the model, not decided: Keep table 1 in SQLite"
 
     aether.compress_context(ID, backend=lambda *_: said, home=home)
 
-    assert [(one["description"], one["locked"]) for one in goals.goal(home=home)["decisions"]] == [
-        ("Keep table 1 in SQLite", True)
-    ]
+    assert [one["locked"] for one in goals.goal(home=home)["decisions"]] == [False]
+    assert proposal in aether.build_prompt(ID, home=home).system
+    assert "Next:" not in aether.build_prompt(ID, home=home).system
+
+    aether.add_message(ID, {"role": "assistant", "content": decided}, home=home)
+
+    assert [one["locked"] for one in goals.goal(home=home)["decisions"]] == [True]
+    assert proposal not in aether.build_prompt(ID, home=home).system
 
 
 def test_two_processes_on_one_conversation_lose_nothing(home):

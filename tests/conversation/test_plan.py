@@ -135,6 +135,26 @@ def test_few_messages_less_are_worth_it_where_their_number_is_the_trigger():
     assert len(result.messages) < 40
 
 
+@rows(
+    ("wire", "own"),
+    [
+        ("anthropic", {"role": "assistant", "content": [{"type": "compaction", "content": "Never change the API."}]}),
+        ("responses", {"type": "compaction", "encrypted_content": "gAAAA"}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("place", [1, 20])
+def test_a_compaction_of_the_provider_stays_and_the_summary_comes_after_it(wire, own, place):
+    raws = [message.raw for message in chat(30, wire=wire)][1:]
+    raws[place:place] = [own]
+    messages = read(raws, wire)
+
+    result = compacted(messages, window=window_for(messages, 1.0), force=True)
+
+    kept = [message.raw for message in result.messages]
+    assert result.summary
+    assert kept.index(own) < result.places.index(None)
+
+
 def test_without_growth_since_the_last_time_it_is_not_tried_again():
     messages = chat(20)
     window = window_for(messages, 0.90)

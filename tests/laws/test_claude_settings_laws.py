@@ -7,17 +7,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.hosts.claude_code.install import (
-    EVENTS,
-    is_own_handler,
-    merge,
-    merge_server,
-    own_groups,
-    own_positions,
-    shared_groups,
-    unmerge,
-    unmerge_server,
-)
+from aether.hosts.claude_code.install import EVENTS, merge_server, own_groups, shared_groups, unmerge_server
+from aether.hosts.handlers import is_own_handler, merge, merge_flat, own_positions, unmerge, unmerge_flat
 
 WANTED = own_groups(["/venv/bin/aether-hook"])
 OLDER = shared_groups()
@@ -38,7 +29,7 @@ groups = st.fixed_dictionaries(
     {"hooks": st.lists(handlers, max_size=2)},
     optional={"matcher": st.sampled_from(["Bash", "", "Edit|Write"])},
 )
-events = st.sampled_from([*EVENTS, "PreToolUse", "Notification"])
+events = st.sampled_from([*EVENTS, "PostToolBatch", "Notification"])
 others = st.dictionaries(
     st.text(max_size=5).filter(lambda key: key not in {"hooks", "mcpServers"}), values, max_size=3
 )
@@ -158,3 +149,35 @@ def test_a_server_is_added_once_and_removed(text):
     if before.get("mcpServers", {}).get("aether") is None and "aether" not in before.get("mcpServers", {}):
         assert json.loads(merged)["mcpServers"]["aether"] == SERVER
     assert json.loads(unmerge_server(merged, text)) == before
+
+
+# --- Handlers without groups, as Copilot CLI and Cursor keep them
+
+FLAT = {"stop": {"command": "/venv/bin/aether-hook cursor stop", "timeout": 5}, "sessionStart": {"command": "aether-hook cursor sessionStart"}}  # fmt: skip
+flat_events = st.sampled_from([*FLAT, "preToolUse"])
+flat = texts("hooks", st.dictionaries(flat_events, st.lists(handlers, max_size=3), max_size=3))
+
+
+@given(flat)
+def test_flat_handlers_come_and_go_alone(text):
+    once = merge_flat(text, FLAT)
+    back = unmerge_flat(once, text)
+
+    assert merge_flat(once, FLAT) == once
+    after, before = json.loads(once), json.loads(text)
+    for event, wanted in FLAT.items():
+        assert [one for one in after["hooks"][event] if is_own_handler(one)] == [wanted]
+        assert [one for one in after["hooks"][event] if not is_own_handler(one)] == before.get("hooks", {}).get(event, [])  # fmt: skip
+    assert json.loads(back) == before
+
+
+@given(st.lists(handlers | st.sampled_from(list(FLAT.values())), max_size=5))
+def test_flat_handlers_of_ours_are_one_wherever_they_were(present):
+    text = json.dumps({"hooks": {"stop": present, "gone": present}})
+
+    hooks = json.loads(merge_flat(text, {"stop": FLAT["stop"]}))["hooks"]
+
+    others = [one for one in present if not is_own_handler(one)]
+    assert [one for one in hooks["stop"] if not is_own_handler(one)] == others
+    assert [one for one in hooks["stop"] if is_own_handler(one)] == [FLAT["stop"]]
+    assert hooks.get("gone", []) == others

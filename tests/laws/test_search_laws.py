@@ -3,6 +3,7 @@
 import tempfile
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
+from math import isclose, prod
 from pathlib import Path
 
 from hypothesis import given
@@ -13,6 +14,7 @@ from aether.memory.layers import Filter
 from aether.search import index as search_index
 from aether.search.index import Query
 from aether.search.rank import LAYERS, search
+from aether.search.weak import MOST_GUESSES
 from aether.text.words import query_terms
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -118,7 +120,27 @@ def test_hits_are_entries_each_once_and_hold_a_word_of_the_query(memory, archive
 
     assert len({hit["id"] for hit in hits}) == len(hits)
     assert set(ids(hits)) <= set(entries)
-    assert all(hit["matched"] and 0 <= hit["relevance"] <= 1 for hit in hits)
+    assert all(hit["matched"] and 0 <= hit["relevance"] <= 1 for hit in hits if "weak" not in hit)
+    assert len({"weak" in hit for hit in hits}) <= 1
+    assert sum("weak" in hit for hit in hits) <= MOST_GUESSES
+    assert hits or not entries or {key for key, _ in entries} == {"archive"}
+
+
+@given(
+    memories(),
+    records,
+    st.lists(st.sampled_from(WORDS), min_size=2, max_size=4),
+    st.sampled_from(["rule", "decisions", "results"]),
+)
+def test_a_text_with_all_words_is_found_first_also_if_one_of_them_names_a_kind(memory, archive, said, kind):
+    query = " ".join([*said, kind])
+    memory["working_memory"]["items"].append(
+        {"id": "whole", "type": "observation", "content": f"It says: {query}, and so on."}
+    )
+
+    first, *_ = (hit["id"] for hit in found(memory, query, archive) if hit["why"] != "exact")
+
+    assert first == "whole"
 
 
 @given(
@@ -138,12 +160,24 @@ def test_a_further_word_drops_no_entry_that_matched(memory, archive, query, word
     assert before <= set(ids(found(memory, f"{query} {word}", archive)))
 
 
+@given(memories(), records, queries)
+def test_the_evidence_of_a_hit_adds_up_to_its_score(memory, archive, query):
+    for hit in found(memory, f"{query} rules", archive, evidence=True):
+        evidence = hit["evidence"]
+        total = sum(evidence["words"].values()) + evidence["surroundings"]
+        assert hit.get("weak") or isclose(
+            total * prod(evidence["factors"].values()), hit["score"], rel_tol=1e-3
+        )
+        assert hit.get("weak") or evidence["words"]
+
+
 @given(memories(), records, queries, filters)
 def test_filters_only_remove(memory, archive, query, options):
     every = ids(found(memory, query, archive))
-    some = set(ids(found(memory, query, archive, **options)))
+    hits = found(memory, query, archive, **options)
+    some = {key for key, hit in zip(ids(hits), hits, strict=True) if "weak" not in hit}
 
-    assert ids(found(memory, query, archive, **options)) == [key for key in every if key in some]
+    assert [key for key in ids(hits) if key in some] == [key for key in every if key in some]
 
 
 @given(memories(), records, queries, st.integers(1, 5))

@@ -159,6 +159,28 @@ def test_a_missing_or_repeated_text_is_not_replaced(old, said):
     assert refused("str_replace", path=A, old_str=old, new_str="x") == said
 
 
+@rows(
+    ("text", "old", "new", "edited"),
+    [
+        ("a\r\nb\r\n", "a\nb", "c\nd\ne", "c\r\nd\r\ne\r\n"),
+        ("a\r\nb\r\n", "b", "c\nd", "a\r\nc\r\nd\r\n"),
+        ("a\nb\n", "a\r\nb", "c\r\nd", "c\nd\n"),
+        ("a\nb\r\nc\r\n", "b\nc", "d\ne", "a\nd\r\ne\r\n"),
+        ("a\nb\r\nc\n", "a\nb", "d", "d\r\nc\n"),
+    ],
+)
+def test_lines_are_replaced_however_they_end_and_keep_their_ends(text, old, new, edited):
+    command = {"command": "str_replace", "path": A, "old_str": old, "new_str": new}
+
+    assert run({A: text}, command).files == {A: edited}
+
+
+def test_an_inserted_line_ends_as_the_others():
+    command = {"command": "insert", "path": A, "insert_line": 1, "insert_text": "x"}
+
+    assert run({A: "a\r\nb"}, command).files == {A: "a\r\nx\r\nb"}
+
+
 @rows("path", ["/memories/no", "/memories/dir", "/memories"])
 def test_a_directory_or_missing_file_cannot_be_edited(path):
     assert refused("str_replace", path=path, old_str="x", new_str="y") == (
@@ -179,7 +201,7 @@ def test_a_directory_or_missing_file_cannot_be_edited(path):
         ("a\nb", 1, "x", "a\nx\nb"),
         ("a\nb", 2, "x", "a\nb\nx\n"),
         ("", 0, "x", "x\n"),
-        ("a\r\nb\r\n", 1, "x", "a\r\nx\nb\r\n"),
+        ("a\r\nb\r\n", 1, "x", "a\r\nx\r\nb\r\n"),
         ("a\u2028b\x0cc\n", 1, "x", "a\u2028b\x0cc\nx\n"),
         ("a\n", 1, "x\ny", "a\nx\ny\n"),
         ("a\n", 1, "", "a\n\n"),

@@ -76,6 +76,13 @@ def test_lines_after_a_printed_object_are_read_as_well():
     assert bad == []
 
 
+def test_values_around_bytes_without_text_are_read_and_the_line_is_reported():
+    assert read('{"a": 1}\0\0{"b": 2}\n\0\0{"c": 3}\n{"d": "to\0\0{"e": 5}\n') == (
+        [(1, {"a": 1}), (1, {"b": 2}), (2, {"c": 3}), (3, {"e": 5})],
+        [1, 2, 3, 3],
+    )
+
+
 def test_a_torn_last_line_is_reported_and_the_rest_is_read():
     assert read('{"a": 1}\n{"b": "tor') == ([(1, {"a": 1})], [2])
 

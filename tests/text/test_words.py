@@ -15,6 +15,7 @@ from aether.text.words import (
     PART_WEIGHT,
     STOPWORDS,
     has_terms_beside,
+    matching_part,
     parts,
     pluralize,
     query_terms,
@@ -289,3 +290,29 @@ def test_no_more_of_a_text_is_cut_than_needed(monkeypatch):
 
     assert has_terms_beside("one two three four five", {"one"}, least=2)
     assert cut == ["one", "two", "three"]
+
+
+@rows(
+    ("words", "most", "part"),
+    [
+        (
+            ["rows"],
+            90,
+            "We met. The ledger is locked once for each row, because its reader must see it whole.",
+        ),
+        (["rows"], 60, "The ledger is locked once for each row, because its reader…"),
+        (["whole"], 50, "The ledger is … its reader must see it whole."),
+        ([], 30, "We met. The ledger is locked…"),
+        (["whole"], 12, "The … whole…"),
+    ],
+)
+def test_a_part_starts_where_its_sentence_does(words, most, part):
+    text = "We met. The ledger is locked once for each row, because its reader must see it whole."
+
+    assert matching_part(text, words, most) == part
+
+
+def test_a_part_of_a_text_without_blanks_is_cut_anywhere():
+    text = "天気は良い。" * 9 + "東京都の天気は良い。" * 9
+
+    assert matching_part(text, ["東京"], 12) == "東京都の天気は良い。…"

@@ -65,6 +65,8 @@ def event_of(payload: JsonObject, name: str = "") -> JsonObject:
     if name == "PostToolUse" and payload.get("tool_name") == READ_TOOL:
         arguments = payload.get("tool_input")
         event["read"] = arguments if isinstance(arguments, dict) else {}
+    elif name == "PreToolUse":
+        event["call"] = _planned(payload)
     elif name in ("PostToolUse", "PostToolUseFailure"):
         event["call"] = _call(payload, failed=name == "PostToolUseFailure")
     return {
@@ -101,17 +103,36 @@ def output(name: str, text: str) -> str:
     >>> output("PreCompact", "Keep the plan.")
     ''
     """
+    return context_output(name, text) if takes_text(name) else ""
+
+
+def context_output(name: str, text: str) -> str:
+    """Return the output of the host's event `name` that gives as many lines of `text` to the model as fit."""
 
     def shape(text: str) -> str:
         context = {"hookEventName": name, "additionalContext": text}
         return json.dumps({"hookSpecificOutput": context}, ensure_ascii=False)
 
-    return _fitted(text, shape) if takes_text(name) else ""
+    return fitted(text, shape)
 
 
 def message(text: str) -> str:
     """Return the output that shows `text` to the user."""
     return json.dumps({"systemMessage": text}, ensure_ascii=False)
+
+
+def stop(action: str, reason: str) -> str:
+    """Return the output that denies the call that waits for permission, or has the person asked, with the reason.
+
+    >>> stop("ask", "Never push.")
+    '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "ask", "permissionDecisionReason": "Never push."}}'
+    """
+    decision = {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": action,
+        "permissionDecisionReason": reason,
+    }
+    return json.dumps({"hookSpecificOutput": decision}, ensure_ascii=False)
 
 
 def ways_to_close() -> tuple[bool, str]:
@@ -121,8 +142,8 @@ def ways_to_close() -> tuple[bool, str]:
     return ways_to_close()
 
 
-def _fitted(text: str, shape: Callable[[str], str]) -> str:
-    """Return the shape of as many lines as fit; the last line, which closes the block, always stays."""
+def fitted(text: str, shape: Callable[[str], str]) -> str:
+    """Return the `shape` of as many lines as fit; the last line, which closes the block, always stays."""
     *lines, last = text.splitlines() or [""]
     if length_of(shape(text)) > MOST_CHARS:
         number = len(lines)
@@ -140,6 +161,13 @@ def length_of(text: str) -> int:
 def _text(payload: JsonObject, field: str) -> str:
     value = payload.get(field)
     return value if isinstance(value, str) else ""
+
+
+def _planned(payload: JsonObject) -> JsonObject:
+    """Return a call that waits for permission, of any tool."""
+    arguments = payload.get("tool_input")
+    arguments = arguments if isinstance(arguments, dict) else {}
+    return {"tool": _text(payload, "tool_name"), "input": arguments, "output": "", "failed": False}
 
 
 def _call(payload: JsonObject, *, failed: bool) -> JsonObject | None:

@@ -20,6 +20,8 @@ from aether.api.home import find
 from aether.api.hook_sessions import find_session
 from aether.api.overview import config_problems, file_problems, recent_log
 from aether.errors import AetherError, UnsafePath
+from aether.hosts import handlers as own_handlers
+from aether.hosts import programs
 from aether.hosts.claude_code import install
 from aether.paths import home_of_project
 from aether.store import spool
@@ -28,7 +30,7 @@ from aether.types import JsonObject
 
 # Far above any start-up time; a program that is stuck is reported.
 RUN_SECONDS = 10
-BARE_COMMAND = (install.PROGRAM,)
+BARE_COMMAND = (programs.PROGRAM,)
 # Not an event of Claude Code, so nothing of it is kept.
 PROBE_EVENT = "Check"
 
@@ -97,7 +99,7 @@ def status(home: Path | None = None, *, start: Path | None = None) -> Report:
         len(spool.waiting(place)),
         dict(zip(("at", "session", "first_source"), max(sessions), strict=True)) if sessions else None,
         recent_log(Path(place)),
-        install.path_advice(),
+        programs.path_advice(),
         [],
         standing(Path(place)),
     )
@@ -110,21 +112,21 @@ def _installed(scope: str, path: Path) -> Installed:
     try:
         settings = install.read_settings(path)
         hooks = settings.get("hooks", {})
-        install.hooks_of(json.dumps(settings), where=str(path))
+        own_handlers.hooks_of(json.dumps(settings), where=str(path))
     except AetherError as reason:
         return Installed(scope, str(path), [], [], hooks_disabled=False, plugin=False, problem=str(reason))
     ours = {
         event: [groups[group]["hooks"][below] for group, below in places]
         for event, groups in hooks.items()
-        if (places := install.own_positions(groups))
+        if (places := own_handlers.own_positions(groups))
     }
     old = [
         event
         for event in ours
-        for group, _ in install.own_positions(hooks[event])
+        for group, _ in own_handlers.own_positions(hooks[event])
         if not install.is_current(event, hooks[event][group])
     ]
-    words = {tuple(install.program_of(handler)) for handlers in ours.values() for handler in handlers}
+    words = {tuple(own_handlers.program_of(handler)) for handlers in ours.values() for handler in handlers}
     plugins = settings.get("enabledPlugins")
     enabled = [name for name, on in plugins.items() if on] if isinstance(plugins, dict) else []
     return Installed(
@@ -150,7 +152,7 @@ def _problems(report: Report) -> list[str]:
     called = [(settings.scope, tuple(words)) for settings in hooked for words in settings.programs]
     called += [("plugin", BARE_COMMAND)] if plugin else []
     # The shared line is silent if the program is not on PATH: no problem while another line works.
-    heard = [call for call in called if call[1] != BARE_COMMAND or shutil.which(install.PROGRAM)] or called
+    heard = [call for call in called if call[1] != BARE_COMMAND or shutil.which(programs.PROGRAM)] or called
     places = list(dict.fromkeys(place for place, _ in heard))
     if len(places) > 1:
         problems.append(
@@ -168,7 +170,7 @@ def _problems(report: Report) -> list[str]:
     if not report.home:
         problems.append('This project has no home. Run "aether init", or start a session, which creates it.')
     if report.paused:
-        problems.append('Paused: nothing is captured. Run "aether claude resume".')
+        problems.append('Paused: nothing is captured. Run "aether claude pause --resume".')
     return problems
 
 
@@ -176,7 +178,7 @@ def program_problem(words: Sequence[str]) -> str:
     """Return the problem of the program that `words` start; empty if it runs."""
     command = " ".join(words)
     fix = 'Run "aether claude install" again, from the environment that has aether.'
-    if words[0] == install.PROGRAM:
+    if words[0] == programs.PROGRAM:
         fix = "Start Claude Code with it on PATH."
     with tempfile.TemporaryDirectory() as nowhere:
         environment = {**os.environ, "AETHER_AUTO_INIT": project.OFF, "AETHER_HOME": nowhere}

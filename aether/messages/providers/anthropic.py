@@ -25,6 +25,7 @@ from aether.messages.content import (
     is_web_address,
     media_block,
     other_block,
+    read_media,
     result_blocks,
     rewritten_media,
 )
@@ -46,6 +47,7 @@ from aether.text.regex import lazy
 from aether.types import JsonObject
 
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
+_SERVED = CALLS - {"tool_use"}
 THINKING = frozenset({"thinking", "redacted_thinking"})
 FIELDS = frozenset({"role", "content"})
 ROLES = frozenset({"user", "assistant", "system"})
@@ -119,8 +121,9 @@ def block_of(block: Any, at: Place) -> list[Block]:
     if not isinstance(block, dict):
         return [other_block(block)]
     kind = block_type(block)
-    if is_text_block(block):
-        return [Block("text", block["text"], (*at, "text"))]
+    if is_text_block(block) or kind == "compaction":
+        field = "content" if kind == "compaction" else "text"
+        return [Block("text", as_text(block.get(field)), (*at, field), replaces_history=kind == "compaction")]
     if kind in CALLS:
         return [call_block(block.get("name"), block.get("input"), (*at, "input"), block.get("id"))]
     if is_result(block):
@@ -203,6 +206,9 @@ def media_fault(block: JsonObject) -> str:
     form = "file" if kind == "container_upload" else source.get("type")
     is_document = kind == "document"
     mime, text = source.get("media_type"), as_text(source.get("data"))
+    media = read_media(block) if form == "base64" else None
+    if media and media.mime != mime and mime in _PICTURES | {PDF}:
+        return f"The media type says {shown(mime)}, the data is {media.mime}."
     if form == "base64" and mime not in ((PDF,) if is_document else _PICTURES):
         return f"{shown(mime)} is not a media type of {kind}."
     good = {
@@ -253,7 +259,7 @@ def tool_names(tools: Sequence[Any]) -> Iterator[tuple[str, Any]]:
 def repaired(raws: Sequence[JsonObject], faults: Faults) -> list[tuple[int, JsonObject]]:
     """Return `raws` as the API accepts them, each with its original position; `faults` gets each change."""
     entries = _user_first([_cleaned(index, raw, faults) for index, raw in enumerate(raws)], faults)
-    entries = paired(filled(entries), faults)
+    entries = paired(_without_orphans_of_servers(filled(entries), faults), faults)
     entries = without_unanswered(entries, faults, last_response(entries))
     entries = _without_stray_thinking(results_first(entries, faults, joined=True), faults)
     ids = new_ids(entries, faults, valid=_valid, most=_ID_CHARS, unique="always")
@@ -476,6 +482,35 @@ def _user_first(entries: Sequence[Entry], faults: Faults) -> list[Entry]:
         opened = bool(cells)
         ordered.append(entry._replace(role="user", cells=cells))
     return ordered
+
+
+def _without_orphans_of_servers(entries: Sequence[Entry], faults: Faults) -> list[Entry]:
+    """Return `entries` without calls that a server ran and never answered, and without the answers to no such call.
+
+    The answer is in the same response; only results of other calls may come between. A call of the last response may
+    still be answered: the API goes on with it.
+    """
+    waiting: dict[str, Cell] = {}
+    orphans: list[Cell] = []
+    for entry in entries:
+        if entry.role == "user" and any(cell.kind != "result" for cell in entry.cells):
+            orphans += waiting.values()
+            waiting.clear()
+        for cell in entry.cells if entry.role == "assistant" else ():
+            if cell.value["type"] in _SERVED:
+                waiting[cell.value["id"]] = cell
+            elif is_result(cell.value) and not waiting.pop(cell.key, None):
+                orphans.append(cell)
+    for cell in orphans:
+        if is_result(cell.value):
+            faults.lost("orphan-result", cell.where, f"There is no call {shown(cell.key)} of the server.")
+        else:
+            what = f"The call {shown(cell.value['id'])} of the server has no result."
+            faults.lost("missing-result", cell.where, what)
+    places = {cell.where for cell in orphans}
+    return filled(
+        entry._replace(cells=[cell for cell in entry.cells if cell.where not in places]) for entry in entries
+    )
 
 
 def _without_stray_thinking(entries: Sequence[Entry], faults: Faults) -> list[Entry]:

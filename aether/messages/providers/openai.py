@@ -56,7 +56,7 @@ FIELDS = frozenset(
     "role content name tool_calls tool_call_id refusal audio function_call annotations".split()
 )
 SENT = (
-    "content", "name", "tool_calls", "function_call", "tool_call_id", "refusal", "reasoning_content", "reasoning",
+    "content", "name", "tool_calls", "function_call", "tool_call_id", "refusal", "audio", *REASONING,
 )  # fmt: skip
 # An assistant message with one of these needs no content.
 _INSTEAD = ("refusal", "audio", "function_call")

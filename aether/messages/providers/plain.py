@@ -29,7 +29,9 @@ _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "ass
 _CALL_KEYS = ("tool_calls", "toolCalls", "function_call")
 _TYPE_KEYS = frozenset({"type", "media_type", "mime_type", "mimeType", "format", "detail"})
 
-TRAITS = openai.TRAITS._replace(tool_name=None)
+TRAITS = openai.TRAITS._replace(
+    tool_name=None, sent=(*openai.SENT, "toolCalls", "toolCallId", "tool_call_ids", "isError", "is_error")
+)  # fmt: skip
 
 
 def signs(raw: JsonObject) -> bool:

@@ -92,7 +92,8 @@ def message(raw: JsonObject) -> Message:
     if "call_id" in raw and kind.endswith("_output"):
         return Message("tool", tuple(_result(raw, raw["call_id"])), raw, "responses")
     if "call_id" not in raw and not (kind.endswith("_call") and isinstance(raw.get("arguments"), str)):
-        return Message("assistant", (other_block(raw),), raw, "responses")
+        item = other_block(raw)._replace(replaces_history=kind == "compaction")
+        return Message("assistant", (item,), raw, "responses")
     key = next((key for key in _ARGUMENT_KEYS if raw.get(key) is not None), "arguments")
     call_id = raw.get("call_id", raw.get("id"))
     tool = as_text(raw.get("name")) or kind.removesuffix("_call")

@@ -10,6 +10,7 @@ import pytest
 
 from aether.api import hook_sessions
 from aether.errors import NotFound
+from aether.hosts import programs
 from aether.hosts.claude_code import health, install
 from aether.hosts.claude_code.health import pause, program_problem, resume, status
 from aether.store import spool
@@ -40,7 +41,7 @@ def project(tmp_path, monkeypatch, script, home):
     monkeypatch.setenv("PATH", os.defpath)
     monkeypatch.setattr(install, "own_program", lambda: [str(script())])
     script()
-    monkeypatch.setattr(install, "path_advice", lambda: "")
+    monkeypatch.setattr(programs, "path_advice", lambda: "")
     monkeypatch.setattr(install, "can_serve", lambda: True)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
     return tmp_path
@@ -55,7 +56,7 @@ def test_where_all_is_well_there_are_no_problems(project, home):
     assert found.problems == []
     assert found.home == str(home)
     assert [(one.scope, len(one.events)) for one in found.installed] == [
-        ("project", 11),
+        ("project", 12),
         ("local", 0),
         ("user", 0),
     ]
@@ -161,7 +162,7 @@ def test_a_broken_configuration_is_a_problem(project, home):
 
 def test_programs_missing_on_path_are_reported_although_the_hooks_work(project, monkeypatch):
     install.install("local")
-    monkeypatch.setattr(install, "path_advice", lambda: "not on PATH")
+    monkeypatch.setattr(programs, "path_advice", lambda: "not on PATH")
 
     assert (status().path, status().problems) == ("not on PATH", [])
 

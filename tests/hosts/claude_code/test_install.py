@@ -17,27 +17,22 @@ import pytest
 from aether import __version__
 from aether.cli.main import cli
 from aether.errors import Conflict, InvalidDocument, InvalidInput
-from aether.hosts import hook
+from aether.hosts import hook, programs
 from aether.hosts.claude_code import install
 from aether.hosts.claude_code.install import (
     EVENTS,
     TOOLS,
-    is_on_path,
-    is_own_handler,
     is_own_server,
-    merge,
     merge_server,
     own_groups,
-    parse_settings,
-    path_advice,
     plugin_directory,
-    program_of,
     shared_groups,
     uninstall,
-    unmerge,
     unmerge_server,
 )
 from aether.hosts.claude_code.install import install as install_install
+from aether.hosts.handlers import is_own_handler, merge, parse_settings, program_of, unmerge
+from aether.hosts.programs import is_on_path, path_advice
 from aether.memory.capture.tool_work import close_stretch, new_work, record_call, record_result
 from aether.messages.records import Record
 from aether.store import config
@@ -383,7 +378,7 @@ def test_ones_own_server_has_a_bare_name_where_that_is_ours_in_every_shell(monke
 
 @pytest.mark.parametrize("advice", ["", "not on PATH"])
 def test_the_scope_is_the_one_that_works_on_this_machine(monkeypatch, advice):
-    monkeypatch.setattr(install, "path_advice", lambda: advice)
+    monkeypatch.setattr(programs, "path_advice", lambda: advice)
 
     assert install.default_scope() == ("local" if advice else "project")
 
@@ -401,6 +396,7 @@ def test_shared_files_name_nothing_of_this_machine(project, monkeypatch):
 def test_a_server_elsewhere_on_path_is_named_by_its_place(monkeypatch, tmp_path):
     monkeypatch.setattr(install.shutil, "which", lambda _: str(tmp_path / "aether"))
     monkeypatch.setattr(install, "own_script", lambda _: "")
+    monkeypatch.setattr(programs, "own_script", lambda _: "")
 
     assert install.own_server()["command"] == str(tmp_path / "aether")
 
@@ -535,7 +531,6 @@ def test_no_event_of_ours_can_hold_up_a_session_for_long():
     assert max(asked.seconds for asked in EVENTS.values()) <= 30
     assert EVENTS["SessionEnd"].seconds <= 2
     assert "PostToolBatch" not in EVENTS
-    assert "PreToolUse" not in EVENTS
 
 
 @rows("event", sorted(EVENTS.keys() - {"SessionEnd"}))
@@ -623,15 +618,15 @@ def test_a_program_is_on_path_where_its_bare_name_is_ours_in_every_shell(
     name = "own" if found == "system" else "link" if found == "no script" else found
     monkeypatch.setattr(sys, "prefix", sys.base_prefix if found == "system" else "/venv")
     monkeypatch.setattr(install.shutil, "which", lambda _: str(tmp_path / name) if name else None)
-    monkeypatch.setattr(install, "own_script", lambda _: "" if found == "no script" else str(own))
+    monkeypatch.setattr(programs, "own_script", lambda _: "" if found == "no script" else str(own))
 
     assert is_on_path("aether") == everywhere
 
 
 def test_programs_missing_on_path_are_reported_with_the_fix(monkeypatch):
     there = {"aether", "aether-hook"}
-    monkeypatch.setattr(install, "is_on_path", lambda name: name in there)
-    monkeypatch.setattr(install, "own_script", lambda name: f"/a venv/{name}")
+    monkeypatch.setattr(programs, "is_on_path", lambda name: name in there)
+    monkeypatch.setattr(programs, "own_script", lambda name: f"/a venv/{name}")
     assert path_advice() == ""
 
     there.remove("aether-hook")
@@ -646,7 +641,7 @@ def test_programs_missing_on_path_are_reported_with_the_fix(monkeypatch):
 
 
 def test_without_a_script_no_link_is_proposed(monkeypatch):
-    monkeypatch.setattr(install, "own_script", lambda name: "")
+    monkeypatch.setattr(programs, "own_script", lambda name: "")
 
     assert "--link" not in path_advice()
 
@@ -658,11 +653,11 @@ def test_the_programs_are_linked_once_and_nobody_elses_are_replaced(monkeypatch,
     scripts.mkdir()
     for name in ("aether", "aether-hook"):
         (scripts / name).write_text(name)
-    monkeypatch.setattr(install, "own_script", lambda name: str(scripts / name))
-    monkeypatch.setattr(install, "is_on_path", lambda name: False)
+    monkeypatch.setattr(programs, "own_script", lambda name: str(scripts / name))
+    monkeypatch.setattr(programs, "is_on_path", lambda name: False)
 
     def changes(**options):
-        return [one.change for one in install.link_programs(**options)]
+        return [one.change for one in programs.link_programs(**options)]
 
     assert changes(dry_run=True) == ["created", "created"]
     assert not links.exists()
@@ -678,11 +673,11 @@ def test_the_programs_are_linked_once_and_nobody_elses_are_replaced(monkeypatch,
     (links / "aether").write_text("another program")
     (links / "aether-hook").unlink()
     with pytest.raises(Conflict, match="another program"):
-        install.link_programs()
+        programs.link_programs()
     assert not (links / "aether-hook").exists()
-    monkeypatch.setattr(install, "own_script", lambda name: "")
+    monkeypatch.setattr(programs, "own_script", lambda name: "")
     with pytest.raises(InvalidInput, match="no programs to link"):
-        install.link_programs()
+        programs.link_programs()
 
 
 @rows(
@@ -724,15 +719,15 @@ def noted(tool, arguments):
 
 def test_the_program_of_this_environment_comes_before_that_of_another(monkeypatch, tmp_path):
     monkeypatch.undo()  # of what stands for the program in the other tests
-    monkeypatch.setattr(install.sysconfig, "get_path", lambda name: str(tmp_path / "own"))
+    monkeypatch.setattr(programs.sysconfig, "get_path", lambda name: str(tmp_path / "own"))
     monkeypatch.setenv("PATH", str(tmp_path / "other"))
-    assert install.own_program() == [sys.executable, "-P", "-m", "aether", "hook"]
+    assert programs.own_program() == [sys.executable, "-P", "-m", "aether", "hook"]
 
     for place in ("other", "own"):
         (tmp_path / place).mkdir()
         script = tmp_path / place / ("aether-hook.exe" if os.name == "nt" else "aether-hook")
         script.touch(mode=0o755)
-        assert install.own_program() == [str(script)]
+        assert programs.own_program() == [str(script)]
 
 
 WANTED = own_groups(["/venv/bin/aether-hook"])
@@ -760,7 +755,7 @@ def test_an_object_that_was_empty_before_stays_empty_if_that_is_known():
     before = '{"hooks": {"Stop": []}}'
 
     assert unmerge(merge(before, WANTED), before) == before
-    assert unmerge(merge(before, WANTED)) == "{}"
+    assert unmerge(merge(before, WANTED)) == ""
 
 
 def test_an_older_entry_is_updated_in_its_place():
@@ -773,7 +768,7 @@ def test_an_older_entry_is_updated_in_its_place():
 
 
 def test_an_event_that_is_no_longer_asked_for_goes():
-    older = merge(TEXT, {**WANTED, "PreToolUse": WANTED["Stop"]})
+    older = merge(TEXT, {**WANTED, "PostToolBatch": WANTED["Stop"]})
 
     assert merge(older, WANTED) == merge(TEXT, WANTED)
 
@@ -853,7 +848,7 @@ def test_a_server_of_that_name_that_is_not_ours_is_its_owners():
 def test_our_server_is_removed_under_another_name():
     text = '{"mcpServers": {"mem": {"command": "/x/python", "args": ["-P", "-m", "aether", "mcp"]}}}'
 
-    assert unmerge_server(text) == "{}"
+    assert unmerge_server(text) == ""
 
 
 @rows("server", [None, {}, {"command": 3}, {"command": "aether"}, {"command": "aether", "args": 3}])

@@ -337,3 +337,44 @@ def test_an_empty_message_is_dropped(content):
 
     assert left is USER
     assert ("warning", "empty-content", "") in found
+
+
+def served(key, *, name="web_search", kind="server_tool_use"):
+    return {"type": kind, "id": key, "name": name, "input": {}, "server_name": "docs"}
+
+
+def served_result(key, kind="web_search_tool_result"):
+    return {"type": kind, "tool_use_id": key, "content": []}
+
+
+def turn(role, *content):
+    return {"role": role, "content": list(content)}
+
+
+GO = {"type": "text", "text": "Go on."}
+CALL = {"type": "tool_use", "id": "t", "name": "read", "input": {}}
+RESULT = {"type": "tool_result", "tool_use_id": "t", "content": "ok"}
+
+
+@rows(
+    ("turns", "codes"),
+    [
+        ([turn("assistant", served("s"), served_result("s")), turn("user", GO)], []),
+        ([turn("assistant", served("s"), CALL), turn("user", RESULT), turn("assistant", served_result("s"))], []),
+        ([turn("assistant", GO, served("s"))], []),  # the API goes on with it
+        ([turn("assistant", GO, served("s")), turn("user", GO)], ["missing-result"]),
+        ([turn("assistant", GO, served("s", kind="mcp_tool_use")), turn("user", GO)], ["missing-result"]),
+        ([turn("assistant", served_result("s", "mcp_tool_result"), GO), turn("user", GO)], ["orphan-result"]),
+        ([turn("assistant", served("s"), served_result("s"), served_result("s")), turn("user", GO)], ["orphan-result"]),
+        ([turn("assistant", GO, served("s")), turn("user", GO), turn("assistant", served_result("s"), GO), turn("user", GO)],
+         ["missing-result", "orphan-result"]),
+    ],
+)  # fmt: skip
+def test_calls_that_a_server_ran_are_answered_in_their_response(turns, codes):
+    raws = [turn("user", GO), *turns]
+
+    found = [finding.code for finding in faults_of("anthropic", raws) if finding.level == "error"]
+    corrected = repaired("anthropic", raws).raws
+
+    assert found == codes
+    assert [finding for finding in faults_of("anthropic", corrected) if finding.level == "error"] == []

@@ -1,0 +1,127 @@
+"""Installing in the agents of this machine on the command line."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from aether.cli.output import Ask, Command, Table, emit, note, pass_ask, plain, say
+from aether.hosts import HOSTS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from aether.hosts.installing import HostChange, Scope
+    from aether.hosts.settings import FileChange
+
+
+def scope_options(command: Any) -> Any:
+    """Add the arguments that choose hosts and settings."""
+    options = [
+        click.argument("hosts", metavar="[HOST]...", nargs=-1, type=click.Choice([*HOSTS])),
+        click.option("--project", "scope", flag_value="project", default=None, help="For everyone in this project"),
+        click.option("--user", "scope", flag_value="user", help="For you in every project"),
+        click.option("--dry-run", is_flag=True, help="Show the changes, and make none"),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command("install", cls=Command)
+@scope_options
+@pass_ask
+def install_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_run: bool) -> int:
+    """Give every agent on this machine the memory.
+
+    Puts hooks into the settings of the agents.
+    HOST is claude-code, codex, gemini-cli, copilot, cursor or opencode. Without one, every host on this machine that is
+    installed gets them. All hosts share one home: what one of them hears, the others know.
+    With --project the settings of the project are changed, which start the aether on PATH; with --user your own.
+    The default is --project if aether is on PATH in every shell, else --user.
+    Everything else in these files stays unchanged to the byte, and a backup is kept. For the choices of Claude Code
+    (architect, local settings), see aether claude install --help.
+
+    \b
+    Example:
+      aether install codex gemini-cli --dry-run
+    """
+    from aether.errors import AetherError
+    from aether.hosts import installing
+    from aether.hosts.claude_code.install import make_home
+    from aether.hosts.programs import path_advice
+
+    chosen = list(hosts) or [state.host for state in installing.hosts() if state.present]
+    if not chosen:
+        say(f"No agent was found on this machine. Name one: {', '.join(HOSTS)}.")
+        return 1
+    scope = scope or installing.default_scope()
+    changes: list[HostChange] = []
+    failures: dict[str, str] = {}
+    for host in chosen:
+        try:
+            changes.append(installing.install(host, scope, dry_run=dry_run))
+        except AetherError as reason:  # the settings of one host must not keep the others from theirs
+            failures[host] = str(reason)
+    home, is_new = (None, False) if scope == "user" or dry_run else make_home(ask.home)
+    lines = [*_lines(changes, dry_run=dry_run), *([f"{home}: made"] if is_new else [])]
+    data = {"scope": scope, "hosts": _data(changes), "failed": failures, "home": str(home) if home else None}
+    emit(ask, data, lines)
+    for host, failure in failures.items():
+        say(plain(f"{host}: {failure}"))
+    if not dry_run:
+        for change in changes:
+            if change.advice:
+                note(ask, change.advice)
+        if scope == "project" and (advice := path_advice()):
+            note(ask, advice)
+        note(ask, f"To remove them: aether uninstall {' '.join(hosts)}{' ' if hosts else ''}--{scope}")
+    return 1 if failures else 0
+
+
+@click.command("uninstall", cls=Command)
+@scope_options
+@pass_ask
+def uninstall_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_run: bool) -> None:
+    """Remove aether's hooks from the settings of agents.
+
+    The memory stays.
+
+    Without HOST from those of every host, and without --project and --user from both.
+
+    \b
+    Example:
+      aether uninstall codex --user
+    """
+    from aether.hosts import installing
+
+    scopes: list[Scope] = [scope] if scope else ["project", "user"]
+    changes = [
+        installing.uninstall(host, chosen_scope, dry_run=dry_run)
+        for host in hosts or HOSTS
+        for chosen_scope in scopes
+    ]
+    changed = [
+        change._replace(files=files)
+        for change in changes
+        if (files := [file for file in change.files if file.change != "unchanged"])
+    ]
+    lines = _lines(changed, dry_run=dry_run) if changed else ["Nothing of aether is in these settings."]
+    emit(ask, {"scope": scope, "hosts": _data(changed)}, lines)
+    if changed and not dry_run:
+        note(ask, "The memory stays in the project's .aether/; remove that directory to forget all of it.")
+
+
+def _data(changes: Iterable[HostChange]) -> list[dict[str, Any]]:
+    return [{**change._asdict(), "files": [file._asdict() for file in change.files]} for change in changes]
+
+
+def _lines(changes: Iterable[HostChange], *, dry_run: bool) -> list[Any]:
+    rows = [(change.label, _verb(file, dry_run), file.path) for change in changes for file in change.files]
+    diffs = [line for change in changes for file in change.files for line in plain(file.diff).splitlines()]
+    return [Table(rows, head=("host", "change", "file")), *(diffs if dry_run else [])]
+
+
+def _verb(file: FileChange, dry_run: bool) -> str:
+    return f"would be {file.change}" if dry_run and file.change != "unchanged" else file.change
