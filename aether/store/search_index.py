@@ -41,9 +41,9 @@ ITEMS, CONVERSATIONS = "item", "conversation"
 # Marks of tokens, by how often the text has the term.
 MARKS = ("", "+", "++")
 # Rows that one query reads: some milliseconds.
-MOST_ROWS = 8_000
+MOST_ROWS = 16_000
 # Rows with the rarest words, among which the words that are too common to be read are looked up.
-CORE_ROWS = 2_000
+CORE_ROWS = 4_000
 _TOKENS = "columnsize=0, detail=none, tokenize=\"ascii tokenchars '+'\""
 _TABLES = (
     "CREATE TABLE state (position INTEGER, items INTEGER, length INTEGER, archive_is_entered INTEGER)",
