@@ -22,7 +22,6 @@ from aether.schemas import check, migrations
 from aether.sharing.ledgers import TRACKED, is_tracked, of, unreachable
 from aether.sharing.ledgers import ledger_of as ledger_of  # noqa: PLC0414 - the store asks this module
 from aether.sharing.lines import UNREADABLE, as_taken, set_aside, words_of
-from aether.sharing.senders import senders as senders  # noqa: PLC0414 - as the former
 from aether.store import config, files, seals, spool
 from aether.store.authors import Author, only_looks
 from aether.store.commit import Committed, catch_up, commit_to, does_something, settle
