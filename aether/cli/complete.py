@@ -1,4 +1,4 @@
-"""Completion of values: what can follow an option or stand for an argument, for the tab key of a shell.
+"""Completion of the values of options and arguments, for the tab key of a shell.
 
 Whatever goes wrong completes nothing: a shell has no place for an error.
 """
