@@ -59,6 +59,7 @@ HOMES = {
     "langchain": {"aether/frameworks/langchain.py"},
     "leather": {"aether/view/charts.py"},
     "langchain_core": {"aether/frameworks/langchain.py"},
+    "langgraph": {"aether/frameworks/langgraph_store.py"},
     "mcp": {"aether/mcp"},
     "opentelemetry": {"aether/events/otlp.py"},
     "psycopg": {"aether/sharing/postgres.py"},
