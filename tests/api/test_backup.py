@@ -95,7 +95,7 @@ def test_a_restored_home_is_the_home_byte_for_byte(full, place, tmp_path):
     assert content(restored.home) == held
     assert {"memories/lock", "data/journal.jsonl"} <= held.keys()
     assert any(name.startswith("archive/grace/") for name in held)
-    assert (full / "archive" / "index.sqlite").exists()
+    assert (full / "index.sqlite").exists()
     assert (made.files, made.bytes) == (len(held), sum(map(len, held.values())))
     assert made.revision == homes.reopened(full).revision
     assert (restored.home / "conversations" / "empty").is_dir()
