@@ -29,6 +29,7 @@ from aether.errors import (
     InvalidDocument,
     NotFound,
     UnsafePath,
+    note_stored,
     shown,
 )
 from aether.paths import directory_name, inside, is_plain, own_file
@@ -257,6 +258,7 @@ def write(home: Path, name: str, value: JsonObject, *, over: bool = False) -> No
         require_free(home, name, value["id"])
     data = encoded(value)
     _write(home, name, packed(data) if name.endswith(".zst") else data)
+    note_stored()
 
 
 def write_grace(home: Path, name: str, data: bytes) -> None:

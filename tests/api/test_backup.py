@@ -610,3 +610,15 @@ def test_the_index_of_a_backup_can_be_read_by_hand(home, place):
     )
 
     assert json.loads(index)["files"].keys() == content(home).keys()
+
+
+def test_a_file_name_that_is_not_utf8_is_backed_up_and_restored(tmp_path):
+    home = homes.fresh(tmp_path)
+    name = os.fsdecode(b"x\xff.md")
+    (home / "memories").mkdir()
+    (home / "memories" / name).write_text("note")
+
+    aether.create_backup(str(tmp_path / "backups"), home=home)
+    aether.restore_backup(str(tmp_path / "backups"), home=tmp_path / "new")
+
+    assert (tmp_path / "new" / "memories" / name).read_text() == "note"

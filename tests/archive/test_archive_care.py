@@ -329,3 +329,13 @@ def test_a_file_without_times_is_the_same_one_after_it_was_touched(tmp_path):
     value = archive_store.read(home, first.path)
     assert value["created_at"].startswith("2023-11-14")
     assert value["steps"] == []
+
+
+def test_an_archive_of_which_a_file_was_deleted_is_not_verified(home):
+    aether.archive_conversations([talk()], home=home)
+    archived = aether.list_archived(home=home)[0]
+    (home / archived.path).unlink()
+
+    findings = [one for one in aether.verify_archive(home=home) if one.level == "error"]
+
+    assert [(one.code, one.where) for one in findings] == [("missing-conversation", archived.path)]
