@@ -11,6 +11,7 @@ import errno
 import io
 import os
 import stat
+import sys
 from typing import Any, BinaryIO
 
 from aether.errors import InvalidDocument, InvalidInput, NotFound, UnsafePath
@@ -229,14 +230,14 @@ def digest(data: bytes) -> str:
 
 def _small_sha256(data: bytes | memoryview) -> Any:
     """Return the digest by the interpreter's own module: to load OpenSSL takes a hook as long as all its work."""
+    # An import that fails is looked for again at each call, which takes longer than the digest.
     try:
-        from _sha2 import sha256
-    except ImportError:
-        try:
-            # Its name before Python 3.12.
+        if sys.version_info >= (3, 12):
+            from _sha2 import sha256
+        else:
             from _sha256 import sha256
-        except ImportError:  # pragma: no cover - not every interpreter has them
-            from hashlib import sha256
+    except ImportError:  # pragma: no cover - not every interpreter has them
+        from hashlib import sha256
     return sha256(data)
 
 
