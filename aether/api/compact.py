@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, ParamSpec, cast
 
 from aether import clock
 from aether.api import tokens
-from aether.api.conversations import record_directory, resume_in
+from aether.api.conversations import make_record, record_directory, resume_in
 from aether.api.home import Home
 from aether.architects import backend as backend_of
 from aether.architects.base import Settings
@@ -59,7 +59,6 @@ from aether.storage import storage as storage_of
 from aether.storage.adapter import StorageAdapter
 from aether.store import config, conversations, history
 from aether.store.conversations import load, path_of
-from aether.store.files import make_directory
 from aether.store.history import Log
 from aether.text.words import pluralize
 from aether.tokens.count import Tally, message_tokens, system_tokens, tally, tools_tokens
@@ -626,7 +625,7 @@ def _apply_plan(case: Case, plan: Plan, log: Log, written: Written, *, before: S
     text_by_id = dict(zip(map(id, case.raws), before, strict=True))
     after = [text_by_id.get(id(raw)) or history.text_of(raw, nth) for nth, raw in enumerate(raws)]
     receipt = _receipt(case, plan, result, written, before=before, after=after)
-    make_directory(case.record)
+    make_record(case.record)
     wrapper = {"wrapper": case.options.wrapper} if case.options.wrapper else {}
     step = conversations.record_compaction(
         case.record, case.conversation_id, before=case.raws, after=raws, places=receipt.places,

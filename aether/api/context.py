@@ -35,7 +35,7 @@ from aether.api.context_steps import (
 )
 from aether.api.context_steps import compress_context as compress_context  # noqa: PLC0414 - one of the verbs of a context
 from aether.api.context_steps import emergency as emergency  # noqa: PLC0414 - the same
-from aether.api.conversations import record_directory
+from aether.api.conversations import make_record, record_directory
 from aether.api.home import Home, copied, redaction_rules
 from aether.conversation import checks
 from aether.conversation.modes import Reliability, mode_rules, reliability
@@ -61,7 +61,6 @@ from aether.messages.validate import is_sendable, sendable
 from aether.redact.redact import redacted
 from aether.store import config, conversations, history
 from aether.store.conversations import load
-from aether.store.files import make_directory
 from aether.store.history import Snapshot
 from aether.store.keys import MIN_CONTEXT_WINDOW
 from aether.tokens.count import message_tokens
@@ -153,7 +152,7 @@ def open_context(
         "mode": mode if mode != "assistant" or is_new else None,
         "tools": None if tools is None else list(tools), "parts": None if parts is None else dict(parts),
     }  # fmt: skip
-    make_directory(record)
+    make_record(record)
     return _set(conversation_id, {name: value for name, value in patch.items() if value is not None}, record)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
+from aether import regular
 from aether.api.home import Home, find, now
 from aether.conversation.checks import require_message
 from aether.errors import InvalidInput, NotFound, public, shown
@@ -93,6 +94,14 @@ def known_name(given: str, *, archived: bool = False, home: Home = None) -> str:
     raise NotFound(what, fix=fix, where=str(place))
 
 
+def make_record(record: Path) -> None:
+    """Make the directory of a record; git ignores a new `.compact/`, which holds messages word for word."""
+    is_new = record.name == RECORD_NAME and not record.is_dir()
+    make_directory(record)
+    if is_new:
+        regular.create(record / ".gitignore", b"*\n")
+
+
 @public
 def add_messages(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> None:
     """Append messages to a conversation, all or none of them.
@@ -105,7 +114,7 @@ def add_messages(conversation_id: str, messages: Sequence[JsonObject], *, home: 
         require_message(message, where=f"messages[{position}]")
     if messages:
         here = record_directory(home)
-        make_directory(here)
+        make_record(here)
         conversations.extend(here, conversation_id, messages, now=now())
 
 

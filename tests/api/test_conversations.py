@@ -278,3 +278,16 @@ def test_a_conversation_is_shown_by_its_other_name(both, capsys):
     for verb in ("diff", "show", "undo"):
         assert main(["compact", verb, "other", "--home", str(both)]) == 3
         assert "Name one of: notes, " in capsys.readouterr().err
+
+
+def test_git_ignores_a_new_directory_of_records_and_one_that_a_person_keeps_is_left(tmp_path, monkeypatch):
+    monkeypatch.delenv("AETHER_HOME", raising=False)
+    for name in ("new", "kept"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        if name == "kept":
+            (tmp_path / name / ".compact").mkdir()
+        conversations.add_messages("talk", [{"role": "user", "content": "hello"}])
+
+    assert (tmp_path / "new" / ".compact" / ".gitignore").read_text() == "*\n"
+    assert not (tmp_path / "kept" / ".compact" / ".gitignore").exists()
