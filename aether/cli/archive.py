@@ -17,7 +17,6 @@ from aether.cli.output import (
     confirmed,
     emit,
     facts,
-    named,
     note,
     one_line,
     pass_ask,
@@ -203,7 +202,7 @@ def show(ask: Ask, id_: str) -> None:
     """
     from aether.api.archive import read_archived
 
-    conversation = read_archived(named(ask, id_, archived=True), home=ask.place())
+    conversation = read_archived(id_, home=ask.place())
     emit(ask, conversation, _shown(conversation))
 
 
@@ -247,7 +246,6 @@ def restore(ask: Ask, id_: str, output: str | None) -> None:
     """
     from aether.api.archive import restore_conversation
 
-    id_ = named(ask, id_, archived=True, to_change=True)
     restored = restore_conversation(id_, output=output, home=ask.place())
     data = {"id": id_, "level": restored.level, "exact": restored.exact, "path": restored.path}
     how = "exactly as it was archived" if restored.exact else f"at level {restored.level}, the fullest form that is left"  # fmt: skip
@@ -412,22 +410,6 @@ def _changes(assignments: Iterable[str]) -> JsonObject:
         table, _, below = name.strip().rpartition(".")
         (updates.setdefault(table, {}) if table else updates)[below] = number
     return updates
-
-
-@archive_command.command("migrate")
-@pass_ask
-def migrate(ask: Ask) -> None:
-    """Write the files of older versions in today's form.
-
-    \b
-    Example:
-      aether archive migrate
-    """
-    from aether.api.archive import migrate_archive
-
-    place = ask.place()
-    migrated = [path.as_posix() for path in migrate_archive(home=place)]
-    emit(ask, {"migrated": migrated}, migrated or "Every file is of today's form.")
 
 
 @archive_command.command("schedule")

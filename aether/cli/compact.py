@@ -18,7 +18,6 @@ from aether.cli.output import (
     emit,
     facts,
     gathered,
-    named,
     need_output,
     note,
     pass_ask,
@@ -245,7 +244,6 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
     """
     from aether.api import compact_views
 
-    conversation = named(ask, conversation)
     difference = compact_views.compaction_diff(conversation, step=step, home=ask.home)
     data = {"receipt": difference.receipt, "rows": [row._asdict() for row in difference.rows]}
     visible = [row for row in difference.rows if everything or row.change != "kept"]
@@ -280,7 +278,6 @@ def show(ask: Ask, conversation: str, step: int | None) -> None:
     """
     from aether.api import removed
 
-    conversation = named(ask, conversation)
     number, messages = removed.removed_by_compaction(conversation, step, home=ask.home)
     data = {
         "conversation": conversation, "step": number,
@@ -313,7 +310,6 @@ def undo(ask: Ask, conversation: str, step: int | None, output: str | None) -> N
     from aether.store import files
 
     need_output(ask, output, content="the conversation")
-    conversation = named(ask, conversation, to_change=True)
     undone = compact.undo_compaction(conversation, step=step or 0, home=ask.home)
     unwritten: AetherError | None = None
     if output is not None:

@@ -131,12 +131,6 @@ class ArchiveMark(TypedDict):
     unknown: list[str]
 
 
-class ArchiveMigrate(TypedDict):
-    """What was migrated."""
-
-    migrated: list[str]
-
-
 class ArchiveRestore(TypedDict):
     """What was restored."""
 
@@ -1372,7 +1366,6 @@ RESULTS: dict[str, Any] = {
     "archive explain": ArchiveExplain,
     "archive list": list[Archived],
     "archive mark": ArchiveMark,
-    "archive migrate": ArchiveMigrate,
     "archive policy": Policy,
     "archive restore": ArchiveRestore,
     "archive schedule": ArchiveSchedule,

@@ -139,7 +139,7 @@ def test_below_the_trigger_nothing_is_done_unless_it_is_forced(talk, capsys):
         (
             ["diff", "never"],
             3,
-            "conversation 'never' is not kept here. See \"aether compact list\"",
+            "conversation 'never' is not kept here. See what is kept with \"aether compact list\"",
         ),
         (["undo", "never"], 3, "conversation 'never' is not kept here"),
         (["undo", "../../evil"], 3, "evil"),
