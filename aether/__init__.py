@@ -76,6 +76,7 @@ _NAMES_IN = {
     "aether.api.recall": "recall search_memory",
     "aether.api.report": "report",
     "aether.api.review": "resolve_memory supersede_memory",
+    "aether.api.enforcing": "calls_stopped_by enforce_rule enforced_rules relax_rule rule_proposals",
     "aether.api.share": "join leave_share share share_grant share_members share_remove share_revoke share_status update_share",
     "aether.api.status": "get_compression_stats get_memory_status",
     "aether.api.timeline": "file_history timeline",

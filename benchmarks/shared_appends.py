@@ -20,7 +20,6 @@ from __future__ import annotations
 import multiprocessing
 import statistics
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,6 +29,7 @@ import report
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from aether.regular import seal  # noqa: E402
 from aether.sharing import postgres as store  # noqa: E402 - found beside this directory
 from aether.store.ledger import Appended, Mark  # noqa: E402
 from tests import postgres_server  # noqa: E402
@@ -38,12 +38,12 @@ SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 3.0
 RUNS = 3
 WRITERS = (1, 4, 16)
 REPLICAS = 4
-LAGS = 200
-BODY = b'{"by":"bench","operation":"add","patches":{"memory":[{"op":"add","path":"/x","value":"' + b"n" * 330
+BODY = b'"by":"bench","operation":"add","patches":{"memory":[{"op":"add","path":"/x","value":"' + b"n" * 330
 
 
-def line(number: int) -> bytes:
-    return BODY + b'"}]},"checksum":"%016x"}\n' % number
+def line(revision: int) -> bytes:
+    start = b'{"revision":%d,"at":"2026-03-01T10:15:00.000000Z",' % revision
+    return seal(start + BODY + b'"}]},"member":"%s"}' % postgres_server.OWNER.encode())
 
 
 def bare(url: str, who: int) -> Iterator[int]:
@@ -64,17 +64,20 @@ def appending(url: str, stream: str, batch: int) -> Iterator[int]:
     """Append lines to a stream, `batch` at a time, by turns after a conflict."""
     ledger = store.open_ledger(url, "bench", replica="", timeout=30)
     mark = Mark(ledger.head(stream), "")
-    lines = [line(number) for number in range(batch)]
     contended = False
+
+    def lines() -> list[bytes]:
+        return [line(mark.revision + number) for number in range(1, batch + 1)]
+
     while True:
-        answer = Appended(False, 0, []) if contended else ledger.append_if(stream, mark, lines)
+        answer = Appended(False, 0, []) if contended else ledger.append_if(stream, mark, lines())
         contended = not answer.done
         while not answer.done:
             mark = Mark(mark.revision + len(answer.lines), "")
             with ledger.turn(stream, mark) as news:
                 contended = bool(news.lines)
                 mark = Mark(mark.revision + len(news.lines), "")
-                answer = ledger.append_if(stream, mark, lines)
+                answer = ledger.append_if(stream, mark, lines())
         mark = Mark(mark.revision + batch, "")
         yield batch
 
@@ -124,34 +127,6 @@ def measured(way: str, url: str, writers: int) -> dict[str, float]:
     }
 
 
-def lags(url: str) -> dict[str, float]:
-    """Return how long it takes until another replica has a line, in milliseconds."""
-    writer, reader = (store.open_ledger(url, "bench", replica=name, timeout=30) for name in ("w", "r"))
-    seen: list[float] = []
-    started = [0.0] * LAGS
-
-    def follow() -> None:
-        mark = Mark(0, "")
-        while mark.revision < LAGS:
-            if reader.wait("lag", mark.revision, 10):
-                mark = Mark(mark.revision + len(reader.read_after("lag", mark).lines), "")
-                seen.append(time.monotonic() - started[mark.revision - 1])
-
-    following = threading.Thread(target=follow)
-    following.start()
-    time.sleep(0.5)
-    for number in range(LAGS):
-        started[number] = time.monotonic()
-        writer.append_if("lag", Mark(number, ""), [line(number)])
-        time.sleep(0.005)
-    following.join()
-    seen.sort()
-    return {
-        "p50_ms": round(seen[len(seen) // 2] * 1000, 2),
-        "p99_ms": round(seen[len(seen) * 99 // 100] * 1000, 2),
-    }
-
-
 def main() -> None:
     """Measure all ways, and write the result."""
     with postgres_server.running(fsync="on", shared_buffers="128MB", autovacuum_naptime="60s") as server:
@@ -192,7 +167,6 @@ def main() -> None:
                     }
                     for writers, ways in median.items()
                 },
-                "lag": lags(server.url()),
                 "runs": runs,
             },
         )

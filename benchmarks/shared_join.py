@@ -75,7 +75,19 @@ def entries(home: Path, count: int) -> Iterator[bytes]:
         total = part["current_tokens"] + 40 * (not full)
         patch.append({"op": "replace", "path": "/working_memory/current_tokens", "value": total})
         state, inverse = apply_with_inverse(state, patch)
-        yield entry_line(Entry(revision, at, "queen", "add", "", {"memory": patch}, {"memory": inverse}, {}))
+        yield entry_line(
+            Entry(
+                revision,
+                at,
+                "queen",
+                "add",
+                "",
+                {"memory": patch},
+                {"memory": inverse},
+                {},
+                member=postgres_server.OWNER,
+            )
+        )
 
 
 def colony(directory: Path, url: str, name: str, count: int) -> Path:

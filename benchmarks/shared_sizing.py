@@ -28,6 +28,7 @@ import report
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
+from aether.regular import seal  # noqa: E402
 from aether.sharing import postgres as store  # noqa: E402 - found beside this directory
 from aether.store.ledger import Mark  # noqa: E402
 from tests import postgres_server  # noqa: E402
@@ -36,12 +37,13 @@ LINES = int(sys.argv[1]) if len(sys.argv) > 1 else 5_000
 REPLICAS = 10
 WRITERS = 4
 IDLE = 20
-BODY = b'{"by":"bench","operation":"add","patches":{"memory":[{"op":"add","path":"/x","value":"' + b"n" * 330
+BODY = b'"by":"bench","operation":"add","patches":{"memory":[{"op":"add","path":"/x","value":"' + b"n" * 330
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def line(number: int) -> bytes:
-    return BODY + b'"}]},"checksum":"%016x"}\n' % number
+def line(revision: int) -> bytes:
+    start = b'{"revision":%d,"at":"2026-03-01T10:15:00.000000Z",' % revision
+    return seal(start + BODY + b'"}]},"member":"%s"}' % postgres_server.OWNER.encode())
 
 
 def processes(server: postgres_server.Server) -> list[Path]:
@@ -85,8 +87,8 @@ def append(url: str, stream: str, count: int) -> None:
     """Append `count` lines one by one, each planned again if another writer was first."""
     with closing(store.open_ledger(url, "bench", replica="", timeout=60)) as ledger:
         mark = Mark(ledger.head(stream), "")
-        for number in range(count):
-            while not (answer := ledger.append_if(stream, mark, [line(number)])).done:
+        for _ in range(count):
+            while not (answer := ledger.append_if(stream, mark, [line(mark.revision + 1)])).done:
                 mark = Mark(mark.revision + len(answer.lines), "")
             mark = Mark(mark.revision + 1, "")
 

@@ -46,7 +46,7 @@ def commands(home: Path) -> dict[str, list[str]]:
             "--type",
             "observation",
         ],
-        "memory_status": [*CLI, "--home", str(home), "memory", "status"],
+        "memory_status": [*CLI, "--home", str(home), "status", "--layers"],
         "help": [*CLI, "--help"],
     }
 

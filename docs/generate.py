@@ -15,6 +15,7 @@ from pathlib import Path
 import click
 
 from aether import errors, prompts
+from aether.cli.former import FORMER_SPELLINGS
 from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli
 from aether.compat.compactctl import compactctl
 from aether.conversation.policy import POLICIES
@@ -53,7 +54,7 @@ def errors_page() -> str:
     lines += [
         "",
         f"`0` is success, `2` is also a command line that cannot be parsed, `{INTERRUPTED}` is Ctrl-C, `{BROKEN_PIPE}` a reader that went away.",
-        "`1` is also the answer of `doctor`, `schema check`, `backup verify`, `memory verify` and `memory prepare` where they find something wrong or nothing to do.",
+        "`1` is also the answer of `doctor`, `schema --check`, `backup list --verify`, `archive list --verify`, `status --limits` and `memory prepare` where they find something wrong or nothing to do.",
         "",
     ]
     return "\n".join(lines)
@@ -128,6 +129,12 @@ def cell(value: object) -> str:
 def readme_page() -> str:
     """Return README.md with the numbers as the benchmarks wrote them; the rest is written by hand."""
     text = (HERE.parent / "README.md").read_text(encoding="utf-8")
+    return filled(text, "numbers", numbers.best_and_worst())
+
+
+def benchmarks_page() -> str:
+    """Return docs/benchmarks.md with the numbers as the benchmarks wrote them."""
+    text = (HERE / "benchmarks.md").read_text(encoding="utf-8")
     return filled(text, "numbers", numbers.table())
 
 
@@ -155,6 +162,16 @@ def opening(path: Path) -> str:
     """Return the first paragraph of a module's docstring, on one line."""
     text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or ""
     return " ".join(text.partition("\n\n")[0].split())
+
+
+def compat_page() -> str:
+    """Return docs/compat.md with the table of former commands; the rest is written by hand."""
+    text = (HERE / "compat.md").read_text(encoding="utf-8")
+    rows = [
+        f"| `aether {former}` | `aether {now.replace('{*}', '…').replace('{}', '…')}` |"
+        for former, now in FORMER_SPELLINGS.items()
+    ]
+    return filled(text, "commands", ["| former | now |", "|---|---|", *rows])
 
 
 def configuration_page() -> str:
@@ -190,9 +207,11 @@ def prompts_page() -> str:
 TYPES = {bool: "truth", int: "whole number", float: "number", str: "text", tuple: "list of texts"}
 PAGES = {
     "architecture.md": architecture_page,
+    "benchmarks.md": benchmarks_page,
     "errors.md": errors_page,
     "cli.md": cli_page,
     "compaction.md": compaction_page,
+    "compat.md": compat_page,
     "configuration.md": configuration_page,
     "../examples/config.example.toml": lambda: example("toml"),
     "../examples/config.example.yaml": lambda: example("yaml"),

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from aether.errors import StorageFailed
 from aether.sharing.ledgers import Colony, Unsettled
+from aether.store import log
 from aether.store.ledger import Mark
 from tests.children import ended, start
 
@@ -116,10 +117,8 @@ class Writer:
         for _ in range(self.chance.choice((1, 1, 1, 3))):
             self.made += 1
             text = f"line {self.made} of writer {self.name} in this trial"
-            lines.append(f"{text}, {hash(text) & 0xFFFFFFFFFFFFFFFF:016x}..\n")
+            lines.append(log.seal_json({"text": text}).decode())
         mark, started = self.marks[stream], time.monotonic()
-        key = f"{self.name}.{self.made}" if self.chance.random() < 0.1 else ""
-
         number = self.made
 
         def keep(outcome: str, revision: int = 0) -> None:
@@ -127,14 +126,14 @@ class Writer:
 
         keep(UNKNOWN)  # until it is answered
         try:
-            answer = self.ledger.append_if(stream, mark, [line.encode() for line in lines], key=key)
+            answer = self.ledger.append_if(stream, mark, [line.encode() for line in lines])
         except Unsettled:
             keep(UNKNOWN)
             raise
         except StorageFailed:
             keep(REFUSED)
             raise
-        keep(DONE if answer.done else REFUSED, answer.revision)
+        keep(DONE if answer.done else REFUSED, mark.revision + 1)
         self._advance(stream, mark, [line.encode() for line in lines] if answer.done else answer.lines)
 
     def _in_turn(self, stream: str) -> None:

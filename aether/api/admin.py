@@ -196,6 +196,26 @@ def _path(home: Path, snapshot_id: str) -> Path:
     return inside(home, f"snapshots/{file_name(snapshot_id, what='snapshot id')}.json")
 
 
+def snapshot_file(snapshot_id: str, *, home: Home = None) -> Path:
+    """Return the file of a snapshot; `latest` is the newest.
+
+    Raises:
+        NotFound: there is no such snapshot.
+    """
+    place = find(home)
+    outlines = list_snapshots(home=place)
+    if snapshot_id == "latest" and outlines:
+        snapshot_id = outlines[0]["snapshot_id"]
+    path = _path(place, snapshot_id)
+    if not path.exists():
+        raise NotFound(
+            f"there is no snapshot {shown(snapshot_id)}.",
+            fix='See "aether snapshot --list".',
+            where=str(place),
+        )
+    return path
+
+
 @public
 def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[str]:
     """Restore the colony from a snapshot and return the names of the documents and conversations that changed.
@@ -208,14 +228,7 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
         InvalidDocument: it does not fit this aether.
     """
     place = find(home)
-    outlines = list_snapshots(home=place)
-    if snapshot_id == "latest" and outlines:
-        snapshot_id = outlines[0]["snapshot_id"]
-    path = _path(place, snapshot_id)
-    if not path.exists():
-        raise NotFound(
-            f"there is no snapshot {shown(snapshot_id)}.", fix='See "aether snapshot list".', where=str(place)
-        )
+    path = snapshot_file(snapshot_id, home=place)
     read_back = files.parse_json(regular.read(path), where=path.name)
     saved = read_back if isinstance(read_back, dict) else {}
 
@@ -343,7 +356,7 @@ class LogLine(NamedTuple):
     """One transaction, as `aether log` lists it."""
 
     revision: int
-    """0 of a compaction, which belongs to a conversation: `compact undo` reverses it."""
+    """0 of a compaction, which belongs to a conversation: `undo --conversation` reverses it."""
     at: str
     by: str
     operation: str
@@ -394,10 +407,10 @@ def _compactions(home: Path, since: str) -> Iterator[LogLine]:
             log = store_conversations.load(home, stored.id)
         except AetherError:
             continue  # `examine` reports it
+        undo = f"aether undo {argument(log.id, '--conversation')}"
         for step in log.open:
             time = log.compactions[step - 1].at
-            how = f'undone by "aether compact undo {argument(log.id)}"'
-            reason = f"step {step}, {how}" if step == log.open[-1] else f"step {step}"
+            reason = f'step {step}, undone by "{undo}"' if step == log.open[-1] else f"step {step}"
             if time >= since:
                 yield LogLine(
                     0, time, "caller", "compact", reason, [f"conversations/{stored.path.parent.name}"]

@@ -231,12 +231,12 @@ def restore_backup(
         StorageFailed: the disk refused.
     """
     place = paths.find_home(home or os.environ.get("AETHER_HOME") or Path.cwd() / paths.HOME_NAME)
+    target, report = _target(destination), progress or _silent
+    manifest = _manifest(target, _name_of(target, id))
     with storage_errors(place, left="Nothing was restored."):
         if os.path.lexists(place) and not (place.is_dir() and not os.listdir(place)):
             fix = "Name a new directory with --home."
             raise Conflict("it is not empty, and nothing is restored over files.", fix=fix, where=str(place))
-    target, report = _target(destination), progress or _silent
-    manifest = _manifest(target, _name_of(target, id))
     index = _index(target, manifest)
     with storage_errors(place, left="Nothing was restored."):
         make_directory(place.parent)

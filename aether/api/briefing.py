@@ -24,7 +24,7 @@ from aether.api.home import Home, counter_of, drained, find, now, read
 from aether.clock import stamp
 from aether.errors import AetherError
 from aether.paths import project_root
-from aether.store import config
+from aether.store import config, ledger
 from aether.store.files import files_ending, make_directory, write_whole
 from aether.store.snapshot import Snapshot, document_ids, file_id, journal_path, load
 from aether.store.spool import is_real, require_real
@@ -144,7 +144,7 @@ def _arguments(snapshot: Snapshot, source: str, session: str, wide: Path | None)
     with suppress(AetherError):
         wide_documents = load(wide).documents if wide else None
     return {
-        "documents": snapshot.documents, "occasion": source, "now": now(), "count": counter_of(memory),
+        "documents": {**snapshot.documents, "senders": ledger.senders(snapshot)}, "occasion": source, "now": now(), "count": counter_of(memory),
         "budget": config.or_default(place).claude_brief_tokens, "since": since, "root": project_root(place),
         "wide": wide_documents, "session": session,
     }  # fmt: skip
@@ -154,7 +154,7 @@ def _agent_arguments(snapshot: Snapshot, caste: str, session: str) -> dict[str, 
     """Return the arguments of the briefing for a sub-agent of `caste`."""
     budget = int(config.or_default(snapshot.home).claude_brief_tokens * AGENT_SHARE)
     return {
-        "documents": snapshot.documents, "caste": caste, "now": now(), "count": counter_of(snapshot.documents["memory"]),
+        "documents": {**snapshot.documents, "senders": ledger.senders(snapshot)}, "caste": caste, "now": now(), "count": counter_of(snapshot.documents["memory"]),
         "budget": budget, "root": project_root(snapshot.home), "session": session,
     }  # fmt: skip
 

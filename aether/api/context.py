@@ -575,7 +575,7 @@ def export_history(
     log = load(record, conversation_id)
     if not log.lines:
         what = f"conversation {shown(conversation_id)} is not kept here."
-        raise NotFound(what, fix='See what is kept with "aether compact list".', where=str(log.path))
+        raise NotFound(what, fix='See what is kept with "aether compact show".', where=str(log.path))
     count = tokens.counting(log.settings.get("model", ""), place=record).count
     numbers = history.said(log)
     messages = convert.read(history.messages(log, numbers))

@@ -30,7 +30,17 @@ from aether.memory.capture.passages import request_in
 from aether.memory.erase import MARK, MIN_CHARS
 from aether.memory.forget import Target
 from aether.schemas import check
-from aether.store import archive_steps, archive_store, config, documents, files, ledger, record_files, seals
+from aether.store import (
+    archive_steps,
+    archive_store,
+    config,
+    documents,
+    enforced,
+    files,
+    ledger,
+    record_files,
+    seals,
+)
 from aether.store.authors import Author
 from aether.store.commit import fold, settle, write_lock
 from aether.store.conversation_list import list_lock
@@ -41,7 +51,7 @@ from aether.store.patch import chain_changes
 from aether.store.rewrite import DIRECTORY, Step, file_identity, finish, stage
 from aether.store.snapshot import Snapshot, load
 from aether.text.words import pluralize
-from aether.types import Change, Item, JsonObject
+from aether.types import Change, EnforcedRule, Item, JsonObject
 
 # Documents that forgetting leaves unchanged: each has commands of its own.
 UNCHANGED_DOCUMENTS = ("COLONY_STATE", "memories", "goals")
@@ -72,7 +82,7 @@ KINDS = {
 # Advice for ids that `supersede` rejects.
 _INSTEAD = {
     "session": 'It holds several statements: "aether memory forget --match TEXT" removes the wrong one, "aether add" adds the right one.',
-    "signals": 'Remove it with "aether memory forget {id}", and emit a new one with "aether signal emit".',
+    "signals": 'Remove it with "aether memory forget {id}", and emit a new one with "aether signal".',
     "graph": 'Remove it with "aether memory forget {id}"; a model adds it again through "aether mcp --tools graph".',
 }
 _LINE_END = re.compile(r"(?:\n|\\+n)\Z")
@@ -392,7 +402,13 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         if steps:
             stage(place, steps)
             leftovers = finish(place, timeout=seconds)
+    enforced.change(place, lambda rules: _without(rules, id_list, match.strip()))
     return report._replace(left=leftovers, forgotten=len(present), done=bool(steps or present))
+
+
+def _without(rules: list[EnforcedRule], ids: list[str], text: str) -> list[EnforcedRule]:
+    """Return the rules that hold nothing that was erased."""
+    return [rule for rule in rules if rule["entry"] not in ids and not (text and text in rule["text"])]
 
 
 def _plan(place: Path, ids: list[str], match: str) -> tuple[Erased, list[Step]]:

@@ -30,9 +30,11 @@ from aether.memory.capture import passages
 from aether.memory.capture.extract import capture
 from aether.memory.colony import check_phase
 from aether.memory.items import DEFAULT_SOURCE, DOCUMENT, add
+from aether.messages.directories import joined
 from aether.messages.read import detect_file_format, read_records, require_format, without_private
 from aether.messages.records import BadLine, Record, read_json_values
 from aether.messages.sources.claude_code import is_beside_session
+from aether.messages.unpack import is_zip, members
 from aether.store import config, record_files
 from aether.store.authors import Author
 from aether.store.files import require_writable
@@ -42,7 +44,9 @@ from aether.store.undo import entries_newest_first
 from aether.text.words import pluralize
 from aether.types import Change, Counter, JsonObject
 
-SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
+SUFFIXES = frozenset(
+    {".jsonl", ".json", ".md", ".txt", ".traj", ".af", ".gz", ".zip", ".db", ".sqlite", ".sqlite3"}
+)
 # Left out below an imported directory: memory itself, and the history of version control.
 SKIPPED_DIRECTORIES = frozenset({".aether", ".git"})
 # Legal texts that lie in nearly every repository, by the name without its suffix: nobody of the project said them.
@@ -316,11 +320,11 @@ def _files(sources: list[Any], bad: list[JsonObject]) -> Iterator[Any]:
     """Yield the files and streams to read; a directory without any is named like a bad line if it is one of several sources."""
     for source in sources:
         if not isinstance(source, (str, os.PathLike)) or not os.path.isdir(source):
-            yield source
+            yield from _unzipped(source, bad, is_alone=len(sources) == 1)
             continue
         paths = [
-            path for path in sorted(Path(source).rglob("*"))
-            if path.is_file() and path.suffix in SUFFIXES and path.stem.lower().split("-")[0] not in SKIPPED_NAMES
+            path for path in sorted(Path(source).rglob("*"), key=lambda path: (path.parent, path.name))
+            if path.is_file() and path.suffix.lower() in SUFFIXES and path.stem.lower().split("-")[0] not in SKIPPED_NAMES
             and SKIPPED_DIRECTORIES.isdisjoint(path.relative_to(source).parts) and not is_beside_session(path)
         ]  # fmt: skip
         if not paths:
@@ -332,7 +336,21 @@ def _files(sources: list[Any], bad: list[JsonObject]) -> Iterator[Any]:
             if len(sources) == 1:
                 raise reason
             bad.append({"file": str(source), "line": 0, "reason": reason.what})
-        yield from paths
+        for path in joined(paths):
+            yield from _unzipped(path, bad, is_alone=False)
+
+
+def _unzipped(source: Any, bad: list[JsonObject], *, is_alone: bool) -> Iterator[Any]:
+    """Yield a file or stream, of a zip archive the files in it; a damaged one is a bad line if it is not alone."""
+    try:
+        if isinstance(source, (str, os.PathLike)) and os.path.isfile(source) and is_zip(Path(source)):
+            yield from members(Path(source), SUFFIXES)
+        else:
+            yield source
+    except InvalidInput as reason:
+        if is_alone:
+            raise
+        bad.append({"file": Path(source).name, "line": 0, "reason": reason.what})
 
 
 def _records(run: _Import, file: Any, name: str) -> Iterator[Record]:

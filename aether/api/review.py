@@ -273,7 +273,7 @@ def _entry(memory: Mapping[str, Any], id: str) -> tuple[str, str]:
     except KeyError:
         raise NotFound(
             f"live memory has no entry {shown(id)}.",
-            fix='See "aether memory list" or "aether brief --why".',
+            fix='See "aether memory show" or "aether brief --why".',
             where="memory",
         ) from None
 

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from aether.errors import (
     shown,
 )
 from aether.paths import HOME_NAME
-from aether.sharing import ledgers, offline, shared_base, shared_files
+from aether.sharing import ledgers, offline, senders, shared_base, shared_files
 from aether.sharing.ledgers import Colony, Share
 from aether.sharing.lines import checked_news, set_aside, words_of
 from aether.sharing.offline import send_queue
@@ -52,6 +53,8 @@ from aether.types import Finding, JsonObject
 
 # Lines that are sent or read at once.
 LINES = 500
+# How often who waits for news asks for them.
+POLL_SECONDS = 0.1
 # A new replica is folded each time its journal has grown to so much.
 FOLD_BYTES = 1 << 22
 # The line of the stream `READY`.
@@ -60,7 +63,7 @@ WHOLE = seal_json({"sent": "whole"})
 CLAIM = "share/claim.json"
 _OLDER = "The server was restored from an older backup, or this home was: see docs/shared.md."
 _FOLD = "They are sent by aether fold."
-_WRITE = "An admin gives the right with: aether share grant ROLE write."
+_WRITE = "An admin gives the right with: aether share members ROLE write."
 _JOIN = "Join it with: aether share join URL COLONY."
 # The conversations of the colony that this home could not take, and why.
 UNREAD = "share/unread.json"
@@ -122,6 +125,7 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
             _send_conversations(server, place)
             new_share = Share(name, server.identity, replica)
             ledgers.write_share(place, new_share)
+            senders.senders(snapshot, member=server.member)
             # What was said meanwhile; from now on the server is asked first.
             _send_conversations(server, place)
             while shared_files.exchange(place, server, blobs, now=now()):
@@ -169,6 +173,7 @@ def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".
                     pass
             _fill_conversations(server, new)
             ledgers.write_share(new, new_share)
+            senders.senders(load(new), member=server.member)
     finally:
         server.close()
     return Shared(place, colony, replica, snapshot.revision)
@@ -205,9 +210,8 @@ def leave_share(*, home: Home = None, force: bool = False) -> Shared:
             }
             files.make_directory((place / LEFT).parent)
             files.write_whole(place / LEFT, files.json_document(about))
-        (place / ledger.PLACE).unlink(missing_ok=True)
-        (place / shared_files.STATE).unlink(missing_ok=True)
-        (place / UNREAD).unlink(missing_ok=True)
+        for name in (ledger.PLACE, shared_files.STATE, UNREAD, senders.PLACE):
+            (place / name).unlink(missing_ok=True)
         files.sync_directory(place / "data")
         revision = send_queue(settle(load(place), now=now()), now(), insist=True).revision
     REFUSALS.pop(place, None)
@@ -452,7 +456,10 @@ def _examine_exchange(place: Path, server: Colony, diverged: list[_Apart]) -> li
         if conversation_stream.stream_of(name) not in apart
     ]  # fmt: skip
     if lacking := shared_files.lacking(place):
-        names = ", ".join(map(shown, lacking[:3]))
+        names = ", ".join(
+            shown(key) + (f" (sent by {shown(member)})" if member else "")
+            for key, member in islice(lacking.items(), 3)
+        )
         what = f"{pluralize(len(lacking), 'files')} of the colony could not be taken: {names}."
         fix = f"Set {ledgers.FILES} if the colony keeps its files outside the database; then run aether fold."
         findings.append(Finding("warning", "lacking-files", ledger.PLACE, what, fix))
@@ -553,7 +560,9 @@ def update_share(*, home: Home = None, wait: float = 0.0) -> int:
     place = find(home)
     _require_shared(place)
     if wait > 0 and (server := ledgers.of(place)):
-        server.wait(JOURNAL, load(place).revision, wait)
+        until, revision = time.monotonic() + wait, load(place).revision
+        while server.head(JOURNAL) <= revision and (seconds := until - time.monotonic()) > 0:
+            time.sleep(min(seconds, POLL_SECONDS))
     with write_lock(place):
         snapshot = catch_up(settle(load(place), now=now()), now=now())
         snapshot = fold(send_queue(snapshot, now(), insist=True), now=now())
@@ -579,6 +588,7 @@ def exchange(place: Path) -> None:
                 is_incomplete = shared_files.exchange(place, server, blobs, now=now())
     finally:  # the files may be in another place, which cannot be reached
         _fill_conversations(server, place)
+    senders.senders(load(place), member=server.member)
     if shared_base.needs_another(server, load(place).revision):
         with write_lock(place):
             shared_base.set_base(server, blobs, fold(settle(load(place), now=now()), now=now()))

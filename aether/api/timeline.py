@@ -245,5 +245,5 @@ def file_reminder(path: str, *, home: Home = None, session: str = "") -> str:
         f"- {recall.date_and_age(entry.at, moment)} {entry.type}: {recall.excerpt(entry.text, _REMINDED_CHARS)} [{entry.id}]"
         for entry in chosen
     ]
-    lines = [f"About {path}:", *lines, f"All of it: aether history {argument(path)}"]
+    lines = [f"About {path}:", *lines, f"All of it: aether timeline {argument(path)}"]
     return memory_block([redact(line) for line in lines], occasion="read", at=clock.stamp(moment))

@@ -115,27 +115,38 @@ def add(ask: Ask, files: tuple[str, ...]) -> int:
 @click.option("--forever", is_flag=True, help="Keep the fuller forms for ever, compressed")
 @click.option("--dry-run", is_flag=True, help="Show the plan, and change nothing")
 @click.option("--yes", is_flag=True, help="Do not ask")
+@click.option(
+    "--schedule", is_flag=True, help="Print a daily job that does this, for you to install, and do nothing"
+)
+@click.option(
+    "--kind", type=click.Choice(["cron", "systemd"]), default="cron", show_default=True,
+    help="With --schedule: the line of a crontab, or the units of a systemd user timer",
+)  # fmt: skip
+@click.option(
+    "--at", metavar="HH:MM", default="03:30", show_default=True, help="With --schedule: the local time of day"
+)
 @pass_ask
-def age(
-    ask: Ask,
-    *,
-    now: str | None,
-    preset: str | None,
-    backend: str | None,
-    forever: bool,
-    dry_run: bool,
-    yes: bool,
-) -> int:
+def age(ask: Ask, /, *, schedule: bool, kind: str, at: str, **chosen: Any) -> int:
     """Reduce the conversations that are old enough.
 
-    The plan is shown first: conversation, age in days, score, levels and bytes. Whatever fails is named, and the others
-    go on; the exit code is then 4. Ctrl-C keeps what is done, and the next run does the rest.
+    The plan is shown first: conversation, age in days, score, levels and bytes. Failures are named while the others
+    continue; the exit code is then 4. Ctrl-C keeps what is done, and the next run does the rest. With archive.auto =
+    "daily" in config.toml the first command of a day ages the archive without --schedule.
 
     \b
     Example:
       aether archive age --dry-run
       aether archive age --preset research --yes
+      aether archive age --schedule --kind systemd --at 12:15
     """
+    if schedule:
+        return _print_schedule(ask, kind, at)
+    return _age(ask, **chosen)
+
+
+def _age(
+    ask: Ask, *, now: str | None, preset: str | None, backend: str | None, forever: bool, dry_run: bool, yes: bool
+) -> int:  # fmt: skip
     from aether.api.archive import age_archive
 
     moment, place = _time(now), ask.place()
@@ -169,18 +180,55 @@ def _time(text: str | None) -> datetime | None:
 
 
 @archive_command.command("list")
+@click.argument("id_", metavar="[ID]", required=False)
 @click.option("--month", metavar="YYYY-MM", help="Only those that were created in this month (UTC)")
 @click.option("--level", type=click.Choice(DETAILS), help="Only those at this level")
-@click.option("--limit", type=click.IntRange(min=1), help="How many at most")
+@click.option("--search", "query", metavar="TEXT", help="Those that answer this, the best first")
+@click.option(
+    "--limit", type=click.IntRange(min=1), help="How many at most  [default: all, and 10 of --search]"
+)
+@click.option("--why", is_flag=True, help="With ID: explain which rule decides its level")
+@click.option("--now", metavar="TIME", help="With --why: decide as if it were this time  [default: now]")
+@click.option("--stats", is_flag=True, help="Show how many conversations are archived, and their bytes")
+@click.option(
+    "--verify",
+    is_flag=True,
+    help="Check every file against its checksum; exit 1 if one is damaged or missing",
+)
 @pass_ask
-def list_(ask: Ask, month: str | None, level: str | None, limit: int | None) -> None:
-    """List archived conversations, the newest first.
+def list_(
+    ask: Ask, *, id_: str | None, month: str | None, level: str | None, query: str | None, limit: int | None,
+    why: bool, now: str | None, stats: bool, verify: bool,
+) -> int:  # fmt: skip
+    """List archived conversations, or show one of them.
+
+    With ID the conversation as it is now, with its history; without, the newest first.
 
     \b
     Example:
       aether archive list
-      aether archive list --month 2026-01 --json
+      aether archive list old-talk
+      aether archive list old-talk --why
+      aether archive list --search "webhook retries"
     """
+    if why and id_ is None:
+        raise click.UsageError("--why needs an ID.")
+    if why:
+        _explain(ask, str(id_), now)
+    elif id_ is not None:
+        _show(ask, id_)
+    elif query is not None:
+        _search(ask, query, limit or 10)
+    elif stats:
+        _stats(ask)
+    elif verify:
+        return _verify(ask)
+    else:
+        _list(ask, month, level, limit)
+    return 0
+
+
+def _list(ask: Ask, month: str | None, level: str | None, limit: int | None) -> None:
     from aether.api.archive import list_archived
 
     entries = list_archived(month=month, level=level, limit=limit, home=ask.place())
@@ -190,40 +238,46 @@ def list_(ask: Ask, month: str | None, level: str | None, limit: int | None) -> 
         note(ask, "No archived conversation is of that month and level." if month or level else nothing)
 
 
-@archive_command.command("show")
-@click.argument("id_", metavar="ID")
-@pass_ask
-def show(ask: Ask, id_: str) -> None:
-    """Show a conversation as it is now, with its history.
-
-    \b
-    Example:
-      aether archive show old-talk
-    """
+def _show(ask: Ask, id_: str) -> None:
     from aether.api.archive import read_archived
 
     conversation = read_archived(id_, home=ask.place())
     emit(ask, conversation, _shown(conversation))
 
 
-@archive_command.command("search")
-@click.argument("words", nargs=-1, required=True)
-@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many at most")
-@pass_ask
-def search(ask: Ask, words: tuple[str, ...], limit: int) -> None:
-    """Search the archived conversations.
-
-    \b
-    Example:
-      aether archive search webhook retries
-    """
+def _search(ask: Ask, query: str, limit: int) -> None:
     from aether.api.archive import search_archive
 
-    hits = search_archive(" ".join(words), limit=limit, home=ask.place())
+    hits = search_archive(query, limit=limit, home=ask.place())
     rows = [(hit.id, hit.level, when(hit.created_at), one_line(hit.passage)) for hit in hits]
     emit(ask, [hit._asdict() for hit in hits], Table(rows, head=("id", "level", "created", "text")))
     if not hits:
         note(ask, "No archived conversation answers that.")
+
+
+def _explain(ask: Ask, id_: str, now: str | None) -> None:
+    from aether.api.archive import explain_retention
+
+    decision = explain_retention(id_, now=_time(now), home=ask.place())
+    emit(ask, decision, _pairs(decision))
+
+
+def _stats(ask: Ask) -> None:
+    from aether.api.archive import archive_stats
+
+    counts = archive_stats(home=ask.place())
+    emit(ask, counts, _pairs(counts))
+
+
+def _verify(ask: Ask) -> int:
+    from aether.api.archive import verify_archive
+
+    findings = verify_archive(home=ask.place())
+    lines = [
+        plain(f"{finding.level}: {finding.where}: {finding.message} {finding.fix}") for finding in findings
+    ]
+    emit(ask, _findings(findings), lines or "Every archived conversation is whole.")
+    return int(any(finding.level == "error" for finding in findings))
 
 
 @archive_command.command("restore")
@@ -261,28 +315,16 @@ def restore(ask: Ask, id_: str, output: str | None) -> None:
 
 @archive_command.command("mark")
 @click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.option("--remove", is_flag=True, help="Remove the mark, so that they age again")
 @pass_ask
-def mark(ask: Ask, ids: tuple[str, ...]) -> int:
+def mark(ask: Ask, ids: tuple[str, ...], remove: bool) -> int:
     """Mark conversations as important: they stay full.
 
     \b
     Example:
       aether archive mark old-talk
     """
-    return _marked(ask, ids, marked=True)
-
-
-@archive_command.command("unmark")
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
-@pass_ask
-def unmark(ask: Ask, ids: tuple[str, ...]) -> int:
-    """Remove the mark, so that conversations age again.
-
-    \b
-    Example:
-      aether archive unmark old-talk
-    """
-    return _marked(ask, ids, marked=False)
+    return _marked(ask, ids, marked=not remove)
 
 
 def _marked(ask: Ask, ids: Iterable[str], *, marked: bool) -> int:
@@ -315,59 +357,6 @@ def _effect(place: Any, id_: str, marked: bool) -> str:
         f"marked: it loses no more detail. It is at level {row.level} already; a fuller form that is still kept stays: "
         f"aether archive restore {argument(id_)}"
     )
-
-
-@archive_command.command("explain")
-@click.argument("id_", metavar="ID")
-@click.option("--now", metavar="TIME", help="Decide as if it were this time  [default: now]")
-@pass_ask
-def explain(ask: Ask, id_: str, now: str | None) -> None:
-    """Explain which rule decides the level of a conversation.
-
-    \b
-    Example:
-      aether archive explain old-talk
-    """
-    from aether.api.archive import explain_retention
-
-    decision = explain_retention(id_, now=_time(now), home=ask.place())
-    emit(ask, decision, _pairs(decision))
-
-
-@archive_command.command("stats")
-@pass_ask
-def stats(ask: Ask) -> None:
-    """Show how many conversations are archived, and their bytes.
-
-    \b
-    Example:
-      aether archive stats
-    """
-    from aether.api.archive import archive_stats
-
-    counts = archive_stats(home=ask.place())
-    emit(ask, counts, _pairs(counts))
-
-
-@archive_command.command("verify")
-@pass_ask
-def verify(ask: Ask) -> int:
-    """Check every file of the archive against its checksums.
-
-    Exits 1 if one is damaged or missing.
-
-    \b
-    Example:
-      aether archive verify
-    """
-    from aether.api.archive import verify_archive
-
-    findings = verify_archive(home=ask.place())
-    lines = [
-        plain(f"{finding.level}: {finding.where}: {finding.message} {finding.fix}") for finding in findings
-    ]
-    emit(ask, _findings(findings), lines or "Every archived conversation is whole.")
-    return int(any(finding.level == "error" for finding in findings))
 
 
 @archive_command.command("policy")
@@ -412,23 +401,7 @@ def _changes(assignments: Iterable[str]) -> JsonObject:
     return updates
 
 
-@archive_command.command("schedule")
-@click.option(
-    "--kind", type=click.Choice(["cron", "systemd"]), default="cron", show_default=True, help="The scheduler"
-)
-@click.option("--at", metavar="HH:MM", default="03:30", show_default=True, help="The local time of day")
-@pass_ask
-def schedule(ask: Ask, kind: str, at: str) -> None:
-    """Print a daily job that ages the archive, for you to install.
-
-    It is the line of a crontab or the two unit files of a systemd user timer. With archive.auto = "daily" in config.toml
-    the first command of a day does the same.
-
-    \b
-    Example:
-      aether archive schedule
-      aether archive schedule --kind systemd --at 12:15
-    """
+def _print_schedule(ask: Ask, kind: str, at: str) -> int:
     from aether.api.home import find
     from aether.cli import schedule as jobs
     from aether.hosts.programs import own_script
@@ -441,6 +414,7 @@ def schedule(ask: Ask, kind: str, at: str) -> None:
         "start": list(job.start),
     }  # fmt: skip
     emit(ask, data, _job(job))
+    return 0
 
 
 def age_daily(home: Path) -> None:

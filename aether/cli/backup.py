@@ -54,50 +54,45 @@ def create_command(ask: Ask, destination: str, adopt: bool) -> None:
 
 @backup_command.command("list")
 @click.argument("destination")
+@click.argument("id", required=False)
+@click.option("--verify", is_flag=True, help="Compare them with their hashes, all or the one with this ID")
 @pass_ask
-def list_command(ask: Ask, destination: str) -> None:
+def list_command(ask: Ask, destination: str, id: str | None, verify: bool) -> int:
     """List the backups in DESTINATION, newest first.
 
-    A backup that cannot be read is not listed; verify names it.
+    A backup that cannot be read is not listed; --verify names it. --verify exits 1 if an object is missing or was changed.
 
     \b
     Example:
       aether backup list backups
+      aether backup list backups --verify
     """
     import os
 
     from aether.api import backup
     from aether.errors import NotFound
 
-    listed = backup.backups(destination)
+    if verify:
+        return _verify(ask, destination, id)
+    listed = [entry for entry in backup.backups(destination) if id in (None, entry.id)]
     if not listed and "://" not in destination and not os.path.isdir(os.path.expanduser(destination)):
         raise NotFound("there is no such directory.", fix="Name the place of the backups.", where=destination)
     head = ("id", "when (UTC)", "files", "size", "added", "home")
     table = Table([_row(entry) for entry in listed], head=head, right=[2, 3, 4])
-    emit(
-        ask,
-        [entry._asdict() for entry in listed],
-        table if listed else f"There are no backups in {destination}.",
+    nothing = (
+        f"There are no backups in {destination}."
+        if id is None
+        else f"There is no backup {id} in {destination}."
     )
+    emit(ask, [entry._asdict() for entry in listed], table if listed else plain(nothing))
+    return 0
 
 
 def _row(entry: Backup) -> tuple[object, ...]:
     return entry.id, when(entry.at), entry.files, size(entry.bytes), size(entry.new_bytes), entry.home
 
 
-@backup_command.command("verify")
-@click.argument("destination")
-@click.argument("id", required=False)
-@pass_ask
-def verify_command(ask: Ask, destination: str, id: str | None) -> int:
-    """Compare the backups in DESTINATION with their hashes.
-
-    Reads all of them, or the one with this ID. Exits 1 if an object is missing or was changed.
-
-    \b
-    Example:
-      aether backup verify backups
-    """
+def _verify(ask: Ask, destination: str, id: str | None) -> int:
     from aether.api import backup
 
     with bar(ask, "Checking…") as report:

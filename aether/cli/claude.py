@@ -154,7 +154,7 @@ def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
     if not install.can_serve():
         note(
             ask,
-            "The MCP server was left out: its package is not installed (pip install 'aether-memory[mcp]').",
+            "The MCP server was left out: its package is not installed (pip install '.[mcp]' in a clone of aether).",
         )
     if advice := programs.path_advice():
         note(ask, advice)
@@ -253,9 +253,10 @@ def status(ask: Ask) -> int:
 
 
 @claude_command.command("pause")
+@click.option("--resume", is_flag=True, help="Resume them")
 @pass_ask
-def pause(ask: Ask) -> None:
-    """Pause the hooks of this home.
+def pause(ask: Ask, resume: bool) -> None:
+    """Pause the hooks of this home, or resume them.
 
     \b
     Example:
@@ -263,24 +264,10 @@ def pause(ask: Ask) -> None:
     """
     from aether.hosts.claude_code import health
 
-    place = health.pause(ask.place())
-    emit(ask, {"home": str(place), "paused": True}, f"Paused: {place}")
-    note(ask, "To continue: aether claude resume")
-
-
-@claude_command.command("resume")
-@pass_ask
-def resume(ask: Ask) -> None:
-    """Resume the hooks of this home.
-
-    \b
-    Example:
-      aether claude resume
-    """
-    from aether.hosts.claude_code import health
-
-    place = health.resume(ask.place())
-    emit(ask, {"home": str(place), "paused": False}, f"Working: {place}")
+    place = health.resume(ask.place()) if resume else health.pause(ask.place())
+    emit(ask, {"home": str(place), "paused": not resume}, f"{'Working' if resume else 'Paused'}: {place}")
+    if not resume:
+        note(ask, "To continue: aether claude pause --resume")
 
 
 @claude_command.command("rescue")
@@ -439,7 +426,7 @@ def mcp_command(ask: Ask, tools: str, *, listed: bool) -> None:
     """Serve memory to an MCP client over stdin and stdout.
 
     Runs until stdin ends. The home is --home, AETHER_HOME, else that of the project in CLAUDE_PROJECT_DIR or of the
-    current directory; a missing home is created. Needs the package mcp: pip install 'aether-memory[mcp]'.
+    current directory; a missing home is created. Needs the package mcp: pip install '.[mcp]' in a clone of aether.
 
     \b
     Example:

@@ -6,59 +6,49 @@ from typing import cast
 
 import click
 
-from aether.cli.output import Ask, Group, Table, emit, facts, note, pass_ask, say, when
+from aether.cli.output import Ask, Command, Group, Table, emit, facts, note, pass_ask, say, when
 from aether.text.words import pluralize
 from aether.types import State
 
 PHASE = click.IntRange(0)
 
 
-@click.group("signal", cls=Group)
-def signal_command() -> None:
-    """Deposit and list signals.
-
-    \b
-    Example:
-      aether signal list
-    """
-
-
-@signal_command.command("emit")
-@click.argument("type_", metavar="TYPE")
-@click.argument("context")
+@click.command("signal", cls=Command)
+@click.argument("type_", metavar="[TYPE]", required=False)
+@click.argument("context", required=False)
 @click.option("--strength", type=float, help="From 0 to 1  [default: by type]")
-@click.option("--caste", help="The caste that sends it")
+@click.option("--caste", help="The caste that sends it; of the list, the caste whose sensitivity counts")
 @click.option("--phase", type=PHASE, help="The phase it is about")
 @pass_ask
-def emit_(
-    ask: Ask, *, type_: str, context: str, strength: float | None, caste: str | None, phase: int | None
-) -> None:
-    """Deposit a signal and print its id.
+def signal_command(
+    ask: Ask, *, type_: str | None, context: str | None, strength: float | None, caste: str | None, phase: int | None
+) -> None:  # fmt: skip
+    """Deposit a signal, or list those that are active.
 
-    TYPE is INIT, FOCUS, REDIRECT, FEEDBACK, CHECKIN or PHASE_COMPLETE; it fades by its half-life.
+    TYPE is INIT, FOCUS, REDIRECT, FEEDBACK, CHECKIN or PHASE_COMPLETE; it fades by its half-life. The id is printed.
+    Without TYPE the active signals are listed, strongest first.
 
     \b
     Example:
-      aether signal emit FOCUS "database performance"
+      aether signal FOCUS "database performance"
+      aether signal --caste builder
     """
     from aether.api import colony
 
+    if type_ is None:
+        if strength is not None or phase is not None:
+            raise click.UsageError("--strength and --phase need a TYPE.")
+        _list_signals(ask, caste)
+        return
+    if context is None:
+        raise click.UsageError("Missing argument 'CONTEXT'.")
     signal = colony.emit_signal(type_, context, strength=strength, caste=caste, phase=phase, home=ask.place())
     emit(ask, signal, signal["id"])
     if signal["queued"]:
         note(ask, f"{signal['type']} is queued: it is deposited when the running phase ends.")
 
 
-@signal_command.command("list")
-@click.option("--caste", help="With the sensitivity of this caste")
-@pass_ask
-def list_(ask: Ask, caste: str | None) -> None:
-    """List the active signals, strongest first.
-
-    \b
-    Example:
-      aether signal list --caste builder
-    """
+def _list_signals(ask: Ask, caste: str | None) -> None:
     from aether.api import colony
 
     active_signals = colony.active_signals(caste=caste, home=ask.place())
@@ -87,7 +77,7 @@ def phase_command() -> None:
 
     \b
     Example:
-      aether phase show
+      aether phase start 1 --name foundation
     """
 
 
@@ -157,119 +147,85 @@ def decide(ask: Ask, decision: str, note: str | None) -> None:
     emit(ask, checkin, f"Phase {checkin['phase'] if checkin else '?'}: {decision}.")
 
 
-@phase_command.command("show")
+@click.command("state", cls=Command)
+@click.argument("state", required=False)
+@click.option("--trigger", default="manual", show_default=True, help="With STATE: the reason, in one word")
+@click.option("--recover", is_flag=True, help="Return a crashed colony to PLANNING")
 @pass_ask
-def show(ask: Ask) -> None:
-    """Show the phases, and which one waits for your decision.
+def state_command(ask: Ask, *, state: str | None, trigger: str, recover: bool) -> None:
+    """Show the state of the colony and its phases.
+
+    It also says whether the colony crashed, and which phase waits for your decision. With STATE the state changes; it must be
+    one that the present state leads to, and a snapshot is taken before and after. To recover leaves memory and signals as
+    they are; a snapshot is taken before.
 
     \b
     Example:
-      aether phase show
+      aether state
+      aether state INIT
     """
     from aether.api import colony
 
-    state = colony.colony(home=ask.place())
-    status, roadmap = state["colony_status"], state["phases"]["roadmap"]
+    if recover and state:
+        raise click.UsageError("STATE and --recover exclude each other.")
+    if not (recover or state):
+        _show_state(ask)
+        return
+    place = ask.place()
+    entry = (
+        colony.recover_from_crash(home=place)
+        if recover
+        else colony.transition_state(cast(State, state), trigger, home=place)
+    )
+    emit(ask, entry, f"{entry['from']} → {entry['to']}")
+
+
+def _show_state(ask: Ask) -> None:
+    from aether.api import colony
+
+    place = ask.place()
+    document, crash = colony.colony(home=place), colony.detect_crash(home=place)
+    status, machine, roadmap = (
+        document["colony_status"],
+        document["state_machine"],
+        document["phases"]["roadmap"],
+    )
     checkin = status["queen_checkin"]
     data = {
-        "current_phase": status["current_phase"], "phases_completed": status["phases_completed"],
-        "queen_checkin": checkin, "roadmap": roadmap,
+        "state": status["state"], "current_phase": status["current_phase"], "phases_completed": status["phases_completed"],
+        "queen_checkin": checkin, "roadmap": roadmap, "workers": status["workers"],
+        "last_transition": machine["last_transition"], "transitions_count": machine["transitions_count"],
+        "crash": crash._asdict() if crash else None,
     }  # fmt: skip
-    current = "—" if status["current_phase"] is None else status["current_phase"]
-    roadmap_table = Table(
-        [
-            (entry["phase"], entry.get("status") or "—", entry.get("name") or "—", entry.get("goal") or "")
-            for entry in roadmap
-        ],
-        head=("phase", "status", "name", "goal"),
-        right=[0],
-    )
-    text: list[str | Table] = [f"Current phase: {current} ({status['state']})", roadmap_table]
+    text: list[str | Table] = [
+        *facts(
+            [
+                ("State", status["state"]),
+                ("Phase", "—" if status["current_phase"] is None else status["current_phase"]),
+                ("Workers", len(status["workers"])),
+                ("Transitions", machine["transitions_count"]),
+                ("Last", when(machine["last_transition"] or "never")),
+            ],
+            indent=0,
+        ),
+        Table(
+            [
+                (
+                    entry["phase"],
+                    entry.get("status") or "—",
+                    entry.get("name") or "—",
+                    entry.get("goal") or "",
+                )
+                for entry in roadmap
+            ],
+            head=("phase", "status", "name", "goal"),
+            right=[0],
+        ),
+    ]
     if checkin and checkin["status"] == "awaiting_review":
         text.append(
             f"Phase {checkin['phase']} waits for your decision: aether phase decide continue|adjust|redo"
         )
     emit(ask, data, text)
-
-
-@click.group("state", cls=Group, invoke_without_command=True)
-@click.pass_context
-def state_command(ctx: click.Context) -> None:
-    """Show or change the state of the colony.
-
-    \b
-    Example:
-      aether state show
-    """
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(state_show)
-
-
-@state_command.command("show")
-@pass_ask
-def state_show(ask: Ask) -> None:
-    """Show the state of the colony, and whether it crashed.
-
-    \b
-    Example:
-      aether state show
-    """
-    from aether.api import colony
-
-    place = ask.place()
-    state, crash = colony.colony(home=place), colony.detect_crash(home=place)
-    status, machine = state["colony_status"], state["state_machine"]
-    data = {
-        "state": status["state"], "current_phase": status["current_phase"], "workers": status["workers"],
-        "last_transition": machine["last_transition"], "transitions_count": machine["transitions_count"],
-        "crash": crash._asdict() if crash else None,
-    }  # fmt: skip
-    text = facts(
-        [
-            ("State", status["state"]),
-            ("Phase", "—" if status["current_phase"] is None else status["current_phase"]),
-            ("Workers", len(status["workers"])),
-            ("Transitions", machine["transitions_count"]),
-            ("Last", when(machine["last_transition"] or "never")),
-        ],
-        indent=0,
-    )
-    emit(ask, data, text)
     if crash:
         say(f"{crash.message} {crash.fix}")
-
-
-@state_command.command("set")
-@click.argument("state")
-@click.option("--trigger", default="manual", show_default=True, help="The reason, in one word")
-@pass_ask
-def state_set(ask: Ask, state: str, trigger: str) -> None:
-    """Change the state of the colony.
-
-    STATE must be one that the present state leads to; a snapshot is taken before and after.
-
-    \b
-    Example:
-      aether state set INIT
-    """
-    from aether.api import colony
-
-    entry = colony.transition_state(cast(State, state), trigger, home=ask.place())
-    emit(ask, entry, f"{entry['from']} → {entry['to']}")
-
-
-@state_command.command("recover")
-@pass_ask
-def state_recover(ask: Ask) -> None:
-    """Return a crashed colony to PLANNING.
-
-    Memory and signals stay as they are; a snapshot is taken before.
-
-    \b
-    Example:
-      aether state recover
-    """
-    from aether.api import colony
-
-    entry = colony.recover_from_crash(home=ask.place())
-    emit(ask, entry, f"{entry['from']} → {entry['to']}")

@@ -48,7 +48,7 @@ def compact_command() -> None:
 
     \b
     Example:
-      aether compact plan session.jsonl --window 8000
+      aether compact run session.jsonl --window 8000 --dry-run
     """
 
 
@@ -83,18 +83,8 @@ def _choices(command: Any) -> Any:
     return command
 
 
-@compact_command.command("plan")
-@_choices
-@pass_ask
-def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
-    """Show the plan of a compaction; nothing is changed.
-
-    FILE is a conversation in any known format, or - for standard input. No model and no key is needed.
-
-    \b
-    Example:
-      aether compact plan session.jsonl --window 8000
-    """
+def _plan(ask: Ask, file: str, force: bool, chosen: dict[str, Any]) -> None:
+    """Print what a compaction would do; no model and no key is needed."""
     from aether.api import compact
     from aether.conversation.plan import apply
 
@@ -147,17 +137,29 @@ def _plan_lines(data: dict[str, Any], findings: list[str]) -> list[str]:
     help="The backend that writes the summary  [default: summarizer.backend, else extractive]",
 )
 @click.option("--output", type=click.Path(dir_okay=False), help="Write to this file instead of stdout")
+@click.option("--dry-run", is_flag=True, help="Show the plan, and change nothing")
 @pass_ask
-def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | None, **chosen: Any) -> None:
+def run(
+    ask: Ask,
+    /,
+    *,
+    file: str,
+    force: bool,
+    backend: str | None,
+    output: str | None,
+    dry_run: bool,
+    **chosen: Any,
+) -> None:
     """Compact a conversation, and keep the whole of it.
 
     FILE holds a conversation in any format that is known, or is - for standard input; it is not changed. The whole
-    conversation is kept in the home, or else in .compact/, so that "aether compact undo" gives it back. What the provider
+    conversation is kept in the home, or else in .compact/, so that "aether undo --conversation" restores it. What the provider
     would refuse (halves of tool calls, blank blocks) is repaired in the result, and named on stderr.
 
     \b
     Example:
       aether compact run session.jsonl --window 8000 --force --output smaller.json
+      aether compact run session.jsonl --window 8000 --dry-run
     """
     from aether.api import compact
     from aether.api.compact import Options
@@ -165,6 +167,9 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
     from aether.messages.transcripts import conversation_bytes
     from aether.store.keys import KEYS, check_value
 
+    if dry_run:
+        _plan(ask, file, force, chosen)
+        return
     need_output(ask, output, content="the conversation")
     if backend is not None:
         check_value(KEYS["summarizer.backend"], backend, called="--backend")
@@ -213,8 +218,8 @@ def _report(ask: Ask, compaction: Compaction, conversation: str, *, force: bool)
         say(line)
     if compaction.triggered:
         name = argument(conversation)
-        note(ask, f"To see it: aether compact diff {name}")
-        note(ask, f"To undo it: aether compact undo {name}")
+        note(ask, f"To see it: aether compact show --diff {name}")
+        note(ask, f"To undo it: aether undo {argument(conversation, '--conversation')}")
 
 
 def _findings(findings: Iterable[Finding]) -> list[str]:
@@ -224,24 +229,38 @@ def _findings(findings: Iterable[Finding]) -> list[str]:
     ]
 
 
-@compact_command.command("diff")
-@click.argument("conversation")
-@click.option(
-    "--step",
-    type=click.IntRange(1),
-    help="The number of the compaction  [default: the newest that is not undone]",
-)
-@click.option("--all", "everything", is_flag=True, help="Show unchanged messages too")
+@compact_command.command("show")
+@click.argument("conversation", required=False)
+@click.argument("number", metavar="[N]", required=False, type=click.IntRange(1))
+@click.option("--diff", is_flag=True, help="Show the summary, and what was kept, shortened and removed")
+@click.option("--step", type=click.IntRange(1), hidden=True, help="The former spelling of N")
+@click.option("--all", "everything", is_flag=True, help="With --diff: show unchanged messages too")
 @pass_ask
-def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> None:
-    """Show a compaction's summary, what it kept and removed.
+def show(
+    ask: Ask, conversation: str | None, number: int | None, *, diff: bool, step: int | None, everything: bool
+) -> None:
+    """Print what a compaction removed, or list the conversations.
 
-    Messages are numbered from 1 in the list that was compacted; in --json their places are counted from 0.
+    N is the number of the compaction, by default the newest that is not undone. Each message has its number in the
+    conversation and its role; calls (→) and results (←) have their tool. Nothing is cut. With --diff messages are numbered
+    from 1 in the list that was compacted; in --json their places are counted from 0. Without CONVERSATION those that are
+    kept are listed.
 
     \b
     Example:
-      aether compact diff session
+      aether compact show session
+      aether compact show session 1 --diff
+      aether compact show
     """
+    if conversation is None:
+        _list(ask)
+    elif diff:
+        _diff(ask, conversation, number or step, everything=everything)
+    else:
+        _removed(ask, conversation, number)
+
+
+def _diff(ask: Ask, conversation: str, step: int | None, *, everything: bool) -> None:
     from aether.api import compact_views
 
     difference = compact_views.compaction_diff(conversation, step=step, home=ask.home)
@@ -261,21 +280,7 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
     note(ask, f"The removed text: aether compact show {argument(conversation)} {receipt['step']}")
 
 
-@compact_command.command("show")
-@click.argument("conversation")
-@click.argument("step", metavar="[N]", required=False, type=click.IntRange(1))
-@pass_ask
-def show(ask: Ask, conversation: str, step: int | None) -> None:
-    """Print the text that a compaction removed.
-
-    N is the number of the compaction, by default the newest that is not undone. Each message has its number in the
-    conversation and its role; calls (→) and results (←) have their tool. Nothing is cut.
-
-    \b
-    Example:
-      aether compact show session
-      aether compact show session 1 --json
-    """
+def _removed(ask: Ask, conversation: str, step: int | None) -> None:
     from aether.api import removed
 
     number, messages = removed.removed_by_compaction(conversation, step, home=ask.home)
@@ -288,23 +293,8 @@ def show(ask: Ask, conversation: str, step: int | None) -> None:
         note(ask, f"Compaction {number} removed no message.")
 
 
-@compact_command.command("undo")
-@click.argument("conversation")
-@click.option("--step", type=click.IntRange(1), help="Only if the newest compaction has this number")
-@click.option(
-    "--output", type=click.Path(dir_okay=False), help="Write the messages to this file instead of stdout"
-)
-@pass_ask
-def undo(ask: Ask, conversation: str, step: int | None, output: str | None) -> None:
-    """Undo the newest compaction: every message is as it was.
-
-    Prints the restored list of messages, then those added since; --output gets all that was compacted, with its other
-    parts, written as indented JSON. A second undo takes back the compaction before. If --output cannot be written, they go to stdout.
-
-    \b
-    Example:
-      aether compact undo session --output whole.json
-    """
+def undo_compaction(ask: Ask, conversation: str, step: int | None, output: str | None) -> None:
+    """Undo the newest compaction of a conversation, and print or write its messages."""
     from aether.api import compact
     from aether.errors import AetherError
     from aether.store import files
@@ -333,15 +323,7 @@ def undo(ask: Ask, conversation: str, step: int | None, output: str | None) -> N
         ) from unwritten
 
 
-@compact_command.command("list")
-@pass_ask
-def list_(ask: Ask) -> None:
-    """List the conversations that are kept.
-
-    \b
-    Example:
-      aether compact list
-    """
+def _list(ask: Ask) -> None:
     from aether.api import compact_views
 
     entries = compact_views.conversation_list(home=ask.home)
@@ -403,17 +385,7 @@ def _name(ask: Ask, file: str, loaded: Conversation) -> str:
     return "-".join(within.with_suffix("").parts)
 
 
-@click.group("messages", cls=Group)
-def messages_command() -> None:
-    """Check conversations against a provider's rules.
-
-    \b
-    Example:
-      aether messages check request.json --for anthropic
-    """
-
-
-@messages_command.command("check")
+@compact_command.command("check")
 @click.argument("file")
 @click.option(
     "--for", "provider", type=click.Choice(CHECKED),
@@ -436,8 +408,8 @@ def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | Non
 
     \b
     Example:
-      aether messages check request.json
-      aether messages check request.json --for openai --repair --output repaired.json
+      aether compact check request.json
+      aether compact check request.json --for openai --repair --output repaired.json
     """
     from aether.api.conversations import check_messages
 

@@ -19,7 +19,6 @@ from aether.cli.output import (
     plain,
     say,
     when,
-    write_file,
 )
 from aether.text.words import argument, pluralize
 
@@ -42,15 +41,40 @@ def context_command() -> None:
     """
 
 
-@context_command.command("list")
+@context_command.command("status")
+@click.argument("conversation", required=False)
+@click.option("--check", is_flag=True, help="Check whether it can be sent, and exit 7 if it is too large")
+@click.option("--checkpoints", is_flag=True, help="List its checkpoints, oldest first")
 @pass_ask
-def list_(ask: Ask) -> None:
-    """List the contexts, the newest first.
+def status(ask: Ask, conversation: str | None, *, check: bool, checkpoints: bool) -> int:
+    """Show how full a context is, and what is in it.
+
+    Without CONVERSATION all contexts are listed, the newest first. With --check suggestions say what would make it smaller;
+    the next prompt makes it fit first.
 
     \b
     Example:
-      aether context list
+      aether context status talk
+      aether context status talk --check
+      aether context status
     """
+    from aether.api.context import context_status
+
+    if conversation is None:
+        if check or checkpoints:
+            raise click.UsageError("--check and --checkpoints need a CONVERSATION.")
+        _list(ask)
+    elif check:
+        return _check(ask, conversation)
+    elif checkpoints:
+        _checkpoints(ask, conversation)
+    else:
+        state = context_status(conversation, home=ask.home)
+        emit(ask, _status_data(state), _status_lines(state))
+    return 0
+
+
+def _list(ask: Ask) -> None:
     from aether.api.context import context_list
 
     entries = context_list(home=ask.home)
@@ -70,23 +94,6 @@ def list_(ask: Ask) -> None:
     emit(ask, [entry._asdict() for entry in entries], Table(rows, head=head, right=[1, 2, 3]))
     if not entries:
         note(ask, "No context yet: aether chat starts one.")
-
-
-@context_command.command("status")
-@click.argument("conversation")
-@pass_ask
-def status(ask: Ask, conversation: str) -> None:
-    """Show how full a context is, and what is in it.
-
-    \b
-    Example:
-      aether context status talk
-      aether context status talk --json
-    """
-    from aether.api.context import context_status
-
-    state = context_status(conversation, home=ask.home)
-    emit(ask, _status_data(state), _status_lines(state))
 
 
 def _status_data(status: ContextStatus) -> dict[str, Any]:
@@ -129,18 +136,7 @@ def _findings(findings: Any) -> list[str]:
     return [plain(f"{finding.level}: {finding.message} {finding.fix}") for finding in findings]
 
 
-@context_command.command("check")
-@click.argument("conversation")
-@pass_ask
-def check(ask: Ask, conversation: str) -> int:
-    """Check whether a context can be sent, and suggest what to do.
-
-    Exits 7 if it is larger than its limit; the next prompt then makes it fit first.
-
-    \b
-    Example:
-      aether context check talk
-    """
+def _check(ask: Ask, conversation: str) -> int:
     from aether.api.context import validate_context
     from aether.errors import BudgetExceeded
 
@@ -168,7 +164,7 @@ def check(ask: Ask, conversation: str) -> int:
 def compress(ask: Ask, conversation: str, backend: str | None) -> int:
     """Compress older messages into a checkpoint, however full.
 
-    Nothing is lost: "aether compact undo" takes it back. Exits 1 if there was nothing to compress.
+    Nothing is lost: "aether undo --conversation" takes it back. Exits 1 if there was nothing to compress.
 
     \b
     Example:
@@ -198,20 +194,11 @@ def compress(ask: Ask, conversation: str, backend: str | None) -> int:
     lines += [f"Aged: {', '.join(compression.aged)}."] if compression.aged else []
     lines += [f"Merged: {', '.join(compression.merged)}."] if compression.merged else []
     emit(ask, data, lines)
-    note(ask, f"To undo it: aether compact undo {argument(conversation)}")
+    note(ask, f"To undo it: aether undo {argument(conversation, '--conversation')}")
     return 0
 
 
-@context_command.command("checkpoints")
-@click.argument("conversation")
-@pass_ask
-def checkpoints(ask: Ask, conversation: str) -> None:
-    """List the checkpoints of a context, oldest first.
-
-    \b
-    Example:
-      aether context checkpoints talk
-    """
+def _checkpoints(ask: Ask, conversation: str) -> None:
     from aether.api import context
 
     listed = context.checkpoints(conversation, home=ask.home)
@@ -227,6 +214,7 @@ def checkpoints(ask: Ask, conversation: str) -> None:
 
 @context_command.command("snapshot")
 @click.argument("conversation")
+@click.argument("snapshot_id", metavar="[SNAPSHOT]", required=False)
 @click.option(
     "--purpose",
     type=click.Choice(PURPOSES),
@@ -235,112 +223,60 @@ def checkpoints(ask: Ask, conversation: str) -> None:
     help="Purpose of the snapshot",
 )
 @click.option("--list", "listed", is_flag=True, help="List the snapshots instead, newest first")
+@click.option("--restore", is_flag=True, help="Return to SNAPSHOT instead  [default: the newest]")
 @pass_ask
-def snapshot(ask: Ask, conversation: str, purpose: str, listed: bool) -> None:
-    """Save a context as it is, to return to it.
+def snapshot(
+    ask: Ask, conversation: str, snapshot_id: str | None, *, purpose: str, listed: bool, restore: bool
+) -> None:
+    """Save a context as it is, or return to it byte for byte.
 
-    The newest five are kept.
+    The newest five are kept. Messages since the snapshot leave the context and stay in the history.
 
     \b
     Example:
       aether context snapshot talk
       aether context snapshot talk --list
+      aether context snapshot talk --restore
     """
     from aether.api import context
 
-    snapshot = None if listed else context.take_snapshot(conversation, purpose=purpose, home=ask.home)  # type: ignore[arg-type]
-    snapshots = [snapshot] if snapshot else context.snapshots(conversation, home=ask.home)
+    if restore:
+        state = context.restore_context(conversation, snapshot_id, home=ask.home)
+        emit(ask, _status_data(state), _status_lines(state))
+        note(ask, f"To undo it: aether undo {argument(conversation, '--conversation')}")
+        return
+    if snapshot_id is not None:
+        raise click.UsageError("SNAPSHOT needs --restore.")
+    taken = None if listed else context.take_snapshot(conversation, purpose=purpose, home=ask.home)  # type: ignore[arg-type]
+    snapshots = [taken] if taken else context.snapshots(conversation, home=ask.home)
     data = [{"id": entry.id, "at": entry.at, "purpose": entry.purpose, "tokens": entry.tokens, "messages": len(entry.context)} for entry in snapshots]  # fmt: skip
     rows = [
         (entry["id"], when(str(entry["at"])), entry["purpose"], entry["tokens"], entry["messages"])
         for entry in data
     ]
     emit(ask, data, Table(rows, head=("id", "at", "purpose", "tokens", "messages"), right=[3, 4]))
-    if snapshot:
-        note(ask, f"To go back: aether context restore {argument(conversation)} {snapshot.id}")
+    if taken:
+        note(ask, f"To go back: aether context snapshot {argument(conversation)} {taken.id} --restore")
 
 
-@context_command.command("restore")
+@context_command.command("set")
 @click.argument("conversation")
-@click.argument("snapshot_id", metavar="[SNAPSHOT]", required=False)
-@pass_ask
-def restore(ask: Ask, conversation: str, snapshot_id: str | None) -> None:
-    """Make a context what it was at a snapshot, byte for byte.
-
-    By default at the newest. Messages since leave the context and stay in the history.
-
-    \b
-    Example:
-      aether context restore talk
-    """
-    from aether.api.context import restore_context
-
-    state = restore_context(conversation, snapshot_id, home=ask.home)
-    emit(ask, _status_data(state), _status_lines(state))
-    note(ask, f"To undo it: aether compact undo {argument(conversation)}")
-
-
-@context_command.command("export")
-@click.argument("conversation")
-@click.option("--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True, help="The form")  # fmt: skip
-@click.option("--output", type=click.Path(dir_okay=False), help="Write to this file instead of stdout")
-@pass_ask
-def export(ask: Ask, conversation: str, form: str, output: str | None) -> None:
-    """Write the whole history of a conversation.
-
-    \b
-    Example:
-      aether context export talk
-      aether context export talk --format json --output talk.json
-    """
-    from aether.api.context import export_history
-
-    text = export_history(conversation, format=form, home=ask.home)  # type: ignore[arg-type]
-    if output is not None:
-        write_file(output, text.encode("utf-8", "backslashreplace"))
-    data = {"conversation": conversation, "format": form, "output": output, "text": None if output else text}
-    emit(ask, data, output or text.rstrip("\n"))
-
-
-@context_command.command("mode")
-@click.argument("conversation")
-@click.argument("mode", required=False, type=click.Choice(MODES))
-@pass_ask
-def mode(ask: Ask, conversation: str, mode: str | None) -> None:
-    """Show or change what a conversation is about.
-
-    It decides what is never compressed, and what summaries look for.
-
-    \b
-    Example:
-      aether context mode talk developer
-    """
-    from aether.api import context
-
-    state = (
-        context.set_mode(conversation, mode, home=ask.home)
-        if mode
-        else context.context_status(conversation, home=ask.home)
-    )
-    emit(ask, _status_data(state), f"mode {state.settings.mode}")
-
-
-@context_command.command("model")
-@click.argument("conversation")
-@click.argument("model", required=False)
+@click.option("--mode", type=click.Choice(MODES), help="The subject: what stays and what summaries look for")
+@click.option("--model", help="The model that receives it")
 @click.option(
     "--window", type=click.IntRange(min=1), help="Its window in tokens  [default: that of the model]"
 )
 @pass_ask
-def model(ask: Ask, conversation: str, model: str | None, window: int | None) -> None:
-    """Show or change the model of a context, and its window.
+def set_(ask: Ask, conversation: str, *, mode: str | None, model: str | None, window: int | None) -> None:
+    """Change the mode, model or window of a context.
 
-    Everything in it stays; if it is too large for the window, the next prompt makes it fit. With --window, a conversation
-    that has no context yet gets one.
+    The mode decides what is never compressed, and what summaries look for. Everything in the context stays; if it is too
+    large for the window, the next prompt makes it fit. With --window, a conversation that has no context yet gets one.
 
     \b
     Example:
-      aether context model talk llama3.1:8b --window 8192
+      aether context set talk --mode developer
+      aether context set talk --model llama3.1:8b --window 8192
     """
     from aether.api import context
 
@@ -348,12 +284,13 @@ def model(ask: Ask, conversation: str, model: str | None, window: int | None) ->
         state = context.open_context(conversation, model=model, window=window, home=ask.home)
     elif model:
         state = context.set_model(conversation, model, home=ask.home)
-    else:
-        state = context.context_status(conversation, home=ask.home)
-    emit(
-        ask, _status_data(state),
-        plain(f"model {state.settings.model or '(none)'}, window {state.settings.window:,} tokens, tier {state.tier.label}"),
-    )  # fmt: skip
+    elif not mode:
+        raise click.UsageError("Name --mode, --model or --window.")
+    if mode:
+        state = context.set_mode(conversation, mode, home=ask.home)
+    settings = state.settings
+    text = f"mode {settings.mode}, model {settings.model or '(none)'}, window {settings.window:,} tokens, tier {state.tier.label}"
+    emit(ask, _status_data(state), plain(text))
 
 
 @context_command.command("import")

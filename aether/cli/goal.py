@@ -79,16 +79,29 @@ def add(
         note(ask, f'Paused: "{one_line(before["description"])}" (aether goal start {_short(before)})')
 
 
-@goal_command.command("list")
-@click.option("--all", "ended", is_flag=True, help="With the goals that ended")
+@goal_command.command("show")
+@click.argument("goal", default="")
+@click.option("--list", "listed", is_flag=True, help="List the open goals instead, the active one first")
+@click.option("--all", "ended", is_flag=True, help="List also the goals that ended")
 @pass_ask
-def list_(ask: Ask, *, ended: bool) -> None:
-    """List the goals, the active one first.
+def show(ask: Ask, *, goal: str, listed: bool, ended: bool) -> None:
+    """Show a goal with its steps, decisions and blockers.
 
     \b
     Example:
-      aether goal list --all
+      aether goal show
+      aether goal show --list
     """
+    from aether.api import goals
+
+    if listed or ended:
+        _list(ask, ended=ended)
+        return
+    shown_goal = goals.goal(goal, home=ask.place())
+    emit(ask, shown_goal, _lines(shown_goal))
+
+
+def _list(ask: Ask, *, ended: bool) -> None:
     from aether.api import goals
 
     listed = goals.goals(ended=ended, home=ask.place())
@@ -105,26 +118,10 @@ def list_(ask: Ask, *, ended: bool) -> None:
     emit(ask, listed, Table(rows, head=("status", "done", "priority", "id", "goal"), right=[1]))
     if not listed and not ended and (finished := goals.goals(ended=True, home=ask.place())):
         note(
-            ask, f'No goal is open, {len(finished)} ended: aether goal list --all, or aether goal add "TEXT"'
+            ask, f'No goal is open, {len(finished)} ended: aether goal show --all, or aether goal add "TEXT"'
         )
     elif not listed:
         note(ask, 'There is no goal: aether goal add "TEXT"')
-
-
-@goal_command.command("show")
-@click.argument("goal", default="")
-@pass_ask
-def show(ask: Ask, goal: str) -> None:
-    """Show a goal with its steps, decisions and blockers.
-
-    \b
-    Example:
-      aether goal show
-    """
-    from aether.api import goals
-
-    shown_goal = goals.goal(goal, home=ask.place())
-    emit(ask, shown_goal, _lines(shown_goal))
 
 
 @goal_command.command("start")
@@ -148,9 +145,10 @@ def start(ask: Ask, goal: str) -> None:
 @click.argument("goal", default="")
 @click.option("--step", default="", metavar="TEXT", help="Complete this step of it, not the goal")
 @click.option("--abandoned", is_flag=True, help="It was given up, not reached")
+@click.option("--paused", is_flag=True, help="Pause it, so that no goal is active")
 @pass_ask
-def done(ask: Ask, *, goal: str, step: str, abandoned: bool) -> None:
-    """Complete a goal, or one step of it.
+def done(ask: Ask, *, goal: str, step: str, abandoned: bool, paused: bool) -> None:
+    """Complete a goal or one step of it, or stop work on it.
 
     The ten newest goals that ended are kept; "aether log" knows the others.
 
@@ -161,42 +159,30 @@ def done(ask: Ask, *, goal: str, step: str, abandoned: bool) -> None:
     from aether.api import goals
     from aether.errors import InvalidInput
 
-    if step and abandoned:
+    if bool(step) + abandoned + paused > 1:
         raise InvalidInput(
-            "--step and --abandoned exclude each other.", fix="Use one of them.", where="goal done"
+            "--step, --abandoned and --paused exclude each other.", fix="Use one of them.", where="goal done"
         )
     place = ask.place()
     if step:
         _report(ask, goals.set_step(step, "completed", goal=goal, add=False, home=place))
-    else:
-        ended = goals.finish_goal(goal, abandoned=abandoned, home=place)
-        _report(ask, ended)
-        unfinished = [
-            one_line(entry["description"]) for entry in ended["subtasks"] if entry["status"] != "completed"
-        ]
-        if unfinished and not abandoned:
-            note(ask, f"Left open: {'; '.join(unfinished)}. aether undo takes it back.")
-        if goals.current_goal(home=place) is None:
-            note(ask, 'No goal is active now: aether goal start GOAL, or aether goal add "TEXT"')
-
-
-@goal_command.command("pause")
-@click.argument("goal", default="")
-@pass_ask
-def pause(ask: Ask, goal: str) -> None:
-    """Pause the active goal, so that none is active.
-
-    \b
-    Example:
-      aether goal pause
-    """
-    from aether.api import goals
-
-    _report(ask, goals.pause_goal(goal, home=ask.place()))
+        return
+    if paused:
+        _report(ask, goals.pause_goal(goal, home=place))
+        return
+    ended = goals.finish_goal(goal, abandoned=abandoned, home=place)
+    _report(ask, ended)
+    unfinished = [
+        one_line(entry["description"]) for entry in ended["subtasks"] if entry["status"] != "completed"
+    ]
+    if unfinished and not abandoned:
+        note(ask, f"Left open: {'; '.join(unfinished)}. aether undo takes it back.")
+    if goals.current_goal(home=place) is None:
+        note(ask, 'No goal is active now: aether goal start GOAL, or aether goal add "TEXT"')
 
 
 @goal_command.command("block")
-@click.argument("text")
+@click.argument("text", default="")
 @click.option(
     "--type",
     "kind",
@@ -205,37 +191,30 @@ def pause(ask: Ask, goal: str) -> None:
     show_default=True,
     help="The kind of blocker",
 )
+@click.option(
+    "--resolved",
+    is_flag=True,
+    help="Resolve the blocker instead; TEXT is words of it, needed if several are open",
+)
+@click.option("--how", default="", metavar="TEXT", help="With --resolved: how")
 @GOAL
 @pass_ask
-def block(ask: Ask, *, text: str, kind: str, goal: str) -> None:
-    """Say what blocks a goal.
+def block(ask: Ask, *, text: str, kind: str, resolved: bool, how: str, goal: str) -> None:
+    """Say what blocks a goal, or that it is resolved.
 
     \b
     Example:
       aether goal block "The API key is missing" --type missing-info
-    """  # fmt: skip
-    from aether.api import goals
-
-    _report(ask, goals.block_goal(text, kind=kind, goal=goal, home=ask.place()))
-
-
-@goal_command.command("unblock")
-@click.argument("blocker", default="")
-@click.option("--how", default="", metavar="TEXT", help="How it was resolved")
-@GOAL
-@pass_ask
-def unblock(ask: Ask, *, blocker: str, how: str, goal: str) -> None:
-    """Resolve a blocker of a goal.
-
-    BLOCKER is words of it; it can be left out if only one is open.
-
-    \b
-    Example:
-      aether goal unblock --how "The key came by mail"
+      aether goal block --resolved --how "The key came by mail"
     """
     from aether.api import goals
 
-    _report(ask, goals.unblock_goal(blocker, resolution=how, goal=goal, home=ask.place()))
+    if resolved:
+        _report(ask, goals.unblock_goal(text, resolution=how, goal=goal, home=ask.place()))
+    elif not text or how:
+        raise click.UsageError("--how needs --resolved." if how else "Missing argument 'TEXT'.")
+    else:
+        _report(ask, goals.block_goal(text, kind=kind, goal=goal, home=ask.place()))
 
 
 @goal_command.command("decide")

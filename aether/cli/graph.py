@@ -6,38 +6,59 @@ import sys
 
 import click
 
-from aether.cli.output import Ask, Group, emit, note, note_nothing, pass_ask, say, write_file
+from aether.cli.output import Ask, Command, emit, note, note_nothing, pass_ask, say, write_file
 from aether.text.words import pluralize
 
 # Bad lines that are named: with more, the whole file is wrong.
 MOST_BAD_LINES = 10
 
 
-@click.group("graph", cls=Group)
-def graph_command() -> None:
+@click.command("graph", cls=Command)
+@click.argument("query", required=False)
+@click.option(
+    "--import", "source", metavar="FILE|-", help="Merge a file of the official memory server instead"
+)
+@click.option("--export", is_flag=True, help="Export the graph in that server's format instead")
+@click.option("--output", metavar="FILE", help="With --export: write to a file")
+@click.option("--link", nargs=2, metavar="ID ID", help="Link two entries of memory, of any layer, instead")
+@click.option(
+    "--type", "type_", default="related_to", show_default=True, help="With --link: the kind of link"
+)
+@pass_ask
+def graph_command(
+    ask: Ask, query: str | None, *, source: str | None, export: bool, output: str | None,
+    link: tuple[str, str] | None, type_: str,
+) -> None:  # fmt: skip
     """Search, import and export a knowledge graph.
 
-    Models write it through "aether mcp --tools graph".
+    QUERY is a part of the name, type or observation of an entity. Models write the graph through "aether mcp --tools
+    graph". A file to import is what MEMORY_FILE_PATH of the memory server names: JSON Lines of entities and relations.
+    Existing entries stay, and a second import adds only new ones.
 
     \b
     Example:
-      aether graph search colony
+      aether graph colony
+      aether graph --import memory.jsonl
+      aether graph --export --output memory.jsonl
     """
+    if sum((query is not None, source is not None, export, link is not None)) != 1:
+        raise click.UsageError("Pass one of QUERY, --import, --export and --link.")
+    if output and not export:
+        raise click.UsageError("--output needs --export.")
+    if source is not None:
+        _import(ask, source)
+    elif export:
+        _export(ask, output)
+    elif link is not None:
+        from aether.api import patterns
+
+        link_id = patterns.create_associative_link(*link, type_, home=ask.place())
+        emit(ask, {"link_id": link_id}, link_id)
+    else:
+        _search(ask, str(query))
 
 
-@graph_command.command("import")
-@click.argument("source", metavar="FILE|-")
-@pass_ask
-def import_(ask: Ask, source: str) -> None:
-    """Merge a file of the official memory server.
-
-    FILE is what its MEMORY_FILE_PATH names: JSON Lines of entities and relations. Existing entries stay, and
-    a second import adds only new ones.
-
-    \b
-    Example:
-      aether graph import memory.jsonl
-    """
+def _import(ask: Ask, source: str) -> None:
     from aether.api import graph
     from aether.errors import InvalidInput
 
@@ -69,16 +90,7 @@ def import_(ask: Ask, source: str) -> None:
         note(ask, f"To undo it: aether undo {imported.revision}")
 
 
-@graph_command.command("search")
-@click.argument("query")
-@pass_ask
-def search(ask: Ask, query: str) -> None:
-    """Find entities by a part of a name, type or observation.
-
-    \b
-    Example:
-      aether graph search colony
-    """
+def _search(ask: Ask, query: str) -> None:
     from aether.api import graph
 
     nodes = graph.search_nodes(query, home=ask.place())
@@ -96,16 +108,7 @@ def search(ask: Ask, query: str) -> None:
         note_nothing(ask)
 
 
-@graph_command.command("export")
-@click.option("--output", metavar="FILE", help="Write to a file")
-@pass_ask
-def export(ask: Ask, output: str | None) -> None:
-    """Export the graph in the official server's format.
-
-    \b
-    Example:
-      aether graph export --output memory.jsonl
-    """
+def _export(ask: Ask, output: str | None) -> None:
     from aether.api import graph
 
     text = graph.export_graph(home=ask.place())

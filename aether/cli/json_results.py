@@ -1,6 +1,6 @@
 """Results of the commands: the type of the one JSON value that each command prints with `--json`.
 
-`aether schema show` derives the JSON Schema of a command from its type here; a test runs every example and
+`aether schema` derives the JSON Schema of a command from its type here; a test runs every example and
 compares. A command that prints the result of a function unchanged names the type of that result. Times are
 ISO 8601 in UTC.
 """
@@ -16,6 +16,7 @@ from aether.api.backup import Backup
 from aether.api.chat import Compressed
 from aether.api.compact_views import ConversationEntry, DiffRow
 from aether.api.context import ContextEntry
+from aether.api.enforcing import Proposal, StoppedCall
 from aether.api.removed import RemovedMessage
 from aether.api.review import Ending
 from aether.api.share import Shared
@@ -43,6 +44,7 @@ from aether.types import (
     ActiveSignal,
     Detail,
     EmittedSignal,
+    EnforcedRule,
     Finding,
     GoalStatus,
     HistoryEntry,
@@ -80,19 +82,13 @@ ArchiveAgePlan = TypedDict(
 """One conversation that is old enough."""
 
 
-ArchiveAgeDone = TypedDict(
-    "ArchiveAgeDone",
-    {"id": str, "at": str, "from": Detail, "to": Detail, "rule": NotRequired[str]},
-)
-"""The receipt of one step."""
-
-
 class ArchiveAge(TypedDict):
     """The plan, and what was done."""
 
     dry_run: bool
     plan: list[ArchiveAgePlan]
-    done: list[ArchiveAgeDone]
+    done: list[JsonObject]
+    """The receipts of the steps."""
     failed: list[Finding]
     saved_bytes: int
     """Bytes on disk before, less those after; negative while fuller forms are kept."""
@@ -259,6 +255,14 @@ class Uninstall(TypedDict):
 
     scope: Literal["project", "user"] | None
     hosts: list[HostChange]
+
+
+class RuleList(TypedDict):
+    """The rules of a home that act."""
+
+    rules: list[EnforcedRule]
+    proposals: list[Proposal]
+    """Rules of a person that name a command or a path, and could act."""
 
 
 class ClaudePause(TypedDict):
@@ -961,16 +965,6 @@ class MessagesCheck(TypedDict):
     output: str
 
 
-class PhaseShow(TypedDict):
-    """The phases."""
-
-    current_phase: int | None
-    phases_completed: list[int]
-    queen_checkin: QueenCheckin | None
-    """The phase that waits for the Queen, or what she decided; null before the first."""
-    roadmap: list[RoadmapPhase]
-
-
 class RecallEntry(TypedDict):
     """One entry."""
 
@@ -1189,6 +1183,10 @@ class StateShow(TypedDict):
 
     state: str
     current_phase: int | None
+    phases_completed: list[int]
+    queen_checkin: QueenCheckin | None
+    """The phase that waits for the Queen, or what she decided; null before the first."""
+    roadmap: list[RoadmapPhase]
     workers: list[Worker]
     last_transition: str | None
     transitions_count: int
@@ -1247,6 +1245,22 @@ class Status(TypedDict):
     problems: list[str]
     log: list[str]
     architect: Standing
+
+
+class InForce(TypedDict):
+    """A rule or decision."""
+
+    kind: Literal["rule", "decision"]
+    text: str
+
+
+class Start(TypedDict):
+    """What `aether` alone shows."""
+
+    home: str | None
+    """Null where there is none."""
+    in_force: list[InForce]
+    next: list[str]
 
 
 class Statusline(TypedDict):
@@ -1361,130 +1375,97 @@ class CtlValidateConfig(TypedDict):
 
 
 RESULTS: dict[str, Any] = {
+    "aether": Start,
     "archive add": ArchiveAdd,
-    "archive age": ArchiveAge,
-    "archive explain": ArchiveExplain,
-    "archive list": list[Archived],
+    "archive age": ArchiveAge | ArchiveSchedule,
+    "archive list": list[Archived]
+    | list[ArchiveHit]
+    | ArchivedConversation
+    | ArchiveExplain
+    | ArchiveStats
+    | list[Finding],
     "archive mark": ArchiveMark,
     "archive policy": Policy,
     "archive restore": ArchiveRestore,
-    "archive schedule": ArchiveSchedule,
-    "archive search": list[ArchiveHit],
-    "archive show": ArchivedConversation,
-    "archive stats": ArchiveStats,
-    "archive unmark": ArchiveMark,
-    "archive verify": list[Finding],
     "backup create": Backup,
-    "backup list": list[Backup],
+    "backup list": list[Backup] | list[Finding],
     "backup restore": BackupRestore,
-    "backup verify": list[Finding],
     "brief": Brief,
+    "compact check": MessagesCheck,
     "chat": Chat,
     "claude install": ClaudeInstall,
     "claude pause": ClaudePause,
     "claude rescue": ClaudeRescue,
-    "claude resume": ClaudePause,
     "claude status": ClaudeStatus,
     "claude uninstall": ClaudeUninstall,
     "install": Install,
+    "rule list": RuleList,
+    "rule add": EnforcedRule,
+    "rule enforce": EnforcedRule,
+    "rule relax": EnforcedRule,
+    "rule test": list[StoppedCall],
     "uninstall": Uninstall,
-    "compact diff": CompactDiff,
-    "compact list": list[ConversationEntry],
-    "compact plan": CompactPlan,
-    "compact run": CompactRun,
-    "compact show": CompactShow,
-    "compact undo": CompactUndo,
+    "compact run": CompactRun | CompactPlan,
+    "compact show": CompactShow | CompactDiff | list[ConversationEntry],
     "completion": Completion,
-    "context check": ContextCheck,
-    "context checkpoints": list[Checkpoint],
     "context compress": ContextCompress,
-    "context export": ContextExport,
     "context import": OllmImport,
-    "context list": list[ContextEntry],
-    "context mode": ContextStatus,
-    "context model": ContextStatus,
-    "context restore": ContextStatus,
-    "context snapshot": list[ContextSnapshot],
-    "context status": ContextStatus,
+    "context set": ContextStatus,
+    "context snapshot": list[ContextSnapshot] | ContextStatus,
+    "context status": ContextStatus | ContextCheck | list[Checkpoint] | list[ContextEntry],
     "demo": Demo,
     "doctor": Doctor,
     "error": Failure,
-    "export": Export | ExportedFile,
+    "export": Export | ExportedFile | ContextExport,
     "fold": Folded,
     "goal add": GoalStatus,
     "goal block": GoalStatus,
     "goal decide": GoalStatus,
     "goal done": GoalStatus,
-    "goal list": list[GoalStatus],
     "goal next": GoalNext,
-    "goal pause": GoalStatus,
-    "goal show": GoalStatus,
+    "goal show": GoalStatus | list[GoalStatus],
     "goal start": GoalStatus,
-    "goal unblock": GoalStatus,
-    "graph export": GraphText | GraphFile,
-    "graph import": GraphImport,
-    "graph search": Graph,
-    "history": FileHistory,
     "hook": Hook,
     "import": Import,
     "init": Init,
     "log": list[LogLine],
     "mcp": list[Mcp],
     "add": MemoryAdd,
-    "memory clear": MemoryClear,
-    "memory close": MemoryClose,
-    "compress": CompressedPhase | CompressedPhases,
+    "compress": CompressedPhase | CompressedPhases | MemoryClear,
     "memory forget": MemoryForget,
-    "memory get": Item,
-    "memory ingest": IngestResult,
-    "memory link": MemoryLink,
-    "memory list": list[Item],
+    "memory ingest": IngestResult | MemoryClose,
     "memory prepare": MemoryPrepare,
     "memory promote": Promotion,
     "memory resolve": Ending,
     "memory review": MemoryReview,
+    "memory show": Item | list[Item],
     "memory search": list[Hit],
-    "memory stats": MemoryStats,
-    "memory status": MemoryStatus,
-    "memory supersede": Ending,
     "memory update": Item,
-    "memory verify": MemoryVerify,
-    "messages check": MessagesCheck,
     "phase complete": PhaseChange,
     "phase decide": QueenCheckin,
-    "phase show": PhaseShow,
     "phase start": PhaseChange,
     "recall": Recall,
     "report": Report,
-    "schema check": list[Finding],
-    "schema show": JsonObject,
-    "share grant": ShareGrant,
     "share init": ShareInit,
     "share join": ShareInit,
     "share leave": Shared,
-    "share members": list[Member],
+    "share members": list[Member] | ShareGrant | ShareRevoke,
     "share remove": ShareRemove,
-    "share revoke": ShareRevoke,
     "share status": ShareStatus,
+    "signal": EmittedSignal | list[ActiveSignal],
+    "snapshot": SnapshotEntry | list[SnapshotEntry] | SnapshotRestore,
+    "state": StateShow | HistoryEntry,
+    "graph": Graph | GraphImport | GraphText | GraphFile | MemoryLink,
+    "schema": JsonObject | list[Finding],
     "show": JsonObject,
-    "signal emit": EmittedSignal,
-    "signal list": list[ActiveSignal],
-    "snapshot create": SnapshotEntry,
-    "snapshot list": list[SnapshotEntry],
-    "snapshot restore": SnapshotRestore,
-    "state recover": HistoryEntry,
-    "state set": HistoryEntry,
-    "state show": StateShow,
-    "status": Status,
+    "status": Status | MemoryStatus | MemoryStats | MemoryVerify,
     "statusline": Statusline,
-    "timeline": Timeline,
-    "tokens calibrate": TokensCalibrate,
-    "tokens count": list[TokensCount],
+    "timeline": Timeline | FileHistory,
+    "tokens count": list[TokensCount] | TokensCalibrate | list[ListedModel],
     "tokens fetch": TokensFetch,
-    "tokens models": list[ListedModel],
     "tokens use": TokensUse,
     "trust": Trust,
-    "undo": LogLine,
+    "undo": LogLine | CompactUndo,
     "view": View,
     "compactctl compact": CtlCompact,
     "compactctl create-config": CtlCreateConfig,

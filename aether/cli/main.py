@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import sys
+from contextvars import copy_context
 from importlib import import_module
 from typing import NoReturn
 
 import click
 
 from aether import __version__
+from aether.cli.former import FORMER_SPELLINGS, spelled_now
 from aether.cli.output import (
     Ask,
     Command,
@@ -53,12 +55,11 @@ SECTIONS = {
     },
     "Memory": {
         "memory": ("memory", "Search, correct and promote memory"),
-        "timeline": ("timeline", "Show what happened, day by day"),
-        "history": ("timeline", "Show what memory knows about a source file"),
+        "timeline": ("timeline", "Show what happened, day by day, or to one file"),
         "report": ("timeline", "Write a report to keep or send"),
         "log": ("home", "Show who changed what, when and why"),
         "show": ("home", "Print a document as it is now"),
-        "export": ("transfer", "Write the whole colony as JSON"),
+        "export": ("transfer", "Write the whole colony as JSON, or one conversation"),
     },
     "Conversations": {
         "chat": ("chat", "Talk with a model for as long as you like"),
@@ -68,17 +69,17 @@ SECTIONS = {
         "goal": ("goal", "Set goals and keep them through every conversation"),
     },
     "Colony": {
-        "signal": ("colony", "Deposit and list signals"),
+        "signal": ("colony", "Deposit a signal, or list those that are active"),
         "phase": ("colony", "Start, complete and review phases"),
-        "state": ("colony", "Show or change the state of the colony"),
+        "state": ("colony", "Show the state of the colony and its phases"),
         "share": ("share", "Share a colony between machines"),
     },
     "Integrations": {
         "install": ("hosts", "Give every agent on this machine the memory"),
         "uninstall": ("hosts", "Remove aether's hooks from the settings of agents"),
         "claude": ("claude", "Install in Claude Code, and check the installation"),
+        "rule": ("rule", "Let rules stop what agents do"),
         "mcp": ("claude", "Serve memory to an MCP client over stdin and stdout"),
-        "messages": ("compact", "Check conversations against a provider's rules"),
     },
     "Care": {
         "doctor": ("home", "Check a home and repair it"),
@@ -86,8 +87,8 @@ SECTIONS = {
         "snapshot": ("home", "Save the whole colony and restore it"),
         "trust": ("home", "Allow the config.toml of a home to name programs"),
         "completion": ("main", "Print the completion script of a shell"),
-        "demo": ("home", "Show the whole loop on a sample transcript"),
-        "schema": ("home", "Check documents, and show the shapes of --json"),
+        "demo": ("demo", "Show on a sample what memory is for"),
+        "schema": ("home", "Print the JSON Schema of --json, or check documents"),
         "fold": ("home", "Write the journal into the documents"),
         "tokens": ("tokens", "Count tokens and choose the counter"),
         "graph": ("graph", "Search, import and export a knowledge graph"),
@@ -113,6 +114,20 @@ class Nouns(Group):
         command: click.Command = getattr(module, f"{cmd_name}_command")
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that `args` name; of a former spelling, with a hint on stderr, the one of today."""
+        spelling = next(
+            (words for length in (2, 1) if (words := " ".join(args[:length])) in FORMER_SPELLINGS), ""
+        )
+        if spelling:
+            now = FORMER_SPELLINGS[spelling].replace("{*}", "…").replace("{}", "…")
+            hint = f"aether {spelling} is now aether {now}; the former spelling goes with the next release."
+            note(ctx.ensure_object(Ask), hint)
+            args = spelled_now(spelling, args[len(spelling.split()) :])
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's interface
         """Write the commands under their headings without importing them."""
         width = max(map(len, NOUNS))
@@ -121,9 +136,10 @@ class Nouns(Group):
                 formatter.write_dl([(name.ljust(width), line) for name, (_, line) in section.items()])
 
 
-@click.command(cls=Nouns)
+@click.command(cls=Nouns, invoke_without_command=True)
+@click.pass_context
 @click.version_option(__version__, prog_name="aether", message="%(prog)s %(version)s")
-def cli() -> None:
+def cli(ctx: click.Context) -> None:
     """Keep, compress and search the memory of a colony of agents.
 
     State is JSON below .aether/, found with --home, AETHER_HOME, or the nearest one above here. Data goes to
@@ -133,6 +149,10 @@ def cli() -> None:
     Example:
       aether init
     """
+    if ctx.invoked_subcommand is None:
+        from aether.cli.status import show_start
+
+        show_start(ctx.ensure_object(Ask))
 
 
 def run(arguments: list[str] | None = None) -> NoReturn:
@@ -182,7 +202,10 @@ def main(arguments: list[str], *, command: click.Command = cli, name: str = "aet
     open_missing()
     try:
         with notices(ask):
-            result = command.main(args=arguments, prog_name=name, standalone_mode=False, obj=ask)
+            # In a copy of the context, so that the author of its changes ends with it.
+            result = copy_context().run(
+                command.main, args=arguments, prog_name=name, standalone_mode=False, obj=ask
+            )
             _age(ask)
             _fold(ask)
         _note_waiting(ask)

@@ -47,7 +47,7 @@ LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
 
 
 def filter_options(command: Any) -> Any:
-    """Add the options by which `memory list`, `memory search` and `recall` filter entries; all with the same meaning."""
+    """Add the options by which `memory show`, `memory search` and `recall` filter entries; all with the same meaning."""
     for option in reversed(_FILTERS):
         command = option(command)
     return command
@@ -81,7 +81,7 @@ def memory_command() -> None:
 
     \b
     Example:
-      aether memory status
+      aether memory show
     """
 
 
@@ -95,7 +95,7 @@ def memory_command() -> None:
     "--source",
     default="queen",
     show_default=True,
-    help="Its author: queen is the person whose colony it is, or whoever works in that name",
+    help="Its author; queen is the person whose colony it is",
 )
 @click.option("--caste", help="The caste of its author")
 @click.option("--phase", type=click.IntRange(0), help="Its phase of the colony's work")
@@ -179,19 +179,35 @@ def _object(text: str) -> dict[str, Any]:
     return value
 
 
-@memory_command.command("get")
-@click.argument("item_id", metavar="ID")
+@memory_command.command("show")
+@click.argument("item_id", metavar="[ID]", required=False)
+@click.option(
+    "--limit", default=0, show_default=True, type=click.IntRange(0), help="Most items to list; 0 for all"
+)
+@filter_options
 @pass_ask
-def get(ask: Ask, item_id: str) -> None:
-    """Print one item, session or pattern by its id.
+def show(ask: Ask, /, item_id: str | None, limit: int, **filters: Any) -> None:
+    """Print one entry, or list the items of working memory.
 
-    Looks in working memory, where it counts the access, then in the other layers and the archive. A session reads in
-    order: its summary, what was asked and done, the results, decisions with their reasons, rules, what is open and next.
+    ID is an item, session or pattern. It is looked up in working memory, where it counts the access, then in the other
+    layers and the archive. A session reads in order: its summary, what was asked and done, the results, decisions with their
+    reasons, rules, what is open and next. Without ID the items are listed, most recently used first: on a terminal in two
+    lines each, in a pipe with whole texts.
 
     \b
     Example:
-      aether memory get "$ITEM"
+      aether memory show "$ITEM"
+      aether memory show --type decision --since 7d
     """
+    if item_id is None:
+        _list(ask, limit, filters)
+    elif limit or given(filters):
+        raise click.UsageError("A filter and ID exclude each other.")
+    else:
+        _show_entry(ask, item_id)
+
+
+def _show_entry(ask: Ask, item_id: str) -> None:
     from aether.api import recall, working
     from aether.errors import NotFound
 
@@ -205,6 +221,20 @@ def get(ask: Ask, item_id: str) -> None:
         emit(ask, hit["entry"], session_page(hit, sections) if sections else hit_page(hit))
     else:
         emit(ask, item, item_lines(item))
+
+
+def _list(ask: Ask, limit: int, filters: dict[str, Any]) -> None:
+    from aether.api import working
+    from aether.api.overview import overview
+    from aether.cli.status import empty_words
+
+    place = ask.place()
+    items = working.list_working_memory_items(limit, home=place, **given(filters))
+    emit(ask, items, item_rows(items) if sys.stdout.isatty() else items_table(items))
+    if not items and given(filters):
+        note_nothing(ask, filters["types"], layers=["working_memory"])
+    elif not items:
+        note(ask, f"Working memory is {empty_words(overview(home=place))}.")
 
 
 @memory_command.command("update")
@@ -268,106 +298,30 @@ def update(
 
 @memory_command.command("resolve")
 @click.argument("entry_id", metavar="ID")
+@click.option("--by", metavar="TEXT|ID", help="The new text, or the id of the entry in its place")
 @pass_ask
-def resolve(ask: Ask, entry_id: str) -> None:
+def resolve(ask: Ask, entry_id: str, by: str | None) -> None:
     """End an entry that is settled: no brief shows it any more.
 
     ID is that of an item, a pattern, or a statement of a session; "aether brief --why" shows them. The entry stays in
-    memory and is found by searches. aether undo brings it back.
+    memory and is found by searches. With --by another entry takes its place; a text becomes a new item of the same type.
 
     \b
     Example:
       aether memory resolve "$ITEM"
+      aether memory resolve "$OTHER" --by "At most 8 workers"
     """
-    from aether.api.review import resolve_memory
+    from aether.api.review import resolve_memory, supersede_memory
 
-    _emit_ending(ask, resolve_memory(entry_id, home=ask.place()))
-
-
-@memory_command.command("supersede")
-@click.argument("entry_id", metavar="ID")
-@click.option(
-    "--by", required=True, metavar="TEXT|ID", help="The new text, or the id of the entry in its place"
-)
-@pass_ask
-def supersede(ask: Ask, entry_id: str, by: str) -> None:
-    """Put another entry in the place of one.
-
-    ID is that of an item, a pattern, or a statement of a session. No brief shows it any more. A text becomes a new item of
-    the same type.
-
-    \b
-    Example:
-      aether memory supersede "$ITEM" --by "At most 8 workers"
-    """
-    from aether.api.review import supersede_memory
-
-    evidence: Any = "person" if is_typed() else None
-    _emit_ending(ask, supersede_memory(entry_id, by, evidence=evidence, home=ask.place()))
-
-
-def _emit_ending(ask: Ask, outcome: Any) -> None:
+    place = ask.place()
+    if by is None:
+        outcome = resolve_memory(entry_id, home=place)
+    else:
+        evidence: Any = "person" if is_typed() else None
+        outcome = supersede_memory(entry_id, by, evidence=evidence, home=place)
     suffix = f" by {outcome.by}" if outcome.by else ""
     emit(ask, outcome._asdict(), f"{outcome.id} is {outcome.how}{suffix}: {one_line(outcome.text)}")
     note_undo(ask, [outcome.revision])
-
-
-@memory_command.command("list")
-@click.option(
-    "--limit", default=0, show_default=True, type=click.IntRange(0), help="Most items to list; 0 for all"
-)
-@filter_options
-@pass_ask
-def list_(ask: Ask, /, limit: int, **filters: Any) -> None:
-    """List the items of working memory, most recently used first.
-
-    A terminal shows two lines an item; a pipe gets whole texts.
-
-    \b
-    Example:
-      aether memory list --limit 10
-      aether memory list --type decision --since 7d
-    """
-    from aether.api import working
-    from aether.api.overview import overview
-    from aether.cli.status import empty_words
-
-    place = ask.place()
-    items = working.list_working_memory_items(limit, home=place, **given(filters))
-    emit(ask, items, item_rows(items) if sys.stdout.isatty() else items_table(items))
-    if not items and given(filters):
-        note_nothing(ask, filters["types"], layers=["working_memory"])
-    elif not items:
-        note(ask, f"Working memory is {empty_words(overview(home=place))}.")
-
-
-@memory_command.command("clear")
-@click.option("--yes", is_flag=True, help="Do not ask")
-@pass_ask
-def clear(ask: Ask, yes: bool) -> int:
-    """Move every item of working memory to the archive.
-
-    \b
-    Example:
-      aether memory clear --yes
-    """
-    from aether.api import working
-
-    place = ask.place()
-    number = len(working.list_working_memory_items(home=place))
-    if not number:
-        emit(ask, {"archived": 0}, "Working memory is empty already: nothing was changed.")
-        return 0
-    if not confirmed(f"{pluralize(number, 'items')} will move to the archive.", yes=yes):
-        emit(ask, {"archived": 0}, [])
-        return 1
-    cleared = working.clear_working_memory(home=place)
-    emit(
-        ask,
-        {"archived": cleared},
-        f"{pluralize(cleared, 'items')} moved to the archive. aether undo brings them back.",
-    )
-    return 0
 
 
 @memory_command.command("search")
@@ -403,52 +357,8 @@ def search(ask: Ask, /, query: str, **options: Any) -> None:
         note_nothing(ask, options["types"], layers=options["layers"])
 
 
-@memory_command.command("status")
-@pass_ask
-def status(ask: Ask) -> None:
-    """Show how full the layers are.
-
-    \b
-    Example:
-      aether memory status
-    """
-    from aether.api.status import get_memory_status
-
-    report = get_memory_status(home=ask.place())
-    emit(ask, report, status_lines(report))
-    if report["working_memory"]["compression_needed"]:
-        note(ask, "Compression is needed: aether compress")
-
-
-@memory_command.command("verify")
-@pass_ask
-def verify(ask: Ask) -> int:
-    """Check working memory against its token limits.
-
-    Exits 1 if it is over its capacity; over the threshold is a warning.
-
-    \b
-    Example:
-      aether memory verify
-    """
-    from aether.api.working import verify_token_limit
-
-    usage = verify_token_limit(home=ask.place())
-    verdict = (
-        "FAIL" if usage.current > usage.maximum else "WARNING" if usage.current > usage.threshold else "PASS"
-    )
-    data = {**usage._asdict(), "percent": usage.percent, "status": verdict}
-    emit(ask, data, verify_lines(usage, verdict))
-    return int(verdict == "FAIL")
-
-
-phase_option = click.option(
-    "--phase", required=True, type=click.IntRange(0), help="The phase of the colony's work"
-)
-
-
 @memory_command.command("prepare")
-@phase_option
+@click.option("--phase", required=True, type=click.IntRange(0), help="The phase of the colony's work")
 @click.option("--new", is_flag=True, help="Open another hand-off even if one is open")
 @click.option(
     "--print", "prints", is_flag=True, help="Print the whole prompt for a model in place of the path"
@@ -484,51 +394,32 @@ def prepare(ask: Ask, phase: int, new: bool, prints: bool) -> int:
   1. Give it to an architect, or read it yourself: prompt.text describes the session, prompt.conversation has what was said.
   2. Write the session as JSON into a file.
   3. aether memory ingest --phase {phase} FILE
-  4. aether memory stats""",
+  4. aether status --compressions""",
     )
     return 0
 
 
 @memory_command.command("ingest")
-@phase_option
+@click.option("--phase", type=click.IntRange(0), help="The phase whose hand-off it answers")
 @click.option("--handoff", metavar="ID", help="The hand-off that it answers, if several are open")
-@click.argument("file")
-@pass_ask
-def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
-    """Store the session that an architect made of a hand-off.
-
-    FILE holds the session JSON, or the architect's whole answer; - is standard input. A rejected answer
-    changes nothing, and the corrections are listed.
-
-    \b
-    Example:
-      aether memory ingest --phase 1 session.json
-    """
-    from aether.api.compress import trigger_phase_boundary_compression
-
-    compression = trigger_phase_boundary_compression(
-        phase, read_text(file), home=ask.place(), architect={"backend": "manual", "model": ""},
-        compression_id=handoff,
-    )  # fmt: skip
-    emit(ask, compression._asdict(), ingested_lines(compression))
-
-
-@memory_command.command("close")
 @click.option(
     "--session",
     default="",
     metavar="ID",
-    help="The conversation, or the start of its id  [default: the newest]",
+    help="Without --phase: the conversation, or the start of its id  [default: the newest]",
 )
 @click.argument("file")
 @pass_ask
-def close(ask: Ask, session: str, file: str) -> int:
-    """Store what an agent says of its own conversation.
+def ingest(ask: Ask, *, phase: int | None, handoff: str | None, session: str, file: str) -> int:
+    """Store a session that an architect or agent wrote.
 
-    FILE is one JSON object, - is standard input. Its fields are lists, and all of them optional: state, next, rules, open
-    and resolved hold objects with text and quote; decisions hold decision, rationale, quote and supersedes. A quote is
-    copied verbatim from the conversation: a statement without one is not stored, and is listed.
-    A rejected answer changes nothing. Exits 1 if there is nothing to close.
+    FILE is one JSON object, or the architect's whole answer; - is standard input. A rejected answer changes nothing, and the
+    corrections are listed. With --phase it answers a hand-off of "aether memory prepare".
+
+    Without --phase it is what an agent says of its own conversation. Its fields are lists, and all of them optional: state,
+    next, rules, open and resolved hold objects with text and quote; decisions hold decision, rationale, quote and
+    supersedes. A quote is copied verbatim from the conversation: a statement without one is not stored, and is listed.
+    Exits 1 if there is nothing to store.
 
     \b
     {"state": [{"text": "The importer works.", "quote": "12 passed"}],
@@ -536,8 +427,27 @@ def close(ask: Ask, session: str, file: str) -> int:
 
     \b
     Example:
-      aether memory close answer.json
+      aether memory ingest --phase 1 session.json
+      aether memory ingest answer.json
     """
+    if phase is None:
+        if handoff:
+            raise click.UsageError("--handoff needs --phase.")
+        return _close(ask, session, file)
+    if session:
+        raise click.UsageError("--session and --phase exclude each other.")
+    from aether.api.compress import trigger_phase_boundary_compression
+
+    compression = trigger_phase_boundary_compression(
+        phase, read_text(file), home=ask.place(), architect={"backend": "manual", "model": ""},
+        compression_id=handoff,
+    )  # fmt: skip
+    emit(ask, compression._asdict(), ingested_lines(compression))
+    return 0
+
+
+def _close(ask: Ask, session: str, file: str) -> int:
+    """Store what an agent says of its own conversation."""
     from aether.api.closing import close_session
 
     outcome = close_session(read_text(file), home=ask.place(), session=session)
@@ -560,8 +470,12 @@ def close(ask: Ask, session: str, file: str) -> int:
     metavar="NAME",
     help="extractive, anthropic, openai, ollama, claude-code (your own claude), manual or command:'…'  [default: config.toml, else extractive]",
 )
+@click.option("--no-session", is_flag=True, help="Make no session: move every item to the archive")
+@click.option("--yes", is_flag=True, help="Do not ask, with --no-session")
 @pass_ask
-def compress_command(ask: Ask, phase: int | None, architect: str | None) -> int:
+def compress_command(
+    ask: Ask, *, phase: int | None, architect: str | None, no_session: bool, yes: bool
+) -> int:
     """Compress the items of each phase into a session.
 
     With --phase one session is made, of the items up to that phase. Without, items without a phase are part of the first,
@@ -573,6 +487,14 @@ def compress_command(ask: Ask, phase: int | None, architect: str | None) -> int:
       aether compress
       aether compress --phase 1 --architect extractive
     """
+    if not no_session:
+        return _compress(ask, phase, architect)
+    if phase is not None or architect:
+        raise click.UsageError("--no-session takes neither --phase nor --architect.")
+    return _clear(ask, yes=yes)
+
+
+def _compress(ask: Ask, phase: int | None, architect: str | None) -> int:
     from aether.api.home import now
     from aether.clock import new_id
 
@@ -609,6 +531,27 @@ def compress_command(ask: Ask, phase: int | None, architect: str | None) -> int:
         note(ask, earlier_words)
     if revisions:  # undone together
         note_undo(ask, revisions[-1:])
+    return 0
+
+
+def _clear(ask: Ask, *, yes: bool) -> int:
+    """Move every item of working memory to the archive."""
+    from aether.api import working
+
+    place = ask.place()
+    number = len(working.list_working_memory_items(home=place))
+    if not number:
+        emit(ask, {"archived": 0}, "Working memory is empty already: nothing was changed.")
+        return 0
+    if not confirmed(f"{pluralize(number, 'items')} will move to the archive.", yes=yes):
+        emit(ask, {"archived": 0}, [])
+        return 1
+    cleared = working.clear_working_memory(home=place)
+    emit(
+        ask,
+        {"archived": cleared},
+        f"{pluralize(cleared, 'items')} moved to the archive. aether undo brings them back.",
+    )
     return 0
 
 
@@ -797,39 +740,6 @@ def _ask_about(doubts: Sequence[Any], place: Any) -> list[Any]:
     return settled
 
 
-@memory_command.command("stats")
-@pass_ask
-def stats(ask: Ask) -> None:
-    """Show the compressions so far.
-
-    \b
-    Example:
-      aether memory stats
-    """
-    from aether.api.status import get_compression_stats
-
-    statistics = get_compression_stats(home=ask.place())
-    emit(ask, statistics, stats_lines(statistics))
-
-
-@memory_command.command("link")
-@click.argument("source_id")
-@click.argument("target_id")
-@click.option("--type", "type_", default="related_to", show_default=True, help="The kind of link")
-@pass_ask
-def link(ask: Ask, source_id: str, target_id: str, type_: str) -> None:
-    """Link two things of any layer.
-
-    \b
-    Example:
-      aether memory link "$ITEM" "$OTHER" --type related_to
-    """
-    from aether.api import patterns
-
-    link_id = patterns.create_associative_link(source_id, target_id, type_, home=ask.place())
-    emit(ask, {"link_id": link_id}, link_id)
-
-
 def item_lines(item: Mapping[str, Any], *, layer: str = "working_memory") -> list[str]:
     """Return one item, of working memory or the archive, as lines."""
     metadata = item["metadata"]
@@ -979,57 +889,6 @@ def session_page(hit: Mapping[str, Any], sections: Mapping[str, Sequence[str]]) 
     return page
 
 
-def status_lines(found: Mapping[str, Any]) -> list[str]:
-    """Return the status of the three layers as lines."""
-    work, short_term, long_term, metrics = (
-        found[part] for part in ("working_memory", "short_term_memory", "long_term_memory", "metrics")
-    )
-    types = ", ".join(
-        f"{name.removesuffix('_pattern')}={number}" for name, number in long_term["types"].items()
-    )
-    sections: dict[str, list[tuple[str, Any]]] = {
-        "Working Memory": [
-            ("Items", work["items"]),
-            ("Tokens", f"{work['tokens']} / {work['max_capacity_tokens']} ({work['percent']:g}%)"),
-            # The name is the original's; items leave only when working memory is full.
-            ("Eviction Threshold", f"{work['eviction_threshold_tokens']} (asks for compression)"),
-            ("Max Capacity", work["max_capacity_tokens"]),
-            ("Counted by", work["counter"]),
-        ],
-        "Short-term Memory": [
-            (
-                "Sessions",
-                f"{short_term['sessions']} / {short_term['max_sessions']} ({short_term['percent']:g}%)",
-            ),
-            ("Ratio", f"{short_term['target_ratio']}x target"),
-        ],
-        "Long-term Memory": [("Patterns", long_term["patterns"]), ("Types", types)],
-        "Metrics": [
-            ("Total compressions", metrics["total_compressions"]),
-            ("Total pattern extractions", metrics["total_pattern_extractions"]),
-            ("Average compression ratio", f"{metrics['average_compression_ratio']:.2f}x"),
-            ("Working memory evictions", metrics["working_memory_evictions"]),
-            ("Short-term evictions", metrics["short_term_evictions"]),
-        ],
-    }
-    widest = max(len(label) + 1 for pairs in sections.values() for label, _ in pairs)
-    lines: list[str] = []
-    for title, pairs in sections.items():
-        lines += [title, *facts(pairs, room=widest)]
-    return lines
-
-
-def verify_lines(usage: Any, verdict: str) -> list[str]:
-    """Return the lines of `memory verify`."""
-    return facts(
-        [
-            ("Max", usage.maximum), ("Current", f"{usage.current} ({usage.percent:g}%)"),
-            ("Threshold", usage.threshold), ("Status", verdict),
-        ],
-        indent=0,
-    )  # fmt: skip
-
-
 def ingested_lines(done: Any) -> list[str]:
     """Return the result of a compression as lines."""
     session = done.session
@@ -1066,30 +925,6 @@ def ingested_lines(done: Any) -> list[str]:
 def contradiction_lines(pairs: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return statements that contradict each other, a pair per line."""
     return [f"Contradiction: {one_line(pair['pattern'])} ↔ {one_line(pair['other'])}" for pair in pairs]
-
-
-def stats_lines(found: Mapping[str, Any]) -> list[str | Table]:
-    """Return the statistics of compression as lines."""
-    lines: list[str | Table] = []
-    lines += facts(
-        [
-            ("Total compressions", found["total_compressions"]),
-            ("Average ratio", f"{found['average_compression_ratio']:.2f}x"),
-            ("Sessions", f"{len(found['sessions'])} / {found['max_sessions']}"),
-            ("Working memory evictions", found["working_memory_evictions"]),
-            ("Short-term evictions", found["short_term_evictions"]),
-        ],
-        indent=0,
-    )
-    rows = [
-        (
-            session["session_id"], session["phase"], session["compressed_at"][:10],
-            session["original_tokens"], session["compressed_tokens"], f"{session['compression_ratio']:.2f}x",
-        )
-        for session in found["sessions"]
-    ]  # fmt: skip
-    head = ("session", "phase", "date", "before", "after", "ratio")
-    return [*lines, "", Table(rows, head=head, right=[1, 3, 4, 5])] if rows else lines
 
 
 memory_command.add_command(forget)

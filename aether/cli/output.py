@@ -38,6 +38,7 @@ MOST_UNDOS = 3
 AGENT_VARIABLES = (
     "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CURSOR_AGENT", "GEMINI_CLI",
 )  # fmt: skip
+USER_VARIABLES = ("LOGNAME", "USER", "LNAME", "USERNAME")
 LAYER_NAMES = {
     "working_memory": "working", "short_term_memory": "session", "long_term_memory": "pattern",
     "archive": "archive",
@@ -73,12 +74,16 @@ class Ask:
     def place(self) -> Path:
         """Return the resolved home with the spool of the hooks drained, and remember it for folding.
 
+        From here on the log names the user as the author.
+
         Raises:
             NotFound: there is no home.
         """
         from aether.api.home import drained
         from aether.paths import find_home
+        from aether.store.authors import PERSON
 
+        PERSON.set(user_name())
         self.found = drained(find_home(self.home))
         self._report_edits()
         return self.found
@@ -159,26 +164,12 @@ class Group(Command, click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that `args` name, also by a former spelling; a typo prints up to three suggestions."""
-        names = self.list_commands(ctx)
-        if not args or args[0].startswith("-") or args[0] in names:
+        """Return the command that `args` name; a typo prints up to three suggestions."""
+        if not args or args[0].startswith("-") or args[0] in self.list_commands(ctx):
             return super().resolve_command(ctx, args)
-        root = ctx.find_root()
-        spelling = " ".join([*ctx.command_path.split()[1:], args[0]])
-        if spelling in FORMER_SPELLINGS and isinstance(root.command, click.Group):
-            now = FORMER_SPELLINGS[spelling]
-            note(
-                ctx.ensure_object(Ask),
-                f"aether {spelling} is now aether {now}; the former spelling goes with the next release.",
-            )
-            first, *remaining = now.split()
-            root.info_name = root.info_name or "aether"
-            return root.command.resolve_command(root, [first, *remaining, *args[1:]])
         raise click.UsageError(f"No such command {args[0]!r}.{_suggestions(self, ctx, args[0])}", ctx)
 
 
-# Commands under the names that they had in the release before.
-FORMER_SPELLINGS = {"memory add": "add", "memory compress": "compress"}
 MOST_SUGGESTIONS = 3
 
 
@@ -596,6 +587,15 @@ def _refuse_directory(path: Path) -> None:
         from aether.errors import InvalidInput
 
         raise InvalidInput("is a directory.", fix="Name a file.", where=str(path))
+
+
+def user_name() -> str:
+    """Return whose changes those of a command are: the user's, or an agent's; the Queen's if the user has no name."""
+    from aether.store.authors import QUEEN
+
+    if any(name in os.environ for name in AGENT_VARIABLES):
+        return "agent"
+    return next((os.environ[name] for name in USER_VARIABLES if os.environ.get(name)), QUEEN)
 
 
 def is_typed() -> bool:

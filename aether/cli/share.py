@@ -138,56 +138,40 @@ def leave_command(ask: Ask, force: bool) -> None:
 
 
 @share_command.command("members")
+@click.argument("role", required=False)
+@click.argument("right", required=False, type=click.Choice(["read", "write", "admin"]))
+@click.option("--revoke", is_flag=True, help="Take the right of ROLE in this colony")
 @pass_ask
-def members_command(ask: Ask) -> None:
-    """List the roles of the database that may use the colony.
+def members_command(ask: Ask, role: str | None, right: str | None, *, revoke: bool) -> None:
+    """List the roles that may use the colony, or change one.
+
+    A role is one of the database. With ROLE and RIGHT it gets this right in this colony.
 
     \b
     Example:
       aether share members
+      aether share members ana write
+      aether share members ana --revoke
     """
     from aether.api import share
 
-    members = share.share_members(home=ask.place())
-    head = ("role", "right", "replicas", "last seen")
-    table = Table(
-        [(member["role"], member["right"], member["replicas"], member["last_seen"]) for member in members],
-        head=head,
-    )
-    emit(ask, members, table)
-
-
-@share_command.command("grant")
-@click.argument("role")
-@click.argument("right", type=click.Choice(["read", "write", "admin"]))
-@pass_ask
-def grant_command(ask: Ask, role: str, right: str) -> None:
-    """Give ROLE of the database a right in this colony.
-
-    \b
-    Example:
-      aether share grant ana write
-    """
-    from aether.api import share
-
-    share.share_grant(role, right, home=ask.place())
-    emit(ask, {"role": role, "right": right}, f"{role} may {right}.")
-
-
-@share_command.command("revoke")
-@click.argument("role")
-@pass_ask
-def revoke_command(ask: Ask, role: str) -> None:
-    """Take the right of ROLE in this colony.
-
-    \b
-    Example:
-      aether share revoke ana
-    """
-    from aether.api import share
-
-    share.share_revoke(role, home=ask.place())
-    emit(ask, {"role": role, "right": None}, f"{role} has no right here any more.")
+    if role is None:
+        if revoke:
+            raise click.UsageError("Missing argument 'ROLE'.")
+        members = share.share_members(home=ask.place())
+        rows = [
+            (member["role"], member["right"], member["replicas"], member["last_seen"]) for member in members
+        ]
+        emit(ask, members, Table(rows, head=("role", "right", "replicas", "last seen")))
+        return
+    if revoke == bool(right):
+        raise click.UsageError("Name the RIGHT of the role, or pass --revoke.")
+    if revoke:
+        share.share_revoke(role, home=ask.place())
+        emit(ask, {"role": role, "right": None}, f"{role} has no right here any more.")
+    else:
+        share.share_grant(role, str(right), home=ask.place())
+        emit(ask, {"role": role, "right": right}, f"{role} may {right}.")
 
 
 @share_command.command("remove")

@@ -34,23 +34,57 @@ WATCH_EVERY_SECONDS = 2.0
 _YELLOW, _PLAIN = "\x1b[33m", "\x1b[0m"
 # The host has text of its own in the same row.
 LINE_COLUMNS = 80
+# Rules and decisions that `aether` alone shows.
+MOST_IN_FORCE = 8
+# Three commands to go on with, without a home, in an empty home and in any other.
+_FIRST = {
+    "aether init": "make a home in this directory",
+    "aether demo": "see on a sample what memory is for",
+    "aether --help": "list the commands",
+}
+_EMPTY = {
+    "aether install": "give every agent on this machine the memory",
+    "aether import FILE": "turn a transcript into memory",
+    'aether add "TEXT" --type decision': "note a decision",
+}
+_NEXT = {
+    "aether brief": "show what a new session gets",
+    "aether recall WORDS": "find something again",
+    "aether --help": "list the commands",
+}
 
 
 @click.command("status", cls=Command)
 @click.option("--watch", is_flag=True, help="Refresh it until Ctrl-C")
+@click.option(
+    "--layers", "part", flag_value="layers", default=None, help="Show how full the layers are instead"
+)
+@click.option(
+    "--limits", "part", flag_value="limits", help="Check working memory against its token limits instead"
+)
+@click.option(
+    "--compressions", "part", flag_value="compressions", help="Show the compressions so far instead"
+)
 @pass_ask
-def status_command(ask: Ask, watch: bool) -> int:
+def status_command(ask: Ask, *, watch: bool, part: str | None) -> int:
     """Show the whole colony at a glance.
 
     What memory holds, the active goal, the phase, the last compression, and the state of the hooks of Claude Code. With --watch it is
-    refreshed in place; on a pipe every change is one line. Exits 1 if there is a problem.
+    refreshed in place; on a pipe every change is one line. Exits 1 if there is a problem; with --limits, if working memory
+    is over its capacity.
 
     \b
     Example:
       aether status
+      aether status --layers
     """
     from aether import clock
     from aether.api.overview import overview
+
+    if part is not None:
+        if watch:
+            raise click.UsageError("--watch shows the whole colony: leave out the other option.")
+        return {"layers": _layers, "limits": _limits, "compressions": _compressions}[part](ask)
 
     place = ask.place()
     if watch:
@@ -63,6 +97,134 @@ def status_command(ask: Ask, watch: bool) -> int:
     for words in state["problems"]:
         say(plain(f"Problem: {words}"))
     return 1 if state["problems"] else 0
+
+
+def show_start(ask: Ask) -> None:
+    """Print the home, the rules and decisions in force, and three commands to go on with."""
+    from aether.api.briefing import brief
+    from aether.errors import NotFound
+
+    try:
+        place = ask.place()
+    except NotFound:
+        commands = _FIRST
+        home, in_force = None, []
+    else:
+        home, lines = str(place), brief(place)["lines"]
+        in_force = [
+            {"kind": line["kind"], "text": line["text"]}
+            for line in lines
+            if line["kind"] in ("rule", "decision")
+        ]
+        commands = _NEXT if lines else _EMPTY
+    shown = in_force[:MOST_IN_FORCE]
+    text: list[str | Table] = [plain(f"Home: {home}") if home else "There is no home here yet.", ""]
+    if shown:
+        text += ["In force:", Table([(entry["kind"], one_line(entry["text"])) for entry in shown], indent=2)]
+        text += (
+            [f"  … and {len(in_force) - len(shown)} more: aether brief"] if in_force[MOST_IN_FORCE:] else []
+        )
+        text.append("")
+    text += ["Next:", Table(list(commands.items()), indent=2)]
+    emit(ask, {"home": home, "in_force": in_force, "next": [*commands]}, text)
+
+
+def _layers(ask: Ask) -> int:
+    from aether.api.status import get_memory_status
+
+    report = get_memory_status(home=ask.place())
+    emit(ask, report, layer_lines(report))
+    if report["working_memory"]["compression_needed"]:
+        note(ask, "Compression is needed: aether compress")
+    return 0
+
+
+def _limits(ask: Ask) -> int:
+    from aether.api.working import verify_token_limit
+
+    usage = verify_token_limit(home=ask.place())
+    verdict = (
+        "FAIL" if usage.current > usage.maximum else "WARNING" if usage.current > usage.threshold else "PASS"
+    )
+    data = {**usage._asdict(), "percent": usage.percent, "status": verdict}
+    pairs = [
+        ("Max", usage.maximum), ("Current", f"{usage.current} ({usage.percent:g}%)"),
+        ("Threshold", usage.threshold), ("Status", verdict),
+    ]  # fmt: skip
+    emit(ask, data, facts(pairs, indent=0))
+    return int(verdict == "FAIL")
+
+
+def _compressions(ask: Ask) -> int:
+    from aether.api.status import get_compression_stats
+
+    statistics = get_compression_stats(home=ask.place())
+    emit(ask, statistics, compression_lines(statistics))
+    return 0
+
+
+def layer_lines(report: dict[str, Any]) -> list[str]:
+    """Return the status of the three layers as lines."""
+    work, short_term, long_term, metrics = (
+        report[part] for part in ("working_memory", "short_term_memory", "long_term_memory", "metrics")
+    )
+    types = ", ".join(
+        f"{name.removesuffix('_pattern')}={number}" for name, number in long_term["types"].items()
+    )
+    sections: dict[str, list[tuple[str, Any]]] = {
+        "Working Memory": [
+            ("Items", work["items"]),
+            ("Tokens", f"{work['tokens']} / {work['max_capacity_tokens']} ({work['percent']:g}%)"),
+            # The name is the original's; items leave only when working memory is full.
+            ("Eviction Threshold", f"{work['eviction_threshold_tokens']} (asks for compression)"),
+            ("Max Capacity", work["max_capacity_tokens"]),
+            ("Counted by", work["counter"]),
+        ],
+        "Short-term Memory": [
+            (
+                "Sessions",
+                f"{short_term['sessions']} / {short_term['max_sessions']} ({short_term['percent']:g}%)",
+            ),
+            ("Ratio", f"{short_term['target_ratio']}x target"),
+        ],
+        "Long-term Memory": [("Patterns", long_term["patterns"]), ("Types", types)],
+        "Metrics": [
+            ("Total compressions", metrics["total_compressions"]),
+            ("Total pattern extractions", metrics["total_pattern_extractions"]),
+            ("Average compression ratio", f"{metrics['average_compression_ratio']:.2f}x"),
+            ("Working memory evictions", metrics["working_memory_evictions"]),
+            ("Short-term evictions", metrics["short_term_evictions"]),
+        ],
+    }
+    widest = max(len(label) + 1 for pairs in sections.values() for label, _ in pairs)
+    lines: list[str] = []
+    for title, pairs in sections.items():
+        lines += [title, *facts(pairs, room=widest)]
+    return lines
+
+
+def compression_lines(statistics: dict[str, Any]) -> list[str | Table]:
+    """Return the statistics of compression as lines."""
+    lines: list[str | Table] = []
+    lines += facts(
+        [
+            ("Total compressions", statistics["total_compressions"]),
+            ("Average ratio", f"{statistics['average_compression_ratio']:.2f}x"),
+            ("Sessions", f"{len(statistics['sessions'])} / {statistics['max_sessions']}"),
+            ("Working memory evictions", statistics["working_memory_evictions"]),
+            ("Short-term evictions", statistics["short_term_evictions"]),
+        ],
+        indent=0,
+    )
+    rows = [
+        (
+            session["session_id"], session["phase"], session["compressed_at"][:10],
+            session["original_tokens"], session["compressed_tokens"], f"{session['compression_ratio']:.2f}x",
+        )
+        for session in statistics["sessions"]
+    ]  # fmt: skip
+    head = ("session", "phase", "date", "before", "after", "ratio")
+    return [*lines, "", Table(rows, head=head, right=[1, 3, 4, 5])] if rows else lines
 
 
 def _watch(ask: Ask, place: Any) -> None:
@@ -239,7 +401,7 @@ def view_command(ask: Ask, port: int, *, no_browser: bool, read_only: bool) -> N
 
     Prints the address, which holds the key to the page, and opens it in the browser. On it a person sees what is
     remembered and why, what a session gets, and can forget, correct or undo. Only this machine reaches it. It needs the
-    extra `view`: pip install 'aether-memory[view]'.
+    extra `view`: pip install '.[view]' in a clone of aether.
 
     \b
     Example:

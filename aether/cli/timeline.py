@@ -34,6 +34,7 @@ KINDS = "request, decision, rule, result, error, fix, change, command, note, com
 
 
 @click.command("timeline", cls=Command)
+@click.argument("file", required=False)
 @click.option("--since", default="", help="Not older than this ISO 8601 time, or than 36h, 7d, 2w, 3m, 1y")
 @click.option("--until", default="", help="Older than this time")
 @click.option("--conversation", default="", help="Only of this conversation: a part of its id, title or file")
@@ -47,19 +48,29 @@ KINDS = "request, decision, rule, result, error, fix, change, command, note, com
 )
 @pass_ask
 def timeline_command(
-    ask: Ask, *, since: str, until: str, conversation: str, project: str, types: tuple[str, ...], limit: int
-) -> None:
-    """Show what happened, day by day.
+    ask: Ask, *, file: str | None, since: str, until: str, conversation: str, project: str, types: tuple[str, ...],
+    limit: int,
+) -> None:  # fmt: skip
+    """Show what happened, day by day, or to one file.
 
     Requests, decisions, rules, results, errors and their fixes, compressions, compactions and phases, by day and
     conversation, with the agent and its caste. Changed files, commands and notes are shown if --type asks for them.
+    With FILE, a name, the end of a path or a whole path: its changes, the errors with what fixed them, and the decisions
+    and rules that name it.
 
     \b
     Example:
       aether timeline --since 7d
       aether timeline --type decision --type change
+      aether timeline src/app.py
     """
     from aether.api.timeline import timeline
+
+    if file is not None:
+        if since or until or conversation or project or types:
+            raise click.UsageError("A filter and FILE exclude each other.")
+        _file_history(ask, file)
+        return
 
     moments = timeline(
         since=since, until=until, conversation=conversation, project=project, types=types, home=ask.place()
@@ -95,19 +106,8 @@ def _row(moment: Moment) -> tuple[str, ...]:
     return (when(moment.at)[11:16] or "—", moment.kind, agent, text)
 
 
-@click.command("history", cls=Command)
-@click.argument("file")
-@pass_ask
-def history_command(ask: Ask, file: str) -> None:
-    """Show what memory knows about a source file.
-
-    Its changes, the errors with what fixed them, and the decisions and rules that name it. FILE is a name, the end of a
-    path, or a whole path; it is compared by whole components and need not exist.
-
-    \b
-    Example:
-      aether history src/app.py
-    """
+def _file_history(ask: Ask, file: str) -> None:
+    """Print what memory knows about a source file; its name is compared by whole components and need not exist."""
     from aether.api.timeline import file_history
 
     history = file_history(file, home=ask.place())
@@ -121,21 +121,19 @@ def _parts(history: FileHistory) -> Iterator[tuple[str, list[Known]]]:
     yield from ((name, getattr(history, name)) for name in ("changes", "errors", "decisions", "others"))
 
 
-def _history(history: FileHistory) -> Iterator[str]:
+def _history(history: FileHistory) -> Iterator[str | Table]:
     heads = {
         "changes": "Changes", "errors": "Errors and fixes", "decisions": "Decisions and rules", "others": "Requests and results",
     }  # fmt: skip
-    first = True
-    for name, part in _parts(history):
-        if part:
-            yield from (() if first else ("",))
-            yield f"{heads[name]}:"
-            first = False
-        for entry in part:
-            head, *remainder = plain(entry.text).splitlines()
-            state = " (revoked)" if entry.revoked else ""
-            yield f"  {when(entry.at)[:16] or '—'}  {entry.type}{state}: {head}  [{entry.id}]"
-            yield from (f"      {line}" for line in remainder)
+    sections = [(heads[name], part) for name, part in _parts(history) if part]
+    for nth, (head, part) in enumerate(sections):
+        yield from ("",) if nth else ()
+        yield f"{head}:"
+        rows = [
+            (when(entry.at)[:16] or "—", f"{entry.type}{' (revoked)' if entry.revoked else ''}", entry.id, one_line(entry.text))
+            for entry in part
+        ]  # fmt: skip
+        yield Table(rows, indent=2)
 
 
 @click.command("report", cls=Command)

@@ -20,26 +20,90 @@ def tokens_command() -> None:
 
 
 @tokens_command.command("count")
-@click.argument("files", nargs=-1, required=True)
+@click.argument("files", nargs=-1)
 @click.option(
     "--counter", "name", type=click.Choice(COUNTERS),
     help="The counter  [default: the home's counter, else estimate]",
 )  # fmt: skip
+@click.option(
+    "--calibrate", is_flag=True, help="Measure the estimate against exact counts, of FILES or of the home"
+)
+@click.option(
+    "--against", type=click.Choice(COUNTERS[1:]), default="o200k_base", show_default=True,
+    help="With --calibrate: the exact counter",
+)  # fmt: skip
+@click.option(
+    "--apply", is_flag=True, help="With --calibrate: make the corrected estimate the home's counter"
+)
+@click.option("--models", is_flag=True, help="List the windows of these models, and how each is counted")
 @pass_ask
-def count(ask: Ask, files: tuple[str, ...], name: str | None) -> None:
+def count(
+    ask: Ask, files: tuple[str, ...], *, name: str | None, calibrate: bool, against: str, apply: bool, models: bool
+) -> None:  # fmt: skip
     """Count the tokens of files; - is standard input.
+
+    With --models the arguments are names of models; without any, every known model and pattern is listed, and a window
+    marked with ? is assumed.
 
     \b
     Example:
       aether tokens count README.md
+      aether tokens count --calibrate --against o200k_base
+      aether tokens count --models claude-opus-5-5 gpt-4o
     """
     from aether.api import tokens
 
+    if models:
+        _list_models(ask, files)
+        return
+    if calibrate:
+        _calibrate(ask, files, against, apply)
+        return
+    if not files:
+        raise click.UsageError("Missing argument 'FILES...'.")
     counts = [(file, tokens.count_tokens(read_text(file), name=name, home=ask.home)) for file in files]
     rows = [(count_.tokens, count_.characters, file) for file, count_ in counts]
     data = [{"file": file, **count_._asdict()} for file, count_ in counts]
     emit(ask, data, Table(rows, head=("tokens", "characters", "file"), right=[0, 1]))
     note(ask, f"Counted by {counts[0][1].counter}.")
+
+
+def _calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> None:
+    from aether.api import tokens
+
+    place = ask.place() if apply or not files else None
+    result = tokens.calibrate(
+        [(file, read_text(file)) for file in files], against=against, apply=apply, home=place
+    )
+    rows = [
+        (
+            row.kind, row.samples, row.exact, row.estimated, f"{100 * row.error:+.1f} %",
+            f"{100 * row.worst:+.1f} %",
+        )
+        for row in (*result.rows, result.total)
+    ]  # fmt: skip
+    data = {
+        "rows": [row._asdict() for row in result.rows], "total": result.total._asdict(), "factor": result.factor,
+        "applied": apply,
+    }  # fmt: skip
+    text = Table(rows, head=("kind", "samples", "exact", "estimate", "error", "worst"), right=range(1, 6))
+    emit(ask, data, [text, f"factor {result.factor:g}{' (applied)' if apply else ''}"])
+
+
+def _list_models(ask: Ask, names: tuple[str, ...]) -> None:
+    from aether.api import tokens
+
+    listed = tokens.models(*names, home=ask.home)
+    rows = [
+        (
+            model.model, f"{model.window}{'' if model.known else '?'}", model.output or "", f"{model.factor:g}",
+            model.reports,
+        )
+        for model in listed
+    ]  # fmt: skip
+    text = Table(rows, head=("model", "window", "answer", "factor", "reports"), right=range(1, 5))
+    emit(ask, [model._asdict() for model in listed], text)
+    note(ask, f"Counted by {listed[0].counter.partition(' ×')[0]}, times the factor.")
 
 
 @tokens_command.command("fetch")
@@ -75,69 +139,3 @@ def use(ask: Ask, name: str) -> None:
 
     words = tokens.use_counter(name, home=ask.place())
     emit(ask, {"counter": words}, f"This home counts by {words}.")
-
-
-@tokens_command.command("calibrate")
-@click.argument("files", nargs=-1)
-@click.option(
-    "--against", type=click.Choice(COUNTERS[1:]), default="o200k_base", show_default=True,
-    help="The exact counter",
-)  # fmt: skip
-@click.option("--apply", is_flag=True, help="Make the corrected estimate the home's counter")
-@pass_ask
-def calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> None:
-    """Measure the estimate against exact counts.
-
-    On FILES, else on everything the home holds, by type.
-
-    \b
-    Example:
-      aether tokens calibrate --against o200k_base
-    """
-    from aether.api import tokens
-
-    place = ask.place() if apply or not files else None
-    result = tokens.calibrate(
-        [(file, read_text(file)) for file in files], against=against, apply=apply, home=place
-    )
-    rows = [
-        (
-            row.kind, row.samples, row.exact, row.estimated, f"{100 * row.error:+.1f} %",
-            f"{100 * row.worst:+.1f} %",
-        )
-        for row in (*result.rows, result.total)
-    ]  # fmt: skip
-    data = {
-        "rows": [row._asdict() for row in result.rows], "total": result.total._asdict(), "factor": result.factor,
-        "applied": apply,
-    }  # fmt: skip
-    text = Table(rows, head=("kind", "samples", "exact", "estimate", "error", "worst"), right=range(1, 6))
-    emit(ask, data, [text, f"factor {result.factor:g}{' (applied)' if apply else ''}"])
-
-
-@tokens_command.command("models")
-@click.argument("names", nargs=-1)
-@pass_ask
-def models(ask: Ask, names: tuple[str, ...]) -> None:
-    """List the windows of models, and how each is counted.
-
-    Of NAMES, else of every model that providers reported on and every pattern of models that is known.
-    A window marked with ? is assumed.
-
-    \b
-    Example:
-      aether tokens models claude-opus-5-5 gpt-4o
-    """
-    from aether.api import tokens
-
-    listed = tokens.models(*names, home=ask.home)
-    rows = [
-        (
-            model.model, f"{model.window}{'' if model.known else '?'}", model.output or "", f"{model.factor:g}",
-            model.reports,
-        )
-        for model in listed
-    ]  # fmt: skip
-    text = Table(rows, head=("model", "window", "answer", "factor", "reports"), right=range(1, 5))
-    emit(ask, [model._asdict() for model in listed], text)
-    note(ask, f"Counted by {listed[0].counter.partition(' ×')[0]}, times the factor.")

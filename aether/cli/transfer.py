@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 HEAD_BYTES = 4_096
 # As in aether.messages.records, which help need not import.
 FORMATS = (
-    "claude_code", "codex", "chat", "openhands", "cline", "antigravity", "markdown", "items", "plain",
+    "codex", "antigravity", "qwen_code", "copilot_cli", "claude_code", "openhands", "openhands_sdk", "cline", "chatgpt", "claude_ai", "opencode", "vscode_chat", "cursor", "sharegpt", "ai_sdk", "langchain", "goose", "amp", "continue", "gemini", "memories", "responses", "chat", "items", "markdown", "memory_notes", "plain",
 )  # fmt: skip
 EXPORT = "export"
 # Of working memory: an import names compression as the next step from there on. Before, it brings little.
@@ -49,7 +49,7 @@ HALF_PERCENT = 50
 )
 @click.option(
     "--format", "format_", metavar="NAME", type=click.Choice([*FORMATS, EXPORT]),
-    help=f"{', '.join(FORMATS)} or {EXPORT}  [default: detected]",
+    help=f"{', '.join(FORMATS)} or {EXPORT}  [default: detected by content]",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the items, and store nothing")
 @pass_ask
@@ -246,20 +246,30 @@ def _undated_line(undated: list[dict[str, Any]]) -> str:
 
 
 @click.command("export", cls=Command)
+@click.argument("conversation", required=False)
+@click.option(
+    "--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True,
+    help="The form of a conversation",
+)  # fmt: skip
 @click.option("--output", type=click.Path(dir_okay=False), help="Write to this file instead of stdout")
 @pass_ask
-def export_command(ask: Ask, output: str | None) -> None:
-    """Write the whole colony as JSON.
+def export_command(ask: Ask, conversation: str | None, *, form: str, output: str | None) -> None:
+    """Write the whole colony as JSON, or one conversation.
 
-    The documents, the archive, receipts, events, history and conversations, to read or to keep; nothing is changed.
+    The documents, the archive, receipts, events, history and conversations, to read or to keep; nothing is changed. With
+    CONVERSATION its whole history, to read.
 
     \b
     Example:
       aether export --output colony.json
+      aether export talk --output talk.md
     """
     from aether.api import admin
     from aether.store import files
 
+    if conversation is not None:
+        _export_conversation(ask, conversation, form, output)
+        return
     exported = admin.export(home=ask.place())
     for entry in exported["conversations"]:
         if "problem" in entry:
@@ -269,3 +279,13 @@ def export_command(ask: Ask, output: str | None) -> None:
         return
     write_file(output, files.json_document(exported))
     emit(ask, {"output": output, "revision": exported["revision"]}, output)
+
+
+def _export_conversation(ask: Ask, conversation: str, form: str, output: str | None) -> None:
+    from aether.api.context import export_history
+
+    text = export_history(conversation, format=form, home=ask.home)  # type: ignore[arg-type]
+    if output is not None:
+        write_file(output, text.encode("utf-8", "backslashreplace"))
+    data = {"conversation": conversation, "format": form, "output": output, "text": None if output else text}
+    emit(ask, data, output or text.rstrip("\n"))

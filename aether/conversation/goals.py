@@ -213,7 +213,7 @@ def find(document: Document, reference: str = "") -> str:
             raise InvalidInput(what, fix=f"Name one of {names}.", where="goals")
         if hits:
             return hits[0]["id"]
-    fix = 'See all with "aether goal list --all".'
+    fix = 'See all with "aether goal show --all".'
     if any(_key(step["description"]) == words for goal in goals for step in goal["subtasks"]):
         fix = "It is a step of a goal: name it with --step."
     raise NotFound(f"there is no goal {shown(reference)}.", fix=fix, where="goals")
@@ -289,7 +289,7 @@ def start(document: Document, reference: str, *, now: datetime) -> Change:
         InvalidInput: it has ended, or is blocked; or several fit.
     """
     goal = _open_goal(document, reference)
-    _require_unblocked(goal, 'Resolve it first: "aether goal unblock --goal GOAL".')
+    _require_unblocked(goal, 'Resolve it first: "aether goal block --resolved --goal GOAL".')
     return _planned(document, _moved(document, goal["id"], now), goal["id"])
 
 
@@ -316,7 +316,7 @@ def finish(document: Document, reference: str, *, now: datetime, abandoned: bool
     """
     goal_id = _open_goal(document, reference)["id"]
     if not abandoned:
-        fix = 'Resolve it first ("aether goal unblock"), or abandon the goal (--abandoned).'
+        fix = 'Resolve it first ("aether goal block --resolved"), or abandon the goal (--abandoned).'
         _require_unblocked(_goal(document, goal_id), fix)
     after = _moved(document, None, now) if document["current"] == goal_id else document
 

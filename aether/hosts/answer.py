@@ -12,11 +12,11 @@ import os
 import sys
 import time
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aether.errors import AetherError
+from aether.regular import checksum
 from aether.store import ledger
 from aether.store.spool import is_real
 
@@ -145,7 +145,7 @@ def _ask(host: Any, home: str, session: str, settings: Settings) -> str:
         return ""
     way = f'the tool close_session (session="{session[:ID_CHARS]}")'
     if not has_tool:
-        way = f"`{command} memory close - --session {session[:ID_CHARS]}` (JSON on stdin; see its --help)"
+        way = f"`{command} memory ingest - --session {session[:ID_CHARS]}` (JSON on stdin; see its --help)"
     return (
         f"aether: after {work}, before you go on, record once where this conversation stands (state, next, rules, open, "
         f"decisions; each with a verbatim quote) by {way}."
@@ -215,7 +215,7 @@ def is_first(home: str, payload: JsonObject, asking: str = "") -> bool:
     """
     words = json.dumps([payload, asking or os.getppid()], sort_keys=True)
     directory = os.path.join(home, "hooks", DIRECTORY_NAME)
-    path = os.path.join(directory, sha256(words.encode()).hexdigest())
+    path = os.path.join(directory, checksum(words.encode()))
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         if not is_real(home, DIRECTORY_NAME):

@@ -21,7 +21,7 @@ LABEL, PROGRAMS = "Codex CLI", ("codex",)
 PROJECT_VARIABLE, PROCESS_VARIABLE = "", ""
 # Seconds after which Codex ends the process: for the end of a session it allows no more than three.
 EVENTS = {
-    "SessionStart": 15, "UserPromptSubmit": 15, "PostToolUse": 5, "SubagentStart": 15, "SubagentStop": 15,
+    "SessionStart": 15, "UserPromptSubmit": 15, "PreToolUse": 5, "PostToolUse": 5, "SubagentStart": 15, "SubagentStop": 15,
     "PreCompact": 30, "Stop": 15, "SessionEnd": 2,
 }  # fmt: skip
 ADVICE = "Codex runs new hooks only after you trust them: start codex and enter /hooks."
@@ -43,6 +43,11 @@ def event_of(payload: JsonObject, name: str = "") -> JsonObject:
     """Return the event in `payload`; `name` is used if the payload does not name its event."""
     renamed_payload = renamed(payload, events=_NAMES, tools=_TOOLS, arguments={"cmd": "command"}, name=name)
     return claude_code.event_of(renamed_payload)
+
+
+def stop(action: str, reason: str) -> str:  # noqa: ARG001 - Codex cannot ask: it denies
+    """Return the output that denies a call with the reason."""
+    return claude_code.stop("deny", reason)
 
 
 def takes_text(name: str) -> bool:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 LABEL, PROGRAMS = "Copilot CLI", ("copilot",)
 PROJECT_VARIABLE, PROCESS_VARIABLE = "", ""
 EVENTS = {
-    "SessionStart": 15, "UserPromptSubmit": 15, "PostToolUse": 5, "PostToolUseFailure": 5, "SubagentStop": 15,
+    "SessionStart": 15, "UserPromptSubmit": 15, "PreToolUse": 5, "PostToolUse": 5, "PostToolUseFailure": 5, "SubagentStop": 15,
     "PreCompact": 30, "Stop": 15, "SessionEnd": 2,
 }  # fmt: skip
 ADVICE = ""
@@ -89,6 +89,12 @@ def _last_message(path: str) -> str:
         except (ValueError, LookupError, TypeError, RecursionError):
             continue
     return ""
+
+
+def stop(action: str, reason: str) -> str:
+    """Return the output that denies a call, or has the person asked, with the reason."""
+    decision = {"permissionDecision": action, "permissionDecisionReason": reason}
+    return json.dumps(decision, ensure_ascii=False)
 
 
 def takes_text(name: str) -> bool:

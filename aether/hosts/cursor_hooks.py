@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 LABEL, PROGRAMS = "Cursor", ("cursor", "cursor-agent")
 PROJECT_VARIABLE, PROCESS_VARIABLE = "CURSOR_PROJECT_DIR", ""
 EVENTS = {
-    "sessionStart": 15, "beforeSubmitPrompt": 15, "postToolUse": 5, "postToolUseFailure": 5, "afterAgentResponse": 15,
+    "sessionStart": 15, "beforeSubmitPrompt": 15, "preToolUse": 5, "postToolUse": 5, "postToolUseFailure": 5, "afterAgentResponse": 15,
     "preCompact": 30, "sessionEnd": 2,
 }  # fmt: skip
 ADVICE = "Cursor runs the hooks of a project in a trusted workspace only."
 _NAMES = {
-    "sessionStart": "SessionStart", "beforeSubmitPrompt": "UserPromptSubmit", "postToolUse": "PostToolUse",
+    "sessionStart": "SessionStart", "beforeSubmitPrompt": "UserPromptSubmit", "preToolUse": "PreToolUse", "postToolUse": "PostToolUse",
     "postToolUseFailure": "PostToolUseFailure", "afterAgentResponse": "Stop", "preCompact": "PreCompact",
     "sessionEnd": "SessionEnd",
 }  # fmt: skip
@@ -66,6 +66,13 @@ def _unpacked(value: Any) -> Any:
         return json.loads(value) if isinstance(value, str) else value
     except (ValueError, RecursionError):
         return value
+
+
+def stop(action: str, reason: str) -> str:  # noqa: ARG001 - Cursor asks nobody here: it denies
+    """Return the output that denies a call with the reason."""
+    return json.dumps(
+        {"permission": "deny", "user_message": reason, "agent_message": reason}, ensure_ascii=False
+    )
 
 
 def takes_text(name: str) -> bool:

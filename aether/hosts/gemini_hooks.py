@@ -6,6 +6,7 @@ trusts, and Gemini warns of new ones once.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING
 
@@ -22,11 +23,11 @@ LABEL, PROGRAMS = "Gemini CLI", ("gemini",)
 PROJECT_VARIABLE, PROCESS_VARIABLE = "GEMINI_PROJECT_DIR", ""
 MILLISECONDS = 1_000
 EVENTS = {
-    "SessionStart": 15, "BeforeAgent": 15, "AfterTool": 5, "AfterAgent": 15, "PreCompress": 30, "SessionEnd": 2,
+    "SessionStart": 15, "BeforeAgent": 15, "BeforeTool": 5, "AfterTool": 5, "AfterAgent": 15, "PreCompress": 30, "SessionEnd": 2,
 }  # fmt: skip
 ADVICE = "Gemini asks once whether the folder, and its hooks, can be trusted."
 _NAMES = {
-    "SessionStart": "SessionStart", "BeforeAgent": "UserPromptSubmit", "AfterTool": "PostToolUse", "AfterAgent": "Stop",
+    "SessionStart": "SessionStart", "BeforeAgent": "UserPromptSubmit", "BeforeTool": "PreToolUse", "AfterTool": "PostToolUse", "AfterAgent": "Stop",
     "PreCompress": "PreCompact", "SessionEnd": "SessionEnd",
 }  # fmt: skip
 _OWN_NAMES = {ours: theirs for theirs, ours in _NAMES.items()}
@@ -68,6 +69,11 @@ def event_of(payload: JsonObject, name: str = "") -> JsonObject:
         if printed := _PRINTED.search(call["output"]):
             call["output"] = printed[1].strip()
     return event
+
+
+def stop(action: str, reason: str) -> str:  # noqa: ARG001 - Gemini cannot ask: it denies
+    """Return the output that denies a call with the reason."""
+    return json.dumps({"decision": "deny", "reason": reason}, ensure_ascii=False)
 
 
 def takes_text(name: str) -> bool:

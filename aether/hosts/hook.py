@@ -50,6 +50,8 @@ class Kind(NamedTuple):
     has_speech: bool = False
     """Whether it ends a turn, or its part before a compaction: the transcript holds more than the payload."""
     of_tools: bool = False
+    is_kept: bool = True
+    """Whether it becomes an entry of the spool; one that waits for permission has not happened yet."""
     patience: int = 1
     """Factor of `claude.deadline_seconds`: a full home takes several seconds around a compaction, and a person waits anyway."""
 
@@ -58,6 +60,7 @@ class Kind(NamedTuple):
 EVENTS = {
     "SessionStart": Kind(12.0, answers=True, makes_home=True, is_placed=True),
     "UserPromptSubmit": Kind(12.0, answers=True, makes_home=True, is_placed=True),
+    "PreToolUse": Kind(of_tools=True, is_kept=False),
     "PostToolUse": Kind(of_tools=True),
     "PostToolUseFailure": Kind(of_tools=True),
     "SubagentStart": Kind(12.0, answers=True),
@@ -172,6 +175,8 @@ def main(argv: list[str], stdin: bytes, *, deadline: Deadline = lambda *_: None)
         name, session, cwd = event["event"], event["session"], event["directory"]
         cwd = cwd if cwd and "\0" not in cwd else os.getcwd()
         home = home_of(cwd, os.environ.get(host.PROJECT_VARIABLE, ""))
+        if name == "PreToolUse":
+            return 0, _gate(host, event, home)
         return 0, _answer(host, event, payload, home, deadline)
     except Exception as reason:  # noqa: BLE001 - a failure here must not fail the host
         logged = spool.log_failure(home, name, session, f"{type(reason).__name__}: {reason}")
@@ -219,6 +224,21 @@ def _answer(host: Any, event: JsonObject, payload: JsonObject, home: str, deadli
         return text
     warning = _not_stored(host, home, failure, "What memory holds is still read.")
     return json.dumps({**json.loads(text or "{}"), **json.loads(warning)}, ensure_ascii=False)
+
+
+def _gate(host: Any, event: JsonObject, home: str) -> str:
+    """Return the output that stops a call by a rule of the person; empty for any other call."""
+    from aether.store import enforced
+
+    call = event.get("call")
+    is_off = not home or os.environ.get(OFF) or os.path.exists(os.path.join(home, "hooks", "paused"))
+    if is_off or not call or not (rules := enforced.read(home)):
+        return ""
+    from aether.memory.enforcement import decide, reason
+
+    decision = decide(rules, call["tool"], call["input"], event["directory"] or os.getcwd())
+    output: str = host.stop(decision.action, printable(reason(decision))) if decision else ""
+    return output
 
 
 def _make_place(home: str) -> bool:
@@ -306,7 +326,7 @@ def entry_of(event: JsonObject, *, private: str = "") -> JsonObject | None:
     {'event': 'UserPromptSubmit', 'session': 's', 'prompt': 'Use  SQLite'}
     """
     kind = EVENTS.get(event["event"])
-    if kind is None:
+    if kind is None or not kind.is_kept:
         return None
     entry: JsonObject = {"event": event["event"], "session": _name(event["session"])}
     for field, value in event.items():

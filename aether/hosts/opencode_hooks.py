@@ -21,7 +21,7 @@ LABEL, PROGRAMS = "opencode", ("opencode",)
 PROJECT_VARIABLE, PROCESS_VARIABLE = "", ""
 # Events of aether that the plugin reports; it ends the process itself after some seconds.
 EVENTS = {
-    "SessionStart": 15, "UserPromptSubmit": 15, "PostToolUse": 5, "SubagentStart": 15, "SubagentStop": 15,
+    "SessionStart": 15, "UserPromptSubmit": 15, "PreToolUse": 5, "PostToolUse": 5, "SubagentStart": 15, "SubagentStop": 15,
     "PreCompact": 30, "Stop": 15, "SessionEnd": 2,
 }  # fmt: skip
 ADVICE = ""
@@ -46,6 +46,11 @@ def event_of(payload: JsonObject, name: str = "") -> JsonObject:
     return claude_code.event_of(
         renamed(payload, events=_NAMES, tools=_TOOLS, arguments=_ARGUMENTS, name=name)
     )
+
+
+def stop(action: str, reason: str) -> str:  # noqa: ARG001 - the plugin cannot ask: it denies
+    """Return the output by which the plugin denies a call with the reason."""
+    return json.dumps({"stop": reason}, ensure_ascii=False)
 
 
 def takes_text(name: str) -> bool:

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process"
 
 const PROGRAM = [];
 // A start that is not answered in this time is not waited for.
-const SECONDS = { SessionStart: 15, UserPromptSubmit: 15, SubagentStart: 15, PreCompact: 30, SessionEnd: 2 }
+const SECONDS = { SessionStart: 15, UserPromptSubmit: 15, SubagentStart: 15, PreToolUse: 5, PreCompact: 30, SessionEnd: 2 }
 
 // Report one event, and return what aether answers: {context} for the model, {notice} for the log. It never fails.
 function report(event, payload) {
@@ -82,6 +82,13 @@ export const Aether = async ({ client, directory }) => {
       const session = sessions.get(input.sessionID)
       if (session?.brief) output.system.push(session.brief)
       if (session?.recalled) output.system.push(session.recalled)
+    },
+    "tool.execute.before": async (input, output) => {
+      const session = await open(input.sessionID)
+      const { stop } = await report("PreToolUse", {
+        ...identity(input.sessionID, session), tool_name: input.tool, tool_input: output.args ?? {},
+      })
+      if (stop) throw new Error(stop)
     },
     "tool.execute.after": async (input, output) => {
       const session = await open(input.sessionID)

@@ -200,7 +200,7 @@ def extract_pattern(
         (session for session in draft.sessions if session_id in (session["id"], session["session_id"])), None
     )
     if session is None:
-        fix = 'List the sessions with "aether memory stats".'
+        fix = 'List the sessions with "aether status --compressions".'
         raise NotFound(f"no session has the id {shown(session_id)}.", fix=fix)
     statement = Statement(text, session, _castes_of(session))
     position = _matching_pattern(statement, draft.patterns, _pattern_index(memory))

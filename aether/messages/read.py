@@ -9,10 +9,9 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, nullcontext
-from itertools import chain, islice
+from contextlib import ExitStack
+from itertools import chain, count, islice
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
 from typing import IO, Any, NamedTuple
 
 from aether import regular
@@ -30,15 +29,34 @@ from aether.messages.records import (
     read_json_values,
 )
 from aether.messages.sources import (
+    ai_sdk,
+    amp,
     antigravity,
     chat,
+    chatgpt,
+    claude_ai,
     claude_code,
     cline,
     codex,
-    knowledge_graph,
+    continue_dev,
+    copilot_cli,
+    cursor,
+    gemini_contents,
+    goose,
+    langchain_messages,
     markdown,
+    memories,
+    memory_notes,
+    opencode,
     openhands,
+    openhands_sdk,
+    qwen_code,
+    responses_items,
+    sharegpt,
+    vscode_chat,
 )
+from aether.messages.sources.reader import as_conversations
+from aether.messages.unpack import unpacked
 from aether.redact.redact import is_private
 from aether.text.regex import lazy
 
@@ -50,8 +68,10 @@ _SCALAR = lazy(r"(?:null|true|false|-?\d[\d.eE+-]*+|[\[\],\s]++)++")
 _HEAD_VALUES = 32
 # Text has no NUL; binary data has one early.
 _HEAD_LINES = 64
-# What is kept in memory of a stream that cannot be read twice; the rest waits in a file without a name.
-_SPOOLED_BYTES = 1 << 16
+# Suffixes of text that a person may have written as notes; other text is imported only if it is named as such.
+NOTES = frozenset({".md", ".markdown", ".rst", ".txt"})
+# A longer line is no message: what is read of it would take several times as much memory.
+MOST_LINE_BYTES = 256 << 20
 
 
 class _Source(NamedTuple):
@@ -63,16 +83,46 @@ class _Source(NamedTuple):
     """None if its messages are in the file as a provider has them."""
 
 
-# The first that holds a value reads the file.
+def _row(module: Any) -> _Source:
+    """Return the row of a format that no provider has."""
+    return _Source(module.holds, module.records, as_conversations(module.records))
+
+
+# The first that holds a value reads the file: formats with marks of their own come before those that many programs share.
 SOURCES: dict[Format, _Source] = {
     "codex": _Source(codex.is_line, lambda values, **_: codex.records(values), codex.conversations),
     "antigravity": _Source(antigravity.is_step, lambda values, **_: antigravity.records(values), antigravity.conversations),
-    "claude_code": _Source(claude_code.is_line, lambda values, caste, **_: claude_code.records(values, caste=caste), claude_code.conversations),
+    "qwen_code": _row(qwen_code),
+    "copilot_cli": _row(copilot_cli),
+    "claude_code": _Source(claude_code.is_line, lambda values, caste="", **_: claude_code.records(values, caste=caste), claude_code.conversations),
     "openhands": _Source(lambda value: bool(openhands.events_of(value)), lambda values, **_: openhands.records(values), openhands.conversations),
+    "openhands_sdk": _row(openhands_sdk),
     "cline": _Source(cline.is_history, lambda values, **_: cline.records(values), None),
-    "chat": _Source(chat.holds, lambda values, on_bad, **_: chat.records(values, on_bad=on_bad), None),
-    "items": _Source(chat.holds_items, lambda values, on_bad, **_: chat.item_records(values, on_bad=on_bad), lambda _: []),
+    "chatgpt": _row(chatgpt),
+    "claude_ai": _row(claude_ai),
+    "opencode": _row(opencode),
+    "vscode_chat": _row(vscode_chat),
+    "cursor": _row(cursor),
+    "sharegpt": _row(sharegpt),
+    "ai_sdk": _row(ai_sdk),
+    "langchain": _row(langchain_messages),
+    "goose": _row(goose),
+    "amp": _row(amp),
+    "continue": _row(continue_dev),
+    "gemini": _row(gemini_contents),
+    "memories": _row(memories),
+    "responses": _Source(responses_items.holds, responses_items.records, responses_items.conversations),
+    "chat": _Source(chat.holds, lambda values, on_bad=ignore_bad_line, **_: chat.records(values, on_bad=on_bad), None),
+    "items": _Source(chat.holds_items, lambda values, on_bad=ignore_bad_line, **_: chat.item_records(values, on_bad=on_bad), lambda _: []),
 }  # fmt: skip
+# Formats of text: whether the first lines of a file are of it, and its records.
+_TEXTS: dict[
+    Format, tuple[Callable[[Sequence[bytes]], bool], Callable[[Iterable[bytes]], Iterator[Record]]]
+] = {
+    "markdown": (markdown.is_history, markdown.records),
+    "memory_notes": (memory_notes.is_notes, memory_notes.records),
+    "plain": (lambda _: True, chat.paragraph_records),
+}
 
 
 def looks_like_json(text: str) -> bool:
@@ -93,12 +143,9 @@ def detect_file_format(values: Sequence[Any], *, where: str = "input") -> Format
     >>> detect_file_format([{"role": "user", "content": "Build it."}])
     'chat'
     """
-    for value in values:
-        if name := next((name for name, source in SOURCES.items() if source.holds(value)), None):
+    for name, source in SOURCES.items():
+        if any(map(source.holds, values)):
             return name
-    if any(map(knowledge_graph.is_line, values)):
-        what = "it is a knowledge graph, not a transcript."
-        raise InvalidInput(what, fix='Use "aether graph import".', where=where)
     entries = chain.from_iterable(value if isinstance(value, list) else [value] for value in values)
     if typed := next(filter(chat.is_typed_log, entries), None):
         what = f"it is a log, and no list of items: {shown(typed['type'])} is no type of an item."
@@ -145,12 +192,13 @@ def _records(
     with ExitStack() as stack:
         if isinstance(source, (str, os.PathLike)):
             path = Path(source)
-            stream: IO[bytes] = stack.enter_context(_seekable(stack.enter_context(regular.named(path))))
+            packed: IO[bytes] = stack.enter_context(regular.named(path))
             where, caste = path.name, _caste(path)
         else:
-            stream, where, caste = stack.enter_context(_seekable(source)), "input", ""
+            packed, where, caste = source, "input", ""
+        stream = stack.enter_context(unpacked(packed, where))
         start = stream.tell()
-        head = list(islice(stream, _HEAD_LINES))
+        head = list(islice(_bounded(stream, where), _HEAD_LINES))
         # A log of JSON that a power cut padded with NUL loses that line only.
         is_log = forced != "plain" and looks_like_json(decode_line(b"".join(head[:1]), first=True))
         if not is_log and any(b"\0" in line for line in head):
@@ -158,12 +206,13 @@ def _records(
                 "it is binary data, and no text.", fix="Unpack it, or write it as UTF-8.", where=where
             )
         if forced is None and _is_plain(head, where):
-            forced = "markdown" if markdown.is_history(head) else "plain"
-        if forced in ("markdown", "plain"):
-            reader = markdown.records if forced == "markdown" else chat.paragraph_records
-            yield from reader(chain(head, stream))
+            forced = next(name for name, (is_of_it, _) in _TEXTS.items() if is_of_it(head))
+            if forced == "plain" and head and isinstance(source, (str, os.PathLike)):
+                _require_notes(Path(source))
+        if text_reader := next((text[1] for name, text in _TEXTS.items() if name == forced), None):
+            yield from text_reader(chain(head, _bounded(stream, where)))
             return
-        values = _Values(stream, start, on_bad)
+        values = _Values(stream, start, on_bad, where)
         if forced is None:
             opening = [value for _, value in islice(values, _HEAD_VALUES)]
             if values.bad and not opening:
@@ -176,15 +225,15 @@ def _records(
 class _Values:
     """The JSON values of a stream, read again by each iteration; a bad line is reported once."""
 
-    def __init__(self, stream: IO[bytes], start: int, on_bad: OnBad) -> None:
-        self._stream, self._start, self._on_bad = stream, start, on_bad
+    def __init__(self, stream: IO[bytes], start: int, on_bad: OnBad, where: str) -> None:
+        self._stream, self._start, self._on_bad, self._where = stream, start, on_bad, where
         self._seen = 0
         self.bad: list[BadLine] = []
         """The first bad line."""
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         self._stream.seek(self._start)
-        return read_json_values(self._stream, on_bad=self._report)
+        return read_json_values(_bounded(self._stream, self._where), on_bad=self._report)
 
     def _report(self, bad: BadLine) -> None:
         if bad.line > self._seen:
@@ -193,15 +242,20 @@ class _Values:
             self._on_bad(bad)
 
 
-def _seekable(stream: IO[bytes]) -> Any:
-    """Return a context with a stream of the same bytes that can be read twice."""
-    if stream.seekable():
-        return nullcontext(stream)
-    spooled = SpooledTemporaryFile(max_size=_SPOOLED_BYTES)  # noqa: SIM115 - the caller closes it
-    for line in stream:  # writelines would hold all of them
-        spooled.write(line)
-    spooled.seek(0)
-    return spooled
+def _bounded(stream: IO[bytes], where: str) -> Iterator[bytes]:
+    """Yield the lines of a stream.
+
+    Raises:
+        InvalidInput: one is too long to be read whole.
+    """
+    for number in count(1):
+        line = stream.readline(MOST_LINE_BYTES + 1)
+        if not line:
+            return
+        if len(line) > MOST_LINE_BYTES:
+            what = f"line {number} has more than {MOST_LINE_BYTES >> 20} MB."
+            raise InvalidInput(what, fix="Split it: one conversation or message on a line.", where=where)
+        yield line
 
 
 def records_of_values(
@@ -217,6 +271,17 @@ def _is_plain(head: list[bytes], where: str) -> bool:
     if texts and all(map(_SCALAR.fullmatch, texts)):
         raise unknown_format(f"it starts with {shown(texts[0])}.", where=where)
     return not looks_like_json(next(iter(texts), ""))
+
+
+def _require_notes(path: Path) -> None:
+    """Reject text that is no transcript and whose name does not say that it is notes.
+
+    Raises:
+        InvalidInput: it is such text.
+    """
+    if NOTES.isdisjoint(suffix.lower() for suffix in path.suffixes):
+        what = f"it is text, and neither a conversation nor notes ({', '.join(sorted(NOTES))})."
+        raise InvalidInput(what, fix="To import it as notes: --format plain.", where=path.name)
 
 
 def _caste(path: Path) -> str:

@@ -22,13 +22,16 @@ from aether.messages.convert import convert, detect_format, read
 from aether.messages.model import Message, ProviderFormat, as_object, as_text
 from aether.messages.providers import provider
 from aether.messages.read import SOURCES, detect_file_format
-from aether.messages.records import BadLine, read_json_values
+from aether.messages.records import BadLine, Format, read_json_values
 from aether.messages.sources import chat
+from aether.messages.unpack import unpacked
 from aether.types import Finding, JsonObject
 
 _SYSTEM = ("system", "instructions", "systemInstruction", "system_instruction")
 # Logs open with bookkeeping lines that no other format has, or with one that all might have.
 _HEAD_VALUES = 32
+# Formats whose messages are in the file as a provider has them.
+_OF_PROVIDERS = frozenset({"chat", "gemini", "responses", "cline", "items"})
 _KNOWN = "Give a request body, a list or lines of messages, or the log of an agent."
 _INDENTED = re.compile(rb"\s*[\[{]\r?\n(\t| +)")
 
@@ -81,10 +84,12 @@ def load_conversation(source: str | os.PathLike[str] | IO[bytes], *, nth: int = 
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         name = path.name
-        with regular.named(path) as file:
-            data = file.read()
+        with regular.named(path) as file, unpacked(file, name) as text:
+            data = text.read()
     else:
-        data, name = source.read(), "input"
+        name = "input"
+        with unpacked(source, name) as text:
+            data = text.read()
     bad: list[BadLine] = []
     values = list(read_json_values(io.BytesIO(data), on_bad=bad.append))
     if b"\0" in data[:_BINARY_BYTES] and not any(isinstance(value, (dict, list)) for _, value in values):
@@ -130,15 +135,20 @@ def _find(
     values: list[tuple[int, Any]], data: bytes, *, name: str, nth: int
 ) -> tuple[Conversation, list[BadLine]]:
     """Return the conversation among the JSON values of a file, and the lines between that are no messages."""
-    if nth == 0:
+    try:
+        detected: Format | None = detect_file_format(
+            [value for _, value in values[:_HEAD_VALUES]], where=name
+        )
+    except InvalidInput as reason:
+        detected, unknown = None, reason
+    if nth == 0 and (detected is None or detected in _OF_PROVIDERS):
         alone = _of_value(values[0][1], data, name) if len(values) == 1 else None
         single = (alone, []) if alone else _of_lines(values, data)
         if single:
             return single
-    try:
-        source = SOURCES[detect_file_format([value for _, value in values[:_HEAD_VALUES]], where=name)]
-    except InvalidInput as reason:
-        raise InvalidInput(reason.what, fix=_KNOWN, where=name) from reason
+    if detected is None:
+        raise InvalidInput(unknown.what, fix=_KNOWN, where=name) from unknown
+    source = SOURCES[detected]
     if source.conversations:
         listed = [
             _conversation(raw.raws, raw.format, system=raw.system) for raw in source.conversations(values)

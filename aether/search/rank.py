@@ -82,7 +82,7 @@ _SPACED = lazy(rf"[^\W_{UNSPACED}]")
 
 _ID, _EXACT, _PHRASE, _WORDS, _WEAK = range(5)
 _WHY = ("id", "exact", "phrase", "words", "weak")
-USER_INPUT, OBSERVATION = "user_input", "observation"
+USER_INPUT = "user_input"
 _REQUESTS = frozenset({HISTORY, USER_INPUT})
 # Parts of a conversation as it was said, and a conversation of the archive, which are no notes.
 _WHOLE = frozenset({HISTORY, "conversation"})
@@ -90,14 +90,12 @@ _WHOLE = frozenset({HISTORY, "conversation"})
 REPEATED = 0.8
 # A whole session holds many words that have nothing to do with what is looked for, and what it says is found beside it.
 SESSION_FACTOR = 0.5
-# A question about "my" choice wants the words of the person; to any other question a request is seldom the answer.
-PERSON_FACTOR, REQUEST_FACTOR = 4.0, 0.5
+# A question about "my" choice wants the words of the person.
+PERSON_FACTOR = 4.0
 # The message of a commit says what was done, and why.
 COMMIT_FACTOR = 1.2
 # To a question about a commit: the message of one does not say that it is one.
 COMMIT, COMMIT_ASKED_FACTOR = "commit", 2.0
-# The label of a request to a sub-agent.
-_TASK = "task"
 # Words of questions about the state of the work, which no text about it has to contain.
 _OF_STATE = (
     "next step come open left remain do done stand state status now current last point progress pending todo unfinished problem "
@@ -566,7 +564,7 @@ def best_passage(texts: Iterable[str], weights: Mapping[str, float]) -> str:
 
 # BM25. A text counts as PIVOT terms longer than it is, and so does the average: among utterances of a dozen terms length says
 # little (as with b = 0.1), among messages of some hundred terms much (b = 0.7). So one constant serves both.
-K1 = 2.0
+K1 = 3.0
 PIVOT = 100
 # Share of a word's score that counts 0, 1, 2 and 3 entries after it, and before it: what follows is more often about it.
 NEAR_AFTER = (1.0, 0.5, 0.3, 0.15)
@@ -811,9 +809,7 @@ def _spread(values: list[float], after: list[float]) -> list[float]:
     return [*map(add, map(max, *near), map(_WIDE.__getitem__, around))]
 
 
-def _is_request(row: Row) -> bool:
-    if row.type == OBSERVATION:
-        return _TASK in row.labels.split("|")
+def _is_by_person(row: Row) -> bool:
     return row.type == USER_INPUT or (row.type == HISTORY and row.role == PERSON)
 
 
@@ -823,11 +819,8 @@ def _place_factors(entry: SearchEntry, question: Question) -> dict[str, float]:
     factors = {"relevance": 1 + CONFIDENCE * (row.relevance - 0.5)}
     if entry.layer == "short_term_memory":
         factors["session"] = SESSION_FACTOR
-    if _is_request(row):
-        if question.of_person:
-            factors["person"] = PERSON_FACTOR
-        elif question.asks:
-            factors["request"] = REQUEST_FACTOR
+    if question.of_person and _is_by_person(row):
+        factors["person"] = PERSON_FACTOR
     if question.asks and row.asks:
         factors["question"] = QUESTION_FACTOR
     if row.role == COMMIT and (question.asks or question.commit):
@@ -842,12 +835,13 @@ def _place_factors(entry: SearchEntry, question: Question) -> dict[str, float]:
     return factors
 
 
-# Pronouns of the first person, a closed class: what a question about "my choice" is about. Left out are those that are words of
-# other languages or of the trade: "io", "vi", "min", "us", "ben". Scripts without spaces have theirs in a word with others.
+# Pronouns of the first person singular, a closed class: what a question about "my choice" is about. The answer of a question about
+# "us" is as often in the words of the agent. Left out are those that are words of other languages or of the trade: "io", "vi",
+# "min", "ben". Scripts without spaces have theirs in a word with others.
 _FIRST_PERSON = frozenset(
-    "i me my mine myself we our ours ich mich mir mein meine meinen meiner wir uns unser unsere je moi mes nous notre yo nosotros nuestro "
-    "nuestra minha nossa nosso nós ik mij mijn wij jag mig mitt jeg mnie mój moja я меня мне мой моя мои моё мы нас наш наша benim bana bizim "
-    "أنا نحن אני שלי मैं मेरा मेरी मेरे हम ผม ฉัน tôi saya aku 나는 내가 나의 제가 저는 우리".split()
+    "i me my mine myself ich mich mir mein meine meinen meiner je moi mes yo "
+    "minha ik mij mijn jag mig mitt jeg mnie mój moja я меня мне мой моя мои моё benim bana "
+    "أنا אני שלי मैं मेरा मेरी मेरे ผม ฉัน tôi saya aku 나는 내가 나의 제가 저는".split()
 )
 _FIRST_PERSON_CHARACTERS = frozenset("我私僕俺咱")
 

@@ -107,12 +107,11 @@ class Colony(Protocol):
     def read_after(self, stream: str, mark: Mark, *, limit: int = 1000) -> News:
         """Return at most `limit` lines after `mark`, as `Ledger.read_after`."""
 
-    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes], *, key: str = "") -> Appended:
+    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes]) -> Appended:
         """Append all `lines` if `mark` is the end of the stream, or none, as `Ledger.append_if`.
 
         An answer that was lost is no failure: after connecting again the colony looks at the lines after `mark`, and if
-        they are these, byte for byte, they were appended. Without lines and with a key it is only asked whether the key
-        was used: it was if `revision` is at most `head`.
+        they are these, byte for byte, they were appended.
 
         Raises:
             Unsettled: it was sent, and the server could not be asked again whether it was stored.
@@ -124,9 +123,6 @@ class Colony(Protocol):
         The next `append_if` on this stream, in this thread, meets no conflict, and ends the turn. The server ends a turn
         that is longer than a few seconds. Writers get it in order.
         """
-
-    def wait(self, stream: str, revision: int, timeout: float) -> bool:
-        """Wait until the stream has a line after `revision`, or for `timeout` seconds; return whether it has."""
 
     def put_blob(self, data: bytes) -> str:
         """Keep `data`, once, and return its name: the SHA-256 of the bytes, in hexadecimal."""
@@ -179,7 +175,7 @@ class HomeLedger:
         """The name under which the server knows this replica."""
         return self._asked(lambda: self.colony.member)
 
-    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes], *, key: str = "") -> Appended:
+    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes]) -> Appended:
         """Append all `lines` if `mark` is the end of the stream, or none; see `Ledger.append_if`."""
         turn = _TURNS.pop((self.home, stream), None)
         try:
@@ -189,7 +185,7 @@ class HomeLedger:
                 require_accepted(self.home, lines)
             elif not mark.revision:  # one that is there may have a longer name, of an earlier release
                 require_name(stream.partition("/")[2], what="id of a conversation")
-            answer = self._asked(lambda: self.colony.append_if(stream, mark, lines, key=key))
+            answer = self._asked(lambda: self.colony.append_if(stream, mark, lines))
         finally:
             if turn:
                 turn.close()
@@ -209,10 +205,6 @@ class HomeLedger:
     def head(self, stream: str) -> int:
         """Return the revision of the last line of a stream."""
         return self._asked(lambda: self.colony.head(stream))
-
-    def wait(self, stream: str, revision: int, timeout: float) -> bool:
-        """Wait until the stream has a line after `revision`, or for `timeout` seconds; return whether it has."""
-        return self._asked(lambda: self.colony.wait(stream, revision, timeout))
 
     def _asked(self, ask: Callable[[], T]) -> T:
         try:
@@ -320,7 +312,9 @@ def module(address: str) -> Any:
     if _PARAMETERS.match(address):
         return import_module("aether.sharing.postgres")
     raise InvalidInput(
-        "it is no address of a server.", fix="Use one such as postgresql://HOST/DATABASE.", where=URL
+        "it is not the address of a server.",
+        fix="Use one such as postgresql://HOST/DATABASE.",
+        where=f"URL or {URL}",
     )
 
 

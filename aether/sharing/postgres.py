@@ -45,10 +45,6 @@ RIGHTS = ("read", "write", "admin")
 OLDEST_SERVER = 14
 # A home may read a line of so many bytes at once with others; a longer one is read alone.
 READ_BYTES = 8_000_000
-# Where notifications do not arrive: behind a pooler, and when another thread has the connection that listens.
-POLL_SECONDS = 0.1
-# One notification in so many seconds may be lost without harm: the head is asked for.
-LISTEN_SECONDS = 5.0
 # The server ends the turn of a writer that plans for longer.
 TURN_SECONDS = 5.0
 # The share of the timeout in which the server looks through all lines of a colony; a large one has too many.
@@ -62,10 +58,10 @@ READ_LINES = 1000
 LONG_SECONDS = 120.0
 # Connections of the parent of a forked process: they are its own, and collecting them must not end its sessions.
 _INHERITED: list[Any] = []
-_UPGRADE = "Upgrade aether on this machine: pip install --upgrade 'aether-memory[postgres]'."
+_UPGRADE = "Upgrade aether on this machine: pip install --upgrade '.[postgres]' in a clone of aether."
 _INIT = "Let the owner of the database run: aether share init URL COLONY."
 _OWNER = "Let who owns the database and its tables run it, with a role that may create roles: aether share init URL COLONY."
-_ASK = "Ask an admin of the colony for the right: aether share grant ROLE RIGHT."
+_ASK = "Ask an admin of the colony for the right: aether share members ROLE RIGHT."
 _REFUSED = "Set the clock of this machine, if it is ahead; else report this. Nothing was stored."
 _QUOTA = "Remove snapshots; or let the owner of the database raise the column quota of aether.colonies."
 _LOG = "See the log of the server."
@@ -271,7 +267,6 @@ def status(url: str, colony: str, *, timeout: float = 10.0) -> dict[str, Any]:
             "head": ledger.head(JOURNAL),
             "streams": streams,
             "lines": lines,
-            "notifications": not ledger.pooled,
             "replicas": [
                 {"replica": name, "role": role, "revision": revision, "seen_at": _utc(seen)}
                 for name, role, revision, seen in replicas
@@ -304,8 +299,6 @@ class PostgresLedger:
         self.colony = colony
         self.replica = replica
         self.timeout = timeout
-        self.pooled = False
-        """Whether a pooler is between this ledger and the server, so that notifications would be lost."""
         self._found: _Colony | None = None
         self._seen = 0.0
         self._start()
@@ -313,8 +306,6 @@ class PostgresLedger:
     def _start(self) -> None:
         self._idle: list[Any] = []
         self._greeted: WeakSet[Any] = WeakSet()
-        self._listening: Any = None
-        self._listens = threading.Lock()
         self._turns = threading.local()
         self._pid = os.getpid()
 
@@ -366,7 +357,7 @@ class PostgresLedger:
                 self.call("select aether.seen(%s, %s, %s)", self.number, self.replica, mark.revision)
         return News(head, lines)
 
-    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes], *, key: str = "") -> Appended:
+    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes]) -> Appended:
         """Append all `lines` if `mark` is the end of the stream, or none; return when they are durable.
 
         Raises:
@@ -375,7 +366,7 @@ class PostgresLedger:
             StorageFailed, UnsafePath: nothing was stored.
         """
         arguments = (
-            self.number, stream, mark.revision, mark.checksum, list(lines), key, self._wait_ms()
+            self.number, stream, mark.revision, mark.checksum, list(lines), self._wait_ms()
         )  # fmt: skip
         self._leave_parents()
         turn = getattr(self._turns, "of", {}).pop(stream, None)
@@ -414,28 +405,6 @@ class PostgresLedger:
                 yield News(head, lines)
             finally:
                 turns.pop(stream, None)
-
-    def wait(self, stream: str, revision: int, timeout: float) -> bool:
-        """Wait until the stream has a line after `revision`, or for `timeout` seconds; return whether it has."""
-        until = time.monotonic() + timeout
-        self._known()
-        mine = listening = not self.pooled and timeout > 0 and self._listens.acquire(blocking=False)
-        try:
-            while True:
-                # It listens before it looks, so that a line between the two is not missed; one who cannot, looks only.
-                listening = listening and self._listens_now()
-                if self.head(stream) > revision:
-                    return True
-                left = until - time.monotonic()
-                if left <= 0:
-                    return False
-                if listening:
-                    self._notified(min(left, LISTEN_SECONDS))
-                else:
-                    time.sleep(min(left, POLL_SECONDS))
-        finally:
-            if mine:
-                self._listens.release()
 
     def put_blob(self, data: bytes) -> str:
         """Keep `data`, once, and return its name: the SHA-256 of the bytes, in hexadecimal."""
@@ -512,9 +481,6 @@ class PostgresLedger:
         """Give the connections back."""
         self._leave_parents()
         self._drop_idle()
-        listening, self._listening = self._listening, None
-        if listening:
-            listening.close()
 
     def __del__(self) -> None:
         """Close what its user has forgotten; at the end of the process nothing is left to do it with."""
@@ -615,7 +581,6 @@ class PostgresLedger:
             what = "this is another colony of the same name than before."
             raise Conflict(what, fix="Share this home again, or join the new colony.", where=self.where)
         self._found = colony
-        self.pooled = found["pid"] != connection.info.backend_pid
         self._greeted.add(connection)
 
     def _known(self) -> _Colony:
@@ -642,7 +607,7 @@ class PostgresLedger:
     def _leave_parents(self) -> None:
         """Let a forked child leave the connections of its parent as they are, and make its own."""
         if self._pid != os.getpid():
-            _INHERITED.extend([self._idle, self._listening, self._turns])
+            _INHERITED.extend([self._idle, self._turns])
             self._start()
 
     @contextmanager
@@ -668,12 +633,12 @@ class PostgresLedger:
         """Append in the transaction that has the turn, and end it."""
         with self._failures(connection), _broken_after(connection, self.timeout):
             cursor = self._driver.ClientCursor(connection).execute(
-                "select * from aether.append_lines(%s, %s, %s, %s, %s::bytea[], %s, %s); "
+                "select * from aether.append_lines(%s, %s, %s, %s, %s::bytea[], %s); "
                 "commit; select aether.sync()",
                 arguments,
             )
-            done, head, lines, revision = cursor.fetchone()
-        return Appended(done, head, lines or [], revision)
+            done, head, lines = cursor.fetchone()
+        return Appended(done, head, lines or [])
 
     def _settled(self, arguments: tuple[Any, ...], lost: _LostAnswer) -> Appended:
         """Return what became of lines whose answer was lost.
@@ -694,34 +659,13 @@ class PostgresLedger:
                 last = reason
                 continue
             if answer.lines and all(a == b for a, b in zip(answer.lines, arguments[4], strict=False)):
-                return Appended(True, answer.head, [], arguments[2] + 1)
+                return Appended(True, answer.head, [])
             return answer
         what = f"lines were sent, and it is not known whether they are stored: {last.what}"
         raise Unsettled(what, fix=last.fix, where=self.where) from last
 
     def _wait_ms(self) -> int:
         return max(1, int(self.timeout * 900))  # the server gives up first, and says why
-
-    def _listens_now(self) -> bool:
-        """Return whether a connection of this ledger gets the notifications of the colony; connect one if need be."""
-        if self._listening is None:
-            with suppress(AetherError):
-                connection = self._connect()
-                try:
-                    connection.execute(f"listen aether_{self.number}")
-                    self._listening = connection
-                except self._driver.Error:  # a standby
-                    connection.close()
-        return self._listening is not None
-
-    def _notified(self, seconds: float) -> None:
-        """Wait for a notification of any stream of the colony, for so many seconds."""
-        try:
-            for _ in self._listening.notifies(timeout=seconds, stop_after=1):
-                pass
-        except self._driver.Error:
-            self._listening.close()
-            self._listening = None
 
 
 class _LostAnswer(StorageFailed):
@@ -743,12 +687,12 @@ def _row(connection: Any, statement: str, arguments: tuple[Any, ...]) -> tuple[A
 
 
 def _append(connection: Any, arguments: tuple[Any, ...]) -> Appended:
-    done, head, lines, revision = _row(
+    done, head, lines = _row(
         connection,
-        "call aether.append(%s, %s, %s, %s, %s::bytea[], %s, %s, null, null, null, null)",
+        "call aether.append(%s, %s, %s, %s, %s::bytea[], %s, null, null, null)",
         arguments,
     )
-    return Appended(done, head, lines or [], revision)
+    return Appended(done, head, lines or [])
 
 
 # Why a server refuses, by the SQLSTATE: our error, what it means, and what to do.
@@ -822,7 +766,7 @@ def _psycopg() -> Any:
         import psycopg.conninfo
     except ImportError as reason:
         what = f"psycopg is not installed ({reason})."
-        fix = "Install it: pip install 'aether-memory[postgres]'."
+        fix = "Install it: pip install '.[postgres]' in a clone of aether."
         raise BackendUnavailable(what, fix=fix, where="aether share") from None
     return psycopg
 

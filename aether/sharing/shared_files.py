@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext, suppress
 from datetime import datetime
@@ -49,7 +50,12 @@ SEND_BYTES, SEND_LINES = 1 << 20, 500
 # What is moved while the lock of the home is held once; a larger file is moved alone.
 ROUND_BYTES = 1 << 25
 TRIES = 8
+# The files of one member may have so many bytes, and so many times those of the blobs that make them, which one blob may do
+# in many files: else a few lines would let every replica write gigabytes.
+MEMBER_BYTES, MEMBER_TIMES = 1 << 26, 8
 _HANDOFFS, _SNAPSHOTS = "compressions", "snapshots"
+# The field of such a file that has its name.
+_NAMES = {_HANDOFFS: "compression_id", _SNAPSHOTS: "snapshot_id"}
 
 
 class Blobs(NamedTuple):
@@ -83,6 +89,13 @@ class Unit(NamedTuple):
     """None if a conversation was removed."""
     lines: int = 0
     """Of a conversation: how many lines of its stream it was archived or removed with."""
+    member: str = ""
+    """Who sent it."""
+
+    @property
+    def size(self) -> int:
+        """The bytes of its files."""
+        return sum(one.size for one in self.files)
 
     @property
     def content(self) -> tuple[object, ...]:
@@ -165,6 +178,8 @@ def exchange(home: Path, server: Colony, blobs: Blobs, *, now: datetime) -> bool
         and (_content(local.units.get(key)) != _content(unit) or (key in local.damaged and unit))
     }
     left, more = set(takes), False
+    for key in _beyond_quota(units):
+        takes.pop(key, None)
     try:
         more = _take_all(sides, takes, heads, left, agreed)
     finally:
@@ -193,7 +208,7 @@ def _take_all(
     """
     room = ROUND_BYTES
     for key, unit in takes.items():
-        size = sum(one.size for one in unit.files) if unit else 0
+        size = unit.size if unit else 0
         if size > room and room < ROUND_BYTES:
             return True
         try:
@@ -224,10 +239,13 @@ def unsent(home: Path, server: Colony) -> list[str]:
     )
 
 
-def lacking(home: Path) -> list[str]:
-    """Return the units that the ledger has and `home` could not take, for doctor."""
+def lacking(home: Path) -> dict[str, str]:
+    """Return the units that the ledger has and `home` could not take, each with the member who sent it."""
     share = ledgers.shared(home)
-    return sorted(_read_state(home, share.identity).lacking) if share else []
+    if not share:
+        return {}
+    state = _read_state(home, share.identity)
+    return {key: state.units.get(key, Unit(())).member for key in sorted(state.lacking)}
 
 
 def send_stream(server: Colony, stream: str, lines: list[bytes]) -> None:
@@ -337,7 +355,7 @@ def _unit(fields: JsonObject) -> Unit:
         File(str(one["path"]), str(one["sha256"]), int(one["size"]), tuple(map(str, one.get("parts", ()))))
         for one in fields["files"]
     )
-    return Unit(made, int(fields.get("lines", 0)))
+    return Unit(made, int(fields.get("lines", 0)), str(fields.get("member", "")))
 
 
 def _fields(unit: Unit) -> JsonObject:
@@ -346,7 +364,8 @@ def _fields(unit: Unit) -> JsonObject:
         | ({"parts": list(one.parts)} if one.parts else {})
         for one in unit.files
     ]
-    return {"files": held} | ({"lines": unit.lines} if unit.lines else {})
+    about = {"lines": unit.lines, "member": unit.member}
+    return {"files": held} | {name: value for name, value in about.items() if value}
 
 
 def _is_ours(key: str, unit: Unit) -> bool:
@@ -369,6 +388,22 @@ def _is_ours(key: str, unit: Unit) -> bool:
     if directory not in (_HANDOFFS, _SNAPSHOTS) or not name.endswith(".json"):
         return False
     return paths == [key] and file_name(name.removesuffix(".json"), what="file") + ".json" == name
+
+
+def _beyond_quota(units: Mapping[str, Unit]) -> set[str]:
+    """Return the units that make the files of a member much larger than the blobs behind them; nobody writes these."""
+    pieces, size, room, beyond = set[tuple[str, str]](), Counter[str](), Counter[str](), set[str]()
+    for key, unit in units.items():
+        for file in unit.files:
+            for number, blob in enumerate(file.blobs):
+                if (unit.member, blob) not in pieces:
+                    pieces.add((unit.member, blob))
+                    room[unit.member] += min(PART_BYTES, file.size - number * PART_BYTES)
+        size[unit.member] += unit.size
+        if size[unit.member] > MEMBER_BYTES + MEMBER_TIMES * room[unit.member]:
+            size[unit.member] -= unit.size
+            beyond.add(key)
+    return beyond
 
 
 def _local(home: Path, state: _State, heads: Mapping[str, int]) -> _Local:
@@ -476,9 +511,9 @@ def get_file(blobs: Blobs, file: File) -> bytes:
     parts, size = [], 0
     for name in file.blobs:
         parts.append(blobs.get(name))
-        size += len(parts[-1])
-        if size > file.size:
+        if len(parts[-1]) != min(PART_BYTES, file.size - size):
             break
+        size += len(parts[-1])
     data = b"".join(parts)
     if len(data) != file.size or hashlib.sha256(data).hexdigest() != file.sha256:
         what = "the blobs of the colony make another file."
@@ -508,13 +543,13 @@ def _sent(
                 made = tuple(
                     put_file(blobs, one.path, data) for one, data in zip(unit.files, found, strict=True)
                 )
-                units[key] = unit._replace(files=made)
+                units[key] = unit._replace(files=made, member=server.member)
                 put |= _names_of([units[key]])
                 if _content(units[key]) != _content(unit):
                     return None  # changed by hand this moment
                 held += [part for data in found for part in parts_of(data)]
                 fields |= _fields(units[key])
-            lines.append(seal_json({**fields, "member": server.member}))
+            lines.append(seal_json(fields | {"member": server.member}))
             if sum(map(len, held)) > ROUND_BYTES:
                 break
         with server.turn(STREAM, mark) as news:
@@ -571,6 +606,9 @@ def _take(sides: _Sides, key: str, unit: Unit | None, head: int, *, agreed: bool
     if directory != Path(os.path.realpath(home)) / key.partition("/")[0]:
         raise UnsafePath("a link is in its place.", fix="Remove it.", where=key)
     path = directory / key.partition("/")[2]
+    for _, data in fetched:
+        if files.parse_json(data, where=key)[_NAMES[directory.name]] != path.stem:
+            raise CorruptDocument("it is another file than its line says.", fix="", where=key)
     with files.storage_errors(path):
         files.make_directory(directory)
         if not fetched:

@@ -135,7 +135,7 @@ def restore(home: Path, id: str, receipt: JsonObject, *, now: datetime) -> Path:
         row = archive_store.find(home, id)
         grace = archive_store.read(home, row.name)["grace"] if row else None
         if not row or not grace:
-            raise NotFound(f"{shown(id)} has no fuller form.", fix='See "aether archive show".', where=id)
+            raise NotFound(f"{shown(id)} has no fuller form.", fix='See "aether archive list".', where=id)
         data = archive_store.read_grace(home, grace)
         with conversations.held(home, id) as log:
             if log:

@@ -150,7 +150,7 @@ def parsed(data: bytes, *, where: str) -> JsonObject:
     """
     value = files.parse_json(data, where=where)
     if not isinstance(value, dict) or "version" not in value:
-        raise CorruptDocument("not an archive file.", fix='Run "aether archive verify".', where=where)
+        raise CorruptDocument("not an archive file.", fix='Run "aether archive list --verify".', where=where)
     if value["version"] != VERSION:
         raise of_other_version(value["version"], where)
     seal = _SEAL.search(data)

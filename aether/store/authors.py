@@ -27,6 +27,9 @@ INIT = "init"
 # The author where nobody else is named: the person whose colony it is.
 QUEEN = "queen"
 
+# The name under which changes of the Queen are committed: that of the user, on the command line.
+PERSON: ContextVar[str] = ContextVar("person", default=QUEEN)
+
 
 class Author(NamedTuple):
     """Who changes what, and why, as `aether log` shows it."""

@@ -351,7 +351,7 @@ def compaction(log: Log, step: int) -> tuple[list[JsonObject], list[JsonObject],
 def _require_compacted(log: Log) -> None:
     if not log.compactions:
         what = f"conversation {shown(log.id)} {'was not compacted yet' if log.texts else 'is not kept here'}."
-        fix = 'See what is kept with "aether compact list".'
+        fix = 'See what is kept with "aether compact show".'
         raise NotFound(what, fix=fix, where=str(log.path.parent.parent))
 
 
@@ -393,7 +393,7 @@ def undone(log: Log, step: int) -> Restored:
         raise Conflict(what, fix=fix, where=str(log.path))
     if not newest:
         what = f"conversation {shown(log.id)} has no compaction to undo; it has had {len(log.compactions)}."
-        raise NotFound(what, fix='See them with "aether compact diff".', where=str(log.path))
+        raise NotFound(what, fix='See them with "aether compact show --diff".', where=str(log.path))
     entry, live = log.compactions[newest - 1], log.context
     if tuple(live[: len(entry.after)]) == entry.after:
         return Restored(newest, [*entry.before, *live[len(entry.after) :]], [])

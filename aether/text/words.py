@@ -498,14 +498,16 @@ def pluralize(number: int, plural: str) -> str:
     return f"{number} {plural}" if number != 1 else f"1 {_SINGULAR.get(plural, plural.removesuffix('s'))}"
 
 
-def argument(name: str) -> str:
-    """Return `name` as an argument of a command in a shell, also if it starts like an option.
+def argument(name: str, option: str = "") -> str:
+    """Return `name` as an argument, or as the value of an option, of a command in a shell; it may start like an option.
 
-    >>> argument("a b"), argument("-home-ada")
-    ("'a b'", '-- -home-ada')
+    >>> argument("a b"), argument("-home-ada"), argument("-home-ada", "--conversation")
+    ("'a b'", '-- -home-ada', '--conversation=-home-ada')
     """
     from shlex import quote  # words are imported by hooks, which print no command
 
+    if option:
+        return f"{option}={quote(name)}"
     return f"{'-- ' if name.startswith('-') else ''}{quote(name)}"
 
 

@@ -316,7 +316,10 @@ def test_the_log_names_the_compactions_that_can_be_undone(home):
 
     lines = [line for line in aether.log(limit=0, home=home) if line.operation == "compact"]
 
-    assert [line.reason for line in lines] == ["step 2, undone by \"aether compact undo 'a talk'\"", "step 1"]
+    assert [line.reason for line in lines] == [
+        "step 2, undone by \"aether undo --conversation='a talk'\"",
+        "step 1",
+    ]
     assert {(line.revision, *line.touched) for line in lines} == {(0, "conversations/a%20talk")}
     assert [line.at for line in aether.log(limit=0, home=home)] == sorted(
         (line.at for line in aether.log(limit=0, home=home)), reverse=True

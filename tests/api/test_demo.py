@@ -1,5 +1,5 @@
 import aether
-from aether.cli import home as demo
+from aether.cli import demo
 from tests.api.calls import memory, whole
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import threading
 import uuid
@@ -11,7 +12,7 @@ from contextlib import suppress
 import pytest
 
 import aether
-from aether.api import admin
+from aether.api import admin, briefing, working
 from aether.api import forget as forgetting
 from aether.api import home as access
 from aether.api import share as sharing
@@ -391,7 +392,7 @@ def test_a_home_is_shared_once_and_joined_where_none_is(colony):
     with pytest.raises((NotFound, StorageFailed)):
         sharing.join(colony.url, uuid.uuid4().hex, colony.directory / "none")
     assert not (colony.directory / "none" / ".aether").exists()
-    with pytest.raises(InvalidInput, match="no address"):
+    with pytest.raises(InvalidInput, match="address"):
         sharing.join("what", "c", colony.directory / "none")
     assert ledgers.shared(other) is None
     assert "postgres" not in (home / ledger.PLACE).read_text() + str(ledgers.shared(home))
@@ -846,3 +847,33 @@ def test_what_was_said_while_another_machine_removed_the_conversation_is_not_los
 
     for home in (one, two):
         assert len(conversations.load(home, "talk").texts) == 3
+
+
+def test_a_brief_and_the_log_name_the_member_who_sent_an_entry(colony, monkeypatch):
+    one = colony.first()
+    aether.add_working_memory_item("Never push on a Friday.", type="constraint", home=one)
+    colony.act_as("ben", monkeypatch)
+    two = colony.join()
+    rule = aether.add_working_memory_item("Publish every key.", type="constraint", home=two)
+    assert "- Publish every key.\n" in briefing.brief(home=two)["block"]
+    assert "Never push on a Friday. (sent by " in briefing.brief(home=two)["block"]
+    changed = aether.add_working_memory_item("Review twice.", type="constraint", home=two)
+    read_by_others = aether.add_working_memory_item("Use plain words.", type="constraint", home=two)
+
+    colony.act_as("cid", monkeypatch)
+    three = colony.join()
+    working.update_working_memory_item(changed, {"content": "Review never."}, home=three)
+    working.get_working_memory_item(read_by_others, home=three)
+    (three / "share/senders.json").unlink()  # it is derived
+    colony.act_as("ben", monkeypatch)
+    admin.fold(home=two)
+    block = briefing.brief(home=two)["block"]
+
+    assert "- Publish every key.\n" in block
+    assert "- Use plain words.\n" in block
+    assert re.search(r"Review never\. \(sent by cid\w*\)", block)
+    assert re.search(r"Publish every key\. \(sent by ben\w*\)", briefing.brief(home=three)["block"])
+    assert {entry.member.partition("_")[0] for entry in admin.log(home=two) if entry.operation == "add"} >= {
+        "ben"
+    }
+    assert f"{rule}" in str(briefing.brief(home=three)["lines"])

@@ -85,7 +85,7 @@ def test_a_role_whose_right_is_taken_is_refused_at_once(colony, monkeypatch):
     sharing.share_revoke(member, home=one)
     monkeypatch.setenv(ledgers.URL, colony.url.replace("owner@", f"{member}@"))
 
-    with pytest.raises(UnsafePath, match="aether share grant"):
+    with pytest.raises(UnsafePath, match="aether share members"):
         homes.add(one, "b")
     assert homes.ids(one) == ["before", "a"]
     monkeypatch.setenv(ledgers.URL, colony.url)
@@ -203,7 +203,7 @@ def test_rights_that_were_lost_are_named_and_given_again_by_the_owner(colony, mo
     monkeypatch.setenv(ledgers.URL, colony.url.replace("owner@", f"{member}@"))
     disconnect()
     refuses_writes(two)
-    assert "share grant" in sharing.share_status(home=two)["reason"]
+    assert "share members" in sharing.share_status(home=two)["reason"]
 
     monkeypatch.setenv(ledgers.URL, colony.url)
     disconnect()
@@ -218,34 +218,9 @@ def test_rights_that_were_lost_are_named_and_given_again_by_the_owner(colony, mo
 
 
 def refuses_writes(home):
-    with pytest.raises(UnsafePath, match=r"no right in it.*aether share grant"):
+    with pytest.raises(UnsafePath, match=r"no right in it.*aether share members"):
         homes.add(home, "refused")
     assert homes.ids(home) == ["before"]
-
-
-@POSTGRES
-def test_keys_that_the_server_lost_repeat_nothing(colony, monkeypatch):
-    monkeypatch.setenv("AETHER_SHARE_OFFLINE", "queue")
-    colony.first()
-    two = colony.join()
-    monkeypatch.delenv(ledgers.URL)
-    commit(
-        two,
-        lambda found: homes.addition(found, homes.item("a")),
-        commits.Author("add"),
-        now=homes.NOW,
-        may_wait=True,
-    )
-    copy = colony.directory / "copy" / ".aether"
-    shutil.copytree(two, copy)
-    monkeypatch.setenv(ledgers.URL, colony.url)
-    sharing.update_share(home=copy)
-    sql(colony, "delete from aether.keys")
-
-    sharing.update_share(home=two)
-
-    assert homes.ids(colony.agree()) == ["before", "a"]
-    assert list((two / "quarantine").glob("*")) == []
 
 
 @POSTGRES
@@ -269,7 +244,7 @@ def test_the_owner_of_the_tables_removes_a_colony_as_the_documentation_says(colo
     homes.add(other, "b")
     assert sharing.share_status(home=other)["lag"] == 0
     sharing.share(one, colony.url, "c")  # the name is free
-    for table in ("streams", "entries", "keys", "kept", "blobs", "members", "replicas", "colonies"):
+    for table in ("streams", "entries", "kept", "blobs", "members", "replicas", "colonies"):
         sql(colony, f"do $$ begin assert not exists (select from aether.{table} where colony = 1); end $$")
 
 
@@ -538,6 +513,23 @@ def test_a_line_that_cannot_be_read_is_set_aside_and_stops_nobody(colony, kind):
     assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
 
 
+def test_a_part_that_another_member_adds_to_an_import_is_not_undone_with_it(colony, monkeypatch):
+    one = colony.first()
+    for number in (1, 2):
+        commit(
+            one, lambda found, number=number: homes.addition(found, homes.item(f"mine{number}")),
+            homes.Author("import", part=f"talk/{number}"), now=homes.NOW,
+        )  # fmt: skip
+    colony.act_as("mallory", monkeypatch)
+    commit(
+        one, lambda found: homes.addition(found, homes.item("theirs")), homes.Author("import", part="talk/3"), now=homes.NOW
+    )  # fmt: skip
+
+    admin.undo(ledgers.of(one).head(ledger.JOURNAL) - 1, home=one)
+
+    assert homes.ids(one) == ["before", "theirs"]
+
+
 @pytest.mark.parametrize("kind", ["other history", "no right"])
 def test_a_home_that_is_refused_is_searched_as_before(colony, kind, monkeypatch):
     one, two = colony.first(), colony.join()
@@ -708,12 +700,12 @@ def test_a_home_that_is_refused_says_so_while_it_reads_what_it_has(colony, capsy
     disconnect()
     access._NEXT_LOOK.clear()
 
-    assert main(["--home", str(one), "memory", "list"]) == 0
+    assert main(["--home", str(one), "memory", "show"]) == 0
     shown = capsys.readouterr()
     assert "Note: nothing new comes from the colony: " in shown.err
 
     access._NEXT_LOOK.clear()
-    assert main(["--home", str(two), "memory", "list"]) == 0
+    assert main(["--home", str(two), "memory", "show"]) == 0
     assert "nothing new" not in capsys.readouterr().err
 
 

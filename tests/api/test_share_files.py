@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -760,7 +761,7 @@ def test_only_an_admin_makes_a_base_and_a_reader_takes_files_but_sends_none(
     spool.put(str(reader), {**said, "at": "2026-03-01T10:15:00.000000Z"})
     found = {each.code: each for each in admin.examine(home=reader)}
     assert {found["unsent-files"].level, found["unsent-notes"].level} == {"warning"}
-    assert "aether share grant" in found["unsent-notes"].fix
+    assert "aether share members" in found["unsent-notes"].fix
     assert main(["fold", "--home", str(reader)]) == 1
     assert "1 note of hooks cannot be stored: the role may only read" in capsys.readouterr().err
     for path in (reader / "hooks" / "spool").glob("*.json"):
@@ -854,6 +855,48 @@ def test_of_two_archived_conversations_of_one_id_the_other_is_in_quarantine(colo
     assert b"The second." in b"".join(path.read_bytes() for path in (two / "quarantine").iterdir())
 
 
+def test_a_few_lines_do_not_let_every_replica_write_much_more_than_was_sent(colony, monkeypatch):
+    """A member sends one blob, and lines that name it many times: as 64 parts of a file, and as parts of many files."""
+    monkeypatch.setattr(shared_files, "PART_BYTES", 1 << 14)
+    monkeypatch.setattr(shared_files, "MEMBER_BYTES", 1 << 16)
+    one, two = colony.first(), colony.join()
+    server, fetched = ledgers.of(one), []
+
+    def send(name, content, *, times=1):
+        parts = [server.put_blob(part) for part in shared_files.parts_of(content)] * times
+        data = content * times
+        file = {
+            "path": f"snapshots/{name}.json",
+            "sha256": hashlib.sha256(data).hexdigest(),
+            "size": len(data),
+            "parts": parts,
+        }
+        fields = {"unit": f"snapshots/{name}.json", "files": [file], "member": server.member}
+        mark = ledger.Mark(server.head(shared_files.STREAM), "")
+        assert server.append_if(shared_files.STREAM, mark, [log.seal_json(fields)]).done
+
+    padding = b" " * (shared_files.PART_BYTES * 3)
+    send("repeated", padding, times=16)
+    for number in range(30):
+        send(f"shared{number}", padding + files.json_line({"snapshot_id": f"shared{number}"}))
+    send("another", files.json_line({"snapshot_id": "x"}))
+    real = type(server).get_blob
+    monkeypatch.setattr(
+        type(server), "get_blob", lambda self, name: fetched.append(data := real(self, name)) or data
+    )
+
+    sharing.update_share(home=two)
+
+    sent = {hashlib.sha256(data).digest(): len(data) for data in fetched}
+    assert sum(map(len, fetched)) <= shared_files.MEMBER_BYTES + shared_files.MEMBER_TIMES * sum(
+        sent.values()
+    )
+    assert 0 < len(list((two / "snapshots").glob("shared*"))) < 15
+    assert {"snapshots/repeated.json", "snapshots/another.json"} <= shared_files.lacking(two).keys()
+    (finding,) = [each for each in admin.examine(home=two) if each.code == "lacking-files"]
+    assert f"sent by {server.member!r}" in finding.message
+
+
 def test_lines_that_no_aether_writes_stop_no_exchange(colony):
     one, two = colony.first(), colony.join()
     server = ledgers.of(one)
@@ -871,4 +914,4 @@ def test_lines_that_no_aether_writes_stop_no_exchange(colony):
     colony.agree()
 
     assert tree(one) == tree(two) != {}
-    assert shared_files.lacking(two) == []
+    assert shared_files.lacking(two) == {}

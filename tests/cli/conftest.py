@@ -24,7 +24,7 @@ def _interrupts():
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
-    """Stand in a directory with a home; returns what `$ITEM` and `$OTHER` of the examples stand for."""
+    """Stand in a directory with a home; returns what the variables of the examples stand for."""
     monkeypatch.chdir(tmp_path)
     # A view is served until Ctrl-C, by packages that may be missing.
     served = SimpleNamespace(address="http://127.0.0.1:8010/?token=key", serve=lambda: None)
@@ -32,6 +32,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setattr("webbrowser.open", lambda address: True)
     monkeypatch.setitem(ledgers.MODULES, "postgresql://", example_ledger.__name__)
     monkeypatch.setenv(ledgers.URL, "postgresql://db.example/memory")
+    monkeypatch.setattr("aether.cli.rule.is_typed", lambda: True)
     return stage.prepared(tmp_path)
 
 

@@ -43,38 +43,27 @@ def unreadable_line() -> None:
 
 BEFORE: dict[str, list[Any]] = {
     **dict.fromkeys(
-        (
-            f"context {verb}"
-            for verb in "list status check compress checkpoints snapshot export mode model".split()
-        ),
-        CONTEXT,
+        ("context", *(f"context {verb}" for verb in "status compress snapshot set".split())), CONTEXT
     ),
-    "context": CONTEXT,
-    **{
-        f"archive {verb}": ARCHIVED
-        for verb in "age list show search restore mark unmark explain stats".split()
-    },
-    "archive": ARCHIVED,
-    "context restore": [*CONTEXT, "context snapshot talk"],
-    **{f"goal {verb}": GOAL for verb in "list show done pause block decide next".split()},
-    "goal start": [*GOAL, "goal pause"],
-    "goal unblock": [*GOAL, "goal block 'The key is missing'"],
-    **{f"backup {verb}": ["backup create backups"] for verb in "list verify restore".split()},
+    **dict.fromkeys(("archive", *(f"archive {verb}" for verb in "age list restore mark".split())), ARCHIVED),
+    "context snapshot": [*CONTEXT, "context snapshot talk"],
+    "export": CONTEXT,
+    **{f"goal {verb}": GOAL for verb in "show done decide next".split()},
+    "goal block": GOAL,
+    "goal start": [*GOAL, "goal done --paused"],
+    **{f"backup {verb}": ["backup create backups"] for verb in "list restore".split()},
     "claude status": ["claude install"],
-    "compact diff": COMPACTED,
     "compact show": COMPACTED,
-    "compact undo": COMPACTED,
-    "memory close": [
-        """add "Let's write state by a temporary file and a rename." --metadata '{"conversation": "talk"}'"""
+    "memory ingest": [
+        "memory prepare --phase 1",
+        """add "Let's write state by a temporary file and a rename." --metadata '{"conversation": "talk"}'""",
     ],
-    "memory ingest": ["memory prepare --phase 1"],
     "phase decide": ["phase complete 1"],
-    **{f"share {verb}": SHARED for verb in "join status leave members grant".split()},
+    **{f"share {verb}": SHARED for verb in "join status leave members".split()},
     "share remove": [*SHARED, unreadable_line],
-    "share revoke": [*SHARED, "share grant ana write"],
-    "state recover": ["phase start 1"],
-    "snapshot restore": ["snapshot create"],
-    "tokens calibrate": ["add 'A longer note, to have something to measure.'"],
+    "snapshot": ["snapshot"],
+    "tokens count": ["add 'A longer note, to have something to measure.'"],
+    "undo": ["add 'A note to undo.'"],
 }
 # What the official memory server keeps.
 GRAPH = """\
@@ -109,12 +98,16 @@ def prepared(directory: Path) -> dict[str, str]:
     assert main(["init", "--quiet", str(directory)]) == 0
     import aether
 
-    metadata = {"phase": 1}
+    metadata: dict[str, Any] = {"phase": 1}
     item, other = (
-        aether.add_working_memory_item(text, kind, 0.9, home=place, metadata=metadata)
-        for text, kind in (
-            ("Decided to use atomic writes for state, because a crash must not tear it.", "decision"),
-            ("Never write state without a temporary file and a rename.", "constraint"),
+        aether.add_working_memory_item(text, kind, 0.9, home=place, metadata={**metadata, **by})
+        for text, kind, by in (
+            ("Decided to use atomic writes for state, because a crash must not tear it.", "decision", {}),
+            (
+                "Never write state without a temporary file and a rename.",
+                "constraint",
+                {"evidence": "person"},
+            ),
         )
     )
     lines = resource("data/samples/colony.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -130,7 +123,8 @@ def prepared(directory: Path) -> dict[str, str]:
     (directory / "event.json").write_text(
         '{"hook_event_name": "SessionStart", "source": "startup"}', encoding="utf-8"
     )
-    return {"ITEM": str(item), "OTHER": str(other)}
+    rule = aether.enforce_rule(other, path="data/*.json", home=place)
+    return {"ITEM": str(item), "OTHER": str(other), "RULE": rule["id"]}
 
 
 # What an agent would say of a conversation in which state was talked about.

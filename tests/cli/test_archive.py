@@ -58,7 +58,7 @@ def test_adding_says_which_are_new_and_which_are_there(archived, capsys, tmp_pat
 
 
 def test_a_full_conversation_is_shown_with_its_original_file(archived, capsys):
-    said = shown(capsys, "archive", "show", "old-talk").out
+    said = shown(capsys, "archive", "list", "old-talk").out
 
     assert "original file:  kept for good" in said
     assert "marked:         no" in said
@@ -79,13 +79,13 @@ def test_a_conversation_loses_detail_and_comes_back_byte_for_byte(archived, caps
     assert "aether archive restore old-talk" in aged.err
     assert level(capsys) == {"old-talk": "key_points"}
 
-    assert "Never retry more than five times." in shown(capsys, "archive", "show", "old-talk").out
+    assert "Never retry more than five times." in shown(capsys, "archive", "list", "old-talk").out
     assert "old-talk" in shown(capsys, "archive", "search", "retry", "webhook").out
     done = shown(capsys, "archive", "restore", "old-talk", "--output", "restored.json")
 
     assert (done.out, "exactly as it was archived" in done.err) == ("restored.json\n", True)
     assert (tmp_path / "restored.json").read_bytes() == archived.read_bytes()
-    assert shown(capsys, "archive", "verify").out == "Every archived conversation is whole.\n"
+    assert shown(capsys, "archive", "list", "--verify").out == "Every archived conversation is whole.\n"
 
 
 def test_a_dry_run_shows_the_plan_and_changes_nothing(archived, capsys):
@@ -124,9 +124,9 @@ def test_a_marked_conversation_stays_full_and_explain_says_why(archived, capsys)
     assert shown(capsys, "archive", "mark", "old-talk").out == "old-talk is marked: it stays full.\n"
     shown(capsys, "archive", "age", "--now", "2028-01-01", "--yes")
     assert level(capsys) == {"old-talk": "full"}
-    assert "marked" in shown(capsys, "archive", "explain", "old-talk", "--now", "2028-01-01").out
+    assert "marked" in shown(capsys, "archive", "list", "--why", "old-talk", "--now", "2028-01-01").out
 
-    shown(capsys, "archive", "unmark", "old-talk")
+    shown(capsys, "archive", "mark", "--remove", "old-talk")
     found = data(capsys, "explain", "old-talk", "--now", "2028-01-01")
     assert (found["level"], found["rule"] == "marked") == ("full", False)
     assert found["days"] == 725
@@ -172,7 +172,7 @@ def test_failures_of_an_ageing_are_named_and_the_rest_goes_on(here, capsys, tmp_
 
     assert "talk-1" in done.err
     assert "2 conversations aged" in done.out
-    assert shown(capsys, "archive", "verify", code=1).out.startswith("error: ")
+    assert shown(capsys, "archive", "list", "--verify", code=1).out.startswith("error: ")
 
 
 def test_ctrl_c_keeps_what_is_done_and_the_next_run_does_the_rest(here, capsys, tmp_path, monkeypatch):
@@ -222,7 +222,7 @@ def test_the_policy_is_changed_and_undone(here, capsys):
 
 
 def test_a_schedule_is_printed_and_nothing_is_installed(here, capsys, tmp_path):
-    line = shown(capsys, "archive", "schedule", "--at", "12:15").out
+    line = shown(capsys, "archive", "age", "--schedule", "--at", "12:15").out
     unit = data(capsys, "schedule", "--kind", "systemd")
 
     assert line.startswith("15 12 * * * ")
@@ -245,9 +245,9 @@ def test_the_first_command_of_a_day_ages_what_is_old_enough(daily, archived, cap
     real = archive.age_archive
     monkeypatch.setattr(archive, "age_archive", lambda **given: passes.append(given) or real(**given))
 
-    first, second = (shown(capsys, "memory", "list") for _ in range(2))
+    first, second = (shown(capsys, "memory", "show") for _ in range(2))
     daily[0] = clock.parse("2026-02-11T00:00:01Z")
-    shown(capsys, "memory", "list")
+    shown(capsys, "memory", "show")
 
     assert first.err.startswith("Note: 1 conversation aged")
     assert (first.out, second.err) == (second.out, "")
@@ -262,7 +262,7 @@ def test_commands_of_the_archive_hooks_and_failed_commands_age_nothing(daily, ca
     shown(capsys, "doctor")
     shown(capsys, "hook", "SessionStart", "event.json")
     shown(capsys, "statusline")
-    shown(capsys, "memory", "get", "unknown", code=3)
+    shown(capsys, "memory", "show", "unknown", code=3)
 
     assert level(capsys) == {"old-talk": "full"}
 
@@ -272,18 +272,18 @@ def test_a_daily_pass_that_fails_does_not_fail_the_command(daily, capsys, monkey
         raise StorageFailed("the disk is full.", fix="Free some space.")
 
     monkeypatch.setattr(archive, "age_archive", fail)
-    assert "the disk is full" in shown(capsys, "memory", "list").err
-    assert shown(capsys, "memory", "list").err == ""  # again on the next day
+    assert "the disk is full" in shown(capsys, "memory", "show").err
+    assert shown(capsys, "memory", "show").err == ""  # again on the next day
 
     def interrupt(**given):
         raise KeyboardInterrupt
 
     daily[0] = clock.parse("2026-02-12T00:00:01Z")
     monkeypatch.setattr(archive, "age_archive", interrupt)
-    assert "Note: " in shown(capsys, "memory", "list").err
+    assert "Note: " in shown(capsys, "memory", "show").err
 
 
 def test_nothing_ages_by_itself_unless_it_is_asked_for(archived, capsys, monkeypatch):
     monkeypatch.setattr(commands, "age_daily", lambda home: pytest.fail("it aged"))
 
-    assert main(["memory", "list", "--quiet"]) == 0
+    assert main(["memory", "show", "--quiet"]) == 0

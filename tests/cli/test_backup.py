@@ -23,7 +23,7 @@ def test_what_is_listed_is_what_was_made(place, capsys):
     assert line.startswith(made["id"])
     assert line.endswith(made["home"])
     assert (
-        shown(capsys, "backup", "verify", place, made["id"]).out
+        shown(capsys, "backup", "list", "--verify", place, made["id"]).out
         == "Everything is there, as it was written.\n"
     )
 
@@ -32,7 +32,7 @@ def test_a_damaged_backup_exits_1_and_a_restore_of_it_5(place, capsys, tmp_path)
     for path in (Path(place) / "objects").glob("*/*"):
         path.write_bytes(b"other")
 
-    assert "was changed" in shown(capsys, "backup", "verify", place, code=1).out
+    assert "was changed" in shown(capsys, "backup", "list", "--verify", place, code=1).out
     assert (
         "was changed"
         in shown(capsys, "backup", "restore", place, "--home", str(tmp_path / "new"), code=5).err

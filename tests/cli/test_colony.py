@@ -9,11 +9,11 @@ from tests.cli.stage import shown
 
 
 def test_signals_are_listed_strongest_first(here, capsys):
-    assert shown(capsys, "signal", "list").err == "No signal is active.\n"
-    main(["signal", "emit", "FEEDBACK", "slower"])
-    main(["signal", "emit", "FOCUS", "database", "--strength", "0.9", "--caste", "builder", "--phase", "1"])
+    assert shown(capsys, "signal").err == "No signal is active.\n"
+    main(["signal", "FEEDBACK", "slower"])
+    main(["signal", "FOCUS", "database", "--strength", "0.9", "--caste", "builder", "--phase", "1"])
 
-    lines = shown(capsys, "signal", "list", "--caste", "builder").out.splitlines()
+    lines = shown(capsys, "signal", "--caste", "builder").out.splitlines()
 
     assert [line.split()[0] for line in lines[2:]] == ["FOCUS", "FEEDBACK"]
     assert "0.90" in lines[2]
@@ -29,19 +29,20 @@ def test_a_phase_goes_from_start_to_the_queens_decision(here, capsys):
     assert done.out == "Phase 1 completed; the colony is COMPLETED.\n"
     assert "Next: aether compress --phase 1" in done.err
     assert shown(capsys, "phase", "complete", "1").out == "Phase 1 was completed before.\n"
-    assert "waits for your decision" in shown(capsys, "phase", "show").out
+    assert "waits for your decision" in shown(capsys, "state").out
     assert shown(capsys, "phase", "decide", "continue", "--note", "good").out == "Phase 1: continue.\n"
-    assert "waits for your decision" not in shown(capsys, "phase", "show").out
+    assert "waits for your decision" not in shown(capsys, "state").out
 
 
 def test_a_home_without_phases_shows_none(here, capsys):
-    assert shown(capsys, "phase", "show").out == "Current phase: — (IDLE)\n"
+    assert json.loads(shown(capsys, "state", "--json").out)["roadmap"] == []
+    assert shown(capsys, "state").out.splitlines()[1] == "Phase:        —"
 
 
 def test_the_state_is_shown_and_changed_along_its_edges(here, capsys):
     assert "State:        IDLE\n" in shown(capsys, "state").out
-    assert shown(capsys, "state", "set", "INIT").out == "IDLE → INIT\n"
-    assert "PLANNING" in shown(capsys, "state", "set", "COMPLETED", code=2).err
+    assert shown(capsys, "state", "INIT").out == "IDLE → INIT\n"
+    assert "PLANNING" in shown(capsys, "state", "COMPLETED", code=2).err
 
 
 def test_a_crash_is_noticed_and_recovered_from(here, tmp_path, capsys):
@@ -51,8 +52,8 @@ def test_a_crash_is_noticed_and_recovered_from(here, tmp_path, capsys):
     aether.register_worker("ant_1", caste="builder")
     aether.release_worker("ant_1")
 
-    found = shown(capsys, "state", "show", "--json")
+    found = shown(capsys, "state", "--json")
 
     assert json.loads(found.out)["crash"] is not None
     assert "recover" in found.err
-    assert shown(capsys, "state", "recover").out == "EXECUTING → PLANNING\n"
+    assert shown(capsys, "state", "--recover").out == "EXECUTING → PLANNING\n"

@@ -27,7 +27,7 @@ def talk(here, tmp_path):
 
 
 def test_a_plan_says_what_would_happen_and_changes_nothing(talk, tmp_path, capsys):
-    out = shown(capsys, "compact", "plan", "talk.json", "--window", "8000").out
+    out = shown(capsys, "compact", "run", "--dry-run", "talk.json", "--window", "8000").out
 
     assert "kept:" in out
     assert "removed:" in out
@@ -35,14 +35,16 @@ def test_a_plan_says_what_would_happen_and_changes_nothing(talk, tmp_path, capsy
 
 
 def test_a_plan_of_what_fits_says_so(talk, capsys):
-    assert "Nothing to do" in shown(capsys, "compact", "plan", "talk.json", "--window", "900000").out
+    assert (
+        "Nothing to do" in shown(capsys, "compact", "run", "--dry-run", "talk.json", "--window", "900000").out
+    )
 
 
 def test_run_diff_undo_gives_the_file_back(talk, tmp_path, capsys):
     said = shown(capsys, "compact", "run", "talk.json", "--window", "8000", "--output", "small.json").err
     body = json.loads((tmp_path / "small.json").read_text(encoding="utf-8"))
-    changes = shown(capsys, "compact", "diff", "talk").out
-    shown(capsys, "compact", "undo", "talk", "--output", "whole.json")
+    changes = shown(capsys, "compact", "show", "--diff", "talk").out
+    shown(capsys, "undo", "--conversation", "talk", "--output", "whole.json")
 
     assert "% less" in said
     assert body["model"] == "m"
@@ -89,7 +91,7 @@ def test_without_output_the_messages_go_to_stdout(talk, capsys):
     out = shown(capsys, "compact", "run", "talk.json", "--window", "8000").out
 
     assert len(json.loads(out)["messages"]) < len(talk)
-    assert json.loads(shown(capsys, "compact", "undo", "talk").out) == talk
+    assert json.loads(shown(capsys, "undo", "--conversation", "talk").out) == talk
 
 
 def test_standard_input_will_do(talk, capsys, monkeypatch):
@@ -100,7 +102,7 @@ def test_standard_input_will_do(talk, capsys, monkeypatch):
 
     shown(capsys, "compact", "run", "-", "--window", "8000")
 
-    assert "input" in shown(capsys, "compact", "list").out
+    assert "input" in shown(capsys, "compact", "show").out
 
 
 def test_another_providers_words_are_valid_there(talk, capsys):
@@ -127,7 +129,7 @@ def test_below_the_trigger_nothing_is_done_unless_it_is_forced(talk, capsys):
         (["run", "none.json", "--window", "8000"], 3, "none.json"),
         (["run", "none.json"], 3, "none.json: cannot be read"),
         (["run", "."], 3, "Is a directory"),
-        (["plan", "README.md", "--window", "8000"], 2, "README.md"),
+        (["run", "README.md", "--dry-run", "--window", "8000"], 2, "README.md"),
         (["run", "talk.json", "--window", "8000", "--backend", "nonsense"], 2, "nonsense"),
         (["run", "talk.json", "--window", "8000", "--output", "no/such/place.json"], 3, "no such directory"),
         (["run", "talk.json", "--window", "40"], 7, ""),
@@ -137,12 +139,11 @@ def test_below_the_trigger_nothing_is_done_unless_it_is_forced(talk, capsys):
             "--backend must be one of extractive",
         ),
         (
-            ["diff", "never"],
+            ["show", "never", "--diff"],
             3,
-            "conversation 'never' is not kept here. See what is kept with \"aether compact list\"",
+            "conversation 'never' is not kept here. See what is kept with \"aether compact show\"",
         ),
-        (["undo", "never"], 3, "conversation 'never' is not kept here"),
-        (["undo", "../../evil"], 3, "evil"),
+        (["show", "../../evil"], 3, "evil"),
     ],
 )
 def test_what_cannot_be_done_is_said_on_one_line(talk, capsys, words, code, said):
@@ -157,17 +158,17 @@ def test_a_file_of_several_conversations_says_so(here, tmp_path, capsys):
     lines = [json.dumps({"messages": history(seed, "openai", turns=2)}) for seed in (1, 2)]
     (tmp_path / "many.jsonl").write_text("\n".join(lines), encoding="utf-8")
 
-    assert "1 more" in shown(capsys, "compact", "plan", "many.jsonl", "--window", "8000").err
+    assert "1 more" in shown(capsys, "compact", "run", "--dry-run", "many.jsonl", "--window", "8000").err
 
 
 def test_the_list_of_no_conversations_says_how_there_come_to_be_some(here, capsys):
-    assert "No conversation yet" in shown(capsys, "compact", "list").err
+    assert "No conversation yet" in shown(capsys, "compact", "show").err
 
 
 def test_what_is_undone_is_shown_where_its_file_cannot_be_written(talk, tmp_path, capsys):
     shown(capsys, "compact", "run", "talk.json", "--window", "8000", "--output", "small.json")
 
-    reported = shown(capsys, "compact", "undo", "talk", "--output", "nowhere/whole.json", code=3)
+    reported = shown(capsys, "undo", "--conversation", "talk", "--output", "nowhere/whole.json", code=3)
 
     assert json.loads(reported.out) == talk
     assert "the compaction is undone" in reported.err
@@ -178,7 +179,7 @@ def test_a_conversation_that_is_damaged_is_named_in_the_list(talk, tmp_path, cap
     (log,) = tmp_path.rglob("history.jsonl")
     log.write_bytes(log.read_bytes().replace(b'"role":"user"', b'"role":"loser"', 1))
 
-    assert "talk: it is damaged in 1 place" in shown(capsys, "compact", "list").err
+    assert "talk: it is damaged in 1 place" in shown(capsys, "compact", "show").err
 
 
 def test_the_lines_that_are_reported_can_be_pasted(talk, tmp_path, capsys):
@@ -189,7 +190,7 @@ def test_the_lines_that_are_reported_can_be_pasted(talk, tmp_path, capsys):
         shlex.split(line.partition(": aether ")[2]) for line in reported.splitlines() if ": aether " in line
     ]
 
-    assert [words[:2] for words in lines] == [["compact", "diff"], ["compact", "undo"]]
+    assert [words[:2] for words in lines] == [["compact", "show"], ["undo", "--conversation=my talk"]]
     for words in lines:
         shown(capsys, *words)
 
@@ -197,21 +198,23 @@ def test_the_lines_that_are_reported_can_be_pasted(talk, tmp_path, capsys):
 def test_a_window_that_is_assumed_is_said_to_be(talk, capsys):
     assert (
         "128000 tokens are assumed"
-        in shown(capsys, "compact", "plan", "talk.json", "--model", "gpt-9-foo").out
+        in shown(capsys, "compact", "run", "--dry-run", "talk.json", "--model", "gpt-9-foo").out
     )
-    assert "assumed" not in shown(capsys, "compact", "plan", "talk.json", "--model", "gpt-4o").out
+    assert "assumed" not in shown(capsys, "compact", "run", "--dry-run", "talk.json", "--model", "gpt-4o").out
 
 
-@pytest.mark.parametrize("words", [["run", "talk.json", "--window", "8000"], ["undo", "talk"]])
+@pytest.mark.parametrize(
+    "words", [["compact", "run", "talk.json", "--window", "8000"], ["undo", "--conversation", "talk"]]
+)
 def test_a_terminal_is_not_filled_with_json(talk, capsys, monkeypatch, words):
     shown(capsys, "compact", "run", "talk.json", "--window", "8000")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
 
-    reported = shown(capsys, "compact", *words, code=2)
+    reported = shown(capsys, *words, code=2)
 
     assert reported.out == ""
     assert "--output" in reported.err
-    assert json.loads(shown(capsys, "compact", "undo", "talk", "--json").out)["step"] == 1
+    assert json.loads(shown(capsys, "undo", "--conversation", "talk", "--json").out)["step"] == 1
 
 
 def test_two_files_of_one_name_are_two_conversations(talk, tmp_path, capsys):
@@ -220,7 +223,7 @@ def test_two_files_of_one_name_are_two_conversations(talk, tmp_path, capsys):
         (tmp_path / directory / "talk.json").write_text(json.dumps(talk), encoding="utf-8")
         shown(capsys, "compact", "run", f"{directory}/talk.json", "--window", "8000", "--output", "o.json")
 
-    kept = json.loads(shown(capsys, "compact", "list", "--json").out)
+    kept = json.loads(shown(capsys, "compact", "show", "--json").out)
 
     assert [one["conversation"] for one in kept] == ["a-talk", "b-talk"]
 
@@ -230,7 +233,7 @@ def test_the_removed_text_and_the_whole_summary_can_be_read(talk, capsys):
 
     removed = shown(capsys, "compact", "show", "talk").out
     data = json.loads(shown(capsys, "compact", "show", "talk", "1", "--json").out)
-    difference = shown(capsys, "compact", "diff", "talk").out
+    difference = shown(capsys, "compact", "show", "--diff", "talk").out
 
     assert (data["conversation"], data["step"]) == ("talk", 1)
     calls = [part for one in data["messages"] for part in one["parts"] if part["kind"] == "result"]
@@ -264,7 +267,7 @@ def place(tmp_path, monkeypatch):
 
 def checked(capsys, *words, code=0):
     capsys.readouterr()
-    assert main(["messages", "check", *words]) == code
+    assert main(["compact", "check", *words]) == code
     return capsys.readouterr()
 
 

@@ -20,13 +20,13 @@ def test_a_context_is_compressed_shown_and_taken_back(here, capsys):
     assert before["tier"] == {"number": 2, "label": "basic"}
 
     done = data(capsys, "context", "compress", "talk")
-    (made,) = data(capsys, "context", "checkpoints", "talk")
+    (made,) = data(capsys, "context", "status", "--checkpoints", "talk")
 
     assert done["success"]
     assert done["checkpoint"]["id"] == made["id"]
     assert made["message_range"][0] == 1
     assert data(capsys, "context", "status", "talk")["tokens"] == done["tokens_after"] < before["tokens"]
-    shown(capsys, "compact", "undo", "talk")
+    shown(capsys, "undo", "--conversation", "talk")
     assert data(capsys, "context", "status", "talk")["tokens"] == before["tokens"]
 
 
@@ -40,14 +40,14 @@ def test_what_cannot_be_compressed_is_said_with_a_code(here, capsys):
 
 def test_a_check_names_the_overage_and_what_to_do(here, capsys):
     shown(capsys, "context", "import", "ollm", "--quiet")
-    shown(capsys, "context", "model", "talk", "--window", "1024", "--quiet")
+    shown(capsys, "context", "set", "talk", "--window", "1024", "--quiet")
 
-    found = data(capsys, "context", "check", "talk", code=7)
+    found = data(capsys, "context", "status", "--check", "talk", code=7)
 
     assert not found["valid"]
     assert found["overage"] == found["tokens"] - found["limit"] > 0
     assert found["suggestions"][0]["priority"] == 1
-    assert "too large" in shown(capsys, "context", "check", "talk", code=7).out
+    assert "too large" in shown(capsys, "context", "status", "--check", "talk", code=7).out
 
 
 def test_a_snapshot_is_restored_and_messages_since_stay_in_the_history(here, capsys):
@@ -55,30 +55,32 @@ def test_a_snapshot_is_restored_and_messages_since_stay_in_the_history(here, cap
     (taken,) = data(capsys, "context", "snapshot", "talk")
     aether.add_message("talk", {"role": "user", "content": "Later words"})
 
-    data(capsys, "context", "restore", "talk", taken["id"])
+    data(capsys, "context", "snapshot", "--restore", "talk", taken["id"])
 
     assert "Later words" not in json.dumps(conversations.context("talk"))
-    assert "Later words" in shown(capsys, "context", "export", "talk").out
+    assert "Later words" in shown(capsys, "export", "talk").out
     assert taken["id"] in [one["id"] for one in data(capsys, "context", "snapshot", "talk", "--list")]
-    shown(capsys, "context", "restore", "talk", "snap_nobody", code=3)
+    shown(capsys, "context", "snapshot", "--restore", "talk", "snap_nobody", code=3)
 
 
 def test_mode_and_model_change_and_are_shown(here, capsys):
     shown(capsys, "context", "import", "ollm", "--quiet")
 
-    assert shown(capsys, "context", "mode", "talk", "developer").out == "mode developer\n"
-    assert shown(capsys, "context", "mode", "talk").out == "mode developer\n"
-    found = data(capsys, "context", "model", "talk", "llama3.1:8b", "--window", "2048")
+    assert data(capsys, "context", "set", "talk", "--mode", "developer")["mode"] == "developer"
+    found = data(capsys, "context", "set", "talk", "--model", "llama3.1:8b", "--window", "2048")
     assert (found["model"], found["window"], found["tier"]["label"]) == ("llama3.1:8b", 2048, "minimal")
-    assert data(capsys, "context", "model", "talk")["model"] == "llama3.1:8b"
-    shown(capsys, "context", "mode", "talk", "nobody", code=2)
-    assert data(capsys, "context", "list")[0]["conversation"] == "talk"
+    assert shown(capsys, "context", "set", "talk", "--model", "gpt-4o").out.startswith(
+        "mode developer, model gpt-4o, "
+    )
+    assert "Name --mode, --model or --window." in shown(capsys, "context", "set", "talk", code=2).err
+    shown(capsys, "context", "set", "talk", "--mode", "nobody", code=2)
+    assert data(capsys, "context", "status")[0]["conversation"] == "talk"
 
 
 def test_a_conversation_that_is_no_context_says_how_it_becomes_one(here, capsys):
     shown(capsys, "context", "status", "nobody", code=3)
     conversations.add_messages("plain", [{"role": "user", "content": "Hello"}])
-    assert data(capsys, "context", "model", "plain", "--window", "4096")["messages"] == 1
+    assert data(capsys, "context", "set", "plain", "--window", "4096")["messages"] == 1
 
 
 def test_an_import_reports_each_file_and_a_bad_one_by_its_exit_code(here, capsys, tmp_path):

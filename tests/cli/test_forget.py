@@ -86,7 +86,7 @@ def test_what_is_erased_is_removed_and_what_is_not_reached_is_said(here, capsys)
     done = shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", "--yes")
 
     assert (done.out.startswith("Erased at "), "Not reached: transcripts" in done.err) == (True, True)
-    assert "atomic writes" not in shown(capsys, "memory", "list").out
+    assert "atomic writes" not in shown(capsys, "memory", "show").out
     again = shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", "--yes")
     assert again.err == "Nothing holds that; nothing was changed.\n"
 
@@ -118,7 +118,7 @@ def test_what_says_it_in_other_words_is_listed_and_goes_when_asked_for(here, cap
     shown(capsys, "add", "Write state files atomically, always.")
     (item,) = [
         one["id"]
-        for one in json.loads(shown(capsys, "memory", "list", "--json").out)
+        for one in json.loads(shown(capsys, "memory", "show", "--json").out)
         if one["content"] == "State files must be written atomically."
     ]
 
@@ -137,13 +137,13 @@ def test_an_entity_of_the_knowledge_graph_is_forgotten_by_its_id_and_comes_back(
         '{"type":"entity","name":"Ada","entityType":"person","observations":["Knows Quorvex."]}\n'
         '{"type":"relation","from":"Ada","to":"Bob","relationType":"knows"}\n'
     )
-    shown(capsys, "graph", "import", str(source))
+    shown(capsys, "graph", "--import", str(source))
 
     done = shown(capsys, "memory", "forget", "entity:Ada", "--yes")
 
-    assert json.loads(shown(capsys, "graph", "search", "Ada", "--json").out) == {
+    assert json.loads(shown(capsys, "graph", "Ada", "--json").out) == {
         "entities": [],
         "relations": [],
     }
     shown(capsys, *done.out.rpartition("aether ")[2].partition(" brings")[0].split())
-    assert len(json.loads(shown(capsys, "graph", "search", "Ada", "--json").out)["relations"]) == 1
+    assert len(json.loads(shown(capsys, "graph", "Ada", "--json").out)["relations"]) == 1

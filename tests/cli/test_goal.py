@@ -21,12 +21,12 @@ def test_a_goal_from_its_first_word_to_its_end(here, capsys):
     for words in ("Ship the parser", "blocked, medium priority, 50% done", "by a person", "completed  Write it",
                   "locked  Use a table — it is fast (not regexes)", "open  No key"):  # fmt: skip
         assert words in text
-    shown(capsys, "goal", "unblock", "--how", "It came")
+    shown(capsys, "goal", "block", "--resolved", "--how", "It came")
     done = shown(capsys, "goal", "done")
     assert done.out == '"Ship the parser" is completed, 50% of 2 steps.\n'
     assert done.err.startswith("Left open: Test it. aether undo takes it back.\nNo goal is active now")
-    listed = shown(capsys, "goal", "list").err
-    assert listed == 'No goal is open, 1 ended: aether goal list --all, or aether goal add "TEXT"\n'
+    listed = shown(capsys, "goal", "show", "--list").err
+    assert listed == 'No goal is open, 1 ended: aether goal show --all, or aether goal add "TEXT"\n'
 
 
 def test_adding_one_pauses_the_other_and_says_how_to_go_back(here, capsys):
@@ -54,13 +54,13 @@ def test_a_goal_is_read_from_a_pipe(here, capsys, monkeypatch):
 def test_errors_say_what_to_do(here, capsys):
     assert "aether goal add TEXT" in shown(capsys, "goal", "show", code=3).err
     shown(capsys, "goal", "add", "Ship it")
-    assert "aether goal list --all" in shown(capsys, "goal", "start", "unknown", code=3).err
+    assert "aether goal show --all" in shown(capsys, "goal", "start", "unknown", code=3).err
     assert "exclude each other" in shown(capsys, "goal", "done", "--step", "x", "--abandoned", code=2).err
-    assert "no blocker is open" in shown(capsys, "goal", "unblock", code=3).err
+    assert "no blocker is open" in shown(capsys, "goal", "block", "--resolved", code=3).err
 
 
 def test_an_empty_list_says_how_to_set_a_goal(here, capsys):
-    assert "aether goal add" in shown(capsys, "goal", "list").err
+    assert "aether goal add" in shown(capsys, "goal", "show", "--list").err
 
 
 def test_a_step_that_is_not_there_is_not_completed(here, capsys):

@@ -9,6 +9,7 @@ import pytest
 
 import aether
 from aether.cli.main import main
+from aether.cli.output import AGENT_VARIABLES
 from tests.cli.stage import shown
 from tests.hook_player import put, turn
 
@@ -21,7 +22,7 @@ def out(capsys, *words, code=0):
 
 def test_init_prints_the_home_and_keeps_what_is_there(here, tmp_path, capsys):
     assert out(capsys, "init", str(tmp_path)) == f"{tmp_path / '.aether'}\n"
-    assert here["ITEM"] in out(capsys, "memory", "list")
+    assert here["ITEM"] in out(capsys, "memory", "show")
 
 
 def test_init_takes_the_home_itself_as_well(tmp_path, capsys):
@@ -38,8 +39,22 @@ def test_the_log_is_newest_first_and_can_be_cut(here, capsys):
     assert len(lines) == 3
 
 
+def test_the_log_names_the_user_and_an_agent(here, capsys, monkeypatch):
+    monkeypatch.setenv("LOGNAME", "mara")
+    for name in AGENT_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    main(["add", "A note"])
+    monkeypatch.setenv("CLAUDECODE", "1")
+    main(["add", "Another note"])
+
+    assert [entry["by"] for entry in json.loads(out(capsys, "log", "--json"))[:2]] == ["agent", "mara"]
+    assert aether.log(limit=1)[0].by == "agent"
+    aether.add_working_memory_item("By a program", "observation")
+    assert aether.log(limit=1)[0].by == "queen"
+
+
 def test_counted_reads_are_in_the_log_only_when_asked_for(here, capsys):
-    main(["memory", "get", here["ITEM"]])
+    main(["memory", "show", here["ITEM"]])
 
     assert "access" not in out(capsys, "log")
     assert "access" in out(capsys, "log", "--all")
@@ -49,7 +64,7 @@ def test_undo_says_what_it_took_back(here, capsys):
     main(["add", "A note"])
 
     assert out(capsys, "undo").startswith("Undid revision 4: add")
-    assert "A note" not in out(capsys, "memory", "list")
+    assert "A note" not in out(capsys, "memory", "show")
 
 
 def test_undo_takes_back_what_was_asked_for_and_not_what_hooks_brought_meanwhile(here, capsys):
@@ -58,7 +73,7 @@ def test_undo_takes_back_what_was_asked_for_and_not_what_hooks_brought_meanwhile
 
     assert out(capsys, "undo").startswith("Undid revision 4: add")
     assert "capture" in out(capsys, "log")
-    assert "make service-1" in out(capsys, "memory", "list")
+    assert "make service-1" in out(capsys, "memory", "show")
 
 
 def test_fold_says_which_revision_the_documents_contain(here, capsys):
@@ -82,30 +97,30 @@ def test_doctor_finds_mends_and_only_then_is_content(here, tmp_path, capsys):
     assert path.read_bytes() == b"{ not JSON"
     assert main(["doctor", "--repair"]) == 0
     assert "Repaired: " in capsys.readouterr().err
-    assert here["ITEM"] in out(capsys, "memory", "list")
+    assert here["ITEM"] in out(capsys, "memory", "show")
 
 
 def test_the_documents_of_a_home_are_checked(here, capsys):
     capsys.readouterr()
 
-    assert main(["schema", "check"]) == 0
+    assert main(["schema", "--check"]) == 0
     assert capsys.readouterr().out == "Every document fits its schema.\n"
 
 
 def test_a_file_is_checked_by_its_name_and_the_place_is_named(here, tmp_path, capsys):
     text = (tmp_path / ".aether/data/memory.json").read_text(encoding="utf-8")
     (tmp_path / "memory.json").write_text(text, encoding="utf-8")
-    assert main(["schema", "check", "memory.json"]) == 0
+    assert main(["schema", "--check", "memory.json"]) == 0
     (tmp_path / "other.json").write_text(text.replace('"LRU"', '"FIFO"', 1), encoding="utf-8")
     capsys.readouterr()
 
-    assert main(["schema", "check", "--schema", "memory", "other.json"]) == 1
+    assert main(["schema", "--check", "--schema", "memory", "other.json"]) == 1
 
     assert capsys.readouterr().out.startswith("memory#/working_memory/eviction_policy: ")
 
 
 def test_a_file_without_a_schema_is_an_error_that_names_the_schemas(here, capsys):
-    assert main(["schema", "check", "session.json"]) == 2
+    assert main(["schema", "--check", "session.json"]) == 2
     assert (
         "Pass --schema with one of memory, pheromones, COLONY_STATE, graph, memories, goals, retention."
         in capsys.readouterr().err
@@ -113,29 +128,31 @@ def test_a_file_without_a_schema_is_an_error_that_names_the_schemas(here, capsys
 
 
 def test_a_snapshot_is_listed_restored_and_the_restore_undone(here, capsys):
-    assert shown(capsys, "snapshot", "list").err == "No snapshot was taken yet.\n"
-    made = shown(capsys, "snapshot", "create", "--label", "before").out.strip()
+    assert shown(capsys, "snapshot", "--list").err == "No snapshot was taken yet.\n"
+    made = shown(capsys, "snapshot", "--label", "before").out.strip()
     main(["add", "A later note"])
 
-    assert made in shown(capsys, "snapshot", "list").out
-    assert "Pass --yes" in shown(capsys, "snapshot", "restore", code=2).err
-    assert shown(capsys, "snapshot", "restore", made, "--yes").out == "Restored: memory.\n"
+    assert made in shown(capsys, "snapshot", "--list").out
+    assert "Pass --yes" in shown(capsys, "snapshot", "--restore", code=2).err
+    assert "there is no snapshot 'nope'" in shown(capsys, "snapshot", "nope", "--restore", code=3).err
+    assert "SNAPSHOT_ID needs --restore" in shown(capsys, "snapshot", "nope", code=2).err
+    assert shown(capsys, "snapshot", "--restore", made, "--yes").out == "Restored: memory.\n"
     assert len(aether.list_working_memory_items()) == 2
     main(["undo"])
     assert len(aether.list_working_memory_items()) == 3
 
 
 def test_restoring_what_is_there_says_so(here, capsys):
-    main(["snapshot", "create"])
+    main(["snapshot"])
 
-    assert shown(capsys, "snapshot", "restore", "--yes").out == "Restored: nothing differed.\n"
+    assert shown(capsys, "snapshot", "--restore", "--yes").out == "Restored: nothing differed.\n"
 
 
 def test_a_person_may_keep_the_present_state(here, capsys, monkeypatch):
-    main(["snapshot", "create"])
+    main(["snapshot"])
     monkeypatch.setattr("aether.cli.home.confirmed", lambda what, yes: False)
 
-    assert json.loads(shown(capsys, "snapshot", "restore", "--json", code=1).out) == {"changed": []}
+    assert json.loads(shown(capsys, "snapshot", "--restore", "--json", code=1).out) == {"changed": []}
 
 
 @pytest.mark.slow
@@ -154,7 +171,7 @@ def test_the_home_is_left_behind_on_request(tmp_path, capsys):
 
     data = json.loads(capsys.readouterr().out)
     assert data["home"] == str(tmp_path / "kept" / ".aether")
-    assert main(["memory", "stats", "--home", str(tmp_path / "kept")]) == 0
+    assert main(["status", "--compressions", "--home", str(tmp_path / "kept")]) == 0
     assert len(data["phases"]) == 4
     assert data["check"]["findings"] == []
 
@@ -172,7 +189,7 @@ def test_an_edit_that_is_not_in_force_is_named_by_the_command_that_finds_it(here
     path.write_text(path.read_text().replace('"A note"', "7"))
     capsys.readouterr()
 
-    said = shown(capsys, "memory", "list").err
+    said = shown(capsys, "memory", "show").err
     assert said.startswith("Note: the edit of data/memory.json is not in force: ")
     assert said.endswith("7 is not of type 'string'. See: aether doctor\n")
 
@@ -186,11 +203,11 @@ def test_an_edit_that_is_not_in_force_is_named_by_the_command_that_finds_it(here
     ],
 )
 def test_a_file_that_is_no_document_is_kept_and_named_with_its_fault(here, capsys, text, fault):
-    before = shown(capsys, "memory", "list").out
+    before = shown(capsys, "memory", "show").out
     Path(".aether/data/memory.json").write_text(text)
 
     assert f"memory.json: the file is {fault} " in out(capsys, "doctor", code=1)
-    listed = shown(capsys, "memory", "list")
+    listed = shown(capsys, "memory", "show")
 
     assert listed.out == before
     assert listed.err.startswith(f"Note: data/memory.json is {fault} It is kept in quarantine/, ")
@@ -203,17 +220,17 @@ def test_a_change_by_hand_is_named_once_with_the_way_back(here, capsys, change):
     path = Path(".aether/data/memory.json")
     path.write_text(path.read_text().replace("A note", "Another") if change == "edited" else change)
 
-    assert "Note: data/memory.json was changed by hand " in shown(capsys, "memory", "list").err
-    assert "changed by hand" not in shown(capsys, "memory", "list").err
+    assert "Note: data/memory.json was changed by hand " in shown(capsys, "memory", "show").err
+    assert "changed by hand" not in shown(capsys, "memory", "show").err
     main(["undo"])
-    assert "A note" in out(capsys, "memory", "list")
+    assert "A note" in out(capsys, "memory", "show")
 
 
 def test_a_document_that_is_only_written_otherwise_is_no_change(here, capsys):
     path = Path(".aether/data/memory.json")
     path.write_text(json.dumps(json.loads(path.read_text())))
 
-    assert "Note" not in shown(capsys, "memory", "list").err
+    assert "Note" not in shown(capsys, "memory", "show").err
 
 
 def test_a_conflicting_edit_is_named_by_status_and_doctor_and_taken_in_by_its_command(here, capsys):

@@ -15,24 +15,24 @@ from tests.tables import rows
 FILES = ["binary", "empty", "directory", "list.json", "deep.json", "odd.jsonl", "number.json", "missing", "", "-",
          "../x", "a_file/x", "x" * 5000]  # fmt: skip
 ON_FILES = [
-    "import {}", "import --dry-run {}", "memory ingest --phase 1 {}", "schema check {}",
-    "schema check --schema memory {}", "tokens count {}", "export --output {}", "demo --keep {}", "init {}",
-    "memory status --home {}", "add x --home {}", "doctor --home {}", "doctor --repair --home {}",
-    "snapshot list --home {}", "log --home {}", "memory search x --home {}", "undo --home {}",
+    "import {}", "import --dry-run {}", "memory ingest --phase 1 {}", "schema --check {}",
+    "schema --check --schema memory {}", "tokens count {}", "export --output {}", "demo --keep {}", "init {}",
+    "status --layers --home {}", "add x --home {}", "doctor --home {}", "doctor --repair --home {}",
+    "snapshot --list --home {}", "log --home {}", "memory search x --home {}", "undo --home {}",
 ]  # fmt: skip
 VALUES = ["../x", "", "a/b", "con", "x" * 300, "9" * 23, "-1", "\ud800", "*", "1e400", "nan", "a\x1bb"]
 ON_VALUES = [
-    "memory get {}", "memory update {} --content y", "memory update $ITEM --relevance {}",
-    "memory update $ITEM --metadata {}", "memory link $ITEM {}", "memory search {}", "memory search x --limit {}",
-    "memory search x --since {}", "memory search x --phase {}", "memory list --limit {}",
+    "memory show {}", "memory update {} --content y", "memory update $ITEM --relevance {}",
+    "memory update $ITEM --metadata {}", "graph --link $ITEM {}", "memory search {}", "memory search x --limit {}",
+    "memory search x --since {}", "memory search x --phase {}", "memory show --limit {}",
     "memory prepare --phase {}", "compress --phase {}", "compress --phase 1 --architect {}",
     "add {}", "add y --type {}", "add y --relevance {}", "add y --phase {}",
-    "add y --metadata {}", "add y --source {} --caste {}", "snapshot restore {} --yes",
-    "snapshot create --label {}", "show {}", "show memory --revision {}", "undo {}", "log --limit {}",
-    "signal emit {} c", "signal emit FOCUS {}", "signal emit FEEDBACK c --strength {}", "signal list --caste {}",
-    "phase start {}", "phase complete {}", "phase decide {}", "state set {}", "state set INIT --trigger {}",
-    "import session.jsonl --format {}", "import session.jsonl --phase {}", "schema check README.md --schema {}",
-    "tokens use {}", "completion {}", "memory list", "memory verify", "doctor", "log", "phase show",
+    "add y --metadata {}", "add y --source {} --caste {}", "snapshot --restore {} --yes",
+    "snapshot --label {}", "show {}", "show memory --revision {}", "undo {}", "log --limit {}",
+    "signal {} c", "signal FOCUS {}", "signal FEEDBACK c --strength {}", "signal --caste {}",
+    "phase start {}", "phase complete {}", "phase decide {}", "state {}", "state INIT --trigger {}",
+    "import session.jsonl --format {}", "import session.jsonl --phase {}", "schema --check README.md --schema {}",
+    "tokens use {}", "completion {}", "memory show", "status --limits", "doctor", "log", "state",
 ]  # fmt: skip
 # These answer 1 with findings, or with nothing to do, on stdout: that is their result, not an error.
 ANSWERS = {"doctor", "schema", "prepare", "init"}
@@ -90,8 +90,8 @@ def test_any_value_is_met_with_words(line, littered, capsys):
 
 READERS = [
     "import {}", "import --dry-run {}", "import --format chat {}", "memory ingest --phase 1 {}",
-    "schema check --schema memory {}", "tokens count {}",
-    "compact run {} --window 8000", "compact plan {} --window 8000", "messages check {} --for openai", "graph import {}",
+    "schema --check --schema memory {}", "tokens count {}",
+    "compact run {} --window 8000", "compact run --dry-run {} --window 8000", "compact check {} --for openai", "graph --import {}",
     "hook SessionStart {}",
 ]  # fmt: skip
 
@@ -118,7 +118,7 @@ def test_no_command_waits_for_a_pipe_or_a_device_that_is_named_as_a_file(littere
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no descriptors with names")
 @rows(
-    "line", ["import {}", "compact run {} --window 8000", "messages check {} --for openai", "tokens count {}"]
+    "line", ["import {}", "compact run {} --window 8000", "compact check {} --for openai", "tokens count {}"]
 )
 def test_a_descriptor_that_a_shell_made_of_a_command_is_read(line, littered, capsys):
     read_end, write_end = os.pipe()

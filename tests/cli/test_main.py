@@ -43,11 +43,32 @@ def test_the_version_is_one_line(capsys):
     assert capsys.readouterr().out == "aether 0.1.0\n"
 
 
-def test_no_noun_shows_the_nouns_and_is_a_usage_error(capsys):
-    assert main([]) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "memory" in shown.err
+def test_no_noun_shows_the_home_what_is_in_force_and_three_commands(here, capsys):
+    main(["add", "Tabs, not blanks.", "--type", "preference"])
+    capsys.readouterr()
+
+    assert main([]) == 0
+    text = capsys.readouterr().out.splitlines()
+    assert text[0] == f"Home: {Path('.aether').resolve()}"
+    assert any("Tabs, not blanks." in line for line in text)
+    assert [line.split()[0] for line in text[-3:]] == ["aether"] * 3
+
+    assert main(["--json"]) == 0
+    start = json.loads(capsys.readouterr().out)
+    assert {"kind": "rule", "text": "Tabs, not blanks."} in start["in_force"]
+    assert len(start["next"]) == 3
+
+
+def test_no_noun_without_a_home_says_how_to_make_one(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+
+    assert main([]) == 0
+    assert "aether init" in capsys.readouterr().out
+
+    assert main(["init", "--quiet"]) == 0
+    capsys.readouterr()
+    assert main([]) == 0
+    assert "aether install" in capsys.readouterr().out
 
 
 def test_an_unknown_verb_says_where_help_is(capsys):
@@ -155,12 +176,12 @@ def test_aether_home_names_the_home(here, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("AETHER_HOME", str(tmp_path))
     capsys.readouterr()
 
-    assert main(["memory", "status", "--json"]) == 0
+    assert main(["status", "--layers", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["home"] == str(tmp_path / ".aether")
 
 
 def test_a_reader_that_goes_away_is_no_error(here, tmp_path):
-    for words in (["memory", "list"], ["--help"], ["log", "--json"]):
+    for words in (["memory", "show"], ["--help"], ["log", "--json"]):
         running = process(tmp_path, *words)
         running.stdout.close()
         reported = running.stderr.read()
@@ -194,9 +215,9 @@ def test_a_process_that_is_interrupted_exits_130_without_a_traceback(here, tmp_p
 def test_the_encoding_of_the_terminal_never_stops_a_command(here, tmp_path, env):
     for words in (
         ["add", "日本 → ü"],
-        ["memory", "list"],
-        ["memory", "list", "--json"],
-        ["memory", "status"],
+        ["memory", "show"],
+        ["memory", "show", "--json"],
+        ["status", "--layers"],
     ):
         out, reported = process(tmp_path, *words, env=env).communicate(timeout=120)
 
@@ -205,7 +226,7 @@ def test_the_encoding_of_the_terminal_never_stops_a_command(here, tmp_path, env)
 
 
 def test_exit_codes_reach_the_shell(here, tmp_path):
-    for words, code in ((["memory", "get", "nothing"], 3), (["log", "--limit", "x"], 2), (["doctor"], 0)):
+    for words, code in ((["memory", "show", "nothing"], 3), (["log", "--limit", "x"], 2), (["doctor"], 0)):
         running = process(tmp_path, *words)
         running.communicate(timeout=120)
 
@@ -214,7 +235,7 @@ def test_exit_codes_reach_the_shell(here, tmp_path):
 
 def test_a_fresh_process_that_adds_an_item_imports_nothing_it_can_do_without(here, tmp_path):
     """Start-up is what a hook pays on every call; the milliseconds are measured in the benchmarks."""
-    code = "import sys; from aether.cli.main import main; main(['memory', 'add', 'x']); print(*sys.modules)"
+    code = "import sys; from aether.cli.main import main; main(['add', 'x']); print(*sys.modules)"
     ran = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, env={**homes.plain_environment(), "PYTHONPATH": str(ROOT)},
         capture_output=True, text=True, check=True,

@@ -13,7 +13,7 @@ import pytest
 
 import aether
 from aether.api import compress as compressing
-from aether.cli import memory, output
+from aether.cli import memory, output, status
 from aether.cli.main import main
 from aether.errors import Conflict
 from tests.cli.stage import shown
@@ -66,7 +66,7 @@ def test_at_the_threshold_the_hand_off_is_named(here, tmp_path, capsys):
 
     assert "Compression is needed" in done.err
     assert ".aether/compressions/" in done.err
-    assert "Compression is needed" in shown(capsys, "memory", "status").err
+    assert "Compression is needed" in shown(capsys, "status", "--layers").err
 
 
 def test_at_the_limit_what_moved_is_counted(here, tmp_path, capsys):
@@ -76,7 +76,7 @@ def test_at_the_limit_what_moved_is_counted(here, tmp_path, capsys):
 
 
 def test_an_item_is_shown_with_what_is_known_of_it(here, capsys):
-    text = shown(capsys, "memory", "get", here["ITEM"]).out
+    text = shown(capsys, "memory", "show", here["ITEM"]).out
 
     assert "relevance:  0.9\n" in text
     assert text.endswith("\nDecided to use atomic writes for state, because a crash must not tear it.\n")
@@ -86,11 +86,11 @@ def test_an_imported_item_says_where_it_was_found(here, capsys):
     main(["import", "session.jsonl"])
     found = [item for item in aether.list_working_memory_items() if "pointer" in item["metadata"]]
 
-    assert "from:       session.jsonl, line " in shown(capsys, "memory", "get", found[0]["id"]).out
+    assert "from:       session.jsonl, line " in shown(capsys, "memory", "show", found[0]["id"]).out
 
 
 def test_an_update_corrects_what_was_archived(here, capsys):
-    shown(capsys, "memory", "clear", "--yes")
+    shown(capsys, "compress", "--no-session", "--yes")
 
     done = shown(capsys, "memory", "update", here["ITEM"], "--content", "State is written by rename.")
 
@@ -125,7 +125,7 @@ def test_an_update_changes_what_is_given(here, capsys, monkeypatch):
 
 
 def test_the_list_has_a_line_per_item(here, capsys):
-    lines = shown(capsys, "memory", "list").out.splitlines()
+    lines = shown(capsys, "memory", "show").out.splitlines()
 
     assert lines[0].split() == ["id", "type", "rel", "tokens", "from", "content"]
     assert len(lines) == 4
@@ -149,7 +149,7 @@ FILTERED = [
     (["--caste", "scout"], {"shop"}),
     (["--phase", "0"], {"bank"}),
 ]
-READERS = (["memory", "list"], ["memory", "search", "zebra stripes"], ["recall", "zebra stripes"])
+READERS = (["memory", "show"], ["memory", "search", "zebra stripes"], ["recall", "zebra stripes"])
 
 
 @pytest.fixture
@@ -220,16 +220,16 @@ def test_on_a_narrow_terminal_the_part_that_matches_is_seen(here, capsys, monkey
 
 
 def test_clearing_needs_a_yes_and_says_what_it_did(here, capsys):
-    refused = shown(capsys, "memory", "clear", code=2)
+    refused = shown(capsys, "compress", "--no-session", code=2)
     assert refused.err == "Error: 2 items will move to the archive. Pass --yes to do it.\n"
 
-    assert "2 items moved" in shown(capsys, "memory", "clear", "--yes").out
-    assert shown(capsys, "memory", "list").err == "Working memory is empty.\n"
+    assert "2 items moved" in shown(capsys, "compress", "--no-session", "--yes").out
+    assert shown(capsys, "memory", "show").err == "Working memory is empty.\n"
 
 
 @pytest.mark.parametrize(
     "command",
-    [["memory", "list"], ["memory", "search", "commit"], ["recall", "commit"], ["timeline"]],
+    [["memory", "show"], ["memory", "search", "commit"], ["recall", "commit"], ["timeline"]],
 )
 def test_a_type_that_no_entry_has_is_named_with_those_that_there_are(here, capsys, command):
     aether.add_working_memory_item("Never commit to main.", "constraint", 0.9)
@@ -252,9 +252,9 @@ def test_rule_is_a_type_of_rules_and_a_caste_has_no_capitals(here, capsys, comma
 
 
 def test_an_item_is_shown_alike_in_every_layer(here, capsys):
-    first = shown(capsys, "memory", "get", here["ITEM"]).out.splitlines()
+    first = shown(capsys, "memory", "show", here["ITEM"]).out.splitlines()
     aether.clear_working_memory()
-    then = shown(capsys, "memory", "get", here["ITEM"]).out.splitlines()
+    then = shown(capsys, "memory", "show", here["ITEM"]).out.splitlines()
 
     assert [line.partition(":")[0] for line in first] == [line.partition(":")[0] for line in then]
     assert (first[1].split(), then[1].split()) == (["layer:", "working"], ["layer:", "archive"])
@@ -264,7 +264,7 @@ def test_an_item_of_a_file_is_listed_with_its_name(here, capsys, tmp_path):
     (tmp_path / "plan.md").write_text("We decided to use SQLite because it is one file.\n")
     shown(capsys, "import", "plan.md")
 
-    assert "agent plan.md" in shown(capsys, "memory", "list").out
+    assert "agent plan.md" in shown(capsys, "memory", "show").out
 
 
 def test_a_type_is_one_word(here, capsys):
@@ -272,10 +272,10 @@ def test_a_type_is_one_word(here, capsys):
 
 
 def test_clearing_nothing_promises_no_undo(here, capsys):
-    shown(capsys, "memory", "clear", "--yes")
+    shown(capsys, "compress", "--no-session", "--yes")
 
     assert (
-        shown(capsys, "memory", "clear", "--yes").out
+        shown(capsys, "compress", "--no-session", "--yes").out
         == "Working memory is empty already: nothing was changed.\n"
     )
 
@@ -283,7 +283,7 @@ def test_clearing_nothing_promises_no_undo(here, capsys):
 def test_after_a_compression_the_list_says_where_the_items_are(here, capsys):
     shown(capsys, "compress", "--phase", "1")
 
-    said = shown(capsys, "memory", "list").err
+    said = shown(capsys, "memory", "show").err
 
     assert said.startswith("Working memory is empty: 2 items went into session phase_1_")
     assert "; 1 rule in force; to search all: aether recall WORDS.\n" in said
@@ -297,9 +297,9 @@ def test_a_session_reads_under_headings_in_memory_and_in_the_archive(here, capsy
     (session,) = aether.get_compression_stats()["sessions"]
     name = session["session_id"]
 
-    page = shown(capsys, "memory", "get", name).out
+    page = shown(capsys, "memory", "show", name).out
     aether.evict_short_term_session(name)
-    archived = shown(capsys, "memory", "get", name).out
+    archived = shown(capsys, "memory", "show", name).out
 
     assert f"id:     {name}\n" in page
     assert page.endswith("\n- Never push to main.\n")
@@ -363,7 +363,7 @@ def test_of_a_pair_either_entry_can_be_forgotten_or_corrected(here, capsys, monk
 def test_a_person_may_say_no(here, capsys, monkeypatch):
     monkeypatch.setattr("aether.cli.memory.confirmed", lambda what, yes: False)
 
-    assert json.loads(shown(capsys, "memory", "clear", "--json", code=1).out) == {"archived": 0}
+    assert json.loads(shown(capsys, "compress", "--no-session", "--json", code=1).out) == {"archived": 0}
 
 
 def test_search_shows_hits_best_first(here, capsys):
@@ -405,7 +405,7 @@ def test_finding_nothing_is_said_beside_the_data(here, capsys):
 
 
 def test_status_has_the_sections_of_the_original(here, capsys):
-    text = shown(capsys, "memory", "status").out
+    text = shown(capsys, "status", "--layers").out
 
     for title in ("Working Memory", "Short-term Memory", "Long-term Memory", "Metrics"):
         assert f"\n{title}\n" in f"\n{text}"
@@ -420,7 +420,7 @@ def test_verify_passes_warns_and_fails(here, tmp_path, capsys, spare, verdict, c
     current = aether.get_memory_status()["working_memory"]["tokens"]
     limit(tmp_path, current + spare)
 
-    assert f"Status:     {verdict}\n" in shown(capsys, "memory", "verify", code=code).out
+    assert f"Status:     {verdict}\n" in shown(capsys, "status", "--limits", code=code).out
 
 
 def test_prepare_prints_the_path_and_says_what_is_next(here, capsys):
@@ -602,13 +602,13 @@ def test_promote_and_stats_report_what_came_of_it(here, capsys):
     main(["compress", "--phase", "1"])
 
     assert "new patterns" in shown(capsys, "memory", "promote").out
-    lines = shown(capsys, "memory", "stats").out.splitlines()
+    lines = shown(capsys, "status", "--compressions").out.splitlines()
     assert lines[0].split() == ["Total", "compressions:", "1"]
     assert lines[-1].startswith("phase_1_")
 
 
 def test_a_link_is_made_both_ways(here, capsys):
-    made = shown(capsys, "memory", "link", here["ITEM"], here["OTHER"]).out.strip()
+    made = shown(capsys, "graph", "--link", here["ITEM"], here["OTHER"]).out.strip()
 
     links = [
         link["link_id"] for item in aether.list_working_memory_items() for link in item["associative_links"]
@@ -648,7 +648,7 @@ def test_stats_without_sessions_have_no_table():
     found = {"total_compressions": 0, "average_compression_ratio": 0, "sessions": [], "max_sessions": 10,
              "working_memory_evictions": 0, "short_term_evictions": 0}  # fmt: skip
 
-    assert len(memory.stats_lines(found)) == 5
+    assert len(status.compression_lines(found)) == 5
 
 
 @pytest.mark.parametrize(
@@ -680,7 +680,7 @@ def test_an_agent_closes_its_conversation_from_standard_input(here, capsys, monk
     for code in (0, 1):
         text = io.TextIOWrapper(io.BytesIO(json.dumps(answer).encode()))
         monkeypatch.setattr(sys, "stdin", text)
-        done = shown(capsys, "memory", "close", "-", "--session", "talk", code=code)
+        done = shown(capsys, "memory", "ingest", "-", "--session", "talk", code=code)
         assert ("Not stored, for want of proof: open: The tests fail." in done.out) == (code == 0)
 
     assert done.out.startswith("Nothing to close: session ")
@@ -692,7 +692,7 @@ def test_an_entry_is_resolved_and_another_put_in_its_place(here, capsys):
     assert (done["id"], done["how"], done["by"]) == (item, "resolved", "")
     shown(capsys, "undo")
 
-    out = shown(capsys, "memory", "supersede", item, "--by", "At most 8 workers").out
+    out = shown(capsys, "memory", "resolve", item, "--by", "At most 8 workers").out
     newer = [each for each in aether.list_working_memory_items() if each["content"] == "At most 8 workers"]
     assert f"{item} is superseded by {newer[0]['id']}" in out
     assert "no entry" in shown(capsys, "memory", "resolve", "wm_1", code=3).err

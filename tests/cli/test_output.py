@@ -106,7 +106,7 @@ def test_wide_letters_keep_the_columns_straight(monkeypatch):
 
 def test_commands_print_whole_texts_into_a_pipe_whatever_the_width(long, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
-    for words in (["memory", "list"], ["memory", "search", "statement"], ["memory", "get", "ID"]):
+    for words in (["memory", "show"], ["memory", "search", "statement"], ["memory", "show", "ID"]):
         item = json.loads(shown(capsys, "memory", "search", "statement", "--json").out)[0]["id"]
 
         text = shown(capsys, *[item if word == "ID" else word for word in words]).out
@@ -120,8 +120,8 @@ def test_commands_print_whole_texts_into_a_pipe_whatever_the_width(long, capsys,
     [(60, {}, 60), (200, {}, 200), (80, {"COLUMNS": "60"}, 60), (80, {"COLUMNS": "200"}, 200)],
 )
 def test_a_table_fills_the_terminal_and_cuts_its_last_column(long, tmp_path, size, env, width):
-    assert main(["signal", "emit", "FOCUS", long, "--quiet"]) == 0
-    text = ran_on_a_terminal(tmp_path, "signal", "list", columns=size, **env)
+    assert main(["signal", "FOCUS", long, "--quiet"]) == 0
+    text = ran_on_a_terminal(tmp_path, "signal", columns=size, **env)
 
     lines = [UNSTYLED.sub("", line) for line in text.splitlines()]
     assert lines[0].split() == ["type", "now", "at", "first", "since", "(UTC)", "context"]
@@ -136,7 +136,7 @@ def test_a_terminal_gets_styles_unless_they_are_unwanted(here, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "words", [["memory", "list"], ["log", "--json"], ["memory", "status"], ["add", "A note"]]
+    "words", [["memory", "show"], ["log", "--json"], ["status", "--layers"], ["add", "A note"]]
 )
 def test_rich_is_imported_for_tables_on_a_terminal_only(here, tmp_path, words):
     imported = {"PYTHONPROFILEIMPORTTIME": "1"}
@@ -322,7 +322,7 @@ def ran(directory, line):
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell closes the streams")
 @pytest.mark.parametrize(
-    "line", ["statusline >&-", "statusline <&- >&- 2>&-", "status >&-", "memory list --json 2>&- >&-"]
+    "line", ["statusline >&-", "statusline <&- >&- 2>&-", "status >&-", "memory show --json 2>&- >&-"]
 )
 def test_what_is_written_to_a_closed_stream_goes_nowhere(line, here, tmp_path):
     assert ran(tmp_path, line) == (0, "")

@@ -1,4 +1,4 @@
-"""`aether timeline`, `aether history` and `aether report`: what a person sees, without an extra."""
+"""`aether timeline`, `aether timeline` and `aether report`: what a person sees, without an extra."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def test_older_moments_beyond_the_limit_are_named(here, capsys):
 
 def test_an_empty_answer_says_so(here, capsys):
     assert "Nothing happened" in shown(capsys, "timeline", "--until", "2020-01-01").err
-    assert "knows nothing about none.py" in shown(capsys, "history", "none.py").err
+    assert "knows nothing about none.py" in shown(capsys, "timeline", "none.py").err
 
 
 def test_a_history_shows_each_part_and_marks_what_was_revoked(here, capsys):
     aether.add_working_memory_item("Never edit src/app.py by hand.", "constraint", 0.9)
     aether.add_working_memory_item("`make` failed: src/app.py:3\nWorked when run again.", "solution", 0.9)
 
-    text = shown(capsys, "history", "app.py").out
-    data = json.loads(shown(capsys, "history", "app.py", "--json").out)
+    text = shown(capsys, "timeline", "app.py").out
+    data = json.loads(shown(capsys, "timeline", "app.py", "--json").out)
 
     assert text.index("Errors and fixes:") < text.index("Decisions and rules:")
-    assert "      Worked when run again." in text
+    assert "`make` failed: src/app.py:3 Worked when run again." in text
     assert [len(data[part]) for part in ("changes", "errors", "decisions", "others")] == [0, 1, 1, 0]
 
 

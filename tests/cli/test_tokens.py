@@ -17,16 +17,16 @@ def test_files_are_counted_and_it_is_said_by_what(here, tmp_path, capsys):
 def test_a_counter_becomes_the_homes_own(here, vocabulary, capsys):
     assert shown(capsys, "tokens", "use", "o200k_base").out == "This home counts by o200k_base (exact).\n"
     assert (
-        json.loads(shown(capsys, "memory", "status", "--json").out)["working_memory"]["counter"]
+        json.loads(shown(capsys, "status", "--layers", "--json").out)["working_memory"]["counter"]
         == "o200k_base"
     )
 
 
 def test_the_estimate_is_measured_and_applied(here, vocabulary, capsys):
-    text = shown(capsys, "tokens", "calibrate", "README.md").out
+    text = shown(capsys, "tokens", "count", "--calibrate", "README.md").out
     assert text.splitlines()[-1].startswith("factor ")
 
-    assert "(applied)" in shown(capsys, "tokens", "calibrate", "--apply").out
+    assert "(applied)" in shown(capsys, "tokens", "count", "--calibrate", "--apply").out
 
 
 def test_fetching_prints_where_the_file_is(here, vocabulary, tmp_path, capsys):
@@ -34,7 +34,7 @@ def test_fetching_prints_where_the_file_is(here, vocabulary, tmp_path, capsys):
 
 
 def test_models_are_listed_with_their_windows_and_factors(here, capsys):
-    done = shown(capsys, "tokens", "models", "claude-opus-5-5", "home-made")
+    done = shown(capsys, "tokens", "count", "--models", "claude-opus-5-5", "home-made")
 
     assert [line.split() for line in done.out.splitlines()[2:]] == [
         ["claude-opus-5-5", "1000000", "128000", "1.75", "0"],
@@ -46,6 +46,6 @@ def test_models_are_listed_with_their_windows_and_factors(here, capsys):
 def test_every_known_pattern_is_listed_where_no_model_is_named(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
 
-    listed = json.loads(shown(capsys, "tokens", "models", "--json").out)
+    listed = json.loads(shown(capsys, "tokens", "count", "--models", "--json").out)
 
     assert {"gpt-4.1*", "gemini-3*"} <= {model["model"] for model in listed}

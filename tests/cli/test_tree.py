@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from functools import lru_cache
 from pathlib import Path
 
@@ -11,11 +12,13 @@ import click
 import pytest
 from jsonschema import Draft202012Validator
 
+from aether.cli.former import FORMER_SPELLINGS, spelled_now
 from aether.cli.json_results import RESULTS
 from aether.cli.main import cli, main
 from aether.compat.compactctl import compactctl
 from aether.schemas.derive import json_schema
 from tests.cli import stage
+from tests.tables import rows
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = list(stage.commands(groups=True))
@@ -90,25 +93,55 @@ def test_json_is_one_value_of_the_commands_own_shape(name, here, vocabulary, cap
     (command,) = (found for known, found in COMMANDS if known == name)
     stage.run_before(name, capsys)
 
-    code = main([*stage.words_of(stage.examples(command)[0], here), "--json"])
+    for line in stage.examples(command):
+        code = main([*stage.words_of(line, here), "--json"])
 
-    shown = capsys.readouterr()
-    assert code == 0, shown.err
-    require(name, shown.out)
+        shown = capsys.readouterr()
+        assert code == 0, shown.err
+        require(name, shown.out)
+
+
+@pytest.mark.parametrize("former", FORMER_SPELLINGS)
+def test_a_former_spelling_leads_to_a_command_of_today_and_its_options(former):
+    now = spelled_now(former, [])
+    name = next(words for length in (2, 1) if (words := " ".join(now[:length])) in stage.NAMES)
+    (command,) = (command for words, command in stage.commands() if words == name)
+    options = {option for parameter in command.params for option in parameter.opts}
+
+    assert former not in stage.NAMES
+    assert {word for word in now if word.startswith("-")} <= options
+
+
+@rows(
+    ("line", "now"),
+    [
+        ("context mode talk developer", "context set talk --mode developer"),
+        ("archive search webhook retries --limit 3", "archive list --search 'webhook retries' --limit 3"),
+        ("snapshot restore latest --yes", "snapshot --restore latest --yes"),
+    ],
+)
+def test_the_words_after_a_former_spelling_keep_their_places(line, now):
+    former, *words = next(
+        (" ".join(parts[:2]), *parts[2:])
+        for parts in [line.split()]
+        if " ".join(parts[:2]) in FORMER_SPELLINGS
+    )
+
+    assert spelled_now(former, words) == shlex.split(now)
 
 
 def test_the_common_options_work_before_the_noun_and_after_the_verb(here, capsys):
     capsys.readouterr()
-    for words in (["--json", "memory", "list"], ["memory", "--json", "list"], ["memory", "list", "--json"]):
+    for words in (["--json", "memory", "show"], ["memory", "--json", "show"], ["memory", "show", "--json"]):
         assert main(words) == 0
-        require("memory list", capsys.readouterr().out)
+        require("memory show", capsys.readouterr().out)
 
 
 # These work without a home, or make one.
 WITHOUT_A_HOME = {
-    "init", "demo", "completion", "tokens fetch", "tokens count", "tokens models", "messages check", "claude install",
-    "claude uninstall", "claude status", "statusline", "mcp", "hook", "backup list", "backup verify", "backup restore",
-    "share join", "schema show", "install", "uninstall",
+    "init", "demo", "completion", "tokens fetch", "tokens count", "compact check", "claude install",
+    "claude uninstall", "claude status", "statusline", "mcp", "hook", "backup list", "backup restore",
+    "share join", "schema", "install", "uninstall",
 }  # fmt: skip
 
 
@@ -130,7 +163,7 @@ def test_without_a_home_a_command_says_so_on_one_line(here, capsys, tmp_path):
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        (["--json", "--no-such-option"], "No such option '--no-such-option'."),
+        (["--json", "--xyzzy"], "No such option '--xyzzy'."),
         (["--json", "--home"], "Option '--home' requires an argument."),
     ],
 )
@@ -166,7 +199,7 @@ def test_a_group_without_a_verb_is_a_usage_error_as_json_and_shows_its_help_othe
 def test_each_command_has_a_result_and_nothing_else_has():
     ctl = {f"compactctl {name}" for name in compactctl.commands}
 
-    assert set(RESULTS) == {*stage.NAMES, *ctl, "error"}
+    assert set(RESULTS) == {*stage.NAMES, *ctl, "aether", "error"}
 
 
 @pytest.mark.parametrize("name", RESULTS)

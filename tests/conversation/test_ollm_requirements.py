@@ -216,9 +216,9 @@ def test_the_commands_that_are_fixed_work_as_they_are_written(home, capsys, monk
 
     assert run("goal", "add", "Ship the index.")
     assert "You said: Hello" in run("chat", "c", "--backend", "echo", "--message", "Hello")
-    assert json.loads(run("context", "checkpoints", "c", "--json")) == []
+    assert json.loads(run("context", "status", "--checkpoints", "c", "--json")) == []
     status = json.loads(run("context", "status", "c", "--json"))
     assert status["tokens"] <= status["limit"]
     assert status["metrics"]["misses"] == 2
-    assert "Hello" in run("context", "export", "c", "--format", "markdown")
-    assert json.loads(run("context", "export", "c", "--format", "json"))["metadata"]["totalMessages"] == 2
+    assert "Hello" in run("export", "c", "--format", "markdown")
+    assert json.loads(run("export", "c", "--format", "json"))["metadata"]["totalMessages"] == 2

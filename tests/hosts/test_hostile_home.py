@@ -151,7 +151,7 @@ def drive(root: Path) -> None:
             continue
     for words in (
         "compress --phase 1",
-        "signal emit FOCUS more",
+        "signal FOCUS more",
         "status",
         "doctor",
         "log",
@@ -197,7 +197,7 @@ def test_a_command_says_what_it_ignores_and_stops_where_it_cannot_go_on(project,
     assert main(["compress", "--phase", "1", "--architect", "openai"]) == 10
     capsys.readouterr()
 
-    assert main(["signal", "emit", "FOCUS", "the parser"]) == 0
+    assert main(["signal", "FOCUS", "the parser"]) == 0
     assert "telemetry.exporter" in capsys.readouterr().err
     assert main(["compress", "--phase", "1", "--architect", "extractive"]) == 0
     assert trap.caught() == []

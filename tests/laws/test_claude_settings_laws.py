@@ -29,7 +29,7 @@ groups = st.fixed_dictionaries(
     {"hooks": st.lists(handlers, max_size=2)},
     optional={"matcher": st.sampled_from(["Bash", "", "Edit|Write"])},
 )
-events = st.sampled_from([*EVENTS, "PreToolUse", "Notification"])
+events = st.sampled_from([*EVENTS, "PostToolBatch", "Notification"])
 others = st.dictionaries(
     st.text(max_size=5).filter(lambda key: key not in {"hooks", "mcpServers"}), values, max_size=3
 )

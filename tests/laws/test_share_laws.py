@@ -1,4 +1,5 @@
-"""Whatever replicas do with and without their server: they end up the same, and each acknowledged change is stored or reported."""
+"""Whatever replicas do with and without their server, and whatever a hostile member sends to it: they end up the same, and each
+acknowledged change is stored or reported."""
 
 import tempfile
 from contextlib import suppress
@@ -19,9 +20,25 @@ from tests import directory_ledger, homes
 from tests.colonies import Colony
 from tests.effort import examples
 
+HOSTILE = {
+    "no revision": {"revision": None},
+    "another revision": {"revision": 99},
+    "no time": {"at": "../../x"},
+    "another document": {"patches": {"evil": []}},
+    "a place that is not there": {"patches": {"memory": [{"op": "remove", "path": "/nowhere"}]}},
+    "all items, with an inverse that is none": {
+        "patches": {"memory": [{"op": "replace", "path": "/working_memory/items", "value": []}]},
+        "inverse": {"memory": []},
+    },
+    "a number as key": {"key": 5},
+    "an undo of nothing": {"operation": "undo", "reason": "of revision 1"},
+}
+
 STEPS = st.lists(
     st.tuples(
-        st.integers(0, 1), st.sampled_from(["add", "add", "remove", "update", "undo", "edit", "fold"]), st.integers(0, 9)
+        st.integers(0, 1),
+        st.sampled_from(["add", "add", "remove", "update", "undo", "edit", "fold", "hostile"]),
+        st.integers(0, 9),
     )
     | st.tuples(st.integers(0, 1), st.sampled_from(["away", "back", "catch up"]), st.just(0)),
     max_size=16,
@@ -91,5 +108,10 @@ def _act(home, what, number, added, removed):
         path.write_bytes(path.read_bytes().replace(b"fact", b"deed", 1))
     elif what == "fold":
         admin.fold(home=home)
+    elif what == "hostile":
+        server = ledgers.of(home)
+        head = server.head(ledger.JOURNAL)
+        fields = list(HOSTILE.values())[number % len(HOSTILE)]
+        server.append_if(ledger.JOURNAL, ledger.Mark(head, ""), [line(head + 1, server, **fields)])
     elif what == "catch up":
         sharing.update_share(home=home)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from aether.api import briefing
 from aether.api.importing import import_transcripts
 from aether.messages.read import read_records
 from aether.messages.transcripts import load_conversation
@@ -62,10 +63,10 @@ def test_23_files_beside_a_session_are_no_notes(home):
     found = import_transcripts([CASES / "23-import-dir-tool-results/ccdir"], home=home, dry_run=True)
     noted = " ".join(item["content"] for item in found.preview)
 
-    assert (found.files, found.bad_lines) == (2, [])
+    assert (found.files, found.bad_lines) == (3, [])
     assert "Never mention the vendor." in noted
     assert "Redis" not in noted
-    assert "tabs" not in noted
+    assert [item["type"] for item in found.preview if "tabs" in item["content"]] == ["observation"]
 
 
 def test_26_the_task_of_cline_is_a_persons():
@@ -84,3 +85,33 @@ def test_33_the_speakers_of_markdown_histories_are_known():
             "Use PostgreSQL for the queue. Never use Redis."
         ]
         assert "SKIP LOCKED" in "".join(said(f"33-markdown-conversations/{name}", "assistant"))
+
+
+def test_22_items_have_their_calls(home):
+    found = import_transcripts([CASES / "22-responses-items-import/items.json"], home=home, dry_run=True)
+
+    assert [item["content"][:18] for item in found.preview if item["type"] == "solution"] == [
+        "`pytest -q` failed"
+    ]
+
+
+def test_24_a_record_after_nul_bytes_is_read():
+    assert "Added the metric webhook_retries; all 14 tests pass." in said(
+        "24-nul-glued/nul.jsonl", "assistant"
+    )
+
+
+def test_30_a_clock_that_is_ahead_outranks_nothing(home):
+    paths = [CASES / "30-future-clock" / name for name in ("future.jsonl", "now.jsonl")]
+    import_transcripts(paths, home=home)
+
+    lines = str(briefing.brief(home)["lines"])
+    assert "Rust" in lines
+    assert "ported to Java" not in lines
+
+
+def test_31_a_dry_run_counts_as_the_import(home):
+    path = CASES / "31-dry-run-count/h.json"
+    tried = import_transcripts([path], home=home, dry_run=True)
+
+    assert tried.items == import_transcripts([path], home=home).items

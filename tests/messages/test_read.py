@@ -220,3 +220,13 @@ def test_an_id_that_is_used_again_is_another_call():
     records = [call("", ".env"), result(""), call("", "a.py"), result("")]
 
     assert list(without_private(records, ".env*", directory="/app")) == records[2:]
+
+
+def test_text_without_the_suffix_of_notes_is_imported_only_on_request(tmp_path):
+    (tmp_path / "hosts").write_text("127.0.0.1 localhost\n", encoding="utf-8")
+
+    with pytest.raises(InvalidInput, match=r"neither a conversation nor notes.*--format plain"):
+        list(read_records(tmp_path / "hosts"))
+    assert [record.text for record in read_records(tmp_path / "hosts", format="plain")] == [
+        "127.0.0.1 localhost"
+    ]

@@ -508,11 +508,18 @@ def long_entries(*texts):
 
 
 def test_a_question_about_oneself_wants_the_words_of_the_person():
-    mine = item("mine", "Postgres is the database for orders.", kind="user_input")
+    mine = item("mine", "Postgres is the database for orders.", kind="user_input", days=1)
     other = item("other", "Postgres is the database for orders.", kind="observation")
 
     assert found(memory(mine, other), "which database did I pick for orders?")[0] == "mine"
-    assert found(memory(mine, other), "which database is for orders?")[0] == "other"
+    assert found(memory(mine, other), "which database did we pick for orders?")[0] == "other"
+
+
+def test_the_words_of_the_person_are_wanted_in_the_archive_too():
+    mine = item("mine", "Postgres is the database for orders.", kind="history", speaker="person", phase=1)
+    other = item("other", "Postgres is the database for orders.", kind="history", speaker="agent", phase=2)
+
+    assert found(memory(), "which database did I pick?", archived=archive(other, mine))[0] == "mine"
 
 
 @pytest.mark.parametrize(
@@ -524,7 +531,14 @@ def test_pronouns_of_the_first_person_are_known_in_many_languages(query):
 
 
 @pytest.mark.parametrize(
-    "query", ["Which database is used?", "What does async io cost in the EU?", "Does Ben use vi?"]
+    "query",
+    [
+        "Which database is used?",
+        "What did we pick?",
+        "Was haben wir gewählt?",
+        "What does async io cost in the EU?",
+        "Does Ben use vi?",
+    ],
 )
 def test_words_that_are_pronouns_elsewhere_are_not_taken_for_them(query):
     assert not is_of_person(query)
@@ -544,22 +558,6 @@ def test_of_long_entries_one_that_says_more_of_the_question_comes_first():
     )
 
     assert search(memory, "cache flushed", now=NOW)[0]["id"] == "i14"
-
-
-@rows(
-    "request",
-    [
-        item("asked", "please flush the cache", kind="user_input"),
-        item("asked", "please flush the cache", kind="history", speaker="person"),
-        item("asked", "Task: flush the cache and report", phase=1),
-    ],
-)
-def test_a_request_is_no_answer_to_a_question_wherever_it_is_kept(request):
-    answer = item("done", "the job flushed the cache after each write, by a hook of its own", kind="history",
-                  speaker="agent", days=3)  # fmt: skip
-    for state, source in ((memory(request, answer), archive()), (memory(), archive(request, answer))):
-        assert found(state, "who flushed the cache?", archived=source)[0] == "done"
-        assert found(state, "flush cache", archived=source)[0] == "asked"
 
 
 def test_the_message_of_a_commit_answers_a_question_before_another_note_of_the_same_words():

@@ -424,7 +424,7 @@ def test_a_full_disk_stores_nothing_and_says_so(home, monkeypatch):
 
 
 def test_a_conversation_that_is_not_there_is_distinguished_from_one_that_was_not_compacted(home):
-    with pytest.raises(NotFound, match=r"is not kept here.*aether compact list"):
+    with pytest.raises(NotFound, match=r"is not kept here.*aether compact show"):
         undo(home, "nobody", now=homes.NOW)
     talk(home, "one")
     with pytest.raises(NotFound, match="was not compacted yet"):

@@ -108,7 +108,7 @@ def test_each_right_allows_what_it_says_and_no_more(postgres, colony, role):
         blob = ledger.put_blob(b"b")
         ledger.drop_blob(ledger.put_blob(b"dropped"))
         assert ledger.right == "write"
-        with pytest.raises(UnsafePath, match="aether share grant"):
+        with pytest.raises(UnsafePath, match="aether share members"):
             ledger.set_base(JOURNAL, Mark(1, ""), blob)
     with opened(url_of(postgres, admin), colony) as ledger:
         ledger.set_base(JOURNAL, Mark(1, ""), blob)
@@ -124,12 +124,12 @@ def test_each_right_allows_what_it_says_and_no_more(postgres, colony, role):
             lambda: ledger.set_base(JOURNAL, Mark(1, ""), ""),
             lambda: ledger.turn(JOURNAL, NEW).__enter__(),
         ):
-            with pytest.raises(UnsafePath, match="aether share grant"):
+            with pytest.raises(UnsafePath, match="aether share members"):
                 write()
     for role_name in (reader, writer):
-        with pytest.raises(UnsafePath, match="aether share grant"):
+        with pytest.raises(UnsafePath, match="aether share members"):
             store.grant(url_of(postgres, role_name), colony, other, "admin")
-        with pytest.raises(UnsafePath, match="aether share grant"):
+        with pytest.raises(UnsafePath, match="aether share members"):
             store.revoke(url_of(postgres, role_name), colony, admin)
     store.grant(url_of(postgres, admin), colony, other, "read")
     with opened(url_of(postgres, other), colony) as ledger:
@@ -153,7 +153,7 @@ def test_only_an_admin_makes_a_colony(postgres, colony, role):
 
     for name in refused_ones:
         made = uuid.uuid4().hex
-        with pytest.raises(UnsafePath, match="aether share grant"):
+        with pytest.raises(UnsafePath, match="aether share members"):
             store.create_colony(url_of(postgres, name), made)
         assert refused(postgres, name, f"select aether.create_colony('{made}')") == "42501"
         assert postgres.sql(f"select from aether.colonies where name = '{made}'") == []
@@ -225,9 +225,7 @@ def test_a_member_who_sends_another_array_by_sql_changes_nothing(postgres, colon
     name = role(colony, "write")
     with opened(url_of(postgres, name), colony) as ledger:
         hexed = [f"'\\x{line(number, ledger).hex()}'::bytea" for number in (1, 2)]
-        statement = (
-            f"call aether.append({ledger.number}, '', 0, '', {lines}::bytea[], '', 9, null, null, null, null)"
-        )
+        statement = f"call aether.append({ledger.number}, '', 0, '', {lines}::bytea[], 9, null, null, null)"
         assert refused(postgres, name, statement % tuple(hexed[: statement.count("%s")])) == "AE006"
         assert (ledger.head(JOURNAL), ledger.read_after(JOURNAL, NEW)) == (0, (0, []))
 
@@ -307,7 +305,7 @@ def test_a_member_of_one_colony_sees_nothing_of_another(postgres, colony, role):
         f"select * from aether.heads({number}, '')",
         f"select * from aether.lines_after({number}, 'conversations/x', 0, '', 9, 9)",
         f"call aether.read_after({number}, 'conversations/x', 0, '', 9, 9, null, null)",
-        f"call aether.append({number}, '', 0, '', array['x'::bytea], '', 9, null, null, null, null)",
+        f"call aether.append({number}, '', 0, '', array['x'::bytea], 9, null, null, null)",
         f"select aether.put_blob({number}, 'x')",
         f"select aether.drop_blob({number}, 'x')",
         f"select aether.set_base({number}, '', 1, '', '', null, 9)",
@@ -329,7 +327,7 @@ def test_a_stranger_of_the_database_may_call_nothing(postgres, colony, role):
         assert refused(postgres, name, statement) == "42501"
     with (
         opened(url_of(postgres, name), colony) as ledger,
-        pytest.raises(UnsafePath, match="aether share grant"),
+        pytest.raises(UnsafePath, match="aether share members"),
     ):
         ledger.head(JOURNAL)
 
@@ -354,7 +352,6 @@ def test_a_revoked_role_is_refused_at_its_next_call(postgres, colony, role):
         for call in (
             lambda: ledger.read_after(JOURNAL, NEW),
             lambda: ledger.head(JOURNAL),
-            lambda: ledger.wait(JOURNAL, 0, 0),
             lambda: ledger.append_if(JOURNAL, Mark(1, ""), [line(2, ledger)]),
         ):
             with pytest.raises(UnsafePath):
@@ -680,22 +677,6 @@ def test_a_terminated_session_is_replaced(postgres, colony):
         assert len(ledger.read_after(JOURNAL, NEW).lines) == 6
 
 
-def test_a_listener_whose_session_ends_still_wakes(postgres, colony):
-    with opened(postgres.url(), colony) as ledger, opened(postgres.url(), colony) as writer:
-        killer = threading.Timer(
-            0.1,
-            lambda: postgres.sql(
-                "select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen%'"
-            ),
-        )
-        late = threading.Timer(0.3, lambda: writer.append_if(JOURNAL, NEW, [line(1, writer)]))
-        killer.start()
-        late.start()
-        assert ledger.wait(JOURNAL, 0, 20) is True
-        killer.join()
-        late.join()
-
-
 @pytest.mark.slow
 def test_a_full_disk_of_the_server_stores_nothing_and_recovers():
     with postgres_server.running() as server:
@@ -715,7 +696,7 @@ def test_a_full_disk_of_the_server_stores_nothing_and_recovers():
                 assert (ledger.head("s"), len(ledger.read_after("s", NEW, limit=1).lines)) == (stored, 1)
                 subprocess.run(["mount", "-o", "remount,size=64m", place], check=True)
                 assert ledger.append_if("s", Mark(stored, ""), [line(1, ledger)]) == (
-                    True, stored + 1, [], stored + 1
+                    True, stored + 1, []
                 )  # fmt: skip
             assert faults(url) == []
         finally:
@@ -742,7 +723,7 @@ def test_a_long_turn_is_ended_by_the_server(postgres, colony, monkeypatch):
         ledger.turn(JOURNAL, NEW),
     ):
         assert other.append_if(JOURNAL, NEW, [line(1, other)]).done
-        assert ledger.append_if(JOURNAL, NEW, [line(1, ledger, "late")]) == (False, 1, [line(1, other)], 0)
+        assert ledger.append_if(JOURNAL, NEW, [line(1, ledger, "late")]) == (False, 1, [line(1, other)])
 
 
 def test_a_writer_may_not_ask_for_a_longer_turn(postgres, colony, role):
@@ -772,7 +753,7 @@ def test_an_append_whose_answer_was_lost_is_recognised(postgres, direction, sile
     """The connection is cut within the question or the answer; every line is stored once, whatever got through."""
     colony = uuid.uuid4().hex
     store.create_colony(postgres.url(), colony).close()
-    limits = (5, 60, 200) if direction == "to_server" else (0, 40, 150)
+    limits = (5, 60, 200) if direction == "to_server" else (0, 40, 100)
     with (
         proxied(postgres) as proxy,
         opened(proxy.url(), colony) as ledger,
@@ -785,7 +766,7 @@ def test_an_append_whose_answer_was_lost_is_recognised(postgres, direction, sile
             if silent:
                 proxy.release_after(0.2)
             assert ledger.append_if(JOURNAL, Mark(number, ""), [line(number + 1, ledger)]) == (
-                True, number + 1, [], number + 1
+                True, number + 1, []
             )  # fmt: skip
         assert proxy.cuts == len(limits)
         assert sure.read_after(JOURNAL, NEW).lines == [
@@ -959,38 +940,6 @@ def test_every_form_of_an_address_that_libpq_knows_reaches_the_server(url, postg
         assert ledger.head(JOURNAL) == 0
 
 
-def test_one_who_may_not_listen_asks_and_leaves_no_connection(postgres, colony, monkeypatch):
-    """A standby refuses to listen, and so does a server without a free connection."""
-    with opened(postgres.url(), colony) as ledger, opened(postgres.url(), colony) as writer:
-        ledger.head(JOURNAL)
-        real, made = ledger._connect, []
-
-        def refusing():
-            made.append(real())
-            return Refusing(made[-1])
-
-        monkeypatch.setattr(ledger, "_connect", refusing)
-        late = threading.Timer(0.5, lambda: writer.append_if(JOURNAL, NEW, [line(1, writer)]))
-        late.start()
-        assert ledger.wait(JOURNAL, 0, 20) is True
-        late.join()
-        assert len(made) == 1
-        assert made[0].closed
-
-
-class Refusing:
-    """A connection on which nobody may listen."""
-
-    def __init__(self, connection):
-        self.connection = connection
-
-    def execute(self, statement):
-        return self.connection.execute("select 1/0")
-
-    def close(self):
-        self.connection.close()
-
-
 def test_a_colony_with_too_many_lines_to_look_through_has_a_status(postgres, database, monkeypatch):
     store.create_colony(database, "bees").close()
     assert store.status(database, "bees")["checked"] is True
@@ -1104,7 +1053,7 @@ def test_the_own_authorities_of_a_user_are_used(encrypted, tmp_path, monkeypatch
 def test_without_the_driver_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "psycopg", None)
     store._psycopg.cache_clear()
-    with pytest.raises(BackendUnavailable, match=re.escape("pip install 'aether-memory[postgres]'")):
+    with pytest.raises(BackendUnavailable, match=re.escape("pip install '.[postgres]'")):
         store.open_ledger("postgresql:///x", "c", replica="r")
     store._psycopg.cache_clear()
 
@@ -1151,14 +1100,10 @@ def pooler(postgres, tmp_path):
 def test_a_pooler_in_transaction_mode_works(pooler, colony):
     with opened(pooler, colony) as ledger, opened(pooler, colony) as other:
         assert ledger.append_if(JOURNAL, NEW, [line(1, ledger)]).done
-        assert ledger.pooled, "its notifications would be lost"
         with ledger.turn(JOURNAL, NEW) as news:
             assert news == (1, [line(1, ledger)])
             assert ledger.append_if(JOURNAL, Mark(1, ""), [line(2, ledger)]).done
-        late = threading.Timer(0.2, lambda: ledger.append_if(JOURNAL, Mark(2, ""), [line(3, ledger)]))
-        late.start()
-        assert other.wait(JOURNAL, 2, 20) is True
-        late.join()
+        ledger.append_if(JOURNAL, Mark(2, ""), [line(3, ledger)])
         assert other.append_if(JOURNAL, NEW, [line(1, other, "late")]).lines == [
             line(number, other) for number in (1, 2, 3)
         ]
@@ -1177,7 +1122,6 @@ def test_a_pooler_in_transaction_mode_works(pooler, colony):
         for thread in threads:
             thread.join()
         assert len(set(other.read_after("s", NEW).lines)) == 60
-    assert store.status(pooler, colony)["notifications"] is False
 
 
 def test_migrations_run_through_a_pooler(pooler, postgres):

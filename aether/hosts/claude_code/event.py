@@ -65,6 +65,8 @@ def event_of(payload: JsonObject, name: str = "") -> JsonObject:
     if name == "PostToolUse" and payload.get("tool_name") == READ_TOOL:
         arguments = payload.get("tool_input")
         event["read"] = arguments if isinstance(arguments, dict) else {}
+    elif name == "PreToolUse":
+        event["call"] = _planned(payload)
     elif name in ("PostToolUse", "PostToolUseFailure"):
         event["call"] = _call(payload, failed=name == "PostToolUseFailure")
     return {
@@ -119,6 +121,20 @@ def message(text: str) -> str:
     return json.dumps({"systemMessage": text}, ensure_ascii=False)
 
 
+def stop(action: str, reason: str) -> str:
+    """Return the output that denies the call that waits for permission, or has the person asked, with the reason.
+
+    >>> stop("ask", "Never push.")
+    '{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "ask", "permissionDecisionReason": "Never push."}}'
+    """
+    decision = {
+        "hookEventName": "PreToolUse",
+        "permissionDecision": action,
+        "permissionDecisionReason": reason,
+    }
+    return json.dumps({"hookSpecificOutput": decision}, ensure_ascii=False)
+
+
 def ways_to_close() -> tuple[bool, str]:
     """Return how an agent can close its session: whether it has our MCP server, and our command, if there is one."""
     from aether.hosts.claude_code.install import ways_to_close
@@ -145,6 +161,13 @@ def length_of(text: str) -> int:
 def _text(payload: JsonObject, field: str) -> str:
     value = payload.get(field)
     return value if isinstance(value, str) else ""
+
+
+def _planned(payload: JsonObject) -> JsonObject:
+    """Return a call that waits for permission, of any tool."""
+    arguments = payload.get("tool_input")
+    arguments = arguments if isinstance(arguments, dict) else {}
+    return {"tool": _text(payload, "tool_name"), "input": arguments, "output": "", "failed": False}
 
 
 def _call(payload: JsonObject, *, failed: bool) -> JsonObject | None:

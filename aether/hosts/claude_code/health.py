@@ -170,7 +170,7 @@ def _problems(report: Report) -> list[str]:
     if not report.home:
         problems.append('This project has no home. Run "aether init", or start a session, which creates it.')
     if report.paused:
-        problems.append('Paused: nothing is captured. Run "aether claude resume".')
+        problems.append('Paused: nothing is captured. Run "aether claude pause --resume".')
     return problems
 
 

@@ -68,6 +68,7 @@ class EventHook(NamedTuple):
 EVENTS = {
     "SessionStart": EventHook(HEAVY_TIMEOUT),
     "UserPromptSubmit": EventHook(HEAVY_TIMEOUT),
+    "PreToolUse": EventHook(LIGHT_TIMEOUT),
     "PostToolUse": EventHook(LIGHT_TIMEOUT, TOOLS),
     "PostToolUseFailure": EventHook(LIGHT_TIMEOUT, TOOLS),
     "SubagentStart": EventHook(HEAVY_TIMEOUT),

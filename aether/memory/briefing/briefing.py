@@ -12,15 +12,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import zip_longest
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from aether import clock
 from aether.memory.briefing import sections as making
 from aether.memory.briefing.kept import known_items, revoked_in
-from aether.memory.briefing.sections import Kind, Line, Source, of_conversation
+from aether.memory.briefing.sections import Line, Source, of_conversation
 from aether.text.tags import memory_block, neutralize
 from aether.text.words import STOPWORDS, words
-from aether.types import Counter
+
+if TYPE_CHECKING:
+    from aether.memory.briefing.sections import Kind
+    from aether.types import Counter
 
 # Whatever the setting allows: anything else can be recalled.
 MOST_TOKENS = 700
@@ -177,12 +180,20 @@ def _lines(
         ),
     ]  # fmt: skip
     below = re.compile(rf"(?<![\w.~/-]){re.escape(root.rstrip('/'))}/") if root.count("/") > 1 else None
-    lines = _without_repeats(_explicit_first([line for line in ordered if line.text]))
+    senders = documents.get("senders", {})
+    lines = _without_repeats(_explicit_first([_with_sender(line, senders) for line in ordered if line.text]))
     if below is None:
         return lines
     return [
         line if line.source == "explicit" else line._replace(text=below.sub("", line.text)) for line in lines
     ]
+
+
+def _with_sender(line: Line, senders: Mapping[str, str]) -> Line:
+    """Return `line` with the other member of a shared colony who sent its entry, or the session of its statement."""
+    entry = line.ids[0] if line.ids and senders else ""
+    sender = senders.get(entry) or senders.get(entry.rsplit("/", 2)[0])
+    return line._replace(note=", ".join(filter(None, (line.note, f"sent by {sender}")))) if sender else line
 
 
 def _wide_lines(wide: Mapping[str, Any] | None) -> Iterator[Line]:

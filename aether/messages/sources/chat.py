@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
+from itertools import chain
 from typing import Any, NamedTuple
 
 from aether.errors import shown
@@ -36,6 +37,7 @@ _FUNCTION = lazy(r"<function=(\w+)>(.*?)(?:</function>|\Z)", re.DOTALL)
 _PARAMETER = lazy(r"<parameter=(\w+)>(.*?)</parameter>", re.DOTALL)
 _ANSWER = lazy(r"\s*(?:<returncode>|<output>|observation:|execution result|diff --git )", re.IGNORECASE)
 _SHOWN_TURN = lazy(r"^(user|assistant|tool|system): ", re.MULTILINE)
+_BELOW = ("samples", "agents")
 _ITEM_FIELDS = frozenset({"relevance_score", "caste", "injected"})
 # About a printed page.
 PARAGRAPH_CHARS = 4_000
@@ -160,8 +162,9 @@ def conversations(value: Any) -> Iterator[ChatConversation]:
         return
     if not isinstance(value, dict):
         return
-    samples = value.get("samples")
-    for sample in samples if isinstance(samples, list) else []:
+    for sample in chain.from_iterable(
+        value[key] for key in _BELOW if isinstance(value.get(key), list)
+    ):  # of Inspect, and the agents of a file of Letta
         yield from conversations(sample)
     if isinstance(value.get("messages_display"), str):
         pieces = _SHOWN_TURN.split(value["messages_display"])[1:]

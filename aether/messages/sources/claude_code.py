@@ -15,9 +15,9 @@ import json
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from hashlib import sha256
 from typing import Any, NamedTuple
 
+from aether import regular
 from aether.messages.branches import Node, Role, withdrawn
 from aether.messages.model import as_object, as_text, content_text
 from aether.messages.records import Part, RawConversation, Record, asked, parts, put_bounded, with_part
@@ -132,7 +132,7 @@ def is_line(value: Any) -> bool:
 
 
 def is_beside_session(path: Path) -> bool:
-    """Return whether Claude Code keeps a file beside its sessions: a tool's output, its own memory, what an agent is.
+    """Return whether Claude Code keeps a file beside its sessions: a tool's output, or what an agent is.
 
     Nobody said what is in them, or it is in a session.
     """
@@ -145,11 +145,6 @@ def is_beside_session(path: Path) -> bool:
             session = above.with_name(f"{above.name}.jsonl")
             if _SESSION.fullmatch(session.name) or session.exists():
                 return True
-        elif directory.name == "memory" and (
-            above.parent.parts[-2:] == (".claude", "projects")
-            or any(_SESSION.fullmatch(file.name) for file in above.glob("*.jsonl"))
-        ):
-            return True
     return False
 
 
@@ -575,4 +570,4 @@ _READERS: dict[str, Callable[[Record, JsonObject], list[Record]]] = {
 
 
 def _digest(*values: Any) -> str:
-    return sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    return regular.digest(json.dumps(values, sort_keys=True, default=str).encode())[:16]

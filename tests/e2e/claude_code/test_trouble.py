@@ -155,7 +155,7 @@ def test_a_program_that_dies(at):
 def test_a_paused_memory_keeps_and_injects_nothing(at, project):
     driver.run(at, project, ["aether", "claude", "pause"])
     requests = untouched(at, project)
-    driver.run(at, project, ["aether", "claude", "resume"])
+    driver.run(at, project, ["aether", "claude", "pause", "--resume"])
 
     assert [briefed(request) for request in requests] == [[]] * len(requests)
     assert not [item for item in items(colony(at, project)) if "Friday" in item["content"]]

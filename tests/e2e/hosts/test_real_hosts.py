@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from aether.api import working
+from aether.api import enforcing, working
 from aether.hosts import installing, programs
-from tests.e2e.hosts.models import ANSWER, model
+from tests import homes
+from tests.e2e.hosts.models import ANSWER, COMMAND, model
 
 pytestmark = pytest.mark.slow
 REQUEST = "Never rename a public field. Run the check."
@@ -124,6 +125,22 @@ def test_a_session_is_remembered_and_the_next_one_gets_memory(run, host):
     assert "aether-memory" in memory
     assert "Never rename a public field" in memory
     assert not (home / "hook.log").exists()
+
+
+@pytest.mark.skipif(not HOOK, reason="aether is not installed as programs here")
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_rule_of_the_person_stops_a_command(run, host, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "user" / ".local" / "state"))
+    home = homes.fresh(Path.cwd())
+    rule = {"type": "constraint", "metadata": {"evidence": "person"}}
+    entry = working.add_working_memory_item("Never print made-it.", home=home, **rule)
+    enforcing.enforce_rule(entry, command=COMMAND, home=home)
+
+    requests = run(host, "Run the check.")
+
+    assert "Never print made-it." in requests[-1]
+    assert "aether rule relax" in requests[-1]
+    assert "\\nmade-it" not in requests[-1]
 
 
 @pytest.mark.skipif(not HOOK, reason="aether is not installed as programs here")

@@ -77,7 +77,7 @@ def test_after_a_commit_the_next_prompt_asks_once(project):
     asked = prompt(project)
 
     assert asked.startswith("aether: after a commit, ")
-    assert f"aether memory close - --session {SESSION[:8]}" in asked
+    assert f"aether memory ingest - --session {SESSION[:8]}" in asked
     assert counter("estimate", 1.0)(asked) <= 80
     assert prompt(project) == ""
     assert event(project, "Stop") == ""

@@ -56,7 +56,7 @@ def test_where_all_is_well_there_are_no_problems(project, home):
     assert found.problems == []
     assert found.home == str(home)
     assert [(one.scope, len(one.events)) for one in found.installed] == [
-        ("project", 11),
+        ("project", 12),
         ("local", 0),
         ("user", 0),
     ]

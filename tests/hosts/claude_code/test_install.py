@@ -531,7 +531,6 @@ def test_no_event_of_ours_can_hold_up_a_session_for_long():
     assert max(asked.seconds for asked in EVENTS.values()) <= 30
     assert EVENTS["SessionEnd"].seconds <= 2
     assert "PostToolBatch" not in EVENTS
-    assert "PreToolUse" not in EVENTS
 
 
 @rows("event", sorted(EVENTS.keys() - {"SessionEnd"}))
@@ -769,7 +768,7 @@ def test_an_older_entry_is_updated_in_its_place():
 
 
 def test_an_event_that_is_no_longer_asked_for_goes():
-    older = merge(TEXT, {**WANTED, "PreToolUse": WANTED["Stop"]})
+    older = merge(TEXT, {**WANTED, "PostToolBatch": WANTED["Stop"]})
 
     assert merge(older, WANTED) == merge(TEXT, WANTED)
 

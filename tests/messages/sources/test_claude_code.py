@@ -458,7 +458,7 @@ def test_in_a_sub_agents_own_file_nobody_is_a_person():
 def test_files_that_claude_code_keeps_beside_a_session_are_known(tmp_path):
     session = "5c7d5c23-0691-4467-b98e-0fb865b4a639"
     files = {
-        f"{session}/tool-results/a.txt": True, "s/tool-results/b.txt": True, "memory/MEMORY.md": True,
+        f"{session}/tool-results/a.txt": True, "s/tool-results/b.txt": True, "memory/MEMORY.md": False,
         f"{session}/subagents/agent-1.meta.json": True, f"{session}/subagents/agent-1.jsonl": False,
         f"{session}.jsonl": False, "s.jsonl": False, "docs/memory/notes.md": False, "x/tool-results/c.txt": False,
         "x.meta.json": False,

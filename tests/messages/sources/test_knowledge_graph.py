@@ -1,7 +1,3 @@
-import pytest
-
-from aether.errors import InvalidInput
-from aether.messages.read import read_records
 from aether.messages.sources import knowledge_graph
 from tests.tables import rows
 
@@ -47,11 +43,3 @@ def test_an_invalid_line_is_reported_and_the_others_are_read(line, reason):
     assert found == {"entities": [ENTITY], "relations": [RELATION]}
     assert [one.line for one in bad] == [2]
     assert reason in bad[0].reason
-
-
-def test_importing_it_as_a_transcript_names_the_right_command(tmp_path):
-    path = tmp_path / "memory.jsonl"
-    path.write_text(knowledge_graph.graph_text([ENTITY], []), encoding="utf-8")
-
-    with pytest.raises(InvalidInput, match="aether graph import"):
-        list(read_records(path))

@@ -1,0 +1,166 @@
+"""Rules that act on the command line: list, add, enforce, relax and test them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from aether.cli.output import Ask, Group, Table, emit, is_typed, note, pass_ask, plain, when
+from aether.text.words import pluralize
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aether.types import Action, EnforcedRule
+
+
+@click.group("rule", cls=Group)
+def rule_command() -> None:
+    """Let rules stop what agents do.
+
+    A rule acts before each call of a tool, in every agent that `aether install` gave hooks. It is yours, on this machine:
+    a home that came from others stops nothing. It keeps an agent from mistakes and is no sandbox: what a script does
+    inside is not seen.
+
+    \b
+    Example:
+      aether rule list
+    """
+
+
+def pattern_options(command: Any) -> Any:
+    """Add the options that say what a rule stops."""
+    options = [
+        click.option("--deny", "action", flag_value="deny", default=True, help="Refuse such a call  [default]"),
+        click.option("--ask", "action", flag_value="ask", help="Have the agent ask you first, where it can; else refuse"),
+        click.option("--command", metavar="WORDS", default="", help="Commands of a shell that start so, or fit a pattern with *"),
+        click.option("--regex", metavar="REGEX", default="", help="Commands of a shell that this expression finds"),
+        click.option("--path", metavar="PATTERNS", default="", help="Edits of files that fit, such as migrations/**"),
+        click.option("--tool", metavar="NAME", default="", help="Calls of this tool, as the agent names it; * fits any"),
+    ]  # fmt: skip
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@rule_command.command("list")
+@pass_ask
+def list_rules(ask: Ask) -> None:
+    """List the rules that act, and those that could.
+
+    \b
+    Example:
+      aether rule list
+    """
+    from aether.api import enforcing
+
+    place = ask.place()
+    acting, proposals = enforcing.enforced_rules(home=place), enforcing.rule_proposals(home=place)
+    rows = [(rule["id"], rule["action"], _what(rule), plain(rule["text"])) for rule in acting]
+    data = {"rules": acting, "proposals": [proposal._asdict() for proposal in proposals]}
+    emit(ask, data, [Table(rows, head=("id", "action", "stops", "rule"))] if rows else ["No rule acts."])
+    for proposal in proposals:
+        option = f'--command "{proposal.command}"' if proposal.command else f'--path "{proposal.path}"'
+        note(ask, f"To let it act: aether rule enforce {proposal.entry} {option}   ({plain(proposal.text)})")
+
+
+@rule_command.command("add")
+@click.argument("text")
+@pattern_options
+@pass_ask
+def add(ask: Ask, /, text: str, action: Action, **patterns: str) -> None:
+    """Add a rule in your words, and let it act.
+
+    Only what a person types acts, so this needs a terminal.
+
+    \b
+    Example:
+      aether rule add "Never push on Fridays." --command "git push" --ask
+    """
+    from aether.api import enforcing, working
+    from aether.errors import InvalidInput
+
+    if not is_typed():
+        raise InvalidInput(
+            "a rule acts only if a person typed it, and this is no terminal.",
+            fix="Type it at a terminal, or enforce an entry of a person: aether rule enforce ID.",
+            where="rule add",
+        )
+    place = ask.place()
+    entry = working.add_working_memory_item(
+        text, "constraint", 0.9, metadata={"evidence": "person"}, home=place
+    )
+    rule = enforcing.enforce_rule(entry, action=action, home=place, **patterns)
+    _emit_rule(ask, rule)
+
+
+@rule_command.command("enforce")
+@click.argument("id")
+@pattern_options
+@pass_ask
+def enforce(ask: Ask, /, id: str, action: Action, **patterns: str) -> None:
+    """Let an entry of a person stop calls of tools.
+
+    \b
+    Example:
+      aether rule enforce "$OTHER" --deny --command "git push*"
+    """
+    from aether.api import enforcing
+
+    rule = enforcing.enforce_rule(id, action=action, home=ask.place(), **patterns)
+    _emit_rule(ask, rule)
+
+
+def _emit_rule(ask: Ask, rule: EnforcedRule) -> None:
+    emit(ask, rule, f"{rule['id']}: {rule['action']} {_what(rule)}")
+    note(ask, f"What it would have stopped: aether rule test {rule['id']}")
+    note(ask, f"To end it: aether rule relax {rule['id']}")
+
+
+@rule_command.command("relax")
+@click.argument("id")
+@pass_ask
+def relax(ask: Ask, id: str) -> None:
+    """Let a rule act no longer; its entry stays in memory.
+
+    \b
+    Example:
+      aether rule relax "$RULE"
+    """
+    from aether.api import enforcing
+
+    rule = enforcing.relax_rule(id, home=ask.place())
+    emit(ask, rule, f"Relaxed: {plain(rule['text'])}")
+
+
+@rule_command.command("test")
+@click.argument("id")
+@pass_ask
+def test(ask: Ask, id: str) -> None:
+    """Show the calls of the past that a rule would have stopped.
+
+    Memory knows changed files and the commands that were worth a note.
+
+    \b
+    Example:
+      aether rule test "$RULE"
+    """
+    from aether.api import enforcing
+
+    calls = enforcing.calls_stopped_by(id, home=ask.place())
+    rows = [(when(call.at), call.action, call.tool, plain(call.call), call.id) for call in calls]
+    lines: Sequence[Any] = [Table(rows, head=("when", "action", "tool", "call", "entry"))]
+    emit(
+        ask,
+        [call._asdict() for call in calls],
+        lines if rows else ["It would have stopped nothing that memory knows."],
+    )
+    if rows:
+        note(ask, f"It would have stopped {pluralize(len(rows), 'calls')}.")
+
+
+def _what(rule: EnforcedRule) -> str:
+    patterns = {"command": rule["command"], "regex": rule["regex"], "path": rule["path"]}
+    what = next((f"{name} {pattern}" for name, pattern in patterns.items() if pattern), "every call")
+    return plain(f"{what} of {rule['tool']}" if rule["tool"] else what)

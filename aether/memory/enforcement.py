@@ -1,0 +1,104 @@
+"""Rules that act: which calls of tools a person's rule stops. Deterministic, without a model, and without side effects.
+
+A rule names a command, a regular expression, a path or a tool. A command is compared with every simple command that the
+line would run (`aether.text.shell_syntax`), so that neither quoting nor nesting passes it; a line that cannot be known
+without running it is asked about. A rule of a path is for the tools that edit files.
+"""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, NamedTuple
+
+from aether.redact.redact import is_private
+from aether.text.shell_syntax import UNKNOWN, Unreadable, commands
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from aether.types import Action, EnforcedRule, JsonObject
+
+SHELLS = frozenset({"Bash", "PowerShell"})
+EDITORS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch", "Delete"})
+_PATTERN_SIGNS = "*?["
+
+
+class Decision(NamedTuple):
+    """The rule that stops a call, and why it is asked about if that is not because it fits."""
+
+    rule: EnforcedRule
+    action: Action
+    doubt: str = ""
+
+
+def decide(
+    rules: Iterable[EnforcedRule], tool: str, arguments: JsonObject, directory: str
+) -> Decision | None:
+    """Return what stops the call of `tool` in `directory`; None if nothing does. Denying comes before asking."""
+    decisions = [
+        decision for rule in rules if (decision := _decision(rule, tool, arguments, directory)) is not None
+    ]
+    return min(decisions, key=lambda decision: decision.action != "deny", default=None)
+
+
+def _decision(rule: EnforcedRule, tool: str, arguments: JsonObject, directory: str) -> Decision | None:
+    if not _is_for(rule, tool):
+        return None
+    line = arguments.get("command")
+    doubt = ""
+    if rule["path"]:
+        fits: bool | None = is_private(arguments, rule["path"], directory)
+    elif rule["regex"]:
+        fits = isinstance(line, str) and re.search(rule["regex"], line) is not None
+    elif rule["command"]:
+        fits, doubt = _fits_line(rule["command"], line) if isinstance(line, str) else (False, "")
+    else:
+        fits = True
+    if fits is None:
+        return Decision(rule, "ask", doubt)
+    return Decision(rule, rule["action"]) if fits else None
+
+
+def _fits_line(pattern: str, line: str) -> tuple[bool | None, str]:
+    """Return whether a command in `line` fits `pattern`; None, and why, if that cannot be known without running it."""
+    try:
+        fits = [_fits(pattern, words) for words in commands(line)]
+    except Unreadable as reason:
+        return None, str(reason)
+    if True in fits:
+        return True, ""
+    return (None, "a part of the command is in a variable") if None in fits else (False, "")
+
+
+def _is_for(rule: EnforcedRule, tool: str) -> bool:
+    if rule["tool"]:
+        return fnmatchcase(tool, rule["tool"])
+    return tool in (EDITORS if rule["path"] else SHELLS)
+
+
+def _fits(pattern: str, words: Sequence[str]) -> bool | None:
+    """Return whether a simple command fits `pattern`; None if that depends on a variable.
+
+    >>> _fits("git push", ["git", "push", "origin"]), _fits("git push*", ["git", "pull"])
+    (True, False)
+    """
+    wanted = pattern.split()
+    has_signs = any(sign in pattern for sign in _PATTERN_SIGNS)
+    if has_signs and fnmatchcase(" ".join(words), " ".join(wanted)):
+        return True
+    if not has_signs and [*words[: len(wanted)]] == wanted:
+        return True
+    pairs = zip(words, wanted, strict=False)
+    is_open = any(UNKNOWN in word for word in words[: len(wanted)]) and all(
+        UNKNOWN in word or fnmatchcase(word, want) for word, want in pairs
+    )
+    return None if is_open else False
+
+
+def reason(decision: Decision) -> str:
+    """Return the sentence that the agent is given with a stopped call."""
+    rule = decision.rule
+    on = f" (said on {rule['said_at'][:10]})" if rule["said_at"] else ""
+    doubt = f" It is asked because {decision.doubt}." if decision.doubt else ""
+    return f"A rule of this project's person stops this: {rule['text']}{on}.{doubt} A person ends it by: aether rule relax {rule['id']}"

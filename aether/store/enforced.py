@@ -1,0 +1,75 @@
+"""The rules that act in a home, in the user's own state directory: one file for each home.
+
+They are not in the home: what a repository brings, or another member writes, can never stop or allow a call. The hook
+that is asked before each call reads only this file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, cast
+
+from aether import regular
+from aether.errors import CorruptDocument
+from aether.project import state_directory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from aether.types import EnforcedRule
+
+_FIELDS = frozenset({"id", "entry", "text", "said_at", "action", "tool", "command", "regex", "path"})
+
+
+def file_of(home: str | os.PathLike[str]) -> str:
+    """Return the path of the file with the rules of `home`, whether or not it is there."""
+    name = regular.digest(os.path.realpath(home).encode("utf-8", "surrogateescape"))
+    return os.path.join(state_directory(), "rules", f"{name}.json")
+
+
+def read(home: str | os.PathLike[str]) -> list[EnforcedRule]:
+    """Return the rules that act in `home`, oldest first.
+
+    Raises:
+        CorruptDocument: the file is not one of rules.
+        OSError, UnsafePath: it cannot be read.
+    """
+    path = file_of(home)
+    try:
+        value = json.loads(regular.read(path, regular.CONFIG_BYTES))["rules"]
+    except FileNotFoundError:
+        return []
+    except (ValueError, LookupError, TypeError, RecursionError) as reason:
+        raise CorruptDocument(
+            "is not a file of rules.", fix="Remove it, and enforce the rules again.", where=path
+        ) from reason
+    if not isinstance(value, list) or not all(
+        isinstance(rule, dict) and rule.keys() >= _FIELDS for rule in value
+    ):
+        raise CorruptDocument(
+            "holds something else than rules.", fix="Remove it, and enforce the rules again.", where=path
+        )
+    return cast("list[EnforcedRule]", value)
+
+
+def change(home: Path, edit: Callable[[list[EnforcedRule]], list[EnforcedRule]]) -> list[EnforcedRule]:
+    """Replace the rules that act in `home` by what `edit` makes of them, and return these.
+
+    Raises:
+        CorruptDocument: the file is not one of rules; nothing was changed.
+        StorageFailed: the state directory cannot be written.
+    """
+    from pathlib import Path
+
+    from aether.store import files
+
+    path = Path(file_of(home))
+    with files.storage_errors(path):
+        files.make_directory(path.parent)
+        with files.locked(path.parent):
+            rules = edit(read(home))
+            record = {"home": os.path.realpath(home), "rules": rules}
+            files.write_whole(path, json.dumps(record, ensure_ascii=False, indent=2).encode() + b"\n")
+    return rules

@@ -1,0 +1,231 @@
+"""Rules that act in a home: from a person's entry to a stopped call, and back."""
+
+from __future__ import annotations
+
+import json
+import os
+from importlib import import_module
+
+import pytest
+
+import aether
+from aether.api import enforcing, forget
+from aether.cli.main import cli
+from aether.errors import CorruptDocument, InvalidInput, NotFound
+from aether.hosts import HOSTS, hook
+from aether.store import enforced
+from tests import homes
+
+TEXT = "Never run `git push` on Fridays."
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """Return the home of a project, with a user whose state is empty."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    project = tmp_path / "app"
+    (project / ".git").mkdir(parents=True)
+    monkeypatch.chdir(project)
+    homes.fresh(project)
+    return project / ".aether"
+
+
+def add(home, text=TEXT, evidence="person", type="constraint", **metadata):
+    return aether.add_working_memory_item(text, type, metadata={"evidence": evidence, **metadata}, home=home)
+
+
+def call(home, command="git push", host="claude-code", **fields):
+    """Return what the hook answers before a command of a shell."""
+    names = {"gemini-cli": "BeforeTool", "cursor": "preToolUse"}
+    tools = {"gemini-cli": "run_shell_command", "cursor": "Shell", "copilot": "bash", "opencode": "bash"}
+    payload = {
+        "hook_event_name": names.get(host, "PreToolUse"), "session_id": "s", "cwd": str(home.parent), "tool_name": tools.get(host, "Bash"),
+        "tool_input": {"command": command}, **fields,
+    }  # fmt: skip
+    code, output = hook.main([host], json.dumps(payload).encode())
+    assert code == 0
+    return json.loads(output) if output else {}
+
+
+def test_a_rule_of_a_person_stops_a_call_until_it_is_relaxed(home):
+    entry = add(home)
+    assert call(home) == {}
+
+    rule = aether.enforce_rule(entry, command="git push*", home=home)
+    decision = call(home)["hookSpecificOutput"]
+    assert decision["permissionDecision"] == "deny"
+    assert TEXT in decision["permissionDecisionReason"]
+    assert rule["id"] in decision["permissionDecisionReason"]
+    assert call(home, "git pull") == {}
+    assert call(home, "$X push")["hookSpecificOutput"]["permissionDecision"] == "ask"
+    assert aether.enforced_rules(home=home) == [rule]
+
+    assert aether.relax_rule(rule["id"][-8:], home=home) == rule
+    assert call(home) == {}
+    assert aether.get_working_memory_item(entry, home=home)["content"] == TEXT
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_every_host_is_answered_in_its_form(home, host):
+    aether.enforce_rule(add(home), command="git push*", home=home)
+
+    answer = json.dumps(call(home, host=host))
+
+    assert "deny" in answer or host == "opencode"
+    assert "Never run" in answer
+    assert "ask" in import_module(HOSTS[host]).stop("ask", "x") or host not in ("claude-code", "copilot")
+
+
+def test_what_came_with_a_repository_stops_nothing(home, tmp_path):
+    aether.enforce_rule(add(home), command="git push*", home=home)
+    clone = tmp_path / "clone"
+    os.rename(home.parent, clone)
+
+    assert call(clone / ".aether", cwd=str(clone)) == {}
+    assert call(home, cwd=str(tmp_path)) == {}
+
+
+def test_pausing_the_hooks_pauses_rules(home):
+    aether.enforce_rule(add(home), command="git push*", home=home)
+    (home / "hooks").mkdir(exist_ok=True)
+    (home / "hooks" / "paused").touch()
+
+    assert call(home) == {}
+
+
+def test_a_damaged_file_lets_the_call_pass_and_is_logged(home):
+    aether.enforce_rule(add(home), command="git push*", home=home)
+    for text in ("{", '{"rules": [{}]}', '{"rules": 3}'):
+        with open(enforced.file_of(home), "w") as file:
+            file.write(text)
+
+        assert call(home) == {}
+        with pytest.raises(CorruptDocument, match="enforce the rules again"):
+            aether.enforced_rules(home=home)
+    assert "CorruptDocument" in (home / "hook.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("evidence", "patterns", "words"),
+    [
+        ("agent", {"command": "x"}, "only an entry of a person"),
+        ("person", {}, "expected one of command"),
+        ("person", {"command": "x", "regex": "y"}, "expected one of command"),
+        ("person", {"regex": "("}, "regular expression"),
+        ("person", {"command": "  "}, "empty or too long"),
+        ("person", {"path": "x" * 501}, "empty or too long"),
+        ("person", {"command": "x", "action": "allow"}, "unknown action"),
+    ],
+)
+def test_what_may_not_act_is_refused(home, evidence, patterns, words):
+    with pytest.raises(InvalidInput, match=words):
+        aether.enforce_rule(add(home, evidence=evidence), home=home, **patterns)
+    assert aether.enforced_rules(home=home) == []
+
+
+def test_an_ended_entry_never_acts(home):
+    entry = add(home)
+    aether.resolve_memory(entry, home=home)
+
+    with pytest.raises(InvalidInput, match="resolved"):
+        aether.enforce_rule(entry, command="x", home=home)
+    with pytest.raises(NotFound):
+        aether.enforce_rule("wm_1", command="x", home=home)
+
+
+def test_ids_are_refused_that_name_none_or_several(home, monkeypatch):
+    for text in ("One.", "Two."):
+        aether.enforce_rule(add(home, text), command="x", home=home)
+
+    with pytest.raises(NotFound, match="rule list"):
+        aether.relax_rule("nothing", home=home)
+    [*_, last] = aether.enforced_rules(home=home)
+    monkeypatch.setattr(enforced, "read", lambda home: [last, {**last, "id": f"x{last['id']}"}])
+    with pytest.raises(InvalidInput, match="several"):
+        aether.relax_rule(last["id"][-4:], home=home)
+
+
+def test_the_same_pattern_of_one_entry_is_one_rule_and_there_is_a_bound(home, monkeypatch):
+    entry = add(home)
+    aether.enforce_rule(entry, command="x", home=home)
+    [rule] = [aether.enforce_rule(entry, command="x", action="ask", home=home)]
+
+    assert aether.enforced_rules(home=home) == [rule]
+    monkeypatch.setattr(enforcing, "MOST_RULES", 1)
+    with pytest.raises(InvalidInput, match="Relax one"):
+        aether.enforce_rule(entry, command="y", home=home)
+
+
+def test_history_names_exactly_what_would_have_been_stopped(home):
+    facts = [
+        {"kind": "run", "command": "git push origin main"},
+        {"kind": "run", "command": "git pull"},
+        {"kind": "change", "path": "migrations/1.sql", "action": "changed"},
+    ]
+    ids = [add(home, f"Fact {n}.", "machine", "outcome", fact=fact) for n, fact in enumerate(facts)]
+    entry = add(home)
+    push = aether.enforce_rule(entry, command="git push*", home=home)
+    migrations = aether.enforce_rule(entry, path="migrations/**", action="ask", home=home)
+
+    [stopped] = aether.calls_stopped_by(push["id"], home=home)
+    assert (stopped.id, stopped.call, stopped.action) == (ids[0], "git push origin main", "deny")
+    [edited] = aether.calls_stopped_by(migrations["id"], home=home)
+    assert (edited.id, edited.tool, edited.action) == (ids[2], "Edit", "ask")
+    for fact in facts[:2]:
+        assert bool(call(home, fact["command"])) == (fact["command"] == stopped.call)
+
+
+def test_rules_that_name_a_command_or_a_path_are_proposed_and_never_act_alone(home):
+    command, path = add(home), add(home, "Do not edit `data/secrets.json` by hand.")
+    add(home, "Never run `make deploy`.", "agent")
+    add(home, "Be brief.")
+
+    assert {
+        proposal.entry: (proposal.command, proposal.path) for proposal in aether.rule_proposals(home=home)
+    } == {
+        command: ("git push", ""),
+        path: ("", "data/secrets.json"),
+    }
+    assert call(home) == {}
+    aether.enforce_rule(command, command="git push", home=home)
+    assert [proposal.entry for proposal in aether.rule_proposals(home=home)] == [path]
+
+
+def test_erasing_a_text_ends_the_rule_that_holds_it(home):
+    first, second = add(home), add(home, "Do not touch the secret project Bluebird.")
+    aether.enforce_rule(first, command="a", home=home)
+    aether.enforce_rule(second, command="b", home=home)
+
+    forget.erase(match="secret project Bluebird", home=home)
+    assert [rule["command"] for rule in aether.enforced_rules(home=home)] == ["a"]
+    forget.erase([first], home=home)
+    assert aether.enforced_rules(home=home) == []
+    with open(enforced.file_of(home)) as file:
+        assert "Bluebird" not in file.read()
+
+
+def test_the_commands_say_what_acts_and_how_to_end_it(home, capsys, monkeypatch):
+    def run(*words):
+        cli([*words], standalone_mode=False)
+        return capsys.readouterr()
+
+    entry = add(home)
+    listed = run("rule", "list")
+    assert "No rule acts." in listed.out
+    assert f'aether rule enforce {entry} --command "git push"' in listed.err
+
+    [rule] = [run("rule", "enforce", entry, "--ask", "--command", "git push")]
+    [acting] = aether.enforced_rules(home=home)
+    assert acting["action"] == "ask"
+    assert f"aether rule relax {acting['id']}" in rule.err
+    assert "command git push" in run("rule", "list").out
+    assert "nothing that memory knows" in run("rule", "test", acting["id"]).out
+    add(home, "Pushed.", "machine", "outcome", fact={"kind": "run", "command": "git push"})
+    assert "1 call" in run("rule", "test", acting["id"]).err
+    assert "Relaxed" in run("rule", "relax", acting["id"]).out
+
+    with pytest.raises(InvalidInput, match="no terminal"):
+        run("rule", "add", "Never tag.", "--command", "git tag")
+    monkeypatch.setattr("aether.cli.rule.is_typed", lambda: True)
+    run("rule", "add", "Never tag.", "--command", "git tag")
+    assert call(home, "git tag v1")["hookSpecificOutput"]["permissionDecision"] == "deny"

@@ -1,0 +1,187 @@
+"""Rules that act: what they stop, whatever the quoting, and that they stop nothing else."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aether.memory.enforcement import decide, reason
+from aether.text.shell_syntax import MOST_DEPTH, Unreadable, commands
+from aether.types import EnforcedRule
+
+
+def rule(action="deny", **patterns):
+    """Return a rule of a person."""
+    empty = {"tool": "", "command": "", "regex": "", "path": ""}
+    return EnforcedRule(
+        id="rule_1", entry="wm_1", text="Never push.", said_at="2026-03-01T10:15:00Z", action=action, **{**empty, **patterns}
+    )  # fmt: skip
+
+
+PUSH = rule(command="git push*")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git push",
+        "git  push origin main",
+        "cd /src && git push",
+        "ls; git push; ls",
+        "true || git push",
+        "ls | git push",
+        "git push &",
+        "(cd a; git push)",
+        "{ git push; }",
+        "if true; then git push; fi",
+        "for i in 1 2; do git push; done",
+        "while git fetch; do git push; done",
+        "! git push",
+        "A=1 B='x y' git push",
+        "env -u X A=1 git push",
+        "sudo -u me git push",
+        "timeout -k 5 10 nice -n 3 git push",
+        "nohup git push > /dev/null 2>&1 &",
+        "/usr/bin/git push",
+        "\\git push",
+        "git pu''sh",
+        'g"it" push',
+        "'git' push",
+        "git -C /src -c a=b --no-pager push",
+        "git \\\n push",
+        "echo $(git push)",
+        'echo "a $(git push) b"',
+        "echo `git push`",
+        "diff <(git push) b",
+        "cat <<EOF\n$(git push)\nEOF\n",
+        "cat <<EOF | ls\ntext\nEOF\ngit push",
+        "bash -lc 'cd a && git push'",
+        "sh -c \"sh -c 'git push'\"",
+        "eval git push",
+        "xargs -n 1 git push",
+        "find . -name x -exec git push {} ';'",
+        "f() { git push; }; f",
+        "[[ -f a ]] && git push",
+        "exec 3>&1; git push",
+    ],
+)
+def test_a_command_is_stopped_however_it_is_written(line):
+    assert decide([PUSH], "Bash", {"command": line}, "/src").action == "deny"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "git pull",
+        "echo 'git push'",
+        "echo git push",
+        "git commit -m 'do not git push; ever (really)'",
+        "# git push",
+        "ls # git push",
+        "cat <<'EOF'\n$(git push)\nEOF\n",
+        "grep -r 'git push' .",
+        "git pull $BRANCH",
+        "echo $((1 + 2)) ${HOME}",
+        "",
+        "printf 'a\\nb'",
+        "case_study --run",
+    ],
+)
+def test_what_only_mentions_it_is_not(line):
+    assert decide([PUSH], "Bash", {"command": line}, "/src") is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "$GIT push",
+        "git $VERB",
+        "git ${VERB}sh",
+        "`which git` push",
+        "eval $LINE",
+        'bash -c "$LINE"',
+        "echo 'open",
+        'echo "open',
+        "echo $(git pull",
+        "echo `git pull",
+        "cat <<EOF\nno end",
+        "case x in a) ls;; esac",
+        "echo $'\\x67it'",
+        "echo $(($(git pull)))",
+        "a(b)",
+        "ls >",
+        "echo a)",
+        "$(" * (MOST_DEPTH + 2) + ")" * (MOST_DEPTH + 2),
+    ],
+)
+def test_what_cannot_be_known_is_asked_about(line):
+    decision = decide([PUSH], "Bash", {"command": line}, "/src")
+
+    assert decision.action == "ask"
+    assert decision.doubt in reason(decision)
+    assert decide([rule(command="rm -rf")], "Read", {"command": line}, "/src") is None
+
+
+@given(
+    st.lists(
+        st.sampled_from(["git", "push", "-x", "a b", "it's", '"', "$A", "#", ";", "\\", "", "é"]), min_size=1
+    )
+)
+def test_quoted_words_come_back(words):
+    words = ["run", *words]
+
+    assert commands(shlex.join(words)) == [words]
+
+
+@given(st.text(alphabet="git push$(){}'\"`\\;&|<>\n#=-ab ", max_size=60))
+def test_any_text_is_read_or_refused(line):
+    try:
+        simple = commands(line)
+    except Unreadable:
+        simple = [["unreadable"]]
+
+    assert all(simple)
+
+
+@given(st.text(alphabet="git push;&\n'\" ", max_size=30))
+def test_a_command_after_a_line_that_can_be_read_is_stopped(line):
+    whole = f"{line}\ngit push"
+    decision = decide([PUSH], "Bash", {"command": whole}, "/src")
+
+    assert decision is not None
+
+
+@pytest.mark.parametrize(
+    ("patterns", "tool", "arguments", "stops"),
+    [
+        ({"command": "git push"}, "Bash", {"command": "git push origin"}, True),
+        ({"command": "git push"}, "Bash", {"command": "git pushx"}, False),
+        ({"command": "rm -rf *"}, "Bash", {"command": "rm -rf build"}, True),
+        ({"command": "git push"}, "PowerShell", {"command": "git push"}, True),
+        ({"command": "git push"}, "Write", {"file_path": "git push"}, False),
+        ({"regex": r"DROP\s+TABLE"}, "Bash", {"command": "psql -c 'DROP  TABLE a'"}, True),
+        ({"regex": r"DROP\s+TABLE"}, "Bash", {"command": "psql -l"}, False),
+        ({"regex": "x"}, "Bash", {"command": 7}, False),
+        ({"path": "migrations/**"}, "Edit", {"file_path": "/src/migrations/1.sql"}, True),
+        ({"path": "migrations/**"}, "Write", {"file_path": "migrations/1.sql"}, True),
+        ({"path": "migrations/**"}, "Edit", {"file_path": "/src/app.py"}, False),
+        ({"path": "migrations/**"}, "Read", {"file_path": "/src/migrations/1.sql"}, False),
+        ({"tool": "mcp__db__*"}, "mcp__db__drop", {}, True),
+        ({"tool": "mcp__db__*"}, "mcp__web__get", {}, False),
+        ({"tool": "shell", "command": "git push"}, "shell", {"command": "git push"}, True),
+    ],
+)
+def test_each_kind_of_rule_stops_its_calls_alone(patterns, tool, arguments, stops):
+    assert (decide([rule(**patterns)], tool, arguments, "/src") is not None) == stops
+
+
+def test_denying_comes_before_asking_and_the_person_is_quoted():
+    decision = decide([rule("ask", command="git"), PUSH], "Bash", {"command": "git push"}, "/src")
+
+    assert decision.action == "deny"
+    assert "Never push." in reason(decision)
+    assert "2026-03-01" in reason(decision)
+    assert "aether rule relax rule_1" in reason(decision)
