@@ -26,7 +26,7 @@ from aether.messages.model import Message
 from aether.text.cleaning import clean, without_injected
 from aether.text.regex import lazy
 from aether.text.selection import asks, contents, longest_front, units_of
-from aether.text.summary_checks import EMPTY
+from aether.text.summary_checks import EMPTY, bears_out
 from aether.text.words import STOPWORDS, sentences, stems
 from aether.types import Counter, JsonObject
 
@@ -162,12 +162,13 @@ def extract(source: Source, *, level: int, most: int, count: Counter, besides: s
     Without messages, it has no more tokens than the earlier checkpoints.
     """
     room, beside = _room(source, most, count), besides.casefold()
+    written = sentences(besides)
     every = statements(source)
     candidates = [
         statement
         for statement in every
         if (statement.names or statement.worth >= LEAST_WORTH[level])
-        and not (beside and _is_in(statement, beside))
+        and not (beside and _is_in(statement, beside, written))
     ]
     stated = {name for statement in every for name in statement.names}
     unstated = [name for name in _names_of_tools(source) if name not in stated]
@@ -372,10 +373,16 @@ def _choose_forms(candidates: Sequence[Statement], room: int, count: Counter) ->
     ]
 
 
-def _is_in(statement: Statement, beside: str) -> bool:
-    """Return whether a text in small letters has a statement, or all names of it."""
-    has_names = bool(statement.names) and all(name.casefold() in beside for name in statement.names)
-    return has_names or statement.forms[-1].casefold() in beside
+def _is_in(statement: Statement, beside: str, written: Sequence[str]) -> bool:
+    """Return whether a text, in small letters and as its sentences, has a statement, or all names of it.
+
+    One that the mode never compresses has to be said, not only named.
+    """
+    if statement.forms[-1].casefold() in beside:
+        return True
+    if statement.binds:
+        return bears_out(written, statement.forms[-1])
+    return bool(statement.names) and all(name.casefold() in beside for name in statement.names)
 
 
 def _names_of_tools(source: Source) -> list[str]:

@@ -186,6 +186,18 @@ def test_an_invented_summary_with_the_right_names_replaces_nothing():
     assert "We decided to move the search index to host-77123" in found.text
 
 
+def test_a_decision_whose_names_stand_in_another_statement_is_carried_over():
+    said = [*talk(), ("user", "The new host is host-77123, and it has 64 cores.")]
+
+    found = ask(
+        lambda said, most, level: "The new host is host-77123. «The new host is host-77123»",
+        said=said, mode="developer", most=400,
+    )  # fmt: skip
+
+    assert found.text.startswith("The new host is host-77123.")
+    assert "We decided to move the search index to host-77123" in found.text
+
+
 def test_an_answer_of_which_less_than_half_is_proven_is_rejected():
     found = ask(
         lambda said, most, level: (
