@@ -32,8 +32,6 @@ from aether.types import Counter, JsonObject
 
 # Of the room of a model's checkpoint: the rest is for facts that its text lacks.
 MODEL_SHARE = 0.6
-# A model is asked so often: each time for the level below, in half the room.
-TRIES = 3
 TEMPERATURE = 0.3
 # Of the room: what the prose keeps if there are more facts than fit beside it.
 PROSE_SHARE = 0.25
@@ -114,10 +112,7 @@ def write_checkpoint(
     an answer, or with the extractive backend, the text is selected from the source.
     """
     texts = source.texts
-    tasks = [
-        request_task(source, level=max(1, level - nth), most=int(most * MODEL_SHARE / 2**nth))
-        for nth in range(TRIES)
-    ]
+    task = request_task(source, level=level, most=int(most * MODEL_SHARE))
 
     def accept(prose: str, room: int) -> tuple[str, str]:
         prose = cut_prose(prose, most=room, count=count)
@@ -132,7 +127,7 @@ def write_checkpoint(
         sources=[*contents_of, source.previous, source.goal], accept=accept,
     )  # fmt: skip
     warmth = settings._replace(temperature=TEMPERATURE)
-    written: Written = summarise(tasks, gate, backend=backend, settings=warmth, count=count)
+    written: Written = summarise(task, gate, backend=backend, settings=warmth, count=count)
     if written.prose:
         full_text = with_facts(written.prose, source, most=most, count=count)
         return CheckpointText(full_text, written.prose, written.record)
