@@ -12,9 +12,11 @@ from aether.errors import InvalidInput, shown
 
 __all__ = ["Backend", "ChatBackend", "ChatReply", "Settings", "backend", "chat_backend"]
 
-_MODULES = {
-    "extractive": "extractive", "anthropic": "anthropic", "openai": "openai", "ollama": "ollama", "command": "command",
-    "claude-code": "claude_cli",
+# The module of each architect; a further one is one row.
+MODULES = {
+    "extractive": "aether.architects.extractive", "anthropic": "aether.architects.anthropic",
+    "openai": "aether.architects.openai", "ollama": "aether.architects.ollama", "command": "aether.architects.command",
+    "claude-code": "aether.architects.claude_cli",
 }  # fmt: skip
 
 
@@ -30,18 +32,16 @@ def backend(spec: str) -> tuple[Backend, dict[str, str]]:
     >>> module.NAME, overrides
     ('command', {'command': 'jq .'})
     """
-    fix = "Use extractive, anthropic, openai, ollama, claude-code, manual or command:'program'."
-    module, overrides = _named(spec, _MODULES, "an architect", fix=fix, where="architect")
+    fix = f"Use {', '.join(name for name in MODULES if name != 'command')}, manual or command:'program'."
+    module, overrides = _named(spec, MODULES, "an architect", fix=fix, where="architect")
     return cast("Backend", module), overrides
 
 
-_CHATS = {
-    "echo": "stream",
-    "ollama": "ollama",
-    "openai": "openai",
-    "anthropic": "anthropic",
-    "command": "command",
-}
+# The module of each backend of a chat.
+CHATS = {
+    "echo": "aether.architects.stream", "ollama": "aether.architects.ollama", "openai": "aether.architects.openai",
+    "anthropic": "aether.architects.anthropic", "command": "aether.architects.command",
+}  # fmt: skip
 
 
 def chat_backend(spec: str) -> tuple[ChatBackend, dict[str, str]]:
@@ -54,7 +54,7 @@ def chat_backend(spec: str) -> tuple[ChatBackend, dict[str, str]]:
     'echo'
     """
     fix = "Use echo, ollama, openai, anthropic or command:'program'."
-    module, overrides = _named(spec, _CHATS, "a backend of a chat", fix=fix, where="backend")
+    module, overrides = _named(spec, CHATS, "a backend of a chat", fix=fix, where="backend")
     return cast("ChatBackend", module), overrides
 
 
@@ -64,5 +64,5 @@ def _named(
     name, _, command = spec.partition(":")
     if name not in known or bool(command.strip()) != (name == "command"):
         raise InvalidInput(f"{shown(spec)} is not {what}.", fix=fix, where=where)
-    module = import_module(f"aether.architects.{known[name]}")
+    module = import_module(known[name])
     return module, {"command": command.strip()} if command else {}

@@ -18,7 +18,6 @@ from aether import regular
 from aether.errors import InvalidInput, shown
 from aether.messages.model import as_object, as_text
 from aether.messages.records import (
-    FORMATS,
     BadLine,
     Format,
     OnBad,
@@ -156,7 +155,7 @@ def detect_file_format(values: Sequence[Any], *, where: str = "input") -> Format
 
 def unknown_format(what: str, *, where: str) -> InvalidInput:
     """Return the error of an unknown format, which names the known ones."""
-    fix = f"Known formats are {', '.join(FORMATS)}; force one with --format."
+    fix = f"Known formats are {', '.join((*SOURCES, *_TEXTS))}; force one with --format."
     return InvalidInput(f"no known format: {what}", fix=fix, where=where)
 
 
@@ -181,8 +180,8 @@ def require_format(format: str | None) -> None:
     Raises:
         InvalidInput: it is unknown.
     """
-    if format is not None and format not in FORMATS:
-        fix = f"Use one of {', '.join(FORMATS)}."
+    if format is not None and format not in SOURCES and format not in _TEXTS:
+        fix = f"Use one of {', '.join((*SOURCES, *_TEXTS))}."
         raise InvalidInput(f"{shown(format)} is not a format.", fix=fix, where="--format")
 
 
