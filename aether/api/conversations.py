@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 
 from aether.api.home import Home, find, now
 from aether.conversation.checks import require_message
-from aether.errors import InvalidInput, NotFound
+from aether.errors import InvalidInput, NotFound, public
 from aether.messages import transcripts
 from aether.messages.convert import source_places
 from aether.messages.model import ProviderFormat
@@ -55,6 +55,7 @@ def record_directory(home: Home) -> Path:
     return Path(RECORD_NAME).absolute()
 
 
+@public
 def add_messages(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> None:
     """Append messages to a conversation, all or none of them.
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 HEAD_BYTES = 4_096
 # As in aether.messages.records, which help need not import.
 FORMATS = (
-    "codex", "antigravity", "qwen_code", "copilot_cli", "claude_code", "openhands", "openhands_sdk", "cline", "chatgpt", "claude_ai", "opencode", "vscode_chat", "cursor", "sharegpt", "ai_sdk", "langchain", "goose", "amp", "continue", "gemini", "memories", "responses", "chat", "items", "markdown", "memory_notes", "plain",
+    "codex", "antigravity", "qwen_code", "copilot_cli", "claude_code", "openhands", "openhands_sdk", "cline", "chatgpt", "claude_ai", "opencode", "vscode_chat", "cursor", "sharegpt", "ai_sdk", "langchain", "goose", "amp", "continue", "gemini", "memories", "responses", "chat", "items", "markdown", "memory_notes", "cursor_text", "plain",
 )  # fmt: skip
 EXPORT = "export"
 # Of working memory: an import names compression as the next step from there on. Before, it brings little.
@@ -95,7 +95,7 @@ def import_command(
     for bad in result.bad_lines:
         line = f"line {bad['line']}: " if bad["line"] else ""
         say(f"{bad['file']}: {line}{bad['reason']}")
-    emit(ask, result._asdict(), _imported_lines(result, dry_run=dry_run))
+    emit(ask, result, _imported_lines(result, dry_run=dry_run))
     if result.revisions:
         note_undo(ask, result.revisions[-1:])
     used = get_memory_status(home=place)["working_memory"]["percent"]

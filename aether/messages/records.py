@@ -33,7 +33,7 @@ Kind = Literal[
     "user", "assistant", "call", "result", "answer", "refusal", "boundary", "summary", "system", "text", "item"
 ]  # fmt: skip
 Format = Literal[
-    "codex", "antigravity", "qwen_code", "copilot_cli", "claude_code", "openhands", "openhands_sdk", "cline", "chatgpt", "claude_ai", "opencode", "vscode_chat", "cursor", "sharegpt", "ai_sdk", "langchain", "goose", "amp", "continue", "gemini", "memories", "responses", "chat", "items", "markdown", "memory_notes", "plain",
+    "codex", "antigravity", "qwen_code", "copilot_cli", "claude_code", "openhands", "openhands_sdk", "cline", "chatgpt", "claude_ai", "opencode", "vscode_chat", "cursor", "sharegpt", "ai_sdk", "langchain", "goose", "amp", "continue", "gemini", "memories", "responses", "chat", "items", "markdown", "memory_notes", "cursor_text", "plain",
 ]  # fmt: skip
 FORMATS: tuple[Format, ...] = get_args(Format)
 # An opening bracket that is never closed must not draw the rest of a large file into memory.
