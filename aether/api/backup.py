@@ -128,6 +128,9 @@ def create_backup(
         BackendUnavailable: S3 needs boto3, and it is not installed.
     """
     place, target, report = find(home), _target(destination, outside=True), progress or _silent
+    for leftover in _leftovers(place):
+        with suppress(OSError):  # a restore that runs, or a directory that is not this user's
+            _clear(leftover)
     earlier, identity = _manifest_names(target), _identity_of(place)
     if not adopt:
         _require_own(target, earlier, place, identity)
@@ -243,7 +246,8 @@ def restore_backup(
     index = _index(target, manifest)
     with storage_errors(place, left="Nothing was restored."):
         make_directory(place.parent)
-        _clear_leftovers(place)
+        for leftover in _leftovers(place):
+            _clear(leftover)
         beside = place.with_name(f"{place.name}.{os.urandom(6).hex()}{RESTORING}")
         beside.mkdir(mode=0o700)
         with locked(beside, timeout=0):
@@ -503,18 +507,22 @@ def _index(target: NamedFiles, manifest: _Manifest) -> _Index:
     return _Index(parts, empty)
 
 
-def _clear_leftovers(place: Path) -> None:
-    """Remove what killed restores into `place` have left beside it.
+def _leftovers(place: Path) -> list[Path]:
+    """Return what restores into `place`, killed ones and perhaps one that runs, have beside it."""
+    name = re.compile(re.escape(place.name) + r"\.[0-9a-f]{12}" + re.escape(RESTORING))
+    return [path for path in place.parent.iterdir() if name.fullmatch(path.name)]
+
+
+def _clear(leftover: Path) -> None:
+    """Remove what a killed restore left; a directory with anything else in it stays.
 
     Raises:
-        LockTimeout: one of them is running.
+        LockTimeout: the restore is running.
     """
-    name = re.compile(re.escape(place.name) + r"\.[0-9a-f]{12}" + re.escape(RESTORING))
-    for leftover in [path for path in place.parent.iterdir() if name.fullmatch(path.name)]:
-        is_directory = leftover.is_dir() and not leftover.is_symlink()
-        if is_directory and {"lock", "home"}.issuperset(os.listdir(leftover)):
-            with locked(leftover, timeout=0):
-                shutil.rmtree(leftover)
+    is_directory = leftover.is_dir() and not leftover.is_symlink()
+    if is_directory and {"lock", "home"}.issuperset(os.listdir(leftover)):
+        with locked(leftover, timeout=0):
+            shutil.rmtree(leftover)
 
 
 def _write_files(target: NamedFiles, index: _Index, place: Path, report: Progress) -> None:

@@ -622,3 +622,17 @@ def test_a_file_name_that_is_not_utf8_is_backed_up_and_restored(tmp_path):
     aether.restore_backup(str(tmp_path / "backups"), home=tmp_path / "new")
 
     assert (tmp_path / "new" / "memories" / name).read_text() == "note"
+
+
+def test_the_next_backup_removes_what_a_killed_restore_left_beside_the_home(tmp_path):
+    home = homes.fresh(tmp_path)
+    left, running, other = (tmp_path / f".aether.{digit * 12}{backup.RESTORING}" for digit in "0ab")
+    for place in (left, running, other):
+        (place / "home").mkdir(parents=True)
+        (place / "home" / "secret").write_text("old")
+    (other / "of-a-person").write_text("mine")
+
+    with locked(running, timeout=0):
+        aether.create_backup(str(tmp_path / "backups"), home=home)
+
+    assert [place.exists() for place in (left, running, other)] == [False, True, True]
