@@ -48,7 +48,8 @@ from aether.conversation.summarise import Summarizer
 from aether.errors import AetherError, Conflict, NotFound, public, shown
 from aether.events import events as tell
 from aether.messages import convert
-from aether.messages.model import PROVIDER_FORMATS, BlockKind, Message, ProviderFormat
+from aether.messages.model import BlockKind, Message, ProviderFormat
+from aether.messages.providers import PROVIDERS
 from aether.store import config, conversations, files, history
 from aether.store.conversations import load
 from aether.store.history import Log
@@ -154,7 +155,7 @@ def case_of(conversation_id: str, record: Path) -> Case:
     counting = tokens.counting(settings.model, place=record)
     served = tokens.served_model(record, settings.model)
     has_tools = served.tools if settings.tool_support is None else settings.tool_support
-    stated = settings.provider if settings.provider in PROVIDER_FORMATS else None
+    stated = settings.provider if settings.provider in PROVIDERS else None
     reading = _read_log(record, log, counting.count, stated, (counting.counter, counting.factor, has_tools))
     key = (record, conversation_id)
     _READINGS[key] = reading

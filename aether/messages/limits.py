@@ -89,9 +89,10 @@ def within(
     >>> ["cache_control" in block for block in raw["content"]], faults.listed[0].code
     ([False, True, True, True, True], 'cache-marks')
     """
-    if not LIMITS[format].images:
+    limits = LIMITS.get(format, Limits())
+    if not limits.images:
         return list(raws)
-    room = _Room(LIMITS[format], raws, marks_beside)
+    room = _Room(limits, raws, marks_beside)
     return [
         raw if (content := _fitting(raw.get("content"), f"messages[{index}]", room, faults)) is raw.get("content")
         else {**raw, "content": content}
@@ -123,7 +124,7 @@ def _fitting(content: Any, where: str, room: _Room, faults: Faults) -> Any:
 
 def check_sizes(raws: Sequence[JsonObject], format: ProviderFormat, faults: Faults, *, tools: int) -> None:
     """Note where a request has more messages, calls, tools or text than the provider takes."""
-    limits = LIMITS[format]
+    limits = LIMITS.get(format, Limits())
     sizes = [("messages", len(raws), limits.messages), ("tools", tools, limits.calls)]
     for index, raw in enumerate(raws):
         calls = raw.get("tool_calls")
