@@ -75,6 +75,11 @@ from aether.api.context import take_snapshot as take_snapshot
 from aether.api.context import validate_context as validate_context
 from aether.api.context_steps import compress_context as compress_context
 from aether.api.context_steps import emergency as emergency
+from aether.api.enforcing import calls_stopped_by as calls_stopped_by
+from aether.api.enforcing import enforce_rule as enforce_rule
+from aether.api.enforcing import enforced_rules as enforced_rules
+from aether.api.enforcing import relax_rule as relax_rule
+from aether.api.enforcing import rule_proposals as rule_proposals
 from aether.api.forget import forget as forget
 from aether.api.goals import add_goal as add_goal
 from aether.api.goals import block_goal as block_goal

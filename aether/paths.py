@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from hashlib import sha256
 from pathlib import Path
 
-from aether import project
+from aether import project, regular
 from aether.errors import InvalidInput, NotFound, UnsafePath, shown
 
 HOME_NAME = project.HOME_NAME
@@ -162,7 +161,7 @@ def directory_name(text: str, *, what: str) -> str:
         name = f"%{ord(name[0]):02x}{name[1:]}"
     if name[-1] == ".":
         name = f"{name[:-1]}%2e"
-    return name if len(name) <= MAX_NAME_CHARS else f"{name[:80]}~{sha256(data).hexdigest()[:32]}"
+    return name if len(name) <= MAX_NAME_CHARS else f"{name[:80]}~{regular.digest(data)[:32]}"
 
 
 def file_name(text: str, *, what: str) -> str:

@@ -129,6 +129,12 @@ def cell(value: object) -> str:
 def readme_page() -> str:
     """Return README.md with the numbers as the benchmarks wrote them; the rest is written by hand."""
     text = (HERE.parent / "README.md").read_text(encoding="utf-8")
+    return filled(text, "numbers", numbers.best_and_worst())
+
+
+def benchmarks_page() -> str:
+    """Return docs/benchmarks.md with the numbers as the benchmarks wrote them."""
+    text = (HERE / "benchmarks.md").read_text(encoding="utf-8")
     return filled(text, "numbers", numbers.table())
 
 
@@ -201,6 +207,7 @@ def prompts_page() -> str:
 TYPES = {bool: "truth", int: "whole number", float: "number", str: "text", tuple: "list of texts"}
 PAGES = {
     "architecture.md": architecture_page,
+    "benchmarks.md": benchmarks_page,
     "errors.md": errors_page,
     "cli.md": cli_page,
     "compaction.md": compaction_page,

@@ -1,4 +1,4 @@
-"""The numbers of the README, read from `benchmarks/results/`: nothing there is written by hand."""
+"""The numbers of docs/benchmarks.md and the README, read from `benchmarks/results/`: nothing there is written by hand."""
 
 from __future__ import annotations
 
@@ -327,9 +327,32 @@ def _cell(key: str, value: float) -> str:
     return f"{value:.1f}" if key.endswith("_ms") else f"{value:,}"
 
 
+# Starts of the questions whose answers README shows: the best and the worst against a goal or another program.
+BEST = (
+    "planted facts of the last five of 20 compressions",
+    "right session first",
+    "files edited before real compactions",
+)
+WORST = (
+    "`aether import` of a list of chat messages",
+    "40 planted answers in 100,000 items (steep",
+    "facts of real sessions injected again",
+)
+
+
 def table() -> list[str]:
-    """Return the table as Markdown lines."""
+    """Return all numbers as the lines of a table of Markdown."""
+    return _table(rows(), "../benchmarks")
+
+
+def best_and_worst() -> list[str]:
+    """Return the three best and the three worst numbers as the lines of a table of Markdown."""
+    chosen = [next(row for row in rows() if row[0].startswith(start)) for start in (*BEST, *WORST)]
+    return _table(chosen, "benchmarks")
+
+
+def _table(numbers: list[tuple[str, str, str]], directory: str) -> list[str]:
     lines = ["| question | measured | benchmark |", "|---|---|---|"]
     return lines + [
-        f"| {asked} | {answer} | [`{name}`](benchmarks/{name}.py) |" for asked, answer, name in rows()
+        f"| {question} | {answer} | [`{name}`]({directory}/{name}.py) |" for question, answer, name in numbers
     ]

@@ -6,7 +6,9 @@ try:
     from agents import Agent, RunConfig, Runner, set_tracing_disabled
     from agents.testing import ScriptedModel, assistant_message
 except ImportError:
-    raise SystemExit("This example needs openai-agents: pip install 'aether-memory[agents]'") from None
+    raise SystemExit(
+        "This example needs openai-agents: pip install '.[agents]' in a clone of aether"
+    ) from None
 
 import aether
 from aether.frameworks.openai_agents import AetherSession, compaction_filter

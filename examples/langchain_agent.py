@@ -7,7 +7,9 @@ try:
     from langchain_core.language_models import FakeListChatModel
     from langgraph.checkpoint.memory import InMemorySaver
 except ImportError:
-    raise SystemExit("This example needs langchain: pip install 'aether-memory[langchain]'") from None
+    raise SystemExit(
+        "This example needs langchain: pip install '.[langchain]' in a clone of aether"
+    ) from None
 
 import aether
 from aether.frameworks.langchain import compaction_middleware

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import re
 import uuid
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from aether.api import share as sharing
-from aether.sharing import ledgers
+from aether.sharing import ledgers, postgres
 from aether.store import doctor, documents, snapshot
 from tests import directory_ledger, homes
 
@@ -29,6 +32,23 @@ class Colony:
     def join(self) -> Path:
         self.made.append(sharing.join(self.url, "c", self.directory / f"r{len(self.made)}").home)
         return self.made[-1]
+
+    def act_as(self, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """Let what follows be done by the member `name` of the colony, with the right to write."""
+        if self.url.startswith(directory_ledger.START):
+            monkeypatch.setattr(directory_ledger.DirectoryLedger, "member", name)
+            return
+        import psycopg
+
+        owner = re.sub("//[^@]*@", "//owner@", self.url)
+        role = f"{name}_{os.path.basename(owner.partition('?')[0])}"
+        with psycopg.connect(owner, autocommit=True) as connection, suppress(psycopg.errors.DuplicateObject):
+            connection.execute(f"create role {role} login")  # type: ignore[arg-type]
+        postgres.grant(owner, "c", role, "write")
+        self.url = owner.replace("owner@", f"{role}@")
+        monkeypatch.setenv(ledgers.URL, self.url)
+        while ledgers._OPEN:
+            ledgers._OPEN.popitem()[1][2].close()
 
     def agree(self) -> Path:
         """Check that every replica has the same documents and the same history, and that doctor finds no fault."""

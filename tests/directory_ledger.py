@@ -116,26 +116,17 @@ class DirectoryLedger:
         self.fault("read_after")
         return self._after(stream, mark, limit)
 
-    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes], *, key: str = "") -> Appended:
+    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes]) -> Appended:
         lost = self.fault("append_if")
         with self.turns.pop(stream, None) or self._locked(stream):
-            keys = self._file(stream).with_suffix(".keys")
-            used = json.loads(keys.read_text()) if keys.exists() else {}
             found = self._after(stream, mark, ANSWER_LINES)
-            if key in used:
-                at = used[key] - self._start(stream)[0] - 1
-                return Appended(
-                    True, found.head, self._lines(stream)[at : at + 1] if lines else [], used[key]
-                )
             if found.head != mark.revision:
                 return Appended(False, found.head, found.lines)
             with open(self._file(stream), "ab") as file:
                 file.write(b"".join(lines))
-            if key and lines:
-                keys.write_text(json.dumps({**used, key: mark.revision + 1}))
         if lost:
             raise Unsettled("the answer was lost.", fix="Wait.", where=str(self.server))
-        return Appended(True, mark.revision + len(lines), [], mark.revision + 1)
+        return Appended(True, mark.revision + len(lines), [])
 
     @contextmanager
     def turn(self, stream: str, mark: Mark) -> Iterator[News]:

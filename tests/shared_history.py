@@ -119,8 +119,6 @@ class Writer:
             text = f"line {self.made} of writer {self.name} in this trial"
             lines.append(log.seal_json({"text": text}).decode())
         mark, started = self.marks[stream], time.monotonic()
-        key = f"{self.name}.{self.made}" if self.chance.random() < 0.1 else ""
-
         number = self.made
 
         def keep(outcome: str, revision: int = 0) -> None:
@@ -128,14 +126,14 @@ class Writer:
 
         keep(UNKNOWN)  # until it is answered
         try:
-            answer = self.ledger.append_if(stream, mark, [line.encode() for line in lines], key=key)
+            answer = self.ledger.append_if(stream, mark, [line.encode() for line in lines])
         except Unsettled:
             keep(UNKNOWN)
             raise
         except StorageFailed:
             keep(REFUSED)
             raise
-        keep(DONE if answer.done else REFUSED, answer.revision)
+        keep(DONE if answer.done else REFUSED, mark.revision + 1)
         self._advance(stream, mark, [line.encode() for line in lines] if answer.done else answer.lines)
 
     def _in_turn(self, stream: str) -> None:

@@ -195,15 +195,24 @@ def test_the_steps_of_compaction_in_the_readme_run(tmp_path, monkeypatch, capsys
     assert json.loads((tmp_path / "whole.json").read_text(encoding="utf-8")) == messages
 
 
-def test_the_steps_of_the_readme_run_one_after_the_other(tmp_path, monkeypatch, capsys):
+@rows("page", ["README.md", "docs/memory.md"])
+def test_the_steps_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     lines = resource("data/samples/colony.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
     (tmp_path / "session.jsonl").write_text("".join(lines[:40]), encoding="utf-8")
-    (steps,) = (block for block in blocks(README, "console") if "aether init" in block)
+    text = (ROOT / page).read_text(encoding="utf-8")
+    (steps,) = (block for block in blocks(text, "console") if "aether init" in block)
 
     for line in steps.splitlines():
         assert main(shlex.split(line.removeprefix("$ aether "))) == 0, (line, capsys.readouterr().err)
     assert "Nothing is wrong." in capsys.readouterr().out
+
+
+def test_the_readme_shows_the_end_of_the_demo(capsys):
+    (shown,) = (block for block in blocks(README, "text") if "somebody asks" in block)
+
+    assert main(["demo"]) == 0
+    assert shown in capsys.readouterr().out
 
 
 def test_the_commands_of_the_page_on_claude_code_run(tmp_path, monkeypatch, capsys):
@@ -233,29 +242,6 @@ def test_the_settings_of_the_page_on_claude_code_are_all_of_them():
     assert {f"claude.{name}" for name in tomllib.loads(table)["claude"]} == {
         key for key in KEYS if key.startswith("claude.")
     }
-
-
-def test_the_session_in_the_readme_is_what_the_commands_print(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    session = (
-        README.partition("And a person sees what there is:")[2].partition("```text\n")[2].partition("```")[0]
-    )
-    assert main(["init"]) == 0
-    for text, kind in (
-        ("Add retries to the Stripe webhook. Never retry more than five times.", "user_input"),
-        ("Decided: the Stripe webhook retries with exponential backoff.", "outcome"),
-    ):
-        aether.add_working_memory_item(text, kind)
-
-    def words(text):
-        return re.findall(
-            r"^([A-Z][\w -]*):|^(id .*gist)$|(thing\(s\) forgotten\. aether undo)", text, re.MULTILINE
-        )
-
-    capsys.readouterr()
-    for line in re.findall(r"^\$ aether (.*)$", session, re.MULTILINE):
-        assert main(shlex.split(line)) == 0
-    assert words(re.sub(" +", " ", capsys.readouterr().out)) == words(re.sub(" +", " ", session))
 
 
 def test_the_set_up_commands_are_what_continuous_integration_uses():
@@ -312,8 +298,7 @@ def test_the_trials_of_the_page_on_security_are_there_with_their_counts():
 
 
 def test_every_guarantee_names_a_test_that_is_there():
-    table = README.partition("## What it guarantees")[2].partition("\n## ")[0]
-    named = re.findall(r"`(tests/[^`]+)`", table)
+    named = re.findall(r"`(tests/[^`]+)`", (ROOT / "docs" / "guarantees.md").read_text(encoding="utf-8"))
 
     assert len(named) >= 6
     assert [path for path in named if not (ROOT / path).exists()] == []

@@ -175,7 +175,7 @@ def test_an_example_without_its_package_says_how_to_install_it(name, tmp_path):
     )  # fmt: skip
 
     assert (ran.returncode, "Traceback" in ran.stderr) == (1, False)
-    assert f"pip install 'aether-memory[{NEEDS[name]}]'" in ran.stderr
+    assert f"pip install '.[{NEEDS[name]}]'" in ran.stderr
 
 
 @pytest.mark.slow

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +82,7 @@ def _points(items: list[Item]) -> dict[str, str]:
         steps = fact.get("steps") if fact.get("kind") == "plan" else None
         if steps and all(step.get("status") == "completed" for step in steps):
             texts = "\0".join(str(step.get("text", "")) for step in steps)
-            points[f"plan {sha256(texts.encode('utf-8', 'replace')).hexdigest()[:16]}"] = PLANNED
+            points[f"plan {regular.digest(texts.encode('utf-8', 'replace'))[:16]}"] = PLANNED
     return points
 
 

@@ -8,10 +8,9 @@ way: an act that was repeated is noted twice.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from hashlib import sha256
 from typing import Any
 
-from aether import clock
+from aether import clock, regular
 from aether.api.hook_sessions import HOOKS
 from aether.errors import InvalidInput
 from aether.memory import items
@@ -45,13 +44,13 @@ def text_key(entry: Any) -> str:
     by_worker = entry.get("caste") or entry["metadata"].get("caste")
     file = "" if by_worker else _pointer(entry).get("file", "")
     words = f"{file}\0{entry['type']}\0{entry['content']}"
-    return f"{SAID} {sha256(words.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    return f"{SAID} {regular.digest(words.encode('utf-8', 'surrogatepass'))[:32]}"
 
 
 def copy_key(entry: Any, before: dict[str, int]) -> str:
     """Return the key of a draft that is the same in every copy of its conversation; `before` counts those of the same words."""
     texts = f"{entry['metadata'].get('conversation')}\0{entry['type']}\0{entry['content']}"
-    words = sha256(texts.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    words = regular.digest(texts.encode("utf-8", "surrogatepass"))[:32]
     before[words] = before.get(words, 0) + 1
     return f"{COPY_PREFIX}{words} {before[words]}"
 

@@ -18,13 +18,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
-from aether import clock
+from aether import clock, regular
 from aether.api import dedupe, hook_sessions, telemetry
-from aether.api.hook_sessions import NO_REVISION, Session
+from aether.api.hook_sessions import NO_REVISION
 from aether.clock import new_id
 from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed
 from aether.memory import phases
@@ -38,13 +37,16 @@ from aether.store.authors import HOOK, Author
 from aether.store.commit import commit, fold_home
 from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.store.patch import chain_changes
-from aether.store.snapshot import Snapshot, load, require_home
+from aether.store.snapshot import load, require_home
 from aether.text.words import pluralize
 from aether.tokens.counters import counter_of
-from aether.types import RELEVANCE_OF_TYPE, Change, Fact, JsonObject
+from aether.types import RELEVANCE_OF_TYPE, Change
 
 if TYPE_CHECKING:
+    from aether.api.hook_sessions import Session
     from aether.memory.phases import PhaseMarker
+    from aether.store.snapshot import Snapshot
+    from aether.types import Fact, JsonObject
 
     State = Mapping[str, Any]
 
@@ -320,7 +322,7 @@ def _tree_change(state: State, *, batch: _Batch, place: str, fact: Fact, time: d
     metadata = {
         "timestamp": clock.stamp(time), "phase": phases.current_phase(state["COLONY_STATE"]), "role": "tree",
         "evidence": "machine", "fact": fact, "project": place, "conversation": session,
-        "pointer": {"via": hook_sessions.HOOKS, "key": sha256(f"tree/{place}".encode()).hexdigest()[:32]},
+        "pointer": {"via": hook_sessions.HOOKS, "key": regular.digest(f"tree/{place}".encode())[:32]},
     }  # fmt: skip
     item: JsonObject = {"content": redact(fact_text(fact)), "metadata": metadata}
     for before in items_of(memory):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
@@ -133,7 +132,7 @@ def summary_change(
     from aether.text.summary_checks import model_fault
 
     memory, place = snapshot.documents["memory"], snapshot.home
-    digest = sha256(f"{session}\0{summary}".encode("utf-8", "surrogatepass")).hexdigest()
+    digest = regular.digest(f"{session}\0{summary}".encode("utf-8", "surrogatepass"))
     sessions = [session for session in sessions_of(memory) if _digest_of(session["metadata"]) == digest]
     if sessions:
         return Change({}, result=ingest.already_stored(sessions[0]))

@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
@@ -21,13 +20,13 @@ from aether.errors import AetherError
 from aether.store import record_files, spool
 from aether.store.files import files_ending, locked, make_directory, storage_errors, write_whole
 from aether.store.spool import is_real, require_real
-from aether.types import Fact, JsonObject
 
 if TYPE_CHECKING:
     from aether.memory.capture.extract import State
     from aether.memory.capture.notes import Draft
     from aether.memory.phases import PhaseMarker
     from aether.messages.records import Record
+    from aether.types import Fact, JsonObject
 
 SESSIONS_DIRECTORY = "sessions"
 INJECTED_DIRECTORY = "injected"
@@ -294,8 +293,9 @@ def session_file(home: Path, directory: str, session: str) -> Path:
     is_plain = (
         len(session) <= PLAIN_CHARS and letters.isascii() and letters.isalnum() and session[0].isalnum()
     )
-    name = session if is_plain else sha256(session.encode("utf-8", "replace")).hexdigest()
-    return home / "hooks" / directory / f"{name}.json"
+    if is_plain:
+        return home / "hooks" / directory / f"{session}.json"
+    return home / "hooks" / directory / f"{regular.digest(session.encode('utf-8', 'replace'))}.json"
 
 
 def _write_json(home: Path, directory: str, session: str, value: object) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,6 +78,25 @@ def memory_tool(command: Mapping[str, Any], *, home: Home = None) -> ToolAnswer:
         if answer.files is not None:
             _write_directory(place, state._replace(files=answer.files))
     return ToolAnswer(answer.text, answer.is_error)
+
+
+def edit_memory_files(edit: Callable[[Files], Files], *, reason: str, home: Home = None) -> None:
+    """Commit what `edit` makes of the files as one change of a program.
+
+    Raises:
+        InvalidInput: a path would be a file and a directory, or there would be more text than the home takes.
+        NotFound, LockTimeout, StorageFailed: the home or its directory cannot be used.
+    """
+    place = find(home)
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        edited = tool.checked_files(edit(documents[tool.DOCUMENT]["files"]))
+        return tool.replace_files(documents[tool.DOCUMENT], edited)._replace(result=edited)
+
+    with directory_lock(place):
+        state = synchronize_directory(place)
+        edited: Files = change(place, plan, Author("memory store", by="model", reason=reason)).result
+        _write_directory(place, state._replace(files=edited))
 
 
 @public

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from aether import regular
 from aether.errors import AetherError
 from aether.paths import HOME_NAME, inside
 from aether.store import config
@@ -50,7 +50,7 @@ def colony_session_id(home: Path) -> str:
     'colony-shop-e90ec126'
     """
     place = home.parent if home.name == HOME_NAME else home
-    return f"colony-{place.name}-{sha256(str(place).encode('utf-8', 'replace')).hexdigest()[:8]}"
+    return f"colony-{place.name}-{regular.digest(str(place).encode('utf-8', 'replace'))[:8]}"
 
 
 @lru_cache(maxsize=16)

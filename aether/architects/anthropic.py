@@ -189,7 +189,7 @@ def _client(settings: Settings) -> Anthropic:
     except ImportError as reason:
         raise BackendUnavailable(
             f"the package anthropic cannot be imported ({reason}).",
-            fix="Run: pip install aether-memory, or use the extractive backend.",
+            fix="Run: pip install . in a clone of aether, or use the extractive backend.",
             where=NAME,
         ) from reason
     key = model_server.setting_or_environment(settings.api_key, "ANTHROPIC_API_KEY")

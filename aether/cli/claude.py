@@ -154,7 +154,7 @@ def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
     if not install.can_serve():
         note(
             ask,
-            "The MCP server was left out: its package is not installed (pip install 'aether-memory[mcp]').",
+            "The MCP server was left out: its package is not installed (pip install '.[mcp]' in a clone of aether).",
         )
     if advice := programs.path_advice():
         note(ask, advice)
@@ -426,7 +426,7 @@ def mcp_command(ask: Ask, tools: str, *, listed: bool) -> None:
     """Serve memory to an MCP client over stdin and stdout.
 
     Runs until stdin ends. The home is --home, AETHER_HOME, else that of the project in CLAUDE_PROJECT_DIR or of the
-    current directory; a missing home is created. Needs the package mcp: pip install 'aether-memory[mcp]'.
+    current directory; a missing home is created. Needs the package mcp: pip install '.[mcp]' in a clone of aether.
 
     \b
     Example:

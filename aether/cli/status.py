@@ -401,7 +401,7 @@ def view_command(ask: Ask, port: int, *, no_browser: bool, read_only: bool) -> N
 
     Prints the address, which holds the key to the page, and opens it in the browser. On it a person sees what is
     remembered and why, what a session gets, and can forget, correct or undo. Only this machine reaches it. It needs the
-    extra `view`: pip install 'aether-memory[view]'.
+    extra `view`: pip install '.[view]' in a clone of aether.
 
     \b
     Example:

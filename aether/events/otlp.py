@@ -52,7 +52,9 @@ def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backgrou
         from opentelemetry.sdk.trace.export import SpanExportResult
     except ImportError as reason:
         raise BackendUnavailable(
-            "opentelemetry is not installed.", fix="Run: pip install 'aether-memory[otel]'", where=WHERE
+            "opentelemetry is not installed.",
+            fix="Run: pip install '.[otel]' in a clone of aether",
+            where=WHERE,
         ) from reason
     endpoint = (
         str(address(url, where=WHERE)) if url else None if any(map(os.environ.get, _VARIABLES)) else URL

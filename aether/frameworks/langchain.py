@@ -41,7 +41,7 @@ def compaction_middleware(
     except ImportError as reason:
         raise BackendUnavailable(
             "langchain is not installed.",
-            fix="Run: pip install 'aether-memory[langchain]'",
+            fix="Run: pip install '.[langchain]' in a clone of aether",
             where="langchain",
         ) from reason
 

@@ -61,7 +61,7 @@ def _classes() -> dict[str, Any]:
     except ImportError as reason:
         raise BackendUnavailable(
             "the package anthropic is not installed.",
-            fix="Run: pip install aether-memory",
+            fix="Run: pip install . in a clone of aether",
             where="memory tool",
         ) from reason
 

@@ -152,7 +152,9 @@ def usage_hooks(session: AetherSession | str, *, home: Home = None) -> Any:
         from agents import RunHooks
     except ImportError as reason:
         raise BackendUnavailable(
-            "openai-agents is not installed.", fix="Run: pip install 'aether-memory[agents]'", where="agents"
+            "openai-agents is not installed.",
+            fix="Run: pip install '.[agents]' in a clone of aether",
+            where="agents",
         ) from reason
     own, record = (session, home) if isinstance(session, str) else (session.session_id, session.home)
 

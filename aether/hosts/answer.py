@@ -12,11 +12,11 @@ import os
 import sys
 import time
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aether.errors import AetherError
+from aether.regular import checksum
 from aether.store import ledger
 from aether.store.spool import is_real
 
@@ -215,7 +215,7 @@ def is_first(home: str, payload: JsonObject, asking: str = "") -> bool:
     """
     words = json.dumps([payload, asking or os.getppid()], sort_keys=True)
     directory = os.path.join(home, "hooks", DIRECTORY_NAME)
-    path = os.path.join(directory, sha256(words.encode()).hexdigest())
+    path = os.path.join(directory, checksum(words.encode()))
     try:
         os.makedirs(directory, mode=0o700, exist_ok=True)
         if not is_real(home, DIRECTORY_NAME):

@@ -76,7 +76,7 @@ def build(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Any
     except ImportError as reason:
         raise BackendUnavailable(
             "the package mcp is missing, or older than 2.",
-            fix="Run: pip install 'aether-memory[mcp]'",
+            fix="Run: pip install '.[mcp]' in a clone of aether",
             where="mcp",
         ) from reason
     server = MCPServer(

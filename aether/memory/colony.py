@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, NotFound, one_of, shown
-from aether.types import Change, Finding, HistoryEntry, Patch, State, Worker
+from aether.types import Change, Finding, State
+
+if TYPE_CHECKING:
+    from aether.types import HistoryEntry, Patch, Worker
 
 # Largest whole number that every JSON reader returns exactly (2**53 - 1, RFC 8259 section 6).
 MAX_PHASE = 9_007_199_254_740_991

@@ -6,7 +6,10 @@ missing is left out, so that every fact of a known kind has a text.
 
 from __future__ import annotations
 
-from aether.types import Fact
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aether.types import Fact
 
 EMPTY_PLAN = "The list of tasks was emptied."
 _ACTIONS = {"created": "Created", "deleted": "Deleted", "moved": "Moved", "reverted": "Reverted"}

@@ -10,10 +10,9 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from hashlib import sha256
 from typing import Any, cast
 
-from aether import clock
+from aether import clock, regular
 from aether.errors import CorruptDocument
 from aether.memory import phases, signals
 from aether.memory.items import items_of
@@ -60,7 +59,7 @@ def item_digest(item: Item) -> str:
     """Return a digest of the type, content, phase and protection of `item`."""
     metadata = item["metadata"]
     fields = [item["type"], item["content"], metadata.get("phase"), bool(metadata.get("protected"))]
-    return sha256(json.dumps(fields).encode()).hexdigest()[:16]
+    return regular.digest(json.dumps(fields).encode())[:16]
 
 
 def session_room(handoff: Mapping[str, Any]) -> int:
@@ -202,4 +201,4 @@ def require_intact(handoff: Any, *, where: str) -> Handoff:
 
 
 def _checksum(value: Mapping[str, Any]) -> str:
-    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return regular.digest(json.dumps(value, sort_keys=True).encode())

@@ -14,10 +14,9 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aether import clock
-from aether.clock import NewId
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
 from aether.memory.colony import check_phase, phase_number
 from aether.memory.sessions import (
@@ -29,7 +28,11 @@ from aether.memory.sessions import (
 )
 from aether.store.patch import apply, chain_changes, get
 from aether.tokens.counters import session_tokens
-from aether.types import KIND_OF_TYPE, Change, Counter, Finding, Item, JsonObject, Patch
+from aether.types import KIND_OF_TYPE, Change, Finding
+
+if TYPE_CHECKING:
+    from aether.clock import NewId
+    from aether.types import Counter, Item, JsonObject, Patch
 
 DOCUMENT = "memory"
 PART = "/working_memory"
@@ -287,7 +290,8 @@ def add(
         if item["content"] in texts and (words := _words_of(item)) in coming
     }
     same_items = {words: items_of(memory)[place] for words, place in places.items()}
-    ids, again, resulting = list[str](), list[int](), dict[str, Item]()
+    ids, again = list[str](), list[int]()
+    resulting: dict[str, Item] = {}
     for nth, new in enumerate(items):
         words = _words_of(new)
         item = _said_again(same_items[words], new) if words in same_items else new
@@ -330,7 +334,7 @@ def _said_again(before: Item, now: Item) -> Item:
     metadata |= {name: before["metadata"][name] for name in ("access_count", "last_accessed")}
     metadata["relevance_score"] = max(older["relevance_score"], newer["relevance_score"])
     metadata |= {"count": count + 1 if isinstance(count, int) else 2, "places": [*places, place]}
-    return cast(Item, {**before, "metadata": metadata})
+    return cast("Item", {**before, "metadata": metadata})
 
 
 def _without(memory: Mapping[str, Any], places: Sequence[int]) -> Mapping[str, Any]:
@@ -396,7 +400,7 @@ def _new_item(entry: JsonObject, *, id: str, created_at: str, count: Counter) ->
         "id": id, "type": entry["type"], "content": entry["content"], "token_count": count(entry["content"]),
         "metadata": metadata, "associative_links": [],
     }  # fmt: skip
-    return cast(Item, item)
+    return cast("Item", item)
 
 
 def _make_room(memory: Mapping[str, Any], items: Sequence[Item], needed: int) -> list[int]:

@@ -21,7 +21,7 @@ from itertools import accumulate, islice
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from aether.errors import UnsafePath, shown
+from aether.errors import InvalidInput, UnsafePath, shown
 from aether.paths import RESERVED
 from aether.store.files import TEMP_SUFFIX
 from aether.store.patch import diff
@@ -314,6 +314,24 @@ def _store(tree: _Tree, path: str, text: str, answer: str) -> Answer:
         most = format_size(MAX_TOTAL_BYTES)
         return _wrong(f"All files would hold {format_size(total)}, the most is {most}; delete some first")
     return Answer(answer, files={**tree.files, path: text})
+
+
+def checked_files(files: Files) -> Files:
+    """Return `files` if they can be stored together.
+
+    Raises:
+        InvalidInput: a text is no text or too long, or all together are.
+    """
+    sizes = {path: len(_bytes(text)) for path, text in files.items()}
+    for path, text in files.items():
+        if not storable(text) or sizes[path] > MAX_FILE_BYTES:
+            most = format_size(MAX_FILE_BYTES)
+            what = f"it has {format_size(sizes[path])} or holds a NUL or half a character; the most is {most} of text."
+            raise InvalidInput(what, fix="Store less.", where=path)
+    if sum(sizes.values()) > MAX_TOTAL_BYTES:
+        what = f"all files would hold more than {format_size(MAX_TOTAL_BYTES)}."
+        raise InvalidInput(what, fix="Delete some first.", where=ROOT)
+    return files
 
 
 def storable(text: str) -> bool:

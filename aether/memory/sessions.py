@@ -10,14 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from hashlib import sha256
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from aether import clock
+from aether import clock, regular
 from aether.errors import Conflict, InvalidInput, NotFound, shown
 from aether.text.words import sentences
 from aether.tokens.counters import ANSWER_FIELDS, session_tokens
-from aether.types import Change, Counter, JsonObject, Patch, Session
+from aether.types import Change
+
+if TYPE_CHECKING:
+    from aether.types import Counter, JsonObject, Patch, Session
 
 PART = "/short_term_memory"
 # The built-in architect, which quotes the items word for word and copies their types.
@@ -114,7 +116,7 @@ def answer_digest(answer: Mapping[str, Any]) -> str:
         for field in ANSWER_FIELDS
         if field in _DIGESTED or answer.get(field) is not None
     }
-    return sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+    return regular.digest(json.dumps(fields, sort_keys=True).encode())
 
 
 def build_session(
@@ -131,7 +133,7 @@ def build_session(
     }  # fmt: skip
     session["compressed_tokens"] = session_tokens(session, count)
     session["compression_ratio"] = compression_ratio(original_tokens, session["compressed_tokens"])
-    return cast(Session, session)
+    return cast("Session", session)
 
 
 def store_session(memory: Mapping[str, Any], session: Session) -> Change:

@@ -14,14 +14,17 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock
-from aether.clock import NewId
 from aether.errors import InvalidInput, one_of, shown
 from aether.memory.colony import check_phase, phase_number
 from aether.store.patch import chain_changes
-from aether.types import ActiveSignal, Change, JsonObject, Operation, Patch, Signal, SignalType
+from aether.types import Change
+
+if TYPE_CHECKING:
+    from aether.clock import NewId
+    from aether.types import ActiveSignal, JsonObject, Operation, Patch, Signal, SignalType
 
 DOCUMENT = "pheromones"
 # At this strength and below, a signal is not active (facts of the original colony).

@@ -9,12 +9,15 @@ proposes it, as it proposes the end of a person's rule or decision without words
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 from aether.errors import NotFound, shown
 from aether.memory.items import is_noted, items_of
 from aether.memory.sessions import last_heard, sessions_of
-from aether.types import Change, Ended, EndState, Evidence, Item, JsonObject, Patch
+from aether.types import Change, Evidence
+
+if TYPE_CHECKING:
+    from aether.types import Ended, EndState, Item, JsonObject, Patch
 
 Kind = Literal["state", "next", "rule", "decision", "open"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -81,7 +84,7 @@ def end(memory: Mapping[str, Any], id: str, how: EndState, *, at: str, by: str =
         NotFound: live memory has nothing with this id.
     """
     patch = [
-        *_end_statement(memory, id, Ended(how=how, at=at, by=by)),
+        *_end_statement(memory, id, {"how": how, "at": at, "by": by}),
         *_end_entries(memory, id, how, at, by),
     ]
     if not patch:

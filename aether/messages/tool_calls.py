@@ -13,9 +13,9 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import sha256
 from typing import Literal, NamedTuple
 
+from aether import regular
 from aether.messages.model import Block, Message, as_text
 from aether.messages.shell import (
     Part,
@@ -419,7 +419,7 @@ def _touched(call: Call) -> Iterator[FileFact]:
 
 def short_hash(text: str) -> str:
     """Return the first digits of the SHA-256 of `text`, as `sha256sum` prints them for a file of it."""
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:HASH_DIGITS]
+    return regular.digest(text.encode("utf-8", "surrogatepass"))[:HASH_DIGITS]
 
 
 def _shown(part: str) -> list[str]:

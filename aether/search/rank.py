@@ -692,8 +692,9 @@ def _factors(
     """Yield by name what the score of each entry is multiplied by."""
     least = min(1.0, UTTERANCE / _average(corpus))
     kinds = _kind_factors(entries, counts, corpus, question)
+    now = question.now.timestamp()
     for entry, share, of_kind in zip(entries, _coverage(counts, corpus, question), kinds, strict=True):
-        yield {**_place_factors(entry, question), **of_kind, "coverage": least + (1 - least) * share}
+        yield {**_place_factors(entry, question, now), **of_kind, "coverage": least + (1 - least) * share}
 
 
 def _kind_factors(
@@ -813,8 +814,8 @@ def _is_by_person(row: Row) -> bool:
     return row.type == USER_INPUT or (row.type == HISTORY and row.role == PERSON)
 
 
-def _place_factors(entry: SearchEntry, question: Question) -> dict[str, float]:
-    """Return what the score of an entry is multiplied by, whatever words it holds."""
+def _place_factors(entry: SearchEntry, question: Question, now: float) -> dict[str, float]:
+    """Return what the score of an entry is multiplied by, whatever words it holds; `now` is in seconds."""
     row = entry.row
     factors = {"relevance": 1 + CONFIDENCE * (row.relevance - 0.5)}
     if entry.layer == "short_term_memory":
@@ -830,7 +831,7 @@ def _place_factors(entry: SearchEntry, question: Question) -> dict[str, float]:
     if question.dates and row.at:
         factors["date"] = max(date_factor(date, row.at) for date in question.dates)
     if row.at:
-        days = max(0.0, (question.now.timestamp() - _seconds(row.at)) / 86_400)
+        days = max(0.0, (now - _seconds(row.at)) / 86_400)
         factors["recency"] = 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
     return factors
 

@@ -107,12 +107,11 @@ class Colony(Protocol):
     def read_after(self, stream: str, mark: Mark, *, limit: int = 1000) -> News:
         """Return at most `limit` lines after `mark`, as `Ledger.read_after`."""
 
-    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes], *, key: str = "") -> Appended:
+    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes]) -> Appended:
         """Append all `lines` if `mark` is the end of the stream, or none, as `Ledger.append_if`.
 
         An answer that was lost is no failure: after connecting again the colony looks at the lines after `mark`, and if
-        they are these, byte for byte, they were appended. Without lines and with a key it is only asked whether the key
-        was used: it was if `revision` is at most `head`.
+        they are these, byte for byte, they were appended.
 
         Raises:
             Unsettled: it was sent, and the server could not be asked again whether it was stored.
@@ -176,7 +175,7 @@ class HomeLedger:
         """The name under which the server knows this replica."""
         return self._asked(lambda: self.colony.member)
 
-    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes], *, key: str = "") -> Appended:
+    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes]) -> Appended:
         """Append all `lines` if `mark` is the end of the stream, or none; see `Ledger.append_if`."""
         turn = _TURNS.pop((self.home, stream), None)
         try:
@@ -186,7 +185,7 @@ class HomeLedger:
                 require_accepted(self.home, lines)
             elif not mark.revision:  # one that is there may have a longer name, of an earlier release
                 require_name(stream.partition("/")[2], what="id of a conversation")
-            answer = self._asked(lambda: self.colony.append_if(stream, mark, lines, key=key))
+            answer = self._asked(lambda: self.colony.append_if(stream, mark, lines))
         finally:
             if turn:
                 turn.close()

@@ -170,13 +170,15 @@ def send_queue(snapshot: Snapshot, now: datetime, *, insist: bool = False) -> Sn
         snapshot = settle(catch_up(snapshot, now=now), now=now)
         queue = [(path, read(path)) for path in waiting(home)]
         first = min((queued.entry.revision for _, queued in queue if queued), default=0)
-        keys = stored_keys(home, first)
+        keys, reached = stored_keys(home, first), snapshot.revision
         for path, queued in queue:
             if queued:
                 _send(snapshot, path, queued, keys, now)
             else:
                 finish(path, fits=False)
             snapshot = settle(load(home), now=now)
+            news, reached = stored_keys(home, reached), snapshot.revision
+            keys = None if keys is None or news is None else keys | news
     except Offline:
         if not stays_local():  # a hook has not asked the server
             note_try(home, failed=True)
@@ -185,23 +187,20 @@ def send_queue(snapshot: Snapshot, now: datetime, *, insist: bool = False) -> Sn
     return snapshot
 
 
-def _send(snapshot: Snapshot, path: Path, queued: Queued, keys: set[str], now: datetime) -> None:
+def _send(snapshot: Snapshot, path: Path, queued: Queued, known: set[str] | None, now: datetime) -> None:
     """Commit the change at `path`, unless its key is in the history; what does not fit goes to quarantine.
 
-    `keys` are those of the history, as far back as the change is old.
+    `known` are the keys of the history of `snapshot`, as `stored_keys` returns them.
     """
     home, entry = snapshot.home, queued.entry
     author = Author(entry.operation, entry.by, entry.reason, entry.part)
 
     def plan(seen: Snapshot) -> Change:
-        if seen.revision != snapshot.revision:
-            keys.update(stored_keys(home, entry.revision))
-        if entry.key in keys:
-            return Change({})
-        change = fitted(seen.documents, queued)
-        if change is None and not _is_known(seen, entry.key):
+        keys = known if seen.revision == snapshot.revision else stored_keys(home, entry.revision)
+        change = Change({}) if keys and entry.key in keys else fitted(seen.documents, queued)
+        if keys is None or change is None:
             raise _Unfit
-        return change or Change({})
+        return change
 
     fits = True
     try:
@@ -210,14 +209,6 @@ def _send(snapshot: Snapshot, path: Path, queued: Queued, keys: set[str], now: d
         fits = False
     with files.storage_errors(home):
         finish(path, fits=fits)
-
-
-def _is_known(snapshot: Snapshot, key: str) -> bool:
-    """Return whether the colony has the change of this key; the history of the home may be too short to show it."""
-    colony = of(snapshot.home) if key else None
-    # No lines: nothing is appended, and nothing is remembered of the key.
-    answer = colony.append_if(JOURNAL, Mark(snapshot.revision, ""), [], key=key) if colony else None
-    return answer is not None and answer.done and answer.revision <= answer.head
 
 
 def require_answer(home: Path) -> None:
@@ -394,9 +385,16 @@ def _remember(home: Path, made: _Made) -> None:
     _MADE[home] = made
 
 
-def stored_keys(home: Path, after: int) -> set[str]:
-    """Return the keys of the changes that are in the history after revision `after`."""
-    return {entry.key for entry in (*folded_entries(home, after=after), *read_journal(home).entries)} - {""}
+def stored_keys(home: Path, after: int) -> set[str] | None:
+    """Return the keys of the changes after revision `after`; None if the history does not reach so far back."""
+    entries = [
+        entry
+        for entry in (*folded_entries(home, after=after, newest_first=True), *read_journal(home).entries)
+        if entry.revision > after
+    ]
+    revisions = {entry.revision for entry in entries}
+    is_whole = len(revisions) == max(revisions, default=after) - after
+    return {entry.key for entry in entries} - {""} if is_whole else None
 
 
 def finish(path: Path, *, fits: bool) -> None:

@@ -58,7 +58,7 @@ READ_LINES = 1000
 LONG_SECONDS = 120.0
 # Connections of the parent of a forked process: they are its own, and collecting them must not end its sessions.
 _INHERITED: list[Any] = []
-_UPGRADE = "Upgrade aether on this machine: pip install --upgrade 'aether-memory[postgres]'."
+_UPGRADE = "Upgrade aether on this machine: pip install --upgrade '.[postgres]' in a clone of aether."
 _INIT = "Let the owner of the database run: aether share init URL COLONY."
 _OWNER = "Let who owns the database and its tables run it, with a role that may create roles: aether share init URL COLONY."
 _ASK = "Ask an admin of the colony for the right: aether share members ROLE RIGHT."
@@ -357,7 +357,7 @@ class PostgresLedger:
                 self.call("select aether.seen(%s, %s, %s)", self.number, self.replica, mark.revision)
         return News(head, lines)
 
-    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes], *, key: str = "") -> Appended:
+    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes]) -> Appended:
         """Append all `lines` if `mark` is the end of the stream, or none; return when they are durable.
 
         Raises:
@@ -366,7 +366,7 @@ class PostgresLedger:
             StorageFailed, UnsafePath: nothing was stored.
         """
         arguments = (
-            self.number, stream, mark.revision, mark.checksum, list(lines), key, self._wait_ms()
+            self.number, stream, mark.revision, mark.checksum, list(lines), self._wait_ms()
         )  # fmt: skip
         self._leave_parents()
         turn = getattr(self._turns, "of", {}).pop(stream, None)
@@ -633,12 +633,12 @@ class PostgresLedger:
         """Append in the transaction that has the turn, and end it."""
         with self._failures(connection), _broken_after(connection, self.timeout):
             cursor = self._driver.ClientCursor(connection).execute(
-                "select * from aether.append_lines(%s, %s, %s, %s, %s::bytea[], %s, %s); "
+                "select * from aether.append_lines(%s, %s, %s, %s, %s::bytea[], %s); "
                 "commit; select aether.sync()",
                 arguments,
             )
-            done, head, lines, revision = cursor.fetchone()
-        return Appended(done, head, lines or [], revision)
+            done, head, lines = cursor.fetchone()
+        return Appended(done, head, lines or [])
 
     def _settled(self, arguments: tuple[Any, ...], lost: _LostAnswer) -> Appended:
         """Return what became of lines whose answer was lost.
@@ -659,7 +659,7 @@ class PostgresLedger:
                 last = reason
                 continue
             if answer.lines and all(a == b for a, b in zip(answer.lines, arguments[4], strict=False)):
-                return Appended(True, answer.head, [], arguments[2] + 1)
+                return Appended(True, answer.head, [])
             return answer
         what = f"lines were sent, and it is not known whether they are stored: {last.what}"
         raise Unsettled(what, fix=last.fix, where=self.where) from last
@@ -687,12 +687,12 @@ def _row(connection: Any, statement: str, arguments: tuple[Any, ...]) -> tuple[A
 
 
 def _append(connection: Any, arguments: tuple[Any, ...]) -> Appended:
-    done, head, lines, revision = _row(
+    done, head, lines = _row(
         connection,
-        "call aether.append(%s, %s, %s, %s, %s::bytea[], %s, %s, null, null, null, null)",
+        "call aether.append(%s, %s, %s, %s, %s::bytea[], %s, null, null, null)",
         arguments,
     )
-    return Appended(done, head, lines or [], revision)
+    return Appended(done, head, lines or [])
 
 
 # Why a server refuses, by the SQLSTATE: our error, what it means, and what to do.
@@ -766,7 +766,7 @@ def _psycopg() -> Any:
         import psycopg.conninfo
     except ImportError as reason:
         what = f"psycopg is not installed ({reason})."
-        fix = "Install it: pip install 'aether-memory[postgres]'."
+        fix = "Install it: pip install '.[postgres]' in a clone of aether."
         raise BackendUnavailable(what, fix=fix, where="aether share") from None
     return psycopg
 

@@ -228,7 +228,9 @@ def _client(*, connect: int = CONNECT_SECONDS, read: int = READ_SECONDS, attempt
         from botocore.config import Config
     except ImportError as reason:
         raise BackendUnavailable(
-            "the storage s3 needs boto3.", fix="Run: pip install 'aether-memory[s3]'", where="storage.adapter"
+            "the storage s3 needs boto3.",
+            fix="Run: pip install '.[s3]' in a clone of aether",
+            where="storage.adapter",
         ) from reason
     timeouts = Config(
         connect_timeout=connect,

@@ -170,7 +170,7 @@ def commit_to(
 ) -> Committed:
     """Commit a change of a settled `snapshot`, or of what others made of it meanwhile; the caller holds the lock of the home.
 
-    In a shared home the ledger must take its line first; one that has a line of this `key` is done.
+    In a shared home the ledger must take its line first, which holds the `key` of a change that may wait for it.
 
     Raises:
         Offline: the ledger could not take it.
@@ -187,8 +187,6 @@ def commit_to(
             except ConcurrentWrite as reason:
                 is_late = True
                 snapshot = settle(catch_up(settle(load(home), now=now), now=now), now=now)
-                if isinstance(reason, LedgerHas):
-                    return Committed(reason.revision, change.result, changed=True)
                 if reason.tried:
                     tried[reason.tried[0]] = reason.tried[1], change
                 # After loading: what is carried into a new journal later makes this state too old to append to.
@@ -291,7 +289,7 @@ def _append(
     after, entry = after_change(snapshot, change, author, now, key=key)
     line = entry_line(entry)
     if server:
-        _agree(server, snapshot, line, key)
+        _agree(server, snapshot, line)
     try:
         grown = _written(snapshot, [line], after.revision)
     except ConcurrentWrite as reason:
@@ -324,29 +322,16 @@ def _written(snapshot: Snapshot, lines: list[bytes], revision: int) -> Snapshot:
     return snapshot._replace(end=end, files=(journal_id, *snapshot.files[1:]))
 
 
-class LedgerHas(ConcurrentWrite):
-    """The ledger has the change at `revision`, by its key."""
-
-    def __init__(self, revision: int) -> None:
-        super().__init__()
-        self.revision = revision
-
-
-def _agree(server: ledger.Ledger, snapshot: Snapshot, line: bytes, key: str) -> None:
+def _agree(server: ledger.Ledger, snapshot: Snapshot, line: bytes) -> None:
     """Let the ledger of a shared home take `line` after the state it was planned for.
 
     Raises:
         ConcurrentWrite: others were first.
-        LedgerHas: the change of this `key` was sent before, as by a copy of this home.
         Offline: the ledger could not take it.
         UnsafePath, Conflict: the role may not write, or the ledger has another history.
     """
-    answer = server.append_if(ledger.JOURNAL, mark_of(snapshot), [line], key=key)
-    if not answer.done:
+    if not server.append_if(ledger.JOURNAL, mark_of(snapshot), [line]).done:
         raise ConcurrentWrite(snapshot.home)
-    # The line of a change that a copy of this home sent first has the same key and may have the next revision.
-    if answer.lines not in ([], [line]):
-        raise LedgerHas(answer.revision)
 
 
 def mark_of(snapshot: Snapshot) -> ledger.Mark:

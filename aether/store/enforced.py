@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-from hashlib import sha256
 from typing import TYPE_CHECKING, cast
 
 from aether import regular
@@ -26,7 +25,7 @@ _FIELDS = frozenset({"id", "entry", "text", "said_at", "action", "tool", "comman
 
 def file_of(home: str | os.PathLike[str]) -> str:
     """Return the path of the file with the rules of `home`, whether or not it is there."""
-    name = sha256(os.path.realpath(home).encode("utf-8", "surrogateescape")).hexdigest()
+    name = regular.digest(os.path.realpath(home).encode("utf-8", "surrogateescape"))
     return os.path.join(state_directory(), "rules", f"{name}.json")
 
 

@@ -72,12 +72,7 @@ class Appended(NamedTuple):
     head: int
     """As in `News`."""
     lines: list[bytes]
-    """If not done: the lines after the mark, up to a limit of the ledger; what is missing up to `head` is read after.
-
-    If done: none, or for a key that was used before the line that has it.
-    """
-    revision: int = 0
-    """If done: the revision of the first of the lines. It is another than mark + 1 only for a key that was used before."""
+    """If not done: the lines after the mark, up to a limit of the ledger; what is missing up to `head` is read after."""
 
 
 class Ledger(Protocol):
@@ -92,12 +87,11 @@ class Ledger(Protocol):
     def member(self) -> str:
         """The name under which the server knows this replica: each line of the journal ends in it."""
 
-    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes], *, key: str = "") -> Appended:
+    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes]) -> Appended:
         """Append all `lines` if `mark` is the end of the stream, or none; return when they are durable.
 
         Whoever was not first has a turn: from the next `read_after` of the stream until the next `append_if` others wait,
-        some seconds at most. One without lines gives the turn back. A `key` that was used in this stream before appends
-        nothing, is done, and gives the line that has it: that is how a queue is sent twice without harm.
+        some seconds at most. One without lines gives the turn back.
 
         Raises:
             Conflict: the stream ends before the mark, or has another line there.

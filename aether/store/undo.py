@@ -105,8 +105,12 @@ def _with_undoing(history: Iterable[Entry]) -> Iterator[tuple[Entry, int]]:
 
 
 def _whole(entry: Entry) -> str:
-    """Return the name of what the transaction is a part of; empty if it is whole by itself."""
-    return entry.part.rpartition("/")[0]
+    """Return the name of what the transaction is a part of; empty if it is whole by itself.
+
+    It is the own one of each member of a shared colony: nobody adds a part to the import of another.
+    """
+    name = entry.part.rpartition("/")[0]
+    return f"{entry.member}/{name}" if name else ""
 
 
 def parts_of(snapshot: Snapshot, revision: int) -> list[int]:
@@ -123,7 +127,8 @@ def parts_of(snapshot: Snapshot, revision: int) -> list[int]:
             import_name = _whole(entry)
         elif import_name and _whole(entry) == import_name:
             newer[import_name].append(entry.revision)
-        if entry.revision <= revision and (not import_name or entry.part == f"{import_name}/1"):
+        is_first = _whole(entry) == import_name and entry.part.endswith("/1")
+        if entry.revision <= revision and (not import_name or is_first):
             break
     return newer[import_name] if import_name else [revision]
 

@@ -533,7 +533,9 @@ def matching_part(text: str, matched: Iterable[str], most: int) -> str:
     if len(wanted_forms & _forms(start)) >= numbers[best]:
         return f"{start}…"
     opening = _start(parts[best], most // 3)
-    return f"{opening} {_stretch(parts[best], wanted_forms, most - len(opening) - 1)}"
+    return (
+        f"{opening} {_stretch(parts[best][len(opening) :].lstrip(), wanted_forms, most - len(opening) - 1)}"
+    )
 
 
 def _start(text: str, most: int) -> str:
@@ -543,7 +545,7 @@ def _start(text: str, most: int) -> str:
 
 
 def _stretch(flat_text: str, wanted_forms: Collection[str], most: int) -> str:
-    """Return the stretch of a line of text, in at most `most` characters with ellipses, that holds most of the forms."""
+    """Return the stretch of a line of text that holds most of the forms, in at most `most` characters with ellipses where it is cut."""
     words_ = (
         (word_match.start(), word_match.end(), _forms(word_match[0]).intersection(wanted_forms))
         for word_match in _SPACED_WORD.finditer(flat_text)
@@ -567,7 +569,7 @@ def _stretch(flat_text: str, wanted_forms: Collection[str], most: int) -> str:
     part = flat_text[cut : cut + room]
     if cut + len(part) < len(flat_text):
         part = (part[: part.rindex(" ")] if " " in part[last - cut :] else part).rstrip() + "…"
-    return f"… {part}"
+    return f"… {part}" if cut else part
 
 
 def _forms(word: str) -> set[str]:

@@ -88,7 +88,7 @@ def require_packages() -> None:
     except ImportError as reason:
         raise BackendUnavailable(
             f"the package {reason.name or 'starlette'} is not installed.",
-            fix="Run: pip install 'aether-memory[view]'",
+            fix="Run: pip install '.[view]' in a clone of aether",
             where="view",
         ) from reason
 

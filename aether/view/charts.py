@@ -117,7 +117,7 @@ def _empty() -> Any:
     except ImportError as reason:
         raise BackendUnavailable(
             "the package leather is not installed.",
-            fix="Run: pip install 'aether-memory[view]'",
+            fix="Run: pip install '.[view]' in a clone of aether",
             where="charts",
         ) from reason
     leather.theme.legend_font_char_width = 7
@@ -185,7 +185,7 @@ def as_html(found: Mapping[str, Any], *, redacted: bool = True) -> str:
     except ImportError as reason:
         raise BackendUnavailable(
             f"the package {reason.name or 'jinja2'} is not installed.",
-            fix="Run: pip install 'aether-memory[view]', or use --format markdown, which needs nothing.",
+            fix="Run: pip install '.[view]' in a clone of aether, or use --format markdown, which needs nothing.",
             where="report",
         ) from reason
     return str(

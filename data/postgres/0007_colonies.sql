@@ -38,15 +38,6 @@ create table aether.entries (
     primary key (colony, stream, revision)
 );
 
--- The transactions that were queued while the server was away: each is appended once.
-create table aether.keys (
-    colony    integer not null,
-    stream    bigint not null,
-    key       text not null,
-    revision  bigint not null,
-    primary key (colony, stream, key)
-);
-
 create table aether.blobs (
     colony    integer not null references aether.colonies,
     name      text not null,

@@ -66,7 +66,7 @@ declare
 begin
     -- A restored backup has its rows first, then its keys and its row security. The owner may add tables and partitions.
     select string_agg(known, ', ') into missing
-    from unnest(array['colonies', 'streams', 'entries', 'keys', 'blobs', 'kept', 'members', 'replicas']) known
+    from unnest(array['colonies', 'streams', 'entries', 'blobs', 'kept', 'members', 'replicas']) known
     left join pg_class t
         on t.relnamespace = 'aether'::regnamespace and t.relname = known and t.relkind in ('r', 'p')
     where t.oid is null or not (
@@ -243,8 +243,8 @@ $$;
 
 -- Append the lines if the mark is the end of the stream; else return what is new, so that nobody has to ask again.
 create or replace function aether.append_lines(
-    p_colony integer, p_stream text, p_mark bigint, p_checksum text, p_lines bytea[], p_key text, p_wait integer,
-    out done boolean, out head bigint, out news bytea[], out revision bigint
+    p_colony integer, p_stream text, p_mark bigint, p_checksum text, p_lines bytea[], p_wait integer,
+    out done boolean, out head bigint, out news bytea[]
 )
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -255,18 +255,6 @@ begin
     perform aether.require(p_colony, 'write'), set_config('lock_timeout', p_wait::text, true);
     perform aether.require_lines(p_colony, p_stream, p_mark, p_lines);
     done := true;
-    if p_key <> '' then
-        perform aether.lock_stream(p_colony, p_stream, p_wait);
-        -- With its line: whoever sends the change from a copy has made another one of it.
-        select t.head, k.revision, case when added > 0 then array[e.line] end into head, revision, news from aether.streams t
-            join aether.keys k on k.colony = t.colony and k.stream = t.stream and k.key = p_key
-            left join aether.entries e
-                on e.colony = t.colony and e.stream = t.stream and e.revision = k.revision
-            where t.colony = p_colony and t.name = p_stream;
-        if found then
-            return;
-        end if;
-    end if;
     for attempt in 1 .. 2 loop
         -- This waits for whoever has the row, and then compares with what they left.
         update aether.streams t
@@ -283,17 +271,12 @@ begin
                     select p_colony, s, p_mark + l.nth, l.line, substr(l.line, length(l.line) - 18, 16)
                     from unnest(p_lines) with ordinality l (line, nth);
             end if;
-            revision := p_mark + 1;
-            if p_key <> '' and added > 0 then
-                insert into aether.keys values (p_colony, s, p_key, revision);
-            end if;
             return;
         end if;
         exit when exists (select from aether.streams t where t.colony = p_colony and t.name = p_stream);
         perform aether.lock_stream(p_colony, p_stream, p_wait);  -- makes it
     end loop;
     done := false;
-    revision := 0;
     -- The answer may already have the end that others reached meanwhile; only if it is another history, this raises.
     select l.head, l.news into head, news
     from aether.lines_after(p_colony, p_stream, p_mark, p_checksum, 256, 1000000) l;
@@ -333,14 +316,14 @@ $$;
 -- The row of the head is free as soon as the lines are visible, so that the next writer can go on from them while the
 -- disk works: one sync commits many writers. Nobody is answered before it, neither the writer nor a reader.
 create or replace procedure aether.append(
-    p_colony integer, p_stream text, p_mark bigint, p_checksum text, p_lines bytea[], p_key text, p_wait integer,
-    inout done boolean, inout head bigint, inout news bytea[], inout revision bigint
+    p_colony integer, p_stream text, p_mark bigint, p_checksum text, p_lines bytea[], p_wait integer,
+    inout done boolean, inout head bigint, inout news bytea[]
 )
 language plpgsql as $$
 begin
     perform set_config('synchronous_commit', 'off', true);
-    select a.done, a.head, a.news, a.revision into done, head, news, revision
-    from aether.append_lines(p_colony, p_stream, p_mark, p_checksum, p_lines, p_key, p_wait) a;
+    select a.done, a.head, a.news into done, head, news
+    from aether.append_lines(p_colony, p_stream, p_mark, p_checksum, p_lines, p_wait) a;
     commit;
     perform aether.sync();
     commit;
@@ -548,7 +531,7 @@ do $$
 declare
     name text;
 begin
-    foreach name in array array['colonies', 'streams', 'entries', 'keys', 'blobs', 'kept', 'members', 'replicas'] loop
+    foreach name in array array['colonies', 'streams', 'entries', 'blobs', 'kept', 'members', 'replicas'] loop
         execute format('alter table aether.%I enable row level security', name);
         execute format('drop policy if exists members_read on aether.%I', name);
         execute format('create policy members_read on aether.%I for select '
@@ -573,11 +556,11 @@ grant execute on procedure
     to aether_read;
 grant execute on function
     aether.take_turn(integer, text, bigint, text, integer, bigint, integer, integer),
-    aether.append_lines(integer, text, bigint, text, bytea[], text, integer),
+    aether.append_lines(integer, text, bigint, text, bytea[], integer),
     aether.put_blob(integer, bytea), aether.drop_blob(integer, text)
     to aether_write;
 grant execute on procedure
-    aether.append(integer, text, bigint, text, bytea[], text, integer, boolean, bigint, bytea[], bigint)
+    aether.append(integer, text, bigint, text, bytea[], integer, boolean, bigint, bytea[])
     to aether_write;
 grant execute on function
     aether.set_base(integer, text, bigint, text, text, text[], integer),

@@ -77,7 +77,7 @@ def test_every_command_is_in_the_log_and_in_the_directory(home):
     tool(home, "view", path="/memories")
     tool(home, "delete", path="/memories/dir/sub")
 
-    assert shown(home) == stored(home) == {"/memories/dir/a.md": "zero\none\r\n2"}
+    assert shown(home) == stored(home) == {"/memories/dir/a.md": "zero\r\none\r\n2"}
     assert [path.name for path in (home / "memories").rglob("*")] == ["dir", "a.md"]
     lines = aether.log(home=home)
     assert [line.operation for line in lines[:-1]] == [

@@ -224,31 +224,6 @@ def refuses_writes(home):
 
 
 @POSTGRES
-def test_keys_that_the_server_lost_repeat_nothing(colony, monkeypatch):
-    monkeypatch.setenv("AETHER_SHARE_OFFLINE", "queue")
-    colony.first()
-    two = colony.join()
-    monkeypatch.delenv(ledgers.URL)
-    commit(
-        two,
-        lambda found: homes.addition(found, homes.item("a")),
-        commits.Author("add"),
-        now=homes.NOW,
-        may_wait=True,
-    )
-    copy = colony.directory / "copy" / ".aether"
-    shutil.copytree(two, copy)
-    monkeypatch.setenv(ledgers.URL, colony.url)
-    sharing.update_share(home=copy)
-    sql(colony, "delete from aether.keys")
-
-    sharing.update_share(home=two)
-
-    assert homes.ids(colony.agree()) == ["before", "a"]
-    assert list((two / "quarantine").glob("*")) == []
-
-
-@POSTGRES
 def test_the_owner_of_the_tables_removes_a_colony_as_the_documentation_says(colony):
     one, two = colony.first(), colony.join()
     conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
@@ -269,7 +244,7 @@ def test_the_owner_of_the_tables_removes_a_colony_as_the_documentation_says(colo
     homes.add(other, "b")
     assert sharing.share_status(home=other)["lag"] == 0
     sharing.share(one, colony.url, "c")  # the name is free
-    for table in ("streams", "entries", "keys", "kept", "blobs", "members", "replicas", "colonies"):
+    for table in ("streams", "entries", "kept", "blobs", "members", "replicas", "colonies"):
         sql(colony, f"do $$ begin assert not exists (select from aether.{table} where colony = 1); end $$")
 
 
@@ -536,6 +511,23 @@ def test_a_line_that_cannot_be_read_is_set_aside_and_stops_nobody(colony, kind):
     late = colony.join()
     assert sharing.share_status(home=late)["unread"] == []
     assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
+
+
+def test_a_part_that_another_member_adds_to_an_import_is_not_undone_with_it(colony, monkeypatch):
+    one = colony.first()
+    for number in (1, 2):
+        commit(
+            one, lambda found, number=number: homes.addition(found, homes.item(f"mine{number}")),
+            homes.Author("import", part=f"talk/{number}"), now=homes.NOW,
+        )  # fmt: skip
+    colony.act_as("mallory", monkeypatch)
+    commit(
+        one, lambda found: homes.addition(found, homes.item("theirs")), homes.Author("import", part="talk/3"), now=homes.NOW
+    )  # fmt: skip
+
+    admin.undo(ledgers.of(one).head(ledger.JOURNAL) - 1, home=one)
+
+    assert homes.ids(one) == ["before", "theirs"]
 
 
 @pytest.mark.parametrize("kind", ["other history", "no right"])

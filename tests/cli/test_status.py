@@ -203,7 +203,7 @@ def test_a_view_without_its_packages_says_how_to_install_them(home, capsys, monk
 
     shown = capsys.readouterr()
     assert shown.out == ""
-    assert "pip install 'aether-memory[view]'" in shown.err
+    assert "pip install '.[view]'" in shown.err
 
 
 def test_the_first_line_of_a_view_is_its_address(here, capsys):

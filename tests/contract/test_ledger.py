@@ -65,7 +65,7 @@ def test_lines_come_back_byte_for_byte_in_order(opened):
     odd = log.seal(b'{"b":1,"a":1,"a":2,"n":1.10000000000000000000000001,"z":"\\u0000\\ud800"}')
     lines = [line(1), odd, line(3, "x" * 3_000_000)]
 
-    assert ledger.append_if("s", Mark(0, ""), lines) == (True, 3, [], 1)
+    assert ledger.append_if("s", Mark(0, ""), lines) == (True, 3, [])
 
     assert other.read_after("s", Mark(0, "")) == (3, lines)
     assert other.read_after("s", mark(1), limit=1) == (3, lines[1:2])
@@ -77,8 +77,8 @@ def test_the_one_who_comes_late_is_given_what_is_new(opened):
     ledger, late = opened(), opened()
     ledger.append_if(JOURNAL, mark(0), [line(1), line(2)])
 
-    assert late.append_if(JOURNAL, mark(0), [line(1, "late")]) == (False, 2, [line(1), line(2)], 0)
-    assert late.append_if(JOURNAL, mark(2), [line(3)]) == (True, 3, [], 3)
+    assert late.append_if(JOURNAL, mark(0), [line(1, "late")]) == (False, 2, [line(1), line(2)])
+    assert late.append_if(JOURNAL, mark(2), [line(3)]) == (True, 3, [])
     assert ledger.read_after(JOURNAL, mark(1)) == (3, [line(2), line(3)])
 
 
@@ -129,30 +129,6 @@ def test_another_history_is_a_conflict(opened):
     assert ledger.read_after(JOURNAL, Mark(1, "")).lines == [line(2)]
 
 
-def test_a_key_is_used_once(opened):
-    ledger = opened()
-
-    first = ledger.append_if(JOURNAL, mark(0), [line(1), line(2)], key="queued")
-    ledger.append_if(JOURNAL, mark(2), [line(3)])
-    again = opened().append_if(JOURNAL, mark(3), [line(4)], key="queued")
-    elsewhere = ledger.append_if("s", mark(0), [line(1)], key="queued")
-
-    assert (first, again) == ((True, 2, [], 1), (True, 3, [line(1)], 1))
-    assert elsewhere.revision == 1
-    assert ledger.head(JOURNAL) == 3
-
-
-def test_a_key_is_asked_for_without_lines(opened):
-    ledger = opened()
-    ledger.append_if(JOURNAL, mark(0), [line(1)], key="used")
-    ledger.append_if(JOURNAL, mark(1), [line(2)])
-
-    assert ledger.append_if(JOURNAL, mark(2), [], key="used") == (True, 2, [], 1)
-    assert ledger.append_if(JOURNAL, mark(0), [], key="used") == (True, 2, [], 1)
-    assert ledger.append_if(JOURNAL, mark(2), [], key="fresh") == (True, 2, [], 3)
-    assert ledger.append_if(JOURNAL, mark(2), [line(3)], key="fresh") == (True, 3, [], 3)
-
-
 def test_a_turn_keeps_others_waiting(opened):
     ledger, other = opened(), opened()
     ledger.append_if(JOURNAL, mark(0), [line(1)])
@@ -165,11 +141,11 @@ def test_a_turn_keeps_others_waiting(opened):
         waiting.start()
         time.sleep(0.1)
         assert answers == []
-        assert ledger.append_if(JOURNAL, mark(1), [line(2)]) == (True, 2, [], 2)
+        assert ledger.append_if(JOURNAL, mark(1), [line(2)]) == (True, 2, [])
         waiting.join()
 
     assert news == (1, [line(1)])
-    assert answers == [(False, 2, [line(2)], 0)]
+    assert answers == [(False, 2, [line(2)])]
 
 
 def test_a_turn_that_is_not_used_changes_nothing(opened):

@@ -57,7 +57,7 @@ def test_without_the_packages_it_says_what_to_install(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", absent)
 
-    with pytest.raises(BackendUnavailable, match=r"aether-memory\[otel\]"):
+    with pytest.raises(BackendUnavailable, match=r"\.\[otel\]"):
         otlp()
 
 

@@ -336,5 +336,5 @@ def test_without_langchain_the_fix_is_named(monkeypatch):
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(BackendUnavailable, match=r"aether-memory\[langchain\]"):
+    with pytest.raises(BackendUnavailable, match=r"\.\[langchain\]"):
         compaction_middleware()

@@ -627,5 +627,5 @@ def test_without_the_sdk_the_fix_is_named(monkeypatch):
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(BackendUnavailable, match=r"aether-memory\[agents\]"):
+    with pytest.raises(BackendUnavailable, match=r"\.\[agents\]"):
         usage_hooks("s")

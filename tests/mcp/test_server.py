@@ -239,7 +239,7 @@ def test_whoever_listens_hears_that_the_graph_changed(home):
 def test_without_the_package_it_says_what_to_install(monkeypatch, home):
     monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
 
-    with pytest.raises(BackendUnavailable, match=r"aether-memory\[mcp\]"):
+    with pytest.raises(BackendUnavailable, match=r"\.\[mcp\]"):
         build(home)
 
 

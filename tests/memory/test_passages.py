@@ -133,7 +133,7 @@ def transcript(path):
 
 
 def found(home, query="zebra-stripe index", **options):
-    return [hit for hit in search_memory(query, home=home, **options) if hit["type"] == "history"]
+    return search_memory(query, types=["history"], home=home, **options)
 
 
 def test_the_words_of_an_import_are_found_marked_and_filtered_until_it_is_undone(home, tmp_path):
@@ -170,7 +170,7 @@ def test_the_words_of_an_import_are_found_by_project_and_title_as_its_items_are(
     import_transcripts([claude_transcript(tmp_path / "c-one.jsonl")], home=home)
     hits = search_memory("zebra-stripe index", project="/src/SHOP", conversation="nightly", home=home)
 
-    assert {hit["type"] for hit in hits} >= {"history", "user_input"}
+    assert {hit["type"] for hit in hits} >= {"outcome", "user_input"}, "the passages repeat them"
     assert {(hit["project"], hit["conversation"], hit["title"]) for hit in hits} == {
         ("/src/shop", "c-one", "why does the nightly export take an hour?")
     }

@@ -208,7 +208,7 @@ def test_s3_wants_a_bucket():
 def test_s3_without_boto3_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "boto3", None)
 
-    with pytest.raises(BackendUnavailable, match=r"aether-memory\[s3\]"):
+    with pytest.raises(BackendUnavailable, match=r"\.\[s3\]"):
         storage("s3", bucket="copies")
 
 

@@ -316,3 +316,17 @@ def test_a_part_of_a_text_without_blanks_is_cut_anywhere():
     text = "天気は良い。" * 9 + "東京都の天気は良い。" * 9
 
     assert matching_part(text, ["東京"], 12) == "東京都の天気は良い。…"
+
+
+@given(
+    st.lists(st.sampled_from("lock the ledger; row. export, 猫の本 see".split()), min_size=1, max_size=60),
+    st.integers(12, 90),
+)
+def test_a_part_is_short_and_all_of_it_is_in_the_text_in_order(said, most):
+    text = " ".join(said)
+    part = matching_part(text, ["ledger", "export"], most)
+
+    assert len(part) <= most
+    end = 0
+    for piece in part.split("…"):
+        end = text.index(piece.strip(), end) + len(piece.strip())

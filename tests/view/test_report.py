@@ -126,5 +126,5 @@ def test_without_the_packages_the_error_names_the_extra(home, monkeypatch):
     found = aether.report(home=home)
     monkeypatch.setitem(sys.modules, "leather", None)
 
-    with pytest.raises(BackendUnavailable, match=r"aether-memory\[view\]"):
+    with pytest.raises(BackendUnavailable, match=r"\.\[view\]"):
         as_html(found)

@@ -12,15 +12,18 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import zip_longest
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from aether import clock
 from aether.memory.briefing import sections as making
 from aether.memory.briefing.kept import known_items, revoked_in
-from aether.memory.briefing.sections import Kind, Line, Source, of_conversation
+from aether.memory.briefing.sections import Line, Source, of_conversation
 from aether.text.tags import memory_block, neutralize
 from aether.text.words import STOPWORDS, words
-from aether.types import Counter
+
+if TYPE_CHECKING:
+    from aether.memory.briefing.sections import Kind
+    from aether.types import Counter
 
 # Whatever the setting allows: anything else can be recalled.
 MOST_TOKENS = 700

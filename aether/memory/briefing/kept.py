@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock
 from aether.errors import InvalidInput
 from aether.memory.items import is_noted, items_of
 from aether.memory.sessions import last_heard, sessions_of
 from aether.memory.statements import statements_of
-from aether.types import Ended, EndState, Item
+
+if TYPE_CHECKING:
+    from aether.types import Ended, EndState, Item
 
 # Explicit notes of these types hold until somebody ends them.
 LASTING_TYPES = frozenset({"constraint", "preference", "decision", "blocker", "next"})
@@ -118,7 +120,7 @@ def _end_of(metadata: Mapping[str, Any]) -> Ended | None:
         return None
     # Homes of earlier releases have no state: a person's words ended it.
     how = cast("EndState", metadata.get("state") or "revoked")
-    return Ended(how=how, at=str(metadata["ended_at"]), by=str(metadata.get("ended_by", "")))
+    return {"how": how, "at": str(metadata["ended_at"]), "by": str(metadata.get("ended_by", ""))}
 
 
 def revoked_in(memory: Mapping[str, Any]) -> dict[str, str]:

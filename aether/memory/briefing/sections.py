@@ -11,16 +11,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, islice
 from operator import itemgetter
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from aether.memory import signals
 from aether.memory.briefing.kept import keeps_items, newest_sessions, timestamp
 from aether.memory.items import is_noted
 from aether.memory.sessions import EXTRACTIVE, ended_in
-from aether.memory.statements import Stated, statements_of
+from aether.memory.statements import statements_of
 from aether.text.cleaning import without_emphasis, without_injected
 from aether.text.words import STOPWORDS, words
-from aether.types import Item
+
+if TYPE_CHECKING:
+    from aether.memory.statements import Stated
+    from aether.types import Item
 
 Kind = Literal["state", "next", "rule", "decision", "open", "request", "outcome", "lesson", "file", "command"]
 Source = Literal["explicit", "session", "floor"]

@@ -14,17 +14,15 @@ request: `end_turn` and `end_agent`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from hashlib import sha256
-from typing import NotRequired, TypedDict
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
+from aether import regular
 from aether.memory.capture.notes import (
     CUT,
     INTERRUPTED,
     REQUEST_CHARS,
     STATEMENT_CHARS,
-    Draft,
     Note,
-    Origin,
     draft,
     fact_note,
     origin,
@@ -32,7 +30,6 @@ from aether.memory.capture.notes import (
     title_of,
 )
 from aether.memory.capture.tool_work import (
-    Work,
     close_failures,
     close_stretch,
     hand_on_plan,
@@ -44,11 +41,20 @@ from aether.memory.capture.tool_work import (
 )
 from aether.memory.items import STATES
 from aether.messages.model import as_object, as_text
-from aether.messages.records import Record
 from aether.redact.redact import redact, redacted, without_blocks
 from aether.text.cleaning import clean, without_echoes, without_thoughts
 from aether.text.regex import lazy
 from aether.types import Fact
+
+if TYPE_CHECKING:
+    from aether.memory.capture.notes import (
+        Draft,
+        Origin,
+    )
+    from aether.memory.capture.tool_work import (
+        Work,
+    )
+    from aether.messages.records import Record
 
 # Characters, at about four to a token: an answer of two pages, a host's summary of four.
 ANSWER_CHARS = 8_000
@@ -138,7 +144,7 @@ def observe(state: State, record: Record) -> list[Draft]:
     """Advance `state` by one record and return the notes that are ready."""
     notes: list[Draft] = []
     if not state["opening"] and record.text:
-        state["opening"] = sha256(record.text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        state["opening"] = regular.digest(record.text.encode("utf-8", "surrogatepass"))[:16]
     if record.session != state["session"]:
         if state["session"]:  # another conversation in the same file
             notes += finish(state)
@@ -343,7 +349,7 @@ def _new_items(state: State, notes: list[Note]) -> list[Draft]:
     """
     items = []
     for note in notes:
-        digest = sha256(f"{note.kind}\0{note.content}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        digest = regular.digest(f"{note.kind}\0{note.content}".encode("utf-8", "surrogatepass"))[:16]
         if note.evidence == "person" and state["texts"][-1:] != [digest]:  # not the same message, sent again
             state["texts"] = []
         if digest in state["texts"] and note.role not in STATES:

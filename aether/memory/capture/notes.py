@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import json
 import re
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict
 
+from aether import regular
 from aether.memory.facts import fact_text
 from aether.redact.redact import redact, redacted
 from aether.text.regex import lazy
-from aether.types import RELEVANCE_OF_TYPE, Evidence, Fact, JsonObject
+from aether.types import RELEVANCE_OF_TYPE
 
 if TYPE_CHECKING:
     from aether.messages.records import Record
+    from aether.types import Evidence, Fact, JsonObject
 
 SOURCE_MAIN = "queen"
 SOURCE_WORKER = "worker_ant"
@@ -130,7 +131,7 @@ def _digest(record: Record) -> str:
         content = _SORTED([record.text, record.tool, dict(record.arguments)])
     except RecursionError:  # nested too deep for JSON: the text has to distinguish it
         content = _SORTED([record.text, record.tool])
-    return sha256(content.encode()).hexdigest()[:16]
+    return regular.digest(content.encode())[:16]
 
 
 def note_key(place: Origin, slot: str) -> str:
@@ -144,7 +145,7 @@ def note_key(place: Origin, slot: str) -> str:
     if not is_unique(name):
         # Many conversations open with the same words, and have the same line numbers.
         name = f"{place['session']}/{name or place['line']}/{place['digest']}"
-    return sha256(f"{name}/{place['part']}/{slot}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return regular.digest(f"{name}/{place['part']}/{slot}".encode("utf-8", "surrogatepass"))[:32]
 
 
 def draft(note: Note, *, file: str, phase: int, relevance: float | None = None, title: str = "") -> Draft:

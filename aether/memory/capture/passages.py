@@ -13,16 +13,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aether import clock
 from aether.errors import InvalidInput
 from aether.memory.capture.notes import is_unique, title_of
 from aether.memory.items import COPY_PREFIX, HISTORY, PASSAGE_PREFIX, PERSON, Place, passage_place
-from aether.messages.records import Record
 from aether.redact.redact import redact
 from aether.text.cleaning import clean, without_echoes
-from aether.types import Change, JsonObject, Patch
+from aether.types import Change
+
+if TYPE_CHECKING:
+    from aether.messages.records import Record
+    from aether.types import JsonObject, Patch
 
 # The reason in the archive records.
 WHY = HISTORY

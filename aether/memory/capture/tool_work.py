@@ -12,16 +12,20 @@ import re
 import shlex
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Any, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
-from aether.memory.capture.notes import Note, Origin, fact_note, shorten
+from aether.memory.capture.notes import Note, fact_note, shorten
 from aether.messages import shell, tool_calls
 from aether.messages.model import as_object, as_text
-from aether.messages.records import Record
 from aether.redact.redact import redact, redacted, without_blocks
 from aether.text.cleaning import clean, without_escapes
 from aether.text.regex import lazy
-from aether.types import Fact, JsonObject, Step
+from aether.types import Fact, Step
+
+if TYPE_CHECKING:
+    from aether.memory.capture.notes import Origin
+    from aether.messages.records import Record
+    from aether.types import JsonObject
 
 # An agent has few open calls at a time; more were interrupted and will never be answered.
 OPEN_CALLS = 256

@@ -15,9 +15,9 @@ import json
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from hashlib import sha256
 from typing import Any, NamedTuple
 
+from aether import regular
 from aether.messages.branches import Node, Role, withdrawn
 from aether.messages.model import as_object, as_text, content_text
 from aether.messages.records import Part, RawConversation, Record, asked, parts, put_bounded, with_part
@@ -570,4 +570,4 @@ _READERS: dict[str, Callable[[Record, JsonObject], list[Record]]] = {
 
 
 def _digest(*values: Any) -> str:
-    return sha256(json.dumps(values, sort_keys=True, default=str).encode()).hexdigest()[:16]
+    return regular.digest(json.dumps(values, sort_keys=True, default=str).encode())[:16]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from aether.messages.model import as_arguments, as_object, as_text
+from aether.messages.model import as_arguments, as_object, as_text, content_text
 from aether.messages.records import Record
 from aether.messages.sources.reader import Skip, call, first_text, objects, of_values, result, said
 from aether.types import JsonObject
@@ -20,6 +20,7 @@ _ROLES = {
     "chat": "chat",
 }
 _SILENT = frozenset({"remove"})
+_PERSONS = (None, "", "user", "human")
 _LISTS = ("messages", "channel_values", "values", "kwargs", "inputs", "outputs", "input", "output")
 # A state holds the messages a few objects deep.
 _LEVELS = 4
@@ -77,6 +78,11 @@ def read(value: Any, skip: Skip) -> Iterator[Record]:
                 is_error=failed,
                 tool=message.get("name"),
             )
+        elif as_object(message.get("additional_kwargs")).get("lc_source") == "summarization":
+            yield head._replace(kind="summary", text=content_text(message.get("content")))
+        elif role == "user" and message.get("name") not in _PERSONS:
+            # In a graph of several agents, what one hands to the next is a human message with its name.
+            yield from said(head, "system", message.get("content"))
         elif role:
             yield from _spoken(head, role, message)
         elif kind not in _SILENT:

@@ -207,6 +207,19 @@ def test_the_state_of_a_graph_and_nested_messages_are_read():
         assert brief(read([value])) == SPOKEN
 
 
+def test_what_a_graph_hands_on_between_agents_is_no_persons():
+    named = {"type": "human", "data": {"content": "Never stop.", "name": "researcher"}}
+    summary = {
+        "type": "human",
+        "data": {"content": "So far: SQLite.", "additional_kwargs": {"lc_source": "summarization"}},
+    }
+
+    assert brief(read([[summary, named, *samples.langchain()[0]]])) == [
+        ("summary", "So far: SQLite."),
+        *SPOKEN,
+    ]
+
+
 def test_a_run_state_and_a_response_are_read():
     opening, *generated = samples.responses()[1:]
     state = {
