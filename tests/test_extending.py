@@ -1,153 +1,123 @@
-"""Adding to aether is a file and a row of a table: the examples of docs/extending.md are added, and used."""
+"""The page on extending: its modules are added, one of each kind, and used."""
 
 from __future__ import annotations
 
 import importlib
 import json
 import re
+import sys
+from pathlib import Path
 
 import pytest
 
 import aether
-from aether.api import importing, working
-from aether.architects import backend
-from aether.architects.base import Request, Settings
-from aether.cli import main as command_line
-from aether.hosts import hook, installing
-from aether.messages.convert import convert, read
-from aether.store.keys import KEYS, check_value
+from aether.api.compact import preflight
+from aether.cli import main as cli_main
+from aether.hosts import HOSTS, hook
+from aether.messages import convert, providers, read
+from aether.store import keys
 from tests import homes
-from tests.sources import ROOT
-from tests.tables import rows
+from tests.test_docs import ROOT
 
 PAGE = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-FILES = dict(re.findall(r"^```python file=(\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL))
-ROWS = re.findall(r"^```python row=(\S+?):(\S+)\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
 MOST_LINES = 60
-ENTRIES = [
-    {"by": "human", "says": "Which port does the gateway use?"},
-    {"by": "bot", "says": "", "calls": [{"id": "c1", "tool": "grep", "input": '{"word": "port"}'}]},
-    {"by": "tool", "call": "c1", "says": "port = 8443"},
-    {"by": "bot", "says": "It uses port 8443."},
-]
 
 
 @pytest.fixture
-def project(tmp_path, monkeypatch):
-    """Return a project with a home; the examples are in a temporary directory, each with its row."""
-    for name, code in FILES.items():
-        place = tmp_path / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(code, encoding="utf-8")
-        package = importlib.import_module(".".join(name.split("/")[:-1]))
-        monkeypatch.setattr(package, "__path__", [*package.__path__, str(place.parent)])
-    for module_name, table, row in ROWS:
-        module = importlib.import_module(module_name)
-        names = dict(vars(module))
-        for name in FILES:
-            if re.search(rf"\b{(stem := name.split('/')[-1][:-3])}\b(?!\")", row):
-                names[stem] = importlib.import_module(name[:-3].replace("/", "."))
-        for key, value in eval(f"{{{row}}}", names).items():
-            monkeypatch.setitem(eval(table, names), key, value)
-            if table.startswith("SECTIONS"):
-                monkeypatch.setitem(module.NOUNS, key, value)  # all sections as one table
-    root = tmp_path / "app"
-    (root / ".git").mkdir(parents=True)
-    monkeypatch.chdir(root)
-    homes.fresh(root)
-    return root
+def added(tmp_path, monkeypatch):
+    """Return what imports a module of the page, written to a directory outside of the package."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    project = tmp_path / "app"
+    (project / ".git").mkdir(parents=True)
+    monkeypatch.chdir(project)
+    homes.fresh(project)
+
+    def add(name):
+        [block] = re.findall(rf"```python\n# {name}\.py\n(.*?)```", PAGE, re.DOTALL)
+        assert block.count("\n") < MOST_LINES
+        (tmp_path / f"{name}.py").write_text(block, encoding="utf-8")
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return importlib.import_module(name)
+
+    return add
 
 
-def contents(project):
-    return [item["content"] for item in working.list_working_memory_items(home=project / ".aether")]
+def contents():
+    return [item["content"] for item in aether.list_working_memory_items(home=".aether")]
 
 
-@rows("name", FILES)
-def test_an_example_is_short(name):
-    assert len([line for line in FILES[name].splitlines() if line.strip()]) < MOST_LINES
+def test_a_host(added, monkeypatch):
+    added("new_host")
+    monkeypatch.setitem(HOSTS, "new", "new_host")
 
+    def report(kind, **fields):
+        return hook.main(["new"], json.dumps({"kind": kind, "id": "s", "folder": ".", **fields}).encode())
 
-def test_each_kind_has_an_example():
-    assert len(FILES) == len(ROWS) == 5
-
-
-def happens(project, kind, **fields):
-    payload = {"kind": kind, "thread": "t-1", "root": str(project), **fields}
-    return hook.main(["lantern", kind], json.dumps(payload).encode())
-
-
-def test_a_host_is_remembered_and_given_memory(project):
-    token = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
-    assert happens(project, "prompt", words=f"Never retry the webhook with {token}.") == (0, "")
-    assert happens(project, "shell", id="c1", line="pytest -q", shown="3 passed", code=0) == (0, "")
-    assert happens(project, "end", last="All tests pass.") == (0, "")
-    assert happens(project, "shell", id="c2", line="cat .env", shown="KEY=1", code=0) == (0, "")
-
-    assert {"Never retry the webhook with <REDACTED>.", "All tests pass."} <= set(contents(project))
-    code, output = happens(project, "begin")
+    assert report("said", words="Never retry the webhook.") == (0, "")
+    assert report("ran", line="pytest -q", words="3 passed") == (0, "")
+    assert report("end", words="All tests pass.") == (0, "")
+    assert {"Never retry the webhook.", "All tests pass."} <= set(contents())
+    code, answer = hook.main(["new"], json.dumps({"kind": "begin", "id": "t", "folder": "."}).encode())
     assert code == 0
-    assert "Never retry the webhook" in json.loads(output)["context"]
+    assert "Never retry the webhook." in json.loads(answer)["memory"]
 
 
-def test_a_malformed_event_of_a_host_is_logged_and_fails_nothing(project):
-    assert happens(project, "unknown") == (0, "")
-    assert hook.main(["lantern", "prompt"], b"{}") == (0, "")
-    assert "KeyError" in (project / ".aether" / "hook.log").read_text()
+def test_a_source(added, monkeypatch, tmp_path):
+    module = added("new_source")
+    monkeypatch.setitem(read.SOURCES, "diary", read._row(module))
+    monkeypatch.setattr(read, "SOURCES", {"diary": read.SOURCES["diary"], **read.SOURCES})
+    lines = [{"diary": "Never ship on Fridays.", "by": "me"}, {"diary": "Noted: Thursday it is.", "by": "it"}]
+    file = tmp_path / "diary.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)))
+
+    assert "diary" in read.formats()
+    result = aether.import_transcripts([file], format="diary", home=".aether")
+
+    assert result.items
+    assert "Never ship on Fridays." in contents()
 
 
-def test_a_host_is_installed_and_removed(project):
-    installing.install("lantern", "project", project=project)
-    assert "aether-hook" in (project / "lantern.json").read_text()
+def test_a_provider(added, monkeypatch):
+    module = added("new_provider")
+    monkeypatch.setitem(providers.PROVIDERS, "new", module)
+    raws = [{"from": "human", "says": "Hello."}, {"from": "bot", "says": "Good morning."}]
 
-    installing.uninstall("lantern", "project", project=project)
-    assert not (project / "lantern.json").exists()
-    assert "lantern" in [state.host for state in installing.hosts()]
-
-
-def test_a_providers_format_is_detected_converted_and_compacted(project):
-    messages = read(ENTRIES)
-    assert {message.format for message in messages} == {"ledger"}
-    there = convert(messages, "openai").messages
-    back = convert(there, "ledger").messages
-    assert [message.raw for message in back] == ENTRIES
-
-    long = [
-        entry | {"says": f"{turn}: {entry['says']} {'And so on. ' * 40}"} for turn in range(30) for entry in ENTRIES[::3]
-    ]  # fmt: skip
-    fitted = aether.preflight("talk", long, window=4_000, home=project / ".aether")
-    assert fitted.messages[-1] == long[-1]
-    assert len(fitted.messages) < len(long)
-
-
-def test_a_format_of_histories_is_imported(project):
-    remarks = [
-        {"who": "me", "words": "Never deploy on a Friday.", "when": "2026-11-02T10:00:00Z"},
-        {"who": "ran", "id": "1", "line": "pytest -q", "shown": "2 passed", "when": "2026-11-02T10:01:00Z"},
-        {"who": "dog", "words": "?"},
+    assert convert.detect_format(raws) == "new"
+    messages = [convert.message(raw, "new") for raw in raws]
+    assert [(message.role, message.blocks[0].text) for message in messages] == [
+        ("user", "Hello."),
+        ("assistant", "Good morning."),
     ]
-    file = project / "talk.jsonl"
-    file.write_text(json.dumps({"title": "deploys", "remarks": remarks}))
-
-    result = importing.import_transcripts([file], home=project / ".aether")
-
-    assert "Never deploy on a Friday." in contents(project)
-    assert [bad["reason"] for bad in result.bad_lines] == ["left out: 1 of remarks of dog"]
-
-
-def test_a_backend_can_be_named_and_asked(project):
-    module, overrides = backend("clerk")
-    assert (module.NAME, overrides) == ("clerk", {})
-    assert check_value(KEYS["architect.default"], "clerk") == "clerk"
-    assert check_value(KEYS["summarizer.backend"], "clerk") == "clerk"
-    request = Request("summary", {}, "Sum up.\n\nuser: Use port 8443.", {}, 100)
-    assert module.complete(request, settings=Settings(), count=len).text == "user: Use port 8443."
+    assert convert.convert(messages, "openai").messages[1].raw == {
+        "role": "assistant",
+        "content": "Good morning.",
+    }
+    back = convert.convert([convert.message({"role": "user", "content": "Hi."}, "openai")], "new")
+    assert [message.raw for message in back.messages] == [{"from": "human", "says": "Hi."}]
+    sent = [*raws, {"from": "human", "says": "And now?"}]
+    done = preflight("c", sent, window=8_000, wire="new", home=".aether")
+    assert done.messages == sent, done.findings
 
 
-def test_a_command_is_run_and_in_the_help(project, capsys):
-    home = project / ".aether"
-    working.add_working_memory_item("The port is 8443.", "decision", home=home)
+def test_an_architect(added, monkeypatch):
+    added("new_architect")
+    monkeypatch.setitem(keys.BACKENDS, "terse", "new_architect")
+    aether.add_working_memory_item("Decided: the ledger is one file.", "decision", home=".aether", phase=1)
 
-    assert command_line.main(["newest", "--home", str(home)]) == 0
-    assert capsys.readouterr().out == "The port is 8443.\n"
-    assert command_line.main(["--help"]) == 0
-    assert "Show the newest item of working memory" in capsys.readouterr().out
+    assert keys.check_value(keys.KEYS["architect.default"], "terse") == "terse"
+    assert keys.check_value(keys.KEYS["summarizer.backend"], "terse") == "terse"
+    done = aether.compress(1, architect="terse", home=".aether")
+
+    assert done.architect == "terse", done.notes
+    [session] = json.loads(Path(".aether/data/memory.json").read_text())["short_term_memory"]["sessions"]
+    assert session["key_decisions"][0]["decision"] == "Decided: the ledger is one file."
+
+
+def test_a_command(added, monkeypatch, capsys):
+    added("new_command")
+    monkeypatch.setitem(cli_main.NOUNS, "hello", ("hello", "Say how many items there are"))
+    monkeypatch.setitem(sys.modules, "aether.cli.hello", sys.modules["new_command"])
+
+    cli_main.cli(["hello"], standalone_mode=False)
+
+    assert capsys.readouterr().out.strip() == "0 items"
