@@ -25,6 +25,15 @@ Patch = list[Operation]
 Counter = Callable[[str], int]
 """Text to whole tokens; each home records which one it uses."""
 
+ItemType = Literal[
+    "constraint", "preference", "decision", "blocker", "solution", "user_input", "outcome", "error", "code_change", "command",
+    "observation",
+]  # fmt: skip
+"""The known types of items. A home takes others, too; where types are checked, `cast` says that one is meant."""
+SignalName = Literal["INIT", "FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN", "PHASE_COMPLETE", "TOKEN_THRESHOLD"]
+"""The known types of signals; a home may define others."""
+Caste = Literal["colonizer", "route_setter", "builder", "watcher", "scout", "architect"]
+"""The known castes; a colony may have others, whose sensitivity to each signal is full."""
 # The known types of items, each with its importance where nothing else decides it: how much a colleague would miss it.
 # Above 0.8 one sighting is enough for long-term memory, which is right for a person's demands and for nothing else.
 RELEVANCE_OF_TYPE = {

@@ -35,7 +35,7 @@ from aether.redact.redact import redact, without_whole_blocks
 from aether.store.documents import NAMES
 from aether.text.tags import memory_block
 from aether.text.words import pluralize
-from aether.types import RELEVANCE_OF_TYPE, ActiveSignal, JsonObject
+from aether.types import RELEVANCE_OF_TYPE, ActiveSignal, Caste, JsonObject, SignalName
 
 # The architect that needs no model, no key and no network.
 BUILT_IN = "extractive"
@@ -295,12 +295,18 @@ def signals(
     Raises:
         InvalidInput: the context is empty, the type is unknown, or it may not be deposited now.
     """
+    own_caste = cast("Caste | None", caste)
     if action == "emit":
         if not context.strip():
             raise InvalidInput("context is missing.", fix="Say what the signal is about.", where="signals")
         stored_context, note = _required(context, where="context")
         emitted = colony.emit_signal(
-            type, stored_context, strength=strength, caste=caste, source=SOURCE, home=home
+            cast("SignalName", type),
+            stored_context,
+            strength=strength,
+            caste=own_caste,
+            source=SOURCE,
+            home=home,
         )
         when = (
             "queued until the running phase ends"
@@ -308,7 +314,7 @@ def signals(
             else f"at strength {emitted['strength']:g}"
         )
         return Answer(f"{emitted['type']} {when}: {emitted['id']}. {note}".rstrip())
-    lines = [_signal_line(signal) for signal in colony.active_signals(caste=caste, home=home)]
+    lines = [_signal_line(signal) for signal in colony.active_signals(caste=own_caste, home=home)]
     fitting = sum(end <= MOST_SIGNALS_CHARS for end in accumulate(len(line) + 1 for line in lines))
     weaker = f"{len(lines) - fitting} weaker ones are active besides." if fitting < len(lines) else ""
     return _marked(lines[:fitting], weaker) if lines else Answer("No signal is active.")
