@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aether.cli.complete import backends, completes
 from aether.cli.output import (
     Ask,
     Group,
@@ -111,7 +112,10 @@ def add(ask: Ask, files: tuple[str, ...]) -> int:
     "--preset", type=click.Choice(PRESETS), help="Boundaries in days: default 30/90/365, research 7/30/90"
 )
 @click.option(
-    "--backend", metavar="NAME", help="Let this backend write summaries  [default: extract, without a model]"
+    "--backend",
+    metavar="NAME",
+    shell_complete=completes(backends),
+    help="Let this backend write summaries  [default: extract, without a model]",
 )
 @click.option("--forever", is_flag=True, help="Keep the fuller forms for ever, compressed")
 @click.option("--dry-run", is_flag=True, help="Show the plan, and change nothing")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aether import project
+from aether.cli.complete import architects, completes
 from aether.cli.output import (
     Ask,
     Command,
@@ -69,6 +70,7 @@ def scope_options(command: Any) -> Any:
 )
 @click.option(
     "--architect",
+    shell_complete=completes(architects),
     metavar="NAME",
     help="Who writes the sessions: host, claude-code, anthropic, openai, ollama, command:'…' or extractive  [default: ask, else host]",
 )

@@ -6,6 +6,7 @@ from typing import cast
 
 import click
 
+from aether.cli.complete import castes, completes
 from aether.cli.output import Ask, Command, Group, Table, emit, facts, note, pass_ask, say, when
 from aether.text.words import pluralize
 from aether.types import Caste, SignalName, State
@@ -17,7 +18,11 @@ PHASE = click.IntRange(0)
 @click.argument("type_", metavar="[TYPE]", required=False)
 @click.argument("context", required=False)
 @click.option("--strength", type=float, help="From 0 to 1  [default: by type]")
-@click.option("--caste", help="The caste that sends it; of the list, the caste whose sensitivity counts")
+@click.option(
+    "--caste",
+    shell_complete=completes(castes),
+    help="The caste that sends it; of the list, the caste whose sensitivity counts",
+)
 @click.option("--phase", type=PHASE, help="The phase it is about")
 @pass_ask
 def signal_command(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aether.cli.complete import backends, completes
 from aether.cli.output import (
     Ask,
     Group,
@@ -134,6 +135,7 @@ def _plan_lines(data: dict[str, Any], findings: list[str]) -> list[str]:
 @_choices
 @click.option(
     "--backend",
+    shell_complete=completes(backends),
     metavar="NAME",
     help="The backend that writes the summary  [default: summarizer.backend, else extractive]",
 )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aether.cli.complete import backends, completes
 from aether.cli.output import (
     Ask,
     Group,
@@ -159,7 +160,7 @@ def _check(ask: Ask, conversation: str) -> int:
 
 @context_command.command("compress")
 @click.argument("conversation")
-@click.option("--backend", metavar="NAME", help="The backend that writes the summaries  [default: summarizer.backend, else extractive]")  # fmt: skip
+@click.option("--backend", metavar="NAME", shell_complete=completes(backends), help="The backend that writes the summaries  [default: summarizer.backend, else extractive]")  # fmt: skip
 @pass_ask
 def compress(ask: Ask, conversation: str, backend: str | None) -> int:
     """Compress older messages into a checkpoint, however full.

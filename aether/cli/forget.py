@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aether.cli.complete import completes, ids
 from aether.cli.output import (
     Ask,
     Command,
@@ -37,7 +38,7 @@ OUTSIDE = (
 
 
 @click.command("forget", cls=Command)
-@click.argument("ids", metavar="[ID]...", nargs=-1)
+@click.argument("ids", metavar="[ID]...", nargs=-1, shell_complete=completes(ids))
 @click.option(
     "--match", metavar="TEXT", default="",
     help="Forget all that holds this text, in any case (--erase: exactly); - reads it from stdin",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aether.cli.complete import completes, documents
 from aether.cli.output import (
     Ask,
     Command,
@@ -76,7 +77,7 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
     rows = [
         (
             entry.revision or "",
-            when(entry.at),
+            when(entry.at)[:16],
             f"{entry.by} ({entry.member})" if entry.member else entry.by,
             entry.operation,
             " ".join(entry.touched),
@@ -174,7 +175,7 @@ def fold_command(ask: Ask) -> int:
 
 
 @click.command("show", cls=Command)
-@click.argument("document")
+@click.argument("document", shell_complete=completes(documents))
 @click.option("--revision", type=click.IntRange(0), help="Show it at this revision")
 @pass_ask
 def show_command(ask: Ask, document: str, revision: int | None) -> None:

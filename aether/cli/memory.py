@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from aether.cli.complete import architects, castes, completes, ids, types
 from aether.cli.forget import forget
 from aether.cli.output import (
     LAYER_NAMES,
@@ -54,9 +55,9 @@ def filter_options(command: Any) -> Any:
 
 
 _FILTERS = (
-    click.option("--type", "types", multiple=True, help="Only this type, such as decision, or rule for constraints and preferences; may be repeated"),
+    click.option("--type", "types", multiple=True, shell_complete=completes(types), help="Only this type, such as decision, or rule for constraints and preferences; may be repeated"),
     click.option("--phase", type=click.IntRange(0), help="Only this phase"),
-    click.option("--caste", help="Only this caste, in capitals or not"),
+    click.option("--caste", shell_complete=completes(castes), help="Only this caste, in capitals or not"),
     click.option("--project", help="Only of this project: a part of its directory"),
     click.option("--conversation", help="Only of this conversation: a part of its id, title or file"),
     click.option("--since", help="Not older than this ISO 8601 time, or than 36h, 7d, 2w, 3m, 1y"),
@@ -88,7 +89,7 @@ def memory_command() -> None:
 @click.command("add", cls=Command)
 @click.argument("text")
 @click.option(
-    "--type", "type_", default="observation", show_default=True, callback=_one_word, help="The kind of item, in one word",
+    "--type", "type_", default="observation", shell_complete=completes(types), show_default=True, callback=_one_word, help="The kind of item, in one word",
 )  # fmt: skip
 @click.option("--relevance", default=0.5, show_default=True, type=float, help="Its importance, 0 to 1")
 @click.option(
@@ -97,13 +98,23 @@ def memory_command() -> None:
     show_default=True,
     help="Its author; queen is the person whose colony it is",
 )
-@click.option("--caste", help="The caste of its author")
+@click.option("--caste", shell_complete=completes(castes), help="The caste of its author")
 @click.option("--phase", type=click.IntRange(0), help="Its phase of the colony's work")
 @click.option("--protect", is_flag=True, help="Never evict it, and keep it word for word")
 @click.option("--metadata", help="More fields, as a JSON object")
-@click.option("--resolves", multiple=True, metavar="ID", help="An entry that it settles, may be repeated")
 @click.option(
-    "--supersedes", multiple=True, metavar="ID", help="An entry whose place it takes, may be repeated"
+    "--resolves",
+    multiple=True,
+    shell_complete=completes(ids),
+    metavar="ID",
+    help="An entry that it settles, may be repeated",
+)
+@click.option(
+    "--supersedes",
+    multiple=True,
+    shell_complete=completes(ids),
+    metavar="ID",
+    help="An entry whose place it takes, may be repeated",
 )
 @pass_ask
 def add_command(
@@ -171,7 +182,7 @@ def _object(text: str) -> dict[str, Any]:
 
 
 @memory_command.command("show")
-@click.argument("item_id", metavar="[ID]", required=False)
+@click.argument("item_id", metavar="[ID]", required=False, shell_complete=completes(ids))
 @click.option(
     "--limit", default=0, show_default=True, type=click.IntRange(0), help="Most items to list; 0 for all"
 )
@@ -229,9 +240,11 @@ def _list(ask: Ask, limit: int, filters: dict[str, Any]) -> None:
 
 
 @memory_command.command("update")
-@click.argument("item_id")
+@click.argument("item_id", shell_complete=completes(ids))
 @click.option("--content", help="The new text, or - for standard input")
-@click.option("--type", "type_", callback=_one_word, help="The new type, in one word")
+@click.option(
+    "--type", "type_", callback=_one_word, shell_complete=completes(types), help="The new type, in one word"
+)
 @click.option("--relevance", type=float, help="The new relevance, 0 to 1")
 @click.option("--protect/--unprotect", "protected", default=None, help="Set or remove the protection")
 @click.option("--metadata", help="Metadata to merge in, as a JSON object; a null removes its key")
@@ -288,7 +301,7 @@ def update(
 
 
 @memory_command.command("resolve")
-@click.argument("entry_id", metavar="ID")
+@click.argument("entry_id", metavar="ID", shell_complete=completes(ids))
 @click.option("--by", metavar="TEXT|ID", help="The new text, or the id of the entry in its place")
 @pass_ask
 def resolve(ask: Ask, entry_id: str, by: str | None) -> None:
@@ -458,6 +471,7 @@ def _close(ask: Ask, session: str, file: str) -> int:
 )
 @click.option(
     "--architect",
+    shell_complete=completes(architects),
     metavar="NAME",
     help="extractive, anthropic, openai, ollama, claude-code (your own claude), manual or command:'…'  [default: config.toml, else extractive]",
 )
@@ -599,7 +613,7 @@ def _compressed_lines(outcome: Any) -> list[str]:
 
 
 @memory_command.command("promote")
-@click.argument("item", required=False)
+@click.argument("item", required=False, shell_complete=completes(ids))
 @pass_ask
 def promote(ask: Ask, item: str | None) -> None:
     """Promote what repeats, or one item, to long-term memory.
@@ -771,7 +785,7 @@ def item_rows(items: Sequence[Mapping[str, Any]]) -> list[str]:
         (item["id"], item["type"], f"{item['metadata']['relevance_score']:.2f}", origin)
         for item, origin in zip(items, origins([*map(_place_of, items)]), strict=True)
     ]
-    return _two_lines(places, [(item["content"], ()) for item in items])
+    return two_lines(places, [(item["content"], ()) for item in items])
 
 
 def _place_of(item: Mapping[str, Any]) -> dict[str, Any]:
@@ -795,10 +809,10 @@ def hit_rows(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         (hit["id"], str(hit["type"] or ""), origin, LAYER_NAMES[hit["layer"]])
         for hit, origin in zip(hits, origins(hits), strict=True)
     ]
-    return _two_lines(places, [(hit["passage"] or hit["content"], hit["matched"]) for hit in hits])
+    return two_lines(places, [(hit["passage"] or hit["content"], hit["matched"]) for hit in hits])
 
 
-def _two_lines(places: Iterable[Sequence[str]], texts: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
+def two_lines(places: Iterable[Sequence[str]], texts: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
     """Return a line of each place, and below it the part of its text that holds most of the words beside it."""
     from shutil import get_terminal_size
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 HELP_COLUMNS = 100
 # Of the line below a head, where a cell may be as long as a message.
 LONGEST_RULE = 60
-# A last column narrower than this says nothing: on a narrow terminal the widest of the others shrinks instead.
+# A line of a hit is at least this wide, however narrow the terminal.
 LEAST_COLUMNS = 12
 # Shorter work shows no progress: a spinner that flashes up distracts.
 PROGRESS_AFTER_SECONDS = 1.0
@@ -332,7 +332,7 @@ def aligned(table: Table) -> list[str]:
 
 
 def drawn(table: Table) -> list[str]:
-    """Return a table as lines that fit the terminal, drawn by `rich`: the last column is cut first."""
+    """Return a table as lines that fit the terminal, drawn by `rich`: the widest column is cut first."""
     cells = _cells(table)
     if not cells:
         return []
@@ -342,8 +342,7 @@ def drawn(table: Table) -> list[str]:
     from rich.text import Text
 
     console, right, last = _console(), set(table.right), len(cells[0]) - 1
-    widths = _widths(table, cells)
-    room = console.width - table.indent - sum(widths[:last]) - 2 * last
+    widths = _fitted(_widths(table, cells), console.width - table.indent - 2 * last)
     table_view = RichTable(
         box=SIMPLE_HEAD, show_edge=False, show_header=bool(table.head), padding=(0, 1, 0, 0), pad_edge=False
     )
@@ -351,7 +350,7 @@ def drawn(table: Table) -> list[str]:
         table_view.add_column(
             Text(table.head[column] if table.head else "", no_wrap=True, overflow="ellipsis"),
             justify="right" if column in right else "left",
-            width=max(room, min(widths[column], LEAST_COLUMNS)) if column == last else None,
+            width=widths[column],
         )
     for row in cells:
         table_view.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in row))
@@ -363,6 +362,19 @@ def drawn(table: Table) -> list[str]:
 def _widths(table: Table, cells: list[list[str]]) -> list[int]:
     rows = [list(table.head), *cells] if table.head else cells
     return [max(columns(row[column]) for row in rows) for column in range(len(rows[0]))]
+
+
+def _fitted(widths: list[int], room: int) -> list[int]:
+    """Return `widths` with the widest columns narrowed until all of them take at most `room` columns.
+
+    >>> _fitted([3, 19, 60], 50)
+    [3, 19, 28]
+    """
+    fitted = list(widths)
+    while sum(fitted) > max(room, len(fitted)):
+        widest = max(range(len(fitted)), key=lambda column: (fitted[column], column))
+        fitted[widest] -= 1
+    return fitted
 
 
 def _cells(table: Table) -> list[list[str]]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aether.cli.complete import castes, completes, ids
 from aether.cli.memory import filter_options, given, hit_rows, origins
 from aether.cli.output import Ask, Command, Table, emit, facts, note, note_nothing, pass_ask, plain, when
 from aether.memory.layers import MATCH_CHARS
@@ -33,9 +34,20 @@ if TYPE_CHECKING:
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1), help="Most lines")
 @click.option("--budget", type=click.IntRange(1), help="Most tokens that the index may take")
 @filter_options
-@click.option("--timeline", "around", metavar="ID", help="Show the entries just before and after this one")
 @click.option(
-    "--full", "ids", metavar="ID", multiple=True, help="Print this entry in full, and those whose ids follow"
+    "--timeline",
+    "around",
+    shell_complete=completes(ids),
+    metavar="ID",
+    help="Show the entries just before and after this one",
+)
+@click.option(
+    "--full",
+    "ids",
+    shell_complete=completes(ids),
+    metavar="ID",
+    multiple=True,
+    help="Print this entry in full, and those whose ids follow",
 )
 @click.option("--why", is_flag=True, help="Say below each line of the index what its rank follows from")
 @pass_ask
@@ -108,7 +120,7 @@ def recall_command(
     type=click.Choice(["startup", "clear", "compact", "resume", "fork", "subagent"]),
 )  # fmt: skip
 @click.option("--session", default="", metavar="ID", help="The conversation whose own work is shown")
-@click.option("--caste", default="", help="The caste of the sub-agent")
+@click.option("--caste", default="", shell_complete=completes(castes), help="The caste of the sub-agent")
 @click.option("--why", is_flag=True, help="Say of each line where it comes from and how to correct it")
 @pass_ask
 def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: bool) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING
 
 import click
 
+from aether.cli.memory import two_lines
 from aether.cli.output import (
     Ask,
     Command,
@@ -133,7 +135,10 @@ def _history(history: FileHistory) -> Iterator[str | Table]:
             (when(entry.at)[:16] or "—", f"{entry.type}{' (revoked)' if entry.revoked else ''}", entry.id, one_line(entry.text))
             for entry in part
         ]  # fmt: skip
-        yield Table(rows, indent=2)
+        if sys.stdout.isatty():  # an id that is cut leads nowhere
+            yield from two_lines([row[:-1] for row in rows], [(row[-1], ()) for row in rows])
+        else:
+            yield Table(rows, indent=2)
 
 
 @click.command("report", cls=Command)

@@ -266,6 +266,33 @@ def test_words_are_completed(monkeypatch, capsys):
     assert "plain,search" in capsys.readouterr().out
 
 
+@rows(
+    ("line", "completed"),
+    [
+        ("aether add x --type deci", ["decision"]),
+        ("aether recall x --caste buil", ["builder"]),
+        ("aether compress --architect extr", ["extractive"]),
+        ("aether compact run a.json --backend oll", ["ollama"]),
+        ("aether show phero", ["pheromones"]),
+        ("aether memory show wm_", ["ITEM", "OTHER"]),
+        ("aether memory show wm_ --home nowhere", []),
+    ],
+)
+def test_values_are_completed(here, monkeypatch, capsys, line, completed):
+    words = line.split()
+    if "nowhere" in line:
+        words = ["aether", "--home", "nowhere", *words[1:-2]]
+    monkeypatch.setenv("_AETHER_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", " ".join(words))
+    monkeypatch.setenv("COMP_CWORD", str(len(words) - 1))
+    capsys.readouterr()
+
+    assert main([]) == 0
+
+    values = [entry.removeprefix("plain,") for entry in capsys.readouterr().out.split()]
+    assert values == sorted(here.get(value, value) for value in completed)
+
+
 def ended(directory, code):
     """Return the exit code and the output of a process that runs `code` and then the command line."""
     whole = f"import sys\nsys.argv = ['aether', '--version']\n{code}\nfrom aether.cli.main import run\nrun()"
