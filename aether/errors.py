@@ -11,7 +11,7 @@
       BackendFailed                 it answered with a failure               exit 9
       UnsafePath (ValueError)       a home's own word for what is outside    exit 10
       Conflict                      later changes prevent it                 exit 11
-      StorageFailed (OSError)       the disk refused; nothing was stored     exit 12
+      StorageFailed (OSError)       the disk refused; it says what is stored exit 12
       ContextOverflow (BackendFailed) the prompt is larger than the window   exit 13
 
 A message has three parts: where, what, with the value, and what to do. `fix` is required, so every error has advice.
@@ -19,6 +19,8 @@ A message has three parts: where, what, with the value, and what to do. `fix` is
 
 from __future__ import annotations
 
+import errno
+from contextvars import ContextVar
 from functools import partial, wraps
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
@@ -30,6 +32,19 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
     C = TypeVar("C", bound=type)
 
+CHECK_DISK = "Check the disk, then try again."
+_FREE_SPACE = "Free some space, then try again."
+_GIVE_RIGHTS = "Let this user read and write the home, or use another with --home."
+# What to do about the failures of a disk.
+DISK_FAILS = {
+    errno.EIO: CHECK_DISK, errno.ESTALE: CHECK_DISK, errno.ENOLCK: CHECK_DISK,
+    errno.ENOSPC: _FREE_SPACE, errno.EDQUOT: _FREE_SPACE,
+    errno.EROFS: "Make the home writable, or use another with --home.",
+    errno.EACCES: _GIVE_RIGHTS, errno.EPERM: _GIVE_RIGHTS,
+    errno.EISDIR: 'Move it away, or run "aether doctor --repair".',
+}  # fmt: skip
+# What the outermost public call has stored so far.
+_STORED: ContextVar[list[bool] | None] = ContextVar("stored", default=None)
 # Longer values hide the sentence that explains them.
 SHOWN_CHARS = 80
 
@@ -116,15 +131,42 @@ class Conflict(AetherError):
 
 
 class StorageFailed(AetherError, OSError):
-    """The disk refused; nothing was stored."""
+    """The disk refused; the error says what is stored."""
 
     exit_code = 12
+    left = ""
+    """What the error says of what is stored, at the end of `what`."""
 
 
 class ContextOverflow(BackendFailed):
     """The backend refused the prompt as larger than the window of its model."""
 
     exit_code = 13
+
+
+def disk_failure(reason: OSError, left: str = "", *, where: str = "") -> StorageFailed:
+    """Return the error for a disk that failed: the file that the system names, or `where`; what is `left`; what to do."""
+    what = f"{reason.strerror or reason}.{left and f' {left}'}"
+    fix = DISK_FAILS.get(reason.errno or 0, CHECK_DISK)
+    failure = StorageFailed(what, fix=fix, where=where or str(reason.filename or ""))
+    failure.left = left
+    return failure
+
+
+def note_stored() -> None:
+    """Note that the public function that runs has stored a change: an error of a later step must not deny it."""
+    if (stored := _STORED.get()) is not None:
+        stored.append(True)
+
+
+def with_stored(reason: AetherError) -> AetherError:
+    """Return the error of a step of a public function, with what earlier steps stored, unless it says what is stored."""
+    if not isinstance(reason, StorageFailed) or not _STORED.get():
+        return reason
+    if reason.left and not reason.left.startswith("Nothing"):
+        return reason
+    what = f"{reason.what.removesuffix(reason.left).strip()} The change, or a part of it, is stored."
+    return StorageFailed(what, fix=f"Look at what is stored first. {reason.fix}", where=reason.where)
 
 
 def shown(value: object) -> str:
@@ -171,19 +213,32 @@ def public(function: F) -> F:
 
     Raises:
         InvalidInput: an argument has another type than the signature says, and the call failed in the middle.
+        StorageFailed: the disk failed where no error of ours was made of it.
     """
 
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:
+        outermost = _STORED.set([]) if _STORED.get() is None else None
         try:
             return function(*args, **named)
+        except StorageFailed as reason:
+            if not outermost or (failure := with_stored(reason)) is reason:
+                raise
+            raise failure from reason
         except AetherError:
             raise
+        except OSError as reason:
+            if reason.errno not in DISK_FAILS:
+                raise
+            raise with_stored(disk_failure(reason)) from reason
         except (TypeError, AttributeError, ValueError, LookupError, ArithmeticError) as reason:
             wrong = _misfit(function, args, named)
             if wrong is None:
                 raise
             raise wrong from reason
+        finally:
+            if outermost:
+                _STORED.reset(outermost)
 
     return call  # type: ignore[return-value]
 

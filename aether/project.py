@@ -173,14 +173,20 @@ def _repository(directory: str) -> tuple[str, str]:
 
 
 def _main(top: str, marker: str) -> str:
-    """Return the top level of the main worktree; `top` itself if there is no other."""
+    """Return the top level of the main worktree; `top` itself if there is no other.
+
+    The repository must point back to `top`, as it does to each of its worktrees: a `.git` file comes with a clone, and
+    could name any project.
+    """
     pointer = _read(marker)  # a directory reads as nothing
     if not pointer.startswith("gitdir:"):
         return top
     directory = os.path.join(top, pointer.removeprefix("gitdir:").strip())
     common = _read(os.path.join(directory, "commondir")).strip()
     repository = os.path.realpath(os.path.join(directory, common))
-    of_main = common and os.path.basename(repository) == ".git" and os.path.isdir(repository)
+    back = _read(os.path.join(directory, "gitdir")).strip()
+    points_back = bool(back) and os.path.realpath(os.path.join(directory, back)) == os.path.realpath(marker)
+    of_main = common and points_back and os.path.basename(repository) == ".git" and os.path.isdir(repository)
     return os.path.dirname(repository) if of_main else top
 
 

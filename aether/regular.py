@@ -6,10 +6,12 @@ readers of homes open files here. A sealed line is a JSON object that ends in it
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import io
 import os
 import stat
+import sys
 from typing import Any, BinaryIO
 
 from aether.errors import InvalidDocument, InvalidInput, NotFound, UnsafePath
@@ -22,6 +24,7 @@ DOCUMENT_BYTES = 64 * 1024 * 1024
 LOG_BYTES = 1024 * 1024 * 1024
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | _NO_WAIT
+TEMP_SUFFIX = ".aether-tmp"
 _MARK = b',"checksum":"'
 # OpenSSL is six times as fast as the interpreter itself.
 _SMALL_BYTES = 1 << 16
@@ -31,8 +34,11 @@ _CHECKSUM_CHARS = 16
 _NO_FILE = frozenset({errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP})
 
 
-def handle(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
+def handle(path: str | os.PathLike[str], flags: int = os.O_RDONLY, *, is_lock: bool = False) -> int:
     """Return a descriptor of the regular file at `path`, opened with `flags`; a new file is its owner's alone.
+
+    A file with other names, hard links that a home may bring along, is written by nobody: to write, a copy takes its
+    place first, unless it `is_lock` and stays the one that others hold.
 
     Raises:
         UnsafePath: it is a link, a FIFO, a device or a socket; nothing was read or written.
@@ -46,13 +52,44 @@ def handle(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
         if reason.errno in _NO_FILE:
             raise _refused(path) from reason
         raise
-    mode = os.fstat(opened).st_mode
-    if stat.S_ISREG(mode):
-        return opened
+    try:
+        status = os.fstat(opened)
+        if stat.S_ISREG(status.st_mode):
+            if status.st_nlink > 1 and flags & (os.O_WRONLY | os.O_RDWR) and not is_lock:
+                _replace_by_copy(os.fspath(path), status)
+                os.close(opened)
+                return handle(path, flags)
+            return opened
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    except OSError as reason:  # of a descriptor the system knows no name
+        os.close(opened)
+        reason.filename = os.fspath(path)
+        raise
     os.close(opened)
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
     raise _refused(path)
+
+
+def _replace_by_copy(path: str, status: os.stat_result) -> None:
+    """Put a copy of the file at `path` in its place; its other names keep the file."""
+    temp = os.path.join(
+        os.path.dirname(path), f".{os.path.basename(path)[:50]}.{os.urandom(6).hex()}{TEMP_SUFFIX}"
+    )
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _AS_IT_IS
+    try:
+        with (
+            open(handle(path), "rb") as source,
+            open(os.open(temp, flags, status.st_mode & 0o777), "wb") as copy,
+        ):
+            while data := source.read(1 << 20):
+                copy.write(data)
+            copy.flush()
+            os.fsync(copy.fileno())
+        os.replace(temp, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temp)
+        raise
 
 
 def create(path: str | os.PathLike[str], data: bytes) -> None:
@@ -96,10 +133,14 @@ def read(path: str | os.PathLike[str], most: int = DOCUMENT_BYTES) -> bytes:
         UnsafePath, OSError: as `handle`.
     """
     with opened(path) as file:
-        size = os.fstat(file.fileno()).st_size
-        # Room is made for what is asked for; more follows if it has grown meanwhile.
-        data = file.read(size + 1) if size <= most else b""
-        data += file.read(most + 1 - len(data)) if len(data) > size else b""
+        try:
+            size = os.fstat(file.fileno()).st_size
+            # Room is made for what is asked for; more follows if it has grown meanwhile.
+            data = file.read(size + 1) if size <= most else b""
+            data += file.read(most + 1 - len(data)) if len(data) > size else b""
+        except OSError as reason:
+            reason.filename = os.fspath(path)
+            raise
     if max(size, len(data)) > most:
         what = f"has {max(size, len(data)):,} bytes, and at most {most:,} are read."
         raise InvalidDocument(what, fix="Restore it from a copy, or move it away.", where=os.fspath(path))
@@ -189,14 +230,14 @@ def digest(data: bytes) -> str:
 
 def _small_sha256(data: bytes | memoryview) -> Any:
     """Return the digest by the interpreter's own module: to load OpenSSL takes a hook as long as all its work."""
+    # An import that fails is looked for again at each call, which takes longer than the digest.
     try:
-        from _sha2 import sha256
-    except ImportError:
-        try:
-            # Its name before Python 3.12.
+        if sys.version_info >= (3, 12):
+            from _sha2 import sha256
+        else:
             from _sha256 import sha256
-        except ImportError:  # pragma: no cover - not every interpreter has them
-            from hashlib import sha256
+    except ImportError:  # pragma: no cover - not every interpreter has them
+        from hashlib import sha256
     return sha256(data)
 
 

@@ -33,7 +33,7 @@ from search_speed import queries, spread, timed, vocabulary
 
 import aether
 from aether.api import archive as edge
-from aether.store import archive_store, config, index_file
+from aether.store import archive_store, config, search_index
 
 SIZES = (1_000, 10_000, 100_000)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -67,7 +67,7 @@ def _of_size(size: int) -> dict:
         _repeat(home, size)
         return {
             "index_made_s_of_files": [min(size, FILES), round(made, 1)],
-            "index_bytes": (home / archive_store.INDEX).stat().st_size,
+            "index_bytes": (home / search_index.FILE).stat().st_size,
             **_measured(home, words, rng),
         }
     finally:
@@ -109,18 +109,19 @@ def _fill(home: Path, size: int, words: list[str], rng: random.Random) -> None:
 
 def _repeat(home: Path, size: int) -> None:
     """Repeat the rows of the index until it has `size`; none of the copies is ready to age."""
-    columns = "name, title, created, level, bytes, since, {}, policy, grace, until, source"
+    columns = "name, title, created, level, bytes, since, {}, policy, grace, until, source, length"
 
     def work(db: sqlite3.Connection) -> None:
-        with index_file.writing(db):
+        with search_index.writing(db):
             for copy in range(1, -(-size // FILES)):
                 db.execute(
                     f"INSERT INTO conversation (id, {columns.format('floor')}) SELECT id || ' copy {copy}', "
                     f"{columns.format('level')} FROM conversation WHERE id NOT LIKE 'answer %' AND id NOT LIKE '% copy %'"
                 )
                 db.execute(
-                    "INSERT INTO words (rowid, terms) SELECT copied.n, words.terms FROM conversation AS copied "
-                    f"JOIN conversation AS own ON copied.id = own.id || ' copy {copy}' JOIN words ON words.rowid = own.n"
+                    "INSERT INTO conversation_tokens (rowid, tokens) SELECT copied.n, words.tokens FROM conversation AS copied "
+                    f"JOIN conversation AS own ON copied.id = own.id || ' copy {copy}' "
+                    "JOIN conversation_tokens AS words ON words.rowid = own.n"
                 )
 
     archive_store.indexed(home, work)

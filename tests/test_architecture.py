@@ -78,7 +78,7 @@ HOMES = {
         "aether/messages/unpack.py",
         "aether/search/index.py",
         "aether/store/archive_store.py",
-        "aether/store/index_file.py",
+        "aether/store/search_index.py",
     },
     "tiktoken": {"aether/tokens/exact.py"},
     "zstandard": {"aether/store/archive_store.py", "aether/api/backup.py"},

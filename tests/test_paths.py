@@ -413,3 +413,16 @@ def test_a_record_of_a_home_names_its_files_and_what_a_link_has_the_place_of(tmp
 
     for name in ("a", "data/a..b/[ERASED-2].json", "link"):
         assert paths.own_file(away, name) == home / name
+
+
+def test_a_git_file_to_which_the_repository_does_not_point_back_opens_no_other_project(top):
+    main = repository(top / "app")
+    git(main, "worktree", "add", "-q", str(top / "tree"), "-b", "b")
+    forged = made(top / "clone")
+    shutil.copy(top / "tree" / ".git", forged / ".git")
+    beside = made(top / "other")
+    (made(beside / "fake") / "commondir").write_text(f"{main}/.git\n")
+    (beside / ".git").write_text(f"gitdir: {beside}/fake\n")
+
+    assert [project.root_of(str(place)) for place in (forged, beside)] == [str(forged), str(beside)]
+    assert project.root_of(str(top / "tree")) == str(main)

@@ -19,6 +19,7 @@ from aether.hosts import hook
 from aether.hosts.claude_code import health
 from aether.sharing import offline
 from aether.store import spool
+from aether.store.commit import fold_home
 from aether.types import Finding
 from tests import homes
 from tests.tables import rows
@@ -251,3 +252,31 @@ def test_a_mark_is_not_made_where_a_link_leads(home, tmp_path):
     offline.note_try(home, failed=True)
 
     assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_file_with_another_name_is_never_written_through_to_it(tmp_path):
+    """A home that came from others may have its journal, its head, its months and its locks as hard links."""
+    home = homes.fresh(tmp_path)
+    homes.add(home, "one")
+    outside = {}
+    for path in [path for path in home.rglob("*") if path.is_file()]:
+        link = tmp_path / f"outside-{path.name}"
+        os.link(path, link)
+        outside[link] = link.read_bytes()
+
+    homes.add(home, "two")
+    fold_home(home, now=homes.NOW)
+
+    assert {link: link.read_bytes() for link in outside} == outside
+    assert homes.ids(home) == ["one", "two"]
+    assert not list(home.rglob(f"*{regular.TEMP_SUFFIX}"))
+
+
+def test_a_copy_that_cannot_be_made_leaves_no_temp_file(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(b"x")
+    os.link(tmp_path / "file", tmp_path / "link")
+    monkeypatch.setattr(os, "replace", lambda *_: os.stat("/nowhere"))
+
+    with pytest.raises(OSError, match="No such file"):
+        regular.handle(tmp_path / "file", os.O_WRONLY)
+    assert sorted(os.listdir(tmp_path)) == ["file", "link"]

@@ -29,6 +29,7 @@ from aether.errors import (
     InvalidInput,
     NotFound,
     StorageFailed,
+    note_stored,
     public,
     shown,
 )
@@ -137,22 +138,24 @@ def automatic_snapshot(label: str, *, home: Home = None) -> str:
 
 
 def _take_snapshot(label: str, home: Home, *, by_itself: bool) -> JsonObject:
-    place = find(home)
-    state, instant = read(place), now()
-    snapshot = snapshots.take_snapshot(
-        state.documents, snapshot_id=new_id("snapshot", instant), label=label, now=instant, revision=state.revision,
-        automatic=by_itself,
-    )  # fmt: skip
-    if not by_itself:
-        talks = store_conversations.stored_conversations(place)
-        snapshot["conversations"] = {
-            talk.id: store_conversations.records_of(place, talk.id) for talk in talks
-        }
-    path = _path(place, snapshot["snapshot_id"])
+    place = drained(find(home))
+    # Read under the lock: what is erased while a snapshot is written would come back with it.
     with write_lock(place), storage_errors(place):
+        state, instant = present(place), now()
+        snapshot = snapshots.take_snapshot(
+            state.documents, snapshot_id=new_id("snapshot", instant), label=label, now=instant,
+            revision=state.revision, automatic=by_itself,
+        )  # fmt: skip
+        if not by_itself:
+            talks = store_conversations.stored_conversations(place)
+            snapshot["conversations"] = {
+                talk.id: store_conversations.records_of(place, talk.id) for talk in talks
+            }
+        path = _path(place, snapshot["snapshot_id"])
         make_directory(path.parent)
         data = files.json_document(snapshot)
         write_whole(path, data)
+        note_stored()
         seals.seal_file(place, path, data)
     return {field: value for field, value in snapshot.items() if field not in snapshots.CONTENT}
 

@@ -27,13 +27,23 @@ from aether.conversation.archived import LEVELS, Conversation, Level
 from aether.conversation.forms import form, measure, metadata
 from aether.conversation.retention import Boundaries, Decision, Policy
 from aether.conversation.summarise import Written, write_archived
-from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
+from aether.errors import (
+    AetherError,
+    Conflict,
+    CorruptDocument,
+    InvalidInput,
+    NotFound,
+    public,
+    shown,
+    with_stored,
+)
 from aether.messages.transcripts import load_conversation
 from aether.redact.redact import redact, redacted
 from aether.store import (
     archive_steps,
     archive_store,
     config,
+    conversation_checks,
     conversation_list,
     conversations,
     files,
@@ -243,6 +253,7 @@ def age_archive(
 
 
 def _failure(reason: AetherError, where: str) -> Finding:
+    reason = with_stored(reason)
     return Finding("error", reason.code, where, reason.what, reason.fix)
 
 
@@ -859,7 +870,9 @@ def archive_stats(*, home: Home = None) -> JsonObject:
 def verify_archive(*, home: Home = None) -> list[Finding]:
     """Check every file of the archive and return the findings, errors first; nothing is changed."""
     order = {"error": 0, "warning": 1, "info": 2}
-    return sorted(archive_steps.examine(find(home)), key=lambda finding: order[finding.level])
+    place = find(home)
+    findings = [*archive_steps.examine(place), *conversation_checks.missing_archived(place)]
+    return sorted(findings, key=lambda finding: order[finding.level])
 
 
 # --- Retention

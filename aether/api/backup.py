@@ -139,7 +139,10 @@ def create_backup(
         moment = read_home(
             place, keep, lambda bytes_read, total: report(99 * bytes_read // max(total, 1), "reading")
         )
-        listing = {"files": {path: [*part] for path, part in moment.files.items()}, "empty": moment.empty}
+        listing = {
+            "files": {path: [part.size, [*part.pieces]] for path, part in moment.files.items()},
+            "empty": moment.empty,
+        }
         data = files.json_line(listing)
         pieces = [data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES)]
         for piece in pieces:

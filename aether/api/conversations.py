@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 
 from aether.api.home import Home, find, now
 from aether.conversation.checks import require_message
-from aether.errors import InvalidInput, NotFound, shown
+from aether.errors import InvalidInput, NotFound, public, shown
 from aether.messages import transcripts
 from aether.messages.convert import source_places
 from aether.messages.model import ProviderFormat
@@ -93,6 +93,7 @@ def known_name(given: str, *, archived: bool = False, home: Home = None) -> str:
     raise NotFound(what, fix=fix, where=str(place))
 
 
+@public
 def add_messages(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> None:
     """Append messages to a conversation, all or none of them.
 

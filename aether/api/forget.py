@@ -40,6 +40,7 @@ from aether.store import (
     ledger,
     record_files,
     seals,
+    search_index,
 )
 from aether.store.authors import Author
 from aether.store.commit import fold, settle, write_lock
@@ -64,8 +65,8 @@ OWN_FILES = ("config.toml", "models.json")
 # The indexes, and what SQLite keeps beside them: they are removed, and made again.
 DERIVED = tuple(
     f"{name}{end}"
-    for name in ("index.sqlite", archive_store.INDEX)
-    for end in ("", "-journal", "-wal", "-shm")
+    for name in (search_index.FILE, search_index.OLD_FILE)
+    for end in ("", *search_index.BESIDE)
 )
 LOCK = "lock"
 # Files of a home that hold no text: its locks, and the numbers of last lines. A note of the memory tool may have any name.

@@ -6,7 +6,7 @@ cuts up only the few entries that can match. Which do is decided in `search.prom
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import PurePath
 
@@ -23,16 +23,19 @@ from aether.store.snapshot import Snapshot
 from aether.text.tags import memory_block
 from aether.types import Counter
 
-# Archived entries that are read for a prompt; those with most of its words come first.
+# Archived entries that are read for a prompt, beside those next to them.
 ARCHIVED_LIMIT = 40
 # Characters: a passage counts as injected if a line that was injected holds its start, because lines are cut.
 REPEAT_CHARS = 60
 
 
-def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str = "") -> str:
+def prompt_recall(
+    prompt: str, *, budget: int, home: Home = None, session: str = "", late: Callable[[], None] = lambda: None
+) -> str:  # fmt: skip
     """Return the entries that match `prompt` strongly as one `<aether-memory …>` block, or "".
 
-    Entries that `session` noted itself or was given before are left out.
+    Entries that `session` noted itself or was given before are left out. A prompt does not wait for the search index: where
+    it lacks much of the archive, `late` is called.
     """
     query = parse_prompt(prompt)
     if query is None or budget < 1:
@@ -43,7 +46,7 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
     memory = snapshot.documents["memory"]
     injected = hook_sessions.read_injected(place, session)
     entries = [record for record in records(memory) if not _is_of(record, session)]
-    stored, term_counts, other_entries = _in_archive(snapshot, query, {record.id for record in entries})
+    stored, term_counts, other_entries = _in_archive(snapshot, query, late, {record.id for record in entries})
     entries += [record for record in stored if not _is_of(record, session)]
     matches = [
         match
@@ -58,18 +61,17 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
 
 
 def _in_archive(
-    snapshot: Snapshot, query: PromptQuery, live: set[str]
+    snapshot: Snapshot, query: PromptQuery, late: Callable[[], None], live: set[str]
 ) -> tuple[list[Record], dict[str, int], int]:
     """Return the archived candidates, and how many of the other entries hold each word."""
-    source = searchable_archive(snapshot)
-    answer = source.find(Query(query.words, (), most=ARCHIVED_LIMIT))
+    answer = searchable_archive(snapshot, late).find(Query(query.words, (), cap=ARCHIVED_LIMIT))
     newest = {each.id: each for each in answer.candidates}
     # What was taken out again, by an undo or by hand, is found by those who look for it.
     likely = [each for each in newest.values() if each.record.get("why") != items.REMOVED]
     likely.sort(key=lambda each: each.place)
     counts = dict(answer.held)
     for candidate in likely:
-        for word in candidate.held:
+        for word in candidate.terms_in(query.words):
             counts[word] -= 1
     records = [item_record(each.record["item"], "archive") for each in likely]
     return [record for record in records if record.id not in live], counts, answer.items - len(likely)

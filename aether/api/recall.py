@@ -19,7 +19,6 @@ from aether.memory import items
 from aether.memory import layers as lines
 from aether.memory.layers import RecallLine, Record, item_record, plain_text, records
 from aether.memory.sessions import find_session, session_sections, session_text
-from aether.search import index
 from aether.search.archive import searchable_archive, shown_ids
 from aether.search.index import Candidate, Found, Query, Source
 from aether.search.rank import LIMIT, asks_for_state, best_passage, search
@@ -171,15 +170,8 @@ def _with_conversations(source: Source, home: Path, query: str) -> Source:
 
     def find(ask: Query) -> Found:
         answer = source.find(ask)
-        rows = {place: index.row(record) for place, record in conversations.items()}
-        marked = index.term_marks(ask.terms)
-        added = [
-            Candidate(
-                place, conversations[place], frozenset(index.term_counts(conversation_row.marked, marked))
-            )
-            for place, conversation_row in rows.items()
-        ]
-        length = answer.length + sum(conversation_row.length for conversation_row in rows.values())
+        added = [Candidate(place, record) for place, record in conversations.items()]
+        length = answer.length + sum(candidate.row.length for candidate in added)
         return answer._replace(
             items=answer.items + len(added), length=length, candidates=[*answer.candidates, *added]
         )

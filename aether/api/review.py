@@ -47,11 +47,13 @@ class Settled(NamedTuple):
     """The id of the entry as it is now; empty if it was forgotten."""
 
 
+@public
 def review(*, home: Home = None) -> list[Doubt]:
     """Return what is doubtful in live memory and was not kept before, the most serious first; secrets are blanked."""
     return reviewing.doubts(read(home).documents["memory"], now=now())
 
 
+@public
 def settle(
     doubt_id: str, answer: Answer, text: str = "", *, newer: bool = False, home: Home = None
 ) -> Settled:

@@ -30,7 +30,7 @@ from aether.errors import (
 from aether.paths import HOME_NAME
 from aether.sharing import ledgers, offline, senders, shared_base, shared_files
 from aether.sharing.ledgers import Colony, Share
-from aether.sharing.lines import checked_news, set_aside, words_of
+from aether.sharing.lines import as_taken, checked_news, set_aside, words_of
 from aether.sharing.offline import send_queue
 from aether.sharing.shared_files import Blobs
 from aether.storage import named_files
@@ -601,7 +601,7 @@ def colony_lines(place: Path, revisions: list[int]) -> dict[int, bytes]:
         StorageFailed, UnsafePath, Conflict, CorruptDocument: as the server says.
     """
     server = ledgers.of(place)
-    return shared_base.lines_of(server, _blobs(server), revisions) if server else {}
+    return as_taken(place, shared_base.lines_of(server, _blobs(server), revisions)) if server else {}
 
 
 def _fill_conversations(server: Colony, place: Path) -> None:

@@ -226,7 +226,7 @@ def file_reminder(path: str, *, home: Home = None, session: str = "") -> str:
     if session and once in hook_sessions.read_injected(place, session):
         return ""
     snapshot = load(place)  # no drain: a reading tool does not wait for one
-    candidates = searchable_archive(snapshot).find(Query(terms(name[0]).words, ())).candidates
+    candidates = searchable_archive(snapshot, lambda: None).find(Query(terms(name[0]).words, ())).candidates
     records = layers.records(snapshot.documents["memory"], (candidate.record for candidate in candidates))
     about = about_file(records, path, ended=revoked_in(snapshot.documents["memory"]))
     moment = now()

@@ -89,8 +89,8 @@ def add(ask: Ask, files: tuple[str, ...]) -> int:
     emit(
         ask,
         {
-            "added": [entry._asdict() for entry in batch.added], "failed": _findings(batch.failed),
-            "findings": _findings(batch.findings),
+            "added": batch.added, "failed": batch.failed,
+            "findings": batch.findings,
         },
         _table(batch.added),
     )  # fmt: skip
@@ -240,7 +240,7 @@ def _list(ask: Ask, month: str | None, level: str | None, limit: int | None) -> 
     from aether.api.archive import list_archived
 
     entries = list_archived(month=month, level=level, limit=limit, home=ask.place())
-    emit(ask, [entry._asdict() for entry in entries], _table(entries))
+    emit(ask, entries, _table(entries))
     if not entries:
         nothing = "No conversation is archived here: aether archive add FILE adds one."
         note(ask, "No archived conversation is of that month and level." if month or level else nothing)
@@ -258,7 +258,7 @@ def _search(ask: Ask, query: str, limit: int) -> None:
 
     hits = search_archive(query, limit=limit, home=ask.place())
     rows = [(hit.id, hit.level, when(hit.created_at), one_line(hit.passage)) for hit in hits]
-    emit(ask, [hit._asdict() for hit in hits], Table(rows, head=("id", "level", "created", "text")))
+    emit(ask, hits, Table(rows, head=("id", "level", "created", "text")))
     if not hits:
         note(ask, "No archived conversation answers that.")
 
@@ -284,7 +284,7 @@ def _verify(ask: Ask) -> int:
     lines = [
         plain(f"{finding.level}: {finding.where}: {finding.message} {finding.fix}") for finding in findings
     ]
-    emit(ask, _findings(findings), lines or "Every archived conversation is whole.")
+    emit(ask, findings, lines or "Every archived conversation is whole.")
     return int(any(finding.level == "error" for finding in findings))
 
 
@@ -426,11 +426,7 @@ def _print_schedule(ask: Ask, kind: str, at: str) -> int:
     script = own_script("aether") or shutil.which("aether")
     program = [script] if script else [sys.executable, "-m", "aether"]
     job = jobs.job(kind, find(ask.place()), program, at=at)
-    data = {
-        "kind": job.kind, "name": job.name, "words": list(job.words), "files": job.files, "line": job.line,
-        "start": list(job.start),
-    }  # fmt: skip
-    emit(ask, data, _job(job))
+    emit(ask, job, _job(job))
     return 0
 
 
@@ -470,10 +466,6 @@ def _table(entries: Iterable[Any]) -> Table:
     return Table(rows, head=("created", "level", "bytes", "id", "title"), right=[2])
 
 
-def _findings(findings: Iterable[Finding]) -> list[JsonObject]:
-    return [finding._asdict() for finding in findings]
-
-
 def _report(failed: Iterable[Finding]) -> int:
     """Name what failed on stderr, and return the exit code."""
     from aether.errors import InvalidDocument
@@ -497,7 +489,7 @@ def _plan(planned: list[Any], *, everything: bool = False) -> list[str | Table]:
 
 def _aged(ageing: Any, *, dry_run: bool) -> JsonObject:
     return {
-        "dry_run": dry_run, "done": list(ageing.done), "failed": _findings(ageing.failed), "saved_bytes": ageing.saved_bytes,
+        "dry_run": dry_run, "done": list(ageing.done), "failed": ageing.failed, "saved_bytes": ageing.saved_bytes,
         "plan": [
             {
                 "id": step.id, "title": step.title, "days": step.days, "score": round(step.score, 4), "rule": step.rule,

@@ -47,7 +47,7 @@ def create_command(ask: Ask, destination: str, adopt: bool) -> None:
     with bar(ask, "Backing up…") as report:
         created = backup.create_backup(destination, adopt=adopt, progress=report, home=place)
     line = f"{created.id}: {pluralize(created.files, 'files')}, {size(created.bytes)}, of which {size(created.new_bytes)} were added."
-    emit(ask, created._asdict(), line)
+    emit(ask, created, line)
     for path in created.left_out:
         say(plain(f"Note: {path} is a link, a pipe or a device, and is not in the backup."))
 
@@ -84,7 +84,7 @@ def list_command(ask: Ask, destination: str, id: str | None, verify: bool) -> in
         if id is None
         else f"There is no backup {id} in {destination}."
     )
-    emit(ask, [entry._asdict() for entry in listed], table if listed else plain(nothing))
+    emit(ask, listed, table if listed else plain(nothing))
     return 0
 
 
@@ -100,7 +100,7 @@ def _verify(ask: Ask, destination: str, id: str | None) -> int:
     text = [
         plain(f"{finding.level}: {finding.where}: {finding.message} {finding.fix}") for finding in findings
     ]
-    emit(ask, [finding._asdict() for finding in findings], text or "Everything is there, as it was written.")
+    emit(ask, findings, text or "Everything is there, as it was written.")
     return int(bool(findings))
 
 
@@ -126,7 +126,7 @@ def restore_command(ask: Ask, destination: str, id: str | None) -> None:
     source = restored.backup
     data = {
         "home": str(restored.home), "id": source.id, "at": source.at, "revision": source.revision, "files": source.files, "bytes": source.bytes,
-        "findings": [finding._asdict() for finding in restored.findings],
+        "findings": restored.findings,
     }  # fmt: skip
     emit(
         ask,

@@ -432,7 +432,7 @@ def _as_data(opened: Chat, turns: list[Turn]) -> dict[str, Any]:
                 "input_tokens": sum(reply.input_tokens for reply in turn.replies),
                 "output_tokens": sum(reply.output_tokens for reply in turn.replies),
                 "calls": [call.name for reply in turn.replies for call in reply.calls],
-                "compressed": [compression._asdict() for compression in turn.compressed],
+                "compressed": turn.compressed,
             }
             for turn in turns
         ],

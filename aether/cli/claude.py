@@ -120,7 +120,7 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
         architects.write_choice(chosen, scope)
     plugin = str(install.plugin_directory())
     data = {
-        "scope": scope, "links": [change._asdict() for change in links], "files": [change._asdict() for change in files],
+        "scope": scope, "links": links, "files": files,
         "home": str(home) if home else None, "made_home": is_new, "plugin": plugin,
         "architect": chosen.architect if chosen else None, "architect_file": str(chosen.path) if chosen else None,
     }  # fmt: skip
@@ -193,7 +193,7 @@ def uninstall(ask: Ask, scope: str | None, dry_run: bool) -> None:
     files = [file for name in scopes for file in install.uninstall(name, dry_run=dry_run)]
     emit(
         ask,
-        {"scope": scope, "files": [change._asdict() for change in files]},
+        {"scope": scope, "files": files},
         _change_lines(files, dry_run=dry_run),
     )
     if not dry_run:
@@ -243,8 +243,8 @@ def status(ask: Ask) -> int:
     ]  # fmt: skip
     installed = Table(rows, head=("scope", "installed", "settings"))
     data = {
-        **report._asdict(), "installed": [settings._asdict() for settings in report.installed],
-        "architect": report.architect._asdict(),
+        **report._asdict(), "installed": report.installed,
+        "architect": report.architect,
     }  # fmt: skip
     emit(ask, data, [installed, *facts(pairs, indent=0), *log_lines(report.log, report.home)])
     for words in report.problems:
@@ -325,7 +325,7 @@ def rescue(ask: Ask, everywhere: bool, make: bool, older_than: float, dry_run: b
     total = f"{pluralize(items, 'items')} {'would be stored' if dry_run else 'stored'}, from {imported} of {pluralize(len(transcripts), 'transcripts')}."
     data = {
         "dry_run": dry_run,
-        "transcripts": [transcript._asdict() for transcript in transcripts],
+        "transcripts": transcripts,
         "items": items,
     }
     skipped = Counter(transcript.reason for transcript in transcripts if transcript.state == "skipped")

@@ -108,7 +108,7 @@ def start(ask: Ask, phase: int, name: str | None, goal: str | None) -> None:
         if outcome.changed
         else f"Phase {phase} was running already."
     )
-    emit(ask, outcome._asdict(), text)
+    emit(ask, outcome, text)
 
 
 @phase_command.command("complete")
@@ -132,7 +132,7 @@ def complete(ask: Ask, phase: int) -> None:
         if outcome.changed
         else f"Phase {phase} was completed before."
     )
-    emit(ask, outcome._asdict(), text)
+    emit(ask, outcome, text)
     if outcome.changed:
         note(ask, f"Next: aether compress --phase {phase}, then aether phase decide continue")
 
@@ -202,7 +202,7 @@ def _show_state(ask: Ask) -> None:
         "state": status["state"], "current_phase": status["current_phase"], "phases_completed": status["phases_completed"],
         "queen_checkin": checkin, "roadmap": roadmap, "workers": status["workers"],
         "last_transition": machine["last_transition"], "transitions_count": machine["transitions_count"],
-        "crash": crash._asdict() if crash else None,
+        "crash": crash,
     }  # fmt: skip
     text: list[str | Table] = [
         *facts(

@@ -102,7 +102,7 @@ def _plan(ask: Ask, file: str, force: bool, chosen: dict[str, Any]) -> None:
         "kept": planned.why._asdict(), "removed": len(planned.messages) - len(planned.kept) if planned.triggered else 0,
         "shortened": len(planned.changed), "protected": len(planned.protected),
         "asks_a_summariser": planned.task is not None, "steps": list(planned.steps),
-        "findings": [finding._asdict() for finding in findings],
+        "findings": findings,
     }  # fmt: skip
     emit(ask, data, _plan_lines(data, _findings(findings)))
 
@@ -194,13 +194,13 @@ def run(
     data = conversation_bytes(loaded if same else loaded._replace(messages=messages))
     if output is not None:
         write_file(output, data)
-    receipt = compaction.receipt._asdict() if compaction.receipt else None
+    receipt = compaction.receipt
     about = {
         "conversation": arguments["conversation_id"], "triggered": compaction.triggered, "reason": compaction.reason,
         "tokens_before": compaction.tokens_before, "tokens_after": compaction.tokens_after, "limit": compaction.limit,
         "counter": compaction.counter, "output": output, "receipt": receipt,
         "messages": None if output else [message.raw for message in messages],
-        "findings": [finding._asdict() for finding in compaction.findings],
+        "findings": compaction.findings,
     }  # fmt: skip
     emit(ask, about, output or data.decode("utf-8", "surrogatepass").rstrip("\n"))
     _report(ask, compaction, arguments["conversation_id"], force=force)
@@ -268,7 +268,7 @@ def _diff(ask: Ask, conversation: str, step: int | None, *, everything: bool) ->
 
     conversation = named(ask, conversation)
     difference = compact_views.compaction_diff(conversation, step=step, home=ask.home)
-    data = {"receipt": difference.receipt, "rows": [row._asdict() for row in difference.rows]}
+    data = {"receipt": difference.receipt, "rows": difference.rows}
     visible = [row for row in difference.rows if everything or row.change != "kept"]
     rows = [
         (_SIGNS[row.change], "" if row.before is None else row.before + 1, row.role, row.text)
@@ -291,7 +291,7 @@ def _removed(ask: Ask, conversation: str, step: int | None) -> None:
     number, messages = removed.removed_by_compaction(conversation, step, home=ask.home)
     data = {
         "conversation": conversation, "step": number,
-        "messages": [{**message._asdict(), "parts": [part._asdict() for part in message.parts]} for message in messages],
+        "messages": [{**message._asdict(), "parts": message.parts} for message in messages],
     }  # fmt: skip
     emit(ask, data, [plain(line) for message in messages for line in [*removed.message_lines(message), ""]])
     if not messages:
@@ -315,7 +315,7 @@ def undo_compaction(ask: Ask, conversation: str, step: int | None, output: str |
             unwritten, output = reason, None
     data = {
         "conversation": conversation, "step": undone.step, "count": len(undone.messages), "output": output,
-        "messages": None if output else undone.messages, "findings": [finding._asdict() for finding in undone.findings],
+        "messages": None if output else undone.messages, "findings": undone.findings,
     }  # fmt: skip
     emit(ask, data, output or as_json(undone.messages))
     note(ask, f"Compaction {undone.step} is undone: {pluralize(len(undone.messages), 'messages')}.")
@@ -338,7 +338,7 @@ def _list(ask: Ask) -> None:
         for entry in entries
     ]
     head = ("messages", "context", "compactions", "undone", "conversation")
-    emit(ask, [entry._asdict() for entry in entries], Table(rows, head=head, right=range(4)))
+    emit(ask, entries, Table(rows, head=head, right=range(4)))
     for entry in entries:
         if entry.problem:
             say(plain(f"{entry.conversation}: {entry.problem}"))
@@ -427,9 +427,7 @@ def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | Non
         write_file(output, report.repaired)
     fields = report._asdict()
     del fields["repaired"]
-    lists = {
-        key: [item._asdict() for item in value] for key, value in fields.items() if isinstance(value, list)
-    }
+    lists = {key: value for key, value in fields.items() if isinstance(value, list)}
     emit(ask, {"file": file, **fields, **lists, "output": output or ""}, _lines(report))
     if report.wire != report.provider and report.wire in CHECKED:
         note(

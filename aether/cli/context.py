@@ -92,7 +92,7 @@ def _list(ask: Ask) -> None:
         for entry in entries
     ]
     head = ("at", "messages", "compressions", "window", "mode", "model", "conversation")
-    emit(ask, [entry._asdict() for entry in entries], Table(rows, head=head, right=[1, 2, 3]))
+    emit(ask, entries, Table(rows, head=head, right=[1, 2, 3]))
     if not entries:
         note(ask, "No context yet: aether chat starts one.")
 
@@ -103,8 +103,8 @@ def _status_data(status: ContextStatus) -> dict[str, Any]:
         "ratio": round(status.validation.ratio, 4), "window": status.settings.window, "model": status.settings.model,
         "mode": status.settings.mode, "tier": {"number": status.tier.number, "label": status.tier.label},
         "messages": status.messages, "checkpoints": status.checkpoints, "compressions": status.compressions,
-        "snapshots": status.snapshots, "level": status.validation.level, "reliability": status.reliability._asdict(),
-        "findings": [finding._asdict() for finding in status.findings],
+        "snapshots": status.snapshots, "level": status.validation.level, "reliability": status.reliability,
+        "findings": status.findings,
         "metrics": {**status.metrics._asdict(), "hit_rate": round(status.metrics.hit_rate, 4)},
     }  # fmt: skip
 
@@ -145,8 +145,8 @@ def _check(ask: Ask, conversation: str) -> int:
     data = {
         **{key: getattr(result, key) for key in ("valid", "tokens", "limit", "overage", "level")},
         "ratio": round(result.ratio, 4),
-        "suggestions": [item._asdict() for item in result.suggestions],
-        "findings": [item._asdict() for item in result.findings],
+        "suggestions": result.suggestions,
+        "findings": result.findings,
     }
     words = "fits" if result.valid else f"is {result.overage:,} tokens too large"
     lines = [f"It {words}: {result.tokens:,} of {result.limit:,} tokens ({100 * result.ratio:.1f} %)."]
@@ -180,7 +180,7 @@ def compress(ask: Ask, conversation: str, backend: str | None) -> int:
     checkpoint = compression.checkpoint
     data = {
         **{key: getattr(compression, key) for key in ("success", "reason", "error", "tokens_before", "tokens_after", "step")},
-        "freed_tokens": compression.freed_tokens, "checkpoint": checkpoint._asdict() if checkpoint else None,
+        "freed_tokens": compression.freed_tokens, "checkpoint": checkpoint,
         "aged": list(compression.aged), "merged": list(compression.merged),
     }  # fmt: skip
     if not compression.success:
@@ -208,7 +208,7 @@ def _checkpoints(ask: Ask, conversation: str) -> None:
         for checkpoint in listed
     ]  # fmt: skip
     head = ("id", "level", "tokens", "compression", "messages", "summary")
-    emit(ask, [checkpoint._asdict() for checkpoint in listed], Table(rows, head=head, right=[1, 2, 3]))
+    emit(ask, listed, Table(rows, head=head, right=[1, 2, 3]))
     if not listed:
         note(ask, "No checkpoint yet: nothing was compressed.")
 

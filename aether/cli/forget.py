@@ -173,8 +173,8 @@ def _note_left_over(ask: Ask, forgotten: Forgotten) -> None:
 
 def _data(forgotten: Forgotten, *, is_done: bool) -> dict[str, Any]:
     return {
-        "forgotten": is_done, "targets": [target._asdict() for target in forgotten.targets],
-        "similar": [target._asdict() for target in forgotten.similar], "elsewhere": forgotten.elsewhere,
+        "forgotten": is_done, "targets": forgotten.targets,
+        "similar": forgotten.similar, "elsewhere": forgotten.elsewhere,
         "receipt_id": forgotten.receipt["receipt_id"] if forgotten.receipt else "", "revision": forgotten.revision,
     }  # fmt: skip
 

@@ -77,7 +77,7 @@ def _import(ask: Ask, source: str) -> None:
         say(f"… and {pluralize(len(imported.bad_lines) - MOST_BAD_LINES, 'lines')} more; --json names all.")
     data = {
         **merged._asdict(),
-        "bad_lines": [bad._asdict() for bad in imported.bad_lines],
+        "bad_lines": imported.bad_lines,
         "revision": imported.revision,
     }
     emit(

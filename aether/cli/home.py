@@ -86,7 +86,7 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
         for entry in entries
     ]
     head = ("rev", "when (UTC)", "who", "what", "touched", "why")
-    emit(ask, [entry._asdict() for entry in entries], Table(rows, head=head, right=[0]))
+    emit(ask, entries, Table(rows, head=head, right=[0]))
     jumped = entries[0].revision - entries[-1].revision + 1 - len(entries) if entries else 0
     if jumped > 0:
         note(
@@ -163,7 +163,7 @@ def fold_command(ask: Ask) -> int:
     ):  # folding asks the server of a shared home, and one that fails is waited for once
         place = ask.place()
     folded = admin.fold_all(home=place)
-    troubles = [trouble._asdict() for trouble in folded.troubles]
+    troubles = folded.troubles
     emit(
         ask,
         {"revision": folded.revision, "troubles": troubles},
@@ -228,7 +228,7 @@ def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...]) -> int:
         ask.found = None  # a check changes nothing, not even by folding
     errors = any(finding.level == "error" for finding in findings)
     text = [f"{finding.level}: {finding.where}: {finding.message} {finding.fix}" for finding in findings]
-    data = {"repaired": repairs, "findings": [finding._asdict() for finding in findings]}
+    data = {"repaired": repairs, "findings": findings}
     emit(ask, data, text or "Nothing is wrong.")
     return int(errors)
 
@@ -347,7 +347,7 @@ def _check_documents(ask: Ask, files: tuple[str, ...], name: str | None) -> int:
             value.pop("stamp", None)
     findings = [finding for document, value in values for finding in admin.check_schema(document, value)]
     text = [f"{finding.where}: {finding.message}" for finding in findings]
-    emit(ask, [finding._asdict() for finding in findings], text or "Every document fits its schema.")
+    emit(ask, findings, text or "Every document fits its schema.")
     return int(bool(findings))
 
 

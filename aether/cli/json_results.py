@@ -9,24 +9,29 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from aether.api.admin import Folded, LogLine
+from aether.api.admin import Folded, LogLine, Trust
 from aether.api.architects import Standing
-from aether.api.archive import Archived, ArchiveHit
+from aether.api.archive import Archived, ArchivedBatch, ArchiveHit
+from aether.api.archive import Restored as RestoredConversation
 from aether.api.backup import Backup
 from aether.api.chat import Compressed
-from aether.api.compact_views import ConversationEntry, DiffRow
+from aether.api.compact_views import ConversationEntry, DiffRow, DryRun
+from aether.api.compress import Prepared
 from aether.api.context import ContextEntry
+from aether.api.conversations import CheckedMessages
 from aether.api.enforcing import Proposal, StoppedCall
+from aether.api.importing import Imported
 from aether.api.removed import RemovedMessage
 from aether.api.review import Ending
 from aether.api.share import Shared
 from aether.api.tokens import ListedModel
+from aether.cli.schedule import Job
 from aether.compat.ollm_import import OllmImport
 from aether.conversation.archived import ArchivedConversation
 from aether.conversation.modes import Reliability
 from aether.conversation.retention import Policy
-from aether.conversation.shapes import Checkpoint, Kept, Suggestion
-from aether.hosts.claude_code.health import Installed
+from aether.conversation.shapes import Checkpoint, Compression, Kept, Validation
+from aether.hosts.claude_code.health import Report as Installation
 from aether.hosts.claude_code.rescue import Transcript
 from aether.hosts.installing import HostChange
 from aether.hosts.settings import FileChange
@@ -38,8 +43,9 @@ from aether.memory.phases import PhaseChange
 from aether.memory.review import Entry
 from aether.memory.timeline import FileHistory, Moment
 from aether.messages.records import BadLine
+from aether.schemas.derive import adapted
 from aether.sharing.postgres import Member
-from aether.tokens.counters import Row
+from aether.tokens.counters import Calibration
 from aether.types import (
     ActiveSignal,
     Detail,
@@ -56,15 +62,6 @@ from aether.types import (
     RoadmapPhase,
     Worker,
 )
-
-
-class ArchiveAdd(TypedDict):
-    """What was added."""
-
-    added: list[Archived]
-    failed: list[Finding]
-    findings: list[Finding]
-
 
 ArchiveAgePlan = TypedDict(
     "ArchiveAgePlan",
@@ -131,27 +128,6 @@ class ArchiveMigrate(TypedDict):
     """What was migrated."""
 
     migrated: list[str]
-
-
-class ArchiveRestore(TypedDict):
-    """What was restored."""
-
-    id: str
-    level: Detail
-    exact: bool
-    path: str
-    conversation: JsonObject | None
-
-
-class ArchiveSchedule(TypedDict):
-    """One daily job."""
-
-    kind: Literal["cron", "systemd"]
-    name: str
-    words: list[str]
-    files: dict[str, str]
-    line: str
-    start: list[str]
 
 
 class ArchiveStats(TypedDict):
@@ -294,23 +270,6 @@ class LastSession(TypedDict):
     first_source: str
 
 
-class ClaudeStatus(TypedDict):
-    """How aether is installed in Claude Code."""
-
-    installed: list[Installed]
-    servers: list[str]
-    """Scopes whose MCP servers have aether's; plugin where that is enabled."""
-    home: str
-    paused: bool
-    waiting: int
-    last_session: LastSession | None
-    log: list[str]
-    problems: list[str]
-    path: str
-    """What does not work because aether is not on PATH in every shell; empty where it is."""
-    architect: Standing
-
-
 class ClaudeUninstall(TypedDict):
     """What uninstalling did."""
 
@@ -390,35 +349,6 @@ class Completion(TypedDict):
 
     shell: Literal["bash", "zsh", "fish"]
     script: str
-
-
-class ContextCheck(TypedDict):
-    """Whether it can be sent."""
-
-    valid: bool
-    tokens: int
-    limit: int
-    overage: int
-    level: str
-    ratio: float
-    suggestions: list[Suggestion]
-    """What would make it smaller, the first to be tried first."""
-    findings: list[Finding]
-
-
-class ContextCompress(TypedDict):
-    """One compression."""
-
-    success: bool
-    reason: str
-    error: str
-    tokens_before: int
-    tokens_after: int
-    step: int
-    freed_tokens: int
-    checkpoint: Checkpoint | None
-    aged: list[str]
-    merged: list[str]
 
 
 class ContextExport(TypedDict):
@@ -691,44 +621,12 @@ class Hook(TypedDict):
     """What Claude Code is given: an object with hookSpecificOutput, plain text, or an empty text."""
 
 
-class ImportBadLine(TypedDict):
-    """One line that could not be read."""
-
-    file: str
-    line: int
-    reason: str
-
-
-class ImportLongLine(TypedDict):
-    """One long text."""
-
-    file: str
-    line: int
-    characters: int
-
-
-class ImportSkippedCopy(TypedDict):
-    """One skipped copy."""
-
-    file: str
-    conversation: str
-    records: int
-
-
 class ImportFuture(TypedDict):
     """One file."""
 
     file: str
     at: str
     """The first time that is still to come."""
-
-
-class ImportUndated(TypedDict):
-    """One file."""
-
-    file: str
-    at: str
-    """The time that these entries have: that of the last change of the file. Empty if it is not known, as for standard input: then they have the time of the import."""
 
 
 class ImportRestored(TypedDict):
@@ -739,33 +637,6 @@ class ImportRestored(TypedDict):
     kept: list[str]
     unread: list[str]
     """Those that could not be read when the export was made."""
-
-
-class Import(TypedDict):
-    """What importing did."""
-
-    files: int
-    records: int
-    items: int
-    known: int
-    tokens: int
-    types: dict[str, int]
-    phases: list[int]
-    evicted: list[str]
-    """Ids of items that the hard limit pushed into the archive."""
-    bad_lines: list[ImportBadLine]
-    """Lines and files that could not be read, and items that are impossible."""
-    revisions: list[int]
-    """What was committed, oldest first; the undo of any of them is the undo of the import."""
-    preview: list[JsonObject]
-    long_lines: list[ImportLongLine]
-    skipped_copies: list[ImportSkippedCopy]
-    """What the transcripts of sub-agents repeat of sessions whose own transcript is imported."""
-    undated: list[ImportUndated]
-    """Files from which entries were stored for which their conversation says no time."""
-    future: list[ImportFuture]
-    """Files with times of a clock that was ahead: these entries have the times of those around them."""
-    restored: NotRequired[ImportRestored]
 
 
 class Init(TypedDict):
@@ -879,14 +750,6 @@ class HandoffRecord(TypedDict):
     """Item ids, each with a checksum of the item as it was handed off."""
 
 
-class MemoryPrepare(TypedDict):
-    """The hand-off."""
-
-    path: str | None
-    reason: str
-    record: HandoffRecord | None
-
-
 class DoubtCommands(TypedDict):
     """The commands that settle it."""
 
@@ -955,20 +818,6 @@ class MemoryVerify(TypedDict):
     threshold: int
     percent: float
     status: Literal["PASS", "WARNING", "FAIL"]
-
-
-class MessagesCheck(TypedDict):
-    """What a provider would say of a conversation."""
-
-    file: str
-    provider: Literal["anthropic", "openai", "responses", "gemini"]
-    wire: Literal["anthropic", "openai", "responses", "gemini", "plain"]
-    messages: int
-    findings: list[Finding]
-    converted: list[Finding]
-    repairs: list[Finding]
-    others: int
-    output: str
 
 
 class RecallEntry(TypedDict):
@@ -1108,15 +957,6 @@ class ShareGrant(TypedDict):
 
     role: str
     right: Literal["read", "write", "admin"]
-
-
-class ShareInit(TypedDict):
-    """The first replica of a colony."""
-
-    home: str
-    colony: str
-    replica: str
-    revision: int
 
 
 class ShareRemove(TypedDict):
@@ -1284,15 +1124,6 @@ class Timeline(TypedDict):
     left_out: int
 
 
-class TokensCalibrate(TypedDict):
-    """How far the estimate is off."""
-
-    rows: list[Row]
-    total: Row
-    factor: float
-    applied: bool
-
-
 class TokensCount(TypedDict):
     """One file."""
 
@@ -1313,16 +1144,6 @@ class TokensUse(TypedDict):
     """The counter of the home."""
 
     counter: str
-
-
-class Trust(TypedDict):
-    """How far the user trusts one configuration."""
-
-    file: str
-    state: Literal["harmless", "trusted", "changed", "untrusted"]
-    """Whether its settings with authority count: only when trusted; harmless if it has none."""
-    settings: JsonObject
-    """The settings that start programs, or name servers, exporters and places, by path."""
 
 
 class View(TypedDict):
@@ -1355,21 +1176,6 @@ class CtlCreateConfig(TypedDict):
     text: str | None
 
 
-class CtlDryRun(TypedDict):
-    """What a preflight would do; counts of messages."""
-
-    total: int
-    pinned: int
-    recent: int
-    tool_io: int
-    eligible: int
-    trigger: bool
-    reason: str
-    tokens: int
-    max_tokens: int
-    tokens_after: int
-
-
 class CtlValidateConfig(TypedDict):
     """A configuration that is valid."""
 
@@ -1380,10 +1186,24 @@ class CtlValidateConfig(TypedDict):
     findings: list[JsonObject]
 
 
+_ADDED = adapted("ArchiveAdd", ArchivedBatch, without=["before"])
+_RESTORED = adapted("ArchiveRestore", RestoredConversation, id=str, conversation=JsonObject | None)
+_CHECKED_CONTEXT = adapted("ContextCheck", Validation, ratio=float)
+_COMPRESSED_CONTEXT = adapted(
+    "ContextCompress", Compression, without=["validation", "findings"], freed_tokens=int
+)
+_IMPORTED = adapted("Import", Imported, restored=NotRequired[ImportRestored])
+_HANDOFF = adapted("MemoryPrepare", Prepared, without=["newer"])
+_CHECKED_MESSAGES = adapted("MessagesCheck", CheckedMessages, without=["repaired"], file=str, output=str)
+_REPLICA = adapted("ShareInit", Shared, without=["missing"])
+_CALIBRATED = adapted("TokensCalibrate", Calibration, applied=bool)
+_TRUST = adapted("Trust", Trust, without=["data"])
+_DRY_RUN = adapted("CtlDryRun", DryRun, without=["after", "findings"])
+
 RESULTS: dict[str, Any] = {
     "aether": Start,
-    "archive add": ArchiveAdd,
-    "archive age": ArchiveAge | ArchiveMigrate | ArchiveSchedule,
+    "archive add": _ADDED,
+    "archive age": ArchiveAge | ArchiveMigrate | Job,
     "archive list": list[Archived]
     | list[ArchiveHit]
     | ArchivedConversation
@@ -1392,17 +1212,17 @@ RESULTS: dict[str, Any] = {
     | list[Finding],
     "archive mark": ArchiveMark,
     "archive policy": Policy,
-    "archive restore": ArchiveRestore,
+    "archive restore": _RESTORED,
     "backup create": Backup,
     "backup list": list[Backup] | list[Finding],
     "backup restore": BackupRestore,
     "brief": Brief,
-    "compact check": MessagesCheck,
+    "compact check": _CHECKED_MESSAGES,
     "chat": Chat,
     "claude install": ClaudeInstall,
     "claude pause": ClaudePause,
     "claude rescue": ClaudeRescue,
-    "claude status": ClaudeStatus,
+    "claude status": Installation,
     "claude uninstall": ClaudeUninstall,
     "install": Install,
     "rule list": RuleList,
@@ -1414,11 +1234,11 @@ RESULTS: dict[str, Any] = {
     "compact run": CompactRun | CompactPlan,
     "compact show": CompactShow | CompactDiff | list[ConversationEntry],
     "completion": Completion,
-    "context compress": ContextCompress,
+    "context compress": _COMPRESSED_CONTEXT,
     "context import": OllmImport,
     "context set": ContextStatus,
     "context snapshot": list[ContextSnapshot] | ContextStatus,
-    "context status": ContextStatus | ContextCheck | list[Checkpoint] | list[ContextEntry],
+    "context status": ContextStatus | _CHECKED_CONTEXT | list[Checkpoint] | list[ContextEntry],
     "demo": Demo,
     "doctor": Doctor,
     "error": Failure,
@@ -1432,7 +1252,7 @@ RESULTS: dict[str, Any] = {
     "goal show": GoalStatus | list[GoalStatus],
     "goal start": GoalStatus,
     "hook": Hook,
-    "import": Import,
+    "import": _IMPORTED,
     "init": Init,
     "log": list[LogLine],
     "mcp": list[Mcp],
@@ -1440,7 +1260,7 @@ RESULTS: dict[str, Any] = {
     "compress": CompressedPhase | CompressedPhases | MemoryClear,
     "memory forget": MemoryForget,
     "memory ingest": IngestResult | MemoryClose,
-    "memory prepare": MemoryPrepare,
+    "memory prepare": _HANDOFF,
     "memory promote": Promotion,
     "memory resolve": Ending,
     "memory review": MemoryReview,
@@ -1452,8 +1272,8 @@ RESULTS: dict[str, Any] = {
     "phase start": PhaseChange,
     "recall": Recall,
     "report": Report,
-    "share init": ShareInit,
-    "share join": ShareInit,
+    "share init": _REPLICA,
+    "share join": _REPLICA,
     "share leave": Shared,
     "share members": list[Member] | ShareGrant | ShareRevoke,
     "share remove": ShareRemove,
@@ -1467,15 +1287,15 @@ RESULTS: dict[str, Any] = {
     "status": Status | MemoryStatus | MemoryStats | MemoryVerify,
     "statusline": Statusline,
     "timeline": Timeline | FileHistory,
-    "tokens count": list[TokensCount] | TokensCalibrate | list[ListedModel],
+    "tokens count": list[TokensCount] | _CALIBRATED | list[ListedModel],
     "tokens fetch": TokensFetch,
     "tokens use": TokensUse,
-    "trust": Trust,
+    "trust": _TRUST,
     "undo": LogLine | CompactUndo,
     "view": View,
     "compactctl compact": CtlCompact,
     "compactctl create-config": CtlCreateConfig,
     "compactctl diff": list[DiffRow],
-    "compactctl dry-run": CtlDryRun,
+    "compactctl dry-run": _DRY_RUN,
     "compactctl validate-config": CtlValidateConfig,
 }

@@ -324,7 +324,7 @@ def resolve(ask: Ask, entry_id: str, by: str | None) -> None:
         evidence: Any = "person" if is_typed() else None
         outcome = supersede_memory(entry_id, by, evidence=evidence, home=place)
     suffix = f" by {outcome.by}" if outcome.by else ""
-    emit(ask, outcome._asdict(), f"{outcome.id} is {outcome.how}{suffix}: {one_line(outcome.text)}")
+    emit(ask, outcome, f"{outcome.id} is {outcome.how}{suffix}: {one_line(outcome.text)}")
     note_undo(ask, [outcome.revision])
 
 
@@ -446,7 +446,7 @@ def ingest(ask: Ask, *, phase: int | None, handoff: str | None, session: str, fi
         phase, read_text(file), home=ask.place(), architect={"backend": "manual", "model": ""},
         compression_id=handoff,
     )  # fmt: skip
-    emit(ask, compression._asdict(), ingested_lines(compression))
+    emit(ask, compression, ingested_lines(compression))
     return 0
 
 
@@ -457,7 +457,7 @@ def _close(ask: Ask, session: str, file: str) -> int:
     outcome = close_session(read_text(file), home=ask.place(), session=session)
     result = outcome.ingested
     data = {
-        "reason": outcome.reason, "conversation": outcome.conversation, "result": result._asdict() if result else None,
+        "reason": outcome.reason, "conversation": outcome.conversation, "result": result,
         "dropped": [{"field": name, "text": text} for name, text in outcome.dropped],
     }  # fmt: skip
     lines = [f"  Not stored, for want of proof: {name}: {one_line(text)}" for name, text in outcome.dropped]
@@ -630,7 +630,7 @@ def promote(ask: Ask, item: str | None) -> None:
     data = {
         "created": promotion.created,
         "supported": promotion.supported,
-        "contradictions": [pair._asdict() for pair in promotion.contradictions],
+        "contradictions": promotion.contradictions,
     }
     text = [
         f"{pluralize(len(promotion.created), 'new patterns')}, {len(promotion.supported)} with more evidence."
@@ -686,7 +686,7 @@ def review(
     listed = doubts[:limit]
     data = {
         "doubts": [
-            {**doubt._asdict(), "entries": [entry._asdict() for entry in doubt.entries], "commands": _commands(doubt)}
+            {**doubt._asdict(), "entries": doubt.entries, "commands": _commands(doubt)}
             for doubt in listed
         ],
         "settled": [{"id": settlement.doubt.id, "answer": settlement.answer, "entry": settlement.entry} for settlement in settled],

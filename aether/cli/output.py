@@ -272,10 +272,20 @@ def note_undo(ask: Ask, revisions: Sequence[int], options: str = "") -> None:
 
 
 def emit(ask: Ask, data: Any, text: str | Table | Iterable[str | Table]) -> None:
-    """Print `data` as JSON with `--json`, else the lines and tables of `text`, to stdout."""
+    """Print `data` as JSON with `--json`, else the lines and tables of `text`, to stdout; a named tuple is an object."""
     if ask.json:
-        text = as_json(data)
+        text = as_json(_as_data(data))
     _write(sys.stdout, [text] if isinstance(text, (str, Table)) else text)
+
+
+def _as_data(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        value = value._asdict()
+    if isinstance(value, dict):
+        return {name: _as_data(below) for name, below in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_data(below) for below in value]
+    return os.fspath(value) if isinstance(value, os.PathLike) else value
 
 
 def _write(stream: TextIO, parts: Iterable[str | Table]) -> None:

@@ -95,7 +95,7 @@ def recall_command(
     elif around:
         near = recall.timeline(around, before=limit // 2, after=limit // 2, home=place)
         tokens = sum(line.tokens for line in near)
-        emit(ask, _data("timeline", [line._asdict() for line in near], tokens), _lines(near, around))
+        emit(ask, _data("timeline", near, tokens), _lines(near, around))
         _note_cost(ask, len(near), tokens)
     else:
         hits = recall.recall(

@@ -78,7 +78,7 @@ def timeline_command(
         since=since, until=until, conversation=conversation, project=project, types=types, home=ask.place()
     )
     visible = moments[-limit:]
-    data = {"moments": [entry._asdict() for entry in visible], "left_out": len(moments) - len(visible)}
+    data = {"moments": visible, "left_out": len(moments) - len(visible)}
     emit(ask, data, _days(visible))
     if len(moments) > len(visible):
         note(ask, f"{pluralize(len(moments) - len(visible), 'older moments')} left out: --limit 0 shows all.")
@@ -113,7 +113,7 @@ def _file_history(ask: Ask, file: str) -> None:
     from aether.api.timeline import file_history
 
     history = file_history(file, home=ask.place())
-    parts = {name: [entry._asdict() for entry in part] for name, part in _parts(history)}
+    parts = dict(_parts(history))
     emit(ask, {"path": history.path, **parts}, _history(history))
     if not any(parts.values()):
         note(ask, f"Memory knows nothing about {plain(file)}.")

@@ -83,7 +83,7 @@ def _calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> N
         for row in (*result.rows, result.total)
     ]  # fmt: skip
     data = {
-        "rows": [row._asdict() for row in result.rows], "total": result.total._asdict(), "factor": result.factor,
+        "rows": result.rows, "total": result.total, "factor": result.factor,
         "applied": apply,
     }  # fmt: skip
     text = Table(rows, head=("kind", "samples", "exact", "estimate", "error", "worst"), right=range(1, 6))
@@ -102,7 +102,7 @@ def _list_models(ask: Ask, names: tuple[str, ...]) -> None:
         for model in listed
     ]  # fmt: skip
     text = Table(rows, head=("model", "window", "answer", "factor", "reports"), right=range(1, 5))
-    emit(ask, [model._asdict() for model in listed], text)
+    emit(ask, listed, text)
     note(ask, f"Counted by {listed[0].counter.partition(' ×')[0]}, times the factor.")
 
 

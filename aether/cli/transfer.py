@@ -92,7 +92,7 @@ def import_command(
     for bad in result.bad_lines:
         line = f"line {bad['line']}: " if bad["line"] else ""
         say(f"{bad['file']}: {line}{bad['reason']}")
-    emit(ask, result._asdict(), _imported_lines(result, dry_run=dry_run))
+    emit(ask, result, _imported_lines(result, dry_run=dry_run))
     if result.revisions:
         note_undo(ask, result.revisions[-1:])
     used = get_memory_status(home=place)["working_memory"]["percent"]

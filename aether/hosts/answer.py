@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +93,10 @@ def _text(host: Any, entry: JsonObject, home: str, settings: Settings) -> str:
                 return ask
             from aether.api.prompt_recall import prompt_recall
 
-            recalled = prompt_recall(entry["prompt"], budget=RECALL_TOKENS, home=home, session=session)
+            late = partial(_start, home, ["-m", "aether.search.archive", home])
+            recalled = prompt_recall(
+                entry["prompt"], budget=RECALL_TOKENS, home=home, session=session, late=late
+            )
             return "\n".join(filter(None, (ask, recalled)))
     return ""
 

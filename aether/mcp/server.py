@@ -17,6 +17,7 @@ from contextlib import suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from aether import __version__, paths, project
@@ -34,6 +35,7 @@ from aether.mcp.results import Answer, as_json, minify, part_of
 from aether.mcp.tools import handoff_text
 from aether.memory import layers, phases
 from aether.memory import layers as lines
+from aether.store.snapshot import require_home
 
 NAME = "aether"
 # Claude Code names the project of the servers that it starts.
@@ -89,6 +91,10 @@ def build(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Any
     return server
 
 
+# Clients call in parallel: the first call creates the home, and the others wait for it.
+_CREATING = Lock()
+
+
 def served_home(home: str | None) -> Path:
     """Return the home that `home` or AETHER_HOME names, else that of the project; a missing one is created.
 
@@ -103,14 +109,17 @@ def served_home(home: str | None) -> Path:
     chosen = home or os.environ.get("AETHER_HOME", "")
     cwd, started = os.getcwd(), os.environ.get(PROJECT_VARIABLE, "")
     place = paths.find_home(chosen or paths.home_of_project(cwd, started))
-    # Hooks may have put their files into a home that is not created yet.
-    if place.exists() and (place.name != paths.HOME_NAME or (place / "data").exists()):
-        return place
-    if chosen:
-        allowed = os.environ.get("AETHER_AUTO_INIT") != project.OFF
-    else:
-        allowed = project.may_create_home(project.root_of(cwd, started))
-    return init(place) if allowed else place
+    # Hooks may have put their files into a home that is not created yet, and another call may be creating it now.
+    with _CREATING:
+        with suppress(NotFound):
+            return require_home(place)
+        if place.exists() and place.name != paths.HOME_NAME and not (place / "data").exists():
+            return place
+        if chosen:
+            allowed = os.environ.get("AETHER_AUTO_INIT") != project.OFF
+        else:
+            allowed = project.may_create_home(project.root_of(cwd, started))
+        return init(place) if allowed else place
 
 
 def _made(tool: Tool, home: str | None) -> Any:

@@ -180,6 +180,9 @@ def run(files: Files, command: Mapping[str, Any], *, others: Mapping[str, int] =
             )
     try:
         paths = {field: canonical(arguments[field]) for field in fields if field.endswith("path")}
+        new = paths.get("new_path") or (paths["path"] if name == "create" else "")
+        if ":" in new:  # files of earlier releases may have one
+            raise _unsafe(new, "holds a colon, which Windows takes for a drive or a stream")
     except UnsafePath as reason:
         return _wrong(str(reason))
     return act(_Tree(files, others), arguments | paths)

@@ -113,10 +113,23 @@ SOURCES: dict[str, _Source] = {
     "chat": _Source(chat.holds, lambda values, on_bad=ignore_bad_line, **_: chat.records(values, on_bad=on_bad), None),
     "items": _Source(chat.holds_items, lambda values, on_bad=ignore_bad_line, **_: chat.item_records(values, on_bad=on_bad), lambda _: []),
 }  # fmt: skip
+# Keys by which a file that is of no format may be near to one.
+_KEYS: dict[str, frozenset[str]] = {
+    name: frozenset(keys.split())
+    for name, keys in {
+        "chat": "role content", "claude_code": "type message uuid sessionId", "codex": "type payload timestamp",
+        "chatgpt": "mapping current_node", "claude_ai": "chat_messages uuid", "opencode": "info parts",
+        "vscode_chat": "requests responderUsername", "copilot_cli": "type data timestamp", "sharegpt": "conversations",
+        "ai_sdk": "role parts", "langchain": "type data", "goose": "role created content", "amp": "id messages",
+        "continue": "history sessionId", "responses": "type call_id", "openhands": "action observation source",
+        "openhands_sdk": "kind source", "items": "content type relevance_score", "memories": "id memory",
+    }.items()
+}  # fmt: skip
 # Formats of text: whether the first lines of a file are of it, and its records.
 _TEXTS: dict[str, tuple[Callable[[Sequence[bytes]], bool], Callable[[Iterable[bytes]], Iterator[Record]]]] = {
     "markdown": (markdown.is_history, markdown.records),
     "memory_notes": (memory_notes.is_notes, memory_notes.records),
+    "cursor_text": (cursor.is_text, cursor.text_records),
     "plain": (lambda _: True, chat.paragraph_records),
 }
 
@@ -152,7 +165,17 @@ def detect_file_format(values: Sequence[Any], *, where: str = "input") -> str:
         what = f"it is a log, and no list of items: {shown(typed['type'])} is no type of an item."
         raise unknown_format(what, where=where)
     first = shown(values[0]) if values else "no readable JSON"
-    raise unknown_format(f"it starts with {first}.", where=where)
+    raise unknown_format(f"it starts with {first}.{_nearest(values)}", where=where)
+
+
+def _nearest(values: Sequence[Any]) -> str:
+    """Return the format of which a value has some marks, as a sentence; empty if it has none."""
+    first = values[0][0] if values and isinstance(values[0], list) and values[0] else next(iter(values), None)
+    keys = set(as_object(first))
+    shares = {name: len(keys & marks) / len(marks) for name, marks in _KEYS.items()}
+    name = max(shares, key=lambda name: shares[name])
+    lacking = ", ".join(sorted(_KEYS[name] - keys))
+    return f" It is nearest to {name}, and lacks {lacking}." if shares[name] else ""
 
 
 def unknown_format(what: str, *, where: str) -> InvalidInput:

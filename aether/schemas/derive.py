@@ -6,7 +6,7 @@ import ast
 import inspect
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal, NotRequired, get_args, get_origin
@@ -27,6 +27,23 @@ def json_schema(hint: Any, title: str) -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **_schema(hint, definitions),
     }  # fmt: skip
     return {**schema, "$defs": definitions} if definitions else schema
+
+
+def adapted(name: str, result: Any, /, *, without: Iterable[str] = (), **fields: Any) -> Any:
+    """Return the shape of a `result` that is printed without some of its fields and with others.
+
+    >>> class Point(typing.NamedTuple):
+    ...     x: int
+    ...     y: int
+    >>> typing.get_type_hints(adapted("Named", Point, without=["y"], label=str))
+    {'x': <class 'int'>, 'label': <class 'str'>}
+    """
+    hints = typing.get_type_hints(result, include_extras=True)
+    kept = {field: hint for field, hint in hints.items() if field not in {*without}}
+    typed_dict: Any = typing.TypedDict
+    shape = typed_dict(name, {**kept, **fields})
+    shape.__doc__, shape.adapts = result.__doc__, result
+    return shape
 
 
 def _schema(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
@@ -57,7 +74,7 @@ def _container(kind: Any, arguments: tuple[Any, ...], definitions: dict[str, Any
 
 def _object(shape: type, definitions: dict[str, Any]) -> dict[str, Any]:
     hints = typing.get_type_hints(shape, include_extras=True)
-    meanings = field_docs(shape)
+    meanings = field_docs(getattr(shape, "adapts", shape))
     properties = {}
     for name, hint in hints.items():
         optional = get_origin(hint) is NotRequired

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from aether.memory import items
@@ -15,17 +17,17 @@ from aether.search.index import (
     Query,
     Source,
     indexed_source,
-    row,
-    term_counts,
-    term_marks,
 )
-from aether.store import record_files
-from aether.store.snapshot import Snapshot
+from aether.store import record_files, search_index
+from aether.store.snapshot import Snapshot, load
 from aether.types import JsonObject
 
 
-def searchable_archive(snapshot: Snapshot) -> Source:
-    """Return the archive of `snapshot` as a source for searches: indexed if possible, without forgotten entries."""
+def searchable_archive(snapshot: Snapshot, late: Callable[[], None] | None = None) -> Source:
+    """Return the archive of `snapshot` as a source for searches: indexed if possible, without forgotten entries.
+
+    A caller that cannot wait gives `late`, see `indexed_source`.
+    """
     head = record_files.head(snapshot)
     if head < 0:
         return EMPTY
@@ -34,7 +36,7 @@ def searchable_archive(snapshot: Snapshot) -> Source:
         lambda after: record_files.located(snapshot, "items", after=after),
         lambda offsets: record_files.fetch(snapshot, "items", offsets),
     )
-    source = indexed_source(snapshot.home / "index.sqlite", archive)
+    source = indexed_source(snapshot.home / search_index.FILE, archive, late)
     memory = snapshot.documents["memory"]
     is_shown = shown_ids(memory)
     forgotten = items.forgotten_parts(memory)
@@ -65,6 +67,11 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     return Source(find, read)
 
 
+def main(words: Sequence[str]) -> None:
+    """Bring the search index of the home named in `words` up to date, for a hook that does not wait for it."""
+    searchable_archive(load(Path(*words))).find(Query((), ()))
+
+
 def shown_ids(memory: Mapping[str, Any]) -> Callable[[str], bool]:
     """Return the test whether an archived item may be found, by its id as rows of the index spell it.
 
@@ -81,9 +88,9 @@ def _without_forgotten(
     """Return a candidate without its forgotten parts; None if no term of the query is left."""
     if candidate.id not in forgotten:
         return candidate
-    record = items.left_of(candidate.record, forgotten)
-    terms = frozenset(term_counts(row(record).marked, term_marks(query.terms)))
-    return candidate._replace(record=record, held=terms) if terms or not candidate.held else None
+    rest = candidate._replace(record=items.left_of(candidate.record, forgotten))
+    is_found = rest.terms_in(query.terms) or not candidate.terms_in(query.terms)
+    return rest if is_found else None
 
 
 def _with_places(records: list[JsonObject], memory: Mapping[str, Any]) -> list[JsonObject]:
@@ -108,3 +115,7 @@ def _is_bare_passage(item: JsonObject) -> bool:
     metadata = item.get("metadata") or {}
     is_of_conversation = isinstance(metadata.get("conversation"), str)
     return item.get("type") == items.HISTORY and is_of_conversation and "title" not in metadata
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

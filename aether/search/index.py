@@ -1,15 +1,13 @@
-"""The search index: the archived items that may answer a query, by a full-text index or by reading all of them.
+"""The archived items that may answer a query: candidates for ranking, by the search index or by reading the whole archive.
 
 The archive grows without bound, so search reads and compares only the `CAP` best of it. All items are ranked before that
-cut, old ones too, by points for the words they hold, how often, and in how short a text; items named by their id are always
-candidates, and so are those beside the best. `scan` follows this rule by reading every record, `indexed_source` by
-`index.sqlite`; both find the same.
+cut, old ones too, by points for the words they hold and how often; items named by their id are always candidates, and so are
+those beside the best. `scan` follows this rule by reading every record, `indexed_source` by the index (`store.search_index`);
+both find the same, as long as the words of the query are in few enough items to look at all of them.
 
-The index holds no text but postings, by which all items get their points in milliseconds (`store.index_file`).
-
-The index is derived: it can be deleted at any moment, is brought up to the archive's head before each search, and is
-rebuilt if it is damaged, of another version, or of another archive. If it cannot be used (read-only home, full disk,
-held too long by another process), the archive is scanned. A process killed while writing leaves the last whole batch.
+The index is brought up to the archive's head before each search, and emptied if it is of another archive. If it cannot be
+used (read-only home, full disk, held too long by another process), the archive is scanned. A process killed while writing
+leaves the last whole batch.
 """
 
 from __future__ import annotations
@@ -19,16 +17,16 @@ import json
 import math
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from aether import clock
 from aether.memory.layers import EVERYTHING, FILTERED, Filter, conversation_names, instant_text, plain_text
-from aether.store import index_file as postings
-from aether.store.index_file import CHUNK, CHUNK_BITS, PLANE_BYTES, on_index, writing
+from aether.store import search_index
+from aether.store.search_index import ITEMS
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, run_terms, runs, term, words
 from aether.types import JsonObject
@@ -38,14 +36,10 @@ if TYPE_CHECKING:
 
 # Items with the most points that are read and compared.
 CAP = 64
-# Points of an item for a term, as a share of the term's weight: as a part of a name, once, twice, more often.
-LEVELS = (0.68, 1.0, 1.31, 1.5)
+# Points of an item for a term, as a share of the term's weight: once, twice, more often.
+LEVELS = (1.0, 1.31, 1.5)
 # Points of a plain full answer.
 POINTS = 1_000
-# Topic words up to which a text counts as short, each with its mark among the terms (no term holds a space).
-SHORT = (8, 16, 32, 64)
-SHORT_MARKS = tuple(f" {most}" for most in SHORT)
-SHORT_BONUS = 0.03
 # The items next to the best are candidates as well if they hold a term.
 BESIDE_BEST = 20
 BESIDE_REACH = 2
@@ -91,8 +85,15 @@ class Query(NamedTuple):
     cap: int = CAP
     weights: tuple[float, ...] = ()
     """Of each term; empty: all alike."""
-    most: int | None = None
-    """Candidates to read, those with most of the terms, and of these the newest; None: all."""
+
+    @property
+    def full_terms(self) -> list[str]:
+        """Return the terms of full weight: the words of the query that are no parts of names and no synonyms."""
+        return [
+            term
+            for term, weight in zip(self.terms, self.weights or repeat(1.0), strict=False)
+            if weight == 1.0
+        ]
 
 
 class Candidate(NamedTuple):
@@ -100,8 +101,6 @@ class Candidate(NamedTuple):
 
     place: int
     record: JsonObject
-    held: frozenset[str] = frozenset()
-    """The terms of the query that it holds."""
 
     @property
     def id(self) -> str:
@@ -112,6 +111,10 @@ class Candidate(NamedTuple):
     def row(self) -> Row:
         """Return the row, made of the record each time: a text is cut into words for it."""
         return row(self.record)
+
+    def terms_in(self, terms: Iterable[str]) -> list[str]:
+        """Return those of `terms` that the item holds."""
+        return [*term_counts(self.row.marked, term_marks(terms))]
 
 
 class Found(NamedTuple):
@@ -167,7 +170,7 @@ def cut(texts: Sequence[str]) -> Cut:
     return Cut(tuple([part[0] for part in parts]), sum([part[1] for part in parts]), label, asks)
 
 
-def _row(record: JsonObject, marked: str, length: int, label: str, asks: bool) -> Row:
+def _row(record: JsonObject, marked: str, length: int, label: str = "", asks: bool = False) -> Row:
     item = record.get("item") or {}
     metadata = item.get("metadata") or {}
     phase, caste = plain_text(metadata.get("phase")), plain_text(metadata.get("caste"))
@@ -235,6 +238,13 @@ def _marked_run(run: str) -> tuple[str, str, int]:
     return marked[:words], marked[words:], terms_of_run.length
 
 
+@lru_cache(maxsize=_CACHED_RUNS)
+def _terms_of_run(run: str) -> tuple[tuple[str, ...], int]:
+    """Return the terms of one run of letters, and their number of topic words."""
+    terms_of_run = run_terms(run)
+    return (*terms_of_run.words, *terms_of_run.parts), terms_of_run.length
+
+
 @lru_cache(maxsize=1_000)
 def _name(text: str) -> str:
     return " ".join(term(word) for word in words(text))
@@ -246,7 +256,7 @@ def phrase(sequence: tuple[str, ...]) -> str:
 
 
 def value_of_levels(ask: Query, numbers: dict[str, int], items: int) -> dict[str, tuple[int, ...]]:
-    """Return how many points an item gets for each term: as part of a name, once, twice, and more often.
+    """Return how many points an item gets for each term: once, twice, and more often.
 
     Points are whole numbers, so that an index and a scan rank alike; `POINTS` is about a plain full answer.
     """
@@ -257,61 +267,50 @@ def value_of_levels(ask: Query, numbers: dict[str, int], items: int) -> dict[str
         if number
     }
     unit = POINTS / max(sum(worth.values()), 1e-9)
-    values = {term: tuple(round(unit * share * level) for level in LEVELS) for term, share in worth.items()}
-    return values | dict.fromkeys(SHORT_MARKS, (round(POINTS * SHORT_BONUS),) * len(LEVELS))
+    return {term: tuple(round(unit * share * level) for level in LEVELS) for term, share in worth.items()}
 
 
-def levels(item_row: Row) -> dict[str, int]:
-    """Return the level of each term of a row, from 0 for a part of a name to 3, and marks of a short text."""
-    of_words, _, of_parts = item_row.marked.partition("(")
-    by_term = dict.fromkeys(of_parts[:-1].split(")("), 0) if of_parts else {}
-    for word, times in Counter(of_words[1:-1].split("][")).items():
-        by_term[word] = min(times, len(LEVELS) - 1)
-    by_term.pop("", None)
-    by_term |= {mark: 1 for most, mark in zip(SHORT, SHORT_MARKS, strict=True) if item_row.length <= most}
-    return by_term
+def _term_counts(content: str) -> tuple[Counter[str], int]:
+    """Return how often a text has each of its terms, and the number of its topic words."""
+    cut_runs = [*map(_terms_of_run, runs(content))]
+    counts = Counter(chain.from_iterable([terms for terms, _ in cut_runs]))
+    return counts, sum([length for _, length in cut_runs])
 
 
 def scan(records: Records, ask: Query) -> Found:
     """Return the candidates, found by reading the whole archive."""
     numbers = dict.fromkeys(ask.terms, 0)
-    terms_to_count = {*ask.terms, *SHORT_MARKS}
     total = 0
-    holds: list[tuple[Row, dict[str, int]]] = []
-    for record in records():
-        item_row = row(record)
-        total += item_row.length
-        inside = {term: level for term, level in levels(item_row).items() if term in terms_to_count}
-        for term_of_row in inside:
-            if term_of_row in numbers:
+    rows: list[Row] = []
+    levels_of: dict[int, dict[str, int]] = {}
+    for place, record in enumerate(records()):
+        counts, length = _term_counts(content_of(record.get("item") or {}))
+        total += length
+        rows.append(_row(record, "", length))
+        if inside := {term: search_index.level(counts[term]) for term in ask.terms if term in counts}:
+            levels_of[place] = inside
+            for term_of_row in inside:
                 numbers[term_of_row] += 1
-        # The marked text of most rows is not needed again.
-        holds.append((item_row._replace(marked=""), inside))
-    values = value_of_levels(ask, numbers, len(holds))
-    asked_terms = set(ask.terms)
+    values = value_of_levels(ask, numbers, len(rows))
     points = {
-        place: sum(values[term][level] for term, level in inside.items() if term in values)
-        for place, (_, inside) in enumerate(holds)
-        if not asked_terms.isdisjoint(inside)
+        place: sum(values[term_of_row][level] for term_of_row, level in inside.items())
+        for place, inside in levels_of.items()
     }
-    places = {place for place, (item_row, _) in enumerate(holds) if item_row.id in ask.ids}
-    for keep in dict.fromkeys((EVERYTHING, ask.keep)):
-        scored = [(number, place) for place, number in points.items() if keep.takes(holds[place][0])]
-        best = [place for _, place in heapq.nlargest(ask.cap, scored)]
-        places.update(best, *(set(beside(place)) & points.keys() for place in best[:BESIDE_BEST]))
-    terms_by_place = {place: frozenset(asked_terms.intersection(holds[place][1])) for place in places}
-    chosen = set(_first(terms_by_place, ask.most))
-    candidates = [
-        Candidate(place, record, terms_by_place[place])
-        for place, record in enumerate(records())
-        if place in chosen
-    ]
-    return Found(len(holds), total, numbers, candidates)
+    kept = [None, {place for place in points if ask.keep.takes(rows[place])}]
+    places = _best_places(points, kept[:1] if ask.keep == EVERYTHING else kept, ask.cap)
+    places |= {place for place, item_row in enumerate(rows) if item_row.id in ask.ids}
+    candidates = [Candidate(place, record) for place, record in enumerate(records()) if place in places]
+    return Found(len(rows), total, numbers, candidates)
 
 
-def _first(terms_by_place: Mapping[int, frozenset[str]], most: int | None) -> list[int]:
-    """Return the places of as many candidates as are to be read, given the terms that each holds."""
-    return sorted(terms_by_place, key=lambda place: (-len(terms_by_place[place]), -place))[:most]
+def _best_places(points: Mapping[int, int], kept: Iterable[Collection[int] | None], cap: int) -> set[int]:
+    """Return the places with most points among those `kept` (None: all), the newest of equals, and those beside the best."""
+    places: set[int] = set()
+    for wanted in kept:
+        scored = [(number, place) for place, number in points.items() if wanted is None or place in wanted]
+        best = [place for _, place in heapq.nlargest(cap, scored)]
+        places.update(best, *(points.keys() & beside(place) for place in best[:BESIDE_BEST]))
+    return places
 
 
 def beside(place: int) -> range:
@@ -332,38 +331,19 @@ def scan_source(records: Records) -> Source:
 EMPTY = scan_source(lambda: iter(()))
 
 
-# Raise it whenever rows, terms or tables change: an index of another version is rebuilt.
-VERSION = 2
 # Records per transaction while catching up: a killed process repeats at most these.
 BATCH = 5_000
+# Records that a caller who cannot wait adds before it searches.
+FEW = 300
 # Longer than a batch takes to write; after that, scanning is quicker than waiting.
 BUSY_SECONDS = 2.0
-_TABLES = (
-    *(
-        f"DROP TABLE IF EXISTS {table}"
-        for table in ("state", "entry", "record", "held", "word", "name", "term", "posting", "live")
-    ),
-    "CREATE TABLE state (position INTEGER, items INTEGER, length INTEGER)",
-    "INSERT INTO state VALUES (-1, 0, 0)",
-    # `key` is a digest of the id; texts that recur are numbers of `name`.
-    """CREATE TABLE entry (
-        place INTEGER PRIMARY KEY, position INTEGER, offset INTEGER, key INTEGER, at INTEGER,
-        type INTEGER, phase INTEGER, caste INTEGER, project INTEGER, conversation INTEGER
-    )""",
-    "CREATE INDEX entry_key ON entry (key)",
-    "CREATE TABLE name (number INTEGER PRIMARY KEY, text TEXT UNIQUE)",
-    "CREATE TABLE term (number INTEGER PRIMARY KEY, term TEXT UNIQUE, items INTEGER)",
-    postings.TABLE,
-    f"PRAGMA user_version = {VERSION}",
-)
-_TERMS = "SELECT term, number, items FROM term WHERE term IN (SELECT value FROM json_each(?))"
-_KEYS = "SELECT place FROM entry WHERE key IN (SELECT value FROM json_each(?)) AND position <= ?"
+_KEYS = "SELECT place FROM item WHERE key IN (SELECT value FROM json_each(?)) AND place <= ?"
 _PLACES = """
-SELECT place, position, offset FROM entry
+SELECT place, position, offset FROM item
 WHERE place IN (SELECT value FROM json_each(?)) AND position <= ? ORDER BY place
 """
 _KEPT = """
-SELECT place FROM entry WHERE (:since IS NULL OR at >= :since) AND (:until IS NULL OR at IS NULL OR at < :until)
+SELECT place FROM item WHERE (:since IS NULL OR at >= :since) AND (:until IS NULL OR at IS NULL OR at < :until)
 """
 _Answer = TypeVar("_Answer")
 
@@ -373,10 +353,10 @@ class Archive(NamedTuple):
 
     head: int
     """The position of its last record, -1 where it is empty."""
-    records: Callable[[int], Iterator[tuple[Any, ...]]]
-    """Yields position, record and, where it is known, offset of all that is later than a position, oldest first."""
-    fetch: Callable[[dict[int, int]], dict[int, JsonObject]] | None = None
-    """Returns the records at these positions, given the offset of each, -1 where it is not known; None: by `records`."""
+    records: Callable[[int], Iterator[tuple[int, JsonObject, int]]]
+    """Yields position, record and offset, -1 where it is not known, of all that is later than a position, oldest first."""
+    fetch: Callable[[Mapping[int, int]], Mapping[int, JsonObject]]
+    """Returns the records at these positions, given the offset of each, -1 where it is not known."""
 
 
 class _State(NamedTuple):
@@ -385,16 +365,20 @@ class _State(NamedTuple):
     length: int
 
 
-def indexed_source(path: Path, archive: Archive) -> Source:
-    """Return the searchable archive: by the index at `path` where possible, else by scanning."""
-    plain = scan_source(lambda: (entry[1] for entry in archive.records(-1)))
+def indexed_source(path: Path, archive: Archive, late: Callable[[], None] | None = None) -> Source:
+    """Return the searchable archive: by the index at `path` where possible, else by scanning.
+
+    With `late` nobody waits: if the index lacks more than `FEW` records, `late` is called, which has them added, and the
+    search is without them; where there is no index, nothing is found.
+    """
+    plain = EMPTY if late else scan_source(lambda: (record for _, record, _ in archive.records(-1)))
 
     def find(ask: Query) -> Found:
-        answer = _indexed(path, archive, lambda db: _find(db, ask, archive))
+        answer = _indexed(path, archive, lambda db: _find(db, ask, archive), late)
         return plain.find(ask) if answer is None else answer
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
-        records = _indexed(path, archive, lambda db: _read(db, places, archive))
+        records = _indexed(path, archive, lambda db: _read(db, places, archive), late)
         return plain.read(places) if records is None else records
 
     return Source(find, read)
@@ -405,50 +389,52 @@ def refresh(path: Path, archive: Archive) -> bool:
     return bool(_indexed(path, archive, lambda _: True))
 
 
-def _indexed(path: Path, archive: Archive, work: Callable[[sqlite3.Connection], _Answer]) -> _Answer | None:
+def _indexed(
+    path: Path, archive: Archive, work: Callable[[sqlite3.Connection], _Answer], late: Callable[[], None] | None = None
+) -> _Answer | None:  # fmt: skip
     """Return the result of `work` on the current index, None if the archive is empty or cannot be indexed."""
     if archive.head < 0:
         return None
 
     def current(db: sqlite3.Connection) -> _Answer:
-        _catch_up(db, archive)
+        _catch_up(db, archive, late)
         return work(db)
 
-    result = on_index(path, current, busy_seconds=BUSY_SECONDS)
+    result = search_index.on_index(path, current, busy_seconds=0.0 if late else BUSY_SECONDS)
     return result[0] if result else None
 
 
-def _catch_up(db: sqlite3.Connection, archive: Archive) -> None:
+def _catch_up(db: sqlite3.Connection, archive: Archive, late: Callable[[], None] | None) -> None:
     """Add what the archive holds beyond the index, batch by batch; another process may do the same."""
-    db.execute("PRAGMA page_size = 8192")  # of a new file: a posting fits into one page
     if not _is_of(db, archive):
-        with writing(db):
-            if not _is_of(db, archive):  # another process may have made it meanwhile
-                for statement in _TABLES:
-                    db.execute(statement)
+        with search_index.writing(db):
+            if not _is_of(db, archive):  # another process may have emptied it meanwhile
+                search_index.clear_items(db)
     while (state := _state(db)).position < archive.head:
         newer = archive.records(state.position)
-        while batch := list(islice(newer, BATCH)):
-            with writing(db):
+        while batch := list(islice(newer, FEW + 1 if late else BATCH)):
+            if late and len(batch) > FEW:
+                return late()
+            with search_index.writing(db):
                 if _state(db) != state:
                     break
                 _add(db, state, batch)
                 state = _state(db)
         else:
-            return
+            return None
+    return None
 
 
 def _is_of(db: sqlite3.Connection, archive: Archive) -> bool:
-    """Return whether the index is of this version and of an archive with the same start."""
-    if db.execute("PRAGMA user_version").fetchone() != (VERSION,):
-        return False
+    """Return whether the index is of an archive with the same start."""
     # Another reader may have come further than this one looks.
-    newest = "SELECT position, key FROM entry WHERE position <= ? ORDER BY place DESC LIMIT 1"
-    newest_entry: tuple[int, int] | None = db.execute(newest, (archive.head,)).fetchone()
-    if newest_entry is None:
+    newest = "SELECT position, key, offset FROM item WHERE position <= ? ORDER BY place DESC LIMIT 1"
+    row: tuple[int, int, int] | None = db.execute(newest, (archive.head,)).fetchone()
+    if row is None:
         return _state(db).items == 0
-    position, record = next(archive.records(newest_entry[0] - 1), (-1, {}))[:2]
-    return newest_entry == (position, _key(plain_text((record.get("item") or {}).get("id"))))
+    position, key, offset = row
+    record = archive.fetch({position: offset}).get(position)
+    return record is not None and key == _key(plain_text((record.get("item") or {}).get("id")))
 
 
 def _state(db: sqlite3.Connection) -> _State:
@@ -463,30 +449,24 @@ def _micros(time: str) -> int | None:
     return round(clock.parse(time).timestamp() * 1_000_000) if time else None
 
 
-def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[Any, ...]]) -> None:
-    rows = [row(item_row[1]) for item_row in batch]
+def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[int, JsonObject, int]]) -> None:
+    rows, of_rows = [], []
+    length = state.length
+    for _, record, _ in batch:
+        counts, number = _term_counts(content_of(record.get("item") or {}))
+        rows.append(_row(record, "", number))
+        of_rows.append(search_index.tokens(counts))
+        length += number
     numbers = _numbers_of_names(db, {getattr(item_row, field) for item_row in rows for field in FILTERED})
-    new: dict[str, dict[int, list[tuple[int, int]]]] = {}
-    for place, item_row in enumerate(rows, start=state.items):
-        for term_of_row, level in levels(item_row).items():
-            chunks = new.setdefault(term_of_row, {})
-            chunks.setdefault(place >> CHUNK_BITS, []).append((place % CHUNK, level))
     db.executemany(
-        "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO item VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            (place, position, offset[0] if offset else -1, _key(item_row.id), _micros(item_row.at),
+            (place, position, offset, _key(item_row.id), _micros(item_row.at),
              *(numbers[getattr(item_row, field)] for field in FILTERED))
-            for place, ((position, _, *offset), item_row) in enumerate(zip(batch, rows, strict=True), start=state.items)
+            for place, ((position, _, offset), item_row) in enumerate(zip(batch, rows, strict=True), start=state.items)
         ),
     )  # fmt: skip
-    db.executemany(
-        "INSERT INTO term (term, items) VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET items = items + excluded.items",
-        ((term_of_row, sum(map(len, chunks.values()))) for term_of_row, chunks in new.items()),
-    )
-    for term_of_row, number, _ in db.execute(_TERMS, (json.dumps([*new]),)).fetchall():
-        for chunk, places in new[term_of_row].items():
-            postings.change(db, number, chunk, places, levels=len(LEVELS))
-    length = state.length + sum(item_row.length for item_row in rows)
+    search_index.enter(db, ITEMS, enumerate(of_rows, start=state.items))
     db.execute(
         "UPDATE state SET position = ?, items = ?, length = ?",
         (batch[-1][0], state.items + len(rows), length),
@@ -506,91 +486,31 @@ def _numbers_of_names(db: sqlite3.Connection, texts: Iterable[str]) -> dict[str,
 def _find(db: sqlite3.Connection, ask: Query, archive: Archive) -> Found:
     db.execute("BEGIN")  # one state for all the questions below
     state = _state(db)
-    numbers = dict.fromkeys(ask.terms, 0)
-    stored_terms = db.execute(_TERMS, (json.dumps([*ask.terms, *SHORT_MARKS]),)).fetchall()
-    numbers.update({term: items for term, _, items in stored_terms if term in numbers})
-    values = value_of_levels(ask, numbers, state.items)
-    chunks = postings.of_terms(db, [(each, number) for each, number, _ in stored_terms])
-    seen = state.items
+    last = state.items - 1
     if state.position > archive.head:  # another reader has come further
-        seen = db.execute("SELECT count(*) FROM entry WHERE position <= ?", (archive.head,)).fetchone()[0]
-    places = {place for (place,) in db.execute(_KEYS, (json.dumps([*map(_key, ask.ids)]), archive.head))}
-    best, holding = _best_places(chunks, values, _masks(db, ask, seen), ask)
-    terms_by_place = {place: _terms_at(place, holding) for place in places | best}
-    records = _read(db, sorted(_first(terms_by_place, ask.most)), archive)
-    candidates = [
-        Candidate(place, record, terms_by_place[place]) for place, record in sorted(records.items())
-    ]
+        last = db.execute("SELECT max(place) FROM item WHERE position <= ?", (archive.head,)).fetchone()[0]
+    numbers = search_index.number_of_rows(db, ITEMS, ask.terms)
+    values = value_of_levels(ask, numbers, state.items)
+    points = search_index.points(db, ITEMS, values, numbers, wanted=ask.full_terms, last=last)
+    named = [place for (place,) in db.execute(_KEYS, (json.dumps([*map(_key, ask.ids)]), last))]
+    places = _best_places(points, [None] if ask.keep == EVERYTHING else [None, _kept(db, ask.keep)], ask.cap)
+    records = _read(db, sorted(places.union(named)), archive)
+    candidates = [Candidate(place, record) for place, record in sorted(records.items())]
     return Found(state.items, state.length, numbers, candidates)
 
 
-def _masks(db: sqlite3.Connection, ask: Query, items: int) -> list[Callable[[int], int]]:
-    """Return functions from a chunk to the items in it that may be found: all up to `items`, and those of the filter."""
-
-    def seen(chunk: int) -> int:
-        return (1 << max(0, min(CHUNK, items - (chunk << CHUNK_BITS)))) - 1
-
-    if ask.keep == EVERYTHING:
-        return [seen]
-    query, bound = _KEPT, {"since": _micros(ask.keep.since), "until": _micros(ask.keep.until)}
+def _kept(db: sqlite3.Connection, keep: Filter) -> set[int]:
+    """Return the places of the items that a filter keeps."""
+    query, bound = _KEPT, {"since": _micros(keep.since), "until": _micros(keep.until)}
     names = db.execute("SELECT number, text FROM name").fetchall()
     for field in FILTERED:
-        if getattr(ask.keep, "types" if field == "type" else field):
-            fit = [str(number) for number, text in names if ask.keep.has(field, text)]
+        if getattr(keep, "types" if field == "type" else field):
+            fit = [str(number) for number, text in names if keep.has(field, text)]
             query += f" AND {field} IN ({', '.join(fit)})"
-    planes: dict[int, bytearray] = {}
-    for (place,) in db.execute(query, bound):
-        plane = planes.setdefault(place >> CHUNK_BITS, bytearray(PLANE_BYTES))
-        plane[place % CHUNK >> 3] |= 1 << (place & 7)
-    return [seen, lambda chunk: seen(chunk) & int.from_bytes(planes.get(chunk, b""), "little")]
-
-
-def _best_places(
-    chunks: dict[int, list[tuple[str, bytes]]], values: dict[str, tuple[int, ...]],
-    masks: list[Callable[[int], int]], ask: Query,
-) -> tuple[set[int], dict[int, list[tuple[str, int]]]]:  # fmt: skip
-    """Return the places of the items with most points, and of those beside the best of them that hold a term.
-
-    With them, for each chunk, the terms and the items that hold each.
-    """
-    present: dict[int, int] = {}
-    holding: dict[int, list[tuple[str, int]]] = {}
-    best: list[list[tuple[int, int]]] = [[] for _ in masks]
-    for chunk in sorted(chunks, reverse=True):
-        digits = postings.no_points()
-        some = 0
-        for key, posting in chunks[chunk]:
-            items = postings.add_points(digits, posting, values.get(key, (0,) * len(LEVELS)))
-            if key not in SHORT_MARKS:
-                some |= items
-                holding.setdefault(chunk, []).append((key, items))
-        present[chunk] = some & masks[0](chunk)
-        for heap, mask in zip(best, masks, strict=True):
-            postings.take_best(heap, digits, some & mask(chunk), chunk << CHUNK_BITS, ask.cap)
-    places: set[int] = set()
-    for heap in best:
-        ordered = [place for _, place in sorted(heap, reverse=True)]
-        places.update(ordered)
-        for place in ordered[:BESIDE_BEST]:
-            places.update(
-                neighbour
-                for neighbour in beside(place)
-                if present.get(neighbour >> CHUNK_BITS, 0) >> neighbour % CHUNK & 1
-            )
-    return places, holding
-
-
-def _terms_at(place: int, holding: dict[int, list[tuple[str, int]]]) -> frozenset[str]:
-    """Return the terms that the item at `place` holds, given the items of each chunk that hold each term."""
-    terms = holding.get(place >> CHUNK_BITS, ())
-    return frozenset([term for term, items in terms if items >> place % CHUNK & 1])
+    return {place for (place,) in db.execute(query, bound)}
 
 
 def _read(db: sqlite3.Connection, places: Sequence[int], archive: Archive) -> dict[int, JsonObject]:
     rows = db.execute(_PLACES, (json.dumps([*places]), archive.head)).fetchall()
-    offsets = {position: offset for _, position, offset in rows}
-    if archive.fetch is not None:
-        records = archive.fetch(offsets)
-    else:
-        records = {position: record for position, record, *_ in archive.records(-1) if position in offsets}
+    records = archive.fetch({position: offset for _, position, offset in rows})
     return {place: records[position] for place, position, _ in rows if position in records}

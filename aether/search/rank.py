@@ -844,7 +844,7 @@ _FIRST_PERSON = frozenset(
     "minha ik mij mijn jag mig mitt jeg mnie mój moja я меня мне мой моя мои моё benim bana "
     "أنا אני שלי मैं मेरा मेरी मेरे ผม ฉัน tôi saya aku 나는 내가 나의 제가 저는".split()
 )
-_FIRST_PERSON_CHARACTERS = frozenset("我私僕俺咱")
+_FIRST_PERSON_CHARACTER = lazy("[我私僕俺](?!们|們|たち|達)")
 
 
 def is_of_person(query: str) -> bool:
@@ -853,9 +853,8 @@ def is_of_person(query: str) -> bool:
     >>> is_of_person("Which database did I pick?"), is_of_person("Which database was picked?"), is_of_person("我选了哪个数据库？")
     (True, False, True)
     """
-    return not (
-        _FIRST_PERSON.isdisjoint(word.partition("'")[0] for word in words(query))
-        and _FIRST_PERSON_CHARACTERS.isdisjoint(query)
+    return not _FIRST_PERSON.isdisjoint(word.partition("'")[0] for word in words(query)) or bool(
+        _FIRST_PERSON_CHARACTER.search(query)
     )
 
 

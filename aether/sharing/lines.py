@@ -22,14 +22,14 @@ from aether.store import documents, files, record_files
 from aether.store.authors import AETHER
 from aether.store.files import checked_json
 from aether.store.ledger import FOREIGN, PLACE, News
-from aether.store.log import CHECKSUM_END, seal_json, unsealed
+from aether.store.log import checksum_of, seal_json, unsealed
 from aether.store.patch import apply, json_equal
 from aether.store.snapshot import Entry, Snapshot, advance, load, scan_journal
 from aether.types import JsonObject
 
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9T:.Z+-]+")
 _TIME_OF = re.compile(rb'\{"revision":\d+,"at":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)"')
-_CHECKSUM = re.compile(rb"[0-9a-f]{16}")
+_CHECKSUM = re.compile("[0-9a-f]{16}")
 # How the name of a line starts that was set aside.
 UNREADABLE = "line-"
 # What reading a line may fail with, whatever is in it.
@@ -91,17 +91,28 @@ def _readable(snapshot: Snapshot, lines: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def placeholder(revision: int, line: bytes) -> bytes:
-    """Return the line without effect that takes the place of `line`, as `aether.remove_line` of the server makes it."""
-    at, checksum = _TIME_OF.match(line), line[-CHECKSUM_END:-3]
+    """Return the line without effect that takes the place of `line`, as `aether.remove_line` of the server makes it.
+
+    That of a placeholder is itself.
+    """
+    at, checksum = _TIME_OF.match(line), checksum_of(line)
     try:
         time = at.group(1).decode() if at else ""
         clock.parse(time)
     except InvalidInput:
         time = "1970-01-01T00:00:00.000000Z"
-    known = checksum.decode() if _CHECKSUM.fullmatch(checksum) else ""
+    known = checksum if _CHECKSUM.fullmatch(checksum) else ""
     return seal_json(
         {"revision": revision, "at": time, "by": AETHER, "operation": "set aside", "replaces": known}
     )
+
+
+def as_taken(home: Path, lines: Mapping[int, bytes]) -> dict[int, bytes]:
+    """Return lines of the ledger, by their revisions, as the journal of `home` has them: those set aside as placeholders."""
+    unreadable = {about["revision"] for _, about in set_aside(home)}
+    return {
+        number: placeholder(number, line) if number in unreadable else line for number, line in lines.items()
+    }
 
 
 def words_of(about: JsonObject) -> str:

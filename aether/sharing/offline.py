@@ -21,8 +21,7 @@ from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocumen
 from aether.schemas import check, migrations
 from aether.sharing.ledgers import TRACKED, is_tracked, of, unreachable
 from aether.sharing.ledgers import ledger_of as ledger_of  # noqa: PLC0414 - the store asks this module
-from aether.sharing.lines import UNREADABLE, set_aside, words_of
-from aether.sharing.senders import senders as senders  # noqa: PLC0414 - as the former
+from aether.sharing.lines import UNREADABLE, as_taken, set_aside, words_of
 from aether.store import config, files, seals, spool
 from aether.store.authors import Author, only_looks
 from aether.store.commit import Committed, catch_up, commit_to, does_something, settle
@@ -448,6 +447,7 @@ def with_colony_lines(home: Path, found: Journal) -> Journal:
         mark = Mark(found.base, checksum_of(before) if known else "")
         # Not more than the home has had: what is newer is checked when the home catches up.
         lines = lines_after(server, JOURNAL, mark, reached)
+        lines = [*as_taken(home, dict(enumerate(lines, found.base + 1))).values()]
     except StorageFailed as reason:
         raise unreachable(reason) from reason
     made = scan_journal(b"".join(lines), base=found.base, where=PLACE)

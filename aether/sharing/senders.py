@@ -33,15 +33,18 @@ class _Known(NamedTuple):
     member: str
     """The own role, when the server was asked last."""
     of: dict[str, str]
-    """The role that sent each entry, by the id of the entry; empty if the line is of an earlier release."""
+    """The role that sent each live entry, by the id of the entry; empty if the line is of an earlier release."""
 
 
 def senders(snapshot: Snapshot, *, member: str = "") -> dict[str, str]:
     """Return who sent the entries of a shared home that another member sent, by their ids; `member` is the own role if known."""
     known = _read(snapshot.home)
     if known.revision < snapshot.revision or member not in ("", known.member):
-        of = _changed(snapshot, known.revision)
-        known = _Known(snapshot.revision, member or known.member, known.of | of)
+        of, live = known.of | _changed(snapshot, known.revision), dict[str, Any]()
+        for document in snapshot.documents.values():
+            _collect(document, None, live)
+        of = {key: sender for key, sender in of.items() if key in live}
+        known = _Known(snapshot.revision, member or known.member, of)
         if not only_looks():
             with suppress(AetherError, OSError):  # it is made again
                 files.make_directory((snapshot.home / PLACE).parent)

@@ -28,6 +28,7 @@ from aether.store import (
     files,
     record_files,
     seals,
+    search_index,
 )
 from aether.store.authors import ARCHIVE, Author
 from aether.store.commit import commit_locked, write_lock
@@ -433,7 +434,7 @@ def examine(home: Path) -> list[Finding]:
         findings.append(Finding("warning", "left-over", name, what, REPAIR))
     if {row.id: row.name for row in archive_store.rows(home)} != places:
         what = "it does not match the files; it can be rebuilt at any time."
-        findings.append(Finding("warning", "stale-index", archive_store.INDEX, what, REPAIR))
+        findings.append(Finding("warning", "stale-index", search_index.FILE, what, REPAIR))
     return findings
 
 

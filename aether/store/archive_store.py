@@ -1,17 +1,20 @@
-"""The archive on disk: one file per conversation, fuller forms in grace, the step in progress, and an index.
+"""The archive on disk: one file per conversation, fuller forms in grace, the step in progress, and its part of the index.
 
 `archive/YYYY/MM/<time>_<title>_<id>.json` is one conversation, sealed by a checksum over its bytes. `archive/grace/` keeps
 the previous form, compressed. `archive/step.json` names the step in progress, so that the next writer ends what a killed
-process left. `archive/index.sqlite` is derived: it may be deleted at any time. Writers hold the lock of the home. Levels are
+process left. What the search index has of it is derived. Writers hold the lock of the home. Levels are
 chosen in `conversation`, `archive_steps` takes the steps.
 """
 
 from __future__ import annotations
 
+import heapq
+import math
 import os
 import re
+import sys
 import zlib
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from hashlib import sha256
@@ -26,11 +29,13 @@ from aether.errors import (
     InvalidDocument,
     NotFound,
     UnsafePath,
+    note_stored,
     shown,
 )
 from aether.paths import directory_name, inside, is_plain, own_file
-from aether.store import files, index_file
+from aether.store import files, search_index
 from aether.store.log import seal_json, unsealed
+from aether.store.search_index import CONVERSATIONS
 from aether.text.words import terms
 from aether.types import DETAILS, JsonObject
 
@@ -42,7 +47,6 @@ T = TypeVar("T")
 VERSION = 1
 DIRECTORY = "archive"
 GRACE = f"{DIRECTORY}/grace"
-INDEX = f"{DIRECTORY}/index.sqlite"
 STEP = f"{DIRECTORY}/step.json"
 PLAIN, PACKED = ".json", ".json.zst"
 # Files of version 1.0, written by the original program.
@@ -254,6 +258,7 @@ def write(home: Path, name: str, value: JsonObject, *, over: bool = False) -> No
         require_free(home, name, value["id"])
     data = encoded(value)
     _write(home, name, packed(data) if name.endswith(".zst") else data)
+    note_stored()
 
 
 def write_grace(home: Path, name: str, data: bytes) -> None:
@@ -466,64 +471,50 @@ class Row(NamedTuple):
     """The name of the file that it was added from, "" without one."""
 
 
-_INDEX_VERSION = 5
 _BUSY_SECONDS = 10.0
 _COLUMNS = "id, name, title, created, level, bytes, since, floor, policy, grace, until, source"
-_TABLES = (
-    *(f"DROP TABLE IF EXISTS {table}" for table in ("conversation", "words", "held", "said", "term", "posting", "total")),
-    """CREATE TABLE conversation (
-        n INTEGER PRIMARY KEY, id TEXT UNIQUE, name TEXT, title TEXT, created TEXT, level INTEGER, bytes INTEGER,
-        since TEXT, floor INTEGER, policy TEXT, grace TEXT, until TEXT, source TEXT
-    )""",
-    "CREATE INDEX of_month ON conversation (created)",
-    "CREATE INDEX of_age ON conversation (level, since) WHERE floor > level AND since != ''",
-    "CREATE INDEX of_policy ON conversation (policy)",
-    "CREATE INDEX of_grace ON conversation (until) WHERE until != ''",
-    "CREATE VIRTUAL TABLE words USING fts5(terms, tokenize = 'unicode61 remove_diacritics 0')",
-)  # fmt: skip
-# Candidates of each weight that are compared.
+# Conversations with the most points whose lengths are compared.
 _CANDIDATES = 256
+# Points of a conversation for a term that it has once, twice, and more often, and what the best term is worth.
+_SHARES, _BEST = (1.0, 1.4, 1.7), 1_000
+# How much its length counts: b of BM25.
+_LENGTH_SHARE = 0.75
 
 
 def indexed(home: Path, work: Callable[[sqlite3.Connection], T]) -> T:
-    """Return the result of `work` on the index, which is made from the files if it is missing, damaged or outdated.
+    """Return the result of `work` on the index, in which all archive files are entered.
 
     Where it cannot be stored (a full disk, a read-only home) it is made in memory.
     """
 
     def current(db: sqlite3.Connection) -> T:
-        if db.execute("PRAGMA user_version").fetchone() != (_INDEX_VERSION,):
-            _rebuild(home, db)
+        if not search_index.archive_is_entered(db):
+            _enter_all(home, db)
         return work(db)
 
-    result = index_file.on_index(placed(home, INDEX), current, busy_seconds=_BUSY_SECONDS)
+    result = search_index.on_index(_index(home), current, busy_seconds=_BUSY_SECONDS)
     if result:
         return result[0]
-    import sqlite3
-
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+    with closing(search_index.in_memory()) as db:
         return current(db)
 
 
-def drop_index(home: Path) -> None:
-    """Remove the index; the next use makes it again."""
-    index_file.remove(placed(home, INDEX))
+def _index(home: Path) -> Path:
+    return inside(home, search_index.FILE)
 
 
 def rebuild_index(home: Path) -> None:
-    """Make the index again from the files."""
-    drop_index(home)
-    indexed(home, lambda _: None)
+    """Enter all archive files in the index again."""
+    _changed(home, lambda db: _enter_all(home, db))
 
 
-def _rebuild(home: Path, db: sqlite3.Connection) -> None:
-    with index_file.writing(db):
-        for statement in _TABLES:
-            db.execute(statement)
+def _enter_all(home: Path, db: sqlite3.Connection) -> None:
+    with search_index.writing(db):
+        search_index.clear_archive(db)
         for name in names(home):
             with suppress(AetherError, KeyError, TypeError):  # `verify` reports it
                 _enter(db, home, name, read(home, name))
-        db.execute(f"PRAGMA user_version = {_INDEX_VERSION}")
+        search_index.note_entered(db)
 
 
 def put(home: Path, written: Iterable[tuple[str, JsonObject]]) -> None:
@@ -531,63 +522,63 @@ def put(home: Path, written: Iterable[tuple[str, JsonObject]]) -> None:
     entries = list(written)
 
     def work(db: sqlite3.Connection) -> None:
+        _remove_entries(db, [value["id"] for _, value in entries])
         for name, value in entries:
             _enter(db, home, name, value)
 
-    _changed(home, work)
+    _changed_entries(home, work)
 
 
 def _enter(db: sqlite3.Connection, home: Path, name: str, value: JsonObject) -> None:
+    from aether.redact.redact import redact
+
     grace, metrics = value["grace"] or {}, value["metrics"]
+    text = terms(redact("\n".join([value["title"], *texts(value["content"])])))
     row = (
         value["id"], name, value["title"], value["created_at"] or value["archived_at"], DETAILS.index(value["level"]),
         size(home, name) + (size(home, grace["file"]) if grace else 0), metrics.get("since", ""),
         DETAILS.index(metrics.get("floor", "full")), metrics.get("policy", ""), grace.get("file", ""),
-        grace.get("until") or "", value["source"]["name"],
+        grace.get("until") or "", value["source"]["name"], text.length,
     )  # fmt: skip
-    _remove_entry(db, value["id"])
-    query = f"INSERT INTO conversation ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
-    place = db.execute(query, row).lastrowid
-    words = terms("\n".join([value["title"], *texts(value["content"])]))
-    listed = " ".join(map(_plain, (*words.words, *words.parts)))
-    db.execute("INSERT INTO words (rowid, terms) VALUES (?, ?)", (place, listed))
+    query = f"INSERT INTO conversation ({_COLUMNS}, length) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+    place = db.execute(query, row).lastrowid or 0
+    search_index.enter(db, CONVERSATIONS, [(place, search_index.tokens(Counter((*text.words, *text.parts))))])
 
 
-def _remove_entry(db: sqlite3.Connection, id: str) -> None:
-    db.execute("DELETE FROM words WHERE rowid = (SELECT n FROM conversation WHERE id = ?)", (id,))
-    db.execute("DELETE FROM conversation WHERE id = ?", (id,))
-
-
-def _plain(term: str) -> str:
-    """Return a term as one word for SQLite, which would split others."""
-    return term if term.isalnum() else "x" + term.encode("utf-8", "surrogatepass").hex()
+def _remove_entries(db: sqlite3.Connection, ids: Iterable[str]) -> None:
+    for id in ids:  # noqa: A001
+        search_index.take_out(db, id)
 
 
 def take_out(home: Path, id: str) -> None:
     """Remove a conversation that is no longer archived from the index."""
-    _changed(home, lambda db: _remove_entry(db, id))
+    _changed_entries(home, lambda db: _remove_entries(db, [id]))
 
 
 def set_floor(home: Path, floors: Iterable[tuple[str, str, str]]) -> None:
     """Enter the least level of conversations by another policy: id, level, policy."""
     entries = [(DETAILS.index(floor), policy, id) for id, floor, policy in floors]  # noqa: A001
     query = "UPDATE conversation SET floor = ?, policy = ? WHERE id = ?"
-    _changed(home, lambda db: db.executemany(query, entries))
+    _changed_entries(home, lambda db: db.executemany(query, entries))
+
+
+def _changed_entries(home: Path, work: Callable[[sqlite3.Connection], object]) -> None:
+    """Change the entries; where the archive is not entered it is, as it is now."""
+
+    def change(db: sqlite3.Connection) -> None:
+        if search_index.archive_is_entered(db):
+            with search_index.writing(db):
+                work(db)
+        else:
+            _enter_all(home, db)
+
+    _changed(home, change)
 
 
 def _changed(home: Path, work: Callable[[sqlite3.Connection], object]) -> None:
     """Change the index; one that cannot be changed is removed, because it would be wrong."""
-    import sqlite3
-
-    try:
-        with closing(index_file.connected(placed(home, INDEX), _BUSY_SECONDS)) as db:
-            if db.execute("PRAGMA user_version").fetchone() == (_INDEX_VERSION,):
-                with index_file.writing(db):
-                    work(db)
-            else:
-                _rebuild(home, db)
-    except (sqlite3.DatabaseError, OSError):
-        drop_index(home)
+    if not search_index.on_index(_index(home), work, busy_seconds=_BUSY_SECONDS):
+        search_index.remove(_index(home))
 
 
 def _rows(home: Path, condition: str, values: Sequence[Any] = ()) -> list[Row]:
@@ -651,18 +642,24 @@ def search(home: Path, wanted: Mapping[str, float], *, limit: int) -> list[tuple
     """Return the conversations that contain terms of `wanted`, each with its weight, best first, with their scores."""
     if is_empty(home):
         return []
-    by_weight = defaultdict[float, list[str]](list)
-    for term, weight in wanted.items():
-        by_weight[weight].append(f'"{_plain(term)}"')
 
     def work(db: sqlite3.Connection) -> list[tuple[Any, float]]:
-        query = "SELECT rowid, rank FROM words WHERE words MATCH ? ORDER BY rank LIMIT ?"
-        scores = defaultdict[int, float](float)
-        for weight, listed in by_weight.items():
-            for place, rank in db.execute(query, (" OR ".join(listed), max(limit, _CANDIDATES))):
-                scores[place] -= weight * rank
-        best = sorted(scores, key=lambda place: (-scores[place], -place))[:limit]
-        query = f"SELECT {_COLUMNS} FROM conversation WHERE n = ?"  # noqa: S608 - a constant
-        return [(db.execute(query, (place,)).fetchone(), scores[place]) for place in best]
+        count, average = db.execute("SELECT count(*), avg(length) FROM conversation").fetchone()
+        numbers = search_index.number_of_rows(db, CONVERSATIONS, wanted)
+        worth = {
+            term: wanted[term] * math.log(1 + (count - number + 0.5) / (number + 0.5))
+            for term, number in numbers.items() if number
+        }  # fmt: skip
+        unit = _BEST / max(worth.values(), default=1)
+        values = {term: [round(unit * share * value) for share in _SHARES] for term, value in worth.items()}
+        points = search_index.points(db, CONVERSATIONS, values, numbers, wanted=[*worth], last=sys.maxsize)
+        query = f"SELECT {_COLUMNS}, length FROM conversation WHERE n = ?"  # noqa: S608 - a constant
+        scored = []
+        for place in heapq.nlargest(_CANDIDATES, points, key=lambda place: (points[place], place)):
+            *columns, length = db.execute(query, (place,)).fetchone()
+            share = 1 - _LENGTH_SHARE + _LENGTH_SHARE * length / max(average, 1)
+            scored.append((points[place] / unit / share, place, columns))
+        scored.sort(key=lambda entry: entry[:2], reverse=True)
+        return [(columns, score) for score, _, columns in scored[:limit]]
 
     return [(_row(columns), score) for columns, score in indexed(home, work)]

@@ -20,6 +20,7 @@ from aether.errors import (
     AetherError,
     Conflict,
     StorageFailed,
+    note_stored,
 )
 from aether.store import (
     config,
@@ -300,6 +301,7 @@ def _append(
             raise
         # The ledger has it: it is acknowledged, and in the journal when this home catches up.
         return snapshot._replace(revision=after.revision, documents=after.documents)
+    note_stored()
     after = after._replace(end=grown.end, files=grown.files)
     remember(after)
     return after

@@ -129,6 +129,13 @@ def _missing(home: Path) -> Iterator[Finding]:
             yield Finding("error" if sealed else "info", "unlisted", place, what, REPAIR)
 
 
+def missing_archived(home: Path) -> Iterator[Finding]:
+    """Yield a finding for each archived conversation whose file was deleted."""
+    for entry in listed(home)[0].values():
+        if entry.archived and not entry.lost:
+            yield from _missing_archived(home, entry)
+
+
 def _missing_archived(home: Path, entry: Listed) -> Iterator[Finding]:
     row = archive_store.find(home, entry.id)
     if row is None and archive_store.name_on_disk(home, entry.id):

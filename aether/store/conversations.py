@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aether import clock, regular
-from aether.errors import AetherError, Conflict, NotFound, shown
+from aether.errors import AetherError, Conflict, NotFound, note_stored, shown
 from aether.paths import directory_name, inside
 from aether.regular import sealed_body
 from aether.store import archive_store, config, conversation_stream, documents, files, ledger, seals
@@ -383,6 +383,7 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
                 lines = _call(home, log, records)
                 if _agree(home, log, lines, now):
                     _store(home, log, lines, now)
+                    note_stored()
                     set_head(path.with_name(HEAD), log.lines + len(records) + (not log.end))
                     return load(home, id)
             except ConcurrentWrite:
@@ -582,6 +583,7 @@ def put_back(
     if listed_first:
         enter(home, line)
     write_whole(path, data)
+    note_stored()
     set_head(path.with_name(HEAD), load(home, id, whole=True).lines)
     if not listed_first:
         enter(home, line)

@@ -30,6 +30,7 @@ from aether.store import (
     record_files,
     rewrite,
     seals,
+    search_index,
     spool,
 )
 from aether.store.commit import fold, settle, write_lock, write_recovered
@@ -556,7 +557,7 @@ def _repair_records(work: _Repair, kind: str) -> None:
                 work.done.append(f"wrote {work.place(path)} again; it is kept as {target}")
             make_directory(path.parent)
             write_whole(path, content)
-            (work.home / "index.sqlite").unlink(missing_ok=True)  # it goes on behind its last record
+            search_index.remove(work.home / search_index.FILE)  # it goes on behind its last record
         _count_lost_records(work, path, content, is_changed=contents.get(path, b"") != content)
     if missing:
         work.done.append(f"restored {pluralize(len(missing), 'records')} of {root} from the history")

@@ -20,6 +20,7 @@ from typing import Any
 
 from aether import clock, regular
 from aether.errors import (
+    DISK_FAILS,
     AetherError,
     Conflict,
     CorruptDocument,
@@ -27,11 +28,12 @@ from aether.errors import (
     LockTimeout,
     NotFound,
     StorageFailed,
+    disk_failure,
     shown,
 )
+from aether.regular import TEMP_SUFFIX as TEMP_SUFFIX  # noqa: PLC0414 - of every file that is not finished
 from aether.regular import checksum as checksum  # noqa: PLC0414 - with the other forms in which bytes are stored
 
-TEMP_SUFFIX = ".aether-tmp"
 # Windows refuses to replace a file that a reader holds open; readers close within milliseconds.
 REPLACE_TRIES = 20
 # Deeper than any note, shallower than every codec's own limit (orjson 254, the standard library about 1000).
@@ -48,17 +50,7 @@ FIRST_LOOK_SECONDS = 0.002
 LONGEST_WAIT_SECONDS = 0.02
 # What a person does about a damage that a finding or an error names.
 REPAIR = 'Run "aether doctor --repair".'
-_FREE_SPACE = "Free some space, then try again."
-_MAKE_WRITABLE = "Make the home writable, or use another with --home."
-_GIVE_RIGHTS = "Let this user read and write the home, or use another with --home."
 UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
-_FIXES = {
-    errno.ENOSPC: _FREE_SPACE,
-    errno.EDQUOT: _FREE_SPACE,
-    errno.EROFS: _MAKE_WRITABLE,
-    **dict.fromkeys((errno.EACCES, errno.EPERM), _GIVE_RIGHTS),
-    errno.EISDIR: 'Move it away, or run "aether doctor --repair".',
-}
 # The flag of the system calls that exchange two files, and the directory that Linux takes relative names from.
 _EXCHANGE, _HERE = 2, -100
 # By directory: the name that the holder of its lock wrote into it.
@@ -84,7 +76,7 @@ def require_writable(directory: str | os.PathLike[str]) -> None:
         StorageFailed: it is read-only.
     """
     if os.path.isdir(directory) and not os.access(directory, os.W_OK):
-        fix = _FIXES.get(errno.EACCES, "Check its permissions.")
+        fix = DISK_FAILS[errno.EACCES]
         raise StorageFailed("it is read-only. Nothing was done.", fix=fix, where=os.fspath(directory))
 
 
@@ -106,12 +98,18 @@ def storage_errors(where: str | os.PathLike[str], *, left: str = "Nothing was st
         what, fix = "the home, or a part of it, does not exist.", 'Run "aether init", or restore it.'
         raise NotFound(what, fix=fix, where=os.fspath(where)) from reason
     except OSError as reason:
-        fix = _FIXES.get(reason.errno or 0, "Check the disk, then try again.")
-        what = f"{reason.strerror or reason}. {left}"
         place, file_name = os.fspath(where), str(reason.filename)
-        raise StorageFailed(
-            what, fix=fix, where=file_name if file_name.startswith(f"{place}{os.sep}") else place
-        ) from reason
+        below = file_name.startswith(f"{place}{os.sep}")
+        raise disk_failure(reason, left, where=file_name if below else place) from reason
+
+
+def unconfirmed(reason: OSError, path: Path, *, part: bool = False) -> StorageFailed:
+    """Return the error for a write to `path` that failed and could not be taken back, so that all or a `part` of it is there."""
+    failure = disk_failure(
+        reason, f"{'A part of it' if part else 'It'} is stored; not confirmed on disk.", where=str(path)
+    )
+    failure.fix = "Check the disk and look at what is stored before you try again."
+    return failure
 
 
 def write_whole(
@@ -128,12 +126,15 @@ def write_whole(
 
     Raises:
         EditedMeanwhile: the file at `path` is not known; it is still there, or was put aside.
+        StorageFailed: the new file is in its place, but the disk did not confirm it.
+        OSError: the old file is in its place.
     """
     temp = _temp_of(path)
     status: os.stat_result | None = None
     try:
         handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
+            _share_as_before(handle, path)
             write_all(handle, data)
             os.fsync(handle)
             status = os.fstat(handle)
@@ -147,14 +148,52 @@ def write_whole(
         else:
             _replace_known(temp, path, is_known)
         sync_directory(path.parent)
-    except BaseException:
+    except BaseException as reason:
         with contextlib.suppress(Exception):
             # Interrupted just after an exchange, it is the old file. One that is not known is kept: doctor looks at it.
             is_new = status is None or os.stat(temp).st_ino == status.st_ino
             if is_new or (is_known is not None and is_known(temp)):
                 os.unlink(temp)
+        if isinstance(reason, OSError) and status and _is_at(path, status):
+            raise unconfirmed(reason, path) from reason
         raise
     return status.st_ino, status.st_mtime_ns, status.st_size
+
+
+def _share_as_before(handle: int, path: Path) -> None:
+    """Give a new file the owner, group and mode of the file at `path`; a new one may be used by those who may write beside it.
+
+    Two users of a home, or one and the root of a container, write in turn: the file must stay both's.
+    """
+    if os.name == "nt":  # pragma: no cover - Windows has neither
+        return
+    try:
+        like = os.stat(path)
+        mode = like.st_mode & 0o666
+    except OSError:
+        like = os.stat(path.parent)
+        mode = 0o600 | sum(6 << shift for shift in (3, 0) if like.st_mode & (2 << shift))
+    own = os.fstat(handle)
+    if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
+        try:
+            os.fchown(handle, like.st_uid, like.st_gid)
+        except OSError:  # only root may give a file away
+            with contextlib.suppress(OSError):
+                os.fchown(handle, -1, like.st_gid)
+        if os.fstat(handle).st_gid != like.st_gid:
+            mode &= 0o606  # the group is another
+    if mode != 0o600:
+        os.fchmod(handle, mode)
+
+
+def _is_at(path: Path, status: os.stat_result) -> bool:
+    """Return whether the file of `status` is at `path`, or may be: the disk may fail here, too."""
+    try:
+        return os.path.samestat(os.stat(path), status)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def write_new(path: str | os.PathLike[str], data: bytes) -> Path:
@@ -500,7 +539,7 @@ def require_exclusive(directory: Path) -> None:
 
     path = directory / "lock"
     with storage_errors(directory):
-        handle = regular.handle(path, os.O_RDWR | os.O_CREAT)
+        handle = regular.handle(path, os.O_RDWR | os.O_CREAT, is_lock=True)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -518,7 +557,7 @@ def require_exclusive(directory: Path) -> None:
 
 def _opened_lock(path: Path, *, for_reading: bool) -> int | None:
     try:
-        return regular.handle(path, os.O_RDWR | os.O_CREAT)
+        return regular.handle(path, os.O_RDWR | os.O_CREAT, is_lock=True)
     except OSError as reason:
         if not for_reading or reason.errno not in UNWRITABLE:
             raise
@@ -538,12 +577,14 @@ def _acquire(
         try:
             _wait(handle, path, timeout, give_up, may_try)
             # The home may have been removed and made again meanwhile: then we hold a lock on nothing.
-            if os.path.samestat(os.fstat(handle), os.stat(path)):
+            status = os.fstat(handle)
+            if os.path.samestat(status, os.stat(path)):
                 name = _own_name(os.getpid(), *sys.argv[:2])
                 _HELD[str(path)] = b""
                 with contextlib.suppress(OSError):  # a full disk shows in the write that follows
-                    os.pwrite(handle, name, 0)
-                    _HELD[str(path)] = name
+                    if status.st_nlink == 1:  # another name of the file may be outside of the home
+                        os.pwrite(handle, name, 0)
+                        _HELD[str(path)] = name
                 return handle
         except BaseException:
             os.close(handle)

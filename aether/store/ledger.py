@@ -33,8 +33,8 @@ MADE = "share/queued.json"
 JOURNAL = ""
 # What to do about lines of a colony that do not fit a home whose own documents are edited or damaged.
 FOREIGN = 'Nothing of it was stored. Run "aether doctor --repair", then "aether fold".'
-# What knows the ledger of a shared home, and how changes of it wait: the one place where the store leads to it.
-_SHARING = "aether.sharing.offline"
+# What knows the ledger of a shared home, how changes of it wait, and who sent them: the one place where the store leads to it.
+_SHARING, _SENDERS = "aether.sharing.offline", "aether.sharing.senders"
 
 
 class Offline(StorageFailed):
@@ -129,7 +129,10 @@ def sharing(home: Path) -> Any:
 
 def senders(snapshot: Any) -> dict[str, str]:
     """Return which member of the colony sent an entry of a shared home, by its id, if another than its user; else nothing."""
-    found: dict[str, str] = sharing(snapshot.home).senders(snapshot) if is_shared(snapshot.home) else {}
+    if not is_shared(snapshot.home):
+        return {}
+    __import__(_SENDERS)  # less than all of sharing: a session waits for its brief
+    found: dict[str, str] = sys.modules[_SENDERS].senders(snapshot)
     return found
 
 

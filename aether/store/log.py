@@ -75,6 +75,7 @@ def append(path: Path, data: bytes, *, at: int, sync: bool = True) -> None:
 
     Raises:
         ConcurrentWrite: the file does not end at `at`: another process wrote although we hold the lock.
+        StorageFailed: the write failed and could not be taken back; the data, or a part, is stored, not confirmed on disk.
     """
     # Only an empty file is created: one that vanished must not come back empty.
     create = 0 if at else os.O_CREAT
@@ -89,14 +90,25 @@ def append(path: Path, data: bytes, *, at: int, sync: bool = True) -> None:
             if not at:
                 files.sync_directory(path.parent)
             _require_in_place(handle, path, data, at)
-        except BaseException:
+        except BaseException as reason:
             with contextlib.suppress(OSError):
                 if data.startswith(os.pread(handle, len(data) + 1, at)):  # else another's bytes are there
                     os.ftruncate(handle, at)
                     os.fsync(handle)
+            if isinstance(reason, OSError) and (left := _left_of(handle, data, at)):
+                raise files.unconfirmed(reason, path, part=left < len(data)) from reason
             raise
     finally:
         close(handle)
+
+
+def _left_of(handle: int, data: bytes, at: int) -> int:
+    """Return how many bytes of the whole lines of `data` may be in the file behind `at`: all, if it cannot be asked."""
+    try:
+        size = max(0, os.fstat(handle).st_size - at)
+    except OSError:
+        size = len(data)
+    return len(data) if size >= len(data) else data.rfind(b"\n", 0, size) + 1
 
 
 def _require_in_place(handle: int, path: Path, data: bytes, at: int) -> None:
@@ -115,7 +127,7 @@ def cut_torn_end(path: Path) -> int:
     last = next(lines_backwards(path), b"\n")
     if not last.endswith(b"\n"):
         end -= len(last)
-        os.truncate(path, end)
+        _truncate(path, end)
     return end
 
 
@@ -129,7 +141,15 @@ def cut_tail(path: Path, end: int, tail: bytes) -> None:
         file.seek(end)
         if file.read(len(tail) + 1) != tail:
             raise ConcurrentWrite(path)
-    os.truncate(path, end)
+    _truncate(path, end)
+
+
+def _truncate(path: Path, end: int) -> None:
+    handle = regular.handle(path, os.O_WRONLY)
+    try:
+        os.ftruncate(handle, end)
+    finally:
+        close(handle)
 
 
 def lines_of(

@@ -10,8 +10,10 @@ the history.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from aether import regular
 from aether.errors import CorruptDocument, NotFound, shown
@@ -27,6 +29,8 @@ SINGLE = {"receipts": "data/receipts.jsonl", "events": "data/events.jsonl", "his
 KINDS = (*MONTHLY, *SINGLE)
 # Positions order records by revision, then by place; no transaction carries more records than this.
 RECORDS_PER_REVISION = 1 << 22
+# A file that is searched for a position is read line by line where so little of it remains.
+SEARCHED_BYTES = 8192
 
 
 def position(record: JsonObject) -> int:
@@ -79,7 +83,7 @@ def located(
         first -= 1
     for path in files[first:]:
         with regular.opened(path) as file:
-            start = 0
+            start = _find(file, after)
             for line in file:
                 if not needles or any(needle in line for needle in needles):
                     record = record_of(line)
@@ -96,7 +100,7 @@ def located(
 def fetch(snapshot: Snapshot, kind: str, offsets: Mapping[int, int]) -> dict[int, JsonObject]:
     """Return the records at the positions `wanted`, each given with its offset or -1.
 
-    An offset that is not right (the file was rewritten) costs a search in the file, as an unknown one does.
+    An offset that is not right (the file was rewritten), or is not known, costs a few more reads.
     """
     pending = (record for pending in snapshot.pending for record in numbered(pending, kind))
     records = {position(record): record for record in pending if position(record) in offsets}
@@ -106,18 +110,33 @@ def fetch(snapshot: Snapshot, kind: str, offsets: Mapping[int, int]) -> dict[int
             continue
         with regular.opened(path) as file:
             for place in sorted(missing):
-                if offsets[place] >= 0:
-                    file.seek(offsets[place])
-                    record = record_of(file.readline())
-                    if record is not None and position(record) == place:
-                        records[place] = record
-            missing -= records.keys()
-            if missing:
-                file.seek(0)
-                for record in filter(None, map(record_of, file)):
-                    if position(record) in missing:
-                        records[position(record)] = record
+                file.seek(max(offsets[place], 0))
+                record = record_of(file.readline()) if offsets[place] >= 0 else None
+                if record is None or position(record) != place:
+                    _find(file, place - 1)
+                    later = (
+                        record for record in map(record_of, file) if record and position(record) >= place
+                    )
+                    record = next(later, None)
+                if record is not None and position(record) == place:
+                    records[place] = record
     return records
+
+
+def _find(file: BinaryIO, after: int) -> int:
+    """Move to the start of a line, which is returned; all lines before it have positions up to `after`, as few after it do."""
+    low, high = 0, file.seek(0, os.SEEK_END)
+    while high - low > SEARCHED_BYTES:
+        file.seek((low + high) // 2)
+        file.readline()
+        start = file.tell()
+        record = record_of(file.readline())
+        # Nothing is skipped by a damaged line.
+        if start < high and record is not None and position(record) <= after:
+            low = start
+        else:
+            high = (low + high) // 2
+    return file.seek(low)
 
 
 def head(snapshot: Snapshot) -> int:

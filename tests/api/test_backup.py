@@ -95,7 +95,7 @@ def test_a_restored_home_is_the_home_byte_for_byte(full, place, tmp_path):
     assert content(restored.home) == held
     assert {"memories/lock", "data/journal.jsonl"} <= held.keys()
     assert any(name.startswith("archive/grace/") for name in held)
-    assert (full / "archive" / "index.sqlite").exists()
+    assert (full / "index.sqlite").exists()
     assert (made.files, made.bytes) == (len(held), sum(map(len, held.values())))
     assert made.revision == homes.reopened(full).revision
     assert (restored.home / "conversations" / "empty").is_dir()
@@ -610,3 +610,15 @@ def test_the_index_of_a_backup_can_be_read_by_hand(home, place):
     )
 
     assert json.loads(index)["files"].keys() == content(home).keys()
+
+
+def test_a_file_name_that_is_not_utf8_is_backed_up_and_restored(tmp_path):
+    home = homes.fresh(tmp_path)
+    name = os.fsdecode(b"x\xff.md")
+    (home / "memories").mkdir()
+    (home / "memories" / name).write_text("note")
+
+    aether.create_backup(str(tmp_path / "backups"), home=home)
+    aether.restore_backup(str(tmp_path / "backups"), home=tmp_path / "new")
+
+    assert (tmp_path / "new" / "memories" / name).read_text() == "note"

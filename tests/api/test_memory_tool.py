@@ -464,3 +464,16 @@ def test_a_file_that_vanishes_during_the_scan_is_ignored(used, monkeypatch):
         found = synchronize_directory(used)
 
     assert (found.texts, found.others) == ({}, {})
+
+
+@pytest.mark.parametrize("path", ["/memories/a:b", "/memories/C:", "/memories/C:/x.md"])
+def test_a_name_that_windows_takes_for_a_drive_or_a_stream_is_refused(path, home):
+    tool(home, "create", path="/memories/a.md", file_text="one")
+
+    for command in (
+        {"command": "create", "path": path, "file_text": "x"},
+        {"command": "rename", "old_path": "/memories/a.md", "new_path": path},
+    ):
+        answer = memory_tool_memory_tool(command, home=home)
+        assert answer.is_error
+        assert "colon" in answer.text

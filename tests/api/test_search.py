@@ -1,4 +1,6 @@
 import json
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -6,6 +8,7 @@ import aether
 from aether.api import recall
 from aether.api.prompt_recall import prompt_recall
 from aether.errors import InvalidInput, NotFound, StorageFailed
+from aether.search import archive
 from tests.api.calls import memory, snapshot
 from tests.children import ended, start
 from tests.memory.states import answer
@@ -175,6 +178,14 @@ def test_a_damaged_or_missing_index_changes_no_answer(known):
         harm(known / "index.sqlite")
         again = aether.search_memory("harbour", home=known, layers=["archive"])
         assert [hit["id"] for hit in again] == [hit["id"] for hit in before]
+
+
+def test_a_process_of_its_own_makes_the_index_for_a_prompt(known):
+    (known / "index.sqlite").unlink(missing_ok=True)
+    archive.main([str(known)])
+
+    with closing(sqlite3.connect(known / "index.sqlite")) as db:
+        assert db.execute("SELECT items FROM state").fetchone() == (1,)
 
 
 def test_a_home_that_cannot_be_written_can_be_searched(home, monkeypatch):

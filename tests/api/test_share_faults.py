@@ -513,6 +513,28 @@ def test_a_line_that_cannot_be_read_is_set_aside_and_stops_nobody(colony, kind):
     assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
 
 
+@pytest.mark.parametrize("removed", [False, True])
+@pytest.mark.parametrize("folded", [False, True])
+def test_what_was_set_aside_is_repaired_like_any_line(colony, folded, removed):
+    one, two = colony.first(), colony.join()
+    server, head = ledgers.of(one), ledgers.of(one).head(ledger.JOURNAL)
+    hostile(server, head + 1, patches={"memory": [{"op": "remove", "path": "/nowhere"}]})
+    disconnect()
+    homes.add(two, "b")
+    if folded:
+        sharing.update_share(home=two)
+    if removed:
+        sharing.update_share(home=one)
+        sharing.share_remove(head + 1, home=one)
+    path = two / ("data/journal/2026-03.jsonl" if folded else "data/journal.jsonl")
+    path.write_bytes(path.read_bytes().replace(b'"set aside"', b'"set Aside"'))
+
+    admin.repair(home=two)
+    homes.add(two, "c")
+
+    assert homes.ids(colony.agree()) == ["before", "b", "c"]
+
+
 def test_a_part_that_another_member_adds_to_an_import_is_not_undone_with_it(colony, monkeypatch):
     one = colony.first()
     for number in (1, 2):

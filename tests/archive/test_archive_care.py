@@ -13,7 +13,7 @@ import aether
 from aether.api import archive
 from aether.api.admin import import_export
 from aether.errors import Conflict
-from aether.store import archive_store, conversations, doctor, history
+from aether.store import archive_store, conversations, doctor, history, search_index
 from tests import homes
 from tests.archive.talks import SECRET, WORDS, add, levels, said, talk
 from tests.tables import rows
@@ -91,7 +91,7 @@ def test_a_repair_leaves_what_a_newer_aether_archived(home):
     for row in archive_store.rows(home):
         if row.id != "ours":
             _of_version(home / row.name, 2)
-    archive_store.drop_index(home)
+    search_index.remove(home / search_index.FILE)
     before = files_of(home)
 
     assert {(one.code, one.level) for one in aether.examine(home=home)} == {("InvalidDocument", "error")}
@@ -110,7 +110,7 @@ def test_a_damaged_archive_file_is_not_written_over(home):
     (added,) = add(home, talk())
     path = home / added.path
     path.write_bytes(path.read_bytes()[:-200])
-    archive_store.drop_index(home)
+    search_index.remove(home / search_index.FILE)
     damaged = path.read_bytes()
 
     again = aether.archive_conversations([talk()], home=home)
@@ -329,3 +329,13 @@ def test_a_file_without_times_is_the_same_one_after_it_was_touched(tmp_path):
     value = archive_store.read(home, first.path)
     assert value["created_at"].startswith("2023-11-14")
     assert value["steps"] == []
+
+
+def test_an_archive_of_which_a_file_was_deleted_is_not_verified(home):
+    aether.archive_conversations([talk()], home=home)
+    archived = aether.list_archived(home=home)[0]
+    (home / archived.path).unlink()
+
+    findings = [one for one in aether.verify_archive(home=home) if one.level == "error"]
+
+    assert [(one.code, one.where) for one in findings] == [("missing-conversation", archived.path)]

@@ -14,7 +14,7 @@ from aether.api import archive, forget
 from aether.api.admin import import_export
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, NotFound, UnsafePath
 from aether.schemas import check
-from aether.store import archive_steps, archive_store, commit, conversations, doctor, history
+from aether.store import archive_steps, archive_store, commit, conversations, doctor, history, search_index
 from tests import homes
 from tests.archive.talks import SECRET, WORDS, add, levels, said, talk
 from tests.tables import rows
@@ -173,7 +173,7 @@ def test_a_file_without_times_ages_from_its_last_change_and_is_named_by_what_a_p
 
 def test_the_index_can_be_lost_damaged_or_of_another_version(home):
     add(home, talk("a"), talk("b"))
-    index = home / archive_store.INDEX
+    index = home / search_index.FILE
     wanted = aether.list_archived(home=home)
     for harm in (
         index.unlink,
@@ -183,6 +183,18 @@ def test_the_index_can_be_lost_damaged_or_of_another_version(home):
         harm()
         assert aether.list_archived(home=home) == wanted
         assert aether.verify_archive(home=home) == []
+
+
+def test_words_leave_the_index_with_their_conversation_and_secrets_never_enter_it(home):
+    add(home, talk("a", words=["The zebraquagga has api_key=sk-zz9plural7."]), talk("b"))
+    index = home / search_index.FILE
+    assert b"zebraquagga" in index.read_bytes()
+    assert b"zz9plural7" not in index.read_bytes()
+
+    archive_steps.set_aside(home, "a", now=homes.NOW)
+
+    assert b"zebraquagga" not in index.read_bytes()
+    assert aether.search_archive("zebraquagga", home=home) == []
 
 
 def test_marks_keep_a_conversation_full_and_are_undone(home):

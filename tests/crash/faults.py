@@ -15,6 +15,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from aether import regular
 from aether.errors import AetherError
 from aether.store import files
 from tests import children
@@ -26,7 +27,7 @@ CALLS = (
 
 
 # A failure after one of these is a failure before the next call.
-READS = frozenset({"pread", "stat", "fstat", "lstat", "scandir", "io.open"})
+READS = frozenset({"pread", "stat", "fstat", "lstat", "scandir", "io.open", "read"})
 
 
 class Fault(NamedTuple):
@@ -40,6 +41,17 @@ class Fault(NamedTuple):
 
 def _error(number: int) -> Callable[[], BaseException]:
     return lambda: OSError(number, os.strerror(number))
+
+
+# Errors that stay, by what fails from some call on: a disk that takes nothing, one whose syncs fail, a full one, one whose
+# sectors cannot be read, one without locks, and one that is gone.
+_WRITES = frozenset({"write", "pwrite", "ftruncate", "truncate"})
+_SYNCS = frozenset({"fsync", "fdatasync", "sync_data"})
+STAYING = {
+    "writes fail": (errno.EIO, _WRITES | _SYNCS), "syncs fail": (errno.EIO, _SYNCS),
+    "full": (errno.ENOSPC, frozenset({"write", "mkdir", "pwrite"})), "reads fail": (errno.EIO, frozenset({"pread", "io.open", "read"})),
+    "no locks": (errno.ENOLCK, frozenset({"flock"})), "gone": (errno.EIO, frozenset({*CALLS, "flock", "io.open", "sync_data", "read"}) - {"close"}),
+}  # fmt: skip
 
 
 RAISED = tuple(
@@ -69,12 +81,15 @@ def cases(names: Sequence[str], kind: str) -> Iterator[tuple[int, str, Fault]]:
 
 
 class Calls:
-    """The calls seen so far, and the one (by number, from 0) at which `fault` strikes."""
+    """The calls seen so far, and the one (by number, from 0) at which `fault` strikes; it stays for calls that `stays` names."""
 
-    def __init__(self, strike: int = -1, fault: Fault | None = None) -> None:
+    def __init__(
+        self, strike: int = -1, fault: Fault | None = None, *, stays: frozenset[str] = frozenset()
+    ) -> None:
         self.names: list[str] = []
         self.strike = strike
         self.fault = fault
+        self.stays = stays
         self.struck = False
 
     def wrap(self, name: str, real: Callable[..., Any], *, dry: bool = False) -> Callable[..., Any]:
@@ -82,10 +97,10 @@ class Calls:
 
         def call(*args: Any, **kwargs: Any) -> Any:
             self.names.append(name)
-            here = len(self.names) - 1 == self.strike
+            here = len(self.names) - 1 == self.strike or (self.struck and name in self.stays)
             when = self.fault.when if here and self.fault else ""
             if when == "before" and name != "close":
-                self._fail()
+                self._fail(args[0] if args else None)
             if when == "partly":
                 real(args[0], bytes(args[1])[: len(args[1]) // 2])
                 self._fail()
@@ -97,10 +112,13 @@ class Calls:
 
         return call
 
-    def _fail(self) -> None:
+    def _fail(self, file: object = None) -> None:
         self.struck = True
         if self.fault is not None and self.fault.make is not None:
-            raise self.fault.make()
+            error = self.fault.make()
+            if isinstance(error, OSError) and isinstance(file, (str, os.PathLike)):
+                error.filename = os.fspath(file)  # as the system names it
+            raise error
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -109,6 +127,7 @@ def injected(calls: Calls) -> Iterator[Calls]:
     """Count, and strike, the system calls of the block."""
     saved = [(os, name, getattr(os, name)) for name in CALLS]
     saved += [(fcntl, "flock", fcntl.flock), (io, "open", io.open), (files, "sync_data", files.sync_data)]
+    saved.append((regular, "read", regular.read))
     for module, name, real in saved:
         known = "io.open" if module is io else name
         setattr(module, name, calls.wrap(known, real, dry="sync" in name))

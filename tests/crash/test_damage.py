@@ -25,10 +25,8 @@ DAMAGES = ("flip", "truncate", "zero", "delete")
 ANSWER = {"role": "user", "content": "And now?"}
 # Files without a record of their own: what they hold is elsewhere, is made again, or is a person's.
 DERIVED = {
-    "index.sqlite": "the index of the archive, and terms of live texts: made again from them",
+    "index.sqlite": "the index of archived items and conversations: made again from their files",
     "index.sqlite-journal": "the same",
-    "archive/index.sqlite": "the index of archived conversations: made again from their files, each of which is sealed",
-    "archive/index.sqlite-journal": "the same",
     "archive/step.json": "a step of the archive that is being taken",
     "lock": "the holder of a lock, for an error message",
     "hook.log": "failures of hooks, for a person",

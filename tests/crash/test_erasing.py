@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import signal
+import threading
 
 import pytest
 
@@ -168,3 +169,22 @@ def test_what_a_conversation_gains_while_it_is_renamed_goes_with_it(tmp_path, mo
         "later",
     ]
     assert [one for one in homes_of.examine(home=home) if one.level != "info"] == []
+
+
+def test_a_snapshot_that_begins_before_an_erasing_and_ends_after_it_does_not_hold_the_text(
+    tmp_path, monkeypatch
+):
+    home = tmp_path / ".aether"
+    planted(home)
+    eraser, take = threading.Thread(target=erase, args=[home]), homes_of.snapshots.take_snapshot
+
+    def late(*state, **fields):
+        eraser.start()
+        eraser.join(0.3)  # it waits for the lock
+        return take(*state, **fields)
+
+    monkeypatch.setattr(homes_of.snapshots, "take_snapshot", late)
+    homes_of.create_snapshot("beside", home=home)
+    eraser.join()
+
+    assert holders(home, TEXT) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -215,3 +216,15 @@ def test_a_client_gets_them_by_name(home):
     assert "800" in summary
     wrong = servers.refused(build(str(home)), lambda client: client.get_prompt("summary", {"kind": "poem"}))
     assert "task_state" in wrong
+
+
+@pytest.mark.parametrize("name", ["h", ".aether"])
+def test_first_calls_at_once_make_one_home_and_are_all_stored(name, tmp_path):
+    def call(number):
+        home = served_home(str(tmp_path / name))
+        return aether.add_working_memory_item(f"Fact {number}.", "observation", home=home)
+
+    with ThreadPoolExecutor(6) as pool:
+        ids = list(pool.map(call, range(6)))
+
+    assert {item["id"] for item in aether.list_working_memory_items(home=tmp_path / name)} == {*ids}

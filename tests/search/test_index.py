@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from aether.memory.layers import Filter, instant_text
-from aether.search import index as search_index
+from aether.search import index
 from aether.search.index import (
     EMPTY,
     Archive,
@@ -27,7 +27,7 @@ from aether.search.index import (
     term_marks,
     unit_fraction,
 )
-from aether.store import index_file
+from aether.store import search_index
 from aether.text.words import query_terms, terms
 from tests.tables import rows
 
@@ -37,10 +37,14 @@ def record(id, content, **metadata):
 
 
 def archive(records, *, step=10):
-    numbered = [(nth * step, each) for nth, each in enumerate(records)]
+    return numbered([(nth * step, each) for nth, each in enumerate(records)])
+
+
+def numbered(pairs):
     return Archive(
-        numbered[-1][0] if numbered else -1,
-        lambda after: iter([pair for pair in numbered if pair[0] > after]),
+        pairs[-1][0] if pairs else -1,
+        lambda after: iter([(*pair, -1) for pair in pairs if pair[0] > after]),
+        lambda wanted: {position: each for position, each in pairs if position in wanted},
     )
 
 
@@ -84,9 +88,7 @@ def test_the_index_finds_what_a_scan_finds(path, query, cap):
     for keep in (Filter(), Filter(phase="4"), Filter(types=("decision", "observation"))):
         question = ask(query, cap=cap, keep=keep)
 
-        assert indexed_source(path, archive(RECORDS)).find(question) == search_index.scan(
-            lambda: iter(RECORDS), question
-        )
+        assert indexed_source(path, archive(RECORDS)).find(question) == scan(lambda: iter(RECORDS), question)
 
 
 def test_records_are_read_by_their_places(path):
@@ -94,10 +96,10 @@ def test_records_are_read_by_their_places(path):
 
 
 def test_an_index_is_known_by_the_id_of_its_newest_record(path, monkeypatch):
-    search_index.refresh(path, archive(RECORDS))
-    monkeypatch.setattr(search_index, "_marked_text", fails)  # its words would be cut at every prompt
+    refresh(path, archive(RECORDS))
+    monkeypatch.setattr(index, "_add", fails)
 
-    assert search_index.refresh(path, archive(RECORDS))
+    assert refresh(path, archive(RECORDS))
 
 
 def test_only_new_records_are_read_once_the_index_is_there(path):
@@ -108,13 +110,10 @@ def test_only_new_records_are_read_once_the_index_is_there(path):
         asked_after.append(after)
         return archive(RECORDS).records(after)
 
-    def fetch(wanted):
-        return {place: each for place, each in archive(RECORDS).records(-1) if place in wanted}
-
-    found = indexed_source(path, Archive(190, records, fetch)).find(ask("note"))
+    found = indexed_source(path, archive(RECORDS)._replace(records=records)).find(ask("note"))
 
     assert found.items == 20
-    assert min(asked_after) >= 139  # one record back, to see that it is the same archive
+    assert min(asked_after) >= 140
 
 
 def test_a_reader_of_an_older_state_sees_nothing_newer(path):
@@ -130,22 +129,27 @@ def test_the_index_of_another_archive_is_built_again(path):
 
     found = indexed_source(path, archive(RECORDS)).find(ask("note"))
 
-    assert found == search_index.scan(lambda: iter(RECORDS), ask("note"))
+    assert found == scan(lambda: iter(RECORDS), ask("note"))
 
 
 def test_an_index_that_only_knows_later_records_is_built_again(path):
-    late = [(500, RECORDS[0])]
-    refresh(path, Archive(500, lambda after: iter([pair for pair in late if pair[0] > after])))
+    refresh(path, numbered([(500, RECORDS[0])]))
 
     assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
 
 
 def test_an_index_of_another_version_is_built_again(path, monkeypatch):
-    monkeypatch.setattr(search_index, "_TABLES", (*search_index._TABLES[:-1], "PRAGMA user_version = 99"))
-    refresh(path, archive(RECORDS[:3]))
-    monkeypatch.undo()
+    old = path.parent / search_index.OLD_FILE
+    old.parent.mkdir()
+    old.write_bytes(b"words of conversations")
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE posting (held BLOB)")
+        db.execute("PRAGMA user_version = 2")
 
     assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
+    with closing(sqlite3.connect(path)) as db:
+        assert db.execute("SELECT count(*) FROM sqlite_master WHERE name = 'posting'").fetchone() == (0,)
+    assert not old.exists()
 
 
 @pytest.mark.parametrize("damage", [b"not a database" * 400, b"", b"SQLite format 3\0" + b"\xff" * 5000])
@@ -154,7 +158,7 @@ def test_a_damaged_index_is_built_again(path, damage):
 
     assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
     with closing(sqlite3.connect(path)) as db:
-        assert db.execute("SELECT count(*) FROM entry").fetchone() == (20,)
+        assert db.execute("SELECT count(*) FROM item").fetchone() == (20,)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="there are no FIFOs")
@@ -183,7 +187,7 @@ def test_damage_that_comes_back_ends_in_a_scan(path, monkeypatch):
     def damaged(*_):
         raise sqlite3.DatabaseError("database disk image is malformed")
 
-    monkeypatch.setattr(search_index, "_catch_up", damaged)
+    monkeypatch.setattr(index, "_catch_up", damaged)
 
     assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
     assert not refresh(path, archive(RECORDS))
@@ -192,14 +196,14 @@ def test_damage_that_comes_back_ends_in_a_scan(path, monkeypatch):
 def test_where_no_index_can_be_written_the_archive_is_scanned(tmp_path):
     nowhere = indexed_source(tmp_path / "missing" / "index.sqlite", archive(RECORDS))
 
-    assert nowhere.find(ask("note")) == search_index.scan(lambda: iter(RECORDS), ask("note"))
+    assert nowhere.find(ask("note")) == scan(lambda: iter(RECORDS), ask("note"))
     assert nowhere.read([0]) == {0: RECORDS[0]}
 
 
 def test_a_current_index_that_may_only_be_read_is_used(path, monkeypatch):
     refresh(path, archive(RECORDS))
     monkeypatch.setattr(
-        index_file, "connected", lambda where, seconds: sqlite3.connect(f"file:{where}?mode=ro", uri=True)
+        search_index, "connected", lambda where, seconds: sqlite3.connect(f"file:{where}?mode=ro", uri=True)
     )
     monkeypatch.setattr(search_index, "writing", fails)
 
@@ -209,7 +213,7 @@ def test_a_current_index_that_may_only_be_read_is_used(path, monkeypatch):
 def test_a_stale_index_that_may_only_be_read_is_passed_over(path, monkeypatch):
     refresh(path, archive(RECORDS[:5]))
     monkeypatch.setattr(
-        index_file,
+        search_index,
         "connected",
         lambda where, seconds: sqlite3.connect(f"file:{where}?mode=ro", uri=True, isolation_level=None),
     )
@@ -218,7 +222,7 @@ def test_a_stale_index_that_may_only_be_read_is_passed_over(path, monkeypatch):
 
 
 def test_an_index_held_by_another_writer_is_passed_over(path, monkeypatch):
-    monkeypatch.setattr(search_index, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(index, "BUSY_SECONDS", 0.05)
     refresh(path, archive(RECORDS[:5]))
     with closing(sqlite3.connect(path, isolation_level=None)) as holder:
         holder.execute("BEGIN EXCLUSIVE")
@@ -233,7 +237,7 @@ def test_the_index_is_for_its_owner_only(path):
 
 
 def test_two_who_catch_up_at_once_add_each_record_once(path, monkeypatch):
-    monkeypatch.setattr(search_index, "BATCH", 2)
+    monkeypatch.setattr(index, "BATCH", 2)
     threads = [threading.Thread(target=refresh, args=(path, archive(RECORDS))) for _ in range(4)]
 
     for thread in threads:
@@ -241,13 +245,13 @@ def test_two_who_catch_up_at_once_add_each_record_once(path, monkeypatch):
     for thread in threads:
         thread.join()
 
-    assert indexed_source(path, archive(RECORDS)).find(ask("note")) == search_index.scan(
+    assert indexed_source(path, archive(RECORDS)).find(ask("note")) == scan(
         lambda: iter(RECORDS), ask("note")
     )
 
 
 def test_a_writer_overtaken_between_batches_goes_on_from_there(path, monkeypatch):
-    monkeypatch.setattr(search_index, "BATCH", 5)
+    monkeypatch.setattr(index, "BATCH", 5)
     real, waits = search_index.writing, []
 
     def writing(db):
@@ -261,7 +265,7 @@ def test_a_writer_overtaken_between_batches_goes_on_from_there(path, monkeypatch
     found = indexed_source(path, archive(RECORDS)).find(ask("note"))
 
     assert len(waits) == 3
-    assert found == search_index.scan(lambda: iter(RECORDS), ask("note"))
+    assert found == scan(lambda: iter(RECORDS), ask("note"))
 
 
 KILLED = """
@@ -271,40 +275,43 @@ from aether.memory.layers import Filter, instant_text
 from aether.search import index as search_index
 records = [tuple(pair) for pair in json.loads(sys.stdin.read())]
 search_index.BATCH, real = 5, search_index._add
+records = [(*pair, -1) for pair in records]
 def add(db, state, batch):
     real(db, state, batch)
     if state.items:
         os.kill(os.getpid(), 9)
 search_index._add = add
-search_index.refresh(Path(sys.argv[1]), search_index.Archive(records[-1][0], lambda after: iter(p for p in records if p[0] > after)))
+search_index.refresh(Path(sys.argv[1]), search_index.Archive(
+    records[-1][0],
+    lambda after: iter(p for p in records if p[0] > after),
+    lambda wanted: {p[0]: p[1] for p in records if p[0] in wanted},
+))
 """
 
 
 def test_a_writer_killed_in_the_middle_leaves_a_usable_index(path):
     """What a killed writer did not finish is as if it had not begun; the next search finds everything."""
-    numbered = json.dumps(list(archive(RECORDS).records(-1)))
-    root = Path(search_index.__file__).parents[2]
+    numbered = json.dumps([[position, record] for position, record, _ in archive(RECORDS).records(-1)])
+    root = Path(index.__file__).parents[2]
     done = subprocess.run(
         [sys.executable, "-c", KILLED, str(path)], input=numbered, text=True, check=False,
         env={**os.environ, "PYTHONPATH": str(root)},
     )  # fmt: skip
 
     assert done.returncode == -9
-    assert indexed_source(path, archive(RECORDS)).find(ask("note")) == search_index.scan(
+    assert indexed_source(path, archive(RECORDS)).find(ask("note")) == scan(
         lambda: iter(RECORDS), ask("note")
     )
 
 
 def test_hostile_fields_are_stored_and_found(path):
     records = [
-        record("\ud800", "zero\0 and \udfff surrogate", phase="\ud801", caste="'; DROP TABLE entry; --"),
+        record("\ud800", "zero\0 and \udfff surrogate", phase="\ud801", caste="'; DROP TABLE item; --"),
         record("x" * 300, "q" * 100_000 + " needle"),
     ]
     archived = indexed_source(path, archive(records))
 
-    assert archived.find(ask("surrogate needle")) == search_index.scan(
-        lambda: iter(records), ask("surrogate needle")
-    )
+    assert archived.find(ask("surrogate needle")) == scan(lambda: iter(records), ask("surrogate needle"))
     assert archived.read([0, 1]) == dict(enumerate(records))
 
 
@@ -418,7 +425,9 @@ def test_a_candidate_names_the_terms_that_its_text_holds(tmp_path):
         for found in (source.find(ask(query)), scan(lambda: iter(said), ask(query))):
             for one in found.candidates:
                 assert one.id == one.row.id
-                assert one.held == set(term_counts(one.row.marked, term_marks(ask(query).terms)))
+                assert one.terms_in(ask(query).terms) == [
+                    *term_counts(one.row.marked, term_marks(ask(query).terms))
+                ]
 
 
 def test_what_only_looks_like_a_time_is_none():
@@ -428,20 +437,56 @@ def test_what_only_looks_like_a_time_is_none():
     assert instant_text("2026-W05-1T06:00:00.00000Z") == "2026-01-26T06:00:00.000000Z"
 
 
-def test_no_more_candidates_are_read_than_are_asked_for(path):
-    fetched = []
-    numbered = dict(enumerate(RECORDS))
-    source = indexed_source(
-        path,
-        archive(RECORDS, step=1)._replace(
-            fetch=lambda wanted: (fetched.extend(wanted), {at: numbered[at] for at in wanted})[1]
-        ),
+# Words and marks by which FTS5 searches for more than a word.
+OPERATORS = [
+    "NEAR(",
+    "AND OR NOT",
+    '"',
+    "*",
+    "^cache",
+    "tokens: cache",
+    "item_tokens",
+    "a+ b++",
+    "x" * 100_000,
+    "\0",
+]
+
+
+@pytest.mark.parametrize("query", OPERATORS)
+def test_what_the_engine_knows_as_operators_is_text(path, query):
+    assert indexed_source(path, archive(RECORDS)).find(ask(query)) == scan(lambda: iter(RECORDS), ask(query))
+
+
+def test_without_fts5_the_archive_is_scanned(path, monkeypatch):
+    monkeypatch.setattr(search_index, "_TABLES", ("CREATE VIRTUAL TABLE item_tokens USING absent(tokens)",))
+
+    assert indexed_source(path, archive(RECORDS)).find(ask("note")) == scan(
+        lambda: iter(RECORDS), ask("note")
     )
 
-    found = source.find(ask("note 7 cache node2", most=3))
 
-    # Those with most of the words, and of these the newest.
-    assert ids(found) == ["wm_11", "wm_14", "wm_17"]
-    assert sorted(fetched) == [11, 14, 17]
-    assert (found.items, found.held["cach"]) == (20, 20)
-    assert scan(lambda: iter(RECORDS), ask("note 7 cache node2", most=3)) == found
+def test_who_cannot_wait_adds_little_and_has_the_rest_added(path, monkeypatch):
+    monkeypatch.setattr(index, "FEW", 5)
+    late = []
+
+    def found(records):
+        return indexed_source(path, archive(records), lambda: late.append(1)).find(ask("note")).items
+
+    assert (found(RECORDS[:5]), late) == (5, [])
+    assert (found(RECORDS), late) == (5, [1])
+    refresh(path, archive(RECORDS))
+    assert (found(RECORDS), late) == (20, [1])
+    path.unlink()
+    path.mkdir()
+    assert (found(RECORDS), late) == (0, [1])
+
+
+@pytest.mark.parametrize("query", ["common word", "rare common word", "common", "word often"])
+def test_where_words_are_too_common_to_read_all_the_best_items_are_candidates(path, monkeypatch, query):
+    """The item with all words, however old, and one that has a word most often."""
+    monkeypatch.setattr(search_index, "MOST_ROWS", 10)
+    monkeypatch.setattr(search_index, "CORE_ROWS", 5)
+    said = [f"{query} {query} {query}", "rare", "often often often", *["common", "word", "of all"] * 30]
+    records = [record(f"wm_{at}", text) for at, text in enumerate(said)]
+
+    assert "wm_0" in ids(indexed_source(path, archive(records)).find(ask(query, cap=5)))

@@ -536,11 +536,13 @@ def test_pronouns_of_the_first_person_are_known_in_many_languages(query):
         "Which database is used?",
         "What did we pick?",
         "Was haben wir gewählt?",
+        "我们选了什么？",
+        "私たちは何を選んだ？",
         "What does async io cost in the EU?",
         "Does Ben use vi?",
     ],
 )
-def test_words_that_are_pronouns_elsewhere_are_not_taken_for_them(query):
+def test_other_words_and_pronouns_of_several_persons_are_not_taken_for_them(query):
     assert not is_of_person(query)
 
 

@@ -417,3 +417,48 @@ def test_a_lock_that_leads_elsewhere_is_not_signed(tmp_path):
     with pytest.raises(UnsafePath), locked(tmp_path / "home", timeout=0.1):
         pass
     assert (tmp_path / "rc").read_text() == "alias ll='ls -l'\n"
+
+
+def test_a_replaced_file_stays_that_of_everybody_who_shares_the_home(tmp_path):
+    """Two users of a group, or one and the root of a container, fold in turn."""
+    path = tmp_path / "memory.json"
+    path.write_bytes(b"old")
+    path.chmod(0o660)
+    if os.getuid() == 0:
+        os.chown(path, 1234, 4321)
+    before = path.stat()
+
+    files.write_whole(path, b"new")
+
+    after = path.stat()
+    assert (after.st_mode, after.st_uid, after.st_gid) == (before.st_mode, before.st_uid, before.st_gid)
+
+
+def test_a_group_that_may_not_be_given_gets_no_rights(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EPERM, "not permitted")
+
+    path = tmp_path / "memory.json"
+    path.write_bytes(b"old")
+    path.chmod(0o660)
+    monkeypatch.setattr(os, "fchown", refuse)
+    real = os.stat
+    other = os.stat_result((*real(path)[:5], real(path).st_gid + 1, *real(path)[6:]))
+    monkeypatch.setattr(os, "stat", lambda name, **how: other if name == path else real(name, **how))
+
+    files.write_whole(path, b"new")
+
+    monkeypatch.undo()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("directory", "file"), [(0o700, 0o600), (0o755, 0o600), (0o770, 0o660), (0o777, 0o666)]
+)
+def test_a_new_file_is_for_those_who_may_write_beside_it(directory, file, tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data").chmod(directory)
+
+    files.write_whole(tmp_path / "data" / "new", b"new")
+
+    assert (tmp_path / "data" / "new").stat().st_mode & 0o777 == file

@@ -55,6 +55,24 @@ def test_only_newer_records_are_read_after_a_position(home, folded):
         assert names(home, after=position) == ["0a", "0b", "1a", "1b", "2a", "2b"][done:]
 
 
+@pytest.mark.parametrize("damaged", [(), (3,), range(2, 9)])
+def test_records_are_found_by_halves_of_a_long_file(home, monkeypatch, damaged):
+    """A damaged line hides no other."""
+    monkeypatch.setattr(record_files, "SEARCHED_BYTES", 1)
+    archive(home, *map(str, range(12)))
+    fold_home(home, now=homes.NOW)
+    [path] = record_files.files_of(home, "items")
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(b"{x\n" if at in damaged else line for at, line in enumerate(lines)))
+    read = dict(record_files.records(homes.reopened(home), "items"))
+
+    for after, place in enumerate(positions(home)):
+        assert [*dict(record_files.records(homes.reopened(home), "items", after=place))] == [*read][
+            after + 1 :
+        ]
+    assert record_files.fetch(homes.reopened(home), "items", dict.fromkeys(read, -1)) == read
+
+
 def test_the_head_is_the_position_of_the_last_record(home):
     assert record_files.head(snapshot.load(home)) == -1
     archive(home, "a", "b")

@@ -193,7 +193,15 @@ def _with_sender(line: Line, senders: Mapping[str, str]) -> Line:
     """Return `line` with the other member of a shared colony who sent its entry, or the session of its statement."""
     entry = line.ids[0] if line.ids and senders else ""
     sender = senders.get(entry) or senders.get(entry.rsplit("/", 2)[0])
-    return line._replace(note=", ".join(filter(None, (line.note, f"sent by {sender}")))) if sender else line
+    return (
+        line._replace(
+            note=", ".join(
+                filter(None, (line.note, f"sent by {making.one_line(sender, making.SHORT_CHARS)}"))
+            )
+        )
+        if sender
+        else line
+    )
 
 
 def _wide_lines(wide: Mapping[str, Any] | None) -> Iterator[Line]:

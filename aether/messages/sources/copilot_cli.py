@@ -8,7 +8,7 @@ from typing import Any
 
 from aether.messages.model import as_arguments, as_object, as_text
 from aether.messages.records import OnBad, Part, Record, asked, ignore_bad_line
-from aether.messages.sources.reader import call, report, result, time_of
+from aether.messages.sources.reader import call, first_text, report, result, time_of
 from aether.types import JsonObject
 
 # Types whose start is that of an event; of these no more is read than below.
@@ -30,7 +30,7 @@ _PERSON = frozenset({"", "user", "cli"})
 def holds(value: Any) -> bool:
     """Return whether `value` is an event."""
     kind = as_text(value.get("type")) if isinstance(value, dict) else ""
-    return kind.startswith(_GROUPS) and isinstance(value.get("data"), dict) and "timestamp" in value
+    return kind.startswith(_GROUPS) and isinstance(value.get("data"), dict)
 
 
 def records(
@@ -50,7 +50,7 @@ def records(
         agent = as_text(data.get("parentToolCallId"))
         head = Record(
             "system", session=session, directory=directory, line=number, uuid=as_text(event.get("id")),
-            time=time_of(event["timestamp"]), agent=agent, caste="agent" if agent else "",
+            time=time_of(event.get("timestamp")), agent=agent, caste="agent" if agent else "",
         )  # fmt: skip
         for part, record in enumerate(_event(head, kind, data, calls)):
             yield record._replace(part=part)
@@ -80,8 +80,9 @@ def _event(head: Record, kind: str, data: JsonObject, calls: set[str]) -> Iterat
         case "tool.execution_start" if call_id not in calls:
             yield call(head, data.get("toolName"), as_arguments(data.get("arguments")), call_id)
         case "tool.execution_complete":
-            output = as_object(data.get("result")).get("content") or as_object(data.get("error")).get(
-                "message"
+            shown, failure = data.get("result"), data.get("error")
+            output = first_text(
+                as_object(shown).get("content"), as_object(failure).get("message"), shown, failure
             )
             yield result(
                 head, call_id, output, is_error=data.get("success") is False, tool=data.get("toolName")

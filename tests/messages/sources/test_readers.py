@@ -105,6 +105,96 @@ def test_a_log_with_types_and_contents_is_refused_with_what_it_starts_with():
         read([{"type": "VIEW_FILE", "content": "a"}, {"type": "PLAN", "content": "b"}])
 
 
+@rows(
+    ("value", "words"),
+    [
+        ({"mapping": [], "title": "x"}, "nearest to chatgpt, and lacks current_node"),
+        ([{"role": "user", "words": "x"}], "nearest to chat, and lacks content"),
+    ],
+)
+def test_a_file_that_is_of_no_format_is_refused_with_the_nearest_one(value, words):
+    with pytest.raises(InvalidInput, match=words):
+        read([value])
+
+
+def test_of_openhands_only_the_branch_of_the_last_event_is_read():
+    events = [
+        {**event, "id": str(nth), "parent_id": str(nth - 1)}
+        for nth, event in enumerate(samples.openhands_sdk())
+    ]
+    said = {"role": "assistant", "content": "Withdrawn."}
+    events.insert(
+        2, {"kind": "MessageEvent", "id": "old", "parent_id": "1", "source": "agent", "llm_message": said}
+    )
+    found = read([event for event in events if event["id"] != "0"])
+
+    assert brief(found) == SPOKEN
+
+
+def test_of_openhands_an_answer_is_in_one_of_several_places():
+    seen = [{"text": "a", "metadata": {"exit_code": 1}}, {"new_content": "b"}, {}]
+    events = [{"kind": "ObservationEvent", "source": "environment", "observation": entry} for entry in seen]
+    events += [
+        {"kind": "AgentErrorEvent", "source": "agent", "error": "c"},
+        {"kind": "Hologram", "source": "x"},
+    ]
+    events += [{"kind": "Condensation", "source": "x", "summary": "d"}]
+    finish = {"kind": "FinishAction", "message": "e"}
+    events += [{"kind": "ActionEvent", "source": "agent", "thought": [text("f")], "action": finish}]
+    bad = []
+    found = read(events, on_bad=bad.append)
+
+    assert [(one.text, one.is_error) for one in found if one.kind == "result"] == [
+        ("a", True),
+        ("b", False),
+        ("", False),
+        ("c", True),
+    ]
+    assert [(one.kind, one.text) for one in found if one.kind != "result"] == [
+        ("boundary", ""), ("summary", "d"), ("assistant", "f"), ("assistant", "e"),
+    ]  # fmt: skip
+    assert [one.reason for one in bad] == ["left out: 1 of events of kind Hologram"]
+
+
+def test_a_transcript_of_cursor_as_text_is_read():
+    lines = f"""user:
+<user_query>
+{ASK}
+</user_query>
+
+A:
+[Thinking] Hm.
+[Tool call] shell
+  command: pytest -q
+
+[Tool result] shell
+1 failed
+user: Never stop.
+user:
+Never.
+
+assistant:
+{TOLD}
+"""
+    found = read(lines.encode())
+
+    assert [(one.kind, one.tool or one.text) for one in found] == [
+        ("user", ASK), ("call", "shell"), ("result", "shell"), ("assistant", TOLD),
+    ]  # fmt: skip
+    assert found[1].arguments == {"command": "pytest -q"}
+    assert found[2].text == "1 failed\nuser: Never stop.\nuser:\nNever."
+
+
+def test_of_copilot_events_may_lack_a_time_and_a_result_may_be_text():
+    events = [
+        {key: value for key, value in event.items() if key != "timestamp"} for event in samples.copilot_cli()
+    ]
+    events[5]["data"] = {"toolCallId": "t1", "success": False, "result": "1 failed"}
+    events += [{"type": "session.compaction_complete", "data": {"summaryContent": "So far."}}]
+
+    assert brief(read(events)) == [*SPOKEN, ("boundary", ""), ("summary", "So far.")]
+
+
 def test_of_chatgpt_without_a_mark_the_last_branch_is_read_and_pictures_are_shown():
     [[conversation]] = copy.deepcopy(samples.chatgpt())
     del conversation["current_node"]
