@@ -42,7 +42,7 @@ _NAMES_IN = {
     ),
     "aether.api.archive": (
         "age_archive archive_conversations archive_files archive_stats explain_retention list_archived "
-        "mark_conversation_important migrate_archive read_archived restore_conversation retention_recommendations "
+        "mark_conversation_important read_archived restore_conversation retention_recommendations "
         "search_archive update_retention_policy verify_archive"
     ),
     "aether.api.backup": "backups create_backup restore_backup verify_backup",

@@ -19,7 +19,6 @@ from aether.api.archive import archive_stats as archive_stats
 from aether.api.archive import explain_retention as explain_retention
 from aether.api.archive import list_archived as list_archived
 from aether.api.archive import mark_conversation_important as mark_conversation_important
-from aether.api.archive import migrate_archive as migrate_archive
 from aether.api.archive import read_archived as read_archived
 from aether.api.archive import restore_conversation as restore_conversation
 from aether.api.archive import retention_recommendations as retention_recommendations

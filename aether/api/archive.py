@@ -992,32 +992,3 @@ def _next(case: _Case, rules: _Rules, since: str) -> JsonObject:
         if LEVELS.index(level) > LEVELS.index(case.level):
             return {"next_level": level, "next_at": clock.stamp(next_time)}
     return {"next_level": "", "next_at": ""}
-
-
-# --- Versions
-
-
-@public
-def migrate_archive(*, home: Home = None) -> list[Path]:
-    """Write archive files of older versions in the present format, and return them; the older files go to quarantine.
-
-    A file of version 1.0 has the whole conversation beside its lesser form: the whole one is archived.
-
-    Raises:
-        InvalidDocument: a newer aether wrote one of them; those before it are migrated.
-    """
-    place = drained(find(home))
-    rules = _rules(place, None)
-    migrated = []
-    for name in archive_store.older_names(place):
-        old = files.parse_json(archive_store.read_bytes(place, name), where=name)
-        if not isinstance(old.get("original_conversation"), dict):
-            raise archive_store.of_other_version(old["version"], name)
-        conversation, _ = shapes.read_conversation(old["original_conversation"], where=name)
-        value = _file(
-            conversation, "full", form(conversation, "full"), rules, source={"kind": "dict", "name": ""}
-        )
-        migrated.append(
-            place / archive_steps.exchange(place, name, value, packed=rules.packed, now=rules.now)
-        )
-    return migrated

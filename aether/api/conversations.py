@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 
 from aether.api.home import Home, find, now
 from aether.conversation.checks import require_message
-from aether.errors import InvalidInput, NotFound, public, shown
+from aether.errors import InvalidInput, NotFound, public
 from aether.messages import transcripts
 from aether.messages.convert import source_places
 from aether.messages.model import ProviderFormat
@@ -28,13 +28,10 @@ from aether.store import conversations, history
 from aether.store.conversations import load
 from aether.store.files import make_directory
 from aether.store.history import Log
-from aether.text.words import argument
 from aether.types import Finding, JsonObject
 
 # Directory of conversations without a home: beside the copies of the default configuration.
 RECORD_NAME = ".compact"
-# Names in the error about one that is not known: of more, a command shows all.
-MOST_NAMED = 5
 
 
 def record_directory(home: Home) -> Path:
@@ -56,41 +53,6 @@ def record_directory(home: Home) -> Path:
             raise
     inside(Path.cwd(), RECORD_NAME)  # it may be a link that came with a repository
     return Path(RECORD_NAME).absolute()
-
-
-def known_name(given: str, *, archived: bool = False, home: Home = None) -> str:
-    """Return the name of the one conversation that `given` means, of those that are kept here or those that are `archived`.
-
-    A file is kept under its path when it is compacted, and archived under the id of its session: each is known by the
-    other's name, and by the end of the longer one.
-
-    Raises:
-        NotFound: none is meant, or several.
-    """
-    from aether.store import archive_store
-
-    place = record_directory(home)
-    if archive_store.find(place, given) if archived else conversations.path_of(place, given).exists():
-        return given
-    rows = {row.id: {row.id, Path(row.source).stem} - {""} for row in archive_store.rows(place)}
-    stored = [name.id for name in conversations.stored_conversations(place)]
-    there = [*rows] if archived else stored
-
-    def is_meant(name: str) -> bool:
-        full_name, endings = (given, rows[name]) if archived else (name, rows.get(given, {given}))
-        return any(f"-{full_name}".endswith(f"-{end}") for end in endings)
-
-    meant = [name for name in there if is_meant(name)]
-    if len(meant) == 1:
-        return meant[0]
-    listed = ", ".join((meant or there)[:MOST_NAMED])
-    command, other, other_names = "compact show", "archive list", [*rows]
-    if archived:
-        command, other, other_names = other, command, stored
-    see = f"{other} {argument(given)}" if given in other_names else command
-    what = f"conversation {shown(given)} is not {'archived' if archived else 'kept here'}."
-    fix = f'{listed and f"Name one of: {listed}. "}See "aether {see}".'
-    raise NotFound(what, fix=fix, where=str(place))
 
 
 @public

@@ -18,7 +18,6 @@ from aether.cli.output import (
     confirmed,
     emit,
     facts,
-    named,
     note,
     one_line,
     pass_ask,
@@ -130,9 +129,8 @@ def add(ask: Ask, files: tuple[str, ...]) -> int:
 @click.option(
     "--at", metavar="HH:MM", default="03:30", show_default=True, help="With --schedule: the local time of day"
 )
-@click.option("--migrate", is_flag=True, help="Only write the files of older versions in today's form")
 @pass_ask
-def age(ask: Ask, /, *, schedule: bool, kind: str, at: str, migrate: bool, **chosen: Any) -> int:
+def age(ask: Ask, /, *, schedule: bool, kind: str, at: str, **chosen: Any) -> int:
     """Reduce the conversations that are old enough.
 
     The plan is shown first: conversation, age in days, score, levels and bytes. Failures are named while the others
@@ -147,8 +145,6 @@ def age(ask: Ask, /, *, schedule: bool, kind: str, at: str, migrate: bool, **cho
     """
     if schedule:
         return _print_schedule(ask, kind, at)
-    if migrate:
-        return _migrate(ask)
     return _age(ask, **chosen)
 
 
@@ -249,7 +245,7 @@ def _list(ask: Ask, month: str | None, level: str | None, limit: int | None) -> 
 def _show(ask: Ask, id_: str) -> None:
     from aether.api.archive import read_archived
 
-    conversation = read_archived(named(ask, id_, archived=True), home=ask.place())
+    conversation = read_archived(id_, home=ask.place())
     emit(ask, conversation, _shown(conversation))
 
 
@@ -308,7 +304,6 @@ def restore(ask: Ask, id_: str, output: str | None) -> None:
     """
     from aether.api.archive import restore_conversation
 
-    id_ = named(ask, id_, archived=True, to_change=True)
     restored = restore_conversation(id_, output=output, home=ask.place())
     data = {"id": id_, "level": restored.level, "exact": restored.exact, "path": restored.path}
     how = "exactly as it was archived" if restored.exact else f"at level {restored.level}, the fullest form that is left"  # fmt: skip
@@ -408,14 +403,6 @@ def _changes(assignments: Iterable[str]) -> JsonObject:
         table, _, below = name.strip().rpartition(".")
         (updates.setdefault(table, {}) if table else updates)[below] = number
     return updates
-
-
-def _migrate(ask: Ask) -> int:
-    from aether.api.archive import migrate_archive
-
-    migrated = [path.as_posix() for path in migrate_archive(home=ask.place())]
-    emit(ask, {"migrated": migrated}, migrated or "Every file is of today's form.")
-    return 0
 
 
 def _print_schedule(ask: Ask, kind: str, at: str) -> int:

@@ -19,7 +19,6 @@ from aether.cli.output import (
     emit,
     facts,
     gathered,
-    named,
     need_output,
     note,
     pass_ask,
@@ -266,7 +265,6 @@ def show(
 def _diff(ask: Ask, conversation: str, step: int | None, *, everything: bool) -> None:
     from aether.api import compact_views
 
-    conversation = named(ask, conversation)
     difference = compact_views.compaction_diff(conversation, step=step, home=ask.home)
     data = {"receipt": difference.receipt, "rows": difference.rows}
     visible = [row for row in difference.rows if everything or row.change != "kept"]
@@ -287,7 +285,6 @@ def _diff(ask: Ask, conversation: str, step: int | None, *, everything: bool) ->
 def _removed(ask: Ask, conversation: str, step: int | None) -> None:
     from aether.api import removed
 
-    conversation = named(ask, conversation)
     number, messages = removed.removed_by_compaction(conversation, step, home=ask.home)
     data = {
         "conversation": conversation, "step": number,
@@ -305,7 +302,6 @@ def undo_compaction(ask: Ask, conversation: str, step: int | None, output: str |
     from aether.store import files
 
     need_output(ask, output, content="the conversation")
-    conversation = named(ask, conversation, to_change=True)
     undone = compact.undo_compaction(conversation, step=step or 0, home=ask.home)
     unwritten: AetherError | None = None
     if output is not None:

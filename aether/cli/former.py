@@ -35,7 +35,6 @@ FORMER_SPELLINGS = {
     "context model": "context set {} --model {}",
     "context restore": "context snapshot --restore",
     "archive explain": "archive list --why",
-    "archive migrate": "archive age --migrate",
     "archive schedule": "archive age --schedule",
     "archive search": "archive list --search {*}",
     "archive show": "archive list",

@@ -124,12 +124,6 @@ class ArchiveMark(TypedDict):
     unknown: list[str]
 
 
-class ArchiveMigrate(TypedDict):
-    """What was migrated."""
-
-    migrated: list[str]
-
-
 class ArchiveStats(TypedDict):
     """The size of the archive."""
 
@@ -1203,7 +1197,7 @@ _DRY_RUN = adapted("CtlDryRun", DryRun, without=["after", "findings"])
 RESULTS: dict[str, Any] = {
     "aether": Start,
     "archive add": _ADDED,
-    "archive age": ArchiveAge | ArchiveMigrate | Job,
+    "archive age": ArchiveAge | Job,
     "archive list": list[Archived]
     | list[ArchiveHit]
     | ArchivedConversation

@@ -239,26 +239,6 @@ def notices(ask: Ask) -> Iterator[None]:
         NOTICES.remove(notice)
 
 
-def named(ask: Ask, given: str, *, archived: bool = False, to_change: bool = False) -> str:
-    """Return the name of the conversation that a person means, and say it if it is another than was given.
-
-    Raises:
-        NotFound: none is meant, or several, or one that is `to_change` has another name.
-    """
-    from aether.api.conversations import known_name
-    from aether.errors import NotFound
-    from aether.text.words import argument
-
-    name = known_name(given, archived=archived, home=ask.home)
-    if name != given and to_change:
-        raise NotFound(
-            f"no conversation has the name {given!r}.", fix=f"One that may be meant is {argument(name)}."
-        )
-    if name != given:
-        note(ask, plain(f"{given} is {name} {'in the archive' if archived else 'here'}."))
-    return name
-
-
 def undo_words(revision: int, what: str) -> str:
     """Return the sentence that names the command which undoes `revision`; a change without one waits for a server."""
     return f"aether undo {revision} {what}." if revision else "It waits for the server of the colony."

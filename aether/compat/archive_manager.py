@@ -398,10 +398,6 @@ class ArchivalManager:
             "years_with_archives": sorted(years), "archive_directory": str(self.archive_directory),
         }  # fmt: skip
 
-    def migrate_archives(self, from_version: str = "", to_version: str = "") -> int:  # noqa: ARG002 - every older one
-        """Write the files of older versions in the present format, and return their number."""
-        return len(archive.migrate_archive(home=self.home))
-
     def _name(self, path: str | PathLike[str]) -> str | None:
         """Return the path of a file of the archive, relative to the home; None if it does not exist."""
         root, file = self.archive_directory.resolve(), Path(path).resolve()

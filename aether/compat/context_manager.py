@@ -2,8 +2,8 @@
 
 From a share of the window on, old messages are summarised, important ones of the middle stay, and the recent ones, the
 opening request and permanent messages stay word for word. The conversation itself is never shortened: each model's
-context is made from the same messages. With a home, conversations outlive the process, and several processes may use
-one: each call first reads what the others have added. A message's importance is computed on demand, so that it fades
+context is made from the same messages. Conversations are those of a home, so that they outlive the process and several
+processes may use one; each call first reads what the others have added. A message's importance is computed on demand, so that it fades
 with time; metadata of the caller is never overwritten by a guess from the words.
 """
 
@@ -13,11 +13,15 @@ import contextlib
 import hashlib
 import json
 import re
+import shutil
+import tempfile
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, get_args
 
 from aether import clock
@@ -339,31 +343,13 @@ RECENT, RECENT_CHARS = 3, 100
 PLAIN_RECENT, PLAIN_RECENT_CHARS = 5, 80
 
 
-@dataclass
-class _Raws:
-    """Messages in the sent form, and their tokens."""
-
-    raws: list[JsonObject]
-    sums: Tally
-
-
-@dataclass
-class _Held:
-    """One conversation: all of it, and its context since the last compression."""
-
-    conversation: Conversation
-    whole: _Raws
-    context: _Raws
-    read: conversations.Reading | None = None
-    """The state of the home that this is; None without a home."""
-
-
 @public_methods
 class ContextManager:
     """Conversations and their contexts.
 
-    `compression_threshold` is a share of the window, or a percentage: 0.7 and 70 are the same. `exporter` gets the
-    `window.*` events; by default they go where the configuration of the home sends events.
+    `compression_threshold` is a share of the window, or a percentage: 0.7 and 70 are the same. Without a `home` one is made
+    that is removed with the manager. `exporter` gets the `window.*` events; by default they go where the configuration of
+    the home sends events.
 
     Raises:
         InvalidInput: the size or the threshold is out of range.
@@ -381,12 +367,15 @@ class ContextManager:
         )  # fmt: skip
         self.default_context_size = default_context_size
         self.compression_threshold = compression_threshold
-        self._home = home
+        if home is None:
+            scratch = tempfile.mkdtemp(prefix="aether-contexts-")
+            weakref.finalize(self, shutil.rmtree, scratch, ignore_errors=True)
+            home = Path(scratch) / conversations.RECORD_NAME
+        self.home = conversations.record_directory(home)
         self._count = count or counter(ESTIMATE)
-        self._conversations: dict[str, _Held] = {}
-        self._exporter = exporter
-        if exporter is None and home is not None:
-            self._exporter = exporter_of(conversations.record_directory(home))
+        self._about: dict[str, ConversationMetadata] = {}
+        self._readings: dict[str, conversations.Reading] = {}
+        self._exporter = exporter or exporter_of(self.home)
 
     def create_conversation(
         self, conversation_id: str, model_context_size: int | None = None
@@ -396,13 +385,10 @@ class ContextManager:
         Raises:
             Conflict: there is one with that id; it stays as it is.
         """
-        if self._find(conversation_id) is not None:
-            raise Conflict(
-                f"there is a conversation {shown(conversation_id)}.",
-                fix="Use it, or delete it first.",
-                where="context",
-            )
-        return self._create(conversation_id, model_context_size).conversation
+        if conversation_id in self._about or self._find(conversation_id) is not None:
+            what = f"there is a conversation {shown(conversation_id)}."
+            raise Conflict(what, fix="Use it, or delete it first.", where="context")
+        return Conversation(conversation_id, self._metadata(conversation_id, model_context_size))
 
     def add_message(
         self, conversation_id: str, role: str, content: str,
@@ -415,30 +401,24 @@ class ContextManager:
         Raises:
             InvalidInput: the role, the content or the metadata is invalid.
         """
+        self._metadata(conversation_id)
         # Content that is no text is refused by `Message`, whose error names it.
         message = Message(
             role, content, metadata=classify(role, content if isinstance(content, str) else "", metadata)
         )
-        entry = self._find(conversation_id)
-        raw = raw_of(message, entry.whole.raws if entry else ())
+        raw = raw_of(message, self._now(conversation_id).whole)
         tokens = message_tokens(convert.message(raw, "plain"), self._count)
         message = replace(message, token_count=tokens)
         raw["meta"]["tokens"] = tokens
-        entry = entry or self._create(conversation_id, None)
-        if self._home is not None:
-            self._store(conversation_id, [raw])
-            entry = self._find(conversation_id) or entry
-        else:
-            entry.conversation.add_message(message)
-            entry.whole.raws.append(raw)
-            entry.context.raws.append(raw)
-        before = self._budget(entry)
+        conversations.add_messages(conversation_id, [raw], home=self.home)
+        stored = self._now(conversation_id)
         self._emit(
-            entry, partial(events.message_added, message_id=message.id, role=role, tokens=message.token_count)
+            stored,
+            partial(events.message_added, message_id=message.id, role=role, tokens=message.token_count),
         )
-        self._emit(entry, partial(events.budget, should_compress=before.should_compress))
+        self._emit(stored, partial(events.budget, should_compress=self._budget(stored).should_compress))
         with contextlib.suppress(BudgetExceeded):  # it is stored; get_context_for_model raises
-            self._compress(entry, self._policy(), force=False)
+            self._compress(stored, self._policy(), force=False)
         return message
 
     def get_context_for_model(
@@ -452,18 +432,17 @@ class ContextManager:
         Raises:
             BudgetExceeded: the protected messages do not fit; nothing too large is ever returned.
         """
-        entry = self._find(conversation_id)
-        if entry is None:
+        stored = self._find(conversation_id)
+        if stored is None:
             return []
         window = max_tokens
         if window is None and model_key is not None:
-            counting_of_model = counting(model_key, place=conversations.record_directory(self._home))
+            counting_of_model = counting(model_key, place=self.home)
             warn_once(counting_of_model.findings)
             window = counting_of_model.profile.window if counting_of_model.profile else None
-        window = _size(entry) if window is None else window
-        if model_key is not None and entry.conversation.metadata.model_history[-1:] != [model_key]:
-            entry.conversation.metadata.model_history.append(model_key)
-        return self._messages(self._view(entry, window), entry.context.sums)
+        if model_key is not None and stored.metadata.model_history[-1:] != [model_key]:
+            stored.metadata.model_history.append(model_key)
+        return self._messages(self._view(stored, stored.size if window is None else window))
 
     def compress_conversation(self, conversation_id: str, target_ratio: float = 0.5) -> bool:
         """Return whether the context was compressed to at most `target_ratio` of its tokens.
@@ -472,17 +451,17 @@ class ContextManager:
             InvalidInput: the ratio is not between 0 and 1.
         """
         _require(0 < target_ratio < 1, "target_ratio", target_ratio, "between 0 and 1")
-        entry = self._find(conversation_id)
-        if entry is None:
+        stored = self._find(conversation_id)
+        if stored is None:
             return False
-        free = [raw for raw in entry.context.raws if not raw.get("meta", {}).get("protected")]
+        free = [raw for raw in stored.context if not raw.get("meta", {}).get("protected")]
         if len(free) < LEAST_MESSAGES:
             return False
-        target = target_ratio * self._tally(entry.context).total / _size(entry)
+        target = target_ratio * self._tally(stored.context).total / stored.size
         chosen = self._policy()
         chosen = chosen._replace(target=min(target, chosen.trigger * TARGET_OF_THRESHOLD))
         try:
-            return self._compress(entry, chosen, force=True)
+            return self._compress(stored, chosen, force=True)
         except BudgetExceeded:
             return False
 
@@ -492,60 +471,50 @@ class ContextManager:
 
     def get_conversation_summary(self, conversation_id: str) -> str | None:
         """Return its summary and its newest messages as one text; None for an empty conversation."""
-        entry = self._find(conversation_id)
-        if entry is None or not entry.conversation.messages:
+        stored = self._find(conversation_id)
+        if stored is None or not stored.whole:
             return None
-        summary = _summary(entry)
-        count, chars = (RECENT, RECENT_CHARS) if summary else (PLAIN_RECENT, PLAIN_RECENT_CHARS)
-        recent = "; ".join(
-            f"{message.role}: {message.content[:chars]}"
-            for message in entry.conversation.get_recent_messages(count)
-        )
+        summary = _summary(stored.context)
+        number, chars = (RECENT, RECENT_CHARS) if summary else (PLAIN_RECENT, PLAIN_RECENT_CHARS)
+        newest = map(message_of, stored.whole[-number:])
+        recent = "; ".join(f"{message.role}: {message.content[:chars]}" for message in newest)
         return f"{summary} | Recent: {recent}" if summary else recent
 
     def get_window(self, conversation_id: str) -> ContextWindow | None:
         """Return the context, its budget and its summary; None for an unknown conversation."""
-        entry = self._find(conversation_id)
-        if entry is None:
+        stored = self._find(conversation_id)
+        if stored is None:
             return None
-        messages = tuple(self._messages(entry.context.raws, entry.context.sums))
-        summary = _summary(entry)
-        total = entry.conversation.total_tokens
-        return ContextWindow(messages, self._budget(entry), summary or None, total)
+        messages = tuple(self._messages(stored.context))
+        total = stored.conversation.total_tokens
+        return ContextWindow(messages, self._budget(stored), _summary(stored.context) or None, total)
 
     def clear_conversation(self, conversation_id: str, keep_system: bool = True) -> None:
         """Remove the messages of a conversation, except those of the system if `keep_system`."""
-        entry = self._find(conversation_id)
-        if entry is None:
-            return
-        remaining = [raw for raw in entry.whole.raws if keep_system and raw["role"] == "system"]
-        if self._home is not None:
-            conversations.clear_context(conversation_id, home=self._home)
-            self._store(conversation_id, remaining)
-            self._find(conversation_id)
-        else:
-            entry.conversation.clear_messages(keep_system)
-            entry.whole.raws[:] = entry.context.raws[:] = remaining
+        stored = self._find(conversation_id)
+        if stored is not None:
+            remaining = [raw for raw in stored.whole if keep_system and raw["role"] == "system"]
+            conversations.clear_context(conversation_id, home=self.home)
+            conversations.add_messages(conversation_id, remaining, home=self.home)
 
     def delete_conversation(self, conversation_id: str) -> bool:
-        """Drop a conversation, and return whether it existed; its history in a home stays."""
+        """Drop a conversation, and return whether it existed; its history stays."""
         existed = self._find(conversation_id) is not None
-        if existed and self._home is not None:
-            conversations.clear_context(conversation_id, home=self._home)
-        self._conversations.pop(conversation_id, None)
+        conversations.clear_context(conversation_id, home=self.home)
+        self._about.pop(conversation_id, None)
         return existed
 
     def list_conversations(self) -> list[str]:
         """Return the ids of all conversations that have messages or were created here, sorted."""
-        stored = conversations.conversation_ids(home=self._home) if self._home is not None else []
-        return sorted({*self._conversations, *(name for name in stored if self._find(name))})
+        stored = conversations.conversation_ids(home=self.home)
+        return sorted({*self._about, *(name for name in stored if self._find(name))})
 
     def get_conversation_stats(self, conversation_id: str) -> JsonObject:
         """Return the numbers of a conversation and its context; empty for an unknown one."""
-        entry = self._find(conversation_id)
-        if entry is None:
+        stored = self._find(conversation_id)
+        if stored is None:
             return {}
-        conversation, budget = entry.conversation, self._budget(entry)
+        conversation, budget = stored.conversation, self._budget(stored)
         times = [message.timestamp for message in conversation.messages]
         roles = [message.role for message in conversation.messages]
         return {
@@ -554,148 +523,127 @@ class ContextManager:
             "session_duration": (max(times) - min(times)).total_seconds() if times else 0.0,
             "messages_by_role": {role: roles.count(role) for role in dict.fromkeys(roles)},
             "context_usage_percentage": budget.usage_percentage,
-            "context_should_compress": budget.should_compress, "context_compressed": bool(_summary(entry)),
+            "context_should_compress": budget.should_compress, "context_compressed": bool(_summary(stored.context)),
             "context_tokens_used": budget.used_tokens, "context_tokens_max": budget.max_tokens,
             "context_tokens_over": budget.over_tokens,
         }  # fmt: skip
 
-    def _create(self, conversation_id: str, size: int | None) -> _Held:
+    def _metadata(self, conversation_id: str, size: int | None = None) -> ConversationMetadata:
+        """Return what this manager knows of a conversation beside its messages; a new one gets this size."""
         valid = isinstance(conversation_id, str) and bool(conversation_id)
         _require(valid, "conversation_id", conversation_id, "a text that is not empty")
         size = self.default_context_size if size is None else size
         _require(size >= 1, "model_context_size", size, "at least 1")
-        nothing = tally([], provider="plain", count=self._count)
         metadata = ConversationMetadata(conversation_id, context_window_size=size)
-        entry = _Held(Conversation(conversation_id, metadata), _Raws([], nothing), _Raws([], nothing))
-        self._conversations[conversation_id] = entry
-        return entry
+        return self._about.setdefault(conversation_id, metadata)
 
-    def _find(self, conversation_id: str) -> _Held | None:
-        """Return a conversation as it is now: in memory, or in the home, where other processes may have changed it."""
-        entry = self._conversations.get(conversation_id)
-        if self._home is None:
-            return entry
-        before = entry.read if entry else None
-        reading = conversations.follow(conversation_id, before, home=self._home)
-        if entry and reading is before:
-            return entry
-        if entry is None:
-            if not reading.context:
-                return None
-            entry = self._create(conversation_id, None)
-        entry.read = reading
-        added = list(reading.said.values())
-        same = 0  # messages that are known already stay the same objects
-        for old, new in zip(entry.whole.raws, added, strict=False):
-            if old is not new:
-                break
-            same += 1
-        del entry.conversation.messages[same:]
-        for raw in added[same:]:
-            entry.conversation.add_message(message_of(raw))
-        entry.whole.raws[:], entry.context.raws[:] = added, list(reading.context.values())
-        return entry
+    def _find(self, conversation_id: str) -> _Stored | None:
+        """Return a conversation as it is now; None if it has no messages and was not created here."""
+        reading = conversations.follow(conversation_id, self._readings.get(conversation_id), home=self.home)
+        self._readings[conversation_id] = reading
+        if not reading.said and conversation_id not in self._about:
+            return None
+        metadata = self._metadata(conversation_id)
+        return _Stored(metadata, [*reading.said.values()], [*reading.context.values()])
 
-    def _store(self, conversation_id: str, raws: Sequence[JsonObject]) -> None:
-        if self._home is not None:
-            conversations.add_messages(conversation_id, raws, home=self._home)
+    def _now(self, conversation_id: str) -> _Stored:
+        """Return a conversation as it is now, empty if it is new."""
+        return self._find(conversation_id) or _Stored(self._metadata(conversation_id), [], [])
 
     def _policy(self) -> Policy:
         window = policy("window")
         target = min(window.target, TARGET_OF_THRESHOLD * self.compression_threshold)
         return window._replace(trigger=self.compression_threshold, target=target, reserve=SAFETY_MARGIN)
 
-    def _tally(self, held: _Raws) -> Tally:
-        held.sums = tally(held.raws, provider="plain", count=self._count, before=held.sums)
-        return held.sums
+    def _tally(self, raws: Sequence[JsonObject]) -> Tally:
+        return tally(raws, provider="plain", count=self._count)
 
-    def _budget(self, held: _Held) -> ContextBudget:
-        used = self._tally(held.context).total
-        return ContextBudget(_size(held), used, self.compression_threshold, SAFETY_MARGIN)
+    def _budget(self, stored: _Stored) -> ContextBudget:
+        used = self._tally(stored.context).total
+        return ContextBudget(stored.size, used, self.compression_threshold, SAFETY_MARGIN)
 
-    def _compress(self, held: _Held, chosen: Policy, *, force: bool) -> bool:
-        """Replace the context by a compressed one, and return whether it changed."""
-        before, size = list(held.context.raws), self._tally(held.context).total
-        if self._home is None:
-            held.context.raws[:] = self._smaller(held.context, chosen, _size(held), force=force)
-            self._emit_compression(held, before, size)
-            return held.context.raws != before
-        ask = compact.compact if force else compact.preflight
+    def _compress(self, stored: _Stored, chosen: Policy, *, force: bool) -> bool:
+        """Compress the context, and return whether it changed; another process may change it meanwhile."""
+        name, ask = stored.metadata.session_id, compact.compact if force else compact.preflight
         for tries_left in reversed(range(CONFLICT_TRIES)):
             try:
                 compaction = ask(
-                    held.conversation.id, held.context.raws, window=_size(held), policy=chosen, wire="plain",
-                    home=self._home, repair=False, options=Options(counter=self._count, exporter=self._exporter, unsaved=()),
+                    name, stored.context, window=stored.size, policy=chosen, wire="plain", home=self.home, repair=False,
+                    options=Options(counter=self._count, exporter=self._exporter, unsaved=()),
                 )  # fmt: skip
-            except Conflict:  # another process removed or compressed messages: what is left is compressed
-                self._find(held.conversation.id)
+                break
+            except Conflict:
                 if not tries_left:
                     raise
-            else:
-                break
-        self._find(held.conversation.id)
-        self._emit_compression(held, before, size)
+                stored = self._now(name)
+        if compaction.triggered:
+            after = self._now(name)
+            budget = self._budget(after)
+            compressed = partial(
+                events.compressed, tokens_before=compaction.tokens_before, tokens_after=budget.used_tokens,
+                messages_before=len(stored.context), messages_after=len(after.context),
+            )  # fmt: skip
+            self._emit(after, compressed)
+            self._emit(after, partial(events.budget, should_compress=budget.should_compress))
         return compaction.triggered
 
-    def _emit_compression(self, held: _Held, before: Sequence[JsonObject], tokens: int) -> None:
-        """Emit the events of a compression from `before`, of so many tokens, if it changed anything."""
-        if held.context.raws == before:
-            return
-        budget = self._budget(held)
-        self._emit(
-            held,
-            partial(
-                events.compressed, tokens_before=tokens, tokens_after=budget.used_tokens, messages_before=len(before),
-                messages_after=len(held.context.raws),
-            ),
-        )  # fmt: skip
-        self._emit(held, partial(events.budget, should_compress=budget.should_compress))
-
-    def _emit(self, held: _Held, build: Callable[[events.Moment], events.Event]) -> None:
+    def _emit(self, stored: _Stored, build: Callable[[events.Moment], events.Event]) -> None:
         """Hand the event that `build` makes to the exporter, if any; no failure of it reaches the caller."""
         if self._exporter is not None:
-            used, size = self._tally(held.context).total, _size(held)
-            at = events.Moment(clock.stamp(clock.now()), held.conversation.id, t_est=used, max_tokens=size)
+            used = self._tally(stored.context).total
+            moment = events.Moment(
+                clock.stamp(clock.now()), stored.metadata.session_id, t_est=used, max_tokens=stored.size
+            )
             with contextlib.suppress(Exception):
-                self._exporter.emit(build(at))
+                self._exporter.emit(build(moment))
 
-    def _smaller(self, held: _Raws, chosen: Policy, window: int, *, force: bool = False) -> list[JsonObject]:
-        sums = self._tally(held)
-        made = plan(sums.messages, chosen, self._count, window=window, tokens=sums.tokens, force=force)
-        if not made.triggered:
-            return held.raws
-        return [message.raw for message in apply(made, None).messages]
-
-    def _view(self, held: _Held, window: int) -> list[JsonObject]:
+    def _view(self, stored: _Stored, window: int) -> list[JsonObject]:
         """Return the largest part of the conversation that fits a window: all of it, else its context, else less."""
         limit = window - min(SAFETY_MARGIN, int(MOST_MARGIN * window))
-        for candidate in (held.whole, held.context):
-            if self._tally(candidate).total <= limit:
-                return candidate.raws
+        for raws in (stored.whole, stored.context):
+            sums = self._tally(raws)
+            if sums.total <= limit:
+                return raws
         chosen = self._policy()._replace(reserve=window - limit)
         chosen = chosen._replace(trigger=min(chosen.trigger, limit / window))
-        return self._smaller(held.context, chosen, window)
+        smaller = plan(sums.messages, chosen, self._count, window=window, tokens=sums.tokens)
+        return [message.raw for message in apply(smaller, None).messages]
 
-    def _messages(self, raws: Sequence[JsonObject], known: Tally) -> list[Message]:
+    def _messages(self, raws: Sequence[JsonObject]) -> list[Message]:
         """Return the messages of a context with their present tokens: some are shortened, one is the summary."""
-        sums = tally(raws, provider="plain", count=self._count, before=known).tokens
-        return [self._message(raw, tokens) for raw, tokens in zip(raws, sums, strict=True)]
-
-    def _message(self, raw: JsonObject, tokens: int) -> Message:
-        """Return a message of a context; its summary as a system message."""
-        if not _is_summary(raw):
-            return replace(message_of(raw), token_count=tokens)
-        metadata = MessageMetadata("compression", "system", priority=SUMMARY_PRIORITY, is_permanent=True)
-        return Message("system", raw["content"], SUMMARY_ID, token_count=tokens, metadata=metadata)
+        sizes = self._tally(raws).tokens
+        return [
+            _summary_message(raw, tokens)
+            if _is_summary(raw)
+            else replace(message_of(raw), token_count=tokens)
+            for raw, tokens in zip(raws, sizes, strict=True)
+        ]
 
 
-def _size(held: _Held) -> int:
-    return held.conversation.metadata.context_window_size
+class _Stored(NamedTuple):
+    """A conversation as the home has it now."""
+
+    metadata: ConversationMetadata
+    whole: list[JsonObject]
+    context: list[JsonObject]
+
+    @property
+    def size(self) -> int:
+        return self.metadata.context_window_size
+
+    @property
+    def conversation(self) -> Conversation:
+        return Conversation(self.metadata.session_id, self.metadata, [*map(message_of, self.whole)])
 
 
-def _summary(held: _Held) -> str:
-    """Return the text of the summary in the context; empty without one."""
-    return next((str(raw["content"]) for raw in held.context.raws if _is_summary(raw)), "")
+def _summary_message(raw: JsonObject, tokens: int) -> Message:
+    metadata = MessageMetadata("compression", "system", priority=SUMMARY_PRIORITY, is_permanent=True)
+    return Message("system", raw["content"], SUMMARY_ID, token_count=tokens, metadata=metadata)
+
+
+def _summary(raws: Sequence[JsonObject]) -> str:
+    """Return the text of the summary in a context; empty without one."""
+    return next((str(raw["content"]) for raw in raws if _is_summary(raw)), "")
 
 
 def _is_summary(raw: JsonObject) -> bool:

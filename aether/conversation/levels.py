@@ -26,14 +26,12 @@ from aether.messages.model import Message
 from aether.text.cleaning import clean, without_injected
 from aether.text.regex import lazy
 from aether.text.selection import asks, contents, longest_front, units_of
-from aether.text.summary_checks import EMPTY
+from aether.text.summary_checks import EMPTY, bears_out
 from aether.text.words import STOPWORDS, sentences, stems
 from aether.types import Counter, JsonObject
 
 # Of the room of a model's checkpoint: the rest is for facts that its text lacks.
 MODEL_SHARE = 0.6
-# A model is asked so often: each time for the level below, in half the room.
-TRIES = 3
 TEMPERATURE = 0.3
 # Of the room: what the prose keeps if there are more facts than fit beside it.
 PROSE_SHARE = 0.25
@@ -114,10 +112,7 @@ def write_checkpoint(
     an answer, or with the extractive backend, the text is selected from the source.
     """
     texts = source.texts
-    tasks = [
-        request_task(source, level=max(1, level - nth), most=int(most * MODEL_SHARE / 2**nth))
-        for nth in range(TRIES)
-    ]
+    task = request_task(source, level=level, most=int(most * MODEL_SHARE))
 
     def accept(prose: str, room: int) -> tuple[str, str]:
         prose = cut_prose(prose, most=room, count=count)
@@ -132,7 +127,7 @@ def write_checkpoint(
         sources=[*contents_of, source.previous, source.goal], accept=accept,
     )  # fmt: skip
     warmth = settings._replace(temperature=TEMPERATURE)
-    written: Written = summarise(tasks, gate, backend=backend, settings=warmth, count=count)
+    written: Written = summarise(task, gate, backend=backend, settings=warmth, count=count)
     if written.prose:
         full_text = with_facts(written.prose, source, most=most, count=count)
         return CheckpointText(full_text, written.prose, written.record)
@@ -162,12 +157,13 @@ def extract(source: Source, *, level: int, most: int, count: Counter, besides: s
     Without messages, it has no more tokens than the earlier checkpoints.
     """
     room, beside = _room(source, most, count), besides.casefold()
+    written = sentences(besides)
     every = statements(source)
     candidates = [
         statement
         for statement in every
         if (statement.names or statement.worth >= LEAST_WORTH[level])
-        and not (beside and _is_in(statement, beside))
+        and not (beside and _is_in(statement, beside, written))
     ]
     stated = {name for statement in every for name in statement.names}
     unstated = [name for name in _names_of_tools(source) if name not in stated]
@@ -372,10 +368,16 @@ def _choose_forms(candidates: Sequence[Statement], room: int, count: Counter) ->
     ]
 
 
-def _is_in(statement: Statement, beside: str) -> bool:
-    """Return whether a text in small letters has a statement, or all names of it."""
-    has_names = bool(statement.names) and all(name.casefold() in beside for name in statement.names)
-    return has_names or statement.forms[-1].casefold() in beside
+def _is_in(statement: Statement, beside: str, written: Sequence[str]) -> bool:
+    """Return whether a text, in small letters and as its sentences, has a statement, or all names of it.
+
+    One that the mode never compresses has to be said, not only named.
+    """
+    if statement.forms[-1].casefold() in beside:
+        return True
+    if statement.binds:
+        return bears_out(written, statement.forms[-1])
+    return bool(statement.names) and all(name.casefold() in beside for name in statement.names)
 
 
 def _names_of_tools(source: Source) -> list[str]:

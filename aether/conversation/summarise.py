@@ -1,8 +1,8 @@
 """Summarise: ask a summariser for a text at a level, accept its answer only through one gate, and record who wrote it.
 
-A summariser is a backend, or a function of the caller. It gets one task after the other until an answer passes the gate: it
-is a summary, not an error or an echo, and its sources bear it out as far as the gate demands. After that, and with the
-extractive backend, the prose is None, and the caller selects from the input, which never fails.
+A summariser is a backend, or a function of the caller. Its answer passes the gate if it is a summary, not an error or an
+echo, and its sources bear it out as far as the gate demands. Else, and with the extractive backend, the prose is None, and
+the caller selects from the input, which never fails.
 """
 
 from __future__ import annotations
@@ -27,11 +27,6 @@ from aether.types import Counter, JsonObject
 FALLBACK = "extractive"
 # Name in the receipt of a summariser that is a function of the caller.
 CALLER = "caller"
-# Of the wanted size: after an answer that is too long, or refused, a model is asked twice more.
-SHARES = (1.0, 0.5, 0.25)
-# A smaller size cannot hold a summary.
-LEAST_TOKENS = 32
-
 Summarizer = Callable[[list[JsonObject], int, str], str]
 """A function of the caller: gets removed messages as `{role, content}`, most tokens, strategy or level; returns the prose."""
 
@@ -62,40 +57,35 @@ class Written(NamedTuple):
 
 
 def summarise(
-    tasks: Sequence[JsonObject], gate: Gate, *, backend: str | Summarizer, settings: Settings, count: Counter,
+    task: JsonObject, gate: Gate, *, backend: str | Summarizer, settings: Settings, count: Counter,
     rules: Rules | None = DEFAULT,
 ) -> Written:  # fmt: skip
-    """Return the first answer to one of `tasks` that passes the gate, within the seconds of `settings` for all of them.
+    """Return the answer to `task` if it passes the gate; it comes within the seconds of `settings`.
 
-    Requests to a backend leave this machine, so they are redacted by `rules`. A backend that fails is not asked again,
-    unless it refused. The first task must be there; it names the strategy of the record.
+    A request to a backend leaves this machine, so it is redacted by `rules`. A model that refuses a temperature is asked
+    without one.
     """
     name = backend if isinstance(backend, str) else CALLER
     end = monotonic() + settings.timeout_seconds
     spent: list[Completion] = []
     failures: list[JsonObject] = []
-    feedback = ""
-    for task in tasks if name != FALLBACK else ():
-        reach = settings._replace(timeout_seconds=end - monotonic())
-        if reach.timeout_seconds <= 0 or task["max_tokens"] < LEAST_TOKENS:
-            break
+    for temperature in dict.fromkeys((settings.temperature, None)) if name != FALLBACK else ():
+        reach = settings._replace(temperature=temperature, timeout_seconds=end - monotonic())
         try:
-            answer = _ask(backend, task, feedback, settings=reach, count=count, rules=rules)
+            answer = _ask(backend, task, settings=reach, count=count, rules=rules)
         except AetherError as reason:
             failures.append({"backend": name, "error_type": reason.code, "message": reason.what})
-            if "temperature" in reason.what:  # some models refuse any other than their own
-                settings = settings._replace(temperature=None)
-            elif "refused" not in reason.what:
-                break
-            continue
+            if "temperature" in reason.what:
+                continue
+            break
         spent.append(answer)
         prose, unproven, fault = _pass(gate, answer.text, most=task["max_tokens"], count=count)
         if not fault:
             proof = {} if gate.sources is None else {"unproven": unproven}
             return Written(prose, _record(task, spent, failures) | proof, failures)
-        feedback = f"It {fault}."
-        failures.append({"backend": name, "error_type": "Rejected", "message": feedback})
-    return Written(None, _record(tasks[0], [*spent, Completion("", FALLBACK)], failures), failures)
+        failures.append({"backend": name, "error_type": "Rejected", "message": f"It {fault}."})
+        break
+    return Written(None, _record(task, [*spent, Completion("", FALLBACK)], failures), failures)
 
 
 def _pass(gate: Gate, answer: str, *, most: int, count: Counter) -> tuple[str, int, str]:
@@ -114,8 +104,8 @@ def _pass(gate: Gate, answer: str, *, most: int, count: Counter) -> tuple[str, i
 
 
 def _ask(
-    backend: str | Summarizer, task: JsonObject, feedback: str, *, settings: Settings, count: Counter, rules: Rules | None
-) -> Completion:  # fmt: skip
+    backend: str | Summarizer, task: JsonObject, *, settings: Settings, count: Counter, rules: Rules | None
+) -> Completion:
     """Return the answer of a summariser; one that hangs is abandoned after the timeout.
 
     Raises:
@@ -134,7 +124,7 @@ def _ask(
             raise BackendFailed(f"{text!r}.", fix="See what it raised or returned.", where="summarizer")
         return Completion(text=text, backend=CALLER)
     module, overrides = backend_of(backend)
-    request = summary_request(task if rules is None else redacted(task, rules), feedback=feedback)
+    request = summary_request(task if rules is None else redacted(task, rules))
     reach = settings._replace(**cast(Any, overrides))
     answer = _within(lambda: module.complete(request, settings=reach, count=count), settings.timeout_seconds)
     if not isinstance(answer, Completion):
@@ -184,18 +174,9 @@ def _record(task: JsonObject, spent: list[Completion], failures: list[JsonObject
 def write_summary(
     task: SummaryTask, *, backend: str | Summarizer, settings: Settings, count: Counter, rules: Rules | None = DEFAULT
 ) -> Written:  # fmt: skip
-    """Return the prose for the summary of a compaction; a rejected answer is followed by two requests for less."""
-    request = task_as_json(task)
-    tasks = [
-        {
-            **request,
-            "max_tokens": int(task.max_tokens * share),
-            **({} if share == 1 else {"strategy": "brief"}),
-        }
-        for share in SHARES
-    ]
+    """Return the prose for the summary of a compaction."""
     gate = Gate([text.text for text in task.said], task.previous, about=_about(task.facts))
-    return summarise(tasks, gate, backend=backend, settings=settings, count=count, rules=rules)
+    return summarise(task_as_json(task), gate, backend=backend, settings=settings, count=count, rules=rules)
 
 
 def _about(facts: Facts) -> list[str]:
@@ -210,10 +191,9 @@ def _about(facts: Facts) -> list[str]:
 def write_archived(
     conversation: JsonObject, *, backend: str | Summarizer, settings: Settings, count: Counter
 ) -> Written:  # fmt: skip
-    """Return the summary of a conversation for the archive, from its key points; a rejected one is followed by half of it."""
+    """Return the summary of a conversation for the archive, from its key points."""
     task = writing_task(conversation, count=count)
     about = [conversation["title"], *conversation["kept"]]
     sources = [*about, *(speech.text for speech in said_in(conversation))]
     gate = Gate([text["text"] for text in task["said"]], about=about, sources=sources)
-    tasks = [task, {**task, "max_tokens": task["max_tokens"] // 2}]
-    return summarise(tasks, gate, backend=backend, settings=settings, count=count)
+    return summarise(task, gate, backend=backend, settings=settings, count=count)

@@ -115,26 +115,6 @@ def take(
     return before - bytes_of(home, id)
 
 
-def exchange(home: Path, name: str, value: JsonObject, *, packed: bool, now: datetime) -> str:
-    """Replace the file `name` of an older version, which goes to quarantine, by `value`; return the new path.
-
-    Raises:
-        Conflict: its conversation is in the home already.
-        LockTimeout, StorageFailed: the older file is unchanged.
-    """
-    with write_lock(home):
-        settle(home, now=now)
-        _require_new(home, value["id"])
-        _quarantine(home, name, now)
-        new = archive_store.name_of(value, packed=packed)
-        archive_store.write(home, new, value, over=new == name)
-        conversations.retire(home, [value["id"]], now=now)
-        if new != name:
-            archive_store.remove(home, name)
-        archive_store.put(home, [(new, value)])
-    return new
-
-
 def bytes_of(home: Path, id: str) -> int:
     """Return the bytes on disk of a conversation, live or archived."""
     row = archive_store.find(home, id)
@@ -416,7 +396,7 @@ def examine(home: Path) -> list[Finding]:
             faults = check.findings(SCHEMA, value)
         except (AetherError, KeyError) as reason:
             findings.append(_finding(reason, name))
-            newer += isinstance(reason, InvalidDocument) and _is_newer(home, name)
+            newer += isinstance(reason, InvalidDocument)
             continue
         findings += [fault._replace(where=f"{name}{fault.where.removeprefix(SCHEMA)}") for fault in faults]
         if faults:
@@ -451,13 +431,6 @@ def _examine_grace(home: Path, value: JsonObject) -> Iterator[Finding]:
     except AetherError as reason:
         what = f"{reason.what} The conversation can be restored only with level {value['level']}."
         yield Finding("error", "damaged-grace", value["grace"]["file"], what, REPAIR)
-
-
-def _is_newer(home: Path, name: str) -> bool:
-    try:
-        return not archive_store.is_older(archive_store.other_version(home, name))
-    except AetherError:
-        return True
 
 
 def repair(home: Path, *, now: datetime) -> Iterator[str]:
@@ -496,7 +469,7 @@ def _repair_files(home: Path, now: datetime) -> Generator[str, None, tuple[set[s
         try:
             value = archive_store.read(home, name)
         except InvalidDocument:
-            newer += _is_newer(home, name)
+            newer += 1
             continue
         except (AetherError, KeyError):
             yield from _repair_file(home, name, now)

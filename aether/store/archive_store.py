@@ -49,8 +49,6 @@ DIRECTORY = "archive"
 GRACE = f"{DIRECTORY}/grace"
 STEP = f"{DIRECTORY}/step.json"
 PLAIN, PACKED = ".json", ".json.zst"
-# Files of version 1.0, written by the original program.
-OLDER = ".json.gz"
 TITLE_CHARS = 50
 FILE_NAME = re.compile(r"archive/[0-9]{4}/[0-9]{2}/[^/\\\0.][^/\\\0]*\.json(?:\.zst)?")
 GRACE_NAME = re.compile(r"archive/grace/[^/\\\0.][^/\\\0]*\.zst")
@@ -101,16 +99,6 @@ def names(home: Path) -> list[str]:
 def grace_names(home: Path) -> list[str]:
     """Return the paths of all fuller forms in grace."""
     return _names(home, "grace/*", ".zst")
-
-
-def older_names(home: Path) -> list[str]:
-    """Return the paths of archive files of older versions."""
-    older = []
-    for name in [*names(home), *_names(home, "[0-9][0-9][0-9][0-9]/[0-9][0-9]/*", OLDER)]:
-        with suppress(AetherError):
-            if is_older(other_version(home, name)):
-                older.append(name)
-    return older
 
 
 def _names(home: Path, pattern: str, *endings: str) -> list[str]:
@@ -187,13 +175,8 @@ def _matches(pattern: re.Pattern[str], name: Any) -> bool:
 def of_other_version(version: Any, where: str) -> InvalidDocument:
     """Return the error for an archive file of another version, with the advice for it."""
     what = f"version {shown(version)} of an archive file; this aether reads {VERSION}. It was left as it is."
-    fix = 'Run "aether archive age --migrate".' if is_older(version) else "Upgrade aether."
+    fix = 'Upgrade aether; a file of another program is added with "aether archive add".'
     return InvalidDocument(what, fix=fix, where=where)
-
-
-def is_older(version: Any) -> bool:
-    """Return whether a version of archive files precedes this one; "1.0" is that of the original program."""
-    return version == "1.0" or (type(version) is int and version < VERSION)
 
 
 def read_bytes(home: Path, name: str) -> bytes:
@@ -207,23 +190,7 @@ def read_bytes(home: Path, name: str) -> bytes:
         data = regular.read(placed(home, name), regular.LOG_BYTES)
     except FileNotFoundError as reason:
         raise NotFound("it is missing.", fix='Run "aether doctor".', where=name) from reason
-    if name.endswith(".gz"):
-        return gunzipped(data, where=name)
     return unpacked(data, where=name) if name.endswith(".zst") else data
-
-
-def other_version(home: Path, name: str) -> Any:
-    """Return the version of an archive file that another version wrote, None if this one did.
-
-    Raises:
-        NotFound, CorruptDocument: as `read`.
-    """
-    data = read_bytes(home, name)
-    try:
-        parsed(data, where=name)
-    except InvalidDocument:
-        return files.parse_json(data, where=name)["version"]
-    return None
 
 
 def read(home: Path, name: str) -> JsonObject:

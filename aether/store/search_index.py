@@ -280,9 +280,7 @@ def points(
 ) -> dict[int, int]:  # fmt: skip
     """Return the points of rows up to number `last`: for each of the terms `values`, those of its level in the row.
 
-    `numbers` are those of the rows with each term.
-
-    Exact as long as the tokens are in at most `MOST_ROWS` rows. Beyond, those of the commonest terms that are `wanted`
+    `numbers` has the number of rows with each term. The sums are exact as long as the tokens are in at most `MOST_ROWS` rows. Beyond, those of the commonest terms that are `wanted`
     count for rows with a rare one, and for the newest rows that have all of them.
     """
     marked = number_of_rows(db, kind, [f"{term}{mark}" for term in values for mark in MARKS[1:]])

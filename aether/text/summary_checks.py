@@ -243,6 +243,15 @@ def proven_lines(summary: str, sources: Sequence[str]) -> Proven:
     return Proven("\n".join(proven_text), tuple(dropped), proven)
 
 
+def bears_out(texts: Sequence[str], sentence: str) -> bool:
+    """Return whether `texts` say a sentence: one has most of its words, all its names and numbers are there, none denies it.
+
+    >>> bears_out(["Port 8080 stays open."], "Port 8080 stays closed."), bears_out(["Port 8080 stays open."], "8080 stays open.")
+    (False, True)
+    """
+    return _Sources.of(texts).bears(sentence)
+
+
 class _Sources(NamedTuple):
     """What the sources of a summary say."""
 

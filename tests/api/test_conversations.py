@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import io
 import json
-import re
 
 import pytest
 
-from aether.api import archive, compact, conversations
+from aether.api import compact, conversations
 from aether.api.conversations import check_messages
-from aether.cli.main import main
 from aether.errors import NotFound
 from tests.tables import rows
 
@@ -219,62 +217,3 @@ def test_a_line_that_does_not_parse_is_a_finding():
     assert [(one.level, one.code, one.where) for one in found.findings] == [
         ("warning", "unread-line", "line 2")
     ]
-
-
-@pytest.fixture
-def both(home, tmp_path):
-    """Return a home with conversations that were compacted, and with one of them in the archive, added from its file."""
-    for name in ("talk", "notes", "projects-5f3c"):
-        conversations.add_messages(name, [FIRST, SECOND], home=home)
-    path = tmp_path / "talk.json"
-    path.write_text(json.dumps({"id": "5f3c", "messages": [FIRST]}), encoding="utf-8")
-    assert archive.archive_files([path], home=home).failed == []
-    return home
-
-
-@rows(
-    ("given", "archived", "name"),
-    [
-        ("5f3c", True, "5f3c"),
-        ("talk", True, "5f3c"),
-        ("projects-5f3c", True, "5f3c"),
-        ("talk", False, "talk"),
-        ("projects-5f3c", False, "projects-5f3c"),
-    ],
-)
-def test_the_archive_and_the_compacted_know_each_others_names(both, given, archived, name):
-    assert conversations.known_name(given, archived=archived, home=both) == name
-
-
-@rows(
-    ("given", "archived", "words"),
-    [
-        # It is the end of one name, and the file of another.
-        ("5f3c", False, 'Name one of: projects-5f3c, talk. See "aether archive list 5f3c".'),
-        ("other", False, 'Name one of: notes, projects-5f3c, talk. See "aether compact show".'),
-        ("notes", True, 'is not archived. Name one of: 5f3c. See "aether compact show notes".'),
-        ("alk", True, 'is not archived. Name one of: 5f3c. See "aether archive list".'),
-    ],
-)
-def test_a_name_that_means_no_conversation_or_several_lists_those_that_there_are(
-    both, given, archived, words
-):
-    with pytest.raises(NotFound, match=re.escape(words)):
-        conversations.known_name(given, archived=archived, home=both)
-
-
-def test_a_conversation_is_changed_only_by_its_own_name(both, capsys):
-    assert main(["archive", "restore", "talk", "--home", str(both)]) == 3
-
-    assert "One that may be meant is 5f3c." in capsys.readouterr().err
-
-
-def test_a_conversation_is_shown_by_its_other_name(both, capsys):
-    assert main(["archive", "list", "talk", "--home", str(both)]) == 0
-
-    shown = capsys.readouterr()
-    assert shown.err == "talk is 5f3c in the archive.\n"
-    assert shown.out.startswith("id:             5f3c\n")
-    for verb in ("diff", "show", "undo"):
-        assert main(["compact", verb, "other", "--home", str(both)]) == 3
-        assert "Name one of: notes, " in capsys.readouterr().err

@@ -90,7 +90,7 @@ def test_10_versions_paths_and_damage_are_refused_with_advice(home):
     (added,) = aether.archive_conversations([talk()], home=home).added
     path = home / added.path
     whole = path.read_bytes()
-    for version, advice in (("9.9", "Upgrade"), (2, "Upgrade"), (0, "migrate"), ("1.0", "migrate")):
+    for version, advice in (("9.9", "Upgrade"), (2, "Upgrade"), ("1.0", "archive add")):
         path.write_text(json.dumps({**json.loads(whole), "version": version}))
         with pytest.raises(InvalidDocument, match=advice):
             aether.restore_conversation("c", home=home)
@@ -113,26 +113,17 @@ def test_10_versions_paths_and_damage_are_refused_with_advice(home):
 
 
 @pytest.mark.parametrize("ending", [".json", ".json.gz"])
-def test_10_files_of_the_earlier_version_migrate_once(home, ending):
-    old = home / "archive" / "2025" / "07" / f"20250701_120000_Title_c{ending}"
-    old.parent.mkdir(parents=True)
+def test_10_a_file_of_the_original_program_is_added(home, tmp_path, ending):
     given = talk(created_at="2025-07-01T12:00:00")
-    value = {
-        "version": "1.0",
-        "archived_at": "2025-09-01",
-        "original_conversation": given,
-        "compressed_conversation": {},
-    }
-    data = json.dumps(value).encode()
+    data = json.dumps(
+        {"version": "1.0", "original_conversation": given, "compressed_conversation": {}}
+    ).encode()
+    old = tmp_path / f"20250701_120000_Title_c{ending}"
     old.write_bytes(gzip.compress(data) if ending == ".json.gz" else data)
 
-    (migrated,) = aether.migrate_archive(home=home)
+    (added,) = aether.archive_files([old], home=home).added
 
-    assert migrated.is_file()
-    assert aether.migrate_archive(home=home) == []
-    assert aether.restore_conversation("c", home=home).conversation == given
-    assert aether.verify_archive(home=home) == []
-    assert len(list((home / "quarantine").iterdir())) == 1
+    assert aether.read_archived(added.id, home=home)["content"]["messages"] == given["messages"]
 
 
 def test_16_every_level_is_reached_by_age_alone_and_the_oldest_come_first(home):

@@ -141,7 +141,7 @@ def test_below_the_trigger_nothing_is_done_unless_it_is_forced(talk, capsys):
         (
             ["show", "never", "--diff"],
             3,
-            "conversation 'never' is not kept here. See \"aether compact show\"",
+            "conversation 'never' is not kept here. See what is kept with \"aether compact show\"",
         ),
         (["show", "../../evil"], 3, "evil"),
     ],

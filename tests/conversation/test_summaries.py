@@ -186,6 +186,18 @@ def test_an_invented_summary_with_the_right_names_replaces_nothing():
     assert "We decided to move the search index to host-77123" in found.text
 
 
+def test_a_decision_whose_names_stand_in_another_statement_is_carried_over():
+    said = [*talk(), ("user", "The new host is host-77123, and it has 64 cores.")]
+
+    found = ask(
+        lambda said, most, level: "The new host is host-77123. «The new host is host-77123»",
+        said=said, mode="developer", most=400,
+    )  # fmt: skip
+
+    assert found.text.startswith("The new host is host-77123.")
+    assert "We decided to move the search index to host-77123" in found.text
+
+
 def test_an_answer_of_which_less_than_half_is_proven_is_rejected():
     found = ask(
         lambda said, most, level: (
@@ -197,7 +209,7 @@ def test_an_answer_of_which_less_than_half_is_proven_is_rejected():
     assert "says 2 of 3 things" in found.record["rejected"][0]
 
 
-def test_rejected_answers_are_followed_by_lower_levels_and_then_by_the_built_in_text():
+def test_a_rejected_answer_is_followed_by_the_built_in_text():
     asked = []
 
     found = ask(
@@ -205,8 +217,8 @@ def test_rejected_answers_are_followed_by_lower_levels_and_then_by_the_built_in_
         most=400,
     )
 
-    assert asked == [(240, "detailed"), (120, "moderate"), (60, "compact")]
-    assert (found.record["backend"], len(found.record["rejected"])) == ("extractive", 3)
+    assert asked == [(240, "detailed")]
+    assert (found.record["backend"], len(found.record["rejected"])) == ("extractive", 1)
     assert found.text == extract(source(*talk()), 400)
 
 
@@ -233,11 +245,11 @@ def test_an_answer_longer_than_what_it_replaces_is_rejected():
         most=400,
     )
 
-    assert len(found.record["rejected"]) == 3
+    assert len(found.record["rejected"]) == 1
     assert estimate(found.text) <= estimate("Use host-77123.")
 
 
-def test_all_tries_together_have_the_time_limit():
+def test_a_summariser_that_hangs_has_a_time_limit():
     waiting = threading.Event()
 
     found = ask(lambda said, most, level: waiting.wait(60), seconds=0.2)

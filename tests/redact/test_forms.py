@@ -158,3 +158,23 @@ def test_whatever_a_rule_matches_holds_a_keyword_where_it_is_tried(row, data):
     ahead = rules.lowered(text) if rule.any_case else text
     tried = [at + match.start() for at in map(len, rule.at) if ahead.startswith(rule.at, match.start())]
     assert not rule.at or any(rules._follows(rule, text, at) for at in tried)
+
+
+@rows(
+    "text",
+    [
+        "WIFI:T:WPA;S:Home;P:blue-horse;;",
+        r"WIFI:S:Ho\;me;T:WPA;P:blue-horse\;;H:true;;",
+        "WIFI:P:blue-horse;",
+    ],
+)
+def test_the_password_in_the_qr_text_of_a_network_is_replaced(text):
+    redacted = redact(text)
+
+    assert "blue" not in redacted
+    assert redacted.startswith("WIFI:")
+
+
+@rows("text", ["WIFI:S:Home;T:nopass;;", "passwd: unchanged", "WIFI: P: 3"])
+def test_words_beside_a_name_of_a_secret_stay(text):
+    assert redact(text) == text

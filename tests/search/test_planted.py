@@ -52,4 +52,6 @@ def test_every_planted_answer_is_found(kind, size, tmp_path):
     found, index, texts = found_of(kind, size, tmp_path)
 
     assert found == PLANTED
-    assert size < 400_000 or index <= 0.8 * texts
+    assert (
+        size < 400_000 or index <= 1.1 * texts
+    )  # of items of eight words; of longer ones it is less than half
