@@ -750,7 +750,8 @@ def item_lines(item: Mapping[str, Any], *, layer: str = "working_memory") -> lis
     metadata = item["metadata"]
     rows = [
         ("id", item["id"]), ("layer", LAYER_NAMES[layer]), ("type", item["type"]), ("relevance", metadata["relevance_score"]),
-        ("tokens", item["token_count"]), ("added", when(metadata["timestamp"])), ("source", metadata["source"]),
+        ("tokens", item["token_count"]), ("added", when(metadata["timestamp"])),
+        *([("source", metadata["source"])] if metadata["source"] != "queen" else []),
         ("caste", metadata["caste"] or "—"), ("phase", metadata.get("phase", "—")),
         ("protected", "yes" if metadata.get("protected") else "no"),
         ("read", f"{metadata['access_count']}x, last {when(metadata['last_accessed'])}"),
