@@ -12,7 +12,7 @@ from aether.types import (
     Decision,
     EndState,
     Evidence,
-    FactKind,
+    Fact,
     JsonObject,
     Layer,
     PhaseStatus,
@@ -29,51 +29,6 @@ class Link(TypedDict):
     target_type: str
     link_type: str
     created_at: str
-
-
-class Step(TypedDict):
-    """One step of a plan."""
-
-    text: str
-    status: str
-
-
-class Fact(TypedDict):
-    """What a machine showed, as fields. Which of them a fact has follows from its kind."""
-
-    kind: FactKind
-    path: NotRequired[str]
-    """Of a change: the file."""
-    action: NotRequired[str]
-    """Of a change: created, changed, deleted, moved or reverted."""
-    names: NotRequired[list[str]]
-    """Of a change: the functions, classes or headings that it touched."""
-    lines: NotRequired[int]
-    command: NotRequired[str]
-    """Of a run: the command line, shortened."""
-    argv: NotRequired[list[str]]
-    """Of a run: the words of its command."""
-    exit: NotRequired[int]
-    """Of a run: its exit code, if the host reported one."""
-    failed: NotRequired[bool]
-    """Of a run: whether the host reported a failure."""
-    times: NotRequired[int]
-    """How many runs or edits it stands for."""
-    outcome: NotRequired[str]
-    """Of a run: the line of its output that says how it ended."""
-    after: NotRequired[list[str]]
-    """Of a run that works again: the files changed and commands run since it failed."""
-    id: NotRequired[str]
-    """Of a commit its hash; of a pull request its address."""
-    subject: NotRequired[str]
-    body: NotRequired[str]
-    branch: NotRequired[str]
-    remote: NotRequired[str]
-    steps: NotRequired[list[Step]]
-    question: NotRequired[str]
-    options: NotRequired[list[str]]
-    choice: NotRequired[str]
-    """Of an answer: what the person chose or wrote."""
 
 
 class Ended(TypedDict):

@@ -179,6 +179,18 @@ def shown(value: object) -> str:
     return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
 
 
+def resembling(word: str, known: Iterable[str]) -> str:
+    """Return the known word that another is probably misspelt for; empty for a known word, and for any other.
+
+    >>> resembling("decison", ["decision", "error"]), resembling("decision", ["decision"]), resembling("joke", ["error"])
+    ('decision', '', '')
+    """
+    from difflib import get_close_matches
+
+    names = list(known)
+    return "" if word in names else next(iter(get_close_matches(word.lower(), names, 1, 0.8)), "")
+
+
 def one_of(value: object, known: Iterable[str]) -> str:
     """Return the fix for an unknown word: the known word that it resembles, or all of them.
 

@@ -7,7 +7,7 @@ by the counter of the home; times are text as `clock.stamp` writes it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict, get_args
 
 if TYPE_CHECKING:
     from aether.document_types import *  # noqa: F403 - they are names of this module
@@ -25,6 +25,15 @@ Patch = list[Operation]
 Counter = Callable[[str], int]
 """Text to whole tokens; each home records which one it uses."""
 
+ItemType = Literal[
+    "constraint", "preference", "decision", "blocker", "solution", "user_input", "outcome", "error", "code_change", "command",
+    "observation",
+]  # fmt: skip
+"""The known types of items. A home takes others, too; where types are checked, `cast` says that one is meant."""
+SignalName = Literal["INIT", "FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN", "PHASE_COMPLETE", "TOKEN_THRESHOLD"]
+"""The known types of signals; a home may define others."""
+Caste = Literal["colonizer", "route_setter", "builder", "watcher", "scout", "architect"]
+"""The known castes; a colony may have others, whose sensitivity to each signal is full."""
 # The known types of items, each with its importance where nothing else decides it: how much a colleague would miss it.
 # Above 0.8 one sighting is enough for long-term memory, which is right for a person's demands and for nothing else.
 RELEVANCE_OF_TYPE = {
@@ -47,6 +56,52 @@ Evidence = Literal["person", "machine", "agent"]
 """Who vouches for a statement: a person said it, a machine showed it, an agent wrote it."""
 EndState = Literal["resolved", "superseded", "revoked"]
 """How a statement ended; one without such a state is in force."""
+
+
+# Facts are made by every hook at the end of a turn, so their shapes are here, and not in `aether.document_types`.
+class Step(TypedDict):
+    """One step of a plan."""
+
+    text: str
+    status: str
+
+
+class Fact(TypedDict):
+    """What a machine showed, as fields. Which of them a fact has follows from its kind."""
+
+    kind: FactKind
+    path: NotRequired[str]
+    """Of a change: the file."""
+    action: NotRequired[str]
+    """Of a change: created, changed, deleted, moved or reverted."""
+    names: NotRequired[list[str]]
+    """Of a change: the functions, classes or headings that it touched."""
+    lines: NotRequired[int]
+    command: NotRequired[str]
+    """Of a run: the command line, shortened."""
+    argv: NotRequired[list[str]]
+    """Of a run: the words of its command."""
+    exit: NotRequired[int]
+    """Of a run: its exit code, if the host reported one."""
+    failed: NotRequired[bool]
+    """Of a run: whether the host reported a failure."""
+    times: NotRequired[int]
+    """How many runs or edits it stands for."""
+    outcome: NotRequired[str]
+    """Of a run: the line of its output that says how it ended."""
+    after: NotRequired[list[str]]
+    """Of a run that works again: the files changed and commands run since it failed."""
+    id: NotRequired[str]
+    """Of a commit its hash; of a pull request its address."""
+    subject: NotRequired[str]
+    body: NotRequired[str]
+    branch: NotRequired[str]
+    remote: NotRequired[str]
+    steps: NotRequired[list[Step]]
+    question: NotRequired[str]
+    options: NotRequired[list[str]]
+    choice: NotRequired[str]
+    """Of an answer: what the person chose or wrote."""
 
 
 class Change(NamedTuple):

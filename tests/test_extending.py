@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 import aether
-from aether import architects
 from aether.api.compact import preflight
 from aether.cli import main as cli_main
 from aether.hosts import HOSTS, hook
 from aether.messages import convert, providers, read
+from aether.store import keys
 from tests import homes
 from tests.test_docs import ROOT
 
@@ -70,7 +70,8 @@ def test_a_source(added, monkeypatch, tmp_path):
     file = tmp_path / "diary.jsonl"
     file.write_text("\n".join(map(json.dumps, lines)))
 
-    result = aether.import_transcripts([file], home=".aether")
+    assert "diary" in read.formats()
+    result = aether.import_transcripts([file], format="diary", home=".aether")
 
     assert result.items
     assert "Never ship on Fridays." in contents()
@@ -100,9 +101,11 @@ def test_a_provider(added, monkeypatch):
 
 def test_an_architect(added, monkeypatch):
     added("new_architect")
-    monkeypatch.setitem(architects.MODULES, "terse", "new_architect")
+    monkeypatch.setitem(keys.BACKENDS, "terse", "new_architect")
     aether.add_working_memory_item("Decided: the ledger is one file.", "decision", home=".aether", phase=1)
 
+    assert keys.check_value(keys.KEYS["architect.default"], "terse") == "terse"
+    assert keys.check_value(keys.KEYS["summarizer.backend"], "terse") == "terse"
     done = aether.compress(1, architect="terse", home=".aether")
 
     assert done.architect == "terse", done.notes

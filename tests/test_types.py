@@ -5,9 +5,16 @@ import re
 from pathlib import Path
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints
 
+import pytest
+from mypy import api
+
 from aether import document_types, types
+from aether.api import working
+from aether.memory import colony, signals
 from aether.paths import resource
 from aether.schemas import check
+from tests import homes
+from tests.sources import ROOT
 from tests.tables import rows
 
 MEMORY = check.schema("memory")
@@ -144,3 +151,50 @@ def test_every_setting_of_the_memory_is_read_by_the_code():
     unread = {name for name in settings if not re.search(rf"""["'/]{re.escape(name)}["'/]""", code)}
 
     assert unread == {"eviction_policy"}
+
+
+@rows(
+    ("names", "table"),
+    [
+        (types.ItemType, types.RELEVANCE_OF_TYPE),
+        (types.SignalName, signals.TYPES),
+        (types.Caste, json.loads(resource("data/pheromones.json").read_text())["caste_sensitivities"]),
+        (types.State, colony.EDGES),
+    ],
+)
+def test_the_names_that_a_type_checker_knows_are_those_of_the_tables(names, table):
+    assert set(get_args(names)) == set(table)
+
+
+CALLS = """
+import aether
+
+aether.add_working_memory_item("Use SQLite.", "decision", caste="builder")
+aether.emit_signal("FOCUS", "the parser")
+aether.transition_state("PLANNING")
+aether.add_working_memory_item("Use SQLite.", "decison")
+aether.add_working_memory_item("Use SQLite.", "decision", caste="bulider")
+aether.emit_signal("FOCSU", "the parser")
+aether.active_signals(caste="bulider")
+aether.transition_state("PLANING")
+"""
+
+
+def test_a_misspelt_name_fails_the_type_check(tmp_path):
+    file = tmp_path / "calls.py"
+    file.write_text(CALLS)
+
+    output, _, _ = api.run(["--strict", "--cache-dir", str(ROOT / ".mypy_cache"), str(file)])
+
+    places = [int(line.split(":")[1]) for line in output.splitlines() if line.startswith(str(file))]
+    assert places == [7, 8, 9, 10, 11], output
+
+
+def test_a_misspelt_type_is_stored_with_a_warning(tmp_path):
+    home = homes.fresh(tmp_path)
+
+    with pytest.warns(UserWarning, match="Did you mean 'decision'"):
+        working.add_working_memory_item("Use SQLite.", "decison", home=home)
+    working.add_working_memory_item("A joke.", "joke", home=home)
+
+    assert [item["type"] for item in working.list_working_memory_items(home=home)] == ["joke", "decison"]

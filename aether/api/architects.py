@@ -62,7 +62,8 @@ def standing(home: Path) -> Standing:
     """Return who writes the sessions of `home`, what that costs, and what went wrong last."""
     settings, state = config.or_default(home), read_state(home)
     chosen = settings.architect
-    cost = COSTS[chosen.partition(":")[0]]
+    name = chosen.partition(":")[0]
+    cost = COSTS.get(name, f"each session is sent to {name} after its end")
     if chosen in UNASKED:
         return Standing(chosen, cost, 0, 0, "")
     failure, running = state.get("failure") or {}, state.get("running") or {}
@@ -102,10 +103,8 @@ def _is_part(name: str, part: object) -> bool:
     """Return whether a part of the state has the form that `api.detached` writes: a home may come from anybody."""
     if not isinstance(part, dict) or name not in _FORMS:
         return False
-    times = [part["at"]] if "at" in part else []
-    return all(type(part.get(field)) is kind for field, kind in _FORMS[name].items() if part) and all(
-        clock.parse(at) for at in times
-    )
+    has_types = all(type(part.get(field)) is kind for field, kind in _FORMS[name].items() if part)
+    return has_types and ("at" not in part or bool(clock.parse(part["at"])))
 
 
 def write_state(home: Path, state: JsonObject) -> None:

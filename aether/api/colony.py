@@ -17,18 +17,28 @@ from aether.memory import colony as colony_state
 from aether.memory import phases, signals
 from aether.store.authors import Author
 from aether.store.patch import chain_changes
-from aether.types import ActiveSignal, Change, EmittedSignal, Finding, JsonObject, Signal, State
+from aether.types import (
+    ActiveSignal,
+    Caste,
+    Change,
+    EmittedSignal,
+    Finding,
+    JsonObject,
+    Signal,
+    SignalName,
+    State,
+)
 
 
 @public
 def emit_signal(
-    type: str,
+    type: SignalName,
     context: str,
     *,
     strength: float | None = None,
     home: Home = None,
     source: str = "queen",
-    caste: str | None = None,
+    caste: Caste | None = None,
     phase: int | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> EmittedSignal:
@@ -73,7 +83,7 @@ def _released(plan: Callable[[Mapping[str, Any]], Change]) -> Callable[[Mapping[
 
 
 @public
-def active_signals(*, caste: str | None = None, home: Home = None) -> list[ActiveSignal]:
+def active_signals(*, caste: Caste | None = None, home: Home = None) -> list[ActiveSignal]:
     """Return the signals that apply to `caste` now, strongest first, each with its effective strength."""
     signals_now = signals.active_signals(read(home).documents["pheromones"], now=now(), caste=caste)
     return [copied(signal) for signal in signals_now]
@@ -214,7 +224,7 @@ def decide(
 
 @public
 def register_worker(
-    worker_id: str, *, caste: str | None = None, task: str | None = None, home: Home = None
+    worker_id: str, *, caste: Caste | None = None, task: str | None = None, home: Home = None
 ) -> JsonObject:
     """Register a worker and return it; crash detection relies on the registered workers."""
     result: JsonObject = change(

@@ -198,11 +198,11 @@ def _matches(
                 where="forget",
             )
         find = forgetting.find_repeats if repeated else forgetting.find_by_text
-        found = find(state, archived, match)
-        if repeated and not found:
+        matches = find(state, archived, match)
+        if repeated and not matches:
             fix = "Look at it again: it was changed or forgotten meanwhile."
             raise NotFound("no entry says this any more.", fix=fix, where="forget")
-        return found, [], _elsewhere(state, [match])
+        return matches, [], _elsewhere(state, [match])
     targets, unknown = forgetting.find_by_ids(state, archived, ids)
     if unknown:
         raise NotFound(

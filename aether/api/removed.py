@@ -132,8 +132,10 @@ def _call_lines(part: RemovedPart) -> Iterator[str]:
         arguments = json.loads(part.text)
     except ValueError:
         arguments = None
-    texts = isinstance(arguments, dict) and [one for one in arguments.values() if isinstance(one, str)]
-    if not texts or not any("\n" in one for one in texts):
+    texts = isinstance(arguments, dict) and [
+        argument for argument in arguments.values() if isinstance(argument, str)
+    ]
+    if not texts or not any("\n" in argument for argument in texts):
         yield f"→ {part.tool} {part.text}".rstrip()
         return
     yield f"→ {part.tool}"

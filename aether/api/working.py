@@ -6,6 +6,7 @@ that left working memory is corrected by `api.forget.supersede`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple, cast
@@ -25,7 +26,7 @@ from aether.api.home import (
     read,
 )
 from aether.clock import new_id
-from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, public
+from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, public, resembling, shown
 from aether.memory import items
 from aether.memory.items import SUPERSEDES, TokenUsage, add_items, signal_threshold, token_usage
 from aether.memory.statements import end
@@ -35,7 +36,7 @@ from aether.store.commit import commit
 from aether.store.patch import chain_changes, join_changes
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize
-from aether.types import Change, EndState, Item, JsonObject
+from aether.types import RELEVANCE_OF_TYPE, Caste, Change, EndState, Item, ItemType, JsonObject
 
 
 class ItemId(str):
@@ -53,12 +54,12 @@ class ItemId(str):
 @public
 def add_working_memory_item(
     content: str,
-    type: str,
+    type: ItemType,
     relevance_score: float = items.DEFAULT_RELEVANCE,
     *,
     home: Home = None,
     source: str = items.DEFAULT_SOURCE,
-    caste: str | None = None,
+    caste: Caste | None = None,
     phase: int | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> ItemId:
@@ -66,7 +67,7 @@ def add_working_memory_item(
 
     At 80 % of the capacity the id says `compression_needed`, the colony is signalled, and the hand-off
     is prepared; adding drops nothing. Only at the hard limit do the least recently used items move to
-    the archive (`evicted`).
+    the archive (`evicted`). A type of the caller's own is stored as it is; if it looks like a misspelt one, there is a warning.
 
     Raises:
         InvalidInput: content or type is missing, or a field is impossible.
@@ -75,6 +76,8 @@ def add_working_memory_item(
     entry = items.checked_entry(
         content, type, relevance_score, source=source, caste=caste, phase=phase, metadata=metadata
     )
+    if meant := resembling(type, RELEVANCE_OF_TYPE):
+        warnings.warn(f"{shown(type)} is a new type of item. Did you mean {meant!r}?", stacklevel=3)
     return _add([entry], home)[0]
 
 

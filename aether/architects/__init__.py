@@ -1,23 +1,18 @@
-"""Backends: the modules that complete a request, by the name given to `--architect`."""
+"""Backends: the modules that complete a request, by the name given to `--architect`; their table is in `aether.store.keys`."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import cast
 
 from aether.architects.base import Backend, Settings
 from aether.architects.stream import ChatBackend, ChatReply
-from aether.errors import InvalidInput, shown
+from aether.errors import InvalidInput, one_of, shown
+from aether.store.keys import BACKENDS, CHATS
 
 __all__ = ["Backend", "ChatBackend", "ChatReply", "Settings", "backend", "chat_backend"]
-
-# The module of each architect; a further one is one row.
-MODULES = {
-    "extractive": "aether.architects.extractive", "anthropic": "aether.architects.anthropic",
-    "openai": "aether.architects.openai", "ollama": "aether.architects.ollama", "command": "aether.architects.command",
-    "claude-code": "aether.architects.claude_cli",
-}  # fmt: skip
 
 
 def backend(spec: str) -> tuple[Backend, dict[str, str]]:
@@ -32,16 +27,8 @@ def backend(spec: str) -> tuple[Backend, dict[str, str]]:
     >>> module.NAME, overrides
     ('command', {'command': 'jq .'})
     """
-    fix = f"Use {', '.join(name for name in MODULES if name != 'command')}, manual or command:'program'."
-    module, overrides = _named(spec, MODULES, "an architect", fix=fix, where="architect")
+    module, overrides = _named(spec, BACKENDS, "an architect", others=["manual"], where="architect")
     return cast("Backend", module), overrides
-
-
-# The module of each backend of a chat.
-CHATS = {
-    "echo": "aether.architects.stream", "ollama": "aether.architects.ollama", "openai": "aether.architects.openai",
-    "anthropic": "aether.architects.anthropic", "command": "aether.architects.command",
-}  # fmt: skip
 
 
 def chat_backend(spec: str) -> tuple[ChatBackend, dict[str, str]]:
@@ -53,16 +40,15 @@ def chat_backend(spec: str) -> tuple[ChatBackend, dict[str, str]]:
     >>> chat_backend("echo")[0].NAME
     'echo'
     """
-    fix = "Use echo, ollama, openai, anthropic or command:'program'."
-    module, overrides = _named(spec, CHATS, "a backend of a chat", fix=fix, where="backend")
+    module, overrides = _named(spec, CHATS, "a backend of a chat", where="backend")
     return cast("ChatBackend", module), overrides
 
 
 def _named(
-    spec: str, known: dict[str, str], what: str, *, fix: str, where: str
+    spec: str, table: Mapping[str, str], what: str, *, where: str, others: Sequence[str] = ()
 ) -> tuple[ModuleType, dict[str, str]]:
     name, _, command = spec.partition(":")
-    if name not in known or bool(command.strip()) != (name == "command"):
-        raise InvalidInput(f"{shown(spec)} is not {what}.", fix=fix, where=where)
-    module = import_module(known[name])
-    return module, {"command": command.strip()} if command else {}
+    if name not in table or bool(command.strip()) != (name == "command"):
+        names = [*(name for name in table if name != "command"), *others, "command:'program'"]
+        raise InvalidInput(f"{shown(spec)} is not {what}.", fix=one_of(spec, names), where=where)
+    return import_module(table[name]), {"command": command.strip()} if command else {}

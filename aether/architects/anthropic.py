@@ -94,16 +94,16 @@ def chat(
 
     client = _client(settings)
     name = model_server.setting_or_environment(settings.model, "AETHER_MODEL") or DEFAULT_MODEL
-    asked = convert.convert(convert.read(list(messages), "openai"), "anthropic", system=system)
+    converted = convert.convert(convert.read(list(messages), "openai"), "anthropic", system=system)
     body: dict[str, Any] = {
         "model": name, "max_tokens": settings.max_output_tokens,
-        "messages": [convert.bare(message.raw) for message in asked.messages],
+        "messages": [convert.bare(message.raw) for message in converted.messages],
     }  # fmt: skip
-    if asked.system:
-        body["system"] = asked.system
+    if converted.system:
+        body["system"] = converted.system
     if tools:
         body["tools"] = [_tool(as_object(tool.get("function"))) for tool in tools]
-    found: list[Any] = []
+    finals: list[Any] = []
 
     def attempt() -> model_server.Reply:
         started = False
@@ -112,7 +112,7 @@ def chat(
                 for text in streamed.text_stream:
                     started = True
                     on_text(text)
-                found.append(streamed.get_final_message())
+                finals.append(streamed.get_final_message())
         except (
             anthropic.AnthropicError,
             httpx2.HTTPError,
@@ -125,9 +125,9 @@ def chat(
 
     with client:
         reply = model_server.with_retries(attempt, settings)
-        if not found:
+        if not finals:
             stream.raise_failure(reply, where=NAME, server=str(client.base_url), settings=settings, fixes=_FIXES)  # fmt: skip
-    return _chat_reply(found[0].model_dump(mode="json"))
+    return _chat_reply(finals[0].model_dump(mode="json"))
 
 
 def served(settings: Settings) -> stream.Served:  # noqa: ARG001 - the interface of chat backends

@@ -70,8 +70,8 @@ def chat(
     """
     del tools
     words = _words(settings.command)
-    said = [(message["role"], content_text(message.get("content"))) for message in messages]
-    parts = [*([("system", system)] if system else []), *said, ("assistant", "")]
+    turns = [(message["role"], content_text(message.get("content"))) for message in messages]
+    parts = [*([("system", system)] if system else []), *turns, ("assistant", "")]
     prompt = "\n\n".join(f"## {role}\n{text}" for role, text in parts)
     text = codecs.getincrementaldecoder("utf-8-sig")("replace")
     written: list[str] = []
@@ -118,13 +118,13 @@ def run_program(
         Thread(target=_collect, args=(process.stdout, output, flooded), daemon=True),
         Thread(target=_collect, args=(process.stderr, errors, None), daemon=True),
     ]
-    given = 0
+    reported = 0
 
     def heard() -> None:
-        nonlocal given
-        if on_output and len(output) > given:
-            block = bytes(output[given:])
-            given += len(block)
+        nonlocal reported
+        if on_output and len(output) > reported:
+            block = bytes(output[reported:])
+            reported += len(block)
             on_output(block)
 
     try:
@@ -193,11 +193,11 @@ def _start(words: list[str], name: str, fix: str, place: dict[str, Any]) -> subp
 
 
 def _feed(pipe: IO[bytes], data: bytes) -> None:
-    rest = memoryview(data)
+    unsent = memoryview(data)
     # A program may close its input early; that is not a failure.
     with suppress(OSError, ValueError):
-        while rest:
-            rest = rest[pipe.write(rest) :]
+        while unsent:
+            unsent = unsent[pipe.write(unsent) :]
     with suppress(OSError):
         pipe.close()
 

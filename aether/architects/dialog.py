@@ -122,20 +122,22 @@ def converse(request: Request, model: Model, *, settings: Settings, count: Count
             fix="Take a model with a larger window, or use the extractive backend.",
             where=model.name,
         )
-    read = sum(answer.input_tokens for answer in spent)
+    input_tokens = sum(answer.input_tokens for answer in spent)
     written = sum(answer.output_tokens for answer in spent)
     cost = None
     if settings.input_usd_per_million is not None and settings.output_usd_per_million is not None:
-        cost = (read * settings.input_usd_per_million + written * settings.output_usd_per_million) / 1e6
-    return Completion(text, model.name, spent[-1].model, read, written, cost, calls=len(spent))
+        cost = (
+            input_tokens * settings.input_usd_per_million + written * settings.output_usd_per_million
+        ) / 1e6
+    return Completion(text, model.name, spent[-1].model, input_tokens, written, cost, calls=len(spent))
 
 
 def _summary_in_turn(request: Request, most: int, dialog: _Dialog) -> str | None:
     """Return the summary of all parts, each the previous summary of the next; None if a part is too long."""
     previous = request.data["previous"]
     for part in split_task(request.data, most_tokens=most, count=dialog.count):
-        asked = summary_request({**part, "previous": previous}, feedback=request.feedback)
-        answer = _ask(whole_prompt(asked), dialog)
+        part_request = summary_request({**part, "previous": previous}, feedback=request.feedback)
+        answer = _ask(whole_prompt(part_request), dialog)
         if answer.outcome == "too long":
             return None
         previous = answer.text
@@ -191,31 +193,31 @@ def _ask(prompt: str, dialog: _Dialog) -> Answer:
 
 def _call(prompt: str, room: int, dialog: _Dialog) -> Answer:
     model, settings = dialog.model, dialog.settings
-    found = model_server.with_retries(lambda: model.exchange(prompt, room, dialog.forms[0]), settings)
-    if found.status in {400, 422} and len(dialog.forms) > 1 and not model_server.is_too_long(found):
+    reply = model_server.with_retries(lambda: model.exchange(prompt, room, dialog.forms[0]), settings)
+    if reply.status in {400, 422} and len(dialog.forms) > 1 and not model_server.is_too_long(reply):
         dialog.forms.pop(0)
         return _call(prompt, room, dialog)
-    answer = _read(found, dialog)
+    answer = _read(reply, dialog)
     dialog.spent.append(answer)
     return answer
 
 
-def _read(found: model_server.Reply, dialog: _Dialog) -> Answer:
+def _read(reply: model_server.Reply, dialog: _Dialog) -> Answer:
     model = dialog.model
-    if model_server.is_too_long(found):
-        return Answer("too long", detail=model_server.failure_text(found))
-    if found.status != 200 or found.body.get("error"):
+    if model_server.is_too_long(reply):
+        return Answer("too long", detail=model_server.failure_text(reply))
+    if reply.status != 200 or reply.body.get("error"):
         model_server.raise_failure(
-            found, where=model.name, server=model.server, settings=dialog.settings, fixes=model.fixes
+            reply, where=model.name, server=model.server, settings=dialog.settings, fixes=model.fixes
         )
     try:
-        if found.body:
-            return model.read(found.body)
+        if reply.body:
+            return model.read(reply.body)
     except (AttributeError, TypeError, LookupError):
         pass
     raise BackendFailed(
         f"the server at {model.server} did not answer in the form of {model.name}: "
-        f"{model_server.failure_text(found)}",
+        f"{model_server.failure_text(reply)}",
         fix="Check the base URL.",
         where=model.name,
     )
@@ -276,7 +278,7 @@ def split_task(task: JsonObject, *, most_tokens: int, count: Counter) -> list[Js
 
 def task_tokens(task: JsonObject, count: Counter) -> int:
     """Return the tokens of all messages of `task`, as a model is shown them."""
-    return sum(_json_tokens(said, count) for said in task["said"])
+    return sum(_json_tokens(message, count) for message in task["said"])
 
 
 def _json_tokens(value: JsonObject, count: Counter) -> int:
@@ -309,7 +311,7 @@ def _grouped(
 def _part(handoff: JsonObject, items: list[JsonObject], nth: int, count: Counter) -> JsonObject:
     tokens = sum(count(item["content"]) for item in items)
     ids = {item["id"] for item in items}
-    known = {item["id"] for item in handoff["items"]}
+    all_ids = {item["id"] for item in handoff["items"]}
     share = tokens / max(1, sum(count(item["content"]) for item in handoff["items"]))
     return {
         **handoff,
@@ -320,7 +322,7 @@ def _part(handoff: JsonObject, items: list[JsonObject], nth: int, count: Counter
         "protected": [
             statement
             for statement in handoff.get("protected", [])
-            if statement.get("id") in ids or (nth == 0 and statement.get("id") not in known)
+            if statement.get("id") in ids or (nth == 0 and statement.get("id") not in all_ids)
         ],
     }
 
@@ -332,15 +334,15 @@ def cut_text(text: str, chars: int) -> list[str]:
     ['one two ', 'three']
     """
     pieces = []
-    at, step = 0, max(1, chars)
-    while at < len(text):
-        end = at + step
+    start, step = 0, max(1, chars)
+    while start < len(text):
+        end = start + step
         if end < len(text):
-            near = max(at, end - int(step * _LOOK_BACK_SHARE))
+            near = max(start, end - int(step * _LOOK_BACK_SHARE))
             blank = max(text.rfind("\n", near, end), text.rfind(" ", near, end))
             end = blank + 1 if blank >= 0 else end
-        pieces.append(text[at:end])
-        at = end
+        pieces.append(text[start:end])
+        start = end
     return pieces
 
 
@@ -353,7 +355,7 @@ def merge_sessions(handoff: JsonObject, sessions: list[JsonObject]) -> JsonObjec
     []
     """
     summaries = (session.get("summary") for session in sessions)
-    over = {
+    ended_places = {
         str(entry.get(name))
         for session in sessions
         for field, name in (("resolved", "target"), ("key_decisions", "supersedes"))
@@ -371,9 +373,9 @@ def merge_sessions(handoff: JsonObject, sessions: list[JsonObject]) -> JsonObjec
         entries: dict[str, JsonObject] = {}
         for number, session in enumerate(sessions, start=1):
             for place, entry in enumerate(_objects(session, name)):
-                ended = f"part_{number}/{name}/{place}" in over or str(entry.get("target")).startswith(
-                    "part_"
-                )
+                ended = f"part_{number}/{name}/{place}" in ended_places or str(
+                    entry.get("target")
+                ).startswith("part_")
                 if isinstance(entry.get(key), str) and not ended:
                     entries.setdefault(entry[key], entry)
         merged[name] = list(entries.values())
@@ -404,14 +406,14 @@ def find_session(text: str) -> JsonObject | None:
     {'summary': 'Done.'}
     """
     decoder = json.JSONDecoder()
-    at = text.find("{")
-    while at >= 0:
+    start = text.find("{")
+    while start >= 0:
         try:
-            found, end = decoder.raw_decode(text, at)
+            value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
-            end = at + 1
+            end = start + 1
         else:
-            if isinstance(found.get("summary"), str):
-                return dict(found)
-        at = text.find("{", end)
+            if isinstance(value.get("summary"), str):
+                return dict(value)
+        start = text.find("{", end)
     return None

@@ -81,15 +81,15 @@ def post(url: str, body: JsonObject, *, headers: Mapping[str, str], timeout_seco
     Raises:
         InvalidInput: `url` is not an http or https address.
     """
-    found = http.request(
+    reply = http.request(
         http.address(url, where="base url"),
         timeout_seconds=timeout_seconds,
         body=json.dumps(body).encode(),
         headers={"Content-Type": "application/json", "Accept": "application/json", **headers},
     )
-    if found.failure:
-        return Reply(0, {}, found.reason, failure=found.failure)
-    return parsed_reply(found.status, found.content or found.reason.encode(), found.headers)
+    if reply.failure:
+        return Reply(0, {}, reply.reason, failure=reply.failure)
+    return parsed_reply(reply.status, reply.content or reply.reason.encode(), reply.headers)
 
 
 def parsed_reply(status: int, raw: bytes, headers: Mapping[str, str]) -> Reply:
@@ -99,8 +99,8 @@ def parsed_reply(status: int, raw: bytes, headers: Mapping[str, str]) -> Reply:
         parsed: Any = json.loads(text)
     except (ValueError, RecursionError):
         parsed = None
-    asked = next((value for name, value in headers.items() if name.lower() == "retry-after"), "")
-    return Reply(status, parsed if isinstance(parsed, dict) else {}, text, asked)
+    retry_after = next((value for name, value in headers.items() if name.lower() == "retry-after"), "")
+    return Reply(status, parsed if isinstance(parsed, dict) else {}, text, retry_after)
 
 
 def with_retries(attempt: Callable[[], Reply], settings: Settings) -> Reply:
@@ -109,27 +109,27 @@ def with_retries(attempt: Callable[[], Reply], settings: Settings) -> Reply:
     A timeout is not retried: the next wait would be as long, and the caller has other architects.
     """
     for nth in range(settings.max_retries):
-        found = attempt()
-        if found.status == 0:
-            temporary = found.failure != "timeout"
+        reply = attempt()
+        if reply.status == 0:
+            temporary = reply.failure != "timeout"
         else:
-            temporary = (found.status in RETRIED or found.status >= 500) and not is_too_long(found)
-        wait = max(_requested_wait(found.retry_after), settings.backoff_seconds * 2**nth)
+            temporary = (reply.status in RETRIED or reply.status >= 500) and not is_too_long(reply)
+        wait = max(_requested_wait(reply.retry_after), settings.backoff_seconds * 2**nth)
         if not temporary or wait > LONGEST_WAIT_SECONDS:
-            return found
+            return reply
         time.sleep(wait)
     return attempt()
 
 
-def is_too_long(found: Reply) -> bool:
+def is_too_long(reply: Reply) -> bool:
     """Return whether the server refused the prompt as too long.
 
     >>> is_too_long(Reply(400, {"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}))
     True
     """
-    if found.status < 400 or found.status in NOT_ABOUT_LENGTH:
+    if reply.status < 400 or reply.status in NOT_ABOUT_LENGTH:
         return False
-    return found.status == 413 or says_too_long(failure_text(found))
+    return reply.status == 413 or says_too_long(failure_text(reply))
 
 
 def says_too_long(text: str) -> bool:
@@ -141,45 +141,45 @@ def says_too_long(text: str) -> bool:
     return bool(_TOO_LONG.search(text)) and not _NOT_THE_PROMPT.search(text)
 
 
-def failure_text(found: Reply) -> str:
+def failure_text(reply: Reply) -> str:
     """Return the server's message about a failure, shortened."""
-    error = found.body.get("error", found.body.get("message"))
+    error = reply.body.get("error", reply.body.get("message"))
     words = error.get("message") if isinstance(error, dict) else error
-    text = words if isinstance(words, str) and words else found.text
+    text = words if isinstance(words, str) and words else reply.text
     return text if len(text) <= QUOTED_CHARS else text[: QUOTED_CHARS - 1] + "…"
 
 
 def raise_failure(
-    found: Reply, *, where: str, server: str, settings: Settings, fixes: Mapping[int, str]
+    reply: Reply, *, where: str, server: str, settings: Settings, fixes: Mapping[int, str]
 ) -> NoReturn:
-    """Raise the error for `found`; `fixes` gives the backend's own advice by status.
+    """Raise the error for `reply`; `fixes` gives the backend's own advice by status.
 
     Raises:
         BackendUnavailable: the server, its key or its model is missing.
         BackendFailed: anything else.
     """
-    if found.failure == "unreachable":
-        raise BackendUnavailable(f"no server answers at {server} ({found.text}).", fix=fixes[0], where=where)
-    if found.failure == "timeout":
+    if reply.failure == "unreachable":
+        raise BackendUnavailable(f"no server answers at {server} ({reply.text}).", fix=fixes[0], where=where)
+    if reply.failure == "timeout":
         raise BackendFailed(
             f"no answer within {settings.timeout_seconds:g} s.",
             fix="Raise the timeout, take a faster model, or use the extractive backend.",
             where=where,
         )
-    if found.failure == "dropped":
+    if reply.failure == "dropped":
         raise BackendFailed(
-            f"the connection to {server} broke before the answer was whole ({found.text}).",
+            f"the connection to {server} broke before the answer was whole ({reply.text}).",
             fix="Try again, or use the extractive backend.",
             where=where,
         )
-    kind = BackendUnavailable if found.status in {401, 403, 404} else BackendFailed
-    pause = f" (it asks to wait {found.retry_after} s)" if found.retry_after else ""
+    kind = BackendUnavailable if reply.status in {401, 403, 404} else BackendFailed
+    pause = f" (it asks to wait {reply.retry_after} s)" if reply.retry_after else ""
     fix = "Correct what it names, or use the extractive backend."
-    if found.status in RETRIED or found.status >= 500:
+    if reply.status in RETRIED or reply.status >= 500:
         fix = "It was tried again without success; wait a while, or use the extractive backend."
     raise kind(
-        f"the server answered {found.status}{pause}: {failure_text(found)}",
-        fix=fixes.get(found.status, fix),
+        f"the server answered {reply.status}{pause}: {failure_text(reply)}",
+        fix=fixes.get(reply.status, fix),
         where=where,
     )
 

@@ -47,18 +47,22 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
 
     def exchange(prompt: str, room: int, form: JsonObject) -> model_server.Reply:
         expected = count(prompt)
-        found = model_server.post(
+        reply = model_server.post(
             f"{server}/api/chat",
             _body(name, prompt, room, expected, settings.temperature or 0) | form,
             headers={},
             timeout_seconds=settings.timeout_seconds,
         )
         # Older servers do not know `truncate`; the number of tokens they report shows that they cut.
-        read = found.body.get("prompt_eval_count")
-        if found.status == 200 and isinstance(read, int) and 0 < read < expected * LEAST_READ_SHARE:
-            words = f"the server read {read} of about {expected} tokens"
+        tokens_read = reply.body.get("prompt_eval_count")
+        if (
+            reply.status == 200
+            and isinstance(tokens_read, int)
+            and 0 < tokens_read < expected * LEAST_READ_SHARE
+        ):
+            words = f"the server read {tokens_read} of about {expected} tokens"
             return model_server.Reply(413, {"error": words}, words)
-        return found
+        return reply
 
     model = dialog.Model(
         name=NAME,
@@ -94,8 +98,8 @@ def chat(
     }  # fmt: skip
     if tools:
         body["tools"] = list(tools)
-    asked = stream.Server(NAME, server, "/api/chat", body, _hear, _fixes(name))
-    return stream.exchanged(asked, settings=settings, on_text=on_text)
+    chat_server = stream.Server(NAME, server, "/api/chat", body, _hear, _fixes(name))
+    return stream.exchanged(chat_server, settings=settings, on_text=on_text)
 
 
 def served(settings: Settings) -> stream.Served:
@@ -181,15 +185,15 @@ def _server(host: str) -> str:
     >>> _server(""), _server("0.0.0.0"), _server("https://box/ollama")
     ('http://127.0.0.1:11434', 'http://127.0.0.1:11434', 'https://box:443/ollama')
     """
-    scheme, _, rest = host.rpartition("://")
-    address = urlsplit(f"{scheme or 'http'}://{rest}")
-    at, port = address.netloc, ""
-    if ":" in at and not at.endswith("]"):
-        at, _, port = at.rpartition(":")
+    scheme, _, location = host.rpartition("://")
+    address = urlsplit(f"{scheme or 'http'}://{location}")
+    netloc, port = address.netloc, ""
+    if ":" in netloc and not netloc.endswith("]"):
+        netloc, _, port = netloc.rpartition(":")
     # A server may listen on 0.0.0.0, but is not called there.
-    at = "127.0.0.1" if at in {"", "0.0.0.0"} else at  # noqa: S104 - replaced, not bound
+    netloc = "127.0.0.1" if netloc in {"", "0.0.0.0"} else netloc  # noqa: S104 - replaced, not bound
     port = port or {"http": "80", "https": "443"}.get(scheme, str(DEFAULT_PORT))
-    return f"{address.scheme}://{at}:{port}{address.path.rstrip('/')}"
+    return f"{address.scheme}://{netloc}:{port}{address.path.rstrip('/')}"
 
 
 def _body(model: str, prompt: str, room: int, expected: int, temperature: float) -> JsonObject:

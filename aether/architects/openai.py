@@ -86,14 +86,14 @@ def chat(
     }  # fmt: skip
     if tools:
         body["tools"] = list(tools)
-    asked = stream.Server(NAME, server, "/chat/completions", body, _hear, _FIXES, _headers(key))
+    chat_server = stream.Server(NAME, server, "/chat/completions", body, _hear, _FIXES, _headers(key))
     try:
-        return stream.exchanged(asked, settings=settings, on_text=on_text)
+        return stream.exchanged(chat_server, settings=settings, on_text=on_text)
     except BackendFailed as reason:
         if "stream_options" not in reason.what:
             raise
         del body["stream_options"]  # an older server: it streams, but reports no usage
-        return stream.exchanged(asked, settings=settings, on_text=on_text)
+        return stream.exchanged(chat_server, settings=settings, on_text=on_text)
 
 
 def served(settings: Settings) -> stream.Served:
@@ -101,12 +101,12 @@ def served(settings: Settings) -> stream.Served:
     try:
         server, key, name = _reached(settings)
         seconds = min(ASK_SECONDS, settings.timeout_seconds)
-        found = stream.ask_json(f"{server}/models", None, seconds=seconds, headers=_headers(key))
+        listed = stream.ask_json(f"{server}/models", None, seconds=seconds, headers=_headers(key))
         sizes = [
-            int(one[size])
-            for one in found.get("data") or []
+            int(entry[size])
+            for entry in listed.get("data") or []
             for size in _WINDOW_KEYS
-            if one.get("id") == name and one.get(size)
+            if entry.get("id") == name and entry.get(size)
         ]
     except (AetherError, ValueError, TypeError, AttributeError):
         sizes = []
@@ -150,12 +150,12 @@ def _hear(event: JsonObject, heard: stream.Heard) -> str:
     choice: dict[str, Any] = (event.get("choices") or [{}])[0]
     delta = choice.get("delta") or {}
     for call in delta.get("tool_calls") or []:
-        at, function = call.get("index", 0), as_object(call.get("function"))
-        while len(heard.calls) <= at < stream.MOST_CALLS:
+        index, function = call.get("index", 0), as_object(call.get("function"))
+        while len(heard.calls) <= index < stream.MOST_CALLS:
             heard.calls.append({"id": f"call_{len(heard.calls)}", "name": "", "arguments": ""})
-        heard.calls[at]["id"] = call.get("id") or heard.calls[at]["id"]
-        heard.calls[at]["name"] += function.get("name") or ""
-        heard.calls[at]["arguments"] += function.get("arguments") or ""
+        heard.calls[index]["id"] = call.get("id") or heard.calls[index]["id"]
+        heard.calls[index]["name"] += function.get("name") or ""
+        heard.calls[index]["arguments"] += function.get("arguments") or ""
     reason = choice.get("finish_reason")
     if reason:
         heard.stop = "refused" if reason == "content_filter" else "length" if reason == "length" else "end"
@@ -164,8 +164,8 @@ def _hear(event: JsonObject, heard: stream.Heard) -> str:
 
 
 def _server(settings: Settings) -> str:
-    given = model_server.setting_or_environment(settings.base_url, "OPENAI_BASE_URL")
-    address = (given or HOSTED).rstrip("/")
+    base_url = model_server.setting_or_environment(settings.base_url, "OPENAI_BASE_URL")
+    address = (base_url or HOSTED).rstrip("/")
     return address if urlsplit(address).path else f"{address}/v1"
 
 

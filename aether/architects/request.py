@@ -101,13 +101,13 @@ def summary_request(task: JsonObject, *, feedback: str = "") -> Request:
         facts=prompts.quoted({field: entries} for field, entries in task["facts"].items() if entries),
         previous=prompts.quoted([{"text": task["previous"]}] if task["previous"] else []),
         messages=prompts.quoted(
-            {field: value for field, value in said.items() if value != ""} for said in task["said"]
+            {field: value for field, value in message.items() if value != ""} for message in task["said"]
         ),
     )
-    asked = {"name": name, "sha256": prompts.load(name).sha256, "text": text}
+    prompt = {"name": name, "sha256": prompts.load(name).sha256, "text": text}
     return Request(
         task="summary",
-        data={**task, "task": "summary", "prompt": asked},
+        data={**task, "task": "summary", "prompt": prompt},
         prompt=f"{text}\n{removed}",
         schema={},
         target_tokens=task["max_tokens"],
@@ -140,16 +140,16 @@ def strict_schema(schema: JsonObject) -> JsonObject:
     >>> strict_schema({"type": ["integer", "null"], "minimum": 1})
     {'type': 'integer'}
     """
-    kept: dict[str, Any] = {word: schema[word] for word in _STRICT_KEYWORDS if word in schema}
-    if isinstance(kept.get("type"), list):
-        kept["type"] = kept["type"][0]
-    if "properties" in kept:
-        kept["properties"] = {name: strict_schema(inner) for name, inner in kept["properties"].items()}
-        kept["required"] = list(kept["properties"])
-        kept["additionalProperties"] = False
-    if "items" in kept:
-        kept["items"] = strict_schema(kept["items"])
-    return kept
+    strict: dict[str, Any] = {word: schema[word] for word in _STRICT_KEYWORDS if word in schema}
+    if isinstance(strict.get("type"), list):
+        strict["type"] = strict["type"][0]
+    if "properties" in strict:
+        strict["properties"] = {name: strict_schema(inner) for name, inner in strict["properties"].items()}
+        strict["required"] = list(strict["properties"])
+        strict["additionalProperties"] = False
+    if "items" in strict:
+        strict["items"] = strict_schema(strict["items"])
+    return strict
 
 
 def conversation(handoff: JsonObject) -> Iterator[str]:
@@ -160,9 +160,9 @@ def conversation(handoff: JsonObject) -> Iterator[str]:
         metadata = item.get("metadata", {})
         if metadata.get("injected"):
             continue  # it repeats what memory holds, and proves nothing
-        at, spoken_in = str(metadata.get("timestamp", "")), metadata.get("title", "")
-        if at[:10] != day or spoken_in != place:
-            day, place = at[:10], spoken_in
+        timestamp, spoken_in = str(metadata.get("timestamp", "")), metadata.get("title", "")
+        if timestamp[:10] != day or spoken_in != place:
+            day, place = timestamp[:10], spoken_in
             yield f"--- {day} {' '.join(place.split())}".rstrip()
         yield item_line(item, numbers[item["id"]])
 

@@ -143,11 +143,11 @@ def exchanged(server: Server, *, settings: Settings, on_text: OnText) -> ChatRep
     def attempt() -> model_server.Reply:
         heard.calls.clear()  # of a try that failed before its first text
         to = http.address(f"{server.address}{server.path}", where="base url")
-        found = http.stream(
+        received = http.stream(
             to, timeout_seconds=settings.timeout_seconds, body=json.dumps(server.body).encode(), on_line=on_line,
             headers={"Content-Type": "application/json", **server.headers},
         )  # fmt: skip
-        reply = _as_reply(found, heard)
+        reply = _as_reply(received, heard)
         if heard.text and reply.status != 200:
             raise_failure(
                 reply, where=server.name, server=server.address, settings=settings, fixes=server.fixes
@@ -164,11 +164,13 @@ def exchanged(server: Server, *, settings: Settings, on_text: OnText) -> ChatRep
     )  # fmt: skip
 
 
-def _as_reply(found: http.Reply, heard: Heard) -> model_server.Reply:
-    if found.failure:
-        return model_server.Reply(0, {}, found.reason, failure=found.failure)
-    if found.status != 200:
-        return model_server.parsed_reply(found.status, found.content or found.reason.encode(), found.headers)
+def _as_reply(received: http.Reply, heard: Heard) -> model_server.Reply:
+    if received.failure:
+        return model_server.Reply(0, {}, received.reason, failure=received.failure)
+    if received.status != 200:
+        return model_server.parsed_reply(
+            received.status, received.content or received.reason.encode(), received.headers
+        )
     if heard.error:
         # A server that had answered 200 says the status of its failure in the event, if at all.
         code = as_object(heard.error["error"]).get("code") or heard.error.get("status_code")
@@ -211,12 +213,12 @@ def overflow(said: str, *, where: str) -> ContextOverflow:
 def ask_json(url: str, body: JsonObject | None, *, seconds: float, headers: Mapping[str, str] | None = None) -> JsonObject:  # fmt: skip
     """Return the JSON object that a server answers within `seconds`; empty for any failure."""
     data = None if body is None else json.dumps(body).encode()
-    found = http.request(
+    reply = http.request(
         http.address(url, where="base url"), timeout_seconds=seconds, body=data,
         headers={"Content-Type": "application/json", **(headers or {})},
     )  # fmt: skip
     try:
-        return as_object(json.loads(found.content)) if found.status == 200 else {}
+        return as_object(json.loads(reply.content)) if reply.status == 200 else {}
     except (ValueError, RecursionError):
         return {}
 
@@ -231,20 +233,20 @@ def chat(
     Raises:
         ContextOverflow: the prompt is larger than the window.
     """
-    asked = [content_text(message.get("content")) for message in messages if message["role"] == "user"]
+    requests = [content_text(message.get("content")) for message in messages if message["role"] == "user"]
     size = estimate(system) + sum(estimate(content_text(message.get("content"))) for message in messages)
     size += estimate(json.dumps([*tools])) if tools else 0
     window = settings.window_tokens or ECHO_WINDOW
     if size > window:
         raise overflow(f"{size} tokens of {window}", where=NAME)
-    said = asked[-1] if asked else ""
+    request = requests[-1] if requests else ""
     last: Mapping[str, Any] = messages[-1] if messages else {}
-    wanted = _RECALL.fullmatch(said)
-    if wanted and tools and last.get("role") == "user":
-        call = ToolCall(f"call_{len(messages)}", "recall", json.dumps({"query": wanted[1].strip()}))
+    query = _RECALL.fullmatch(request)
+    if query and tools and last.get("role") == "user":
+        call = ToolCall(f"call_{len(messages)}", "recall", json.dumps({"query": query[1].strip()}))
         return ChatReply("", NAME, NAME, size, estimate(call.arguments), "tools", (call,))
-    found = content_text(last.get("content")) if last.get("role") == "tool" else said
-    text = f"{'Found' if last.get('role') == 'tool' else 'You said'}: {found}"
+    echoed = content_text(last.get("content")) if last.get("role") == "tool" else request
+    text = f"{'Found' if last.get('role') == 'tool' else 'You said'}: {echoed}"
     for piece in _WORD.findall(text):
         on_text(piece)
     return ChatReply(text, NAME, NAME, size, estimate(text))

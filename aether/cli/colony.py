@@ -9,7 +9,7 @@ import click
 from aether.cli.complete import castes, completes
 from aether.cli.output import Ask, Command, Group, Table, emit, facts, note, pass_ask, say, when
 from aether.text.words import pluralize
-from aether.types import State
+from aether.types import Caste, SignalName, State
 
 PHASE = click.IntRange(0)
 
@@ -47,7 +47,9 @@ def signal_command(
         return
     if context is None:
         raise click.UsageError("Missing argument 'CONTEXT'.")
-    signal = colony.emit_signal(type_, context, strength=strength, caste=caste, phase=phase, home=ask.place())
+    signal = colony.emit_signal(
+        cast("SignalName", type_), context, strength=strength, caste=cast("Caste | None", caste), phase=phase, home=ask.place()
+    )  # fmt: skip
     emit(ask, signal, signal["id"])
     if signal["queued"]:
         note(ask, f"{signal['type']} is queued: it is deposited when the running phase ends.")
@@ -56,7 +58,7 @@ def signal_command(
 def _list_signals(ask: Ask, caste: str | None) -> None:
     from aether.api import colony
 
-    active_signals = colony.active_signals(caste=caste, home=ask.place())
+    active_signals = colony.active_signals(caste=cast("Caste | None", caste), home=ask.place())
     rows = [
         (
             signal["type"], f"{signal['effective_strength']:.2f}", f"{signal['strength']:.2f}",

@@ -34,16 +34,16 @@ def castes(home: str | None) -> Iterable[str]:
 
 def architects(home: str | None) -> Iterable[str]:  # noqa: ARG001 - the same in every home
     """Return the names of architects."""
-    from aether.store.keys import ARCHITECTS
+    from aether.store import keys
 
-    return ARCHITECTS
+    return keys.architects()
 
 
 def backends(home: str | None) -> Iterable[str]:  # noqa: ARG001 - the same in every home
     """Return the names of backends that write summaries."""
-    from aether.store.keys import BACKENDS
+    from aether.store.keys import summarisers
 
-    return BACKENDS
+    return summarisers()
 
 
 def documents(home: str | None) -> Iterable[str]:  # noqa: ARG001 - the same in every home

@@ -132,6 +132,8 @@ def add_command(
       aether add "Tabs, not blanks" --type preference --supersedes "$ITEM"
     """
     from aether.api import working
+    from aether.errors import resembling
+    from aether.types import RELEVANCE_OF_TYPE
 
     extra: dict[str, Any] = _object(metadata) if metadata else {}
     extra |= {
@@ -144,7 +146,7 @@ def add_command(
         content, type_, relevance, source=source, caste=caste, metadata=extra, resolves=resolves, supersedes=supersedes,
         home=ask.place(),
     )  # fmt: skip
-    if meant := _known_type_like(type_):
+    if meant := resembling(type_, RELEVANCE_OF_TYPE):
         note(
             ask,
             f"The type {plain(type_)!r} is new; to use the known type: aether memory update {added} --type {meant}",
@@ -161,17 +163,6 @@ def add_command(
         "handoff": added.handoff,
     }  # fmt: skip
     emit(ask, data, str(added))
-
-
-def _known_type_like(type_: str) -> str:
-    """Return the known type that a new one resembles, or nothing."""
-    from aether.types import RELEVANCE_OF_TYPE
-
-    if type_ in RELEVANCE_OF_TYPE:
-        return ""
-    from difflib import get_close_matches
-
-    return next(iter(get_close_matches(type_.lower(), RELEVANCE_OF_TYPE, 1, 0.8)), "")
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from aether.cli.output import (
     write_file,
 )
 from aether.errors import AetherError
+from aether.messages.read import formats
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
 
 # An export starts with its revision and its documents, or its conversations if its keys were sorted.
 HEAD_BYTES = 4_096
-# As in aether.messages.records, which help need not import.
-FORMATS = (
-    "codex", "antigravity", "qwen_code", "copilot_cli", "claude_code", "openhands", "openhands_sdk", "cline", "chatgpt", "claude_ai", "opencode", "vscode_chat", "cursor", "sharegpt", "ai_sdk", "langchain", "goose", "amp", "continue", "gemini", "memories", "responses", "chat", "items", "markdown", "memory_notes", "cursor_text", "plain",
-)  # fmt: skip
 EXPORT = "export"
 # Of working memory: an import names compression as the next step from there on. Before, it brings little.
 HALF_PERCENT = 50
@@ -48,8 +45,8 @@ HALF_PERCENT = 50
     help="Put every item into this phase  [default: cut at compaction boundaries]",
 )
 @click.option(
-    "--format", "format_", metavar="NAME", type=click.Choice([*FORMATS, EXPORT]),
-    help=f"{', '.join(FORMATS)} or {EXPORT}  [default: detected by content]",
+    "--format", "format_", metavar="NAME", type=click.Choice([*formats(), EXPORT]),
+    help=f"{', '.join(formats())} or {EXPORT}  [default: detected by content]",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the items, and store nothing")
 @pass_ask

@@ -330,7 +330,7 @@ def _is_amount(number: str) -> bool:
 
 
 def _few_of_a_series(names: Sequence[str], *, mentioned: Collection[str]) -> list[str]:
-    """Return `names` with the newest few of each numbered series of words that nobody `said`."""
+    """Return `names` with the newest few of each numbered series of words that are not `mentioned`."""
     seen: dict[str, int] = {}
     few: list[str] = []
     for name in reversed(names):

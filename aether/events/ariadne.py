@@ -54,13 +54,13 @@ def ariadne(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backg
         lost, trouble = 0, ""
         for body, spans in posts(forms):
             # One post gets half of the time; after a timeout it is sent once more in the other half.
-            found = _status(to, body, (deadline - time.monotonic()) / 2)
-            if found.failure == "timeout":
-                found = _status(to, body, deadline - time.monotonic())
-            if found.failure:
-                lost, trouble = lost + spans, trouble or f"{to} does not answer ({found.reason})"
-            elif found.status not in _OK:
-                lost, trouble = lost + spans, trouble or f"{to} answered {found.status}"
+            reply = _status(to, body, (deadline - time.monotonic()) / 2)
+            if reply.failure == "timeout":
+                reply = _status(to, body, deadline - time.monotonic())
+            if reply.failure:
+                lost, trouble = lost + spans, trouble or f"{to} does not answer ({reply.reason})"
+            elif reply.status not in _OK:
+                lost, trouble = lost + spans, trouble or f"{to} answered {reply.status}"
         if len(arrived) > REMEMBERED_TRACES:
             arrived.clear()
         if not lost:
@@ -78,12 +78,12 @@ def healthy(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> bool:
     """
     to = _ingest(url)
     place = to._replace(path=to.path.partition("?")[0].removesuffix("/ingest") + "/healthz")
-    found = _status(place, None, timeout_seconds)
-    if found.failure:
-        warn("Ariadne", f"{place} does not answer ({found.reason}).")
-    elif found.status != 200:
-        warn("Ariadne", f"{place} answered {found.status}.")
-    return found.status == 200
+    reply = _status(place, None, timeout_seconds)
+    if reply.failure:
+        warn("Ariadne", f"{place} does not answer ({reply.reason}).")
+    elif reply.status != 200:
+        warn("Ariadne", f"{place} answered {reply.status}.")
+    return reply.status == 200
 
 
 def _ingest(url: str) -> Address:
@@ -97,12 +97,12 @@ def span(event: Event, *, string_chars: int = STRING_CHARS) -> JsonObject:
     Raises:
         InvalidInput: its time is invalid.
     """
-    at = clock.stamp(clock.parse(event.at))
+    time = clock.stamp(clock.parse(event.at))
     parent = {"parent_id": parent} if (parent := parent_id(event)) else {}
     return {
         "type": "span", "trace_id": trace_id(event.session_id), "span_id": span_id(event), **parent,
         "kind": event.name.partition(".")[0], "name": truncate(event.name, NAME_CHARS),
-        "started_at": at, "ended_at": at, "status": event.status,
+        "started_at": time, "ended_at": time, "status": event.status,
         "data": record(event, string_chars=string_chars),
     }  # fmt: skip
 
@@ -118,15 +118,15 @@ def trace(event: Event) -> JsonObject:
 
 def _forms(events: Sequence[Event], arrived: set[str]) -> tuple[list[bytes], int]:
     """Return the forms of `events`, each trace before its first span, and the number of unsendable events."""
-    forms, known, spoilt = [], set(arrived), 0
+    forms, traced, spoilt = [], set(arrived), 0
     for event in events:
         try:
             form = _fitting(event)
-            new = [] if event.session_id in known else [json_line(trace(event))]
+            new = [] if event.session_id in traced else [json_line(trace(event))]
         except (AetherError, ValueError, RecursionError):
             spoilt += 1
             continue
-        known.add(event.session_id)
+        traced.add(event.session_id)
         forms += [*new, form]
     return forms, spoilt
 
@@ -151,14 +151,17 @@ def posts(forms: Iterable[bytes]) -> Iterator[tuple[bytes, int]]:
     [(b'{"batch":[{"type":"trace"},{"type":"span"}]}', 1)]
     """
     start, end = _AROUND
-    held: list[bytes] = []
+    batch: list[bytes] = []
     size = len(start) + len(end)
     for form in chain(forms, (None,)):
-        if held and (form is None or size + len(form) + 1 > BODY_BYTES):
-            yield start + b",".join(held) + end, sum(not one.startswith(b'{"type":"trace"') for one in held)
-            held, size = [], len(start) + len(end)
+        if batch and (form is None or size + len(form) + 1 > BODY_BYTES):
+            yield (
+                start + b",".join(batch) + end,
+                sum(not item.startswith(b'{"type":"trace"') for item in batch),
+            )
+            batch, size = [], len(start) + len(end)
         if form is not None:
-            held.append(form)
+            batch.append(form)
             size += len(form) + 1
     return
 

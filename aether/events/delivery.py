@@ -176,15 +176,15 @@ _OPEN: weakref.WeakSet[BackgroundExporter] = weakref.WeakSet()
 @atexit.register
 def _close_all() -> None:
     """Flush and close all exporters, together within the longest of their timeouts."""
-    left = list(_OPEN)
-    deadline = time.monotonic() + max((one.timeout_seconds for one in left), default=0.0)
-    for one in left:
-        one._end(deadline - time.monotonic())  # noqa: SLF001 - of this module
+    open_exporters = list(_OPEN)
+    deadline = time.monotonic() + max((exporter.timeout_seconds for exporter in open_exporters), default=0.0)
+    for exporter in open_exporters:
+        exporter._end(deadline - time.monotonic())  # noqa: SLF001 - of this module
 
 
 def _renew_all() -> None:
-    for one in list(_OPEN):
-        one._renew()  # noqa: SLF001 - of this module
+    for exporter in list(_OPEN):
+        exporter._renew()  # noqa: SLF001 - of this module
 
 
 if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows does not fork

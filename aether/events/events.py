@@ -104,9 +104,9 @@ def trigger_decision(
         "pruned_count": pruned_count,
         "note": note or None,
     }
-    given = {name: value for name, value in optional.items() if value is not None}
+    details = {name: value for name, value in optional.items() if value is not None}
     return _event(
-        moment, TRIGGER_DECISION, triggered=triggered, reason=reason, policy=dict(policy), **given
+        moment, TRIGGER_DECISION, triggered=triggered, reason=reason, policy=dict(policy), **details
     )  # fmt: skip
 
 
@@ -115,11 +115,11 @@ def summary_created(
     summary: str,
 ) -> Event:  # fmt: skip
     """Return the event that `summary` took the place of messages of `input_tokens` tokens."""
-    made = _event(
+    event = _event(
         moment, SUMMARY_CREATED, strategy=strategy, input_messages=input_messages, summary_tokens=summary_tokens,
         compression_ratio=_share(summary_tokens, input_tokens),
     )  # fmt: skip
-    return made._replace(payload={"summary": summary})
+    return event._replace(payload={"summary": summary})
 
 
 def pruned_messages(
@@ -134,8 +134,8 @@ def pruned_messages(
 
 def error(moment: Moment, *, error_type: str, message: str, fallback: str) -> Event:
     """Return the event that a step failed; `fallback` names the step in its place, or is `none`."""
-    made = _event(moment, ERROR, error_type=error_type, message=message, fallback=fallback)
-    return made._replace(status="error")
+    event = _event(moment, ERROR, error_type=error_type, message=message, fallback=fallback)
+    return event._replace(status="error")
 
 
 def archival(moment: Moment, *, step: int, storage_adapter: str, place: str) -> Event:
@@ -215,9 +215,9 @@ def _event(moment: Moment, name: str, **properties: Any) -> Event:
     return Event(name, moment.at, moment.session_id, {**common, **properties})
 
 
-def _share(part: int, whole: int) -> float:
+def _share(part: int, total: int) -> float:
     # Four places separate 0.85 from 0.8499; a window of unknown size is never full.
-    return round(part / whole, 4) if whole > 0 else 0.0
+    return round(part / total, 4) if total > 0 else 0.0
 
 
 # The viewer cuts longer strings itself, and a post that holds one is needlessly large.
@@ -233,13 +233,13 @@ def record(event: Event, *, string_chars: int = STRING_CHARS) -> JsonObject:
     >>> record(Event("window.budget", "2026-03-01T10:15:00.000000Z", "s1", {"max": 8, "note": None}))
     {'ts': '2026-03-01T10:15:00.000000Z', 'session_id': 's1', 'event': 'window.budget', 'status': 'ok', 'max': 8}
     """
-    whole = {
+    fields = {
         "ts": event.at, "session_id": event.session_id, "event": event.name, "status": event.status,
         **{name: value for name, value in event.properties.items() if name not in {"ts", "event", "status"}},
         "payload": event.payload or None,
     }  # fmt: skip
-    made: JsonObject = json_value(whole, string_chars=string_chars)
-    return made
+    line: JsonObject = json_value(fields, string_chars=string_chars)
+    return line
 
 
 def json_line(value: JsonObject) -> bytes:
@@ -256,13 +256,13 @@ def json_value(value: Any, *, string_chars: int = STRING_CHARS, depth: int = MAX
     if isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     if isinstance(value, dict) and depth:
-        below = {truncate(str(key), string_chars): one for key, one in value.items() if one is not None}
+        below = {truncate(str(key), string_chars): item for key, item in value.items() if item is not None}
         return {
-            key: json_value(one, string_chars=string_chars, depth=depth - 1) for key, one in below.items()
+            key: json_value(item, string_chars=string_chars, depth=depth - 1) for key, item in below.items()
         }
     if isinstance(value, list | tuple) and depth:
         return [
-            json_value(one, string_chars=string_chars, depth=depth - 1) for one in value if one is not None
+            json_value(item, string_chars=string_chars, depth=depth - 1) for item in value if item is not None
         ]
     return truncate(value if isinstance(value, str) else str(value), string_chars)
 

@@ -61,21 +61,21 @@ def exporter(
     if kind == "none":
         return NO_EXPORTER
     if kind == "console":
-        made: Exporter = console()
+        inner: Exporter = console()
     elif kind == "file":
         if not path:
             raise InvalidInput("has no path.", fix="Name the file to append to.", where="exporter 'file'")
-        made = file(path)
+        inner = file(path)
     elif kind == "ariadne":
         from aether.events.ariadne import ariadne
 
-        made = ariadne(url, timeout_seconds=timeout_seconds)
+        inner = ariadne(url, timeout_seconds=timeout_seconds)
     else:
         from aether.events.otlp import otlp
 
-        made = otlp(url, timeout_seconds=timeout_seconds)
+        inner = otlp(url, timeout_seconds=timeout_seconds)
     content = kind != "otlp" if content is None else content
-    return screened(made, kind=kind, content=content, rules=rules)
+    return screened(inner, kind=kind, content=content, rules=rules)
 
 
 def callback(function: Callable[[Event], None], *, rules: Rules | None = DEFAULT) -> Exporter:
@@ -85,15 +85,17 @@ def callback(function: Callable[[Event], None], *, rules: Rules | None = DEFAULT
 
 def fan_out(exporters: Iterable[Exporter]) -> Exporter:
     """Return one exporter that gives every event to each of `exporters`, even if others fail."""
-    each = tuple(exporters)
+    receivers = tuple(exporters)
 
     def emit(event: Event) -> None:
-        for one in each:
+        for receiver in receivers:
             with contextlib.suppress(Exception):
-                one.emit(event)
+                receiver.emit(event)
 
     return FunctionExporter(
-        emit, lambda: _all(one.flush for one in each), lambda: _all(one.close for one in each)
+        emit,
+        lambda: _all(receiver.flush for receiver in receivers),
+        lambda: _all(receiver.close for receiver in receivers),
     )
 
 
@@ -106,8 +108,8 @@ def screened(
     def put(event: Event) -> None:
         if rules is None and not warned:
             warned.append(True)
-            at = events.Moment(event.at, event.session_id)
-            inner.emit(events.redaction_disabled(at, f'the exporter "{kind}"'))
+            moment = events.Moment(event.at, event.session_id)
+            inner.emit(events.redaction_disabled(moment, f'the exporter "{kind}"'))
         inner.emit(redacted_copy(event, rules=rules, content=content))
 
     return FunctionExporter(

@@ -73,8 +73,8 @@ def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backgrou
             except AetherError:
                 lost += 1
         trouble = "an event has no time" if lost else ""
-        for at in range(0, len(spans), BATCH_SPANS):
-            batch = spans[at : at + BATCH_SPANS]
+        for start in range(0, len(spans), BATCH_SPANS):
+            batch = spans[start : start + BATCH_SPANS]
             if time.monotonic() > deadline:
                 lost, trouble = lost + len(batch), trouble or f"{to} took too long"
                 continue
@@ -123,12 +123,14 @@ def _span(event: Event, resource: Any) -> Any:
         )
 
     instant = clock.parse(event.at)
-    at = int(instant.timestamp()) * 1_000_000_000 + instant.microsecond * 1000  # exact, unlike a float
+    nanoseconds = (
+        int(instant.timestamp()) * 1_000_000_000 + instant.microsecond * 1000
+    )  # exact, unlike a float
     parent = parent_id(event)
     failed = Status(StatusCode.ERROR, str(event.properties.get("message", "")))
     return ReadableSpan(
         name=event.name, context=context(span_id(event)), parent=context(parent) if parent else None,
-        resource=resource, attributes=attributes(event), start_time=at, end_time=at,
+        resource=resource, attributes=attributes(event), start_time=nanoseconds, end_time=nanoseconds,
         status=failed if event.status == "error" else Status(StatusCode.UNSET),
     )  # fmt: skip
 
@@ -141,10 +143,10 @@ def attributes(event: Event) -> dict[str, Any]:
     """
     area = event.name.partition(".")[0]
     prefix = f"aether.{_AREAS.get(area, area)}"
-    kept = {key: value for key, value in event.properties.items() if key not in _ELSEWHERE}
+    properties = {key: value for key, value in event.properties.items() if key not in _ELSEWHERE}
     if event.payload:
-        kept["payload"] = event.payload
-    flat = _flat(json_value(kept), prefix)
+        properties["payload"] = event.payload
+    flat = _flat(json_value(properties), prefix)
     return {"gen_ai.conversation.id": event.session_id} | {
         _NAMED.get(name.removeprefix(f"{prefix}."), name): value for name, value in flat
     }
@@ -155,6 +157,6 @@ def _flat(value: Any, name: str) -> Iterator[tuple[str, Any]]:
         for key, below in value.items():
             yield from _flat(below, f"{name}.{key}")
     elif isinstance(value, list):
-        yield name, [str(one) for one in value]  # an attribute's list has one type
+        yield name, [str(item) for item in value]  # an attribute's list has one type
     else:
         yield name, value

@@ -237,13 +237,13 @@ def flat_edit(
     path: Path, root: Path, host: str, limits: Mapping[str, int], program: list[str] | None, *, limit_key: str
 ) -> Edit:
     """Return the edit of a file with handlers alone; `limit_key` names the time in seconds that the host waits."""
-    wanted: dict[str, JsonObject] = {
+    handlers: dict[str, JsonObject] = {
         event: {"type": "command", "command": command_line(program, host, event), limit_key: limit}
         for event, limit in limits.items()
     }
     return Edit(
         path,
-        lambda text: merge_flat(text, wanted, where=str(path)),
+        lambda text: merge_flat(text, handlers, where=str(path)),
         lambda text, before: unmerge_flat(text, before, where=str(path)),
         root,
     )
@@ -265,17 +265,23 @@ def merge_flat(text: str, handlers: Mapping[str, JsonObject], *, where: str = ""
         text = json_edit.add(text, (), [("hooks", {})])
     for event in {**events, **handlers}:
         present = _flat(events, event, where)
-        places, wanted = (
+        places, handler_of_event = (
             [n for n, handler in enumerate(present) if is_own_handler(handler)],
             handlers.get(event),
         )
-        if wanted is not None and len(places) == 1 and wanted.items() <= present[places[0]].items():
+        if (
+            handler_of_event is not None
+            and len(places) == 1
+            and handler_of_event.items() <= present[places[0]].items()
+        ):
             continue
         for place in reversed(places):
             text = json_edit.drop(text, ("hooks", event), place)
-        if wanted is not None:
+        if handler_of_event is not None:
             at = ("hooks", event) if event in events else ("hooks",)
-            text = json_edit.add(text, at, [(None, wanted) if event in events else (event, [wanted])])
+            text = json_edit.add(
+                text, at, [(None, handler_of_event) if event in events else (event, [handler_of_event])]
+            )
         elif places and len(places) == len(present):
             text = json_edit.drop_key(text, ("hooks",), event)
     return text

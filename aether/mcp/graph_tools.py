@@ -57,8 +57,8 @@ def create_entities(entities: list[Any], *, home: Path) -> Answer:
     Raises:
         InvalidInput: a name is empty, also after redaction.
     """
-    given = validated(entities, ENTITY, where="entities")
-    return _stored("entities", graph.create_entities(given, home=home), given)
+    checked = validated(entities, ENTITY, where="entities")
+    return _stored("entities", graph.create_entities(checked, home=home), checked)
 
 
 def create_relations(relations: list[Any], *, home: Path) -> Answer:
@@ -67,8 +67,8 @@ def create_relations(relations: list[Any], *, home: Path) -> Answer:
     Raises:
         InvalidInput: a name is empty, also after redaction.
     """
-    given = validated(relations, RELATION, where="relations")
-    return _stored("relations", graph.create_relations(given, home=home), given)
+    checked = validated(relations, RELATION, where="relations")
+    return _stored("relations", graph.create_relations(checked, home=home), checked)
 
 
 def add_observations(observations: list[Any], *, home: Path) -> Answer:
@@ -77,8 +77,8 @@ def add_observations(observations: list[Any], *, home: Path) -> Answer:
     Raises:
         NotFound: an entity does not exist.
     """
-    given = validated(observations, OBSERVED, where="observations")
-    return _stored("results", graph.add_observations(given, home=home), given)
+    checked = validated(observations, OBSERVED, where="observations")
+    return _stored("results", graph.add_observations(checked, home=home), checked)
 
 
 def delete_entities(entityNames: list[str], *, home: Path) -> Answer:  # noqa: N803 - the contract's name
@@ -114,9 +114,9 @@ def open_nodes(names: list[str], *, home: Path) -> Answer:
     return _found(graph.open_nodes(names, home=home))
 
 
-def _stored(key: str, fresh: list[Any], given: Any) -> Answer:
-    """Answer with the new entries, and a note on what was left out of `given`."""
-    notes = [notes_on(given)]
+def _stored(key: str, fresh: list[Any], values: Any) -> Answer:
+    """Answer with the new entries, and a note on what was left out of `values`."""
+    notes = [notes_on(values)]
     listed, room = fresh, RESULT_CHARS - NAMES_CHARS
     if len(as_json(fresh)) > room:
         listed = fresh[: sum(end <= room for end in accumulate(map(_chars, fresh)))]
@@ -129,56 +129,56 @@ def _done(message: str) -> Answer:
     return Answer(message, {"success": True, "message": message})
 
 
-def _found(found: Graph) -> Answer:
-    text = as_json(found)
+def _found(result: Graph) -> Answer:
+    text = as_json(result)
     if len(text) <= RESULT_CHARS:
-        return Answer(text, dict(found))
-    kept = _cut(found)
-    left = [entity["name"] for entity in found["entities"][len(kept["entities"]) :]]
+        return Answer(text, dict(result))
+    cut = _cut(result)
+    unlisted = [entity["name"] for entity in result["entities"][len(cut["entities"]) :]]
     note = (
-        f"Cut: {len(kept['entities'])} of {len(found['entities'])} entities and {len(kept['relations'])} of "
-        f"{len(found['relations'])} relations are shown; the resource {RESOURCE} has all. "
+        f"Cut: {len(cut['entities'])} of {len(result['entities'])} entities and {len(cut['relations'])} of "
+        f"{len(result['relations'])} relations are shown; the resource {RESOURCE} has all. "
     )
     note += (
-        f"Open the others by name: {_listed(left)}"
-        if left
+        f"Open the others by name: {_listed(unlisted)}"
+        if unlisted
         else "Some observations or relations are left out."
     )
-    data: JsonObject = {**kept, "note": note}
-    return Answer(as_json(kept), data, note)
+    data: JsonObject = {**cut, "note": note}
+    return Answer(as_json(cut), data, note)
 
 
-def _cut(found: Graph) -> Graph:
-    """Return the first entities of `found` and the relations that touch them, as many as an answer has room for."""
-    kept: Graph = {"entities": [], "relations": []}
+def _cut(full: Graph) -> Graph:
+    """Return the first entities of `full` and the relations that touch them, as many as an answer has room for."""
+    cut: Graph = {"entities": [], "relations": []}
     names: set[str] = set()
     room = RESULT_CHARS - NAMES_CHARS
-    for entity in found["entities"]:
-        shown = entity if names else _fitting(entity, room)
-        if _chars(shown) > room and names:
+    for entity in full["entities"]:
+        fitted = entity if names else _fitting(entity, room)
+        if _chars(fitted) > room and names:
             break
-        room -= _chars(shown)
-        kept["entities"].append(shown)
+        room -= _chars(fitted)
+        cut["entities"].append(fitted)
         names.add(entity["name"])
-    for relation in found["relations"]:
+    for relation in full["relations"]:
         if names & {relation["from"], relation["to"]}:
             room -= _chars(relation)
             if room < 0:
                 break
-            kept["relations"].append(relation)
-    return kept
+            cut["relations"].append(relation)
+    return cut
 
 
 def _fitting(entity: Entity, room: int) -> Entity:
     """Return `entity` with its first observations that fit, and the start of a name that no tool would accept."""
     name, kind = (excerpt(entity[key], MAX_NAME_CHARS) for key in ("name", "entityType"))
-    kept: list[str] = []
+    observations: list[str] = []
     for text in entity["observations"]:
         room -= _chars(text)
         if room < 0:
             break
-        kept.append(text)
-    return {"name": name, "entityType": kind, "observations": kept}
+        observations.append(text)
+    return {"name": name, "entityType": kind, "observations": observations}
 
 
 def _chars(value: Any) -> int:
@@ -215,18 +215,18 @@ def validated(values: object, fields: Fields, *, where: str) -> Any:
     """
     if not isinstance(values, list):
         raise InvalidInput(f"is {shown(values)}.", fix="Use an array of objects.", where=where)
-    return [_one(value, fields, f"{where}[{at}]") for at, value in enumerate(values)]
+    return [_one(value, fields, f"{where}[{index}]") for index, value in enumerate(values)]
 
 
 def _one(value: object, fields: Fields, where: str) -> JsonObject:
     if not isinstance(value, dict):
         raise InvalidInput(f"is {shown(value)}.", fix=f"Use an object with {', '.join(fields)}.", where=where)
     for name, about in fields.items():
-        given = value.get(name)
-        texts = given if about.startswith(ARRAY_PREFIX) else [given]
+        field = value.get(name)
+        texts = field if about.startswith(ARRAY_PREFIX) else [field]
         if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
             kind = "an array of texts" if about.startswith(ARRAY_PREFIX) else "a text"
-            raise InvalidInput(f"{name} is {shown(given)}.", fix=f"Use {kind}.", where=where)
+            raise InvalidInput(f"{name} is {shown(field)}.", fix=f"Use {kind}.", where=where)
         if about.startswith(ARRAY_PREFIX) or len(texts[0]) <= MAX_NAME_CHARS:
             continue
         raise InvalidInput(

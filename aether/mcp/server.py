@@ -106,20 +106,20 @@ def served_home(home: str | None) -> Path:
         UnsafePath: the project's home leads out of the project.
         StorageFailed: it cannot be created.
     """
-    named = home or os.environ.get("AETHER_HOME", "")
+    chosen = home or os.environ.get("AETHER_HOME", "")
     cwd, started = os.getcwd(), os.environ.get(PROJECT_VARIABLE, "")
-    found = paths.find_home(named or paths.home_of_project(cwd, started))
+    place = paths.find_home(chosen or paths.home_of_project(cwd, started))
     # Hooks may have put their files into a home that is not created yet, and another call may be creating it now.
     with _CREATING:
         with suppress(NotFound):
-            return require_home(found)
-        if found.exists() and found.name != paths.HOME_NAME and not (found / "data").exists():
-            return found
-        if named:
+            return require_home(place)
+        if place.exists() and place.name != paths.HOME_NAME and not (place / "data").exists():
+            return place
+        if chosen:
             allowed = os.environ.get("AETHER_AUTO_INIT") != project.OFF
         else:
             allowed = project.may_create_home(project.root_of(cwd, started))
-        return init(found) if allowed else found
+        return init(place) if allowed else place
 
 
 def _made(tool: Tool, home: str | None) -> Any:
@@ -130,14 +130,18 @@ def _made(tool: Tool, home: str | None) -> Any:
         read_only_hint=tool.reads, destructive_hint=tool.destroys, idempotent_hint=tool.reads or tool.repeats,
         open_world_hint=False,
     )  # fmt: skip
-    made = _kind().from_function(
+    packaged = _kind().from_function(
         _call(tool, home), tool.name, description=tool.description, annotations=hints
     )
-    made.parameters = minify(made.parameters, tool.arguments)
+    packaged.parameters = minify(packaged.parameters, tool.arguments)
     if tool.output:
         required = [name for name in tool.output if name != "note"]
-        made.fn_metadata.output_schema = {"type": "object", "properties": tool.output, "required": required}
-    return made
+        packaged.fn_metadata.output_schema = {
+            "type": "object",
+            "properties": tool.output,
+            "required": required,
+        }
+    return packaged
 
 
 @cache
@@ -189,10 +193,15 @@ def _call(tool: Tool, home: str | None) -> Callable[..., Any]:
             await ctx.notify_resource_updated(RESOURCE)
         return _result(answer)
 
-    own = [each for name, each in signature.parameters.items() if name not in _SERVER_ARGUMENTS]
-    own.append(inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=Context))
-    call.__signature__ = inspect.Signature(own, return_annotation=CallToolResult)  # type: ignore[attr-defined]
-    call.__annotations__ = {**{each.name: each.annotation for each in own}, "return": CallToolResult}
+    parameters = [
+        parameter for name, parameter in signature.parameters.items() if name not in _SERVER_ARGUMENTS
+    ]
+    parameters.append(inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=Context))
+    call.__signature__ = inspect.Signature(parameters, return_annotation=CallToolResult)  # type: ignore[attr-defined]
+    call.__annotations__ = {
+        **{parameter.name: parameter.annotation for parameter in parameters},
+        "return": CallToolResult,
+    }
     return call
 
 
@@ -211,8 +220,8 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, dict):
-        return {key: _without_surrogates(each) for key, each in value.items()}
-    return [_without_surrogates(each) for each in value] if isinstance(value, list) else value
+        return {key: _without_surrogates(inner) for key, inner in value.items()}
+    return [_without_surrogates(inner) for inner in value] if isinstance(value, list) else value
 
 
 def register_resources(server: Any, home: str | None, *, memory: bool) -> None:
@@ -264,10 +273,10 @@ def overview(home: Path) -> str:
     newest = sorted(layers.records(memory), key=lambda record: record.at, reverse=True)[:NEWEST]
     count = api_home.counter_of(memory)
     shown_lines = [lines.recall_line(record, count=count)._asdict() for record in newest]
-    kept = [
+    newest_lines = [
         {key: line[key] for key in ("id", "layer", "type", "at", "tokens", "gist")} for line in shown_lines
     ]
-    return as_json({**get_memory_status(home=home), "newest": kept})
+    return as_json({**get_memory_status(home=home), "newest": newest_lines})
 
 
 def signals(home: Path) -> str:
@@ -283,8 +292,8 @@ def state(home: Path) -> str:
 def sessions(home: Path) -> str:
     """Return the sessions of short-term memory, each with its summary."""
     fields = ("session_id", "phase", "compressed_at", "original_tokens", "compressed_tokens", "summary")
-    found = api_home.read(home).documents["memory"]["short_term_memory"]["sessions"]
-    return as_json([{field: session[field] for field in fields} for session in found])
+    stored = api_home.read(home).documents["memory"]["short_term_memory"]["sessions"]
+    return as_json([{field: session[field] for field in fields} for session in stored])
 
 
 def entry(id: str, home: Path) -> str:
@@ -293,8 +302,8 @@ def entry(id: str, home: Path) -> str:
     Raises:
         NotFound: the id is unknown.
     """
-    (found,) = recall.full([id], home=home)
-    return as_json(found["entry"])
+    (full_entry,) = recall.full([id], home=home)
+    return as_json(full_entry["entry"])
 
 
 def register_prompts(server: Any, home: str | None) -> None:
@@ -321,9 +330,9 @@ def compress_prompt(phase: str, home: str | None) -> str:
         raise InvalidInput(
             f"phase is {shown(phase)}.", fix="Use a number, or leave it out.", where="compress"
         )
-    found = served_home(home)
-    number = int(phase) if phase else phases.current_phase(colony.colony(home=found))
-    text, path = handoff_text(number, found)
+    place = served_home(home)
+    number = int(phase) if phase else phases.current_phase(colony.colony(home=place))
+    text, path = handoff_text(number, place)
     if not path:
         return text
     shown_part = part_of(text, 1, ask=f"the tool compress, action=prepare, phase={number}")

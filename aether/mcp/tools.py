@@ -35,7 +35,7 @@ from aether.redact.redact import redact, without_whole_blocks
 from aether.store.documents import NAMES
 from aether.text.tags import memory_block
 from aether.text.words import pluralize
-from aether.types import RELEVANCE_OF_TYPE, ActiveSignal, JsonObject
+from aether.types import RELEVANCE_OF_TYPE, ActiveSignal, Caste, JsonObject, SignalName
 
 # The architect that needs no model, no key and no network.
 BUILT_IN = "extractive"
@@ -67,17 +67,17 @@ def remember(  # noqa: PLR0917 - each is an argument of the tool
         InvalidInput: nothing is left to remember, or an argument is invalid.
         NotFound: an entry to end is not in live memory.
     """
-    kept, note = _required(content, where="content")
+    stored_text, note = _required(content, where="content")
     left_out = f" {note}" if note else ""
     for item in [] if resolves or supersedes else items_of(api_home.read(home).documents["memory"]):
         about = item["metadata"]
-        same = about.get("source") == SOURCE and (item["content"], item["type"]) == (kept, type)
+        same = about.get("source") == SOURCE and (item["content"], item["type"]) == (stored_text, type)
         same = same and not about.get("ended_at")
         if same and (about.get("protected") or not protected):
             return Answer(f"Remembered already, as {item['id']}; nothing was stored.{left_out}")
     worth = RELEVANCE_OF_TYPE.get(type, RELEVANCE_OF_TYPE["observation"]) if relevance is None else relevance
     added = working.add_note(
-        kept, type, worth, source=SOURCE, caste=caste, metadata={"protected": True} if protected else None,
+        stored_text, type, worth, source=SOURCE, caste=caste, metadata={"protected": True} if protected else None,
         resolves=resolves or (), supersedes=supersedes or (), home=home,
     )  # fmt: skip
     text = f"Remembered as {added}.{left_out}"
@@ -99,7 +99,7 @@ def recall(  # noqa: PLR0917 - each is an argument of the tool
     """
     if not 1 <= limit <= MOST_LINES:
         raise InvalidInput(f"limit is {limit}.", fix=f"Use 1 to {MOST_LINES}.", where="recall")
-    found = api_recall.recall(
+    hits = api_recall.recall(
         query,
         limit=limit,
         types=types or (),
@@ -108,7 +108,7 @@ def recall(  # noqa: PLR0917 - each is an argument of the tool
         since=since,
         home=home,
     )
-    lines = [format_line(hit_line(hit)) for hit in found]
+    lines = [format_line(hit_line(hit)) for hit in hits]
     count = api_home.counter_of(api_home.read(home).documents["memory"])
     filtered = types or project or conversation or since
     for match in [] if filtered else graph.recall_entities(query, limit=MOST_ENTITIES, home=home):
@@ -130,8 +130,8 @@ def timeline(id: str, before: int = 3, after: int = 3, *, home: Path) -> Answer:
     """
     if max(before, after) > MOST_LINES:
         raise InvalidInput("too many neighbours.", fix=f"Use at most {MOST_LINES}.", where="timeline")
-    found = api_recall.timeline(id, before=before, after=after, home=home)
-    lines = [f"{'> ' if line.id == id else '  '}{line.at[11:16]} {format_line(line)}" for line in found]
+    neighbours = api_recall.timeline(id, before=before, after=after, home=home)
+    lines = [f"{'> ' if line.id == id else '  '}{line.at[11:16]} {format_line(line)}" for line in neighbours]
     return _marked(lines, "Full text: get with ids.")
 
 
@@ -141,11 +141,11 @@ def file_history(path: str, part: int = 1, *, home: Path) -> Answer:
     Raises:
         InvalidInput: the path names no file, or the part is unknown.
     """
-    found = api_timeline.file_history(path, home=home)
+    history = api_timeline.file_history(path, home=home)
     lines = [
-        f"- {one.at[:10] or 'undated'} {one.type}{' (revoked since)' if one.revoked else ''}: {one.text} [{one.id}]"
-        for part_of_it in (found.decisions, found.errors, found.changes, found.others)
-        for one in part_of_it
+        f"- {line.at[:10] or 'undated'} {line.type}{' (revoked since)' if line.revoked else ''}: {line.text} [{line.id}]"
+        for part_of_it in (history.decisions, history.errors, history.changes, history.others)
+        for line in part_of_it
     ]
     if not lines:
         return Answer("Nothing is remembered about this file.")
@@ -162,17 +162,17 @@ def get(ids: list[str], part: int = 1, *, home: Path) -> Answer:
     if not ids:
         raise InvalidInput("no id is given.", fix="Take ids from recall.", where="ids")
     texts = []
-    for each in ids:
-        if each in NAMES:
-            texts.append(f"# {each}\n{as_json(homes.show(each, home=home))}")
-        elif each.startswith(ENTITY):
-            texts.append(f"# {each}\n{graph.describe_entity(each.removeprefix(ENTITY), home=home).text}")
+    for id_ in ids:
+        if id_ in NAMES:
+            texts.append(f"# {id_}\n{as_json(homes.show(id_, home=home))}")
+        elif id_.startswith(ENTITY):
+            texts.append(f"# {id_}\n{graph.describe_entity(id_.removeprefix(ENTITY), home=home).text}")
         else:
             try:
-                (entry,) = api_recall.full([each], home=home)
+                (entry,) = api_recall.full([id_], home=home)
             except NotFound as reason:
                 raise NotFound(reason.what, fix="Take ids from recall.", where=reason.where) from reason
-            head = f"# {each} · {entry['layer']} · {entry['type']} · {entry['at'][:16]}"
+            head = f"# {id_} · {entry['layer']} · {entry['type']} · {entry['at'][:16]}"
             texts.append(f"{head}\n{entry['text']}")
     return _marked([part_of("\n\n".join(texts), part, ask="the same ids")], "")
 
@@ -195,8 +195,8 @@ def close_session(  # noqa: PLR0917 - each is an argument of the tool
     fields = {
         "state": state, "next": next, "rules": rules, "open": open, "resolved": resolved, "decisions": decisions, "summary": summary,
     }  # fmt: skip
-    done = closing.close_session(fields, home=home, session=session, by=SOURCE)
-    return Answer(closed_text(done))
+    closed = closing.close_session(fields, home=home, session=session, by=SOURCE)
+    return Answer(closed_text(closed))
 
 
 def closed_text(done: closing.Closed) -> str:
@@ -231,18 +231,18 @@ def compress(
         text = part_of(text, part, ask=f"compress, action=prepare, phase={chosen}")
         after = "When you have read all of it, write the session JSON and call compress with action=ingest."
         return Answer(f"{text}\n{after} The hand-off is also in the file {path}.")
-    done = api_compress.compress(chosen, architect=BUILT_IN, home=home, progress=progress)
-    return Answer(_result_text(done.ingested) if done.ingested else done.prepared.reason)
+    outcome = api_compress.compress(chosen, architect=BUILT_IN, home=home, progress=progress)
+    return Answer(_result_text(outcome.ingested) if outcome.ingested else outcome.prepared.reason)
 
 
 def handoff_text(phase: int, home: Path) -> tuple[str, str]:
     """Return the instruction and items of the hand-off of `phase`, and its path; without one the reason, and ""."""
-    made = api_compress.prepare(phase, manual=True, home=home)
-    if made.path is None:
-        return made.reason, ""
-    handoff = handoffs.read_handoff(made.path)
-    given = cast(JsonObject, {**handoff, "target_tokens": session_room(handoff)})
-    return session_request(given).prompt, str(made.path)
+    prepared = api_compress.prepare(phase, manual=True, home=home)
+    if prepared.path is None:
+        return prepared.reason, ""
+    handoff = handoffs.read_handoff(prepared.path)
+    sized = cast(JsonObject, {**handoff, "target_tokens": session_room(handoff)})
+    return session_request(sized).prompt, str(prepared.path)
 
 
 def _ingested(session: Any, phase: int | None, home: Path) -> Answer:
@@ -260,30 +260,30 @@ def _ingested(session: Any, phase: int | None, home: Path) -> Answer:
         )
     if phase is None:  # that of the hand-off which the session answers
         opened = api_home.read(home).documents["memory"]["compression"]["open"]
-        named = answers.unwrap(session).get("session_id")
-        phase = next((int(record["phase"]) for record in opened if record["id"] == named), _current(home))
-    done = api_compress.trigger_phase_boundary_compression(
+        answered = answers.unwrap(session).get("session_id")
+        phase = next((int(record["phase"]) for record in opened if record["id"] == answered), _current(home))
+    ingested = api_compress.trigger_phase_boundary_compression(
         phase, session, architect=dict(BY_CALLER), home=home
     )
-    return Answer(_result_text(done))
+    return Answer(_result_text(ingested))
 
 
 def _current(home: Path) -> int:
     return phases.current_phase(api_home.read(home).documents["COLONY_STATE"])
 
 
-def _result_text(done: IngestResult) -> str:
-    session = done.session
-    if not done.stored:
+def _result_text(ingested: IngestResult) -> str:
+    session = ingested.session
+    if not ingested.stored:
         return f"Session {session['session_id']} was stored already; nothing changed."
     text = (
-        f"Session {session['session_id']} of phase {session['phase']}: {done.items} items, "
+        f"Session {session['session_id']} of phase {session['phase']}: {ingested.items} items, "
         f"{session['original_tokens']} tokens became {session['compressed_tokens']}. "
         "The items are in the archive and are still found by recall."
     )
-    if done.carried:
-        text += f" {len(done.carried)} statements that had to survive were added word for word."
-    return text + "".join(f" {note}" for note in done.notes)
+    if ingested.carried:
+        text += f" {len(ingested.carried)} statements that had to survive were added word for word."
+    return text + "".join(f" {note}" for note in ingested.notes)
 
 
 def signals(
@@ -295,19 +295,29 @@ def signals(
     Raises:
         InvalidInput: the context is empty, the type is unknown, or it may not be deposited now.
     """
+    own_caste = cast("Caste | None", caste)
     if action == "emit":
         if not context.strip():
             raise InvalidInput("context is missing.", fix="Say what the signal is about.", where="signals")
-        kept, note = _required(context, where="context")
-        made = colony.emit_signal(type, kept, strength=strength, caste=caste, source=SOURCE, home=home)
-        when = (
-            "queued until the running phase ends" if made["queued"] else f"at strength {made['strength']:g}"
+        stored_context, note = _required(context, where="context")
+        emitted = colony.emit_signal(
+            cast("SignalName", type),
+            stored_context,
+            strength=strength,
+            caste=own_caste,
+            source=SOURCE,
+            home=home,
         )
-        return Answer(f"{made['type']} {when}: {made['id']}. {note}".rstrip())
-    lines = [_signal_line(signal) for signal in colony.active_signals(caste=caste, home=home)]
+        when = (
+            "queued until the running phase ends"
+            if emitted["queued"]
+            else f"at strength {emitted['strength']:g}"
+        )
+        return Answer(f"{emitted['type']} {when}: {emitted['id']}. {note}".rstrip())
+    lines = [_signal_line(signal) for signal in colony.active_signals(caste=own_caste, home=home)]
     fitting = sum(end <= MOST_SIGNALS_CHARS for end in accumulate(len(line) + 1 for line in lines))
-    others = f"{len(lines) - fitting} weaker ones are active besides." if fitting < len(lines) else ""
-    return _marked(lines[:fitting], others) if lines else Answer("No signal is active.")
+    weaker = f"{len(lines) - fitting} weaker ones are active besides." if fitting < len(lines) else ""
+    return _marked(lines[:fitting], weaker) if lines else Answer("No signal is active.")
 
 
 def _signal_line(signal: ActiveSignal) -> str:
@@ -329,11 +339,11 @@ def phase(
     chosen = current if number is None else number
     did = ""
     if action == "start":
-        done = colony.start_phase(chosen, name=name, goal=goal, home=home)
-        did = f"Phase {chosen} {'is started' if done.changed else 'was running already'}. "
+        outcome = colony.start_phase(chosen, name=name, goal=goal, home=home)
+        did = f"Phase {chosen} {'is started' if outcome.changed else 'was running already'}. "
     elif action == "complete":
-        done = colony.complete_phase(chosen, home=home)
-        did = f"Phase {chosen} {'is complete' if done.changed else 'was complete already'}. "
+        outcome = colony.complete_phase(chosen, home=home)
+        did = f"Phase {chosen} {'is complete' if outcome.changed else 'was complete already'}. "
     elif action == "decide":
         if decision is None:
             raise InvalidInput("decision is missing.", fix="Use continue, adjust or redo.", where="phase")
@@ -354,17 +364,21 @@ def _phase_words(state: JsonObject) -> str:
 
 def status(*, home: Path) -> Answer:
     """Answer with the fill and the place of memory."""
-    found = get_memory_status(home=home)
-    held, short, long = found["working_memory"], found["short_term_memory"], found["long_term_memory"]
-    known = graph.read_graph(home=home)
+    totals = get_memory_status(home=home)
+    working_memory, short, long = (
+        totals["working_memory"],
+        totals["short_term_memory"],
+        totals["long_term_memory"],
+    )
+    knowledge = graph.read_graph(home=home)
     lines = [
-        f"home: {found['home']} (revision {found['revision']})",
-        f"working memory: {pluralize(held['items'], 'items')}, {held['tokens']} of {held['max_capacity_tokens']} tokens"
-        + (", compression needed: call compress" if held["compression_needed"] else ""),
+        f"home: {totals['home']} (revision {totals['revision']})",
+        f"working memory: {pluralize(working_memory['items'], 'items')}, {working_memory['tokens']} of {working_memory['max_capacity_tokens']} tokens"
+        + (", compression needed: call compress" if working_memory["compression_needed"] else ""),
         f"short-term memory: {short['sessions']} of {short['max_sessions']} sessions",
         f"long-term memory: {pluralize(long['patterns'], 'patterns')}",
-        f"knowledge graph: {pluralize(len(known['entities']), 'entities')}, {pluralize(len(known['relations']), 'relations')}",
-        f"hand-offs open: {', '.join(found['open_handoffs']) or 'none'}",
+        f"knowledge graph: {pluralize(len(knowledge['entities']), 'entities')}, {pluralize(len(knowledge['relations']), 'relations')}",
+        f"hand-offs open: {', '.join(totals['open_handoffs']) or 'none'}",
         _phase_words(colony.colony(home=home)),
     ]
     return Answer("\n".join(lines))
@@ -385,10 +399,10 @@ def statement(text: str) -> Statement:
     Statement(text='Use SQLite. ', note="What is marked as private, or as aether's own memory, was left out.")
     """
     public = without_whole_blocks(text)
-    kept = redact(public)
+    clean = redact(public)
     # A lone tag of aether's own is replaced by one of the same length, and is not left out.
-    noted = {LEFT_OUT: len(public) != len(text), REPLACED: kept != public}
-    return Statement(kept, " ".join(words for words, holds in noted.items() if holds))
+    noted = {LEFT_OUT: len(public) != len(text), REPLACED: clean != public}
+    return Statement(clean, " ".join(words for words, holds in noted.items() if holds))
 
 
 def _required(text: str, *, where: str) -> Statement:
@@ -397,21 +411,21 @@ def _required(text: str, *, where: str) -> Statement:
     Raises:
         InvalidInput: nothing of it is.
     """
-    kept = statement(text)
-    if text.strip() and not kept.text.strip():
+    storable = statement(text)
+    if text.strip() and not storable.text.strip():
         raise InvalidInput(
             "all of it is private, or aether's own memory.", fix="Say it in words of your own.", where=where
         )
-    return kept
+    return storable
 
 
 def notes_on(value: Any) -> str:
     """Return the notes on all texts in `value`."""
     texts = [value]
     notes: dict[str, None] = {}
-    for each in texts:
-        if isinstance(each, (dict, list)):
-            texts += each.values() if isinstance(each, dict) else each
+    for text in texts:
+        if isinstance(text, (dict, list)):
+            texts += text.values() if isinstance(text, dict) else text
         else:
-            notes |= {statement(each).note: None}
+            notes |= {statement(text).note: None}
     return " ".join(note for note in notes if note)

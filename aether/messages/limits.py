@@ -89,9 +89,10 @@ def within(
     >>> ["cache_control" in block for block in raw["content"]], faults.listed[0].code
     ([False, True, True, True, True], 'cache-marks')
     """
-    if not LIMITS.get(format, Limits()).images:
+    limits = LIMITS.get(format, Limits())
+    if not limits.images:
         return list(raws)
-    room = _Room(LIMITS.get(format, Limits()), raws, marks_beside)
+    room = _Room(limits, raws, marks_beside)
     return [
         raw if (content := _fitting(raw.get("content"), f"messages[{index}]", room, faults)) is raw.get("content")
         else {**raw, "content": content}

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from aether import regular
-from aether.errors import InvalidInput, shown
+from aether.errors import InvalidInput, one_of, shown
 from aether.messages.model import as_object, as_text
 from aether.messages.records import (
     BadLine,
-    Format,
     OnBad,
     RawConversation,
     Record,
@@ -83,12 +82,12 @@ class _Source(NamedTuple):
 
 
 def _row(module: Any) -> _Source:
-    """Return the row of a format that no provider has."""
+    """Return the row of a format that no provider has: its module has `holds` and `records`."""
     return _Source(module.holds, module.records, as_conversations(module.records))
 
 
 # The first that holds a value reads the file: formats with marks of their own come before those that many programs share.
-SOURCES: dict[Format, _Source] = {
+SOURCES: dict[str, _Source] = {
     "codex": _Source(codex.is_line, lambda values, **_: codex.records(values), codex.conversations),
     "antigravity": _Source(antigravity.is_step, lambda values, **_: antigravity.records(values), antigravity.conversations),
     "qwen_code": _row(qwen_code),
@@ -127,14 +126,17 @@ _KEYS: dict[str, frozenset[str]] = {
     }.items()
 }  # fmt: skip
 # Formats of text: whether the first lines of a file are of it, and its records.
-_TEXTS: dict[
-    Format, tuple[Callable[[Sequence[bytes]], bool], Callable[[Iterable[bytes]], Iterator[Record]]]
-] = {
+_TEXTS: dict[str, tuple[Callable[[Sequence[bytes]], bool], Callable[[Iterable[bytes]], Iterator[Record]]]] = {
     "markdown": (markdown.is_history, markdown.records),
     "memory_notes": (memory_notes.is_notes, memory_notes.records),
     "cursor_text": (cursor.is_text, cursor.text_records),
     "plain": (lambda _: True, chat.paragraph_records),
 }
+
+
+def formats() -> list[str]:
+    """Return the names of all formats, of JSON and of text."""
+    return [*SOURCES, *_TEXTS]
 
 
 def looks_like_json(text: str) -> bool:
@@ -146,7 +148,7 @@ def looks_like_json(text: str) -> bool:
     return bool(_JSON_START.match(text))
 
 
-def detect_file_format(values: Sequence[Any], *, where: str = "input") -> Format:
+def detect_file_format(values: Sequence[Any], *, where: str = "input") -> str:
     """Return the format of a file from its first JSON `values`.
 
     Raises:
@@ -178,7 +180,7 @@ def _nearest(values: Sequence[Any]) -> str:
 
 def unknown_format(what: str, *, where: str) -> InvalidInput:
     """Return the error of an unknown format, which names the known ones."""
-    fix = f"Known formats are {', '.join((*SOURCES, *_TEXTS))}; force one with --format."
+    fix = f"Known formats are {', '.join(formats())}; force one with --format."
     return InvalidInput(f"no known format: {what}", fix=fix, where=where)
 
 
@@ -203,9 +205,10 @@ def require_format(format: str | None) -> None:
     Raises:
         InvalidInput: it is unknown.
     """
-    if format is not None and format not in SOURCES and format not in _TEXTS:
-        fix = f"Use one of {', '.join((*SOURCES, *_TEXTS))}."
-        raise InvalidInput(f"{shown(format)} is not a format.", fix=fix, where="--format")
+    if format is not None and format not in formats():
+        raise InvalidInput(
+            f"{shown(format)} is not a format.", fix=one_of(format, formats()), where="--format"
+        )
 
 
 def _records(

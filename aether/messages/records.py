@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 from aether.messages.model import (
     IMAGE,
@@ -32,10 +32,6 @@ from aether.types import JsonObject
 Kind = Literal[
     "user", "assistant", "call", "result", "answer", "refusal", "boundary", "summary", "system", "text", "item"
 ]  # fmt: skip
-Format = Literal[
-    "codex", "antigravity", "qwen_code", "copilot_cli", "claude_code", "openhands", "openhands_sdk", "cline", "chatgpt", "claude_ai", "opencode", "vscode_chat", "cursor", "sharegpt", "ai_sdk", "langchain", "goose", "amp", "continue", "gemini", "memories", "responses", "chat", "items", "markdown", "memory_notes", "cursor_text", "plain",
-]  # fmt: skip
-FORMATS: tuple[Format, ...] = get_args(Format)
 # An opening bracket that is never closed must not draw the rest of a large file into memory.
 SPANNING_BYTES = 64 * 1024 * 1024
 _STRINGS = lazy(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')

@@ -22,7 +22,7 @@ from aether.messages.convert import convert, detect_format, read
 from aether.messages.model import Message, ProviderFormat, as_object, as_text
 from aether.messages.providers import provider
 from aether.messages.read import SOURCES, detect_file_format
-from aether.messages.records import BadLine, Format, read_json_values
+from aether.messages.records import BadLine, read_json_values
 from aether.messages.sources import chat
 from aether.messages.unpack import unpacked
 from aether.types import Finding, JsonObject
@@ -136,9 +136,7 @@ def _find(
 ) -> tuple[Conversation, list[BadLine]]:
     """Return the conversation among the JSON values of a file, and the lines between that are no messages."""
     try:
-        detected: Format | None = detect_file_format(
-            [value for _, value in values[:_HEAD_VALUES]], where=name
-        )
+        detected: str | None = detect_file_format([value for _, value in values[:_HEAD_VALUES]], where=name)
     except InvalidInput as reason:
         detected, unknown = None, reason
     if nth == 0 and (detected is None or detected in _OF_PROVIDERS):

@@ -7,7 +7,7 @@ key has authority until somebody has thought about what a cloned repository coul
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple, TypeVar
 
 from aether.errors import InvalidInput, shown
@@ -19,10 +19,16 @@ Rule = Callable[[Any], str]
 
 EXPORTERS = ("console", "file", "ariadne", "otlp", "none")
 STORAGES = ("fs", "s3", "none")
-BACKENDS = ("extractive", "anthropic", "openai", "ollama", "command")
-# Those that an agent or model of its user answers by itself, and those that aether asks.
-ARCHITECTS = ("extractive", "host", "claude-code", "anthropic", "openai", "ollama", "manual", "command")
-CHATS = ("echo", "ollama", "openai", "anthropic", "command")
+# The module of each backend that completes a request, and of each that chats; `aether.architects` imports them.
+BACKENDS = {
+    "extractive": "aether.architects.extractive", "claude-code": "aether.architects.claude_cli",
+    "anthropic": "aether.architects.anthropic", "openai": "aether.architects.openai",
+    "ollama": "aether.architects.ollama", "command": "aether.architects.command",
+}  # fmt: skip
+CHATS = {
+    "echo": "aether.architects.stream", "ollama": "aether.architects.ollama", "openai": "aether.architects.openai",
+    "anthropic": "aether.architects.anthropic", "command": "aether.architects.command",
+}  # fmt: skip
 ROLES = ("system", "developer", "user", "assistant", "tool")
 PRESETS = ("default", "research")
 STRATEGIES = ("task_state", "brief", "decision_log", "code_delta", "step_ledger", "requirements_ledger")
@@ -110,11 +116,22 @@ def _address(value: str) -> str:
     return ""
 
 
-def _backend_of(*names: str) -> Rule:
+def architects() -> list[str]:
+    """Return the names of architects: the agent that is running, a person, and every backend."""
+    return ["host", "manual", *BACKENDS]
+
+
+def summarisers() -> list[str]:
+    """Return the names of backends that write summaries: all but one that starts too slowly for a request that waits."""
+    return [name for name in BACKENDS if name != "claude-code"]
+
+
+def _backend_of(names: Callable[[], Iterable[str]]) -> Rule:
     def rule(value: str) -> str:
         name, _, program = value.partition(":")
-        fits = name in names and bool(program.strip()) == (name == "command")
-        return "" if fits else f"must be one of {', '.join(names[:-1])}, command:PROGRAM"
+        fits = name in names() and bool(program.strip()) == (name == "command")
+        listed = [name for name in names() if name != "command"]
+        return "" if fits else f"must be one of {', '.join(listed)}, command:PROGRAM"
 
     return rule
 
@@ -212,7 +229,7 @@ class Config(NamedTuple):
     compact_backend: str = _key(
         "summarizer.backend", "extractive",
         "writer of summaries: extractive (no model, no key), anthropic, openai, ollama, command:PROGRAM",
-        _backend_of(*BACKENDS), field="summarizer_backend", old="compact.backend",
+        _backend_of(summarisers), field="summarizer_backend", old="compact.backend",
     )  # fmt: skip
     compact_model: str = _key("summarizer.model", "", "model of that backend; empty: its default", field="summarizer_model", old="compact.model")  # fmt: skip
     # A wait that its user can end is harmless.
@@ -224,13 +241,13 @@ class Config(NamedTuple):
         "architect.default", "extractive",
         "who writes the session of a conversation: extractive (no model), host (the agent that is running), or a model that "
         "hooks and `aether compress` ask: claude-code, anthropic, openai, ollama, command:PROGRAM",
-        _backend_of(*ARCHITECTS),
+        _backend_of(architects),
     )  # fmt: skip
     architect_daily_tokens: int = _key("architect.daily_tokens", 200_000, "most tokens that hooks may spend on a model architect in one day and home; 0: none")  # fmt: skip
     architect_model: str = _key("architect.model", "", "model of a model backend; empty: the backend's own default")  # fmt: skip
     architect_base_url: str = _key("architect.base_url", "", "its server; empty: its usual address or environment variable")  # fmt: skip
     architect_timeout_seconds: float = _key("architect.timeout_seconds", 120.0, "seconds that one answer may take", harmless=True)  # fmt: skip
-    chat_backend: str = _key("chat.backend", "echo", "backend of `aether chat`: echo (no model), ollama, openai, anthropic, command:PROGRAM", _backend_of(*CHATS))  # fmt: skip
+    chat_backend: str = _key("chat.backend", "echo", "backend of `aether chat`: echo (no model), ollama, openai, anthropic, command:PROGRAM", _backend_of(CHATS.keys))  # fmt: skip
     chat_model: str = _key("chat.model", "", "its model; empty: AETHER_MODEL, or its default")
     chat_base_url: str = _key("chat.base_url", "", "its server; empty: its usual address or environment variable")  # fmt: skip
     context_window: int = _key("context.window", 0, "window of a new context in tokens; 0: that of its model, or of its server", _zero_or_at_least(MIN_CONTEXT_WINDOW))  # fmt: skip

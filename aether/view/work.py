@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from aether import clock
 from aether.api import archive, colony, compact, compact_views, context, recall, report
@@ -31,7 +31,7 @@ from aether.messages.read import read_records, without_private
 from aether.messages.records import Record
 from aether.redact.redact import Rules, redact
 from aether.store import config, conversations, history
-from aether.types import DETAILS, JsonObject
+from aether.types import DETAILS, JsonObject, SignalName
 from aether.view import charts
 from aether.view.frame import (
     BY,
@@ -401,7 +401,7 @@ def emit(frame: Frame, form: Mapping[str, str]) -> str:
     except ValueError as reason:
         raise InvalidInput(f"{text!r} is no strength.", fix="Use a number from 0 to 1.", where=BY) from reason
     result = colony.emit_signal(
-        form.get("type", ""), form.get("context", ""), strength=strength, home=frame.home
+        cast("SignalName", form.get("type", "")), form.get("context", ""), strength=strength, home=frame.home
     )
     return (
         f"{result['type']} waits for the end of the phase."

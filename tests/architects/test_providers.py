@@ -32,7 +32,7 @@ def test_a_command_gives_its_module_and_the_program():
 @rows("spec", ["", "gpt", "manual", "command", "command: ", "ollama:llama", "Anthropic"])
 def test_anything_else_is_refused_with_the_names(spec):
     with pytest.raises(
-        InvalidInput, match="extractive, anthropic, openai, ollama, claude-code, manual or command"
+        InvalidInput, match="extractive, claude-code, anthropic, openai, ollama, manual, command"
     ):
         backend(spec)
 

@@ -346,5 +346,5 @@ def test_echo_calls_the_recall_tool_that_it_is_offered():
 
 @rows("spec", ["", "gpt", "command", "command: ", "ollama:llama", "extractive"])
 def test_what_is_no_backend_of_a_chat_is_refused_with_the_names(spec):
-    with pytest.raises(InvalidInput, match="echo, ollama, openai, anthropic or command"):
+    with pytest.raises(InvalidInput, match="echo, ollama, openai, anthropic, command"):
         chat_backend(spec)

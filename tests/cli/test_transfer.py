@@ -10,8 +10,6 @@ import sys
 
 import aether
 from aether.api import conversations, dedupe, goals, graph, importing
-from aether.cli import transfer
-from aether.messages import records
 from aether.redact.redact import redacted
 from aether.store.documents import OPTIONAL
 from aether.store.log import seal_json
@@ -373,7 +371,3 @@ def test_a_conversation_that_cannot_be_exported_is_named_by_export_and_import(tm
     done = shown(capsys, "--home", str(new), "import", str(file), "--json")
     assert "conversation talk is not in the export" in done.err
     assert json.loads(done.out)["restored"]["unread"] == ["talk"]
-
-
-def test_the_formats_in_the_help_are_those_that_are_read():
-    assert transfer.FORMATS == records.FORMATS

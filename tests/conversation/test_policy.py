@@ -19,7 +19,7 @@ from aether.conversation.policy import (
 )
 from aether.conversation.shapes import Compacted, Facts, Policy, Receipt, Summary, SummaryTask
 from aether.errors import InvalidInput
-from aether.store.keys import BACKENDS
+from aether.store.keys import summarisers
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_the_window_is_the_models_own_if_none_is_set():
 
 
 def test_the_summarisers_are_the_backends_there_are():
-    for name in BACKENDS:
+    for name in summarisers():
         spec = "command:cat" if name == "command" else name
 
         assert backend(spec)

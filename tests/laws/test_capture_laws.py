@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from aether.errors import InvalidInput
 from aether.memory.capture.extract import capture
 from aether.memory.facts import fact_text
-from aether.messages.read import read_records
-from aether.messages.records import FORMATS, Record, read_json_values
+from aether.messages.read import formats, read_records
+from aether.messages.records import Record, read_json_values
 from aether.redact.redact import redact
 from aether.text.cleaning import clean, without_echoes, without_injected
 from tests.effort import examples
@@ -164,7 +164,7 @@ def test_any_bytes_are_read_or_reported(data):
     assert all(1 <= line.line <= lines for line in bad)
 
 
-@given(st.lists(json_values(), max_size=6), st.sampled_from([*FORMATS, None]))
+@given(st.lists(json_values(), max_size=6), st.sampled_from([*formats(), None]))
 @example([{"type": []}], "codex")
 @example(
     [{"messages": [{"role": "user", "content": "Go."}], "compactions": [{"before_message": []}]}], "chat"

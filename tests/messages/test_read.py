@@ -8,12 +8,13 @@ import pytest
 from aether.errors import InvalidInput, NotFound
 from aether.messages.read import (
     detect_file_format,
+    formats,
     looks_like_json,
     read_records,
     records_of_values,
     without_private,
 )
-from aether.messages.records import FORMATS, Record
+from aether.messages.records import Record
 from tests.tables import rows
 
 MESSAGE = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "Go."}}
@@ -181,7 +182,7 @@ def test_an_unknown_format_names_those_there_are(values):
     with pytest.raises(InvalidInput) as caught:
         detect_file_format(values, where="x.json")
 
-    assert all(name in str(caught.value) for name in FORMATS)
+    assert all(name in str(caught.value) for name in formats())
     assert str(caught.value).startswith("x.json: ")
 
 

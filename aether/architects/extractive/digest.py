@@ -82,10 +82,10 @@ def write_summary(task: JsonObject, *, count: Counter) -> str:
     while True:
         text = form.write([lines[place] for place in choose(units, most=room, count=count)])
         # The words of the form cost something, too.
-        over = count(text) - most
-        if over <= 0 or not room:
-            return text if over <= 0 else ""
-        room = max(0, room - max(over, most // STEPS))
+        excess = count(text) - most
+        if excess <= 0 or not room:
+            return text if excess <= 0 else ""
+        room = max(0, room - max(excess, most // STEPS))
 
 
 def candidate_lines(task: JsonObject) -> list[Line]:
@@ -94,8 +94,8 @@ def candidate_lines(task: JsonObject) -> list[Line]:
     Of a command only the last run is there, and of a changed file one line with the names of all its changes.
     """
     before = list(_previous(task["previous"]))
-    known = {match[1]: match for line in before if (match := _CHANGE.fullmatch(line.text))}
-    changed = _changes(known, task["said"])
+    changes_before = {match[1]: match for line in before if (match := _CHANGE.fullmatch(line.text))}
+    changed = _changes(changes_before, task["said"])
     again = {line.text.partition(": ")[0] for line in changed}
     earlier = (line for line in before if line.sort != "changed" or line.text.partition(": ")[0] not in again)
     lines: dict[str, Line] = {}
@@ -114,14 +114,16 @@ def _previous(text: str) -> Iterator[Line]:
         if heads:
             sort = heads[0]
         elif bare and not bare.startswith("#"):
-            shown: Sort = "changed" if _CHANGE.fullmatch(bare) else "ran" if bare.startswith(RAN) else sort
-            yield Line(BEFORE, shown, bare)
+            line_sort: Sort = (
+                "changed" if _CHANGE.fullmatch(bare) else "ran" if bare.startswith(RAN) else sort
+            )
+            yield Line(BEFORE, line_sort, bare)
 
 
-def _lines(said: Sequence[JsonObject]) -> Iterator[Line]:
+def _lines(messages: Sequence[JsonObject]) -> Iterator[Line]:
     """Yield the lines of messages; a result of a tool belongs to its oldest open call."""
     waiting: dict[str, list[str]] = {}
-    for entry in said:
+    for entry in messages:
         at, role, tool, text = entry["at"], entry["role"], entry["tool"], entry["text"]
         if tool and role != "tool":
             waiting.setdefault(tool, []).append(shell_command(_arguments(text)))
@@ -140,8 +142,8 @@ def _lines(said: Sequence[JsonObject]) -> Iterator[Line]:
         elif role in ("user", "assistant"):
             units = units_of(clean(without_injected(text)))
             if role == "user" and units:
-                kept = choose(units, most=LINE_CHARS, count=len)
-                yield _line(at, "asked", " ".join(units[place].text for place in kept) or units[0].text)
+                places = choose(units, most=LINE_CHARS, count=len)
+                yield _line(at, "asked", " ".join(units[place].text for place in places) or units[0].text)
             else:
                 yield from (_line(at, "said", unit.text) for unit in units)
 
@@ -151,10 +153,10 @@ def _line(at: int, sort: Sort, text: str) -> Line:
     return Line(at, sort, plain if len(plain) <= LINE_CHARS else plain[: LINE_CHARS - 1] + "…")
 
 
-def _changes(before: Mapping[str, Any], said: Sequence[JsonObject]) -> list[Line]:
+def _changes(before: Mapping[str, Any], messages: Sequence[JsonObject]) -> list[Line]:
     """Return one line for each changed file, with the names that its changes added, also those of the summary `before`."""
     files: dict[str, tuple[int, str, dict[str, None]]] = {}
-    for entry in said:
+    for entry in messages:
         if not entry["tool"] or entry["role"] == "tool":
             continue
         arguments = _arguments(entry["text"])

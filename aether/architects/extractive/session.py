@@ -70,20 +70,20 @@ def write_session(handoff: Mapping[str, Any], *, most: int, count: Counter) -> J
     parts = _parts(handoff)
     if sum(count(part.text) for part in parts) <= most:
         return _session(handoff, parts, [(part.item, part.text) for part in parts], [])
-    places = [(at, place) for at, part in enumerate(parts) for place in range(len(part.units))]
+    places = [(index, place) for index, part in enumerate(parts) for place in range(len(part.units))]
     lead = _chosen(parts, _lead(parts), most=int(SUMMARY_SHARE * most), count=count)
-    said = [place for place in places if parts[place[0]].item["metadata"].get("evidence") == "person"]
-    first = lead | _chosen(parts, said, most=int(PERSON_SHARE * most), count=count)
+    spoken = [place for place in places if parts[place[0]].item["metadata"].get("evidence") == "person"]
+    first = lead | _chosen(parts, spoken, most=int(PERSON_SHARE * most), count=count)
     room = max(0, most - sum(count(part.text) for part in parts if not part.units))
     while True:
         chosen = _chosen(parts, places, most=room, count=count, first=first)
-        summary = [parts[at].units[place].text for at, place in sorted(chosen & lead)]
+        summary = [parts[index].units[place].text for index, place in sorted(chosen & lead)]
         session = _session(handoff, parts, _entries(parts, chosen - lead), summary)
         # The names of speakers cost something, too.
-        over = session_tokens(session, count) - most
-        if over <= 0 or not room:
+        excess = session_tokens(session, count) - most
+        if excess <= 0 or not room:
             return session
-        room = max(0, room - max(over, most // STEPS))
+        room = max(0, room - max(excess, most // STEPS))
 
 
 def _parts(handoff: Mapping[str, Any]) -> list[_Part]:
@@ -96,29 +96,29 @@ def _parts(handoff: Mapping[str, Any]) -> list[_Part]:
         if name not in ids
     ]
     items = [*handoff["items"], *added]
-    newest = {_state(item): at for at, item in enumerate(items)}
+    newest = {_state(item): index for index, item in enumerate(items)}
     heads = Tally(item["content"].partition(": ")[0] for item in items if ": " in item["content"])
     signals = [signal for signal in handoff.get("signals", ()) if signal["metadata"].get("context")]
     parts: dict[str, _Part] = {}
     before = _Part({}, "", "", [])
-    for at, item in enumerate(items):
+    for index, item in enumerate(items):
         metadata = item["metadata"]
         guarded = item["id"] in protected
-        stale = metadata.get("ended_at") or metadata.get("injected") or newest[_state(item)] != at
+        stale = metadata.get("ended_at") or metadata.get("injected") or newest[_state(item)] != index
         # The neighbours of an injected text stay apart.
         text = without_injected(item["content"].replace(f"<{INJECTED}", f"\n\n<{INJECTED}")).strip()
         text = item["content"] if guarded else text
         if (stale and not guarded) or not text.strip() or (text in parts and not guarded):
             continue
         parts.pop(text, None)  # a protected item takes the place of another one with its words
-        head, _, said = text.partition(": ")
-        speaker = head if heads[head] > 1 and _names(head) and said.strip() else ""
-        whole = guarded or (item["type"] in BINDING_TYPES and len(text) <= WHOLE_CHARS)
+        head, _, words = text.partition(": ")
+        speaker = head if heads[head] > 1 and _names(head) and words.strip() else ""
+        is_whole = guarded or (item["type"] in BINDING_TYPES and len(text) <= WHOLE_CHARS)
         weight = RELEVANCE_AT_ZERO + float(metadata.get("relevance_score", 0.5))
         weight *= WEIGHTS.get(metadata.get("evidence", ""), 1.0)
         if before.speaker != speaker and any(asks(unit.text) for unit in before.units):
             weight *= ANSWER_WEIGHT
-        units = [] if whole else _units(item, said.strip() if speaker else text)
+        units = [] if is_whole else _units(item, words.strip() if speaker else text)
         steered = [
             unit._replace(weight=unit.weight * weight * _steering(unit.text, signals)) for unit in units
         ]
@@ -150,23 +150,27 @@ def _units(item: Mapping[str, Any], text: str) -> list[Unit]:
 def _steering(text: str, signals: Sequence[Mapping[str, Any]]) -> float:
     """Return how much the active signals raise a unit: by the share of their words that it has."""
     raised = 1.0
-    own = set(stems(text)) if signals else set()
+    unit_words = set(stems(text)) if signals else set()
     for signal in signals:
-        wanted = set(stems(str(signal["metadata"]["context"])))
+        signal_words = set(stems(str(signal["metadata"]["context"])))
         strength = float(signal.get("effective_strength", signal["strength"]))
-        raised += STEERED * strength * len(own & wanted) / max(1, len(wanted))
+        raised += STEERED * strength * len(unit_words & signal_words) / max(1, len(signal_words))
     return raised
 
 
 def _lead(parts: Sequence[_Part]) -> list[_Place]:
     """Return the places of the units that a summary is made of: the newest request, and the ends of the last message."""
-    requests = [at for at, part in enumerate(parts) if part.item["type"] in REQUEST_TYPES and part.units]
-    results = [at for at, part in enumerate(parts) if _is_account(part.item) and part.units]
-    places = [(at, place) for at in requests[-1:] for place in range(len(parts[at].units))]
-    for at in results[-1:]:
-        paragraphs = [paragraph for paragraph in parts[at].text.split("\n\n") if paragraph.strip()]
-        ends = {unit.text for paragraph in (paragraphs[0], paragraphs[-1]) for unit in units_of(paragraph)}
-        places += [(at, place) for place, unit in enumerate(parts[at].units) if unit.text in ends]
+    requests = [
+        index for index, part in enumerate(parts) if part.item["type"] in REQUEST_TYPES and part.units
+    ]
+    results = [index for index, part in enumerate(parts) if _is_account(part.item) and part.units]
+    places = [(index, place) for index in requests[-1:] for place in range(len(parts[index].units))]
+    for index in results[-1:]:
+        paragraphs = [paragraph for paragraph in parts[index].text.split("\n\n") if paragraph.strip()]
+        end_texts = {
+            unit.text for paragraph in (paragraphs[0], paragraphs[-1]) for unit in units_of(paragraph)
+        }
+        places += [(index, place) for place, unit in enumerate(parts[index].units) if unit.text in end_texts]
     return places
 
 
@@ -174,22 +178,22 @@ def _chosen(
     parts: Sequence[_Part], places: Sequence[_Place], *, most: int, count: Counter, first: Collection[_Place] = ()
 ) -> set[_Place]:  # fmt: skip
     """Return the places of the units chosen among those at `places`, those at `first` before the others."""
-    units = [parts[at].units[place] for at, place in places]
+    units = [parts[index].units[place] for index, place in places]
     units = [
         unit._replace(required=unit.required or where in first)
         for unit, where in zip(units, places, strict=True)
     ]
-    return {places[at] for at in choose(units, most=most, count=count)}
+    return {places[index] for index in choose(units, most=most, count=count)}
 
 
 def _entries(parts: Sequence[_Part], chosen: Collection[_Place]) -> list[_Entry]:
     """Return what the session holds of each item; turns of a talk share entries, each change of the speaker named."""
     entries: list[_Entry] = []
     before = ""
-    for at, part in enumerate(parts):
-        said = "\n".join(unit.text for place, unit in enumerate(part.units) if (at, place) in chosen)
-        named = f"{part.speaker}: {said}" if part.speaker else said
-        if part.units and not said:
+    for index, part in enumerate(parts):
+        words = "\n".join(unit.text for place, unit in enumerate(part.units) if (index, place) in chosen)
+        words_with_speaker = f"{part.speaker}: {words}" if part.speaker else words
+        if part.units and not words:
             continue
         if (
             part.speaker
@@ -197,9 +201,12 @@ def _entries(parts: Sequence[_Part], chosen: Collection[_Place]) -> list[_Entry]
             and entries[-1][0]["type"] == part.item["type"]
             and len(entries[-1][1]) < SHARED_CHARS
         ):
-            entries[-1] = part.item, f"{entries[-1][1]}\n{said if before == part.speaker else named}"
+            entries[-1] = (
+                part.item,
+                f"{entries[-1][1]}\n{words if before == part.speaker else words_with_speaker}",
+            )
         else:
-            entries.append((part.item, named if part.units else part.text))
+            entries.append((part.item, words_with_speaker if part.units else part.text))
         before = part.speaker if part.units else ""
     return entries
 

@@ -362,7 +362,7 @@ def _with_type(block: Any) -> JsonObject | None:
 def _of_known_type(
     block: JsonObject, where: str, faults: Faults, known_types: frozenset[str]
 ) -> JsonObject | None:
-    """Return a block of a type that is `known`, with all that it needs; None if it cannot be made.
+    """Return a block of one of the `known_types`, with all that it needs; None if it cannot be made.
 
     Media and texts of other formats are rewritten.
     """
