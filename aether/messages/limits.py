@@ -42,8 +42,8 @@ LIMITS: dict[ProviderFormat, Limits] = {
         "platform.claude.com/docs/en/build-with-claude/vision and prompt-caching, 2026-11",
         images=600, image_chars=5 * 1024 * 1024, image_side=8_000, many_images=20, many_side=2_000, cache_marks=4,
     ),
-    "openai": Limits("errors of api.openai.com, 2026-11", messages=2_048, calls=128, text_chars=10_485_760, images=1_500),
-    "responses": Limits("errors of api.openai.com, 2026-11", text_chars=10_485_760, images=1_500),
+    "openai": Limits("errors of api.openai.com, 2026-11; pictures: reported by users", messages=2_048, calls=128, text_chars=10_485_760, images=1_500),
+    "responses": Limits("errors of api.openai.com, 2026-11; pictures: reported by users", text_chars=10_485_760, images=1_500),
     "gemini": Limits("ai.google.dev/gemini-api/docs/image-understanding, 2026-11", images=3_600),
     "plain": Limits(),
 }  # fmt: skip
