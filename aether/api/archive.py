@@ -540,7 +540,7 @@ def _read_files(paths: Iterable[str | os.PathLike[str]], batch: ArchivedBatch) -
         for raw in raws:
             if not (raw.get("created_at") or raw.get("updated_at")):
                 raw["created_at"] = changed  # without a time it would never age
-            source = {"kind": "file", "name": os.path.basename(name)}
+            source = {"kind": "file", "name": _readable(os.path.basename(name))}
             yield _Given(raw, source, data if len(raws) == 1 else None)
 
 
@@ -579,7 +579,7 @@ def _named(raw: JsonObject, data: bytes, name: str, nth: int) -> JsonObject:
     fields: JsonObject = {}
     if not raw.get("id"):
         session, path = _SESSION.search(data), Path(name)
-        stem = f"{path.stem}-{files.checksum(str(path.absolute()).encode())[:8]}"
+        stem = f"{_readable(path.stem)}-{files.checksum(os.fsencode(path.absolute()))[:8]}"
         stem = session[1].decode(errors="replace") if session else stem
         fields["id"] = f"{stem}-{nth + 1}" if nth else stem
     if not raw.get("title"):
@@ -589,6 +589,11 @@ def _named(raw: JsonObject, data: bytes, name: str, nth: int) -> JsonObject:
         if times:
             fields |= {"created_at": times[0], "updated_at": times[-1]}
     return fields | raw | fields  # in the order in which they are shown; empty fields of the file are filled
+
+
+def _readable(name: str) -> str:
+    """Return a file's name as text; bytes that are not UTF-8 become question marks."""
+    return name.encode("utf-8", "replace").decode("utf-8")
 
 
 def _add_all(additions: Iterable[_Given], batch: ArchivedBatch, home: Home) -> ArchivedBatch:

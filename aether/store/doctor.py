@@ -101,7 +101,7 @@ def examine(home: Path) -> list[Finding]:
     """Return the problems of the files of `home`, errors first."""
     findings: list[Finding] = []
     for check_of in (
-        _temp_files, _erasing, _lines, _journal, _seals, _unreadable_files, _quarantine, _sharing, conversation_checks.examine,
+        _temp_files, _conflicted_copies, _erasing, _lines, _journal, _seals, _unreadable_files, _quarantine, _sharing, conversation_checks.examine,
         archive_steps.examine, _config, _spool, _documents,
     ):  # fmt: skip
         try:
@@ -115,6 +115,23 @@ def examine(home: Path) -> list[Finding]:
 def _temp_files(home: Path) -> Iterator[Finding]:
     for path in leftover_temps(home):
         yield Finding("warning", "temp-file", seals.place(home, path), "a killed process left it.", REPAIR)
+
+
+def _conflicted_copies(home: Path) -> Iterator[Finding]:
+    """Yield a finding for each copy that a program which keeps folders alike made of a file that two machines changed.
+
+    Such a copy has the name of the file with more words before its ending.
+    """
+    journal = "journal"
+    known = dict.fromkeys((*documents.NAMES, "seals"), "json") | {journal: "jsonl", "head": ""}
+    for path in sorted((home / "data").glob("*")):
+        stem, _, ending = path.name.rpartition(".") if "." in path.name else (path.name, "", "")
+        original = next((name for name in known if stem.startswith(name) and stem != name), "")
+        following = stem[len(original) : len(original) + 1]
+        if original and known[original] in (ending, "") and not following.isalnum() and path.is_file():
+            what = f"it is a copy of {original} from another machine, and may hold what memory lacks."
+            fix = "Compare the two, add what is missing (aether add), and move the copy away."
+            yield Finding("warning", "conflicted-copy", seals.place(home, path), what, fix)
 
 
 def _config(home: Path) -> Iterator[Finding]:

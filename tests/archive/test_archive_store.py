@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from datetime import timedelta
 
 import pytest
@@ -20,6 +21,18 @@ from tests.archive.talks import SECRET, WORDS, add, levels, said, talk
 from tests.tables import rows
 
 LATER = homes.NOW + timedelta(days=100)
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names are UTF-8 there")
+def test_a_file_whose_name_is_not_utf_8_is_added(home, tmp_path):
+    name = os.fsencode(tmp_path) + b"/talk\xff.json"
+    with open(name, "w") as file:
+        json.dump([{"role": "user", "content": "Never retry."}], file)
+
+    [added] = aether.archive_files([os.fsdecode(name)], home=home).added
+
+    assert added.id.startswith("talk?-")
+    assert "Never retry." in json.dumps(aether.read_archived(added.id, home=home))
 
 
 def test_a_dict_comes_back_as_it_was_given_at_every_age_within_its_grace(home):

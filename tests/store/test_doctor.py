@@ -52,6 +52,24 @@ def test_a_torn_journal_line_is_a_warning_and_is_kept_aside(home):
     assert [one.code for one in doctor.examine(home)] == ["quarantine"]
 
 
+def test_copies_from_another_machine_are_named_and_stay(home):
+    homes.add(home, "one")
+    fold_home(home, now=homes.NOW)
+    names = [
+        "memory (Ada's conflicted copy 2026-10-02).json", "memory.sync-conflict-20261002-1.json", "memory 2.json",
+        "journal-LAPTOP.jsonl", "head (1)",
+    ]  # fmt: skip
+    for name in [*names, "memory.txt", "memories.json.old", "notes.json"]:
+        (home / "data" / name).write_bytes(b"{}")
+
+    copies = [finding for finding in codes(home) if finding[1] == "conflicted-copy"]
+    doctor.repair(home, now=homes.NOW)
+
+    assert sorted(copies) == sorted(("warning", "conflicted-copy", f"data/{name}") for name in names)
+    assert all((home / "data" / name).exists() for name in names)
+    assert homes.ids(home) == ["one"]
+
+
 def test_a_repeated_revision_is_reported(home):
     homes.add(home, "one")
     line = snapshot.journal_path(home).read_bytes().splitlines(keepends=True)[-1]
