@@ -114,6 +114,9 @@ def enforce(ask: Ask, /, id: str, action: Action, **patterns: str) -> None:
 
 def _emit_rule(ask: Ask, rule: EnforcedRule) -> None:
     emit(ask, rule, f"{rule['id']}: {rule['action']} {_what(rule)}")
+    note(
+        ask, "It acts in every agent that aether install gave hooks; one that had them before needs it again."
+    )
     note(ask, f"What it would have stopped: aether rule test {rule['id']}")
     note(ask, f"To end it: aether rule relax {rule['id']}")
 
