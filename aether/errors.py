@@ -281,7 +281,9 @@ def _misfit(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Inv
         return None
     for name, value in given.items():
         if name in hints and not _fits(value, hints[name]):
-            what = f"{shown(value)} is not {signature.parameters[name].annotation}."
+            words = typing.get_args(hints[name]) if typing.get_origin(hints[name]) is typing.Literal else ()
+            wanted = f"str, one of {', '.join(words)}" if words else signature.parameters[name].annotation
+            what = f"{shown(value)} is not {wanted}."
             return InvalidInput(what, fix=f"See help on {function.__name__}.", where=name)
     return None
 

@@ -5,6 +5,9 @@ import builtins
 import json
 
 import pytest
+
+pytest.importorskip("langgraph", reason="needs the package langgraph")
+
 from langgraph.store.base import PutOp
 
 import aether
@@ -13,6 +16,7 @@ from aether.frameworks.langgraph_store import memory_store
 from aether.memory.memory_tool import MAX_FILE_BYTES
 from tests.tables import rows
 
+pytestmark = pytest.mark.extras
 NAMES = ("users", "Ada/1")
 
 

@@ -27,6 +27,7 @@ PATHS = st.lists(NAMES, max_size=3).map(lambda names: "/".join(["/memories", *na
 
 
 TEXTS = st.text(alphabet="ab \n\r\tü\u2028", max_size=12)
+PLAIN_TEXTS = TEXTS.map(lambda text: text.replace("\r", ""))
 
 
 LINES = st.integers(-1, 6)
@@ -95,15 +96,28 @@ def test_inserting_puts_lines_between_lines(text, at, added):
     assert now.endswith("\n") or not text.endswith("\n")
 
 
-@given(TEXTS, TEXTS, TEXTS)
-def test_replacing_needs_one_place_and_changes_only_that(text, old, new):
+def replaced(text, old, new):
     command = {"command": "str_replace", "path": "/memories/a", "old_str": old, "new_str": new}
+    return run({"/memories/a": text}, command)
 
-    answer = run({"/memories/a": text}, command)
+
+@given(PLAIN_TEXTS, PLAIN_TEXTS, PLAIN_TEXTS)
+def test_replacing_needs_one_place_and_changes_only_that(text, old, new):
+    answer = replaced(text, old, new)
 
     assert answer.is_error == (not old or text.count(old) != 1)
     if not answer.is_error:
         assert answer.files == {"/memories/a": text.replace(old, new)}
+
+
+@given(PLAIN_TEXTS, PLAIN_TEXTS, PLAIN_TEXTS)
+def test_replacing_is_the_same_in_a_file_of_windows(text, old, new):
+    plain = replaced(text, old, new)
+    answer = replaced(text.replace("\n", "\r\n"), old, new)
+
+    assert answer.is_error == plain.is_error
+    if not answer.is_error and "\n" in text:
+        assert answer.files == {"/memories/a": plain.files["/memories/a"].replace("\n", "\r\n")}
 
 
 @given(st.text(alphabet="ab\n", max_size=40), st.integers(5, 60))

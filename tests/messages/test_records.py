@@ -11,7 +11,6 @@ from aether.messages.model import (
     is_failure_text,
 )
 from aether.messages.records import (
-    FORMATS,
     BadLine,
     Record,
     decode_line,
@@ -40,7 +39,6 @@ def test_the_oldest_is_forgotten_first():
 
 def test_bad_lines_may_be_ignored():
     assert ignore_bad_line(BadLine(1, "torn")) is None
-    assert "claude_code" in FORMATS
 
 
 def read(text):
