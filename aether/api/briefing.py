@@ -146,7 +146,8 @@ def _arguments(snapshot: Snapshot, source: str, session: str, wide: Path | None)
     return {
         "documents": {**snapshot.documents, "senders": ledger.senders(snapshot)}, "occasion": source, "now": now(), "count": counter_of(memory),
         "budget": config.or_default(place).claude_brief_tokens, "since": since, "root": project_root(place),
-        "wide": wide_documents, "session": session,
+        # A session that starts has no work of its own, though some hosts report its first prompt before it.
+        "wide": wide_documents, "session": "" if source in hook_sessions.NEW_SOURCES else session,
     }  # fmt: skip
 
 

@@ -100,6 +100,19 @@ def test_a_session_is_remembered_and_the_next_gets_memory(project, host):
     assert PROMPT in json.dumps(memory)
 
 
+def test_a_prompt_before_the_start_does_not_take_the_place_of_memory(project):
+    def report(payload, **fields):
+        payload = json.dumps({**payload, **fields}).encode()
+        return hook.main(["copilot"], payload)[1]
+
+    started, *others = events("copilot", str(project))
+    for payload in others:
+        report(payload)
+    report(others[0], session_id="s-2", prompt="Which calls are retried?")
+
+    assert PROMPT in report(started, session_id="s-2")
+
+
 @pytest.mark.parametrize("host", OTHERS)
 def test_the_call_and_its_output_are_those_of_a_shell(host, tmp_path):
     payload = events(host, str(tmp_path))[2]
