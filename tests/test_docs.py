@@ -96,8 +96,11 @@ def test_the_python_of_the_readme_prints_what_the_readme_says(tmp_path):
 )
 def test_the_python_of_a_page_prints_what_it_says(page, nth, tmp_path):
     code = blocks(page, "python")[nth]
-    for package in re.findall(r"^from (agents|langchain)\b", code, re.MULTILINE)[:1]:
-        pytest.importorskip(package, reason=f"needs the package {package}")
+    for package in re.findall(
+        r"^from (agents|langchain|aether\.frameworks\.langgraph_store)\b", code, re.MULTILINE
+    )[:1]:
+        needed = package.replace("aether.frameworks.langgraph_store", "langgraph")
+        pytest.importorskip(needed, reason=f"needs the package {needed}")
     shown = page.partition(code)[2].partition("```text\n")[2].partition("```")[0]
 
     ran = subprocess.run(
