@@ -15,6 +15,7 @@ from aether.api.home import Home, find, now, read
 from aether.clock import new_id
 from aether.errors import InvalidInput, NotFound, public, shown
 from aether.memory.enforcement import decide
+from aether.memory.items import items_of
 from aether.store import enforced
 from aether.types import Action, EnforcedRule
 
@@ -163,7 +164,7 @@ def calls_stopped_by(id: str, *, home: Home = None) -> list[StoppedCall]:
     rule = _named(enforced.read(place), id)
     directory = str(place.parent)
     stopped = []
-    for item in read(home).documents["memory"]["working_memory"]["items"]:
+    for item in items_of(read(home).documents["memory"]):
         call = _call(item["metadata"].get("fact") or {})
         decision = decide([rule], call[0], call[1], directory) if call else None
         if call and decision:
@@ -189,7 +190,7 @@ def rule_proposals(*, home: Home = None) -> list[Proposal]:
     place = find(home)
     acting = {rule["entry"] for rule in enforced.read(place)}
     proposals = []
-    for item in read(home).documents["memory"]["working_memory"]["items"]:
+    for item in items_of(read(home).documents["memory"]):
         is_rule = item["type"] in RULE_TYPES and item["metadata"].get("evidence") == "person"
         quoted = _QUOTED.search(item["content"]) if is_rule and item["id"] not in acting else None
         if quoted:

@@ -403,13 +403,18 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         if steps:
             stage(place, steps)
             leftovers = finish(place, timeout=seconds)
-    enforced.change(place, lambda rules: _without(rules, id_list, match.strip()))
+    erased_text = match.strip()
+    if any(_holds(rule, id_list, erased_text) for rule in enforced.read(place)):
+        enforced.change(
+            place, lambda rules: [rule for rule in rules if not _holds(rule, id_list, erased_text)]
+        )
     return report._replace(left=leftovers, forgotten=len(present), done=bool(steps or present))
 
 
-def _without(rules: list[EnforcedRule], ids: list[str], text: str) -> list[EnforcedRule]:
-    """Return the rules that hold nothing that was erased."""
-    return [rule for rule in rules if rule["entry"] not in ids and not (text and text in rule["text"])]
+def _holds(rule: EnforcedRule, ids: list[str], text: str) -> bool:
+    """Return whether a rule is that of an erased entry, or says the erased text in its words or its patterns."""
+    said = (rule["text"], rule["command"], rule["regex"], rule["path"])
+    return rule["entry"] in ids or (bool(text) and any(text in words for words in said))
 
 
 def _plan(place: Path, ids: list[str], match: str) -> tuple[Erased, list[Step]]:

@@ -29,6 +29,7 @@ from aether.cli.output import (
     progress,
     say,
     when,
+    with_options,
 )
 from aether.text.words import pluralize
 
@@ -56,9 +57,7 @@ def scope_options(command: Any) -> Any:
         click.option("--user", "scope", flag_value="user", help="For you in every project"),
         click.option("--dry-run", is_flag=True, help="Show the changes, and make none"),
     ]  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, options)
 
 
 @claude_command.command("install")

@@ -25,6 +25,7 @@ from aether.cli.output import (
     plain,
     progress,
     say,
+    with_options,
     write_file,
 )
 from aether.text.words import argument, pluralize
@@ -79,9 +80,7 @@ def _choices(command: Any) -> Any:
             help="Leave messages that the provider would refuse as they are",
         ),
     )  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, options)
 
 
 def _plan(ask: Ask, file: str, force: bool, chosen: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.output import Ask, Command, Table, emit, note, pass_ask, plain, say
+from aether.cli.output import Ask, Command, Table, emit, note, pass_ask, plain, say, with_options
 from aether.hosts import HOSTS
 
 if TYPE_CHECKING:
@@ -24,9 +24,7 @@ def scope_options(command: Any) -> Any:
         click.option("--user", "scope", flag_value="user", help="For you in every project"),
         click.option("--dry-run", is_flag=True, help="Show the changes, and make none"),
     ]  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, options)
 
 
 @click.command("install", cls=Command)

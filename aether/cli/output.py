@@ -170,6 +170,13 @@ class Group(Command, click.Group):
         raise click.UsageError(f"No such command {args[0]!r}.{_suggestions(self, ctx, args[0])}", ctx)
 
 
+def with_options(command: Any, options: Sequence[Callable[[Any], Any]]) -> Any:
+    """Return `command` with `options` as decorators, in the order of its help."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 MOST_SUGGESTIONS = 3
 
 

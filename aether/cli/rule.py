@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.output import Ask, Group, Table, emit, is_typed, note, pass_ask, plain, when
+from aether.cli.output import Ask, Group, Table, emit, is_typed, note, pass_ask, plain, when, with_options
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
@@ -39,9 +39,7 @@ def pattern_options(command: Any) -> Any:
         click.option("--path", metavar="PATTERNS", default="", help="Edits of files that fit, such as migrations/**"),
         click.option("--tool", metavar="NAME", default="", help="Calls of this tool, as the agent names it; * fits any"),
     ]  # fmt: skip
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return with_options(command, options)
 
 
 @rule_command.command("list")

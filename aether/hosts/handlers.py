@@ -49,16 +49,11 @@ def merge(text: str, groups: JsonObject, *, where: str = "") -> str:
 
 
 def _merged(text: str, event: str, new_group: JsonObject | None, where: str) -> str:
-    groups = hooks_of(text)[event]
-    places = own_positions(groups)
+    events = hooks_of(text)
+    places = own_positions(events[event])
     if new_group is None:
         return _without(text, event, keep=False) if places else text
-    if not isinstance(groups, list):
-        raise InvalidDocument(
-            f"hooks.{event} is {shown(groups)}.",
-            fix="Make it a list, as the host reads it.",
-            where=where or "settings",
-        )
+    groups = _listed(events, event, where)
     if len(places) == 1:
         (group_number, below) = places[0]
         present = groups[group_number]
@@ -182,6 +177,18 @@ def table_at(text: str, names: Sequence[str], where: str) -> JsonObject:
     return value
 
 
+def _listed(events: JsonObject, event: str, where: str) -> list[Any]:
+    """Return what the settings hold for `event`; an empty list if it is missing."""
+    present = events.get(event, [])
+    if not isinstance(present, list):
+        raise InvalidDocument(
+            f"hooks.{event} is {shown(present)}.",
+            fix="Make it a list, as the host reads it.",
+            where=where or "settings",
+        )
+    return present
+
+
 def parse_settings(text: str, *, where: str = "") -> JsonObject:
     """Return the settings in a text.
 
@@ -264,11 +271,8 @@ def merge_flat(text: str, handlers: Mapping[str, JsonObject], *, where: str = ""
     if "hooks" not in parse_settings(text):
         text = json_edit.add(text, (), [("hooks", {})])
     for event in {**events, **handlers}:
-        present = _flat(events, event, where)
-        places, handler_of_event = (
-            [n for n, handler in enumerate(present) if is_own_handler(handler)],
-            handlers.get(event),
-        )
+        present = _listed(events, event, where)
+        places, handler_of_event = _own_places(present), handlers.get(event)
         if (
             handler_of_event is not None
             and len(places) == 1
@@ -298,8 +302,8 @@ def unmerge_flat(text: str, before: str = "", *, where: str = "") -> str:
     events, events_before = hooks_of(text, where=where), hooks_of(before) if before.strip() else {}
     changed = False
     for event in events:
-        present = _flat(events, event, where)
-        places = [n for n, handler in enumerate(present) if is_own_handler(handler)]
+        present = _listed(events, event, where)
+        places = _own_places(present)
         for place in reversed(places):
             text = json_edit.drop(text, ("hooks", event), place)
         if places and len(places) == len(present) and event not in events_before:
@@ -310,12 +314,5 @@ def unmerge_flat(text: str, before: str = "", *, where: str = "") -> str:
     return text if not changed or before.strip() or parse_settings(text).keys() - {"version"} else ""
 
 
-def _flat(events: JsonObject, event: str, where: str) -> list[Any]:
-    handlers = events.get(event, [])
-    if not isinstance(handlers, list):
-        raise InvalidDocument(
-            f"hooks.{event} is {shown(handlers)}.",
-            fix="Make it a list, as the host reads it.",
-            where=where or "settings",
-        )
-    return handlers
+def _own_places(handlers: list[Any]) -> list[int]:
+    return [place for place, handler in enumerate(handlers) if is_own_handler(handler)]

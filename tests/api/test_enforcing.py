@@ -204,6 +204,22 @@ def test_erasing_a_text_ends_the_rule_that_holds_it(home):
         assert "Bluebird" not in file.read()
 
 
+@pytest.mark.parametrize(
+    "patterns", [{"command": "deploy Bluebird*"}, {"regex": "Bluebird$"}, {"path": "src/Bluebird/**"}]
+)
+def test_erasing_a_text_ends_the_rule_whose_pattern_says_it(home, patterns):
+    entry = add(home)
+    aether.enforce_rule(entry, **patterns, home=home)
+    forget.erase(match="Bluebird", home=home)
+    assert aether.enforced_rules(home=home) == []
+
+
+def test_erasing_writes_no_rules_where_none_holds_the_text(home):
+    add(home, "Do not touch the secret project Bluebird.")
+    assert forget.erase(match="secret project Bluebird", home=home).done
+    assert not os.path.exists(os.path.dirname(enforced.file_of(home)))
+
+
 def test_the_commands_say_what_acts_and_how_to_end_it(home, capsys, monkeypatch):
     def run(*words):
         cli([*words], standalone_mode=False)
