@@ -375,7 +375,7 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         what = (
             "a text cannot be erased from one replica of a shared colony: the server and the others keep it."
         )
-        fix = 'Use "aether forget"; to erase it, let every home leave, erase it in one, and share that one again.'
+        fix = 'Use "aether memory forget"; to erase it, let every home leave, erase it in one, and share that one again.'
         raise Conflict(what, fix=fix, where=str(place))
     present = []
     if id_list:

@@ -68,7 +68,7 @@ def install_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_run
     emit(ask, data, lines)
     for host, failure in failures.items():
         say(plain(f"{host}: {failure}"))
-    if not dry_run:
+    if changes and not dry_run:
         for change in changes:
             if change.advice:
                 note(ask, change.advice)

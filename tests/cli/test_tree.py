@@ -50,6 +50,25 @@ def test_help_starts_with_an_imperative_sentence_and_has_an_example():
         assert stage.examples(command), name
 
 
+def test_every_command_that_a_message_or_a_page_names_is_there():
+    """The page of former spellings is left out: it names what is no longer one."""
+    known = dict(COMMANDS)
+    pages = [path for path in (ROOT / "docs").glob("*.md") if path.name != "compat.md"]
+    named = {
+        (path.name, named[1], named[2] or "")
+        for path in (*(ROOT / "aether").rglob("*.py"), *pages, ROOT / "README.md")
+        for named in re.finditer(r"[\"`]aether ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?", path.read_text("utf-8"))
+    }
+
+    assert len(named) > 100
+    assert [
+        name
+        for name in sorted(named)
+        if name[1] not in known
+        or (name[2] and isinstance(known[name[1]], click.Group) and f"{name[1]} {name[2]}" not in known)
+    ] == []
+
+
 def test_every_option_has_help_that_is_a_phrase():
     for name, command in COMMANDS:
         for option in command.params:
