@@ -12,8 +12,9 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
@@ -21,7 +22,6 @@ sys.path.insert(0, str(ROOT))
 import report  # noqa: E402 - runnable without an installation
 
 from aether.tokens import exact  # noqa: E402 - runnable without an installation
-from aether.tokens.counters import Row, calibrate  # noqa: E402
 from aether.tokens.estimate import estimate  # noqa: E402
 
 SAMPLES = ROOT / "tests" / "tokens" / "samples"
@@ -99,6 +99,52 @@ def speeds() -> dict[str, float]:
             lambda text: exact.exact("o200k_base", text), prose
         )
     return found
+
+
+class Row(NamedTuple):
+    """The error of the estimate on one kind of text; errors are shares, 0.05 is five percent."""
+
+    kind: str
+    samples: int
+    exact: int
+    estimated: int
+    error: float
+    """Of the sum: (estimated - exact) / exact."""
+    worst: float
+    """Of the single sample that is furthest off."""
+
+
+class Calibration(NamedTuple):
+    """The result of a calibration."""
+
+    rows: tuple[Row, ...]
+    """One per kind, in order of first appearance, before the correction."""
+    total: Row
+    factor: float
+    """The multiplier of the estimate that makes the sum over all samples right."""
+
+
+def calibrate(samples: Iterable[tuple[str, str]], exact: Callable[[str], int]) -> Calibration:
+    """Return the error of the estimate on `samples`, pairs of kind and text, and the factor that corrects it.
+
+    Texts without tokens are skipped.
+    """
+    counts: dict[str, list[tuple[int, int]]] = {}
+    for kind, text in samples:
+        tokens = exact(text)
+        if tokens > 0:
+            counts.setdefault(kind, []).append((tokens, estimate(text)))
+    rows = tuple(_row(kind, pairs) for kind, pairs in counts.items())
+    total = _row("all", [pair for pairs in counts.values() for pair in pairs])
+    factor = round(total.exact / total.estimated, 3)
+    return Calibration(rows, total, max(factor, 10**-3))
+
+
+def _row(kind: str, pairs: list[tuple[int, int]]) -> Row:
+    exact = sum(tokens for tokens, _ in pairs)
+    estimated = sum(guess for _, guess in pairs)
+    worst = max(((guess - tokens) / tokens for tokens, guess in pairs), key=abs)
+    return Row(kind, len(pairs), exact, estimated, (estimated - exact) / exact, worst)
 
 
 def shown(row: Row) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Tokens: count a text, choose and calibrate the counter of a home, and learn from the usage that providers report.
+"""Tokens: count a text, choose the counter of a home, and learn from the usage that providers report.
 
 A home records its counter; changing it recounts every item and session, so that the counts of the items and of the state
 always agree. Messages for a model are counted by the home's counter times a factor: learned from reports about this very
@@ -27,13 +27,12 @@ from aether.errors import (
     shown,
 )
 from aether.events.delivery import warn
-from aether.memory.items import items_of, recount
+from aether.memory.items import recount
 from aether.paths import resource
-from aether.store import config, files, record_files
+from aether.store import config, files
 from aether.store.authors import Author
 from aether.store.commit import write_lock
 from aether.store.files import storage_errors, write_whole
-from aether.tokens import counters as calibration
 from aether.tokens import exact
 from aether.tokens import models as tokens_models
 from aether.tokens.counters import FACTOR_PLACES, counter, label
@@ -96,37 +95,6 @@ def use_counter(name: str, factor: float = 1.0, *, home: Home = None) -> str:
 
     change(home, plan, Author("use counter", reason=label(name, factor)))
     return label(name, factor)
-
-
-def calibrate(
-    texts: Iterable[tuple[str, str]] = (),
-    *,
-    against: str = "o200k_base",
-    apply: bool = False,
-    home: Home = None,
-) -> calibration.Calibration:
-    """Compare the estimate with an exact counter on `texts` (kind, text), else on the texts of the home.
-
-    With `apply`, the home counts by the corrected estimate from now on.
-
-    Raises:
-        InvalidInput: there are no texts.
-        BackendUnavailable: the exact vocabulary is not on this machine.
-    """
-    samples = list(texts)
-    if not samples:
-        snapshot = read(home)
-        archived = (record["item"] for _, record in record_files.records(snapshot, "items"))
-        stored = (*items_of(snapshot.documents["memory"]), *archived)
-        samples = [(item["type"], item["content"]) for item in stored]
-    if not samples:
-        raise InvalidInput(
-            "there are no texts to calibrate on.", fix="Name files, or add items first.", where="tokens"
-        )
-    fit = calibration.calibrate(samples, counter(against))
-    if apply:
-        use_counter("estimate", fit.factor, home=home)
-    return fit
 
 
 class Counting(NamedTuple):

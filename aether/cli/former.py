@@ -59,7 +59,6 @@ FORMER_SPELLINGS = {
     "snapshot restore": "snapshot --restore",
     "schema check": "schema --check",
     "schema show": "schema",
-    "tokens calibrate": "tokens count --calibrate",
     "tokens models": "tokens count --models",
     "graph export": "graph --export",
     "graph import": "graph --import",

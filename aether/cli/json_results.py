@@ -45,7 +45,6 @@ from aether.memory.timeline import FileHistory, Moment
 from aether.messages.records import BadLine
 from aether.schemas.derive import adapted
 from aether.sharing.postgres import Member
-from aether.tokens.counters import Calibration
 from aether.types import (
     ActiveSignal,
     Detail,
@@ -1190,7 +1189,6 @@ _IMPORTED = adapted("Import", Imported, restored=NotRequired[ImportRestored])
 _HANDOFF = adapted("MemoryPrepare", Prepared, without=["newer"])
 _CHECKED_MESSAGES = adapted("MessagesCheck", CheckedMessages, without=["repaired"], file=str, output=str)
 _REPLICA = adapted("ShareInit", Shared, without=["missing"])
-_CALIBRATED = adapted("TokensCalibrate", Calibration, applied=bool)
 _TRUST = adapted("Trust", Trust, without=["data"])
 _DRY_RUN = adapted("CtlDryRun", DryRun, without=["after", "findings"])
 
@@ -1281,7 +1279,7 @@ RESULTS: dict[str, Any] = {
     "status": Status | MemoryStatus | MemoryStats | MemoryVerify,
     "statusline": Statusline,
     "timeline": Timeline | FileHistory,
-    "tokens count": list[TokensCount] | _CALIBRATED | list[ListedModel],
+    "tokens count": list[TokensCount] | list[ListedModel],
     "tokens fetch": TokensFetch,
     "tokens use": TokensUse,
     "trust": _TRUST,

@@ -1,4 +1,4 @@
-"""Tokens on the command line: count, fetch a vocabulary, choose and calibrate the counter of a home."""
+"""Tokens on the command line: count, fetch a vocabulary, choose the counter of a home."""
 
 from __future__ import annotations
 
@@ -25,21 +25,9 @@ def tokens_command() -> None:
     "--counter", "name", type=click.Choice(COUNTERS),
     help="The counter  [default: the home's counter, else estimate]",
 )  # fmt: skip
-@click.option(
-    "--calibrate", is_flag=True, help="Measure the estimate against exact counts, of FILES or of the home"
-)
-@click.option(
-    "--against", type=click.Choice(COUNTERS[1:]), default="o200k_base", show_default=True,
-    help="With --calibrate: the exact counter",
-)  # fmt: skip
-@click.option(
-    "--apply", is_flag=True, help="With --calibrate: make the corrected estimate the home's counter"
-)
 @click.option("--models", is_flag=True, help="List the windows of these models, and how each is counted")
 @pass_ask
-def count(
-    ask: Ask, files: tuple[str, ...], *, name: str | None, calibrate: bool, against: str, apply: bool, models: bool
-) -> None:  # fmt: skip
+def count(ask: Ask, files: tuple[str, ...], *, name: str | None, models: bool) -> None:
     """Count the tokens of files; - is standard input.
 
     With --models the arguments are names of models; without any, every known model and pattern is listed, and a window
@@ -48,16 +36,12 @@ def count(
     \b
     Example:
       aether tokens count README.md
-      aether tokens count --calibrate --against o200k_base
       aether tokens count --models claude-opus-5-5 gpt-4o
     """
     from aether.api import tokens
 
     if models:
         _list_models(ask, files)
-        return
-    if calibrate:
-        _calibrate(ask, files, against, apply)
         return
     if not files:
         raise click.UsageError("Missing argument 'FILES...'.")
@@ -66,28 +50,6 @@ def count(
     data = [{"file": file, **count_._asdict()} for file, count_ in counts]
     emit(ask, data, Table(rows, head=("tokens", "characters", "file"), right=[0, 1]))
     note(ask, f"Counted by {counts[0][1].counter}.")
-
-
-def _calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> None:
-    from aether.api import tokens
-
-    place = ask.place() if apply or not files else None
-    result = tokens.calibrate(
-        [(file, read_text(file)) for file in files], against=against, apply=apply, home=place
-    )
-    rows = [
-        (
-            row.kind, row.samples, row.exact, row.estimated, f"{100 * row.error:+.1f} %",
-            f"{100 * row.worst:+.1f} %",
-        )
-        for row in (*result.rows, result.total)
-    ]  # fmt: skip
-    data = {
-        "rows": result.rows, "total": result.total, "factor": result.factor,
-        "applied": apply,
-    }  # fmt: skip
-    text = Table(rows, head=("kind", "samples", "exact", "estimate", "error", "worst"), right=range(1, 6))
-    emit(ask, data, [text, f"factor {result.factor:g}{' (applied)' if apply else ''}"])
 
 
 def _list_models(ask: Ask, names: tuple[str, ...]) -> None:

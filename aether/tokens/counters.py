@@ -1,16 +1,14 @@
-"""Token counters by name and factor, as `memory.json` records them, the calibration of the factor, and the count of a session.
+"""Token counters by name and factor, as `memory.json` records them, and the count of a session.
 
-A home chooses its counter when it is made and keeps it, so that its counts never depend on the machine. The
-calibration compares the estimate with an exact counter on the texts of one home; its result is one factor for all
-kinds of text.
+A home chooses its counter when it is made and keeps it, so that its counts never depend on the machine.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from aether.errors import InvalidInput, shown
 from aether.tokens.estimate import estimate
@@ -101,63 +99,6 @@ def _constant(number: int, text: str) -> int:
 
 # Decimal places of a factor: a thousandth is far below what the estimate can promise.
 FACTOR_PLACES = 3
-
-
-class Row(NamedTuple):
-    """The error of the estimate on one kind of text; errors are shares, 0.05 is five percent."""
-
-    kind: str
-    samples: int
-    exact: int
-    estimated: int
-    error: float
-    """Of the sum: (estimated - exact) / exact."""
-    worst: float
-    """Of the single sample that is furthest off."""
-
-
-class Calibration(NamedTuple):
-    """The result of a calibration."""
-
-    rows: tuple[Row, ...]
-    """One per kind, in order of first appearance, before the correction."""
-    total: Row
-    factor: float
-    """The multiplier of the estimate that makes the sum over all samples right."""
-
-
-def calibrate(samples: Iterable[tuple[str, str]], exact: Counter) -> Calibration:
-    """Return the error of the estimate on `samples`, pairs of kind and text, and the factor that corrects it.
-
-    Texts without tokens are skipped.
-
-    >>> found = calibrate([("prose", "one two three four")], lambda text: 5)
-    >>> found.factor, found.total.error
-    (1.25, -0.2)
-
-    Raises:
-        InvalidInput: no sample has tokens.
-    """
-    counts: dict[str, list[tuple[int, int]]] = {}
-    for kind, text in samples:
-        tokens = exact(text)
-        if tokens > 0:
-            counts.setdefault(kind, []).append((tokens, estimate(text)))
-    if not counts:
-        raise InvalidInput(
-            "there is nothing to calibrate on.", fix="Give at least one text that is not empty."
-        )
-    rows = tuple(_row(kind, pairs) for kind, pairs in counts.items())
-    total = _row("all", [pair for pairs in counts.values() for pair in pairs])
-    factor = round(total.exact / total.estimated, FACTOR_PLACES)
-    return Calibration(rows, total, max(factor, 10**-FACTOR_PLACES))
-
-
-def _row(kind: str, pairs: list[tuple[int, int]]) -> Row:
-    exact = sum(tokens for tokens, _ in pairs)
-    estimated = sum(guess for _, guess in pairs)
-    worst = max(((guess - tokens) / tokens for tokens, guess in pairs), key=abs)
-    return Row(kind, len(pairs), exact, estimated, (estimated - exact) / exact, worst)
 
 
 def session_tokens(session: Mapping[str, Any], count: Counter) -> int:

@@ -1,4 +1,4 @@
-"""Token counters, calibration, and the usage that providers report."""
+"""Token counters, and the usage that providers report."""
 
 from __future__ import annotations
 
@@ -66,24 +66,6 @@ def test_a_counter_whose_vocabulary_is_missing_changes_nothing(home, no_ranks):
     with pytest.raises(BackendUnavailable, match="aether tokens fetch o200k_base"):
         tokens.use_counter("o200k_base", home=home)
     assert aether.show("memory", home=home) == before
-
-
-def test_calibration_compares_what_the_home_holds_and_may_be_applied(home, monkeypatch):
-    aether.add_working_memory_item("one two three four", "note", home=home)
-    aether.add_working_memory_item("gone but archived", "note", home=home)
-    aether.clear_working_memory(home=home)
-    aether.add_working_memory_item("one two", "note", home=home)
-    monkeypatch.setattr(tokens, "counter", lambda name, factor=1.0: lambda text: 2 * len(text.split()))
-
-    found = tokens.calibrate(home=home, apply=True)
-
-    assert found.total.samples == 3
-    assert aether.show("memory", home=home)["token_counter"]["factor"] == found.factor
-
-
-def test_calibrating_without_texts_is_rejected(home):
-    with pytest.raises(InvalidInput, match="no texts to calibrate"):
-        tokens.calibrate(home=home)
 
 
 TEXT = "The tests pass again, and the lock is held for the commit only. " * 40

@@ -22,13 +22,6 @@ def test_a_counter_becomes_the_homes_own(here, vocabulary, capsys):
     )
 
 
-def test_the_estimate_is_measured_and_applied(here, vocabulary, capsys):
-    text = shown(capsys, "tokens", "count", "--calibrate", "README.md").out
-    assert text.splitlines()[-1].startswith("factor ")
-
-    assert "(applied)" in shown(capsys, "tokens", "count", "--calibrate", "--apply").out
-
-
 def test_fetching_prints_where_the_file_is(here, vocabulary, tmp_path, capsys):
     assert shown(capsys, "tokens", "fetch", "o200k_base").out == f"{tmp_path / 'o200k_base'}\n"
 

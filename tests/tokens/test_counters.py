@@ -1,4 +1,4 @@
-"""Counters by name, and the calibration of the estimate."""
+"""Counters by name."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import pytest
 
 from aether.errors import BackendUnavailable, InvalidInput
 from aether.tokens import exact
-from aether.tokens.counters import calibrate, counter, label
-from aether.tokens.estimate import estimate
+from aether.tokens.counters import counter, label
 from tests.tables import rows
-from tests.tokens.samples import O200K_COUNTS, text_of
 
 
 def test_a_factor_scales_and_rounds():
@@ -58,28 +56,3 @@ def test_labels_say_how_exact_a_counter_is():
         "cl100k_base (exact)",
         "constant:3 (for tests)",
     ]
-
-
-EXACT = {text_of(kind): tokens for kind, tokens in O200K_COUNTS.items()}
-
-
-def test_each_kind_has_a_row_in_order():
-    found = calibrate([("b", "one two"), ("a", "three"), ("b", "four")], lambda _: 2)
-
-    assert [(row.kind, row.samples, row.exact) for row in found.rows] == [("b", 2, 4), ("a", 1, 2)]
-
-
-def test_the_factor_makes_the_sum_right():
-    samples = [(kind, text_of(kind)) for kind in O200K_COUNTS]
-    found = calibrate(samples, lambda text: 2 * EXACT[text])
-    corrected = counter("estimate", found.factor)
-
-    assert sum(corrected(text) for _, text in samples) == pytest.approx(
-        2 * sum(O200K_COUNTS.values()), rel=0.002
-    )
-
-
-@pytest.mark.parametrize("samples", [[], [("prose", "")]])
-def test_without_tokens_there_is_nothing_to_calibrate_on(samples):
-    with pytest.raises(InvalidInput, match="at least one text"):
-        calibrate(samples, estimate)
