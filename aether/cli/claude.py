@@ -14,6 +14,7 @@ import click
 
 from aether import project
 from aether.cli.complete import architects, completes
+from aether.cli.hosts import scope_options, verb
 from aether.cli.output import (
     Ask,
     Command,
@@ -29,7 +30,6 @@ from aether.cli.output import (
     progress,
     say,
     when,
-    with_options,
 )
 from aether.text.words import pluralize
 
@@ -49,19 +49,8 @@ def claude_command() -> None:
     """
 
 
-def scope_options(command: Any) -> Any:
-    """Add the options that choose the settings file."""
-    options = [
-        click.option("--project", "scope", flag_value="project", default=None, help="For everyone in this project"),
-        click.option("--local", "scope", flag_value="local", help="For you in this project"),
-        click.option("--user", "scope", flag_value="user", help="For you in every project"),
-        click.option("--dry-run", is_flag=True, help="Show the changes, and make none"),
-    ]  # fmt: skip
-    return with_options(command, options)
-
-
 @claude_command.command("install")
-@scope_options
+@scope_options("project", "local", "user")
 @click.option(
     "--link",
     is_flag=True,
@@ -174,7 +163,7 @@ def _shell(words: list[str]) -> str:
 
 
 @claude_command.command("uninstall")
-@scope_options
+@scope_options("project", "local", "user")
 @pass_ask
 def uninstall(ask: Ask, scope: str | None, dry_run: bool) -> None:
     """Remove the hooks from the settings of Claude Code.
@@ -202,8 +191,7 @@ def uninstall(ask: Ask, scope: str | None, dry_run: bool) -> None:
 def _change_lines(files: list[FileChange], *, dry_run: bool) -> list[str]:
     lines = []
     for change in files:
-        verb = f"would be {change.change}" if dry_run and change.change != "unchanged" else change.change
-        lines.append(plain(f"{change.path}: {verb}"))
+        lines.append(plain(f"{change.path}: {verb(change, dry_run)}"))
         if dry_run:
             lines += plain(change.diff).splitlines()
         elif change.backup:

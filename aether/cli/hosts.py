@@ -10,25 +10,31 @@ from aether.cli.output import Ask, Command, Table, emit, note, pass_ask, plain, 
 from aether.hosts import HOSTS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from aether.hosts.installing import HostChange, Scope
     from aether.hosts.settings import FileChange
 
 
-def scope_options(command: Any) -> Any:
-    """Add the arguments that choose hosts and settings."""
+_SCOPES = {
+    "project": "For everyone in this project", "local": "For you in this project", "user": "For you in every project",
+}  # fmt: skip
+host_argument = click.argument("hosts", metavar="[HOST]...", nargs=-1, type=click.Choice([*HOSTS]))
+
+
+def scope_options(*scopes: str) -> Callable[[Any], Any]:
+    """Return what adds the options that choose the settings of one of these scopes."""
     options = [
-        click.argument("hosts", metavar="[HOST]...", nargs=-1, type=click.Choice([*HOSTS])),
-        click.option("--project", "scope", flag_value="project", default=None, help="For everyone in this project"),
-        click.option("--user", "scope", flag_value="user", help="For you in every project"),
-        click.option("--dry-run", is_flag=True, help="Show the changes, and make none"),
-    ]  # fmt: skip
-    return with_options(command, options)
+        click.option(f"--{scope}", "scope", flag_value=scope, default=None, help=_SCOPES[scope])
+        for scope in scopes
+    ]
+    options.append(click.option("--dry-run", is_flag=True, help="Show the changes, and make none"))
+    return lambda command: with_options(command, options)
 
 
 @click.command("install", cls=Command)
-@scope_options
+@host_argument
+@scope_options("project", "user")
 @pass_ask
 def install_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_run: bool) -> int:
     """Give every agent on this machine the memory.
@@ -79,7 +85,8 @@ def install_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_run
 
 
 @click.command("uninstall", cls=Command)
-@scope_options
+@host_argument
+@scope_options("project", "user")
 @pass_ask
 def uninstall_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_run: bool) -> None:
     """Remove aether's hooks from the settings of agents.
@@ -116,10 +123,11 @@ def _data(changes: Iterable[HostChange]) -> list[dict[str, Any]]:
 
 
 def _lines(changes: Iterable[HostChange], *, dry_run: bool) -> list[Any]:
-    rows = [(change.label, _verb(file, dry_run), file.path) for change in changes for file in change.files]
+    rows = [(change.label, verb(file, dry_run), file.path) for change in changes for file in change.files]
     diffs = [line for change in changes for file in change.files for line in plain(file.diff).splitlines()]
     return [Table(rows, head=("host", "change", "file")), *(diffs if dry_run else [])]
 
 
-def _verb(file: FileChange, dry_run: bool) -> str:
+def verb(file: FileChange, dry_run: bool) -> str:
+    """Return what was done to a file, or in a dry run would be."""
     return f"would be {file.change}" if dry_run and file.change != "unchanged" else file.change

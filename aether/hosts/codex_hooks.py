@@ -67,4 +67,4 @@ def edit(program: list[str] | None, root: Path, *, is_user: bool) -> Edit:
     from aether.hosts import handlers
 
     path = root / "hooks.json" if is_user else root / ".codex" / "hooks.json"
-    return handlers.grouped_edit(path, root, "codex", EVENTS, program)
+    return handlers.edit(path, root, "codex", EVENTS, program)

@@ -123,4 +123,4 @@ def edit(program: list[str] | None, root: Path, *, is_user: bool) -> Edit:
     from aether.hosts import handlers
 
     path = root / "hooks" / "aether.json" if is_user else root / ".github" / "hooks" / "aether.json"
-    return handlers.flat_edit(path, root, "copilot", EVENTS, program, limit_key="timeoutSec")
+    return handlers.edit(path, root, "copilot", EVENTS, program, flat="timeoutSec")

@@ -106,4 +106,4 @@ def edit(program: list[str] | None, root: Path, *, is_user: bool) -> Edit:
     from aether.hosts import handlers
 
     path = root / "hooks.json" if is_user else root / ".cursor" / "hooks.json"
-    return handlers.flat_edit(path, root, "cursor", EVENTS, program, limit_key="timeout")
+    return handlers.edit(path, root, "cursor", EVENTS, program, flat="timeout")

@@ -100,4 +100,4 @@ def edit(program: list[str] | None, root: Path, *, is_user: bool) -> Edit:
 
     path = root / "settings.json" if is_user else root / ".gemini" / "settings.json"
     limits = {event: limit * MILLISECONDS for event, limit in EVENTS.items()}
-    return handlers.grouped_edit(path, root, "gemini-cli", limits, program)
+    return handlers.edit(path, root, "gemini-cli", limits, program)

@@ -28,19 +28,22 @@ EMPTY = "{}\n"
 
 
 # The keys of a handler that aether sets.
-HANDLER_KEYS = ("type", "command", "args", "timeout")
+HANDLER_KEYS = ("type", "command", "args", "timeout", "timeoutSec")
+
+Place = tuple[int, ...]
+"""The place of a handler in the list of its event: its number, or those of its group and of the handler in it."""
 
 
-def merge(text: str, groups: JsonObject, *, where: str = "") -> str:
-    """Return the settings `text` with `groups`, by event, as our only handlers.
+def merge(text: str, entries: JsonObject, *, where: str = "", new_file: str = EMPTY) -> str:
+    """Return the settings `text` with `entries`, a group or a handler by event, as our only handlers.
 
     Raises:
         InvalidDocument: it is not JSON, or `hooks` is not what hosts read.
     """
-    text = text if text.strip() else EMPTY
+    text = text if text.strip() else new_file
     for event in [*hooks_of(text, where=where)]:
-        text = _merged(text, event, groups.get(event), where)
-    missing = {event: [group] for event, group in groups.items() if event not in hooks_of(text)}
+        text = _merged(text, event, entries.get(event), where)
+    missing = {event: [entry] for event, entry in entries.items() if event not in hooks_of(text)}
     if not missing:
         return text
     if "hooks" not in parse_settings(text):
@@ -48,78 +51,81 @@ def merge(text: str, groups: JsonObject, *, where: str = "") -> str:
     return json_edit.add(text, ("hooks",), missing.items())
 
 
-def _merged(text: str, event: str, new_group: JsonObject | None, where: str) -> str:
+def _merged(text: str, event: str, entry: JsonObject | None, where: str) -> str:
     events = hooks_of(text)
-    places = own_positions(events[event])
-    if new_group is None:
+    places = own_places(events[event])
+    if entry is None:
         return _without(text, event, keep=False) if places else text
-    groups = _listed(events, event, where)
-    if len(places) == 1:
-        (group_number, below) = places[0]
-        present = groups[group_number]
-        alone = len(present["hooks"]) == 1
-        if alone or present.get("matcher") == new_group.get("matcher"):
-            return _updated(text, ("hooks", event, group_number), present, new_group, below)
-    return json_edit.add(_without(text, event, keep=True), ("hooks", event), [(None, new_group)])
+    present = _listed(events, event, where)
+    if len(places) == 1 and (len(places[0]) > 1) == ("hooks" in entry):
+        (number, *_) = place = places[0]
+        group = present[number]
+        if len(place) == 1:
+            return _updated(text, ("hooks", event, number), group, entry)
+        if len(group["hooks"]) == 1 or group.get("matcher") == entry.get("matcher"):
+            at: json_edit.Path = ("hooks", event, number, "hooks", place[1])
+            text = _updated(text, at, group["hooks"][place[1]], *entry["hooks"])
+            return _with_matcher(text, ("hooks", event, number), group, entry)
+    return json_edit.add(_without(text, event, keep=True), ("hooks", event), [(None, entry)])
 
 
-def _updated(
-    text: str, group_path: json_edit.Path, present: JsonObject, new_group: JsonObject, below: int
-) -> str:
+def _updated(text: str, at: json_edit.Path, present: JsonObject, handler: JsonObject) -> str:
     """Return `text` with our handler brought up to date in its place."""
-    (wanted_handler,) = new_group["hooks"]
-    present_handler = present["hooks"][below]
     # Keys that a person has added, such as a statusMessage, stay.
-    handler = wanted_handler | {
-        key: value for key, value in present_handler.items() if key not in HANDLER_KEYS
-    }
-    if present_handler != handler:
-        text = json_edit.put(text, (*group_path, "hooks", below), handler)
-    if present.get("matcher") == new_group.get("matcher"):
+    wanted = handler | {key: value for key, value in present.items() if key not in HANDLER_KEYS}
+    return text if present == wanted else json_edit.put(text, at, wanted)
+
+
+def _with_matcher(text: str, at: json_edit.Path, present: JsonObject, group: JsonObject) -> str:
+    """Return `text` with the matcher of `group` in the group at `at`."""
+    if present.get("matcher") == group.get("matcher"):
         return text
-    if "matcher" not in new_group:
-        return json_edit.drop_key(text, group_path, "matcher")
+    if "matcher" not in group:
+        return json_edit.drop_key(text, at, "matcher")
     if "matcher" not in present:
-        return json_edit.add(text, group_path, [("matcher", new_group["matcher"])])
-    return json_edit.put(text, (*group_path, "matcher"), new_group["matcher"])
+        return json_edit.add(text, at, [("matcher", group["matcher"])])
+    return json_edit.put(text, (*at, "matcher"), group["matcher"])
 
 
 def unmerge(text: str, before: str = "", *, where: str = "") -> str:
     """Return the settings `text` without our handlers and the objects that they leave empty, except those in `before`.
 
-    The text is empty if nothing else is in it and there was no file before.
+    The text is empty if nothing but a version is left in it and there was no file before.
 
     Raises:
         InvalidDocument: it is not JSON, or `hooks` is not what hosts read.
     """
-    events = [event for event, groups in hooks_of(text, where=where).items() if own_positions(groups)]
+    events = [event for event, entries in hooks_of(text, where=where).items() if own_places(entries)]
     hooks_before = parse_settings(before).get("hooks") if before.strip() else None
     for event in events:
         text = _without(text, event, keep=isinstance(hooks_before, dict) and event in hooks_before)
     if events and hooks_before is None and not hooks_of(text):
         text = json_edit.drop_key(text, (), "hooks")
-    return text if before.strip() or not events or parse_settings(text) else ""
+    return text if before.strip() or not events or parse_settings(text).keys() - {"version"} else ""
 
 
 def _without(text: str, event: str, *, keep: bool) -> str:
     """Return `text` without our handlers of `event`, without emptied groups and, unless `keep`, without an empty event."""
     event_path = ("hooks", event)
-    for group, below in reversed(own_positions(hooks_of(text)[event])):
-        text = json_edit.drop(text, (*event_path, group, "hooks"), below)
-        if not hooks_of(text)[event][group]["hooks"]:
-            text = json_edit.drop(text, event_path, group)
+    for number, *below in reversed(own_places(hooks_of(text)[event])):
+        if below:
+            text = json_edit.drop(text, (*event_path, number, "hooks"), below[-1])
+        if not below or not hooks_of(text)[event][number]["hooks"]:
+            text = json_edit.drop(text, event_path, number)
     return text if keep or hooks_of(text)[event] else json_edit.drop_key(text, ("hooks",), event)
 
 
-def own_positions(groups: Any) -> list[tuple[int, int]]:
-    """Return the positions of our handlers in the groups of one event: number of the group, number in it."""
-    return [
-        (number, below)
-        for number, group in enumerate(groups if isinstance(groups, list) else [])
-        if isinstance(group, dict) and isinstance(group.get("hooks"), list)
-        for below, handler in enumerate(group["hooks"])
-        if is_own_handler(handler)
-    ]
+def own_places(entries: Any) -> list[Place]:
+    """Return the places of our handlers in the list of one event."""
+    places: list[Place] = []
+    for number, entry in enumerate(entries if isinstance(entries, list) else []):
+        if isinstance(entry, dict) and isinstance(entry.get("hooks"), list):
+            places += [
+                (number, below) for below, handler in enumerate(entry["hooks"]) if is_own_handler(handler)
+            ]
+        elif is_own_handler(entry):
+            places.append((number,))
+    return places
 
 
 def is_own_handler(handler: object) -> bool:
@@ -222,97 +228,27 @@ def command_line(program: list[str] | None, host: str, event: str) -> str:
     return shlex.join([*program, host, event])
 
 
-def grouped_edit(
-    path: Path, root: Path, host: str, limits: Mapping[str, int], program: list[str] | None
+def edit(
+    path: Path, root: Path, host: str, limits: Mapping[str, int], program: list[str] | None, *, flat: str = ""
 ) -> Edit:
-    """Return the edit of a file with groups of handlers, one for each event in `limits`, the time the host waits."""
-    groups = {
-        event: {
-            "hooks": [{"type": "command", "command": command_line(program, host, event), "timeout": limit}]
-        }
+    """Return the edit of a file with a handler for each event in `limits`, the time the host waits.
+
+    Each handler is in a group of its own; `flat` is the key of the time where the host has no groups.
+    """
+    handlers: JsonObject = {
+        event: {"type": "command", "command": command_line(program, host, event), flat or "timeout": limit}
         for event, limit in limits.items()
     }
+    if flat:
+        return edit_of(path, root, handlers, new_file='{\n  "version": 1\n}\n')
+    return edit_of(path, root, {event: {"hooks": [handler]} for event, handler in handlers.items()})
+
+
+def edit_of(path: Path, root: Path, entries: JsonObject, *, new_file: str = EMPTY) -> Edit:
+    """Return the edit of a file with `entries`, a group or a handler by event."""
     return Edit(
         path,
-        lambda text: merge(text, groups, where=str(path)),
+        lambda text: merge(text, entries, where=str(path), new_file=new_file),
         lambda text, before: unmerge(text, before, where=str(path)),
         root,
     )
-
-
-def flat_edit(
-    path: Path, root: Path, host: str, limits: Mapping[str, int], program: list[str] | None, *, limit_key: str
-) -> Edit:
-    """Return the edit of a file with handlers alone; `limit_key` names the time in seconds that the host waits."""
-    handlers: dict[str, JsonObject] = {
-        event: {"type": "command", "command": command_line(program, host, event), limit_key: limit}
-        for event, limit in limits.items()
-    }
-    return Edit(
-        path,
-        lambda text: merge_flat(text, handlers, where=str(path)),
-        lambda text, before: unmerge_flat(text, before, where=str(path)),
-        root,
-    )
-
-
-# --- Handlers without groups
-
-
-def merge_flat(text: str, handlers: Mapping[str, JsonObject], *, where: str = "") -> str:
-    """Return the settings `text` with `handlers`, by event, as our only ones; a new file gets `version` 1.
-
-    Raises:
-        InvalidDocument: it is not JSON, or `hooks` is not what hosts read.
-    """
-    if not text.strip():
-        text = json_edit.add(EMPTY, (), [("version", 1), ("hooks", {})])
-    events = hooks_of(text, where=where)
-    if "hooks" not in parse_settings(text):
-        text = json_edit.add(text, (), [("hooks", {})])
-    for event in {**events, **handlers}:
-        present = _listed(events, event, where)
-        places, handler_of_event = _own_places(present), handlers.get(event)
-        if (
-            handler_of_event is not None
-            and len(places) == 1
-            and handler_of_event.items() <= present[places[0]].items()
-        ):
-            continue
-        for place in reversed(places):
-            text = json_edit.drop(text, ("hooks", event), place)
-        if handler_of_event is not None:
-            at = ("hooks", event) if event in events else ("hooks",)
-            text = json_edit.add(
-                text, at, [(None, handler_of_event) if event in events else (event, [handler_of_event])]
-            )
-        elif places and len(places) == len(present):
-            text = json_edit.drop_key(text, ("hooks",), event)
-    return text
-
-
-def unmerge_flat(text: str, before: str = "", *, where: str = "") -> str:
-    """Return the settings `text` without our handlers and the lists that they leave empty, except those in `before`.
-
-    The text is empty if nothing else is in it and there was no file before.
-
-    Raises:
-        InvalidDocument: it is not JSON, or `hooks` is not what hosts read.
-    """
-    events, events_before = hooks_of(text, where=where), hooks_of(before) if before.strip() else {}
-    changed = False
-    for event in events:
-        present = _listed(events, event, where)
-        places = _own_places(present)
-        for place in reversed(places):
-            text = json_edit.drop(text, ("hooks", event), place)
-        if places and len(places) == len(present) and event not in events_before:
-            text = json_edit.drop_key(text, ("hooks",), event)
-        changed = changed or bool(places)
-    if changed and not hooks_of(text) and "hooks" not in (parse_settings(before) if before.strip() else {}):
-        text = json_edit.drop_key(text, (), "hooks")
-    return text if not changed or before.strip() or parse_settings(text).keys() - {"version"} else ""
-
-
-def _own_places(handlers: list[Any]) -> list[int]:
-    return [place for place, handler in enumerate(handlers) if is_own_handler(handler)]

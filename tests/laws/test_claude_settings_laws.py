@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.hosts.claude_code.install import EVENTS, merge_server, own_groups, shared_groups, unmerge_server
-from aether.hosts.handlers import is_own_handler, merge, merge_flat, own_positions, unmerge, unmerge_flat
+from aether.hosts.handlers import is_own_handler, merge, own_places, unmerge
 
 WANTED = own_groups(["/venv/bin/aether-hook"])
 OLDER = shared_groups()
@@ -61,7 +61,7 @@ def test_foreign_content_stays_and_ours_is_all_there(text):
     assert [*before][: len(before)] == [*after][: len(before)]
     for event, found in before.get("hooks", {}).items():
         assert [group for group in after["hooks"][event] if group != WANTED.get(event)] == found
-    assert all(len(own_positions(after["hooks"][event])) == 1 for event in EVENTS)
+    assert all(len(own_places(after["hooks"][event])) == 1 for event in EVENTS)
 
 
 @given(written)
@@ -130,9 +130,9 @@ def test_ours_are_removed_in_any_place_and_renewed_as_one(groups):
     left = json.loads(unmerge(text, '{"hooks": {"Stop": []}}'))["hooks"]["Stop"]
     renewed = json.loads(merge(text, {"Stop": WANTED["Stop"]}))["hooks"]["Stop"]
 
-    assert own_positions(left) == []
+    assert own_places(left) == []
     assert foreign(left) == foreign(groups) == foreign(renewed)
-    assert len(own_positions(renewed)) == 1
+    assert len(own_places(renewed)) == 1
 
 
 def foreign(groups):
@@ -160,10 +160,10 @@ flat = texts("hooks", st.dictionaries(flat_events, st.lists(handlers, max_size=3
 
 @given(flat)
 def test_flat_handlers_come_and_go_alone(text):
-    once = merge_flat(text, FLAT)
-    back = unmerge_flat(once, text)
+    once = merge(text, FLAT)
+    back = unmerge(once, text)
 
-    assert merge_flat(once, FLAT) == once
+    assert merge(once, FLAT) == once
     after, before = json.loads(once), json.loads(text)
     for event, wanted in FLAT.items():
         assert [one for one in after["hooks"][event] if is_own_handler(one)] == [wanted]
@@ -175,7 +175,7 @@ def test_flat_handlers_come_and_go_alone(text):
 def test_flat_handlers_of_ours_are_one_wherever_they_were(present):
     text = json.dumps({"hooks": {"stop": present, "gone": present}})
 
-    hooks = json.loads(merge_flat(text, {"stop": FLAT["stop"]}))["hooks"]
+    hooks = json.loads(merge(text, {"stop": FLAT["stop"]}))["hooks"]
 
     others = [one for one in present if not is_own_handler(one)]
     assert [one for one in hooks["stop"] if not is_own_handler(one)] == others

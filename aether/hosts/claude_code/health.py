@@ -115,16 +115,20 @@ def _installed(scope: str, path: Path) -> Installed:
         own_handlers.hooks_of(json.dumps(settings), where=str(path))
     except AetherError as reason:
         return Installed(scope, str(path), [], [], hooks_disabled=False, plugin=False, problem=str(reason))
-    ours = {
-        event: [groups[group]["hooks"][below] for group, below in places]
+    places = {
+        event: [place for place in own_handlers.own_places(groups) if len(place) > 1]
         for event, groups in hooks.items()
-        if (places := own_handlers.own_positions(groups))
+    }
+    ours = {
+        event: [hooks[event][group]["hooks"][below] for group, below in in_event]
+        for event, in_event in places.items()
+        if in_event
     }
     old = [
         event
         for event in ours
-        for group, _ in own_handlers.own_positions(hooks[event])
-        if not install.is_current(event, hooks[event][group])
+        for place in places[event]
+        if not install.is_current(event, hooks[event][place[0]])
     ]
     words = {tuple(own_handlers.program_of(handler)) for handlers in ours.values() for handler in handlers}
     plugins = settings.get("enabledPlugins")

@@ -22,7 +22,7 @@ from aether.api.admin import init
 from aether.api.home import Home
 from aether.errors import AetherError, InvalidInput, shown
 from aether.hosts import programs, settings
-from aether.hosts.handlers import EMPTY, merge, parse_settings, table_at, unmerge
+from aether.hosts.handlers import EMPTY, edit_of, parse_settings, table_at
 from aether.hosts.programs import (
     COMMAND,
     MODULE_ARGUMENTS,
@@ -123,15 +123,8 @@ def _edits(scope: str, project: Path | None) -> list[Edit]:
             fix="Use --user, or go into a project.",
             where=str(path),
         )
-    groups, root = wanted_groups(scope), project or project_directory()
-    edits = [
-        Edit(
-            path,
-            lambda text: merge(text, groups, where=str(path)),
-            lambda text, before: unmerge(text, before, where=str(path)),
-            root,
-        )
-    ]
+    root = project or project_directory()
+    edits = [edit_of(path, root, wanted_groups(scope))]
     servers = server_path(scope, project=project)
     if can_serve() or servers.exists():
         server = SHARED_SERVER if scope == "project" else own_server()

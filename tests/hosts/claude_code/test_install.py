@@ -17,6 +17,7 @@ import pytest
 from aether import __version__
 from aether.cli.main import cli
 from aether.errors import Conflict, InvalidDocument, InvalidInput
+from aether.hosts import handlers as settings_handlers
 from aether.hosts import hook, programs
 from aether.hosts.claude_code import install
 from aether.hosts.claude_code.install import (
@@ -272,13 +273,13 @@ def test_settings_that_cannot_be_read_are_left_and_named(project, data, do):
 
 def test_a_file_that_somebody_else_changes_meanwhile_is_left_to_them(project, monkeypatch):
     path = settings(project, SETTINGS)
-    merged = install.merge
+    merged = settings_handlers.merge
 
     def and_meanwhile(*arguments, **options):
         path.write_bytes(b'{"model": "haiku"}')
         return merged(*arguments, **options)
 
-    monkeypatch.setattr(install, "merge", and_meanwhile)
+    monkeypatch.setattr(settings_handlers, "merge", and_meanwhile)
 
     with pytest.raises(Conflict):
         install_install(project=project)
