@@ -21,6 +21,8 @@ from aether.memory import layers as recall
 from aether.memory.briefing.kept import revoked_in
 from aether.memory.items import forgotten_parts, items_of
 from aether.memory.sessions import sessions_of
+from aether.memory.threads import ThreadRow, Turn, thread_rows
+from aether.memory.threads import thread as turns_of
 from aether.memory.timeline import (
     Asked,
     FileHistory,
@@ -41,7 +43,7 @@ from aether.text.tags import memory_block
 from aether.text.words import argument, terms
 from aether.types import JsonObject
 
-__all__ = ["FileHistory", "Known", "Moment", "file_history", "file_reminder", "timeline"]
+__all__ = ["FileHistory", "Known", "Moment", "file_history", "file_reminder", "thread", "threads", "timeline"]
 
 # The moments of the archive of the home that was asked for last: a page is asked for again and again while its home changes.
 _ARCHIVED: dict[Path, tuple[Any, list[Moment]]] = {}
@@ -82,7 +84,7 @@ def timeline(
     )
     snapshot = read(home)
     selection = moments(
-        _item_moments(snapshot),
+        item_moments(snapshot),
         compressions(snapshot),
         _compactions(snapshot.home),
         snapshot.documents["COLONY_STATE"],
@@ -102,11 +104,35 @@ def _require_conversation(snapshot: Snapshot, name: str) -> None:
     rested = (f"{row.id}\n{row.title}" for row in archive_store.rows(snapshot.home))
     noted = (
         f"{moment.conversation}\n{moment.title}\n{moment.pointer.get('file', '')}"
-        for moment in _item_moments(snapshot)
+        for moment in item_moments(snapshot)
     )
     if not any(part in entry.casefold() for entry in chain(ids, rested, noted)):
         fix = 'Pass a part of its id, title or file; "aether timeline" shows those of its moments.'
         raise NotFound(f"no conversation is named {shown(name)}.", fix=fix, where="conversation")
+
+
+@public
+def threads(*, home: Home = None) -> list[ThreadRow]:
+    """Return the conversations that were imported, or noted by hooks, the one that went on last first."""
+    return thread_rows(item_moments(read(home)))
+
+
+@public
+def thread(conversation: str, *, home: Home = None) -> list[Turn]:
+    """Return the turns of a captured conversation, oldest first, each with the notes that were made of it.
+
+    `conversation` is its id, whole.
+
+    Raises:
+        NotFound: memory holds nothing of this conversation.
+    """
+    turns = turns_of(moment for moment in item_moments(read(home)) if moment.conversation == conversation)
+    if not turns:
+        fix = "The page Conversations lists those that memory holds."
+        raise NotFound(
+            f"memory holds nothing of the conversation {shown(conversation)}.", fix=fix, where="thread"
+        )
+    return turns
 
 
 def _stamp(time: str | datetime, now_: datetime, where: str) -> str:
@@ -114,7 +140,7 @@ def _stamp(time: str | datetime, now_: datetime, where: str) -> str:
     return clock.stamp(moment) if moment else ""
 
 
-def _item_moments(snapshot: Snapshot) -> Iterator[Moment]:
+def item_moments(snapshot: Snapshot) -> Iterator[Moment]:
     """Yield the moments of all items, live and archived, that nobody has forgotten."""
     memory = snapshot.documents["memory"]
     live = items_of(memory)

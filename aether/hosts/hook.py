@@ -237,7 +237,10 @@ def _gate(host: Any, event: JsonObject, home: str) -> str:
     from aether.memory.enforcement import decide, reason
 
     decision = decide(rules, call["tool"], call["input"], event["directory"] or os.getcwd())
-    output: str = host.stop(decision.action, printable(reason(decision))) if decision else ""
+    if not decision:
+        return ""
+    enforced.note_stop(home, decision.rule["id"], decision.action, call["tool"], event["session"])
+    output: str = host.stop(decision.action, printable(reason(decision)))
     return output
 
 

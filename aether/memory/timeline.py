@@ -47,6 +47,8 @@ class Moment(NamedTuple):
     evidence: str = ""
     pointer: JsonObject = {}  # noqa: RUF012 - a NamedTuple default, never mutated
     """The line of the transcript that it was made of."""
+    speaker: str = ""
+    """Of a passage: `person`, `agent` or `host`."""
 
 
 class Asked(NamedTuple):
@@ -89,7 +91,7 @@ def item_moment(record: Record) -> Moment:
     metadata = record.value.get("metadata") or {}
     return Moment(
         record.at, KIND_OF_TYPE.get(record.type, "note"), record.type, record.text, record.id,
-        **{field: str(metadata.get(field) or "") for field in ("conversation", "title", "project", "caste", "evidence")},
+        **{field: str(metadata.get(field) or "") for field in ("conversation", "title", "project", "caste", "evidence", "speaker")},
         agent=str(metadata.get("source") or ""), phase=metadata.get("phase"), pointer=metadata.get("pointer") or {},
     )  # fmt: skip
 

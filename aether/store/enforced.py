@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, cast
+import time
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from aether import regular
-from aether.errors import CorruptDocument
+from aether.errors import AetherError, CorruptDocument
 from aether.project import state_directory
 
 if TYPE_CHECKING:
@@ -20,7 +21,20 @@ if TYPE_CHECKING:
 
     from aether.types import EnforcedRule
 
+# Beside the file with the rules: the calls that they stopped.
+_STOPS, _MOST_STOP_BYTES, _NAME_CHARS = "l", 64 * 1024, 120
 _FIELDS = frozenset({"id", "entry", "text", "said_at", "action", "tool", "command", "regex", "path"})
+
+
+class Stop(NamedTuple):
+    """A call of a tool that a rule stopped."""
+
+    at: str
+    """ISO 8601 in UTC."""
+    rule: str
+    action: str
+    tool: str
+    session: str
 
 
 def file_of(home: str | os.PathLike[str]) -> str:
@@ -52,6 +66,48 @@ def read(home: str | os.PathLike[str]) -> list[EnforcedRule]:
             "holds something else than rules.", fix="Remove it, and enforce the rules again.", where=path
         )
     return cast("list[EnforcedRule]", value)
+
+
+def note_stop(home: str, rule: str, action: str, tool: str, session: str) -> None:
+    """Note that a rule stopped a call; the words of the call are not kept. A failure is ignored: the call is stopped anyway."""
+    stop = {
+        "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "rule": rule, "action": action,
+        "tool": tool[:_NAME_CHARS], "session": session[:_NAME_CHARS],
+    }  # fmt: skip
+    path = f"{file_of(home)}{_STOPS}"
+    try:
+        if os.path.exists(path) and os.path.getsize(path) >= _MOST_STOP_BYTES:
+            os.replace(path, f"{path}.1")
+        handle = regular.handle(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        try:
+            os.write(handle, json.dumps(stop).encode("ascii") + b"\n")
+        finally:
+            os.close(handle)
+    except (AetherError, OSError):
+        return
+
+
+def stops(home: str | os.PathLike[str]) -> list[Stop]:
+    """Return the calls that rules of `home` stopped, oldest first; those before the newest few hundred are dropped.
+
+    Raises:
+        OSError, UnsafePath: the file cannot be read.
+    """
+    try:
+        lines = (
+            regular.read(f"{file_of(home)}{_STOPS}", 2 * _MOST_STOP_BYTES)
+            .decode("utf-8", "replace")
+            .splitlines()
+        )
+    except FileNotFoundError:
+        return []
+    values = []
+    for line in lines:
+        try:
+            values.append(Stop(**json.loads(line)))
+        except (ValueError, TypeError):
+            continue  # the write was cut short
+    return values
 
 
 def change(home: Path, edit: Callable[[list[EnforcedRule]], list[EnforcedRule]]) -> list[EnforcedRule]:

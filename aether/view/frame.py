@@ -33,6 +33,7 @@ from aether.store.snapshot import Snapshot, file_ids
 from aether.text.regex import UNPRINTABLE
 from aether.text.words import pluralize
 from aether.types import JsonObject
+from aether.view import markup
 
 BY = "viewer"
 T = TypeVar("T")
@@ -249,7 +250,7 @@ def environment() -> Any:
     )  # fmt: skip
     templates.filters |= {
         "ago": ago, "days_ago": days_ago, "when": when, "number": number, "plural": plural,
-        "at": lambda path, /, **query: link(path, query), "digest": digest, "mark": marked,
+        "at": lambda path, /, **query: link(path, query), "digest": digest, "mark": marked, "markdown": lambda text: markup.markdown(visible(text)), "codes": lambda text: markup.codes(visible(text)),
     }  # fmt: skip
     templates.globals["files"] = {
         file.name: f"/static/{file.name}?v={hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"

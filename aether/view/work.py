@@ -32,7 +32,7 @@ from aether.messages.records import Record
 from aether.redact.redact import Rules, redact
 from aether.store import config, conversations, history
 from aether.types import DETAILS, JsonObject, SignalName
-from aether.view import charts
+from aether.view import charts, reading
 from aether.view.frame import (
     BY,
     PAGE_LINES,
@@ -53,6 +53,7 @@ from aether.view.frame import (
 ORDER = (
     "/",
     "/brief",
+    "/live-sessions",
     "/timeline",
     "/search",
     "/conversations",
@@ -82,16 +83,27 @@ def in_order(pages: Iterable[Page]) -> list[Page]:
 
 def timeline(frame: Frame, asked: Asked) -> Shown:
     """Return what happened, the newest day first, in the order of the day."""
-    query = {name: asked.query.get(name, "").strip() for name in ("type", "project", "conversation", "since")}
+    names = ("type", "project", "conversation", "since", "day")
+    query = {name: asked.query.get(name, "").strip() for name in names}
     query["type"] = query["type"] if query["type"] in KINDS else ""
     page = asked.number("page")
-    if query["since"]:  # before the start of the page is sent
-        clock.instant_of(query["since"], at=clock.now(), where="since")
+    for name in ("since", "day"):  # before the start of the page is sent
+        if query[name]:
+            clock.instant_of(query[name], at=clock.now(), where=name)
 
     def happened() -> dict[str, Any]:
         state = f"{state_of(frame.home)} {clock.stamp(clock.now())[:13]}"
-        page_part = part(_moments(frame.home, tuple(query.values()), state), page)
-        return {"part": page_part, "days": _by_day(page_part.lines)}
+        moments = _moments(frame.home, tuple(query.values()), state)
+        weeks = reading.calendar(moments, clock.now().date())
+        chosen = [moment for moment in moments if not query["day"] or moment.at[:10] == query["day"]]
+        page_part = part(chosen, page)
+        busy = sum(day["number"] > 0 for week in weeks for day in week["days"])
+        return {
+            "part": page_part,
+            "days": _by_day(page_part.lines),
+            "weeks": weeks if busy else [],
+            "busy": busy,
+        }
 
     return Shown(
         "timeline.html",
@@ -103,7 +115,7 @@ def timeline(frame: Frame, asked: Asked) -> Shown:
 @lru_cache(maxsize=4)
 def _moments(home: Path, query: tuple[str, ...], state: str) -> tuple[Any, ...]:  # noqa: ARG001 - the key of the cache
     """Return the moments that are asked for, the newest first; `state` changes with the home."""
-    kind, project, conversation, since = query
+    kind, project, conversation, since, _ = query
     try:
         moments = api_timeline.timeline(
             types=[kind] if kind else [], project=project, conversation=conversation, since=since, home=home
@@ -192,10 +204,14 @@ def _short(text: str, hidden: Rules) -> str:
 
 
 def conversation_list(frame: Frame, asked: Asked) -> Shown:
-    """Return the conversations whose contexts this home keeps, and the tokens that were saved."""
+    """Return the captured conversations, those whose contexts this home keeps, and the tokens that were saved."""
     conversations = compact_views.conversation_list(home=frame.home)
     saved = charts.saved_chart(report.saved(read(frame.home)))
-    return Shown("conversations.html", {"part": part(conversations, asked.number("page")), "saved": saved})
+    captured = reading.thread_rows(frame.home, state_of(frame.home))
+    return Shown(
+        "conversations.html",
+        {"captured": part(captured, asked.number("page")), "part": part(conversations, asked.number("contexts")), "saved": saved},
+    )  # fmt: skip
 
 
 def conversation(frame: Frame, asked: Asked) -> Shown | File:
@@ -442,6 +458,7 @@ def _phase(form: Mapping[str, str]) -> int:
 PAGES = [
     Page("/timeline", "Timeline", timeline),
     Page("/around/{id:path}", "Around an entry", around, in_menu=False),
+    *reading.PAGES,
     Page("/conversations", "Conversations", conversation_list),
     Page("/conversation/{id:path}", "Conversation", conversation, in_menu=False),
     Page("/archive", "Archive", archive_page),

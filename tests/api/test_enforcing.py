@@ -65,6 +65,43 @@ def test_a_rule_of_a_person_stops_a_call_until_it_is_relaxed(home):
     assert aether.get_working_memory_item(entry, home=home)["content"] == TEXT
 
 
+def test_each_stopped_call_is_noted_without_its_words(home):
+    rule = aether.enforce_rule(add(home), command="git push*", home=home)
+    assert enforced.stops(home) == []
+
+    call(home, "git push --force secret-branch")
+    call(home, "git pull")
+    call(home, session_id="another")
+
+    stops = enforced.stops(home)
+    assert [(stop.rule, stop.action, stop.tool, stop.session) for stop in stops] == [
+        (rule["id"], "deny", "Bash", "s"),
+        (rule["id"], "deny", "Bash", "another"),
+    ]
+    assert "secret-branch" not in repr(stops)
+
+
+def test_the_notes_of_stopped_calls_are_bounded_and_a_cut_line_is_passed_over(home, monkeypatch):
+    monkeypatch.setattr(enforced, "_MOST_STOP_BYTES", 1_000)
+    aether.enforce_rule(add(home), command="git push*", home=home)
+
+    for _ in range(40):
+        assert call(home)
+    path = f"{enforced.file_of(home)}l"
+    with open(path, "ab") as file:
+        file.write(b'{"at": "2026')
+
+    assert 0 < len(enforced.stops(home)) < 20
+    assert os.path.getsize(path) + os.path.getsize(f"{path}.1") < 3_000
+
+
+def test_a_stop_that_cannot_be_noted_is_a_stop(home):
+    aether.enforce_rule(add(home), command="git push*", home=home)
+    os.mkdir(f"{enforced.file_of(home)}l")
+
+    assert call(home)["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
 @pytest.mark.parametrize("host", HOSTS)
 def test_every_host_is_answered_in_its_form(home, host):
     aether.enforce_rule(add(home), command="git push*", home=home)

@@ -9,6 +9,7 @@ import pytest
 
 import aether
 from aether import clock
+from aether.api import hook_sessions
 from aether.errors import Conflict
 from aether.store import conversations
 from aether.store.snapshot import load
@@ -274,6 +275,8 @@ def test_hostile_text_is_text_on_every_page(home, reader):
     aether.emit_signal("FEEDBACK", " ".join(HOSTILE), home=home)
     aether.start_phase(1, name=HOSTILE[0], goal=HOSTILE[2], home=home)
     paths = ["/timeline", "/conversations", "/archive", "/colony", f"/around/{first}"]
+    paths += ["/live-sessions", *(link(f"/thread/{text}", {}) for text in HOSTILE if text)]
+    hook_sessions.start_injected(home, "s-1", HOSTILE)
     paths += [link(f"/conversation/{name}", query) for query in ({}, {"step": 1})]
 
     for path in paths:
@@ -293,7 +296,14 @@ def test_a_read_only_view_has_no_forms_that_change(home):
     aether.archive_conversations([old_talk()], home=home)
     reader = Reader(home, read_only=True)
 
-    for path in ("/timeline", "/conversation/talk", "/conversation/talk?step=1", "/archive", "/colony"):
+    for path in (
+        "/timeline",
+        "/live-sessions",
+        "/conversation/talk",
+        "/conversation/talk?step=1",
+        "/archive",
+        "/colony",
+    ):
         page = reader.get(path)
         assert page.status_code == 200, path
         assert 'action="/do/' not in page.text, path

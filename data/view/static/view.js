@@ -6,6 +6,10 @@
   const all = (what) => [...document.querySelectorAll(what)];
   const say = (words) => { const place = one("#said"); if (place) place.textContent = words; };
 
+  /* On a narrow screen the menu is one line: the page that is shown is in sight. */
+  const current = one(".menu [aria-current]");
+  if (current) current.scrollIntoView({ block: "nearest", inline: "center" });
+
   /* News: the part of the page that shows the home is fetched again; never while a person fills in a form in it. */
   let asked = 0;
   const part = () => (one("#results") ? "#results" : "#live");
@@ -32,8 +36,10 @@
     const known = new Set(all("[data-row]").map((row) => row.dataset.row));
     const focused = document.activeElement && document.activeElement.id;
     const row = one(".line.on");
+    const opened = new Set(all("[data-row] > details[open]").map((details) => details.parentElement.dataset.row));
     old.replaceWith(document.adoptNode(fresh));
     for (const line of all("[data-row]")) if (!known.has(line.dataset.row)) line.classList.add("fresh");
+    for (const details of all("[data-row] > details")) if (opened.has(details.parentElement.dataset.row)) details.open = true;
     if (row) all("[data-row]").filter((line) => line.dataset.row === row.dataset.row).forEach((line) => line.classList.add("on"));
     if (focused && document.activeElement === document.body) { const back = document.getElementById(focused); if (back) back.focus(); }
     say(words);

@@ -1,0 +1,67 @@
+"""What happens at the moment: the sessions whose hooks run, what they were told, what was captured of them, what was stopped."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from aether import clock
+from aether.api import hook_sessions
+from aether.api.home import Home, read
+from aether.api.timeline import item_moments
+from aether.errors import AetherError, public
+from aether.memory.items import HISTORY
+from aether.memory.timeline import Moment
+from aether.store import enforced
+from aether.store.files import files_ending
+
+SESSIONS, CAPTURED = 12, 8
+
+
+class LiveSession(NamedTuple):
+    """A session of an agent whose hooks noted something."""
+
+    session: str
+    at: str
+    """Time of the last event that changed what is known of it."""
+    told: list[str]
+    """The lines and the ids of entries that it was given, in the order of being given."""
+    captured: list[Moment]
+    """The newest notes that were made of it, the newest first."""
+    stopped: list[enforced.Stop]
+    """Calls that rules stopped, the newest first."""
+
+
+@public
+def live_sessions(*, limit: int = SESSIONS, home: Home = None) -> list[LiveSession]:
+    """Return the sessions whose hooks ran last, the newest first.
+
+    A session whose name is not one of letters, digits, `-` and `_` has its digest for a name, as its file has.
+    """
+    snapshot = read(home)
+    hooks = snapshot.home / "hooks"
+    ages: dict[str, float] = {}
+    for name in (hook_sessions.INJECTED_DIRECTORY, hook_sessions.SESSIONS_DIRECTORY):
+        for file in files_ending(hooks / name, ".json"):
+            with suppress(OSError):  # removed meanwhile
+                ages[file.stem] = max(ages.get(file.stem, 0.0), file.stat().st_mtime)
+    names = sorted(ages, key=lambda name: ages[name], reverse=True)[:limit]
+    captured: dict[str, list[Moment]] = {name: [] for name in names}
+    for moment in item_moments(snapshot):
+        if moment.conversation in captured and moment.type != HISTORY:
+            captured[moment.conversation].append(moment)
+    try:
+        stops = enforced.stops(snapshot.home)[::-1]
+    except (AetherError, OSError):
+        stops = []  # the rules themselves say what is wrong with their directory
+    return [
+        LiveSession(
+            name,
+            clock.stamp(datetime.fromtimestamp(ages[name], UTC)),
+            hook_sessions.read_injected(snapshot.home, name),
+            sorted(captured[name], key=lambda moment: moment.at, reverse=True)[:CAPTURED],
+            [stop for stop in stops if stop.session == name],
+        )
+        for name in names
+    ]
