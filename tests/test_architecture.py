@@ -41,6 +41,8 @@ SHARED_NAMES = {
 SMALL_WITH_A_REASON: dict[str, str] = {
     "aether.__main__": "what `python -m aether` runs",
     "aether.hosts.codex_hooks": "a row of the table of hosts",
+    "aether.api.live": "a function of the API that a page shows",
+    "aether.view.markup": "where text of others becomes HTML, to be read by itself",
     "aether.messages.directories": "files beside each other, as unpacking is about files within each other",
 }
 # The shapes, which the module of types loads when one of them is used.
@@ -64,6 +66,8 @@ HOMES = {
     "opentelemetry": {"aether/events/otlp.py"},
     "psycopg": {"aether/sharing/postgres.py"},
     "jinja2": {"aether/view"},
+    "markdown_it": {"aether/view/markup.py"},
+    "markupsafe": {"aether/view/markup.py"},
     "starlette": {"aether/view"},
     "uvicorn": {"aether/view"},
     "rapidfuzz": {"aether/text/similarity.py"},
