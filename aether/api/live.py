@@ -25,7 +25,7 @@ class LiveSession(NamedTuple):
     session: str
     at: str
     """Time of the last event that changed what is known of it."""
-    told: list[str]
+    injected: list[str]
     """The lines and the ids of entries that it was given, in the order of being given."""
     captured: list[Moment]
     """The newest notes that were made of it, the newest first."""

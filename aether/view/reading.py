@@ -106,13 +106,13 @@ def live_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page
     """Return the sessions at work: what each was told, what was captured of it, and what a rule stopped."""
     sessions, rules = live_sessions(home=frame.home), redaction_rules(frame.home)
     titles = {row.conversation: row.title for row in thread_rows(frame.home, state_of(frame.home))}
-    wanted = {line for session in sessions for line in session.told if not _is_words(line)}
+    wanted = {line for session in sessions for line in session.injected if not _is_words(line)}
     entries = live_entries(read(frame.home).documents, wanted)
     rows = [
         {
             **session._asdict(), "title": redact(titles.get(session.session, ""), rules), "known": session.session in titles,
-            "told": [redact(line, rules) for line in session.told if _is_words(line) and not line.startswith("<")],
-            "entries": [(line, redact(_text_of(entries[line]), rules)) for line in session.told if line in entries],
+            "injected": [redact(line, rules) for line in session.injected if _is_words(line) and not line.startswith("<")],
+            "entries": [(line, redact(_text_of(entries[line]), rules)) for line in session.injected if line in entries],
             "captured": [note._replace(text=redact(note.text, rules)) for note in session.captured],
         }
         for session in sessions

@@ -117,7 +117,7 @@ def test_a_day_of_the_calendar_leads_to_its_moments(home, reader, monkeypatch):
 
 
 @pytest.mark.extras
-def test_the_live_page_shows_what_a_session_was_told_what_was_captured_and_what_was_stopped(
+def test_the_live_page_shows_injected_lines_captured_notes_and_stopped_calls(
     home, reader, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
