@@ -1,4 +1,4 @@
-"""What happens at the moment: the sessions whose hooks run, what they were told, what was captured of them, what was stopped."""
+"""What happens at the moment: the sessions whose hooks run, the memory they were given, the notes made of them, the calls that rules stopped."""
 
 from __future__ import annotations
 

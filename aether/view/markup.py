@@ -36,7 +36,7 @@ def _picture(self: Any, tokens: Sequence[Any], index: int, options: Any, env: An
 
 
 def _link(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:
-    """Return the start of a link that tells the other site nothing about this page."""
+    """Return the start of a link whose site learns nothing about this page."""
     tokens[index].attrSet("rel", "noreferrer noopener nofollow")
     return str(self.renderToken(tokens, index, options, env))
 

@@ -103,7 +103,7 @@ def _shade(number: int, most: int) -> int:
 
 
 def live_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
-    """Return the sessions at work: what each was told, what was captured of it, and what a rule stopped."""
+    """Return the sessions at work: what each was given, what was captured of it, and what a rule stopped."""
     sessions, rules = live_sessions(home=frame.home), redaction_rules(frame.home)
     titles = {row.conversation: row.title for row in thread_rows(frame.home, state_of(frame.home))}
     wanted = {line for session in sessions for line in session.injected if not _is_words(line)}
@@ -121,7 +121,7 @@ def live_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page
 
 
 def _is_words(line: str) -> bool:
-    """Return whether a line that a session was told is text; others are ids of entries, or marks of files."""
+    """Return whether an injected line is text; others are ids of entries, or marks of files."""
     return any(character.isspace() for character in line.strip())
 
 
