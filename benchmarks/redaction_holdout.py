@@ -35,7 +35,9 @@ WORDS = "Sommer garden Fluss river Lampe copper Anker violet Kiesel maple Nebel 
 MARK = re.compile("([«‹])([a-zA-Z])(\\d+)[»›]")
 
 
-SEED_WORDS = json.loads((Path(__file__).resolve().parents[1] / "data/seed_words.json").read_text())["words"].split()
+SEED_WORDS = json.loads((Path(__file__).resolve().parents[1] / "data/seed_words.json").read_text())[
+    "words"
+].split()
 
 
 def seed_phrase(source, length, *, valid):
@@ -51,7 +53,11 @@ def value(source, kind, length):
     if kind in "MN":
         return seed_phrase(source, length, valid=kind == "M")
     if kind == "E":  # a file .env in base64
-        lines = [f"DB_PASSWORD={value(source, 'a', length)}", "DEBUG=false", f"API_KEY={value(source, 'h', 32)}"]
+        lines = [
+            f"DB_PASSWORD={value(source, 'a', length)}",
+            "DEBUG=false",
+            f"API_KEY={value(source, 'h', 32)}",
+        ]
         return base64.b64encode("\n".join(lines).encode()).decode()
     if kind == "p":  # a generated password: letters, digits and signs
         while True:

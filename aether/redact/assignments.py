@@ -22,6 +22,7 @@ from aether.redact.values import (
     LEAST_DRAWN,
     dotted,
     has_unit,
+    is_cookie,
     is_drawn,
     is_numbered,
     is_password,
@@ -77,7 +78,12 @@ def is_secret_name(key: str) -> bool:
     last, before = parts[-1], parts[-2] if len(parts) > 1 else ""
     if before == "existing":  # `existingSecret: name`
         return False
-    if last in words("secret") or name.endswith("key-data") or name in ("_auth", "auth_header"):
+    # The id of a private key is in the key file of a service account of Google.
+    if (
+        last in words("secret")
+        or name.endswith(("key-data", "private_key_id"))
+        or name in ("_auth", "auth_header")
+    ):
         return True
     if last.endswith(tuple(words("secret ends"))) and last not in words("not secret"):
         return True
@@ -476,7 +482,9 @@ def _is_prose(place: _Place, value: str) -> bool:
     first, _, remainder = value.partition(" ")
     if remainder and first.lower() in words("prose in German"):
         return True
-    if remainder and place.name.lower() == "cookie":
-        return "=" not in value
+    if remainder and place.name.lower() == "cookie" and "=" not in value:
+        return True
+    if place.name.lower().endswith("cookie") and place.sign == ":" and "=" in value:
+        return not is_cookie(value)
     is_word = word.replace("'", "a").isalpha() and word.isascii() and word.islower()
     return place.sign == ":" and bool(remainder) and first.lower() in words("prose") and is_word

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from aether.errors import InvalidInput, shown
 from aether.redact.assignments import is_secret_name, may_be_secret_name, without_assigned, without_said
+from aether.redact.encoded import without_encoded
 from aether.redact.rules import without_ruled
 from aether.redact.table import PLACEHOLDER
 from aether.redact.values import is_docker_auth, is_drawn
@@ -123,7 +124,13 @@ def _without_matches(pattern: re.Pattern[str], text: str) -> str:
     return PLACEHOLDER.join(pattern.sub(_without_groups, part) for part in text.split(PLACEHOLDER))
 
 
-_BUILTIN = (without_ruled, without_assigned, without_said)
+def _without_plain(text: str) -> str:
+    for step in (without_ruled, without_assigned, without_said):
+        text = step(text)
+    return text
+
+
+_BUILTIN = (without_ruled, without_assigned, without_said, partial(without_encoded, plain=_without_plain))
 
 
 def _without_groups(match: re.Match[str]) -> str:

@@ -35,11 +35,16 @@ _PART = lazy(r"\{(\w+):(\d+)(?:(\+)|-(\d+))?\}")
 # After a literal this long a token is recognised although its end was cut off.
 _DISTINCTIVE, _LEAST_OF_CUT = 5, 16
 _LONGEST_SECRET = 1 << 13
+# The end of a line, and a line that is nothing else; a shorter literal starts many words.
+_DIVIDED = lazy(
+    r"([A-Za-z0-9_.=+/-]{6,512}+)\\?(?:\r?\n|\\{1,4}n)[ \t>|]{0,16}([A-Za-z0-9_.=+/-]{6,512}+)(?=[\"'`,;)\]}]{0,4}\s|\\|[\"'`]?\Z)"
+)
+_LEAST_DIVIDED = 3
 _AFTER_PROGRAM = frozenset(" \t\n\r\"',")
 _CHECKS: dict[str, Callable[[str], bool]] = {
     "token": values.is_token, "login": values.is_login, "docker": values.is_docker_auth,
     "web token": lambda value: values.is_random(value[3:]),
-    "no template": lambda value: not values.is_template(value),
+    "no template": lambda value: not values.is_template(value), "cookie": values.is_cookie,
 }  # fmt: skip
 
 
@@ -151,7 +156,7 @@ def without_ruled(text: str) -> str:
     "mysqldump -uroot -p<REDACTED> shop; create user bob identified by '<REDACTED>'"
     """
     seen = look(text)
-    spans = [*_tokens(seen), *_arguments(text, seen)]
+    spans = [*_tokens(text, seen), *_arguments(text, seen)]
     for rule in rules("rules"):
         spans += (match.span(rule.secret) for match in matches(text, seen, rule))
     if "Secret" in text:
@@ -194,11 +199,27 @@ def _passes(rule: Rule, match: re.Match[str]) -> bool:
     return bool(secret) and (rule.check is None or rule.check(secret))
 
 
-def _tokens(seen: Look) -> Iterator[tuple[int, int]]:
+def _tokens(text: str, seen: Look) -> Iterator[tuple[int, int]]:
     """Yield the places of the tokens of providers; a form is searched in the text if one of its words has it."""
     for literal, nth in _forms() if seen.tokens else ():
-        if literal in seen.tokens and any(_of_form(nth, seen.tokens)):
+        if literal not in seen.tokens:
+            continue
+        if any(_of_form(nth, seen.tokens)):
             yield from _of_form(nth, seen.shadow)
+        if len(literal) >= _LEAST_DIVIDED:
+            yield from _divided(text, literal, nth)
+
+
+def _divided(text: str, literal: str, nth: int) -> Iterator[tuple[int, int]]:
+    """Yield the places of the tokens that a line break divides; nothing else is on the second line."""
+    index = text.find(literal)
+    while index >= 0:
+        parts = _DIVIDED.match(text, index)
+        if parts and not text[max(0, index - 1) : index].isalnum() and values.is_drawn(parts[2], least=6):
+            match = _form_pattern(nth).match(parts[1] + parts[2])
+            if match and match.end() > len(parts[1]):
+                yield index, parts.end(2)
+        index = text.find(literal, index + len(literal))
 
 
 def _of_form(nth: int, text: str) -> Iterator[tuple[int, int]]:
@@ -278,7 +299,8 @@ def _arguments(text: str, seen: Look) -> Iterator[tuple[int, int]]:
             for start in starts:
                 match = _argument(program, nth).match(text, start) if start >= reached else None
                 while match:
-                    if values.is_argument(match["secret"]):
+                    accepts = _CHECKS[row["check"]] if "check" in row else values.is_argument
+                    if accepts(match["secret"]) and not values.is_template(match["secret"]):
                         yield match.span("secret")
                     if "flags" not in row:
                         break

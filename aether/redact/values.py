@@ -13,6 +13,8 @@ _DIGITS = "0123456789"
 _BASE64 = frozenset(_LETTERS + _DIGITS + "+/")
 _DRAWN_SIGNS = frozenset(_LETTERS + _DIGITS + "_+/=~!@#%^&*-")
 _SYMBOLS = frozenset("!@#$%^&*+?~=")
+# A longer value of a cookie is no setting of a page, such as a theme or a language.
+_LONGEST_SETTING = 12
 # A value of so many characters may be drawn at random.
 LEAST_DRAWN, _MOST_DRAWN = 16, 512
 
@@ -97,7 +99,7 @@ def dotted(value: str) -> list[str]:
 
 def is_login(value: str) -> bool:
     """Return False for `Basic authentication` and `basic JavaScript`: credentials hold a colon, in base64."""
-    return b":" in _decoded(value)
+    return b":" in decoded(value)
 
 
 def is_docker_auth(value: str) -> bool:
@@ -109,11 +111,12 @@ def is_docker_auth(value: str) -> bool:
     digits = value.rstrip("=")
     if len(digits) < 8 or not _BASE64.issuperset(digits):
         return False
-    user, colon, _ = _decoded(digits).partition(b":")
+    user, colon, _ = decoded(digits).partition(b":")
     return bool(colon) and 0 < len(user) <= 256 and all(33 <= byte <= 126 for byte in user)
 
 
-def _decoded(value: str) -> bytes:
+def decoded(value: str) -> bytes:
+    """Return what `value` is in base64; empty if it is no base64."""
     digits = value.rstrip("=")
     # Where letters are alike in both cases, one of another alphabet may be among them.
     if not digits.isascii():
@@ -122,6 +125,27 @@ def _decoded(value: str) -> bytes:
 
     altchars = b"-_" if "-" in digits or "_" in digits else None
     return base64.b64decode(digits[: len(digits) // 4 * 4], altchars=altchars)
+
+
+def is_cookie(value: str) -> bool:
+    """Return whether cookies, as in a header, hold more than settings of a page and the attributes of a cookie.
+
+    >>> is_cookie("sid=k3; Path=/"), is_cookie("theme=dark; SameSite=Lax; Secure")
+    (True, False)
+    """
+    return any(map(_is_identity, value.split(";")))
+
+
+def _is_identity(cookie: str) -> bool:
+    """Return whether a cookie, `name=value`, may be that of a session: by its name, or by a value that is no word."""
+    name, sign, content = (word.strip().strip("\"'").lower() for word in cookie.partition("="))
+    if name in words("attributes of cookies"):
+        return False
+    if not sign:  # a value alone
+        return len(name) > _LONGEST_SETTING
+    if name.endswith(tuple(words("cookie ends"))) or "sess" in name or "auth" in name:
+        return bool(content)
+    return bool(content) and not (content.isalpha() and len(content) <= _LONGEST_SETTING)
 
 
 def is_argument(value: str) -> bool:
