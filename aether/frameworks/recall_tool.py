@@ -61,7 +61,7 @@ def recall_tool(provider: str, conversation_id: str, *, home: Home = None) -> Re
     Raises:
         InvalidInput: there is no such provider.
 
-    >>> recall_tool("openai", "user-42").definition["function"]["name"]
+    >>> recall_tool("anthropic", "user-42").definition["name"]
     'recall'
     """
     schema = {"type": "object", "properties": _PROPERTIES, "additionalProperties": False}
