@@ -1,4 +1,4 @@
-"""A hook of the site: links to files of the repository that are not pages become their text, for the site stands alone."""
+"""A hook of the site: links to files of the repository that are not pages become their text: the site has no other files."""
 
 from __future__ import annotations
 
