@@ -79,6 +79,7 @@ _NAMES_IN = {
     "aether.api.enforcing": "calls_stopped_by enforce_rule enforced_rules relax_rule rule_proposals",
     "aether.api.share": "join leave_share share share_grant share_members share_remove share_revoke share_status update_share",
     "aether.api.status": "get_compression_stats get_memory_status",
+    "aether.api.teamwork": "claim claims hand_over inbox release roster",
     "aether.api.timeline": "file_history timeline",
     "aether.api.tokens": "record_usage",
     "aether.api.working": (

@@ -117,6 +117,12 @@ from aether.api.share import share_status as share_status
 from aether.api.share import update_share as update_share
 from aether.api.status import get_compression_stats as get_compression_stats
 from aether.api.status import get_memory_status as get_memory_status
+from aether.api.teamwork import claim as claim
+from aether.api.teamwork import claims as claims
+from aether.api.teamwork import hand_over as hand_over
+from aether.api.teamwork import inbox as inbox
+from aether.api.teamwork import release as release
+from aether.api.teamwork import roster as roster
 from aether.api.timeline import file_history as file_history
 from aether.api.timeline import timeline as timeline
 from aether.api.tokens import record_usage as record_usage

@@ -444,6 +444,44 @@ class GoalStatus(Goal):
     """The time that it was the active goal, up to the last pause."""
 
 
+class Claim(TypedDict):
+    """A lease of one agent on a file, a directory or a task."""
+
+    id: str
+    """The resource: `./PATH` in the project, another absolute path, or `KIND:NAME`."""
+    by: str
+    task: str
+    since: str
+    renewed_at: str
+    ends_at: str
+    ttl_seconds: float
+    revision: int
+    """The fencing number: the revision that granted it."""
+
+
+class Packet(TypedDict):
+    """Entries that one agent hands over to another, as they were at `revision`."""
+
+    id: str
+    to: str
+    by: str
+    at: str
+    note: str
+    revision: int
+    items: list[str]
+
+
+class TeamMember(TypedDict):
+    """An agent that is registered as a worker, holds a claim, or has packets that wait for it."""
+
+    name: str
+    caste: str | None
+    task: str | None
+    """That of the worker; without one, of its newest claim."""
+    claims: list[Claim]
+    packets: int
+
+
 class EnforcedRule(TypedDict):
     """A rule that acts, in the words of the person; of `command`, `regex` and `path` at most one is set."""
 

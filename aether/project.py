@@ -26,7 +26,7 @@ def root_of(cwd: str, project_dir: str = "") -> str:
     A session that is now in another directory is still that project's.
     """
     started = project_dir or cwd
-    return _repository(started)[1] or os.path.realpath(started)
+    return repository_of(started)[1] or os.path.realpath(started)
 
 
 def home_of(cwd: str, project_dir: str = "") -> str:
@@ -40,9 +40,9 @@ def home_of(cwd: str, project_dir: str = "") -> str:
         return _named(os.path.expanduser(directory_name))
     root = root_of(cwd, project_dir)
     start = os.path.realpath(cwd)
-    if (_repository(start)[1] or (root if _is_within(start, root) else "")) != root:
+    if (repository_of(start)[1] or (root if _is_within(start, root) else "")) != root:
         start = os.path.realpath(project_dir)
-    top = _repository(start)[0]
+    top = repository_of(start)[0]
     for directory in _upward(start):
         path = os.path.join(directory, HOME_NAME)
         if os.path.isdir(path):
@@ -160,7 +160,7 @@ def _user_directory() -> str:
     return os.path.realpath(os.path.expanduser("~"))
 
 
-def _repository(directory: str) -> tuple[str, str]:
+def repository_of(directory: str) -> tuple[str, str]:
     """Return the top level of the repository that holds `directory`, and of its main worktree; empty without git.
 
     A home directory that is a repository, as those who version their settings have it, is no project.

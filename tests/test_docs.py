@@ -141,6 +141,15 @@ def test_the_commands_of_the_page_on_goals_run(tmp_path, monkeypatch, capsys):
         assert main(shlex.split(line.removeprefix("$ aether "))) == 0, (line, capsys.readouterr().err)
 
 
+def test_the_commands_of_the_page_on_teamwork_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["init"]) == 0
+    (block,) = blocks((ROOT / "docs" / "teamwork.md").read_text(encoding="utf-8"), "console")
+
+    for line in block.splitlines():
+        assert main(shlex.split(line.removeprefix("$ aether "))) == 0, (line, capsys.readouterr().err)
+
+
 def test_the_commands_of_the_page_on_the_archive_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "old-talk.json").write_text(json.dumps(old_talk()), encoding="utf-8")

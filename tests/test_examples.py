@@ -50,7 +50,8 @@ SHOWN = {
     "memory_tool": [
         "File created successfully at: /memories/ants.md", "Ants carry fifty times their weight.", "undid: memory create",
     ],
-    "orchestrator_loop": ["2 items became session 1, written by command", "left in working memory: 0"],
+    "orchestrator_loop": [
+        "handed over: Decided to keep state in JSON, because a person can read it.", "at work: builder-1", "2 items became session 1, written by command", "left in working memory: 0"],
     "steering_by_signals": ["REDIRECT 0.9 no new dependencies", "FOCUS 0.7 speed of the importer"],
     "typed_orchestrator": [
         "queued - speed of the writes", "decision of phase 1", "session: Phase 1 chose how state is kept.",

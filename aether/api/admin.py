@@ -725,6 +725,8 @@ def _counts(state: Mapping[str, Any], appends: Mapping[str, list[JsonObject]]) -
         "entities": len(graph.get("entities", [])),
         "memory files": len((state.get("memories") or {}).get("files", {})),
         "goals": len((state.get("goals") or {}).get("goals", [])),
+        "claims": len((state.get("teamwork") or {}).get("claims", [])),
+        "packets": len((state.get("teamwork") or {}).get("packets", [])),
         "marked conversations": len((state.get("retention") or {}).get("marked", {})),
         "rules of retention": len((state.get("retention") or {}).get("policy", {})),
         "archived items": len(appends.get("items", [])),

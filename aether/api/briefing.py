@@ -67,8 +67,9 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
         snapshot = load(place)
         state = _state_of(place, snapshot.files[0], ids, wide)
         brief = briefing.briefing(**_arguments(snapshot, source, session, wide))
-        # Signals fade by the minute.
-        if not signals.active_signals(snapshot.documents["pheromones"], now=now()):
+        # Signals fade by the minute, and claims end.
+        fades = signals.active_signals(snapshot.documents["pheromones"], now=now())
+        if not fades and not snapshot.documents["teamwork"]["claims"]:
             _keep(place, source, session, brief, state)
     if session and source not in RESUMED:
         hook_sessions.start_injected(place, session, brief.split("\n"))

@@ -55,7 +55,7 @@ from aether.text.words import pluralize
 from aether.types import Change, EnforcedRule, Item, JsonObject
 
 # Documents that forgetting leaves unchanged: each has commands of its own.
-UNCHANGED_DOCUMENTS = ("COLONY_STATE", "memories", "goals")
+UNCHANGED_DOCUMENTS = ("COLONY_STATE", "memories", "goals", "teamwork")
 # A shorter text is part of too many entries.
 MIN_TEXT_CHARS = 3
 # A person took the trouble to correct it: as high as a constraint.

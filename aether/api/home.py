@@ -203,8 +203,9 @@ def change_snapshot(
     *,
     settings: Config | None = None,
     ahead: bool = False,
+    may_wait: bool = True,
 ) -> Committed:
-    """Commit as `change` does, for a plan that needs the journal and the archive as well; `ahead` as for `commit`."""
+    """Commit as `change` does, for a plan that needs the journal and the archive as well; the others as for `commit`."""
     from aether.store.commit import commit
 
     events: list[JsonObject] = []
@@ -215,7 +216,7 @@ def change_snapshot(
         return change
 
     place = drained(find(home))
-    committed = commit(place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=True)
+    committed = commit(place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=may_wait)
     looked(place, committed)
     if events:
         seams.call("export", place, events)

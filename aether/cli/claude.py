@@ -406,8 +406,8 @@ def hook_command(ask: Ask, names: tuple[str, ...]) -> int:
 
 @click.command("mcp", cls=Command)
 @click.option(
-    "--tools", type=click.Choice(["memory", "graph", "all"]), default="memory", show_default=True,
-    help="The tools of aether, those of the official memory server, or both",
+    "--tools", type=click.Choice(["memory", "team", "graph", "all"]), default="memory", show_default=True,
+    help="The tools of aether, also those of a team, those of the official memory server, or all",
 )  # fmt: skip
 @click.option("--list", "listed", is_flag=True, help="Print the descriptions of the tools, and serve nothing")
 @pass_ask

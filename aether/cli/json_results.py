@@ -24,6 +24,7 @@ from aether.api.importing import Imported
 from aether.api.removed import RemovedMessage
 from aether.api.review import Ending
 from aether.api.share import Shared
+from aether.api.teamwork import Received, Roster
 from aether.api.tokens import ListedModel
 from aether.cli.schedule import Job
 from aether.compat.ollm_import import OllmImport
@@ -47,6 +48,7 @@ from aether.schemas.derive import adapted
 from aether.sharing.postgres import Member
 from aether.types import (
     ActiveSignal,
+    Claim,
     Detail,
     EmittedSignal,
     EnforcedRule,
@@ -57,6 +59,7 @@ from aether.types import (
     HitEvidence,
     Item,
     JsonObject,
+    Packet,
     QueenCheckin,
     RoadmapPhase,
     Worker,
@@ -1271,6 +1274,9 @@ RESULTS: dict[str, Any] = {
     "share remove": ShareRemove,
     "share status": ShareStatus,
     "signal": EmittedSignal | list[ActiveSignal],
+    "claim": Claim | list[Claim],
+    "inbox": Packet | list[Received],
+    "roster": Roster,
     "snapshot": SnapshotEntry | list[SnapshotEntry] | SnapshotRestore,
     "state": StateShow | HistoryEntry,
     "graph": Graph | GraphImport | GraphText | GraphFile | MemoryLink,

@@ -72,6 +72,9 @@ SECTIONS = {
         "signal": ("colony", "Deposit a signal, or list those that are active"),
         "phase": ("colony", "Start, complete and review phases"),
         "state": ("colony", "Show the state of the colony and its phases"),
+        "claim": ("teamwork", "Claim a file or a task for one agent, or list the claims"),
+        "inbox": ("teamwork", "Show what was handed over to an agent, or hand over"),
+        "roster": ("teamwork", "Show who works on what"),
         "share": ("share", "Share a colony between machines"),
     },
     "Integrations": {

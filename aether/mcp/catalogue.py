@@ -145,6 +145,23 @@ MEMORY = (
     ),
     Tool(tools.status, "Fill of memory, phase of the work.", reads=True),
 )
+TEAM = (
+    Tool(
+        tools.claim,
+        "Before you change a file that other agents may change, or start a task: take it, and renew while you work; it ends "
+        "by itself. If another agent holds it, work on something else. List shows who works on what.",
+        {
+            "resource": "A path, or task:NAME",
+            "by": "Your own name, unlike that of any other agent",
+            "ttl": "Seconds",
+        },
+    ),
+    Tool(
+        tools.inbox,
+        "Read or take what other agents handed over to you, or put entries of memory into the inbox of one.",
+        {"name": "Whose inbox", "items": "Ids of entries", "by": "Your own name"},
+    ),
+)
 _SUCCESS: JsonObject = {"success": {"type": "boolean"}, "message": {"type": "string"}}
 _FOUND: JsonObject = {
     "entities": shapes.array_of(shapes.ENTITY),
@@ -210,7 +227,12 @@ GRAPH = (
         output=_FOUND | _NOTE,
     ),
 )  # fmt: skip
-SETS: dict[str, tuple[Tool, ...]] = {"memory": MEMORY, "graph": GRAPH, "all": (*MEMORY, *GRAPH)}
+SETS: dict[str, tuple[Tool, ...]] = {
+    "memory": MEMORY,
+    "team": (*MEMORY, *TEAM),
+    "graph": GRAPH,
+    "all": (*MEMORY, *TEAM, *GRAPH),
+}
 DEFAULT_SET = "memory"
 
 

@@ -21,12 +21,13 @@ from aether.api import closing, colony, graph, handoffs, working
 from aether.api import compress as api_compress
 from aether.api import home as api_home
 from aether.api import recall as api_recall
+from aether.api import teamwork as api_teamwork
 from aether.api import timeline as api_timeline
 from aether.api.status import get_memory_status
 from aether.architects.request import session_request
 from aether.errors import InvalidInput, NotFound, shown
 from aether.mcp.results import RESULT_CHARS, Answer, as_json, part_of
-from aether.memory import answers, phases
+from aether.memory import answers, phases, teamwork
 from aether.memory.handoff import session_room
 from aether.memory.ingest import IngestResult
 from aether.memory.items import items_of
@@ -350,6 +351,53 @@ def phase(
         colony.decide(decision, note=note, home=home)
         did = f"Decided: {decision}. "
     return Answer(did + _phase_words(colony.colony(home=home)))
+
+
+def claim(
+    action: Literal["list", "take", "release"] = "list", resource: str = "", by: str = "", task: str = "",
+    ttl: float = teamwork.TTL_SECONDS, *, home: Path,
+) -> Answer:  # fmt: skip
+    """Answer with who works on what, having taken, renewed or released a claim.
+
+    Raises:
+        Conflict: another agent holds it.
+        NotFound: it is not the caller's to release.
+        InvalidInput: an argument is missing or impossible.
+    """
+    if action == "take":
+        granted = api_teamwork.claim(resource, by=by, ttl=ttl, task=task, home=home)
+        until = granted["ends_at"][:19]
+        return Answer(
+            f"{granted['by']} holds {teamwork.name_of(granted['id'])} until {until}Z; number {granted['revision']}."
+        )
+    if action == "release":
+        released = api_teamwork.release(resource, by=by, home=home)
+        return Answer(f"Released: {', '.join(teamwork.name_of(one['id']) for one in released) or 'nothing'}.")
+    lines = [words for words, _ in teamwork.descriptions(api_home.read(home).documents, now=clock.now())]
+    return _marked(lines, "") if lines else Answer("Nobody is at work.")
+
+
+def inbox(
+    name: str, action: Literal["read", "take", "put"] = "read", items: list[str] | None = None, note: str = "",
+    by: str = "", *, home: Path,
+) -> Answer:  # fmt: skip
+    """Answer with the packets for an agent, or put one into its inbox.
+
+    Raises:
+        NotFound: an entry is not in memory.
+        InvalidInput: an argument is missing or impossible.
+    """
+    if action == "put":
+        words, left_out = _required(note, where="note") if note else ("", "")
+        packet = api_teamwork.hand_over(to=name, items=items or (), note=words, by=by, home=home)
+        return Answer(f"Handed over to {packet['to']}: {packet['id']}. {left_out}".rstrip())
+    lines = []
+    for received in api_teamwork.inbox(name, take=action == "take", home=home):
+        lines.append(f"From {received['by']} at {received['at'][:16]}: {received['note']}".rstrip())
+        for item in received["items"]:
+            warning = f" (WARNING: {item['warning']})" if item["warning"] else ""
+            lines.append(f"- {item['type']}: {item['text']} [{item['id']}]{warning}")
+    return _marked(lines, "") if lines else Answer("No packet waits.")
 
 
 def _phase_words(state: JsonObject) -> str:

@@ -15,7 +15,7 @@ from typing import Any
 
 from aether import clock
 from aether.errors import AetherError, CorruptDocument, InvalidDocument, shown
-from aether.memory import items, sessions
+from aether.memory import items, sessions, teamwork
 from aether.memory.colony import DOCUMENT, MAX_AUTOMATIC_SNAPSHOTS
 from aether.store.patch import apply, diff, join_changes
 from aether.types import Change, JsonObject, Snapshot
@@ -82,6 +82,8 @@ def restore(
                 fix=f"Restore into a colony that has it; this one has {', '.join(documents)}.",
                 where=where,
             )
+        if name == teamwork.DOCUMENT:  # what was claimed then may be another agent's by now
+            continue
         target = current(name, value) if current else value
         if name == DOCUMENT:
             target = {**target, "checkpoints": documents[name]["checkpoints"]}

@@ -20,9 +20,9 @@ from aether.types import Change, JsonObject, Patch
 
 # Changes that only count reads: never what a person means by the last change.
 BOOKKEEPING = frozenset({"access"})
-# Nor are automatic changes: the spool of the hooks is drained just before the undo, too.
+# Nor are automatic changes: the spool of the hooks is drained just before the undo, too, and agents claim all the time.
 # Older journals name them by the operation only, not by the author.
-AUTOMATIC_OPERATIONS = BOOKKEEPING | {"capture"}
+AUTOMATIC_OPERATIONS = BOOKKEEPING | {"capture", "claim", "release", "take packets"}
 AUTOMATIC_AUTHORS = frozenset({HOOK, AETHER})
 # The lists of memory whose entries have a history that is shown.
 ENTRY_LISTS = ("/working_memory/items", "/short_term_memory/sessions", "/long_term_memory/patterns")
@@ -164,6 +164,7 @@ _COUNTED = (
     ("memory", "/working_memory/items", "items"), ("memory", "/short_term_memory/sessions", "sessions"),
     ("memory", "/long_term_memory/patterns", "patterns"), ("goals", "/goals", "goals"),
     ("pheromones", "/active_pheromones", "signals"), ("COLONY_STATE", "/phases/roadmap", "phases"),
+    ("teamwork", "/claims", "claims"), ("teamwork", "/packets", "packets"),
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from aether.errors import InvalidInput
 from aether.mcp import catalogue
-from aether.mcp.catalogue import GRAPH, MEMORY, instructions, tools_of
+from aether.mcp.catalogue import MEMORY, instructions, tools_of
 from aether.tokens.counters import counter
 from tests.tables import rows
 
@@ -20,8 +20,9 @@ OFFICIAL = [
 
 def test_the_sets_are_ours_theirs_and_both():
     assert [tool.name for tool in tools_of("graph")] == OFFICIAL
-    assert tools_of("all") == (*tools_of("memory"), *tools_of("graph"))
-    with pytest.raises(InvalidInput, match="Use memory, graph, all"):
+    assert tools_of("all") == (*tools_of("team"), *tools_of("graph"))
+    assert [tool.name for tool in tools_of("team")[len(MEMORY) :]] == ["claim", "inbox"]
+    with pytest.raises(InvalidInput, match="Use memory, team, graph, all"):
         tools_of("none")
 
 
@@ -37,7 +38,7 @@ def test_a_destructive_tool_is_not_read_only(tool):
 
 
 def test_only_the_graphs_tools_promise_a_shape():
-    assert [tool.name for tool in (*MEMORY, *GRAPH) if tool.output] == OFFICIAL
+    assert [tool.name for tool in tools_of("all") if tool.output] == OFFICIAL
 
 
 def test_the_instructions_for_a_model_are_short():

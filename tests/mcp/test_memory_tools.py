@@ -11,7 +11,7 @@ import aether
 from aether.api import graph, working
 from aether.api.colony import start_phase
 from aether.api.home import read
-from aether.errors import InvalidInput, NotFound
+from aether.errors import Conflict, InvalidInput, NotFound
 from aether.mcp import tools
 from aether.mcp.results import RESULT_CHARS
 from aether.mcp.tools import (
@@ -36,6 +36,28 @@ def items(home):
 def remembered(home, content=SAID, **options):
     """Remember something and return its id."""
     return tools.remember(content, home=home, **options).text.split()[2].rstrip(".")
+
+
+def test_agents_side_by_side_claim_and_hand_over(home):
+    assert tools.claim(home=home).text == "Nobody is at work."
+    taken = tools.claim("take", "task:docs", "b1", "write them", home=home).text
+    assert re.fullmatch(r"b1 holds task:docs until \S+Z; number \d+\.", taken)
+    with pytest.raises(Conflict, match="b1 holds"):
+        tools.claim("take", "task:docs", "b2", home=home)
+    assert "b1: holds task:docs; write them" in tools.claim(home=home).text
+    item = aether.add_working_memory_item("Use JSON.", "decision", home=home)
+
+    put = tools.inbox("b2", "put", [item], "Look. <private>Mine.</private>", "b1", home=home).text
+    assert put.startswith("Handed over to b2: packet_")
+    assert put.endswith(tools.LEFT_OUT)
+    aether.update_working_memory_item(item, {"content": "Use YAML."}, home=home)
+
+    seen = tools.inbox("b2", "take", home=home).text
+    assert "From b1 at " in seen
+    assert f"- decision: Use YAML. [{item}] (WARNING: changed since revision" in seen
+    assert tools.inbox("b2", home=home).text == "No packet waits."
+    assert tools.claim("release", by="b1", home=home).text == "Released: task:docs."
+    assert tools.claim("release", by="b1", home=home).text == "Released: nothing."
 
 
 def test_remember_stores_an_item_with_its_source(home):

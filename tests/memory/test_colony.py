@@ -149,6 +149,8 @@ AGREE = [
     ("goals", ("$defs", "blocker"), types.Blocker),
     ("goals", ("$defs", "checkpoint"), types.GoalCheckpoint),
     ("goals", ("$defs", "checkpoint_state"), types.GoalCheckpointState),
+    ("teamwork", ("$defs", "claim"), types.Claim),
+    ("teamwork", ("$defs", "packet"), types.Packet),
 ]
 DOCUMENTS = ["pheromones", "COLONY_STATE", "goals"]
 # Each invalid example is named after the rule it breaks; this is where it breaks it.

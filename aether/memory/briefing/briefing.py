@@ -86,7 +86,7 @@ def brief_lines(
     in_context = occasion == "compact" and bool(session)
     lines = _lines(
         documents, now=now, root=root, wide=wide, session=session,
-        only=occasion == "compact" or occasion in RESUMED, summary=not in_context,
+        only=occasion == "compact" or occasion in RESUMED, summary=not in_context, team=occasion == "compact",
     )  # fmt: skip
     if since and occasion in RESUMED:
         moment = clock.stamp(clock.parse(since, where="since"))
@@ -150,18 +150,18 @@ _SIGNALS = "Active signals"
 
 def _lines(
     documents: Mapping[str, Any], *, now: datetime, root: str = "", wide: Mapping[str, Any] | None = None,
-    session: str = "", only: bool = False, caste: str | None = None, summary: bool = True,
+    session: str = "", only: bool = False, caste: str | None = None, summary: bool = True, team: bool = False,
 ) -> list[Line]:  # fmt: skip
     """Return all lines in the order of importance, without repetitions.
 
     With `only`, the floor is that of the conversation `session`, or empty. `summary` allows the host's summary, which is in the
-    context of the session that it was made of.
+    context of the session that it was made of. With `team`, the agents at work are listed.
     """
     memory = documents["memory"]
     items, ended = known_items(memory), revoked_in(memory)
     items = [item for item in items if item["id"] not in ended]
     explicit = [
-        *making.goal_lines(documents), *making.note_lines(items), *making.protected_lines(memory), *_wide_lines(wide), *making.signal_lines(documents, now=now, caste=caste),
+        *making.goal_lines(documents), *(making.team_lines(documents, now=now) if team else ()), *making.note_lines(items), *making.protected_lines(memory), *_wide_lines(wide), *making.signal_lines(documents, now=now, caste=caste),
     ]  # fmt: skip
     newest, holding, decided = making.session_lines(memory)
     work = of_conversation(items, session) if session else []

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from aether.memory import signals
+from aether.memory import signals, teamwork
 from aether.memory.briefing.kept import keeps_items, newest_sessions, timestamp
 from aether.memory.items import is_noted
 from aether.memory.sessions import EXTRACTIVE, ended_in
@@ -63,6 +63,7 @@ _WIDE_CHARS = 3
 # The newest of each kind of fact: more than a brief has room for.
 MOST_FACTS = 12
 MOST_STEPS = 5
+MOST_MEMBERS = 10
 # Earlier turns whose last messages are shown: the work went on since.
 MOST_TURNS = 1
 
@@ -219,6 +220,13 @@ def signal_lines(documents: Mapping[str, Any], *, now: datetime, caste: str | No
         text = f"{signal['type']} {signal['effective_strength']:.2f}: {context}"
         time = timestamp(signal["created_at"])
         yield Line("rule", text, time, ids=(signal["id"],), source="explicit", heading="Active signals")
+
+
+def team_lines(documents: Mapping[str, Any], *, now: datetime) -> Iterator[Line]:
+    """Yield the agents at work, each with what it holds: whoever leads them has lost count after a compaction."""
+    for text, since in islice(teamwork.descriptions(documents, now=now), MOST_MEMBERS):
+        line = one_line(text, LINE_CHARS)
+        yield Line("state", line, timestamp(since), source="explicit", heading="Who works on what")
 
 
 # --- Sessions
