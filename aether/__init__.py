@@ -82,6 +82,8 @@ _NAMES_IN = {
     "aether.api.teamwork": "claim claims hand_over inbox release roster",
     "aether.api.timeline": "file_history timeline",
     "aether.api.tokens": "record_usage",
+    "aether.api.trace": "trace",
+    "aether.api.withdraw": "undo_source",
     "aether.api.working": (
         "add_working_memory_item add_working_memory_items auto_compress_if_needed check_token_threshold "
         "clear_working_memory get_working_memory_item list_working_memory_items "

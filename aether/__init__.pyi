@@ -126,6 +126,8 @@ from aether.api.teamwork import roster as roster
 from aether.api.timeline import file_history as file_history
 from aether.api.timeline import timeline as timeline
 from aether.api.tokens import record_usage as record_usage
+from aether.api.trace import trace as trace
+from aether.api.withdraw import undo_source as undo_source
 from aether.api.working import add_working_memory_item as add_working_memory_item
 from aether.api.working import add_working_memory_items as add_working_memory_items
 from aether.api.working import auto_compress_if_needed as auto_compress_if_needed

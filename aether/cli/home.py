@@ -104,10 +104,22 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
 @click.option(
     "--output", type=click.Path(dir_okay=False), help="Write its messages to this file instead of stdout"
 )
+@click.option(
+    "--source", metavar="NAME", help="Undo all that came from this conversation, file, agent or host instead"
+)
+@click.option(
+    "--since",
+    metavar="TIME",
+    default="",
+    help="With --source: only what was said from then on, such as 2026-03-01 or 7d",
+)
+@click.option("--dry-run", is_flag=True, help="With --source: show what would go, and change nothing")
+@click.option("--yes", is_flag=True, help="With --source: do not ask")
 @pass_ask
 def undo_command(
-    ask: Ask, revision: int | None, conversation: str | None, step: int | None, output: str | None
-) -> None:
+    ask: Ask, revision: int | None, conversation: str | None, step: int | None, output: str | None, *,
+    source: str | None, since: str, dry_run: bool, yes: bool,
+) -> int:  # fmt: skip
     """Undo one change.
 
     Without REVISION the newest change that a person or program asked for and that is not undone. Automatic changes by
@@ -119,19 +131,33 @@ def undo_command(
     then those added since. --output gets the whole document that was compacted, as indented JSON; if it cannot be written,
     the messages go to stdout. A second undo reverses the compaction before.
 
+    With --source everything that came from one conversation, transcript, agent, host or single entry is taken out of memory
+    in one change, which is shown first: its items, the sessions and patterns made of them only, and of others what nothing
+    else bears out. A page or a tool's result that should not have become memory goes with its conversation. aether trace
+    names the source of an entry; a further undo brings all of it back.
+
     \b
     Example:
       aether undo
+      aether undo --source "$ITEM" --dry-run
     """
     from aether.api import admin
 
+    if source is not None:
+        from aether.cli.trace import undo_source
+
+        if revision is not None or conversation is not None or step is not None or output is not None:
+            raise click.UsageError("--source excludes REVISION, --conversation, --step and --output.")
+        return undo_source(ask, source, since, dry_run=dry_run, yes=yes)
+    if since or dry_run or yes:
+        raise click.UsageError("--since, --dry-run and --yes need --source.")
     if conversation is not None:
         from aether.cli.compact import undo_compaction
 
         if revision is not None:
             raise click.UsageError("REVISION and --conversation exclude each other.")
         undo_compaction(ask, conversation, step, output)
-        return
+        return 0
     if step is not None or output is not None:
         raise click.UsageError("--step and --output need --conversation.")
 
@@ -141,6 +167,7 @@ def undo_command(
         undone._asdict(),
         f"Undid revision {undone.revision}: {undone.operation} {undone.reason}".rstrip() + ".",
     )
+    return 0
 
 
 @click.command("fold", cls=Command)

@@ -26,6 +26,8 @@ from aether.api.review import Ending
 from aether.api.share import Shared
 from aether.api.teamwork import Received, Roster
 from aether.api.tokens import ListedModel
+from aether.api.trace import Trace
+from aether.api.withdraw import SourceUndo
 from aether.cli.schedule import Job
 from aether.compat.ollm_import import OllmImport
 from aether.conversation.archived import ArchivedConversation
@@ -1288,8 +1290,9 @@ RESULTS: dict[str, Any] = {
     "tokens count": list[TokensCount] | list[ListedModel],
     "tokens fetch": TokensFetch,
     "tokens use": TokensUse,
+    "trace": Trace,
     "trust": _TRUST,
-    "undo": LogLine | CompactUndo,
+    "undo": LogLine | CompactUndo | SourceUndo,
     "view": View,
     "compactctl compact": CtlCompact,
     "compactctl create-config": CtlCreateConfig,

@@ -101,6 +101,11 @@ MEMORY = (
         reads=True,
     ),
     Tool(
+        tools.trace,
+        "Where an entry came from (statement, quote, transcript, who wrote it when), and what rests on it.",
+        reads=True,
+    ),
+    Tool(
         tools.close_session,
         "Record where your own conversation stands, for later sessions: when aether asks, or when work is done. Only what "
         "still holds, each with a quote copied verbatim from the conversation; without one it is not stored.",

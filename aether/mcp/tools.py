@@ -23,6 +23,7 @@ from aether.api import home as api_home
 from aether.api import recall as api_recall
 from aether.api import teamwork as api_teamwork
 from aether.api import timeline as api_timeline
+from aether.api import trace as api_trace
 from aether.api.status import get_memory_status
 from aether.architects.request import session_request
 from aether.errors import InvalidInput, NotFound, shown
@@ -176,6 +177,16 @@ def get(ids: list[str], part: int = 1, *, home: Path) -> Answer:
             head = f"# {id_} · {entry['layer']} · {entry['type']} · {entry['at'][:16]}"
             texts.append(f"{head}\n{entry['text']}")
     return _marked([part_of("\n\n".join(texts), part, ask="the same ids")], "")
+
+
+def trace(id: str, part: int = 1, *, home: Path) -> Answer:
+    """Answer with the place from which an entry came, and with what was made of it.
+
+    Raises:
+        NotFound: the id is unknown.
+    """
+    result = api_trace.trace(id, home=home)
+    return _marked([part_of("\n".join(api_trace.trace_lines(result)), part, ask="the same id")], "")
 
 
 def _marked(lines: Sequence[str], how: str) -> Answer:

@@ -37,7 +37,7 @@ def build(home, tools="all"):
 def test_the_tools_are_offered_with_what_a_client_may_assume_of_them(home):
     tools = {tool.name: tool for tool in ask(build(home), lambda client: client.list_tools()).tools}
 
-    assert len(tools) == 21
+    assert len(tools) == 22
     assert tools["recall"].annotations.read_only_hint
     assert tools["delete_entities"].annotations.destructive_hint
     assert tools["delete_entities"].annotations.idempotent_hint
