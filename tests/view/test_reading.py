@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import aether
 from aether.api import hook_sessions
+from aether.api.compress import compress
 from aether.memory.timeline import Moment
 from aether.store import enforced
 from aether.view.reading import SHADES, WEEKS, calendar
@@ -144,3 +145,15 @@ def test_the_live_page_of_a_home_without_hooks_says_what_to_do(home, reader):
     aether.init(home)
 
     assert "aether install" in reader.get("/live-sessions").text
+
+
+@pytest.mark.extras
+def test_the_undo_of_a_change_in_several_parts_names_what_it_undoes(home, reader):
+    aether.add_working_memory_item("Use SQLite.", "decision", home=home)
+    compress(1, architect="extractive", part="x/1", home=home)
+    (session,) = aether.get_compression_stats(home=home)["sessions"]
+
+    page = reader.get(f"/entry/{session['session_id']}").text
+
+    assert "all of this compression" in page
+    assert "this import" not in page
