@@ -66,6 +66,7 @@ HOMES = {
     "opentelemetry": {"aether/events/otlp.py"},
     "psycopg": {"aether/sharing/postgres.py"},
     "jinja2": {"aether/view"},
+    "igraph": {"aether/view/graph_page.py"},
     "markdown_it": {"aether/view/markup.py"},
     "markupsafe": {"aether/view/markup.py"},
     "starlette": {"aether/view"},

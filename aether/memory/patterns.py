@@ -69,7 +69,7 @@ LINK_TYPES = (
     "contradicts", "supersedes",
 )  # fmt: skip
 # Links of these types are symmetric, so the other end gets one too.
-_MUTUAL = frozenset({"related_to", "similar_context", "temporal_proximity", "caste_affinity", "contradicts"})
+MUTUAL = frozenset({"related_to", "similar_context", "temporal_proximity", "caste_affinity", "contradicts"})
 
 
 class Statement(NamedTuple):
@@ -511,7 +511,7 @@ def create_link(
     link_id = _add_link(draft, source, source_type, target=(target_id, target_type), link_type=link_type)
     kinds = {source_type, target_type}
     both_ways = kinds == {"short_term_session", "long_term_pattern"}
-    if both_ways or ("working_memory_item" not in kinds and link_type in _MUTUAL):
+    if both_ways or ("working_memory_item" not in kinds and link_type in MUTUAL):
         back_id = _add_link(draft, target, target_type, target=(source_id, source_type), link_type=link_type)
         # A session lists the ids of its patterns; the pattern holds the link itself.
         link_id = back_id if both_ways and source_type == "short_term_session" else link_id

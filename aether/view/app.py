@@ -13,6 +13,7 @@ import logging
 import socket
 import threading
 from collections.abc import AsyncIterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
@@ -23,7 +24,7 @@ from aether.errors import AetherError, BackendUnavailable, Conflict, InvalidInpu
 from aether.store import spool
 from aether.store.authors import acting
 from aether.store.snapshot import load
-from aether.view import pages, work
+from aether.view import graph_page, pages, work
 from aether.view.frame import (
     BY,
     Action,
@@ -42,8 +43,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-PAGES: list[Page] = work.in_order([*pages.PAGES, *work.PAGES])
+PAGES: list[Page] = work.in_order([*pages.PAGES, *work.PAGES, *graph_page.PAGES])
 ACTIONS: dict[str, Action] = {action.name: action for action in [*pages.ACTIONS, *work.ACTIONS]}
+PACKAGES = ("igraph", "jinja2", "leather", "markdown_it", "starlette", "uvicorn")
 HOST = "127.0.0.1"
 # Names under which a browser on this machine reaches the view; any other is a page that was rebound to this address.
 HOSTS = (HOST, "localhost")
@@ -76,21 +78,18 @@ STATUS = {
 
 
 def require_packages() -> None:
-    """Import what a view needs.
+    """Check that what a view needs is installed.
 
     Raises:
         BackendUnavailable: the extra `view` is not installed.
     """
-    try:
-        import jinja2  # noqa: F401
-        import starlette.applications  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as reason:
+    missing = [name for name in PACKAGES if find_spec(name) is None]
+    if missing:
         raise BackendUnavailable(
-            f"the package {reason.name or 'starlette'} is not installed.",
+            f"the package {missing[0]} is not installed.",
             fix="Run: pip install '.[view]' in a clone of aether",
             where="view",
-        ) from reason
+        )
 
 
 def create_app(home: Path, *, port: int, read_only: bool = False) -> Any:

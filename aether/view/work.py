@@ -57,6 +57,7 @@ ORDER = (
     "/timeline",
     "/search",
     "/conversations",
+    "/graph",
     "/archive",
     "/colony",
     "/log",

@@ -157,3 +157,26 @@ def test_the_undo_of_a_change_in_several_parts_names_what_it_undoes(home, reader
 
     assert "all of this compression" in page
     assert "this import" not in page
+
+
+@pytest.mark.extras
+def test_the_graph_is_drawn_and_listed_the_same_each_time(home, tmp_path, reader):
+    pytest.importorskip("igraph")
+    name = imported(home, tmp_path, messages=8)
+    entry = aether.add_working_memory_item(
+        "Use `<b>` here.", "decision", metadata={"conversation": name, "title": "Ship"}, home=home
+    )
+
+    page, again = reader.get("/graph").text, reader.get("/graph").text
+
+    assert page.count(f'href="/entry/{entry}"') == 2, "in the drawing and in the list"
+    assert f'href="/thread/{name}"' in page
+    assert "<b>" not in page
+    assert page[page.index("<svg") :] == again[again.index("<svg") :]
+
+
+@pytest.mark.extras
+def test_the_graph_of_memory_without_links_says_what_makes_them(home, reader):
+    aether.init(home)
+
+    assert "No two entries are linked yet." in reader.get("/graph").text

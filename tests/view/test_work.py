@@ -275,7 +275,7 @@ def test_hostile_text_is_text_on_every_page(home, reader):
     aether.emit_signal("FEEDBACK", " ".join(HOSTILE), home=home)
     aether.start_phase(1, name=HOSTILE[0], goal=HOSTILE[2], home=home)
     paths = ["/timeline", "/conversations", "/archive", "/colony", f"/around/{first}"]
-    paths += ["/live-sessions", *(link(f"/thread/{text}", {}) for text in HOSTILE if text)]
+    paths += ["/live-sessions", "/graph", *(link(f"/thread/{text}", {}) for text in HOSTILE if text)]
     hook_sessions.start_injected(home, "s-1", HOSTILE)
     paths += [link(f"/conversation/{name}", query) for query in ({}, {"step": 1})]
 
