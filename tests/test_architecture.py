@@ -76,6 +76,7 @@ HOMES = {
     "click": {"aether/cli", "aether/compat/compactctl.py"},
     "filelock": {"aether/store/files.py"},
     "jsonschema": {"aether/schemas/check.py"},
+    "rich": {"aether/cli/output.py"},
     "orjson": {"aether/store/files.py", "aether/messages/records.py"},
     "snowballstemmer": {"aether/text/words.py"},
     "sqlite3": {
@@ -99,6 +100,7 @@ HEAVY = {
     "psycopg",
     "sqlite3",
     "asyncio",
+    "rich",
 }
 # Nor may the event of a tool, a process for each call of one, pay for these.
 HEAVY_FOR_A_TOOL = HEAVY | set(

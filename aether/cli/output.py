@@ -1,7 +1,7 @@
 """Output: data goes to stdout and words to stderr; each command has one JSON shape with `--json`.
 
 Every command has the options `--home`, `--json` and `--quiet`, before the noun or after the verb. A pipe gets plain
-lines in which nothing is cut; a terminal gets tables that fit its width.
+lines in which nothing is cut; a terminal gets tables that fit its width, drawn by `rich`, which is imported only then.
 Control characters in foreign text are replaced, and a stream that is ASCII only gets ASCII.
 """
 
@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
@@ -21,6 +20,8 @@ from aether.text.regex import UNPRINTABLE
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from rich.console import Console
+
     from aether.types import Finding
 
 # Columns of the text of --help: as many as two windows side by side have room for.
@@ -29,7 +30,7 @@ HELP_COLUMNS = 100
 LONGEST_RULE = 60
 # A line of a hit is at least this wide, however narrow the terminal.
 LEAST_COLUMNS = 12
-# Shorter work shows no progress: a line that flashes up distracts.
+# Shorter work shows no progress: a spinner that flashes up distracts.
 PROGRESS_AFTER_SECONDS = 1.0
 # Beyond these the closing words of an import would be a list: `aether log` has all.
 MOST_UNDOS = 3
@@ -303,10 +304,8 @@ def as_json(data: Any) -> str:
     return text
 
 
-def aligned(table: Table, room: int | None = None) -> list[str]:
-    """Return a table as aligned plain lines; without rows there is no head either.
-
-    Nothing is cut, unless the lines have `room` for fewer columns: then the widest column is cut first.
+def aligned(table: Table) -> list[str]:
+    """Return a table as aligned plain lines in which nothing is cut; without rows there is no head either.
 
     >>> aligned(Table([("a", 5), ("bcd", 10)], right=[1]))
     ['a     5', 'bcd  10']
@@ -315,41 +314,46 @@ def aligned(table: Table, room: int | None = None) -> list[str]:
     if not cells:
         return []
     widths = _widths(table, cells)
-    if room is not None:
-        widths = _fitted(widths, room - table.indent - 2 * (len(widths) - 1))
     if table.head:
         cells = [list(table.head), ["─" * min(width, LONGEST_RULE) for width in widths], *cells]
     right = set(table.right)
     lines = []
     for row in cells:
-        shown = [cut_to(cell, width) for cell, width in zip(row, widths, strict=True)]
-        blanks = [" " * (width - columns(cell)) for cell, width in zip(shown, widths, strict=True)]
+        blanks = [" " * (width - columns(cell)) for cell, width in zip(row, widths, strict=True)]
         padded = (
             blank + cell if column in right else cell + blank
-            for column, (cell, blank) in enumerate(zip(shown, blanks, strict=True))
+            for column, (cell, blank) in enumerate(zip(row, blanks, strict=True))
         )
         lines.append((" " * table.indent + "  ".join(padded)).rstrip())
     return lines
 
 
 def drawn(table: Table) -> list[str]:
-    """Return a table as lines that fit the terminal, with a bold head if it has styles."""
-    lines = aligned(table, _terminal().columns)
-    if lines and table.head and not os.environ.get("NO_COLOR") and _obeys():
-        lines[0] = f"\x1b[1m{lines[0]}\x1b[0m"
-    return lines
+    """Return a table as lines that fit the terminal, drawn by `rich`: the widest column is cut first."""
+    cells = _cells(table)
+    if not cells:
+        return []
+    from rich.box import SIMPLE_HEAD
+    from rich.padding import Padding
+    from rich.table import Table as RichTable
+    from rich.text import Text
 
-
-def _obeys() -> bool:
-    """Return whether the terminal obeys control sequences: the old console of Windows prints them."""
-    term = os.environ.get("TERM", "")
-    return term != "dumb" and (os.name != "nt" or bool(term or os.environ.get("WT_SESSION")))
-
-
-def _terminal() -> os.terminal_size:
-    from shutil import get_terminal_size
-
-    return get_terminal_size()
+    console, right, last = _console(), set(table.right), len(cells[0]) - 1
+    widths = _fitted(_widths(table, cells), console.width - table.indent - 2 * last)
+    table_view = RichTable(
+        box=SIMPLE_HEAD, show_edge=False, show_header=bool(table.head), padding=(0, 1, 0, 0), pad_edge=False
+    )
+    for column in range(last + 1):
+        table_view.add_column(
+            Text(table.head[column] if table.head else "", no_wrap=True, overflow="ellipsis"),
+            justify="right" if column in right else "left",
+            width=widths[column],
+        )
+    for row in cells:
+        table_view.add_row(*(Text(cell, no_wrap=True, overflow="ellipsis") for cell in row))
+    with console.capture() as captured:
+        console.print(Padding(table_view, (0, 0, 0, table.indent)))
+    return [line.rstrip() for line in captured.get().splitlines()]
 
 
 def _widths(table: Table, cells: list[list[str]]) -> list[int]:
@@ -372,6 +376,16 @@ def _fitted(widths: list[int], room: int) -> list[int]:
 
 def _cells(table: Table) -> list[list[str]]:
     return [[" ".join(plain(str(cell)).split()) for cell in row] for row in table.rows]
+
+
+def _console(*, stderr: bool = False) -> Console:
+    """Return a console of the terminal's width, and with its colours unless NO_COLOR is set."""
+    from rich.console import Console
+
+    colors: Any = None if os.environ.get("NO_COLOR") else "auto"
+    return Console(
+        stderr=stderr, color_system=colors, force_terminal=True, markup=False, highlight=False, emoji=False
+    )
 
 
 def facts(pairs: Iterable[tuple[str, Any]], *, indent: int = 2, room: int = 0) -> list[str]:
@@ -442,88 +456,75 @@ def one_line(text: str) -> str:
 
 def watch(frames: Iterable[Iterable[str | Table]]) -> None:
     """Show each frame in the place of the one before, as far as the terminal has room."""
-    height = 0
-    for parts in frames:
-        size = _terminal()
-        rendered = _lines(parts, partial(aligned, room=size.columns))
-        lines = [cut_to(line, size.columns) for line in rendered]
-        sys.stdout.write(f"\x1b[{height}A\x1b[J" if height else "")
-        height = min(len(lines), size.lines - 1)
-        _write(sys.stdout, lines[:height])
-        sys.stdout.flush()
+    from rich.live import Live
+    from rich.text import Text
 
-
-class _Status:
-    """One line of stderr that is written again and again, and removed at the end."""
-
-    def __init__(self) -> None:
-        self.text, self.is_visible = "", False
-
-    def show(self) -> None:
-        """Write the text in the place of the one before."""
-        self.is_visible = True
-        sys.stderr.write(f"\r\x1b[2K{cut_to(self.text, _terminal().columns - 1)}")
-        sys.stderr.flush()
-
-    def remove(self) -> None:
-        """Leave the line empty, if it was written."""
-        if self.is_visible:
-            self.is_visible = False
-            sys.stderr.write("\r\x1b[2K")
-            sys.stderr.flush()
+    with Live(console=_console(), auto_refresh=False, vertical_overflow="crop") as live:
+        for parts in frames:
+            text = Text("\n".join(_lines(parts, drawn)), no_wrap=True, overflow="ellipsis")
+            live.update(text, refresh=True)
 
 
 @contextmanager
 def progress(ask: Ask) -> Iterator[Callable[[str], None]]:
-    """Yield a function that reports the current step: a line on a terminal, nothing elsewhere.
+    """Yield a function that reports the current step: a spinner on a terminal, nothing elsewhere.
 
-    The line appears after `PROGRESS_AFTER_SECONDS` and is removed at the end.
+    The spinner appears after `PROGRESS_AFTER_SECONDS` and is removed at the end.
     """
-    if ask.quiet or not (sys.stderr.isatty() and _obeys()):
+    if ask.quiet or not sys.stderr.isatty():
         yield lambda text: None
         return
     from threading import Timer
 
-    status = _Status()
-    timer = Timer(PROGRESS_AFTER_SECONDS, status.show)
+    from rich.text import Text
+
+    status = _console(stderr=True).status("")
+    timer = Timer(PROGRESS_AFTER_SECONDS, status.start)
     timer.daemon = True
     timer.start()
-
-    def report(text: str) -> None:
-        status.text = one_line(text)
-        if status.is_visible:
-            status.show()
-
     try:
-        yield report
+        yield lambda text: status.update(Text(one_line(text)))
     finally:
         timer.cancel()
         timer.join()
-        status.remove()
+        status.stop()
 
 
 @contextmanager
 def bar(ask: Ask, words: str) -> Iterator[Callable[[int, str], None]]:
-    """Yield a function that shows how far a work is, in percent, and its step: a line on a terminal, nothing elsewhere.
+    """Yield a function that shows how far a work is, in percent, and its step: a bar on a terminal, nothing elsewhere.
 
-    The line appears with the first report below 100 and is removed with one of 100, so that other output may follow.
+    The bar appears with the first report below 100 and is removed with one of 100, so that other output may follow.
     """
-    if ask.quiet or not (sys.stderr.isatty() and _obeys()):
+    if ask.quiet or not sys.stderr.isatty():
         yield lambda percent, step: None
         return
-    status = _Status()
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    visible: list[Progress] = []
 
     def report(percent: int, step: str) -> None:
-        status.text = f"{words} {percent} % {one_line(step)}"
         if percent >= 100:
-            status.remove()
-        else:
-            status.show()
+            if visible:
+                visible.pop().stop()
+            return
+        if not visible:
+            columns_ = (
+                TextColumn("{task.description} {task.percentage:.0f} %"),
+                BarColumn(30),
+                TextColumn("{task.fields[step]}"),
+            )
+            progress_bar = Progress(*columns_, console=_console(stderr=True), transient=True)
+            progress_bar.add_task(words, total=100, step="")
+            progress_bar.start()
+            visible.append(progress_bar)
+        visible[0].update(visible[0].task_ids[0], completed=percent, step=one_line(step), refresh=True)
 
     try:
         yield report
     finally:
-        status.remove()
+        for progress_bar in visible:
+            progress_bar.stop()
 
 
 def read_text(source: str) -> str:

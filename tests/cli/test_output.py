@@ -135,6 +135,16 @@ def test_a_terminal_gets_styles_unless_they_are_unwanted(here, tmp_path):
         assert "\x1b" not in ran_on_a_terminal(tmp_path, "log", **env)
 
 
+@pytest.mark.parametrize(
+    "words", [["memory", "show"], ["log", "--json"], ["status", "--layers"], ["add", "A note"]]
+)
+def test_rich_is_imported_for_tables_on_a_terminal_only(here, tmp_path, words):
+    imported = {"PYTHONPROFILEIMPORTTIME": "1"}
+
+    assert " rich" not in ran_on_a_terminal(tmp_path, *words, **imported)
+    assert " rich" in ran_on_a_terminal(tmp_path, "log", **imported)
+
+
 def test_a_foreign_text_with_markup_is_shown_as_it_is(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
 
@@ -208,7 +218,7 @@ def test_progress_shows_after_a_while_and_is_removed_at_the_end(monkeypatch):
         while "3 records [read]" not in terminal.getvalue():
             pass
 
-    assert terminal.getvalue().endswith("3 records [read]\r\x1b[2K")
+    assert terminal.getvalue().endswith("\x1b[1A\x1b[2K")
 
 
 def test_quick_work_shows_no_progress(monkeypatch):
