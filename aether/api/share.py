@@ -285,7 +285,7 @@ class _Seen(NamedTuple):
     head: int
     about: JsonObject
     """See `postgres.status`."""
-    apart: list[_Apart]
+    apart: list[Apart]
     findings: list[Finding]
     """What of conversations, files and notes of hooks the home could not take or send."""
 
@@ -306,7 +306,7 @@ def _seen(place: Path, share: Share) -> _Seen | None:
     return _Seen(server.head(JOURNAL), about, apart, _examine_exchange(place, server, apart))
 
 
-class _Apart(NamedTuple):
+class Apart(NamedTuple):
     """A stream that a home does not have as the server has it: a conversation, or the files."""
 
     stream: str
@@ -318,13 +318,13 @@ class _Apart(NamedTuple):
     """Why neither can go on; empty if the home only lags."""
 
 
-def _apart(place: Path, server: Colony) -> list[_Apart]:
+def _apart(place: Path, server: Colony) -> list[Apart]:
     """Return the conversations, and the files, that a home does not have as its server has them.
 
     Raises:
         StorageFailed, UnsafePath: as the server says.
     """
-    diverged, stream_ends = list[_Apart](), server.ends()
+    diverged, stream_ends = list[Apart](), server.ends()
     marks = {shared_files.STREAM: shared_files.mark_of(place, server)}
     for name in _unequal(place, stream_ends):
         marks[conversation_stream.stream_of(name)] = Mark(0, "")
@@ -341,7 +341,7 @@ def _apart(place: Path, server: Colony) -> list[_Apart]:
         except Conflict as reason:
             fault = reason.what
         if fault or mark.revision < end.revision:
-            diverged.append(_Apart(stream, mark.revision, end.revision, end.revision - mark.revision, fault))
+            diverged.append(Apart(stream, mark.revision, end.revision, end.revision - mark.revision, fault))
     return diverged
 
 
@@ -436,7 +436,7 @@ def failure(reason: AetherError) -> Finding:
     return Finding("error", reason.code, reason.where, reason.what, reason.fix)
 
 
-def _examine_exchange(place: Path, server: Colony, diverged: list[_Apart]) -> list[Finding]:
+def _examine_exchange(place: Path, server: Colony, diverged: list[Apart]) -> list[Finding]:
     """Return what of conversations, files and notes of hooks the home could not take or send.
 
     `diverged` are the streams that it does not have as the server has them.

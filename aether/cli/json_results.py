@@ -11,10 +11,11 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from aether.api.admin import Folded, LogLine, Trust
 from aether.api.architects import Standing
-from aether.api.archive import Archived, ArchivedBatch, ArchiveHit
+from aether.api.archive import Ageing, Archived, ArchivedBatch, ArchiveHit
 from aether.api.archive import Restored as RestoredConversation
 from aether.api.backup import Backup
 from aether.api.chat import Compressed
+from aether.api.compact import Compaction
 from aether.api.compact_views import ConversationEntry, DiffRow, DryRun
 from aether.api.compress import Prepared
 from aether.api.context import ContextEntry
@@ -23,7 +24,7 @@ from aether.api.enforcing import Proposal, StoppedCall
 from aether.api.importing import Imported
 from aether.api.removed import RemovedMessage
 from aether.api.review import Ending
-from aether.api.share import Shared
+from aether.api.share import Apart, Shared
 from aether.api.teamwork import Received, Roster
 from aether.api.tokens import ListedModel
 from aether.api.trace import Trace
@@ -39,7 +40,7 @@ from aether.hosts.claude_code.rescue import Transcript
 from aether.hosts.installing import HostChange
 from aether.hosts.settings import FileChange
 from aether.memory.forget import Target
-from aether.memory.graph import Graph
+from aether.memory.graph import Graph, Merged
 from aether.memory.ingest import IngestResult
 from aether.memory.patterns import Promotion
 from aether.memory.phases import PhaseChange
@@ -83,18 +84,6 @@ ArchiveAgePlan = TypedDict(
 """One conversation that is old enough."""
 
 
-class ArchiveAge(TypedDict):
-    """The plan, and what was done."""
-
-    dry_run: bool
-    plan: list[ArchiveAgePlan]
-    done: list[JsonObject]
-    """The receipts of the steps."""
-    failed: list[Finding]
-    saved_bytes: int
-    """Bytes on disk before, less those after; negative while fuller forms are kept."""
-
-
 class ArchiveExplain(TypedDict):
     """The decision about one conversation."""
 
@@ -134,19 +123,6 @@ class ArchiveStats(TypedDict):
     conversations: int
     bytes: int
     levels: dict[str, int]
-
-
-class BackupRestore(TypedDict):
-    """What was restored."""
-
-    id: str
-    at: str
-    home: str
-    revision: int
-    files: int
-    bytes: int
-    findings: list[Finding]
-    """The files that were damaged when the home was backed up."""
 
 
 class BriefLine(TypedDict):
@@ -303,23 +279,6 @@ class CompactPlan(TypedDict):
     protected: int
     asks_a_summariser: bool
     steps: list[str]
-    findings: list[Finding]
-
-
-class CompactRun(TypedDict):
-    """What was done."""
-
-    conversation: str
-    triggered: bool
-    reason: str
-    tokens_before: int
-    tokens_after: int
-    limit: int
-    counter: str
-    output: str | None
-    receipt: JsonObject | None
-    """The receipt, as docs/compaction.md lists it; null where nothing was done."""
-    messages: list[JsonObject] | None
     findings: list[Finding]
 
 
@@ -599,17 +558,6 @@ class GraphFile(TypedDict):
     """With --output: where it was written."""
 
     path: str
-
-
-class GraphImport(TypedDict):
-    """What importing did."""
-
-    entities: int
-    observations: int
-    relations: int
-    known: int
-    bad_lines: list[BadLine]
-    revision: int
 
 
 class Hook(TypedDict):
@@ -970,18 +918,6 @@ class ShareRevoke(TypedDict):
     right: None
 
 
-class ShareStream(TypedDict):
-    """One stream."""
-
-    stream: str
-    revision: int
-    head: int
-    lag: int
-    """Lines that the replica lacks; below zero if the server has less."""
-    fault: str
-    """Why neither can go on; empty if the replica only lags."""
-
-
 class ShareStatus(TypedDict):
     """How far a replica is; beside it what its server says, if it can be reached."""
 
@@ -997,7 +933,7 @@ class ShareStatus(TypedDict):
     """Why nothing is known of the server: it did not answer, or refuses."""
     head: NotRequired[int]
     lag: NotRequired[int]
-    streams: NotRequired[list[ShareStream]]
+    streams: NotRequired[list[Apart]]
     """Conversations, and the files, that the replica does not have as the server has them."""
     faults: NotRequired[list[str]]
     """What keeps conversations, files or notes of hooks from being exchanged."""
@@ -1184,6 +1120,12 @@ class CtlValidateConfig(TypedDict):
     findings: list[JsonObject]
 
 
+_AGED = adapted("ArchiveAge", Ageing, plan=list[ArchiveAgePlan], dry_run=bool)
+_RESTORED_HOME = adapted("BackupRestore", Backup, without=["new_bytes", "left_out"], findings=list[Finding])
+_COMPACTED = adapted(
+    "CompactRun", Compaction, without=["window"], conversation=str, output=str | None, receipt=JsonObject | None, messages=list[JsonObject] | None,
+)  # fmt: skip
+_MERGED = adapted("GraphImport", Merged, bad_lines=list[BadLine], revision=int)
 _ADDED = adapted("ArchiveAdd", ArchivedBatch, without=["before"])
 _RESTORED = adapted("ArchiveRestore", RestoredConversation, id=str, conversation=JsonObject | None)
 _CHECKED_CONTEXT = adapted("ContextCheck", Validation, ratio=float)
@@ -1200,7 +1142,7 @@ _DRY_RUN = adapted("CtlDryRun", DryRun, without=["after", "findings"])
 RESULTS: dict[str, Any] = {
     "aether": Start,
     "archive add": _ADDED,
-    "archive age": ArchiveAge | Job,
+    "archive age": _AGED | Job,
     "archive list": list[Archived]
     | list[ArchiveHit]
     | ArchivedConversation
@@ -1212,7 +1154,7 @@ RESULTS: dict[str, Any] = {
     "archive restore": _RESTORED,
     "backup create": Backup,
     "backup list": list[Backup] | list[Finding],
-    "backup restore": BackupRestore,
+    "backup restore": _RESTORED_HOME,
     "brief": Brief,
     "compact check": _CHECKED_MESSAGES,
     "chat": Chat,
@@ -1228,7 +1170,7 @@ RESULTS: dict[str, Any] = {
     "rule relax": EnforcedRule,
     "rule test": list[StoppedCall],
     "uninstall": Uninstall,
-    "compact run": CompactRun | CompactPlan,
+    "compact run": _COMPACTED | CompactPlan,
     "compact show": CompactShow | CompactDiff | list[ConversationEntry],
     "completion": Completion,
     "context compress": _COMPRESSED_CONTEXT,
@@ -1281,7 +1223,7 @@ RESULTS: dict[str, Any] = {
     "roster": Roster,
     "snapshot": SnapshotEntry | list[SnapshotEntry] | SnapshotRestore,
     "state": StateShow | HistoryEntry,
-    "graph": Graph | GraphImport | GraphText | GraphFile | MemoryLink,
+    "graph": Graph | _MERGED | GraphText | GraphFile | MemoryLink,
     "schema": JsonObject | list[Finding],
     "show": JsonObject,
     "status": Status | MemoryStatus | MemoryStats | MemoryVerify,
