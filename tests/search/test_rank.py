@@ -9,7 +9,8 @@ import pytest
 from aether import clock
 from aether.errors import InvalidInput
 from aether.search.index import scan_source, term_marks
-from aether.search.rank import (
+from aether.search.rank import search
+from aether.search.score import (
     DAY_FACTOR,
     LABEL_FACTOR,
     MONTH_FACTOR,
@@ -23,7 +24,6 @@ from aether.search.rank import (
     idf,
     is_of_person,
     scores,
-    search,
     term_counts,
 )
 from aether.search.texts import search_entries
