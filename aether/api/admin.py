@@ -44,6 +44,7 @@ from aether.store import (
     exported_logs,
     files,
     ledger,
+    origin,
     record_files,
     seals,
 )
@@ -278,6 +279,7 @@ def init(home: Home = None) -> Path:
             make_directory(place / "data")
             if is_new:
                 regular.create(place / ".gitignore", b"*\n")
+                origin.observe(place)
     except NotFound as reason:
         raise StorageFailed(
             "no directory can be made there.", fix="Name one on a disk that can be written.", where=str(place)

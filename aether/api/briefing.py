@@ -20,11 +20,12 @@ from typing import Any
 import aether
 from aether import regular
 from aether.api import hook_sessions
+from aether.api.confirming import own_entries
 from aether.api.home import Home, counter_of, drained, find, now, read
 from aether.clock import stamp
 from aether.errors import AetherError
 from aether.paths import project_root
-from aether.store import config, ledger
+from aether.store import config, ledger, origin
 from aether.store.files import files_ending, make_directory, write_whole
 from aether.store.snapshot import Snapshot, document_ids, file_id, journal_path, load
 from aether.store.spool import is_real, require_real
@@ -145,7 +146,7 @@ def _arguments(snapshot: Snapshot, source: str, session: str, wide: Path | None)
     with suppress(AetherError):
         wide_documents = load(wide).documents if wide else None
     return {
-        "documents": {**snapshot.documents, "senders": ledger.senders(snapshot)}, "occasion": source, "now": now(), "count": counter_of(memory),
+        "documents": {**snapshot.documents, **own_entries(snapshot), "senders": ledger.senders(snapshot)}, "occasion": source, "now": now(), "count": counter_of(memory),
         "budget": config.or_default(place).claude_brief_tokens, "since": since, "root": project_root(place),
         # A session that starts has no work of its own, though some hosts report its first prompt before it.
         "wide": wide_documents, "session": "" if source in hook_sessions.NEW_SOURCES else session,
@@ -156,7 +157,7 @@ def _agent_arguments(snapshot: Snapshot, caste: str, session: str) -> dict[str, 
     """Return the arguments of the briefing for a sub-agent of `caste`."""
     budget = int(config.or_default(snapshot.home).claude_brief_tokens * AGENT_SHARE)
     return {
-        "documents": {**snapshot.documents, "senders": ledger.senders(snapshot)}, "caste": caste, "now": now(), "count": counter_of(snapshot.documents["memory"]),
+        "documents": {**snapshot.documents, **own_entries(snapshot), "senders": ledger.senders(snapshot)}, "caste": caste, "now": now(), "count": counter_of(snapshot.documents["memory"]),
         "budget": budget, "root": project_root(snapshot.home), "session": session,
     }  # fmt: skip
 
@@ -198,7 +199,8 @@ def _keep(home: Path, source: str, session: str, brief: str, state: str) -> None
 
 def _state_of(home: Path, journal: Any, ids: Any, wide: Path | None) -> str:
     """Return what a brief of `home` with this journal and these documents depends on; "" if they were not read as a whole."""
-    if journal is None:
+    # The brief of an unconfirmed home depends on more: on the sessions that were here.
+    if journal is None or not origin.is_confirmed(home):
         return ""
     package = Path(aether.__file__).parent
     code = max(file.stat().st_mtime_ns for name in _CODE for file in os.scandir(package / name))

@@ -128,6 +128,7 @@ def summary_change(
     Raises:
         InvalidInput, Conflict: as `aether.memory.ingest.ingest`.
     """
+    from aether.api.confirming import own_entries
     from aether.memory.briefing.briefing import steering
     from aether.text.summary_checks import model_fault
 
@@ -145,7 +146,10 @@ def summary_change(
         return Change({})
     prose = prose_of(summary)
     contents = [item["content"] for item in items_of(memory)]
-    inputs = [*contents, steering(snapshot.documents, now=now, root=project_root(place))]
+    inputs = [
+        *contents,
+        steering({**snapshot.documents, **own_entries(snapshot)}, now=now, root=project_root(place)),
+    ]
     fault = f"It {fault_words}." if (fault_words := model_fault(prose, given=inputs)) else ""
     phase = handoff.phase_to_compress(snapshot.documents)
     if not handoff.items_up_to(memory, phase, session):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from aether import regular
 from aether.errors import AetherError
-from aether.store import record_files, spool
+from aether.store import origin, record_files, spool
 from aether.store.files import files_ending, locked, make_directory, storage_errors, write_whole
 from aether.store.spool import is_real, require_real
 
@@ -120,6 +120,8 @@ def write_session(home: Path, session: str, value: Session) -> None:
     """
     path = session_file(home, SESSIONS_DIRECTORY, session)
     is_new = not path.exists()
+    if is_new:
+        origin.observe(home)
     _write_json(home, SESSIONS_DIRECTORY, session, value)
     oldest = time.time() - SESSION_DAYS * _DAY_SECONDS
     for file in files_ending(path.parent, ".json") if is_new else ():

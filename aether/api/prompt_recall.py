@@ -6,12 +6,14 @@ cuts up only the few entries that can match. Which do is decided in `search.prom
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import PurePath
+from typing import Any
 
 from aether import clock
 from aether.api import hook_sessions
+from aether.api.confirming import own_test
 from aether.api.home import Home, counter_of, find, now, present
 from aether.errors import AetherError
 from aether.memory import items
@@ -20,7 +22,7 @@ from aether.search.archive import searchable_archive
 from aether.search.index import Query
 from aether.search.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
 from aether.store.snapshot import Snapshot
-from aether.text.tags import memory_block
+from aether.text.tags import UNCONFIRMED, memory_block
 from aether.types import Counter
 
 # Archived entries that are read for a prompt, beside those next to them.
@@ -53,7 +55,10 @@ def prompt_recall(
         for match in match_prompt(query, entries, held=term_counts, others=other_entries, leave_out=injected)
         if not any(match.passage[:REPEAT_CHARS] in line for line in injected)
     ]
-    text, shown_ids = _reminder_block(matches, budget, counter_of(memory))
+    is_own = own_test(place)
+    if is_own:
+        matches.sort(key=lambda match: not is_own(match.record.value))
+    text, shown_ids = _reminder_block(matches, budget, counter_of(memory), is_own)
     if shown_ids and session:
         with suppress(AetherError):  # at worst it is injected again
             hook_sessions.add_injected(place, session, shown_ids)
@@ -87,18 +92,25 @@ def _is_of(record: Record, session: str) -> bool:
     return session in file and PurePath(file).stem == session
 
 
-def _kind(record: Record) -> str:
-    """Return the type of an entry, of a passage of a conversation who wrote it."""
+def _kind(record: Record, is_own: Callable[[Mapping[str, Any]], bool] | None) -> str:
+    """Return the type of an entry, of a passage of a conversation who wrote it, of what came with a repository that."""
+    if is_own and not is_own(record.value):
+        return UNCONFIRMED
     speaker = (record.value.get("metadata") or {}).get("speaker")
     return f"{speaker} wrote" if record.type == items.HISTORY and speaker else record.type
 
 
-def _reminder_block(matches: Sequence[PromptMatch], budget: int, count: Counter) -> tuple[str, list[str]]:
+def _reminder_block(
+    matches: Sequence[PromptMatch],
+    budget: int,
+    count: Counter,
+    is_own: Callable[[Mapping[str, Any]], bool] | None,
+) -> tuple[str, list[str]]:
     """Return the block of as many matches as the budget allows, and their ids."""
     moment = now()
     for number in range(len(matches), 0, -1):
         lines = [
-            f"- {date_and_age(match.record.at, moment)} {_kind(match.record)}: {match.passage} [{match.record.id}]"
+            f"- {date_and_age(match.record.at, moment)} {_kind(match.record, is_own)}: {match.passage} [{match.record.id}]"
             for match in matches[:number]
         ]
         lines.append(f"In full: aether recall --full {matches[0].record.id}")

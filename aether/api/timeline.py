@@ -14,6 +14,7 @@ from typing import Any
 
 from aether import clock
 from aether.api import hook_sessions
+from aether.api.confirming import own_test
 from aether.api.home import Home, find, instant, now, read
 from aether.errors import AetherError, InvalidInput, NotFound, public, shown
 from aether.memory import layers
@@ -39,7 +40,7 @@ from aether.search.index import Query
 from aether.store import archive_store, conversations, history, record_files
 from aether.store.snapshot import Snapshot, load
 from aether.store.undo import undone_revisions
-from aether.text.tags import memory_block
+from aether.text.tags import UNCONFIRMED, memory_block
 from aether.text.words import argument, terms
 from aether.types import JsonObject
 
@@ -253,7 +254,7 @@ def file_reminder(path: str, *, home: Home = None, session: str = "") -> str:
         return ""
     snapshot = load(place)  # no drain: a reading tool does not wait for one
     candidates = searchable_archive(snapshot, lambda: None).find(Query(terms(name[0]).words, ())).candidates
-    records = layers.records(snapshot.documents["memory"], (candidate.record for candidate in candidates))
+    records = [*layers.records(snapshot.documents["memory"], (candidate.record for candidate in candidates))]
     about = about_file(records, path, ended=revoked_in(snapshot.documents["memory"]))
     moment = now()
     chosen = [
@@ -267,9 +268,11 @@ def file_reminder(path: str, *, home: Home = None, session: str = "") -> str:
         with suppress(AetherError):  # at worst it is injected again
             if not hook_sessions.add_injected(place, session, [entry.id for entry in chosen], once=once):
                 return ""
+    is_own = own_test(place)
+    own = {record.id for record in records if is_own is None or is_own(record.value)}
     lines = [
-        f"- {recall.date_and_age(entry.at, moment)} {entry.type}: {recall.excerpt(entry.text, _REMINDED_CHARS)} [{entry.id}]"
-        for entry in chosen
+        f"- {recall.date_and_age(entry.at, moment)} {entry.type if entry.id in own else UNCONFIRMED}: {recall.excerpt(entry.text, _REMINDED_CHARS)} [{entry.id}]"
+        for entry in sorted(chosen, key=lambda entry: entry.id not in own)
     ]
     lines = [f"About {path}:", *lines, f"All of it: aether timeline {argument(path)}"]
     return memory_block([redact(line) for line in lines], occasion="read", at=clock.stamp(moment))

@@ -31,6 +31,7 @@ from aether.cli.output import (
     say,
     when,
 )
+from aether.store import origin
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
         note(ask, f"To add by hand:\n{json.dumps({'hooks': groups}, indent=2)}")
         raise
     home, is_new = (None, False) if scope == "user" or dry_run else install.make_home(ask.home)
+    if home and origin.is_tracked(home):
+        note(ask, f"Note: {origin.PUBLISHED}")
     if chosen and not dry_run:
         architects.write_choice(chosen, scope)
     plugin = str(install.plugin_directory())

@@ -26,6 +26,7 @@ from aether.text.words import pluralize
 
 if TYPE_CHECKING:
     from aether.api.admin import Trust
+    from aether.api.confirming import HomeTrust
 
 
 @click.command("init", cls=Command)
@@ -262,12 +263,16 @@ def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...]) -> int:
 
 @click.command("trust", cls=Command)
 @click.argument("file", required=False, default="")
-@click.option("--show", is_flag=True, help="Only show the settings and whether they count")
-@click.option("--revoke", is_flag=True, help="Trust the file no longer, whatever is in it")
+@click.option("--show", "--list", "show", is_flag=True, help="Only show what counts, and what would")
+@click.option("--revoke", is_flag=True, help="Trust the file and the home no longer, whatever is in them")
 @click.option("--yes", is_flag=True, help="Do not ask")
 @pass_ask
 def trust_command(ask: Ask, file: str, show: bool, revoke: bool, yes: bool) -> int:
-    """Allow the config.toml of a home to name programs.
+    """Confirm the settings and the memory of a home.
+
+    A home that git tracks came with the repository unless you made it: its entries are shown to agents as "from this
+    repository, not confirmed" until this command has shown you what a session would get, and you agreed. That holds
+    for this home at this place, also after a pull. A home that git does not track is yours.
 
     A home is data, and may have come with a repository: its settings that start programs, name servers, models,
     exporters, buckets or places, delete, hide, cost money or make you wait count only after this command has shown them
@@ -279,28 +284,53 @@ def trust_command(ask: Ask, file: str, show: bool, revoke: bool, yes: bool) -> i
     Example:
       aether trust --show
     """
-    from aether.api import admin
+    from aether.api import admin, confirming
 
-    trust = admin.trust_of(file, home=ask.home)
+    trust, content = admin.trust_of(file, home=ask.home), None if file else confirming.home_trust(ask.home)
     if revoke:
-        was = admin.revoke_trust(trust)
-        state = trust.state if trust.state == "harmless" else "untrusted"
-        emit(ask, _trust(trust._replace(state=state)), f"{plain(str(trust.file))} is not trusted.")
-        if not was:
-            note(ask, "It was not trusted before.")
-        return 0
+        return _revoke_trust(ask, trust, content)
     lines = [f"{plain(str(trust.file))}: {_TRUST[trust.state]}"]
     # As JSON in ASCII: no value can steer the terminal or hide a part of itself.
     lines += [f"  {path} = {json.dumps(value)}" for path, value in trust.settings.items()]
-    if show or trust.state in ("harmless", "trusted"):
-        emit(ask, _trust(trust), lines)
+    if content:
+        lines += [
+            f"{plain(str(content.home))}: {_CONTENT[content.state]}",
+            *(f"  {plain(line)}" for line in content.lines),
+        ]
+    asks_file, asks_home = trust.state in ("changed", "untrusted"), content and content.state == "unconfirmed"
+    if show or not (asks_file or asks_home):
+        emit(ask, _trust(trust, content), lines)
         return 0
     if not ask.json:
         emit(ask, None, lines)
-    agreed = confirmed("These settings will count, with the keys of your environment.", yes=yes)
-    trust = admin.grant_trust(trust) if agreed else trust
-    emit(ask, _trust(trust), f"{plain(str(trust.file))} is trusted as it is now." if agreed else [])
-    return 0 if agreed else 1
+    questions = ["These settings will count, with the keys of your environment."] if asks_file else []
+    questions += ["Agents will get this memory as yours."] if asks_home else []
+    if not confirmed(" ".join(questions), yes=yes):
+        emit(ask, _trust(trust, content), [])
+        return 1
+    words = [f"{plain(str(trust.file))} is trusted as it is now."] if asks_file else []
+    trust = admin.grant_trust(trust) if asks_file else trust
+    if content and asks_home:
+        content = confirming.confirm_home(content.home)
+        words += [f"{plain(str(content.home))} is confirmed."]
+    emit(ask, _trust(trust, content), words)
+    return 0
+
+
+def _revoke_trust(ask: Ask, trust: Trust, content: HomeTrust | None) -> int:
+    from aether.api import admin, confirming
+
+    was = admin.revoke_trust(trust)
+    words = [f"{plain(str(trust.file))} is not trusted."]
+    state = trust.state if trust.state == "harmless" else "untrusted"
+    if content and content.state != "own":
+        was = confirming.revoke_home(content.home) or was
+        content = content._replace(state="unconfirmed")
+        words += [f"{plain(str(content.home))} is not confirmed."]
+    emit(ask, _trust(trust._replace(state=state), content), words)
+    if not was:
+        note(ask, "It was not trusted before.")
+    return 0
 
 
 _TRUST = {
@@ -311,8 +341,16 @@ _TRUST = {
 }
 
 
-def _trust(trust: Trust) -> dict[str, Any]:
-    return {"file": str(trust.file), "state": trust.state, "settings": trust.settings}
+_CONTENT = {
+    "own": "git does not track its memory, which is yours.",
+    "confirmed": "its memory is yours, or confirmed by you. Git tracks it: a commit publishes what sessions note.",
+    "unconfirmed": "its memory came with this repository. Agents get it as not confirmed. Once you confirm it, they get:",
+}
+
+
+def _trust(trust: Trust, content: HomeTrust | None) -> dict[str, Any]:
+    about = content and {**content._asdict(), "home": str(content.home)}
+    return {"file": str(trust.file), "state": trust.state, "settings": trust.settings, "content": about}
 
 
 @click.command("schema", cls=Command)

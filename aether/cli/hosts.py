@@ -8,6 +8,7 @@ import click
 
 from aether.cli.output import Ask, Command, Table, emit, note, pass_ask, plain, say, with_options
 from aether.hosts import HOSTS
+from aether.store import origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -69,6 +70,8 @@ def install_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_run
         except AetherError as reason:  # the settings of one host must not keep the others from theirs
             failures[host] = str(reason)
     home, is_new = (None, False) if scope == "user" or dry_run else make_home(ask.home)
+    if home and origin.is_tracked(home):
+        note(ask, f"Note: {origin.PUBLISHED}")
     lines = [*_lines(changes, dry_run=dry_run), *([f"{home}: made"] if is_new else [])]
     data = {"scope": scope, "hosts": _data(changes), "failed": failures, "home": str(home) if home else None}
     emit(ask, data, lines)

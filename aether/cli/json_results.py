@@ -18,6 +18,7 @@ from aether.api.chat import Compressed
 from aether.api.compact import Compaction
 from aether.api.compact_views import ConversationEntry, DiffRow, DryRun
 from aether.api.compress import Prepared
+from aether.api.confirming import HomeTrust
 from aether.api.context import ContextEntry
 from aether.api.conversations import CheckedMessages
 from aether.api.enforcing import Proposal, StoppedCall
@@ -129,8 +130,19 @@ class BriefLine(TypedDict):
     """One line."""
 
     kind: Literal[
-        "rule", "decision", "open", "next", "state", "request", "outcome", "lesson", "file", "command"
+        "rule",
+        "decision",
+        "open",
+        "next",
+        "state",
+        "request",
+        "outcome",
+        "lesson",
+        "file",
+        "command",
+        "repository",
     ]
+    """`repository`: what came with a clone, and nobody confirmed."""
     text: str
     ids: list[str]
     """The entries that it comes from; empty where it comes from the state of the colony, or from texts of an old session."""
@@ -1136,7 +1148,7 @@ _IMPORTED = adapted("Import", Imported, restored=NotRequired[ImportRestored])
 _HANDOFF = adapted("MemoryPrepare", Prepared, without=["newer"])
 _CHECKED_MESSAGES = adapted("MessagesCheck", CheckedMessages, without=["repaired"], file=str, output=str)
 _REPLICA = adapted("ShareInit", Shared, without=["missing"])
-_TRUST = adapted("Trust", Trust, without=["data"])
+_TRUST = adapted("Trust", Trust, without=["data"], content=HomeTrust | None)
 _DRY_RUN = adapted("CtlDryRun", DryRun, without=["after", "findings"])
 
 RESULTS: dict[str, Any] = {

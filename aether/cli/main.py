@@ -89,7 +89,7 @@ SECTIONS = {
         "doctor": ("home", "Check a home and repair it"),
         "backup": ("backup", "Back the whole home up, and restore it elsewhere"),
         "snapshot": ("home", "Save the whole colony and restore it"),
-        "trust": ("home", "Allow the config.toml of a home to name programs"),
+        "trust": ("home", "Confirm the settings and the memory of a home"),
         "completion": ("main", "Print the completion script of a shell"),
         "demo": ("demo", "Show on a sample what memory is for"),
         "schema": ("home", "Print the JSON Schema of --json, or check documents"),
@@ -301,6 +301,13 @@ def _note_untrusted(ask: Ask, reason: BaseException | None = None) -> None:
 
     for finding in untrusted(ask.found):
         note(ask, plain(f"Note: {finding.where}: {finding.message} {finding.fix}"))
+    from aether.store.origin import is_confirmed
+
+    if not is_confirmed(ask.found):
+        note(
+            ask,
+            "Note: this memory came with the repository, and nobody confirmed it. See: aether trust --show",
+        )
 
 
 def _note_waiting(ask: Ask) -> None:

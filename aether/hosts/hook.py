@@ -222,8 +222,28 @@ def _answer(host: Any, event: JsonObject, payload: JsonObject, home: str, deadli
     text = _reply(host, entry, payload, home, settings, until=time.monotonic() + seconds, is_ready=is_ready)
     if failure is None or spool.log_failure(home, name, session, str(failure)) or not kind.makes_home:
         return text
-    warning = _not_stored(host, home, failure, "What memory holds is still read.")
-    return json.dumps({**json.loads(text or "{}"), **json.loads(warning)}, ensure_ascii=False)
+    return _with_warning(text, _not_stored(host, home, failure, "What memory holds is still read."))
+
+
+def _with_warning(text: str, warning: str) -> str:
+    """Return the output `text` with what `warning` shows the user."""
+    return (
+        json.dumps({**json.loads(text or "{}"), **json.loads(warning)}, ensure_ascii=False)
+        if warning
+        else text
+    )
+
+
+def _published(home: str, host: Any) -> str:
+    """Return the output by which the user learns, once for a home, that a commit publishes what is noted; empty without need."""
+    mark = os.path.join(home, "hooks", "published")
+    if os.path.lexists(mark) or not spool.holds_tracked(home):
+        return ""
+    from aether.store.origin import PUBLISHED  # hardly any home is tracked
+
+    regular.create(mark, b"")
+    message: str = host.message(f"aether: {PUBLISHED}")
+    return message
 
 
 def _gate(host: Any, event: JsonObject, home: str) -> str:
@@ -286,7 +306,7 @@ def _reply(
         note=lambda words: spool.log_failure(home, name, session, words),
     )  # fmt: skip
     output: str = host.output(name, printable(text))
-    return output
+    return _with_warning(output, _published(home, host)) if name == "SessionStart" else output
 
 
 def _about_file(host: Any, event: JsonObject, payload: JsonObject, home: str, private: str | None) -> str:

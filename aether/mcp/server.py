@@ -25,6 +25,7 @@ from aether import prompts as texts
 from aether.api import colony, graph, recall
 from aether.api import home as api_home
 from aether.api.admin import init
+from aether.api.confirming import labelled, own_test
 from aether.api.status import get_memory_status
 from aether.architects.request import SUMMARIES
 from aether.errors import AetherError, BackendUnavailable, InvalidInput, NotFound, shown
@@ -36,6 +37,7 @@ from aether.mcp.tools import handoff_text
 from aether.memory import layers, phases
 from aether.memory import layers as lines
 from aether.store.snapshot import require_home
+from aether.text.tags import UNCONFIRMED
 
 NAME = "aether"
 # Claude Code names the project of the servers that it starts.
@@ -276,7 +278,8 @@ def overview(home: Path) -> str:
     newest_lines = [
         {key: line[key] for key in ("id", "layer", "type", "at", "tokens", "gist")} for line in shown_lines
     ]
-    return as_json({**get_memory_status(home=home), "newest": newest_lines})
+    origin = {"origin": UNCONFIRMED} if own_test(home) else {}
+    return as_json({**get_memory_status(home=home), "newest": newest_lines, **origin})
 
 
 def signals(home: Path) -> str:
@@ -293,7 +296,7 @@ def sessions(home: Path) -> str:
     """Return the sessions of short-term memory, each with its summary."""
     fields = ("session_id", "phase", "compressed_at", "original_tokens", "compressed_tokens", "summary")
     stored = api_home.read(home).documents["memory"]["short_term_memory"]["sessions"]
-    return as_json([{field: session[field] for field in fields} for session in stored])
+    return as_json([labelled({field: session[field] for field in fields}, home) for session in stored])
 
 
 def entry(id: str, home: Path) -> str:
@@ -303,7 +306,7 @@ def entry(id: str, home: Path) -> str:
         NotFound: the id is unknown.
     """
     (full_entry,) = recall.full([id], home=home)
-    return as_json(full_entry["entry"])
+    return as_json(labelled(full_entry["entry"], home))
 
 
 def register_prompts(server: Any, home: str | None) -> None:

@@ -24,6 +24,7 @@ from aether.api import recall as api_recall
 from aether.api import teamwork as api_teamwork
 from aether.api import timeline as api_timeline
 from aether.api import trace as api_trace
+from aether.api.confirming import own_test
 from aether.api.status import get_memory_status
 from aether.architects.request import session_request
 from aether.errors import InvalidInput, NotFound, shown
@@ -35,7 +36,7 @@ from aether.memory.items import items_of
 from aether.memory.layers import excerpt, format_line, hit_line
 from aether.redact.redact import redact, without_whole_blocks
 from aether.store.documents import NAMES
-from aether.text.tags import memory_block
+from aether.text.tags import UNCONFIRMED, memory_block
 from aether.text.words import pluralize
 from aether.types import RELEVANCE_OF_TYPE, ActiveSignal, Caste, JsonObject, SignalName
 
@@ -120,7 +121,7 @@ def recall(  # noqa: PLR0917 - each is an argument of the tool
         )
     if not lines:
         return Answer("Nothing in memory has these words. Others that stand in it may.")
-    return _marked(lines, "Full text: get with ids. What happened around one: timeline with its id.")
+    return _marked(lines, "Full text: get with ids. What happened around one: timeline with its id.", home)
 
 
 def timeline(id: str, before: int = 3, after: int = 3, *, home: Path) -> Answer:
@@ -134,7 +135,7 @@ def timeline(id: str, before: int = 3, after: int = 3, *, home: Path) -> Answer:
         raise InvalidInput("too many neighbours.", fix=f"Use at most {MOST_LINES}.", where="timeline")
     neighbours = api_recall.timeline(id, before=before, after=after, home=home)
     lines = [f"{'> ' if line.id == id else '  '}{line.at[11:16]} {format_line(line)}" for line in neighbours]
-    return _marked(lines, "Full text: get with ids.")
+    return _marked(lines, "Full text: get with ids.", home)
 
 
 def file_history(path: str, part: int = 1, *, home: Path) -> Answer:
@@ -151,7 +152,7 @@ def file_history(path: str, part: int = 1, *, home: Path) -> Answer:
     ]
     if not lines:
         return Answer("Nothing is remembered about this file.")
-    return _marked([part_of("\n".join(lines), part, ask="the same path")], "")
+    return _marked([part_of("\n".join(lines), part, ask="the same path")], "", home)
 
 
 def get(ids: list[str], part: int = 1, *, home: Path) -> Answer:
@@ -176,7 +177,7 @@ def get(ids: list[str], part: int = 1, *, home: Path) -> Answer:
                 raise NotFound(reason.what, fix="Take ids from recall.", where=reason.where) from reason
             head = f"# {id_} · {entry['layer']} · {entry['type']} · {entry['at'][:16]}"
             texts.append(f"{head}\n{entry['text']}")
-    return _marked([part_of("\n\n".join(texts), part, ask="the same ids")], "")
+    return _marked([part_of("\n\n".join(texts), part, ask="the same ids")], "", home)
 
 
 def trace(id: str, part: int = 1, *, home: Path) -> Answer:
@@ -186,10 +187,12 @@ def trace(id: str, part: int = 1, *, home: Path) -> Answer:
         NotFound: the id is unknown.
     """
     result = api_trace.trace(id, home=home)
-    return _marked([part_of("\n".join(api_trace.trace_lines(result)), part, ask="the same id")], "")
+    return _marked([part_of("\n".join(api_trace.trace_lines(result)), part, ask="the same id")], "", home)
 
 
-def _marked(lines: Sequence[str], how: str) -> Answer:
+def _marked(lines: Sequence[str], how: str, home: Path) -> Answer:
+    if own_test(home):
+        lines = [f"What no session here noted is {UNCONFIRMED} (the user can: `aether trust`).", *lines]
     text = memory_block(lines, occasion="recall", at=clock.stamp(clock.now()))
     return Answer(f"{text}\n{how}" if how else text)
 
@@ -329,7 +332,7 @@ def signals(
     lines = [_signal_line(signal) for signal in colony.active_signals(caste=own_caste, home=home)]
     fitting = sum(end <= MOST_SIGNALS_CHARS for end in accumulate(len(line) + 1 for line in lines))
     weaker = f"{len(lines) - fitting} weaker ones are active besides." if fitting < len(lines) else ""
-    return _marked(lines[:fitting], weaker) if lines else Answer("No signal is active.")
+    return _marked(lines[:fitting], weaker, home) if lines else Answer("No signal is active.")
 
 
 def _signal_line(signal: ActiveSignal) -> str:

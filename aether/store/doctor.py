@@ -27,6 +27,7 @@ from aether.store import (
     conversations,
     documents,
     ledger,
+    origin,
     record_files,
     rewrite,
     seals,
@@ -102,7 +103,7 @@ def examine(home: Path) -> list[Finding]:
     findings: list[Finding] = []
     for check_of in (
         _temp_files, _conflicted_copies, _erasing, _lines, _journal, _seals, _unreadable_files, _quarantine, _sharing, conversation_checks.examine,
-        archive_steps.examine, _config, _spool, _documents,
+        archive_steps.examine, _config, _spool, _tracked, _documents,
     ):  # fmt: skip
         try:
             findings += check_of(home)
@@ -197,6 +198,24 @@ def _spool(home: Path) -> Iterator[Finding]:
         what = f"git tracks {pluralize(len(names), 'events')} there, which came with the repository and are not drained."
         fix = "Remove them: git rm --cached -r .aether/hooks, and keep .aether/ in .gitignore."
         yield Finding("warning", "tracked-spool", "hooks/spool/", what, fix)
+
+
+def _tracked(home: Path) -> Iterator[Finding]:
+    """Yield the findings of a home that git tracks: a commit publishes it, and it may have come with a clone."""
+    if not origin.is_tracked(home):
+        return
+    what = 'git tracks memory here: what hooks note of you is in tracked files, and "git commit -a" publishes it.'
+    fix = "To keep it to yourself: git rm -r --cached .aether, and put .aether/ into .gitignore."
+    yield Finding("warning", "tracked-home", "", what, fix)
+    if not origin.is_confirmed(home):
+        what = "it came with the repository: agents get it as not confirmed."
+        yield Finding(
+            "info",
+            "unconfirmed",
+            "",
+            what,
+            'See it with "aether trust --show", and confirm it with "aether trust".',
+        )
 
 
 def _damaged_events(home: Path) -> list[Path]:

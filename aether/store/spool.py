@@ -34,8 +34,17 @@ TEMP_SUFFIX = ".aether-tmp"
 # A hook's deadline is seconds: a temp file of this age belongs to a process that was killed.
 STALE_TEMP_NS = 3_600 * 10**9
 INDEX_NAME = "git-index.json"
-# What a home stores or sends without being asked; that of a repository counts for nothing.
-SENT = ("hooks/spool/", "share/queue/", "share/waiting/", "data/share.json")
+# What a home stores or sends without being asked, and what says whose it is; that of a repository counts for nothing.
+SENT = (
+    "hooks/spool/",
+    "hooks/sessions/",
+    "hooks/confirmed",
+    "share/queue/",
+    "share/waiting/",
+    "data/share.json",
+)
+# A home that has no other file in git holds nothing of others.
+_SETTINGS = (".gitignore", "config.toml", "models.json", "hooks/", "share/", "quarantine/", "data/share.json")
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -86,32 +95,53 @@ def tracked(home: str, start: str = "hooks/spool/") -> frozenset[str]:
 
     They came with the repository: others may have written them. By default they are the entries of the spool.
     """
-    return frozenset(path.removeprefix(start) for path in _tracked(home) if path.startswith(start))
+    names = (_tracked(home) or {}).get("names", ())
+    return frozenset(path.removeprefix(start) for path in names if path.startswith(start))
 
 
-def _tracked(home: str) -> frozenset[str]:
-    """Return the paths below `SENT` that the index of git holds, as remembered in `hooks/` until the index changes."""
+def holds_tracked(home: str) -> bool:
+    """Return whether the index of git holds memory of `home`: a document, a conversation, an archive, a note."""
+    tracked = _tracked(home)
+    if tracked is not None:
+        return bool(tracked.get("holds"))
+    # Git does not answer: most forms of an index hold the whole path.
+    index, place = index_of(home)
+    with open(index, "rb") as file:
+        return os.fsencode(f"{place}/data/") in file.read()
+
+
+def is_answered(home: str) -> bool:
+    """Return whether it is known which files of `home` the index of git holds."""
+    return _tracked(home) is not None
+
+
+def _tracked(home: str) -> JsonObject | None:
+    """Return the paths below `SENT` that the index of git holds, and whether it `holds` memory; None if git does not answer.
+
+    It is remembered in `hooks/` until the index changes.
+    """
     index, place = index_of(home)
     if not index:
-        return frozenset()
+        return {}
     try:
-        now = [f"{place}/", *SENT, *_identity(index)]
+        now = [f"{place}/", *SENT, *_SETTINGS, *_identity(index)]
     except OSError:
-        return frozenset()  # no index yet
+        return {}  # no index yet
     remembered = _remembered(home)
     if remembered.get("index") == now:
-        return frozenset(remembered["names"])
+        return remembered
     from aether import git  # an event of a tool asks nothing
 
     paths = git.tracked(home)
-    names = sorted(path for path in paths or () if path.startswith(SENT))
-    if paths is not None:
-        try:
-            data = json.dumps({"index": now, "names": names}).encode("ascii")
-            _write(os.path.join(home, "hooks"), INDEX_NAME, data)
-        except OSError:
-            pass  # git is asked again
-    return frozenset(names)
+    if paths is None:
+        return None
+    names = sorted(path for path in paths if path.startswith(SENT))
+    answer = {"index": now, "names": names, "holds": any(not path.startswith(_SETTINGS) for path in paths)}
+    try:
+        _write(os.path.join(home, "hooks"), INDEX_NAME, json.dumps(answer).encode("ascii"))
+    except OSError:
+        return answer  # git is asked again
+    return answer
 
 
 def in_index(home: str, below: str = "") -> frozenset[str]:

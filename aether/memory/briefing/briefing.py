@@ -18,7 +18,7 @@ from aether import clock
 from aether.memory.briefing import sections as making
 from aether.memory.briefing.kept import known_items, revoked_in
 from aether.memory.briefing.sections import Line, Source, of_conversation
-from aether.text.tags import memory_block, neutralize
+from aether.text.tags import UNCONFIRMED, memory_block, neutralize
 from aether.text.words import STOPWORDS, words
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ FOREMOST = 10
 REPEATED_SHARE = 0.8
 # Fewer words are in a longer line by chance.
 LEAST_COMPARED = 3
+# Lines of a repository: a person who confirms the home gets all.
+MOST_UNCONFIRMED = 10
 # A day this long ago is followed by its age.
 OLD_DAYS = 30
 
@@ -50,6 +52,7 @@ _STEERING = "Keep this in the summary, names, paths and commands word for word. 
 HEADINGS: dict[Kind, str] = {
     "state": "State", "next": "Next", "rule": "Rules", "decision": "Decisions", "open": "Open", "request": "Requests of the person",
     "outcome": "Results", "lesson": "Notes", "file": "Files changed", "command": "Branch and commands",
+    "repository": f"{UNCONFIRMED.capitalize()} (the user can: `aether trust`)",
 }  # fmt: skip
 _SOURCES: tuple[Source, ...] = get_args(Source)
 
@@ -128,7 +131,7 @@ def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "", ses
     """Return, as plain text for a summariser, what its summary of the conversation `session` must keep, or ""."""
     chosen: list[Line] = []
     for line in _lines(documents, now=now, root=root, session=session, only=True, summary=False):
-        if len(_steering_text([*chosen, line], now)) < STEERING_CHARS:
+        if line.kind != "repository" and len(_steering_text([*chosen, line], now)) < STEERING_CHARS:
             chosen.append(line)
     return _steering_text(chosen, now) if chosen else ""
 
@@ -182,11 +185,39 @@ def _lines(
     below = re.compile(rf"(?<![\w.~/-]){re.escape(root.rstrip('/'))}/") if root.count("/") > 1 else None
     senders = documents.get("senders", {})
     lines = _without_repeats(_explicit_first([_with_sender(line, senders) for line in ordered if line.text]))
+    lines = _own_first(lines, documents, wide)
     if below is None:
         return lines
     return [
         line if line.source == "explicit" else line._replace(text=below.sub("", line.text)) for line in lines
     ]
+
+
+def _own_first(
+    lines: Sequence[Line], documents: Mapping[str, Any], wide: Mapping[str, Any] | None
+) -> list[Line]:
+    """Return `lines` with those that came with the repository at the end, as its own: of no kind, and said by nobody.
+
+    `documents["own"]` has the ids of the other entries; without it all are.
+    """
+    if "own" not in documents:
+        return [*lines]
+    own = {*documents["own"], *(entry for line in _wide_lines(wide) for entry in line.ids)}
+    groups: tuple[list[Line], list[Line]] = [], []
+    for line in lines:
+        is_own = bool(line.ids) and all({entry, entry.rsplit("/", 2)[0]} & own for entry in line.ids)
+        groups[not is_own].append(line)
+    foreign = [
+        Line(
+            "repository",
+            f"{line.kind}: {making.one_line(line.text, making.LINE_CHARS)}",
+            line.at,
+            "",
+            line.ids,
+        )
+        for line in groups[True][:MOST_UNCONFIRMED]
+    ]
+    return [*groups[False], *foreign]
 
 
 def _with_sender(line: Line, senders: Mapping[str, str]) -> Line:

@@ -25,7 +25,19 @@ if TYPE_CHECKING:
     from aether.memory.statements import Stated
     from aether.types import Item
 
-Kind = Literal["state", "next", "rule", "decision", "open", "request", "outcome", "lesson", "file", "command"]
+Kind = Literal[
+    "state",
+    "next",
+    "rule",
+    "decision",
+    "open",
+    "request",
+    "outcome",
+    "lesson",
+    "file",
+    "command",
+    "repository",
+]
 Source = Literal["explicit", "session", "floor"]
 
 KIND_OF_NOTE: dict[str, Kind] = {
