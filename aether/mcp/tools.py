@@ -388,7 +388,7 @@ def claim(
         released = api_teamwork.release(resource, by=by, home=home)
         return Answer(f"Released: {', '.join(teamwork.name_of(one['id']) for one in released) or 'nothing'}.")
     lines = [words for words, _ in teamwork.descriptions(api_home.read(home).documents, now=clock.now())]
-    return _marked(lines, "") if lines else Answer("Nobody is at work.")
+    return _marked(lines, "", home) if lines else Answer("Nobody is at work.")
 
 
 def inbox(
@@ -411,7 +411,7 @@ def inbox(
         for item in received["items"]:
             warning = f" (WARNING: {item['warning']})" if item["warning"] else ""
             lines.append(f"- {item['type']}: {item['text']} [{item['id']}]{warning}")
-    return _marked(lines, "") if lines else Answer("No packet waits.")
+    return _marked(lines, "", home) if lines else Answer("No packet waits.")
 
 
 def _phase_words(state: JsonObject) -> str:
