@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from aether.errors import AetherError
 from aether.regular import checksum
-from aether.store import ledger
+from aether.store import ledger, places
 from aether.store.spool import is_real
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ def answer(
             if event in DRAINING_EVENTS and not is_shared:
                 _drain(home, session if event == "SessionStart" else "", note)
             if event == "SessionStart":
+                places.remember(home)
                 start_architect(home, settings, ["--except", session])
             text = _text(host, entry, home, settings)
             _change(

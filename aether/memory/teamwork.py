@@ -11,7 +11,6 @@ is, and whether the entries of a packet changed, is found out in `api`.
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
@@ -63,7 +62,9 @@ def overlap(one: str, other: str) -> bool:
 
 
 def _folded(name: str) -> str:
-    return unicodedata.normalize("NFC", name).casefold().rstrip("/") + "/"
+    from unicodedata import normalize  # a start of a session reads claims, and compares none
+
+    return normalize("NFC", name).casefold().rstrip("/") + "/"
 
 
 def live_claims(document: Mapping[str, Any], *, now: datetime) -> list[Claim]:

@@ -21,7 +21,7 @@ from urllib.parse import parse_qsl, urlsplit
 from aether import paths
 from aether.api.home import drained
 from aether.errors import AetherError, BackendUnavailable, Conflict, InvalidInput, NotFound, StorageFailed
-from aether.store import spool
+from aether.store import places, spool
 from aether.store.authors import acting
 from aether.store.snapshot import load
 from aether.view import graph_page, pages, work
@@ -277,7 +277,7 @@ def _action_route(frame: Frame) -> Any:
     def _done(name: str, form: Mapping[str, str]) -> Response:
         action = ACTIONS.get(name)
         try:
-            if frame.read_only:
+            if frame.read_only and (action is None or action.changes):
                 fix = "Start aether view without --read-only to change something."
                 raise Conflict("this view is read-only: nothing was changed.", fix=fix, where=BY)
             if action is None:
@@ -410,6 +410,7 @@ class View:
             InvalidInput: the port is taken, or may not be used.
         """
         require_packages()
+        places.remember(home)
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -99,6 +99,8 @@ class Action(NamedTuple):
     name: str
     run: Callable[[Frame, Mapping[str, str]], str]
     """Makes the change with the fields of the form, and returns the words of the notice."""
+    changes: bool = True
+    """Whether it changes a home; a view that is read-only refuses those."""
 
 
 class Notice(NamedTuple):
@@ -165,8 +167,9 @@ class Frame:
 
     @property
     def csrf(self) -> str:
-        """Return the token that every form holds."""
-        return hmac.new(self.token.encode(), b"form", hashlib.sha256).hexdigest()
+        """Return the token that every form holds; that of another home is another, so no form changes the wrong one."""
+        form = b"form" + os.fsencode(self.home)
+        return hmac.new(self.token.encode(), form, hashlib.sha256).hexdigest()
 
     @property
     def cookie(self) -> str:

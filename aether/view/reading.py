@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from datetime import date, timedelta
+from collections.abc import Iterable, Mapping
+from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from aether import clock, paths
 from aether.api import timeline as api_timeline
 from aether.api.home import read, redaction_rules
 from aether.api.live import live_sessions
+from aether.errors import NotFound
 from aether.memory.threads import ThreadRow, Turn
 from aether.memory.timeline import Moment
 from aether.redact.redact import redact
+from aether.store import places
 from aether.types import JsonObject
-from aether.view.frame import PAGE_LINES, Asked, Frame, Page, Shown, live_entries, part, state_of
+from aether.view.frame import BY, PAGE_LINES, Action, Asked, Frame, Page, Shown, live_entries, part, state_of
 
 SPEAKERS = {"person": "Person", "agent": "Agent", "host": "Host"}
 # Characters of a message that are shown at once; the rest is unfolded.
@@ -131,7 +134,37 @@ def _text_of(entry: JsonObject) -> str:
     )
 
 
+# --- The homes of this machine
+
+
+def homes_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
+    """Return the homes that this user has worked in, the one that is shown among them."""
+    rows = [
+        {
+            "key": home.key, "place": paths.project_root(home.path) or str(home.path), "is_here": home.path == frame.home.resolve(),
+            "changed": clock.stamp(datetime.fromtimestamp(home.changed, UTC)),
+        }
+        for home in places.known_homes()
+    ]  # fmt: skip
+    return Shown("homes.html", {"homes": rows})
+
+
+def open_home(frame: Frame, form: Mapping[str, str]) -> str:
+    """Show another home of the list from now on, in every window of this view.
+
+    Raises:
+        NotFound: it is not on the list any more.
+    """
+    home = next((home for home in places.known_homes() if home.key == form["home"]), None)
+    if home is None:
+        raise NotFound("this home is not where it was.", fix="Reload the list of projects.", where=BY)
+    frame.home = home.path
+    return f"This is the memory of {paths.project_root(home.path) or home.path}."
+
+
+ACTIONS = [Action("open-home", open_home, changes=False)]
 PAGES = [
+    Page("/homes", "Projects", homes_page),
     Page("/live-sessions", "Live", live_page),
     Page("/thread/{id:path}", "Conversation", thread_page, in_menu=False),
 ]

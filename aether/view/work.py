@@ -63,6 +63,7 @@ ORDER = (
     "/log",
     "/review",
     "/health",
+    "/homes",
 )
 KINDS = {
     "": "main kinds", "request": "requests", "decision": "decisions", "rule": "rules", "result": "results", "error": "errors",
@@ -466,6 +467,7 @@ PAGES = [
     Page("/colony", "Signals and phases", colony_page),
 ]
 ACTIONS = [
+    *reading.ACTIONS,
     Action("undo-compaction", undo_compaction),
     Action("mark", mark),
     Action("restore", restore),

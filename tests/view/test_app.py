@@ -549,7 +549,8 @@ def test_a_read_only_view_changes_nothing_and_offers_no_form(home, rule):
     before = {path: path.stat().st_mtime_ns for path in home.rglob("*")}
 
     for page in reader.frame.pages:
-        assert "/do/" not in reader.get(page.path.replace("{id:path}", rule)).text, page.path
+        forms = reader.get(page.path.replace("{id:path}", rule)).text.replace("/do/open-home", "")
+        assert "/do/" not in forms, page.path
     for action in ("forget", "undo", "protect", "repair"):
         assert reader.post(action, entry=rule, revision="1").status_code == 409, action
 

@@ -14,7 +14,7 @@ import aether
 from aether.api import hook_sessions
 from aether.api.compress import compress
 from aether.memory.timeline import Moment
-from aether.store import enforced
+from aether.store import enforced, places
 from aether.view.reading import SHADES, WEEKS, calendar
 
 
@@ -180,3 +180,31 @@ def test_the_graph_of_memory_without_links_says_what_makes_them(home, reader):
     aether.init(home)
 
     assert "No two entries are linked yet." in reader.get("/graph").text
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_person_goes_from_one_home_to_another(home, tmp_path, monkeypatch, read_only):
+    pytest.importorskip("starlette.testclient")
+    from tests.view.surfers import Reader
+
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    other = aether.init(tmp_path / "other" / ".aether")
+    aether.add_working_memory_item("Use SQLite here.", "decision", home=home)
+    aether.add_working_memory_item("Use Postgres there.", "decision", home=other)
+    places.remember(home)
+    places.remember(other)
+    reader = Reader(home, read_only=read_only)
+    before = reader.frame.csrf
+    page = reader.get("/homes")
+    assert page.text.count("shown now") == 1
+
+    answer = reader.submit(page, "open-home")
+
+    assert "This is the memory of" in reader.follow(answer).text
+    assert "Use Postgres there." in reader.get("/search").text
+    assert "Use SQLite here." not in reader.get("/search").text
+    assert reader.post("open-home", csrf=before, home="x").status_code == 403, (
+        "a form of the other home changes nothing here"
+    )
+    assert reader.post("open-home", home="nowhere").status_code == 404
