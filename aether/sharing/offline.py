@@ -176,8 +176,8 @@ def send_queue(snapshot: Snapshot, now: datetime, *, insist: bool = False) -> Sn
             else:
                 finish(path, fits=False)
             snapshot = settle(load(home), now=now)
-            news, reached = stored_keys(home, reached), snapshot.revision
-            keys = None if keys is None or news is None else keys | news
+            newer_keys, reached = stored_keys(home, reached), snapshot.revision
+            keys = None if keys is None or newer_keys is None else keys | newer_keys
     except Offline:
         if not stays_local():  # a hook has not asked the server
             note_try(home, failed=True)
@@ -186,16 +186,18 @@ def send_queue(snapshot: Snapshot, now: datetime, *, insist: bool = False) -> Sn
     return snapshot
 
 
-def _send(snapshot: Snapshot, path: Path, queued: Queued, known: set[str] | None, now: datetime) -> None:
+def _send(
+    snapshot: Snapshot, path: Path, queued: Queued, history_keys: set[str] | None, now: datetime
+) -> None:
     """Commit the change at `path`, unless its key is in the history; what does not fit goes to quarantine.
 
-    `known` are the keys of the history of `snapshot`, as `stored_keys` returns them.
+    `history_keys` are the keys of the history of `snapshot`, as `stored_keys` returns them.
     """
     home, entry = snapshot.home, queued.entry
     author = Author(entry.operation, entry.by, entry.reason, entry.part)
 
     def plan(seen: Snapshot) -> Change:
-        keys = known if seen.revision == snapshot.revision else stored_keys(home, entry.revision)
+        keys = history_keys if seen.revision == snapshot.revision else stored_keys(home, entry.revision)
         change = Change({}) if keys and entry.key in keys else fitted(seen.documents, queued)
         if keys is None or change is None:
             raise _Unfit
@@ -230,19 +232,19 @@ def waiting(home: Path) -> list[Path]:
 def names(home: Path) -> list[str]:
     """Return the names of these files: a queue may be long, and a path costs more than its change."""
     try:
-        found = [name for name in os.listdir(f"{home}/{DIRECTORY}") if _NAME.fullmatch(name)]
+        queued = [name for name in os.listdir(f"{home}/{DIRECTORY}") if _NAME.fullmatch(name)]
     except OSError:
         return []
-    others = tracked(home) if found else frozenset[str]()
-    return sorted(name for name in found if name not in others)
+    foreign = tracked(home) if queued else frozenset[str]()
+    return sorted(name for name in queued if name not in foreign)
 
 
 def is_waiting(home: Path) -> bool:
     """Return whether any change waits."""
     try:
-        with os.scandir(f"{home}/{DIRECTORY}") as found:
-            others = tracked(home)
-            return any(_NAME.fullmatch(one.name) and one.name not in others for one in found)
+        with os.scandir(f"{home}/{DIRECTORY}") as entries:
+            foreign = tracked(home)
+            return any(_NAME.fullmatch(entry.name) and entry.name not in foreign for entry in entries)
     except OSError:
         return False
 
@@ -269,11 +271,11 @@ def put(seen: Snapshot, entry: Entry, after: Mapping[str, Any]) -> None:
     data = seal_json({**entry_fields(entry), "schema_version": migrations.VERSION, "on": on, "ids": ids})
     path = home / DIRECTORY / f"{number:08d}-{entry.key}.json"
     files.write_whole(path, data)
-    made = _made(seen, waits)
-    if made.number == len(waits):
-        documents = {**made.documents, **{name: after[name] for name in entry.patches}}
+    remembered = _made(seen, waits)
+    if remembered.number == len(waits):
+        documents = {**remembered.documents, **{name: after[name] for name in entry.patches}}
         waits.append(path.name)
-        _remember(home, made._replace(number=len(waits), on=_key(seen, waits), documents=documents))
+        _remember(home, remembered._replace(number=len(waits), on=_key(seen, waits), documents=documents))
 
 
 def read(path: Path) -> Queued | None:
@@ -315,19 +317,19 @@ def fitted(documents: Mapping[str, Any], queued: Queued) -> Change | None:
     }
     plans = (plan(documents, entry) for plan in REPLANNERS) if changed else iter(())
     planned = next(filter(None, plans), Change({}))
-    made = dict(planned.patches)
+    fitted_patches = dict(planned.patches)
     for name, patch in entry.patches.items():
-        if name in made:
+        if name in fitted_patches:
             continue
         fit: Patch | None = patch
         if name in changed:
             ids, inverse = queued.ids.get(name, [[]] * len(patch)), entry.inverse.get(name, [])
-            known, rules = documents.get(name), rules_of(check.schema(name))
-            fit = None if known is None else refitted(known, patch, inverse, rules, ids)
+            document, rules = documents.get(name), rules_of(check.schema(name))
+            fit = None if document is None else refitted(document, patch, inverse, rules, ids)
         if fit is None:
             return None
-        made[name] = fit
-    return Change(made, {**entry.appends, **planned.appends})
+        fitted_patches[name] = fit
+    return Change(fitted_patches, {**entry.appends, **planned.appends})
 
 
 def present(snapshot: Snapshot) -> Snapshot:
@@ -338,33 +340,33 @@ def present(snapshot: Snapshot) -> Snapshot:
     home, waits = snapshot.home, names(snapshot.home)
     if not waits:
         return snapshot
-    made = _made(snapshot, waits)
-    changed, good = dict(made.documents), True
-    for name in waits[made.number :]:
+    remembered = _made(snapshot, waits)
+    changed, good = dict(remembered.documents), True
+    for name in waits[remembered.number :]:
         queued = read(home / DIRECTORY / name)
         documents = {**snapshot.documents, **changed}
         change = fitted(documents, queued) if queued else None
         patches = change.patches if change else {}
         changed |= {document: apply(documents[document], patch) for document, patch in patches.items()}
         good = good and queued is not None  # one that cannot be read now may have been sent this moment
-    if good and made.number < len(waits):
-        _remember(home, made._replace(number=len(waits), on=_key(snapshot, waits), documents=changed))
+    if good and remembered.number < len(waits):
+        _remember(home, remembered._replace(number=len(waits), on=_key(snapshot, waits), documents=changed))
     return snapshot._replace(documents={**snapshot.documents, **changed})
 
 
 def _made(snapshot: Snapshot, waits: list[str]) -> _Made:
     """Return what is remembered of the documents after the first of the changes `waits`; nothing if it is of others."""
     for remembered in (_MADE.get, _read_made):
-        known = remembered(snapshot.home)
-        if known and 0 < known.number <= len(waits) and known.on == _key(snapshot, waits[: known.number]):
-            return known
+        state = remembered(snapshot.home)
+        if state and 0 < state.number <= len(waits) and state.on == _key(snapshot, waits[: state.number]):
+            return state
     return _Made("", 0, {}, 0)
 
 
 def _key(snapshot: Snapshot, waits: list[str]) -> str:
     """Return a checksum by which a state of the home, with the changes `waits` after it, is known."""
     # What an earlier release made of older documents is made again.
-    versions = {name: one.get("schema_version") for name, one in sorted(snapshot.documents.items())}
+    versions = {name: document.get("schema_version") for name, document in sorted(snapshot.documents.items())}
     return files.checksum(files.json_line([snapshot.revision, snapshot.files, waits, versions]))
 
 
@@ -375,13 +377,13 @@ def _read_made(home: Path) -> _Made | None:
     return None
 
 
-def _remember(home: Path, made: _Made) -> None:
-    if made.number - made.kept >= KEPT_EACH and not only_looks():
+def _remember(home: Path, state: _Made) -> None:
+    if state.number - state.kept >= KEPT_EACH and not only_looks():
         with suppress(AetherError, OSError):  # it is derived: the changes are read again
-            fields = {"on": made.on, "number": made.number, "documents": made.documents}
+            fields = {"on": state.on, "number": state.number, "documents": state.documents}
             files.write_whole(home / MADE, seal_json(fields))
-            made = made._replace(kept=made.number)
-    _MADE[home] = made
+            state = state._replace(kept=state.number)
+    _MADE[home] = state
 
 
 def stored_keys(home: Path, after: int) -> set[str] | None:
@@ -403,11 +405,11 @@ def finish(path: Path, *, fits: bool) -> None:
     if fits:
         path.unlink()
     else:
-        kept = home / "quarantine" / f"{UNFIT}{path.name}"
-        files.make_directory(kept.parent)
-        os.replace(path, kept)
-        files.sync_directory(kept.parent)
-        what = f"a change that waited for the server no longer fits: it is in quarantine/{kept.name}."
+        aside = home / "quarantine" / f"{UNFIT}{path.name}"
+        files.make_directory(aside.parent)
+        os.replace(path, aside)
+        files.sync_directory(aside.parent)
+        what = f"a change that waited for the server no longer fits: it is in quarantine/{aside.name}."
         spool.log_failure(str(home), "share", "", what)
     files.sync_directory(path.parent)
 
@@ -431,55 +433,53 @@ def _state_of(document: Any) -> str:
     return files.checksum(files.json_line(document))
 
 
-def with_colony_lines(home: Path, found: Journal) -> Journal:
+def with_colony_lines(home: Path, journal: Journal) -> Journal:
     """Return the damaged journal of a shared home with the lines that the ledger has; as it was read if the home is not shared.
 
     Raises:
         Conflict: the ledger ends before what this home has acknowledged, or has other lines.
     """
-    reached = found.base + len(found.entries)
+    reached = journal.base + len(journal.entries)
     try:
         server = of(home)
         if server is None:
-            return found
+            return journal
         before = next((line for path in reversed(month_files(home)) for line in lines_backwards(path)), b"")
-        known = (unsealed(before) or {}).get("revision") == found.base
-        mark = Mark(found.base, checksum_of(before) if known else "")
+        is_continuous = (unsealed(before) or {}).get("revision") == journal.base
+        mark = Mark(journal.base, checksum_of(before) if is_continuous else "")
         # Not more than the home has had: what is newer is checked when the home catches up.
         lines = lines_after(server, JOURNAL, mark, reached)
-        lines = [*as_taken(home, dict(enumerate(lines, found.base + 1))).values()]
+        lines = [*as_taken(home, dict(enumerate(lines, journal.base + 1))).values()]
     except StorageFailed as reason:
         raise unreachable(reason) from reason
-    made = scan_journal(b"".join(lines), base=found.base, where=PLACE)
-    if made.lines != lines:
-        what = f"the ledger has a line after revision {found.base} that is damaged, or has another number."
+    recovered = scan_journal(b"".join(lines), base=journal.base, where=PLACE)
+    if recovered.lines != lines:
+        what = f"the ledger has a line after revision {journal.base} that is damaged, or has another number."
         raise CorruptDocument(what, fix=FOREIGN, where=str(home))
-    if made.base + len(lines) < reached:
-        what = (
-            f"the ledger ends at revision {made.base + len(lines)}, and this home has acknowledged {reached}."
-        )
+    if recovered.base + len(lines) < reached:
+        what = f"the ledger ends at revision {recovered.base + len(lines)}, and this home has acknowledged {reached}."
         fix = "Its server was restored from an older backup: see docs/shared.md. The damaged journal is as it was."
         raise Conflict(what, fix=fix, where=str(home))
     ours = {
-        held["revision"]: line
+        fields["revision"]: line
         for line, good in lines_of(regular.read(journal_path(home), regular.LOG_BYTES))
-        if good and (held := unsealed(line) or {}).get("revision", 0) > found.base
+        if good and (fields := unsealed(line) or {}).get("revision", 0) > journal.base
     } if journal_path(home).exists() else {}  # fmt: skip
     for revision, line in ours.items():
-        if line != lines[revision - found.base - 1]:
+        if line != lines[revision - journal.base - 1]:
             what = f"the ledger has another line than this home at revision {revision}."
             fix = (
                 "Join the colony in a new home, or run aether share leave. The damaged journal is as it was."
             )
             raise Conflict(what, fix=fix, where=str(home))
-    return found._replace(entries=made.entries, lines=made.lines, harm=Harm([], [], []))
+    return journal._replace(entries=recovered.entries, lines=recovered.lines, harm=Harm([], [], []))
 
 
 def findings(home: Path) -> Iterator[Finding]:
     """Yield findings for changes of a shared home that wait for its server or no longer fitted, and for lines set aside."""
-    others = tracked(home)
-    if others:
-        what = f"git tracks {pluralize(len(others), 'waiting changes')}, which came with the repository and are not sent."
+    foreign = tracked(home)
+    if foreign:
+        what = f"git tracks {pluralize(len(foreign), 'waiting changes')}, which came with the repository and are not sent."
         fix = "Remove them: git rm --cached -r .aether/share, and keep .aether/ in .gitignore."
         yield Finding("warning", "tracked-queue", f"{DIRECTORY}/", what, fix)
     if is_shared(home) and is_tracked(home):

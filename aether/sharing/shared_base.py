@@ -63,32 +63,32 @@ def set_base(server: Colony, blobs: Blobs, snapshot: Snapshot, *, whole: bool = 
         StorageFailed, UnsafePath, Conflict: as the server says; the colony has the base that it had.
     """
     home, before = snapshot.home, read(server)
-    growing = [one for one in before.files if one.path not in _DOCUMENTS] if before and whole else []
-    if not all(_continues(home, one) for one in growing):
+    growing = [file for file in before.files if file.path not in _DOCUMENTS] if before and whole else []
+    if not all(_continues(home, file) for file in growing):
         return
     mark = mark_of(snapshot)
-    made = [name for name in documents.OPTIONAL if name in snapshot.stamps]
-    held = tuple(_put(blobs, home, name) for name in _names(home))
+    optional = [name for name in documents.OPTIONAL if name in snapshot.stamps]
+    base_files = tuple(_put(blobs, home, name) for name in _names(home))
     value = {
-        "base": 1, "revision": mark.revision, "checksum": mark.checksum, "made": made,
-        "files": [{**one._asdict(), "parts": list(one.parts)} for one in held],
+        "base": 1, "revision": mark.revision, "checksum": mark.checksum, "made": optional,
+        "files": [{**file._asdict(), "parts": list(file.parts)} for file in base_files],
     }  # fmt: skip
     made_of = server.put_blob(seal_json(value))
-    names = _names_of(Base(mark.revision, mark.checksum, tuple(made), held))
+    names = _names_of(Base(mark.revision, mark.checksum, tuple(optional), base_files))
     replaced = server.set_base(JOURNAL, mark, made_of, sorted(names))
     if replaced is None:  # another admin has made a newer one
         replaced, names = made_of, _names_of(read(server))
     elif replaced == made_of:
         return
     if replaced:
-        left = _names_of(_manifest(server, replaced)) - names
+        unneeded = _names_of(_manifest(server, replaced)) - names
         server.drop_blob(replaced)
-        for name in left:
+        for name in unneeded:
             blobs.drop(name)
 
 
 def _names_of(base: Base | None) -> set[str]:
-    return {name for one in (base.files if base else ()) for name in one.blobs}
+    return {name for file in (base.files if base else ()) for name in file.blobs}
 
 
 def read(server: Colony) -> Base | None:
@@ -119,11 +119,12 @@ def parts(server: Colony) -> set[str]:
 def _manifest(server: Colony, name: str) -> Base:
     with suppress(KeyError, TypeError, ValueError):
         value = unsealed(server.get_blob(name)) or {}
-        held = tuple(
-            File(one["path"], one["sha256"], one["size"], tuple(one["parts"])) for one in value["files"]
+        base_files = tuple(
+            File(entry["path"], entry["sha256"], entry["size"], tuple(entry["parts"]))
+            for entry in value["files"]
         )
-        base = Base(value["revision"], value["checksum"], tuple(value["made"]), held)
-        if all(map(_is_ours, held)) and {*base.made} <= {*documents.OPTIONAL}:
+        base = Base(value["revision"], value["checksum"], tuple(value["made"]), base_files)
+        if all(map(_is_ours, base_files)) and {*base.made} <= {*documents.OPTIONAL}:
             return base
     raise _unreadable(server)
 
@@ -143,7 +144,7 @@ def is_of(server: Colony, home: Path) -> bool:
             fields = unsealed(line) or {}
             if fields.get("revision") == base.revision:
                 return checksum_of(line) == base.checksum
-    return all(_continues(home, one) for one in base.files)
+    return all(_continues(home, file) for file in base.files)
 
 
 def fill(home: Path, server: Colony, blobs: Blobs) -> bool:
@@ -152,14 +153,14 @@ def fill(home: Path, server: Colony, blobs: Blobs) -> bool:
     Raises:
         NotFound, CorruptDocument, StorageFailed: it cannot be read whole.
     """
-    for left in reversed(range(TRIES)):
+    for tries_left in reversed(range(TRIES)):
         if not (base := read(server)):
             return False
         try:
-            for one in base.files:
-                _fetch(blobs, one, home)
+            for file in base.files:
+                _fetch(blobs, file, home)
         except NotFound:
-            if not left or read(server) == base:
+            if not tries_left or read(server) == base:
                 raise
             continue
         _enter(home, base)
@@ -173,20 +174,22 @@ def lines_of(server: Colony, blobs: Blobs, revisions: list[int]) -> dict[int, by
     Raises:
         NotFound, CorruptDocument, Conflict, UnsafePath, StorageFailed: they cannot be read.
     """
-    base, made = read(server), dict[int, bytes]()
+    base, lines_by_revision = read(server), dict[int, bytes]()
     if base and revisions and min(revisions) <= base.revision:
-        for one in base.files:
-            if one.path.startswith("data/journal/"):
-                data = b"".join(map(blobs.get, one.blobs))
-                made |= {
+        for file in base.files:
+            if file.path.startswith("data/journal/"):
+                data = b"".join(map(blobs.get, file.blobs))
+                lines_by_revision |= {
                     number: line
                     for line in data.splitlines(keepends=True)
                     if (number := _revision(line)) in revisions
                 }
     for first, last in ranges(number for number in revisions if number > (base.revision if base else 0)):
         lines = ledger.lines_after(server, JOURNAL, Mark(first - 1, ""), last)
-        made |= {number: line for number, line in enumerate(lines, first) if _revision(line) == number}
-    return made
+        lines_by_revision |= {
+            number: line for number, line in enumerate(lines, first) if _revision(line) == number
+        }
+    return lines_by_revision
 
 
 def _revision(line: bytes) -> int:
@@ -212,11 +215,11 @@ def _is_ours(file: File) -> bool:
 
 def _names(home: Path) -> list[str]:
     """Return the files of a base, by their places in the home."""
-    found = [documents.path_of(home, name) for name in documents.NAMES]
-    found = [path for path in found if path.exists()] + month_files(home)
+    paths = [documents.path_of(home, name) for name in documents.NAMES]
+    paths = [path for path in paths if path.exists()] + month_files(home)
     for kind in record_files.KINDS:
-        found += record_files.files_of(home, kind)
-    return [path.relative_to(home).as_posix() for path in found]
+        paths += record_files.files_of(home, kind)
+    return [path.relative_to(home).as_posix() for path in paths]
 
 
 def _parts(path: Path) -> Iterator[bytes]:
@@ -236,14 +239,14 @@ def _put(blobs: Blobs, home: Path, name: str) -> File:
 
 def _continues(home: Path, file: File) -> bool:
     """Return whether a file of the home starts with what it was in a base."""
-    digest, left = hashlib.sha256(), file.size
+    digest, remaining = hashlib.sha256(), file.size
     try:
         for part in _parts(home / file.path):
-            digest.update(part[:left])
-            left -= len(part[:left])
+            digest.update(part[:remaining])
+            remaining -= len(part[:remaining])
     except (OSError, AetherError):
         return False
-    return not left and digest.hexdigest() == file.sha256
+    return not remaining and digest.hexdigest() == file.sha256
 
 
 def _fetch(blobs: Blobs, file: File, home: Path) -> None:
@@ -252,19 +255,19 @@ def _fetch(blobs: Blobs, file: File, home: Path) -> None:
     Raises:
         NotFound, CorruptDocument: as `Colony.get_blob`.
     """
-    path, digest, left = home / file.path, hashlib.sha256(), file.size
+    path, digest, remaining = home / file.path, hashlib.sha256(), file.size
     with files.storage_errors(path):
         files.make_directory(path.parent)
-        with open(path, "wb") as made:
+        with open(path, "wb") as output:
             for name in file.parts:
                 part = blobs.get(name)
-                left -= len(part)
-                if left < 0:
+                remaining -= len(part)
+                if remaining < 0:
                     break
                 digest.update(part)
-                made.write(part)
-            made.flush()
-            os.fsync(made.fileno())
-    if left or digest.hexdigest() != file.sha256:
+                output.write(part)
+            output.flush()
+            os.fsync(output.fileno())
+    if remaining or digest.hexdigest() != file.sha256:
         what = "the base of the colony has another file than it says."
         raise CorruptDocument(what, fix="Restore the database from a backup.", where=file.path)

@@ -95,12 +95,12 @@ class Unit(NamedTuple):
     @property
     def size(self) -> int:
         """The bytes of its files."""
-        return sum(one.size for one in self.files)
+        return sum(file.size for file in self.files)
 
     @property
     def content(self) -> tuple[object, ...]:
         """What two equal units have in common."""
-        return (self.lines, *sorted((one.path, one.sha256) for one in self.files))
+        return (self.lines, *sorted((file.path, file.sha256) for file in self.files))
 
 
 class _State(NamedTuple):
@@ -149,7 +149,7 @@ def exchange(home: Path, server: Colony, blobs: Blobs, *, now: datetime) -> bool
     sides = _Sides(home, server, blobs, now)
     state = _read_state(home, server.identity)
     _send_conversations(home, server)
-    named = set(state.unneeded | _names_of(state.units.values()))
+    blob_names = set(state.unneeded | _names_of(state.units.values()))
     for _ in range(TRIES):
         remote, mark = _with_news(server, state)
         heads = _heads(server)
@@ -159,12 +159,12 @@ def exchange(home: Path, server: Colony, blobs: Blobs, *, now: datetime) -> bool
             if key in local.damaged or _content(local.units[key]) == _content(state.units.get(key))
         }  # fmt: skip
         base = _agreed(state, local)
-        wanted = {
+        target = {
             key: _live_or(heads, key, _wanted(base.get(key), remote.get(key), local.units.get(key)))
             for key in sorted({*base, *remote, *local.units})
         }
-        named |= _names_of(remote.values())
-        sent = _sent(sides, mark, wanted, remote, put=named)
+        blob_names |= _names_of(remote.values())
+        sent = _sent(sides, mark, target, remote, put=blob_names)
         if sent:
             break
     else:
@@ -173,33 +173,33 @@ def exchange(home: Path, server: Colony, blobs: Blobs, *, now: datetime) -> bool
     units, mark, is_all = sent
     takes = {
         key: unit
-        for key, unit in wanted.items()
+        for key, unit in target.items()
         if _content(units.get(key)) == _content(unit)
         and (_content(local.units.get(key)) != _content(unit) or (key in local.damaged and unit))
     }
-    left, more = set(takes), False
+    remaining, has_more = set(takes), False
     for key in _beyond_quota(units):
         takes.pop(key, None)
     try:
-        more = _take_all(sides, takes, heads, left, agreed)
+        has_more = _take_all(sides, takes, heads, remaining, agreed)
     finally:
-        unneeded = named - _names_of(units.values())
-        made = _State(state.identity, mark, units, frozenset(left), local.seen, frozenset(unneeded))
-        if made != state:
-            _write_state(home, made)
-    if made.unneeded and _drop(server, blobs, made):
-        _write_state(home, made._replace(unneeded=frozenset()))
-    return more or not is_all
+        unneeded = blob_names - _names_of(units.values())
+        new_state = _State(state.identity, mark, units, frozenset(remaining), local.seen, frozenset(unneeded))
+        if new_state != state:
+            _write_state(home, new_state)
+    if new_state.unneeded and _drop(server, blobs, new_state):
+        _write_state(home, new_state._replace(unneeded=frozenset()))
+    return has_more or not is_all
 
 
 def _take_all(
     sides: _Sides,
     takes: Mapping[str, Unit | None],
     heads: Mapping[str, int],
-    left: set[str],
+    remaining: set[str],
     agreed: set[str],
 ) -> bool:
-    """Make units of the home as the ledger has them, take them out of `left`, and return whether the rest is for another round.
+    """Make units of the home as the ledger has them, take them out of `remaining`, and return whether the rest is for another round.
 
     What the home has of those that are not `agreed` is nowhere else.
 
@@ -217,7 +217,7 @@ def _take_all(
             raise
         except (AetherError, KeyError, TypeError, ValueError):
             continue  # the line of another may be wrong: the rest goes on, and doctor names what is left
-        left.discard(key)
+        remaining.discard(key)
         room -= size
     return False
 
@@ -231,11 +231,11 @@ def unsent(home: Path, server: Colony) -> list[str]:
     """Return the units of `home` that its colony does not have as they are here, as far as the home knows."""
     state = _read_state(home, server.identity)
     local = _local(home, state, _heads(server))
-    known = local.damaged | state.lacking
+    excluded = local.damaged | state.lacking
     return sorted(
         key
         for key, unit in local.units.items()
-        if key not in known and _content(unit) != _content(state.units.get(key))
+        if key not in excluded and _content(unit) != _content(state.units.get(key))
     )
 
 
@@ -254,13 +254,13 @@ def send_stream(server: Colony, stream: str, lines: list[bytes]) -> None:
     Raises:
         Conflict: it has other lines.
     """
-    at, mark = server.head(stream), Mark(0, "")
+    end, mark = server.head(stream), Mark(0, "")
     fix = "Use another name, or join that colony in a new home."
-    while mark.revision < at:
-        found = server.read_after(stream, mark, limit=SEND_LINES).lines
-        if not found or found != lines[mark.revision : mark.revision + len(found)]:
+    while mark.revision < end:
+        stored = server.read_after(stream, mark, limit=SEND_LINES).lines
+        if not stored or stored != lines[mark.revision : mark.revision + len(stored)]:
             raise Conflict("the colony has other lines already.", fix=fix, where=server.colony)
-        mark = Mark(mark.revision + len(found), checksum_of(found[-1]))
+        mark = Mark(mark.revision + len(stored), checksum_of(stored[-1]))
     while some := _first(lines[mark.revision : mark.revision + SEND_LINES]):
         if not server.append_if(stream, mark, some).done:
             raise Conflict("others write to this colony already.", fix=fix, where=server.colony)
@@ -351,39 +351,44 @@ def _parsed(line: bytes) -> tuple[str, Unit | None]:
 
 
 def _unit(fields: JsonObject) -> Unit:
-    made = tuple(
-        File(str(one["path"]), str(one["sha256"]), int(one["size"]), tuple(map(str, one.get("parts", ()))))
-        for one in fields["files"]
+    unit_files = tuple(
+        File(
+            str(entry["path"]),
+            str(entry["sha256"]),
+            int(entry["size"]),
+            tuple(map(str, entry.get("parts", ()))),
+        )
+        for entry in fields["files"]
     )
-    return Unit(made, int(fields.get("lines", 0)), str(fields.get("member", "")))
+    return Unit(unit_files, int(fields.get("lines", 0)), str(fields.get("member", "")))
 
 
 def _fields(unit: Unit) -> JsonObject:
-    held = [
-        {"path": one.path, "sha256": one.sha256, "size": one.size}
-        | ({"parts": list(one.parts)} if one.parts else {})
-        for one in unit.files
+    entries = [
+        {"path": file.path, "sha256": file.sha256, "size": file.size}
+        | ({"parts": list(file.parts)} if file.parts else {})
+        for file in unit.files
     ]
     about = {"lines": unit.lines, "member": unit.member}
-    return {"files": held} | {name: value for name, value in about.items() if value}
+    return {"files": entries} | {name: value for name, value in about.items() if value}
 
 
 def _is_ours(key: str, unit: Unit) -> bool:
     """Return whether the files of a unit are in the places of such files, and nowhere else."""
-    paths = [one.path for one in unit.files]
-    for one in unit.files:
-        names = [one.sha256, *one.parts]
-        if not all(map(regular.is_sha256, names)) or not 0 <= one.size <= regular.LOG_BYTES:
+    paths = [file.path for file in unit.files]
+    for file in unit.files:
+        names = [file.sha256, *file.parts]
+        if not all(map(regular.is_sha256, names)) or not 0 <= file.size <= regular.LOG_BYTES:
             return False
-        if len(one.parts) > 1 + one.size // PART_BYTES:
+        if len(file.parts) > 1 + file.size // PART_BYTES:
             return False
     if key == conversation_stream.STREAMS:
         return False
     if key.startswith(conversation_stream.STREAMS):
         main = [path for path in paths if archive_store.FILE_NAME.fullmatch(path)]
-        rest = [path for path in paths if archive_store.GRACE_NAME.fullmatch(path)]
-        is_whole = not paths or (len(main) == 1 and len(rest) <= 1)
-        return is_whole and len(main) + len(rest) == len(paths) and unit.lines >= 0
+        in_grace = [path for path in paths if archive_store.GRACE_NAME.fullmatch(path)]
+        is_whole = not paths or (len(main) == 1 and len(in_grace) <= 1)
+        return is_whole and len(main) + len(in_grace) == len(paths) and unit.lines >= 0
     directory, _, name = key.partition("/")
     if directory not in (_HANDOFFS, _SNAPSHOTS) or not name.endswith(".json"):
         return False
@@ -408,57 +413,57 @@ def _beyond_quota(units: Mapping[str, Unit]) -> set[str]:
 
 def _local(home: Path, state: _State, heads: Mapping[str, int]) -> _Local:
     """Return the units of `home` as its files are now."""
-    found = _Local({}, set(), {})
+    local = _Local({}, set(), {})
     for directory in (_HANDOFFS, _SNAPSHOTS):
         for path in sorted((home / directory).glob("*.json")):
             key = f"{directory}/{path.name}"
             with suppress(AetherError, OSError):
-                unit = Unit((_hashed(home, key, state, found),))
+                unit = Unit((_hashed(home, key, state, local),))
                 if _is_ours(key, unit):
-                    found.units[key] = unit
+                    local.units[key] = unit
     sealed = seals.read(home)
     for key, unit in state.units.items():
         # They never change, and only a snapshot is ever removed: then the record of seals does not have it any more.
-        other = found.units.get(key)
+        other = local.units.get(key)
         if key.startswith(conversation_stream.STREAMS):
             continue
         is_removed = key.startswith(f"{_SNAPSHOTS}/") and sealed.state == "good" and key not in sealed.whole
         if not is_removed if other is None else other.content != unit.content:
-            found.damaged.add(key)
-    _local_conversations(home, state, heads, found)
-    return found
+            local.damaged.add(key)
+    _local_conversations(home, state, heads, local)
+    return local
 
 
-def _local_conversations(home: Path, state: _State, heads: Mapping[str, int], found: _Local) -> None:
+def _local_conversations(home: Path, state: _State, heads: Mapping[str, int], local: _Local) -> None:
     listed = conversation_list.last_listed(home)
 
     def lines(id: str, key: str) -> int:
-        known = listed.get(id)
+        entry = listed.get(id)
         agreed = state.units[key].lines if key in state.units else 0
         return (
-            known.lines if known and known.lines else agreed
+            entry.lines if entry and entry.lines else agreed
         )  # 0: not known, so what the colony has goes on
 
     for row in archive_store.rows(home):
         key = conversation_stream.stream_of(row.id)
         try:
-            held = [_hashed(home, name, state, found) for name in (row.name, row.grace) if name]
-            unit = Unit(tuple(held), lines(row.id, key))
+            hashed = [_hashed(home, name, state, local) for name in (row.name, row.grace) if name]
+            unit = Unit(tuple(hashed), lines(row.id, key))
             if _content(unit) != _content(state.units.get(key)):
                 _require_whole(home, row.id, unit)
-            found.units[key] = unit
+            local.units[key] = unit
         except (AetherError, OSError, KeyError):
-            found.damaged.add(key)
-    for id, one in listed.items():  # noqa: A001
+            local.damaged.add(key)
+    for id, entry in listed.items():  # noqa: A001
         key = conversation_stream.stream_of(id)
-        if key in found.units or conversations.path_of(home, id).exists():
+        if key in local.units or conversations.path_of(home, id).exists():
             continue
-        if one.removed and (key in state.units or key in heads):
-            found.units[key] = Unit((), lines(id, key))
+        if entry.removed and (key in state.units or key in heads):
+            local.units[key] = Unit((), lines(id, key))
     for key in state.units:
         id = key.removeprefix(conversation_stream.STREAMS)  # noqa: A001
-        if id != key and key not in found.units and not conversations.path_of(home, id).exists():
-            found.damaged.add(key)
+        if id != key and key not in local.units and not conversations.path_of(home, id).exists():
+            local.damaged.add(key)
 
 
 def _require_whole(home: Path, id: str, unit: Unit) -> None:
@@ -467,23 +472,23 @@ def _require_whole(home: Path, id: str, unit: Unit) -> None:
     Raises:
         AetherError, KeyError: it is not.
     """
-    main, *rest = [one.path for one in unit.files]
+    main, *in_grace = [file.path for file in unit.files]
     value = archive_store.read(home, main)
-    if value["id"] != id or (value["grace"] or {}).get("file", "") != "".join(rest):
+    if value["id"] != id or (value["grace"] or {}).get("file", "") != "".join(in_grace):
         raise CorruptDocument("it is another one.", fix='Run "aether doctor".', where=main)
-    if rest:
+    if in_grace:
         archive_store.read_grace(home, value["grace"])
 
 
-def _hashed(home: Path, name: str, state: _State, found: _Local) -> File:
+def _hashed(home: Path, name: str, state: _State, local: _Local) -> File:
     """Return a file of the home; one that has not changed since it was read last is not read."""
     path = inside(home, name)
     about = os.stat(path)
-    known = [about.st_ino, about.st_mtime_ns, about.st_size]
+    identity = [about.st_ino, about.st_mtime_ns, about.st_size]
     before = state.seen.get(name, [])
-    if before[:3] != known:
-        before = [*known, hashlib.sha256(regular.read(path, regular.LOG_BYTES)).hexdigest()]
-    found.seen[name] = before
+    if before[:3] != identity:
+        before = [*identity, hashlib.sha256(regular.read(path, regular.LOG_BYTES)).hexdigest()]
+    local.seen[name] = before
     return File(name, before[3], about.st_size)
 
 
@@ -492,7 +497,7 @@ def _hashed(home: Path, name: str, state: _State, found: _Local) -> File:
 
 def parts_of(data: bytes) -> list[bytes]:
     """Return the blobs that make the content of a file."""
-    return [data[at : at + PART_BYTES] for at in range(0, len(data), PART_BYTES)] or [b""]
+    return [data[start : start + PART_BYTES] for start in range(0, len(data), PART_BYTES)] or [b""]
 
 
 def put_file(blobs: Blobs, name: str, data: bytes) -> File:
@@ -522,40 +527,40 @@ def get_file(blobs: Blobs, file: File) -> bytes:
 
 
 def _sent(
-    sides: _Sides, mark: Mark, wanted: Mapping[str, Unit | None], remote: dict[str, Unit], *, put: set[str]
+    sides: _Sides, mark: Mark, target: Mapping[str, Unit | None], remote: dict[str, Unit], *, put: set[str]
 ) -> tuple[dict[str, Unit], Mark, bool] | None:
     """Send what the ledger lacks, up to a limit; return its units, its mark and whether that was all, None if others did.
 
     The names of blobs that were kept go into `put`. A role that may only read sends nothing.
     """
     home, server, blobs, now = sides
-    out = [key for key in wanted if _content(wanted[key]) != _content(remote.get(key))]
+    out = [key for key in target if _content(target[key]) != _content(remote.get(key))]
     if not out:
         return remote, mark, True
-    units, lines, held = dict(remote), list[bytes](), list[bytes]()
+    units, lines, pieces = dict(remote), list[bytes](), list[bytes]()
     with suppress(UnsafePath):
         for key in out:
-            unit = wanted[key]
+            unit = target[key]
             units.pop(key, None)
             fields: JsonObject = {"unit": key, "at": clock.stamp(now)}
             if unit is not None:
-                found = [regular.read(inside(home, one.path), regular.LOG_BYTES) for one in unit.files]
-                made = tuple(
-                    put_file(blobs, one.path, data) for one, data in zip(unit.files, found, strict=True)
+                contents = [regular.read(inside(home, file.path), regular.LOG_BYTES) for file in unit.files]
+                sent_files = tuple(
+                    put_file(blobs, file.path, data) for file, data in zip(unit.files, contents, strict=True)
                 )
-                units[key] = unit._replace(files=made, member=server.member)
+                units[key] = unit._replace(files=sent_files, member=server.member)
                 put |= _names_of([units[key]])
                 if _content(units[key]) != _content(unit):
                     return None  # changed by hand this moment
-                held += [part for data in found for part in parts_of(data)]
+                pieces += [part for data in contents for part in parts_of(data)]
                 fields |= _fields(units[key])
             lines.append(seal_json(fields | {"member": server.member}))
-            if sum(map(len, held)) > ROUND_BYTES:
+            if sum(map(len, pieces)) > ROUND_BYTES:
                 break
-        with server.turn(STREAM, mark) as news:
-            if news.lines:
+        with server.turn(STREAM, mark) as newer:
+            if newer.lines:
                 return None
-            for data in held:  # nobody drops blobs now; somebody may have before
+            for data in pieces:  # nobody drops blobs now; somebody may have before
                 blobs.put(data)
             if not server.append_if(STREAM, mark, lines).done:
                 return None
@@ -572,8 +577,8 @@ def _drop(server: Colony, blobs: Blobs, state: _State) -> bool:
 
     Whoever may not leaves it to others.
     """
-    with suppress(UnsafePath), server.turn(STREAM, state.mark) as news:
-        if news.lines:  # they may name them again
+    with suppress(UnsafePath), server.turn(STREAM, state.mark) as newer:
+        if newer.lines:  # they may name them again
             return False
         for name in sorted(state.unneeded):
             blobs.drop(name)
@@ -581,7 +586,7 @@ def _drop(server: Colony, blobs: Blobs, state: _State) -> bool:
 
 
 def _names_of(units: Iterable[Unit]) -> frozenset[str]:
-    return frozenset(name for unit in units for one in unit.files for name in one.blobs)
+    return frozenset(name for unit in units for file in unit.files for name in file.blobs)
 
 
 # --- Taking
@@ -594,7 +599,7 @@ def _take(sides: _Sides, key: str, unit: Unit | None, head: int, *, agreed: bool
         AetherError, KeyError, TypeError, ValueError: it cannot be; the home has it as it was, or is made so at the next try.
     """
     home, server, blobs, now = sides
-    fetched = [(one.path, get_file(blobs, one)) for one in (unit or Unit(())).files]
+    fetched = [(file.path, get_file(blobs, file)) for file in (unit or Unit(())).files]
     if key.startswith(conversation_stream.STREAMS):
         _take_conversation(
             home, key.removeprefix(conversation_stream.STREAMS), unit, fetched, now, agreed=agreed
@@ -630,9 +635,9 @@ def _take_conversation(
         Conflict: it has lines that the unit does not cover.
     """
     value = _checked(id, fetched) if fetched else None
-    known = archive_store.find(home, id)
-    old = {name for name in (known.name, known.grace) if name} if known else set()
-    for name in sorted(old) if known and (unit is None or not agreed) and not _is_said(home, known) else ():
+    row = archive_store.find(home, id)
+    old = {name for name in (row.name, row.grace) if name} if row else set()
+    for name in sorted(old) if row and (unit is None or not agreed) and not _is_said(home, row) else ():
         path = archive_store.placed(home, name)
         with suppress(FileNotFoundError):
             data = regular.read(path, regular.LOG_BYTES)
@@ -657,14 +662,14 @@ def _take_conversation(
         archive_store.remove(home, name)
     if value:
         archive_store.put(home, [(fetched[0][0], value)])
-    elif known:
+    elif row:
         archive_store.take_out(home, id)
 
 
-def _is_said(home: Path, known: archive_store.Row) -> bool:
+def _is_said(home: Path, row: archive_store.Row) -> bool:
     """Return whether the colony has every line of an archived conversation."""
     with suppress(AetherError, KeyError):
-        return bool(archive_store.read(home, known.name)["source"]["kind"] == "conversation")
+        return bool(archive_store.read(home, row.name)["source"]["kind"] == "conversation")
     return False
 
 
@@ -677,17 +682,17 @@ def _checked(id: str, fetched: list[tuple[str, bytes]]) -> JsonObject:
     name, data = fetched[0]
     is_packed = name.endswith(".zst")
     value = archive_store.parsed(archive_store.unpacked(data, where=name) if is_packed else data, where=name)
-    rest = value.get("grace") or {}
-    own = f"{archive_store.GRACE}/{directory_name(id, what='conversation')}."
+    grace = value.get("grace") or {}
+    prefix = f"{archive_store.GRACE}/{directory_name(id, what='conversation')}."
     is_right = (
         not check.findings(archive_steps.SCHEMA, value)
         and value["id"] == id
         and archive_store.name_of(value, packed=is_packed) == name
-        and rest.get("file", "") == "".join(path for path, _ in fetched[1:])
-        and rest.get("file", own).startswith(own)
+        and grace.get("file", "") == "".join(path for path, _ in fetched[1:])
+        and grace.get("file", prefix).startswith(prefix)
     )
     for path, packed in fetched[1:] if is_right else ():
-        is_right = archive_steps.digest(archive_store.unpacked(packed, where=path)) == rest["sha256"]
+        is_right = archive_steps.digest(archive_store.unpacked(packed, where=path)) == grace["sha256"]
     if not is_right:
         raise CorruptDocument("it is another archive file than its line says.", fix="", where=name)
     return value
@@ -713,16 +718,16 @@ def _read_state(home: Path, identity: str) -> _State:
     """Return what home and ledger agreed on last; nothing if that is damaged, or of another colony."""
     empty = _State(identity, Mark(0, ""), {}, frozenset(), {})
     try:
-        found = unsealed(regular.read(home / STATE, regular.LOG_BYTES)) or {}
+        stored = unsealed(regular.read(home / STATE, regular.LOG_BYTES)) or {}
     except (FileNotFoundError, NotADirectoryError):
         return empty
     with suppress(AetherError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        if found["identity"] == identity:
-            read = {key: _unit(fields) for key, fields in found["units"].items()}
-            units = {key: unit for key, unit in read.items() if _is_ours(key, unit)}
-            mark = Mark(int(found["revision"]), str(found["line"]))
-            unneeded = frozenset(filter(regular.is_sha256, found.get("unneeded", [])))
-            return _State(identity, mark, units, frozenset(found["lacking"]), dict(found["seen"]), unneeded)
+        if stored["identity"] == identity:
+            parsed = {key: _unit(fields) for key, fields in stored["units"].items()}
+            units = {key: unit for key, unit in parsed.items() if _is_ours(key, unit)}
+            mark = Mark(int(stored["revision"]), str(stored["line"]))
+            unneeded = frozenset(filter(regular.is_sha256, stored.get("unneeded", [])))
+            return _State(identity, mark, units, frozenset(stored["lacking"]), dict(stored["seen"]), unneeded)
     return empty
 
 
