@@ -14,7 +14,6 @@ from aether.hosts.settings import FileChange
 from aether.project import root_of
 
 Scope = Literal["project", "user"]
-CLAUDE_LABEL = "Claude Code"
 
 
 class HostState(NamedTuple):
@@ -42,10 +41,6 @@ def hosts() -> list[HostState]:
 
 
 def _state(host: str) -> HostState:
-    if host == DEFAULT_HOST:
-        from aether.hosts.claude_code.install import claude_directory
-
-        return HostState(host, CLAUDE_LABEL, bool(shutil.which("claude")) or claude_directory().is_dir())
     module = import_module(HOSTS[host])
     is_present = any(map(shutil.which, module.PROGRAMS)) or module.directory().is_dir()
     return HostState(host, module.LABEL, is_present)
@@ -67,10 +62,6 @@ def install(host: str, scope: Scope, *, project: Path | None = None, dry_run: bo
         Conflict: the file is somebody else's, or somebody changed it meanwhile.
         StorageFailed: a file cannot be read or written.
     """
-    if host == DEFAULT_HOST:
-        from aether.hosts.claude_code import install as claude
-
-        return HostChange(host, CLAUDE_LABEL, claude.install(scope, project=project, dry_run=dry_run), "")
     module, edits = _edits(host, scope, project)
     files = settings.install(edits, module.directory(), shared=scope == "project", dry_run=dry_run)
     return HostChange(host, module.LABEL, files, module.ADVICE)
@@ -85,23 +76,22 @@ def uninstall(host: str, scope: Scope, *, project: Path | None = None, dry_run: 
         Conflict: somebody else changed a file meanwhile.
         StorageFailed: a file cannot be read or written.
     """
-    if host == DEFAULT_HOST:
-        from aether.hosts.claude_code import install as claude
-
-        scopes = [scope, "local"] if scope == "project" else [scope]
-        files = [file for name in scopes for file in claude.uninstall(name, project=project, dry_run=dry_run)]
-        return HostChange(host, CLAUDE_LABEL, files, "")
-    module, edits = _edits(host, scope, project)
+    module, edits = _edits(host, scope, project, removes=True)
     files = settings.uninstall(edits, module.directory(), shared=scope == "project", dry_run=dry_run)
     return HostChange(host, module.LABEL, files, "")
 
 
-def _edits(host: str, scope: Scope, project: Path | None) -> tuple[Any, list[settings.Edit]]:
+def _edits(
+    host: str, scope: Scope, project: Path | None, *, removes: bool = False
+) -> tuple[Any, list[settings.Edit]]:
     if host not in HOSTS:
         raise InvalidInput(
             f"unknown host {shown(host)}.", fix=f"Use one of {', '.join(HOSTS)}.", where="host"
         )
     module = import_module(HOSTS[host])
+    if host == DEFAULT_HOST:  # it has several files, and settings of one person in a project
+        scopes = ("project", "local") if removes and scope == "project" else (scope,)
+        return module, [edit for name in scopes for edit in module.edits(name, project)]
     is_user = scope == "user"
     root = module.directory() if is_user else project or Path(root_of(str(Path.cwd())))
     return module, [module.edit(own_program() if is_user else None, root, is_user=is_user)]

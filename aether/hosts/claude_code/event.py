@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
+    from aether.hosts.settings import Edit
     from aether.types import JsonObject
 
+LABEL, PROGRAMS, ADVICE = "Claude Code", ("claude",), ""
 # The directory in which a session was started, and the process that started the hook.
 PROJECT_VARIABLE, PROCESS_VARIABLE = "CLAUDE_PROJECT_DIR", "CLAUDE_PID"
 # The events whose output Claude Code gives to the model; it ignores that of others.
@@ -266,3 +269,17 @@ def _flat(content: Any, depth: int) -> str:
         is_image = content.get("type") == "image"
         return "[image]" if is_image else _flat(content.get("text", content.get("content", "")), depth - 1)
     return ""
+
+
+def directory() -> Path:
+    """Return the directory of the user's settings and sessions."""
+    from aether.hosts.claude_code.install import claude_directory
+
+    return claude_directory()
+
+
+def edits(scope: str, project: Path | None) -> list[Edit]:
+    """Return how the settings of `scope`, and the file of its MCP servers, are changed."""
+    from aether.hosts.claude_code import install
+
+    return install.edits(scope, project)

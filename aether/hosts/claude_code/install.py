@@ -97,8 +97,9 @@ def install(
         Conflict: somebody else changed a file meanwhile.
         StorageFailed: a file cannot be read or written.
     """
-    edits = _edits(scope, project)
-    return settings.install(edits, claude_directory(), shared=scope == "project", dry_run=dry_run)
+    return settings.install(
+        edits(scope, project), claude_directory(), shared=scope == "project", dry_run=dry_run
+    )
 
 
 def uninstall(
@@ -111,11 +112,17 @@ def uninstall(
         Conflict: somebody else changed a file meanwhile.
         StorageFailed: a file cannot be read or written.
     """
-    edits = _edits(scope, project)
-    return settings.uninstall(edits, claude_directory(), shared=scope == "project", dry_run=dry_run)
+    return settings.uninstall(
+        edits(scope, project), claude_directory(), shared=scope == "project", dry_run=dry_run
+    )
 
 
-def _edits(scope: str, project: Path | None) -> list[Edit]:
+def edits(scope: str, project: Path | None) -> list[Edit]:
+    """Return how the files of `scope` are changed: its settings, and the file of its MCP servers.
+
+    Raises:
+        InvalidInput: the scope is unknown, or the settings of the project would be those of the user.
+    """
     path = settings_path(scope, project=project)
     if scope != "user" and is_user_settings(path):
         raise InvalidInput(
@@ -124,12 +131,12 @@ def _edits(scope: str, project: Path | None) -> list[Edit]:
             where=str(path),
         )
     root = project or project_directory()
-    edits = [edit_of(path, root, wanted_groups(scope))]
+    changes = [edit_of(path, root, wanted_groups(scope))]
     servers = server_path(scope, project=project)
     if can_serve() or servers.exists():
         server = SHARED_SERVER if scope == "project" else own_server()
         server_keys = server_place(scope, project)
-        edits.append(
+        changes.append(
             Edit(
                 servers,
                 lambda text: merge_server(text, server, at=server_keys, where=str(servers)),
@@ -137,7 +144,7 @@ def _edits(scope: str, project: Path | None) -> list[Edit]:
                 root,
             )
         )
-    return edits
+    return changes
 
 
 def read_settings(path: Path) -> JsonObject:
