@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from aether.api.report import in_words
 from aether.errors import BackendUnavailable
 from aether.types import JsonObject
-from aether.view.frame import environment, visible
+from aether.view.frame import environment, plural, visible
 
 WIDTH, HEIGHT, BAR_HEIGHT = 640, 240, 34
 # For the second half of the last label.
@@ -77,11 +77,45 @@ def saved_chart(saved: Sequence[JsonObject]) -> Chart:
     chart.add_line(
         [(0, 0), *((nth, saving["sum"]) for nth, saving in enumerate(saved, 1))], stroke_color=_COLOURS[0]
     )
-    labels = {0: "start"} | {nth: saving["at"][:10] for nth, saving in enumerate(saved, 1)}
     ticks = sorted({0, len(saved) // 2, len(saved)})
+    labels = {0: "start"} | dict(
+        zip(ticks[1:], _distinct([saved[tick - 1]["at"] for tick in ticks[1:]]), strict=True)
+    )
     chart.add_x_axis(ticks=ticks, tick_formatter=lambda value, *_: labels.get(int(value), ""))
     chart.add_y_axis(tick_formatter=lambda value, *_: f"{int(value):,}")
     return Chart(title, text, _svg(chart, title, text), head, rows)
+
+
+def _distinct(times: Sequence[str]) -> list[str]:
+    """Return short labels of times that differ where the times do.
+
+    >>> _distinct(["2026-03-01T10:15:00Z", "2026-03-02T10:15:00Z"]), _distinct(["2026-03-01T10:15:00Z", "2026-03-01T11:40:00Z"])
+    (['2026-03-01', '2026-03-02'], ['03-01 10:15', '03-01 11:40'])
+    """
+    days = [time[:10] for time in times]
+    return days if len(set(days)) == len(days) else [time[5:16].replace("T", " ") for time in times]
+
+
+def injected_chart(sessions: Sequence[JsonObject]) -> Chart:
+    """Return the tokens of memory that each session was given; each has `name` and `tokens`, the newest first."""
+    title, head = "Tokens of memory given to each session", ("session", "tokens")
+    rows = [(session["name"], f"{session['tokens']:,}") for session in sessions]
+    if not any(session["tokens"] for session in sessions):
+        return Chart(title, "No session was given memory yet.", "", head, rows)
+    total = sum(session["tokens"] for session in sessions)
+    text = f"{plural(total, 'tokens')} in {plural(len(sessions), 'sessions')}, the newest first."
+    chart = _empty()
+    names = [
+        visible(session["name"].encode("utf-8", "replace").decode())[:NAME_CHARS] for session in sessions
+    ]
+    bars = [
+        (session["tokens"], f"{nth}. {name}")
+        for nth, (session, name) in enumerate(zip(sessions, names, strict=True), 1)
+    ]
+    chart.add_bars(bars, fill_color=_COLOURS[0])
+    chart.add_x_scale(0, max(session["tokens"] for session in sessions))
+    chart.add_x_axis(tick_formatter=lambda value, *_: f"{int(value):,}")
+    return Chart(title, text, _svg(chart, title, text, height=70 + BAR_HEIGHT * len(sessions)), head, rows)
 
 
 def signals_chart(signals: Sequence[JsonObject]) -> Chart:

@@ -11,7 +11,7 @@ from typing import Any
 
 from aether import clock, paths
 from aether.api import timeline as api_timeline
-from aether.api.home import read, redaction_rules
+from aether.api.home import counter_of, read, redaction_rules
 from aether.api.live import live_sessions
 from aether.errors import NotFound
 from aether.memory.threads import ThreadRow, Turn
@@ -19,6 +19,7 @@ from aether.memory.timeline import Moment
 from aether.redact.redact import redact
 from aether.store import places
 from aether.types import JsonObject
+from aether.view import charts
 from aether.view.frame import BY, PAGE_LINES, Action, Asked, Frame, Page, Shown, live_entries, part, state_of
 
 SPEAKERS = {"person": "Person", "agent": "Agent", "host": "Host"}
@@ -120,7 +121,15 @@ def live_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page
         }
         for session in sessions
     ]  # fmt: skip
-    return Shown("live.html", {"sessions": rows})
+    count = counter_of(read(frame.home).documents["memory"])
+    given = [
+        {
+            "name": row["title"] or row["session"],
+            "tokens": count("\n".join([*row["injected"], *(words for _, words in row["entries"])])),
+        }
+        for row in rows
+    ]
+    return Shown("live.html", {"sessions": rows, "given": charts.injected_chart(given)})
 
 
 def _is_words(line: str) -> bool:

@@ -136,6 +136,7 @@ def test_the_live_page_shows_injected_lines_captured_notes_and_stopped_calls(
 
     assert "Ship the shop" in page
     assert "- Never push on Fridays." in page
+    assert "tokens in 1 session," in page
     assert page.count("Use SQLite for the shop.") == 2, "it was captured, and it was told"
     assert page.count(rule["id"]) == 1
 
