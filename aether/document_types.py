@@ -77,6 +77,7 @@ class ItemMetadata(TypedDict):
     noted: NotRequired[bool]
     state: NotRequired[str]
     ended_by: NotRequired[str]
+    proposal: NotRequired[JsonObject]
 
 
 class Item(TypedDict):

@@ -13,6 +13,7 @@
       Conflict                      later changes prevent it                 exit 11
       StorageFailed (OSError)       the disk refused; it says what is stored exit 12
       ContextOverflow (BackendFailed) the prompt is larger than the window   exit 13
+      Refused                       an agent may not state this here         exit 14
 
 A message has three parts: where, what, with the value, and what to do. `fix` is required, so every error has advice.
 """
@@ -142,6 +143,12 @@ class ContextOverflow(BackendFailed):
     """The backend refused the prompt as larger than the window of its model."""
 
     exit_code = 13
+
+
+class Refused(AetherError):
+    """The person whose home it is lets no agent do this."""
+
+    exit_code = 14
 
 
 def disk_failure(reason: OSError, left: str = "", *, where: str = "") -> StorageFailed:

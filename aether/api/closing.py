@@ -13,12 +13,12 @@ from datetime import datetime
 from typing import Any, NamedTuple, cast
 
 from aether.api import asks
-from aether.api.handoffs import evicted_session, free_id
+from aether.api.handoffs import evicted_session, free_id, select_of
 from aether.api.home import Home, change_snapshot, counter_of, find, fold_if_possible, now
 from aether.clock import new_id
 from aether.errors import InvalidInput, shown
-from aether.memory import answers, handoff, ingest, phases, proof
-from aether.memory.ingest import IngestResult
+from aether.memory import answers, gate, handoff, ingest, phases, proof
+from aether.memory.ingest import NO_SUMMARY, IngestResult
 from aether.memory.items import forgotten_ids, items_of
 from aether.memory.sessions import sessions_of
 from aether.store import record_files
@@ -34,10 +34,6 @@ COMPACTION = "compaction summary"
 # Short names of an answer's fields: a tool is called with few words.
 _FIELDS = {"decisions": "key_decisions"}
 STATEMENTS = ("state", "next", "rules", "open", "resolved", "key_decisions")
-
-
-# Of an answer of which nothing is proven; it is rejected.
-NO_SUMMARY = "The agent closed its conversation."
 
 
 class Closed(NamedTuple):
@@ -90,10 +86,13 @@ def close_session(
             return Change({}, result=Closed(None, _why_nothing(snapshot, session)))
         opening = _opened(snapshot, work, moment)
         own_summary = fields.get("summary")
-        summary = "" if own_summary or not work.compacted else work.compacted["summary"]
+        select = select_of(place, architect, counter_of(snapshot.documents["memory"]))
+        summary = "" if own_summary or select or not work.compacted else work.compacted["summary"]
+        waiting = gate.waiting_of(snapshot.documents) if select else []
+        said = [item for item in waiting if item["metadata"].get("conversation") == work.conversation]
         # What is not proven does not come back as a summary.
-        provable = proof.prove(fields, [*work.archived, *work.live]).fields
-        texts = " ".join(text for _, text in _statements(provable))
+        provable = proof.prove(fields, [*work.archived, *work.live, *said]).fields
+        texts = "" if select else " ".join(text for _, text in _statements(provable))
         fields_with_summary = {**fields, "summary": own_summary or summary or texts or NO_SUMMARY}
 
         def store(documents: Mapping[str, Any]) -> Change:
@@ -101,7 +100,7 @@ def close_session(
             return ingest.ingest(
                 documents, fields_with_summary, phase=work.phase, now=moment, new_id=new_id, count=counter_of(documents["memory"]),
                 architect={**architect, "session": work.conversation}, compression_id=record["id"], instruct=instruction,
-                find_evicted=lambda name, digest: evicted_session(snapshot, name, digest), summary=summary,
+                find_evicted=lambda name, digest: evicted_session(snapshot, name, digest), summary=summary, select=select,
             )  # fmt: skip
 
         change = chain_changes(snapshot.documents, lambda _: opening, store)
@@ -111,8 +110,12 @@ def close_session(
         if not moved:
             del appends["items"]
         stored: IngestResult = change.result[-1]
+        there = [*_statements(stored.session)]
         missing = [
-            pair for pair in _statements(fields_with_summary) if pair not in [*_statements(stored.session)]
+            (field, text)
+            for field, text in _statements(fields_with_summary)
+            if (field, text) not in there
+            and not any(late.startswith(text) for late in stored.waiting.values())
         ]
         return Change(change.patches, appends, Closed(stored, "", work.conversation, missing))
 

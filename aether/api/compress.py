@@ -22,6 +22,7 @@ from aether.api.handoffs import (
     free_id,
     handoff_path,
     read_handoff,
+    select_of,
     summary_change,
 )
 from aether.api.home import (
@@ -39,7 +40,7 @@ from aether.architects import backend as backend_of
 from aether.architects.base import Completion, Request, Settings
 from aether.architects.request import session_request
 from aether.clock import new_id
-from aether.errors import BackendFailed, InvalidInput, public, shown
+from aether.errors import BackendFailed, InvalidInput, Refused, public, shown
 from aether.memory import handoff, ingest, sessions, signals
 from aether.memory.colony import check_phase
 from aether.memory.fidelity import required_entries
@@ -185,6 +186,7 @@ def store_answer(
             count=counter_of(documents["memory"]), architect=architect or {}, compression_id=compression_id,
             instruct=instruction,
             find_evicted=lambda name, digest: evicted_session(snapshot, name, digest),
+            select=select_of(place, architect or {}, counter_of(documents["memory"])),
         )  # fmt: skip
 
     # The gate and the promotion take seconds in a full home, which other writers would wait for.
@@ -204,12 +206,18 @@ def create_short_term_session(
     Raises:
         InvalidInput: the JSON is not a session.
         Conflict: another session has the same id.
+        Refused: `memory.agents` is not write.
     """
     phase = check_phase(phase)
-    moment = now()
+    moment, place = now(), find(home)
 
     def plan(documents: Mapping[str, Any]) -> Change:
         count = counter_of(documents["memory"])
+        if select_of(place, {}, count):
+            raise Refused(
+                "a session without a hand-off has nothing that could wait, and agents only propose here.",
+                fix="Prepare a hand-off and ingest its answer, or let the person set memory.agents.", where="compress",
+            )  # fmt: skip
         return ingest.create_session(
             documents, compressed_json, phase=phase, now=moment, new_id=new_id, count=count
         )

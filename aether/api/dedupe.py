@@ -13,7 +13,7 @@ from typing import Any
 from aether import clock, regular
 from aether.api.hook_sessions import HOOKS
 from aether.errors import InvalidInput
-from aether.memory import items
+from aether.memory import gate, items
 from aether.memory.items import COPY_PREFIX, REMOVED
 from aether.store import files, record_files
 from aether.store.snapshot import Snapshot
@@ -159,6 +159,7 @@ def storable(draft: JsonObject, *, capacity: int, certain_chars: float, count: C
 
 def _stored(snapshot: Snapshot, after: int, holding: Collection[tuple[str, str]] = ()) -> Iterator[Any]:
     yield from items.items_of(snapshot.documents["memory"])
+    yield from gate.waiting_of(snapshot.documents)
     # Items that an undo or a restore removed count as never captured.
     places = items.known_places(snapshot.documents["memory"])
     for _, record in record_files.records(snapshot, "items", after=after, holding=holding):

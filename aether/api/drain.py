@@ -26,7 +26,7 @@ from aether.api import dedupe, hook_sessions, telemetry
 from aether.api.hook_sessions import NO_REVISION
 from aether.clock import new_id
 from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed
-from aether.memory import phases
+from aether.memory import gate, phases
 from aether.memory.capture.notes import SOURCE_MAIN
 from aether.memory.facts import fact_text
 from aether.memory.items import add_items, items_of, token_usage, update
@@ -278,9 +278,16 @@ def _batch_change(
     outcome = _Outcome(folds=False, refused="", handoff=None, archive_head=head)
     count = counter_of(snapshot.documents["memory"])
     steps: list[Callable[[State], Change]] = []
+    mode = config.or_default(batch.home).memory_agents
     for number, part in enumerate(_fresh(batch, parts, snapshot)):
         time_of_part = time + timedelta(microseconds=number)
-        steps.append(partial(add_items, entries=part, now=time_of_part, new_id=new_id, count=count))
+        late = [note for note in part if gate.waits(note, mode, snapshot.documents["memory"], captured=True)]
+        entries = [note for note in part if note not in late] if late else part
+        steps.append(partial(add_items, entries=entries, now=time_of_part, new_id=new_id, count=count))
+        if late:
+            steps.append(
+                partial(gate.propose, entries=late, by=HOOK, now=time_of_part, new_id=new_id, count=count)
+            )
     steps += [
         partial(_tree_change, batch=batch, place=place, fact=fact, time=time) for place, fact in trees.items()
     ]

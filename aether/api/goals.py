@@ -16,9 +16,9 @@ from aether.api.home import Home, change, now, read
 from aether.clock import new_id
 from aether.conversation import goals as pure
 from aether.conversation.goals import Applied
-from aether.errors import public
+from aether.errors import Refused, public
 from aether.redact.redact import redact, without_whole_blocks
-from aether.store.authors import Author
+from aether.store.authors import MODEL, Author
 from aether.types import Change, JsonObject, SubtaskStatus
 
 
@@ -192,17 +192,21 @@ def apply_markers(text: str, *, proposed: bool = False, home: Home = None) -> Ap
     """Apply the markers in a model's text to the current goal, and return what they were.
 
     `proposed`: the text is a summary, whose decisions are only proposals and whose other markers say nothing new. The
-    same text twice changes nothing the second time. A text without markers does not open the home.
+    same text twice changes nothing the second time. A text without markers does not open the home. Where `memory.agents` lets
+    agents only propose, none is applied: a marker cannot wait.
     """
     markers = pure.parse_markers(_plain(text)) if "[" in text else []
     markers = pure.as_proposals(markers) if proposed else markers
     if not markers:
         return Applied("")
-    applied = change(
-        home,
-        lambda documents: pure.apply_markers(documents[pure.DOCUMENT], markers, now=now(), new_id=new_id),
-        Author("apply markers", by="model"),
-    )
+    try:
+        applied = change(
+            home,
+            lambda documents: pure.apply_markers(documents[pure.DOCUMENT], markers, now=now(), new_id=new_id),
+            Author("apply markers", by=MODEL),
+        )
+    except Refused:
+        return Applied("")
     return cast("Applied", applied.result)
 
 

@@ -10,25 +10,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 from aether import clock, regular
 from aether.clock import new_id, short_id
 from aether.errors import AetherError, NotFound
-from aether.memory import handoff, ingest
+from aether.memory import gate, handoff, ingest, items
 from aether.memory.capture.notes import shorten
 from aether.memory.items import items_of
-from aether.memory.sessions import sessions_of
+from aether.memory.sessions import EXTRACTIVE, sessions_of
 from aether.paths import file_name, inside, project_root
-from aether.store import files, record_files
+from aether.store import config, files, record_files
 from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot
 from aether.store.undo import undone_revisions
 from aether.text.regex import lazy
 from aether.tokens.counters import counter_of
-from aether.types import Change, Handoff, JsonObject, Session
+from aether.types import RELEVANCE_OF_TYPE, Change, Counter, Handoff, JsonObject, Session
 
 # Of the target, with prose of any length: captured statements are the reliable part.
 STRUCTURED_SHARE = 0.5
@@ -133,6 +134,9 @@ def summary_change(
     from aether.text.summary_checks import model_fault
 
     memory, place = snapshot.documents["memory"], snapshot.home
+    mode = config.or_default(place).memory_agents
+    if mode == gate.OFF:
+        return Change({})
     digest = regular.digest(f"{session}\0{summary}".encode("utf-8", "surrogatepass"))
     sessions = [session for session in sessions_of(memory) if _digest_of(session["metadata"]) == digest]
     if sessions:
@@ -153,23 +157,61 @@ def summary_change(
     fault = f"It {fault_words}." if (fault_words := model_fault(prose, given=inputs)) else ""
     phase = handoff.phase_to_compress(snapshot.documents)
     if not handoff.items_up_to(memory, phase, session):
-        return (
-            Change({})
-            if fault or sessions_of(memory)
-            else _session_without_items(snapshot.documents, prose, digest, now)
-        )
+        if fault or sessions_of(memory):
+            return Change({})
+        return _without_items(snapshot.documents, prose, digest, session, now, waits=mode != gate.WRITE)
+    waits = bool(prose) and not fault and mode != gate.WRITE
     opening = ensure_open(place, snapshot.documents, phase, now, session)
     architect = {
-        "backend": "extractive", "model": "", "task": "compaction summary", "summary": fault or "accepted",
+        "backend": "extractive", "model": "", "task": "compaction summary", "summary": fault or ("waits" if waits else "accepted"),
         "summary_sha256": digest, "session": session, "trigger": trigger,
     }  # fmt: skip
 
     def store(documents: Mapping[str, Any]) -> Change:
         state = snapshot._replace(documents=dict(documents))
-        return _with_session(state, opening.result, "" if fault else prose, architect, now)
+        return _with_session(state, opening.result, "" if fault or waits else prose, architect, now)
 
-    change = chain_changes(snapshot.documents, lambda _: opening, store)
+    def propose(documents: Mapping[str, Any]) -> Change:
+        return _waiting_summary(documents, prose, session, now) if waits else Change({})
+
+    change = chain_changes(snapshot.documents, propose, lambda _: opening, store)
     return change._replace(result=change.result[-1])
+
+
+def _waiting_summary(documents: Mapping[str, Any], prose: str, session: str, now: datetime) -> Change:
+    """Return the change that lets the summary of a host wait for a person."""
+    metadata = {"evidence": "agent", **({"conversation": session} if session else {})}
+    entry = items.checked_entry(prose, "outcome", RELEVANCE_OF_TYPE["outcome"], metadata=metadata)
+    return gate.propose(
+        documents, [entry], by="summary of a compaction", now=now, new_id=new_id, count=counter_of(documents["memory"])
+    )  # fmt: skip
+
+
+def select_of(place: Path, architect: Mapping[str, Any], count: Counter) -> ingest.Select | None:
+    """Return what selects the session where the statements of an `architect` wait for a person; None where they do not.
+
+    Raises:
+        Refused: `memory.agents` is off.
+    """
+    mode = config.or_default(place).memory_agents
+    if mode == gate.WRITE or architect.get("backend") == EXTRACTIVE:
+        return None
+    if mode == gate.OFF:
+        raise gate.refusal("no architect but the built-in one writes a session here")
+    return partial(selected, count=count)
+
+
+def selected(built: Handoff, count: Counter) -> str:
+    """Return the answer of the built-in architect to a hand-off."""
+    from aether.architects import extractive
+    from aether.architects.base import Settings
+    from aether.architects.request import session_request
+    from aether.memory.fidelity import required_entries
+    from aether.memory.handoff import session_room
+
+    data = {**built, "required": required_entries(built), "target_tokens": session_room(built)}
+    request = session_request(cast(JsonObject, data))
+    return extractive.complete(request, settings=Settings(), count=count).text
 
 
 def _with_session(
@@ -217,8 +259,12 @@ def _digest_of(holder: Mapping[str, Any]) -> str:
     return str((holder.get("architect") or {}).get("summary_sha256", ""))
 
 
-def _session_without_items(documents: Mapping[str, Any], prose: str, digest: str, now: datetime) -> Change:
-    """Return the change that stores `prose` as a session without items."""
+def _without_items(
+    documents: Mapping[str, Any], prose: str, digest: str, session: str, now: datetime, *, waits: bool
+) -> Change:
+    """Return the change that stores `prose` as a session without items, or lets it wait."""
+    if waits:
+        return _waiting_summary(documents, prose, session, now)._replace(result=None)
     name = f"summary_{digest[:8]}"
     answer = {
         "id": name, "session_id": name, "compressed_at": clock.stamp(now), "summary": prose,

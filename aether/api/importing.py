@@ -25,7 +25,7 @@ from aether.api.home import Home, counter_of, now, read
 from aether.api.working import prepare_handoff, store_entries
 from aether.clock import new_id
 from aether.errors import AetherError, InvalidInput, NotFound, public
-from aether.memory import phases
+from aether.memory import gate, phases
 from aether.memory.capture import passages
 from aether.memory.capture.extract import capture
 from aether.memory.colony import check_phase
@@ -94,6 +94,8 @@ class Imported(NamedTuple):
     """Files with entries for which they say no time, and the time of those: that of the last change of the file, "" if it is not known: file, at."""
     future: list[JsonObject]
     """Files with entries of a clock that was ahead, and the first such time: file, at. They get the time of the entries around them."""
+    waiting: int = 0
+    """Items that wait for a person, as `memory.agents` says; they are not among `items`."""
 
 
 class ImportInterrupted(KeyboardInterrupt):
@@ -164,6 +166,11 @@ class _Import:
     skipped_copies: list[JsonObject] = field(default_factory=list)
     undated: list[JsonObject] = field(default_factory=list)
     future: list[JsonObject] = field(default_factory=list)
+    waiting: int = 0
+    waits: Callable[[JsonObject, Mapping[str, Any]], bool] = lambda entry, memory: False
+    """Whether an entry waits for a person."""
+    has_words: bool = True
+    """Whether the words of conversations are kept for search: they cannot wait."""
 
     @property
     def batch_chars(self) -> float:
@@ -182,6 +189,7 @@ def import_transcripts(
     phase: int | None = None,
     format: str | None = None,
     dry_run: bool = False,
+    accept: bool = False,
     home: Home = None,
     progress: Callable[[int, int], None] = lambda records, items: None,
 ) -> Imported:
@@ -190,7 +198,8 @@ def import_transcripts(
     `sources` are files, directories or byte streams; of several, one that cannot be read is among the bad lines, as in a
     directory, and the others are imported. The phase of an item is `phase`; else each file, and each stretch
     between two compactions in it, is a phase of its own, the same when the file is imported again. `progress` is called
-    with the records read and the items kept.
+    with the records read and the items kept. If `memory.agents` is not write, all items wait for a person and the words of the
+    conversations are not kept; `accept` says that the person vouches for the sources.
 
     Raises:
         NotFound: there is no such file.
@@ -204,6 +213,11 @@ def import_transcripts(
     if not dry_run:
         require_writable(snapshot.home)
     run = _new_import(snapshot, sources, home, phase, format, dry_run=dry_run, progress=progress)
+    mode = gate.WRITE if accept else config.or_default(snapshot.home).memory_agents
+    run.has_words = mode == gate.WRITE
+    run.waits = lambda entry, memory: (
+        not accept and (mode != gate.WRITE or gate.waits(entry, mode, memory, captured=True))
+    )
     try:
         for file in _files(sources, run.bad_lines):
             run.files += 1
@@ -471,21 +485,27 @@ def _commit(
         return [entry for entry in entries if not dedupe.is_known(entry, run.foreign)]
 
     def fresh_passages() -> list[JsonObject]:
-        return [passage for passage in new_passages if passage["id"] not in run.foreign]
+        return [passage for passage in new_passages if passage["id"] not in run.foreign and run.has_words]
 
     def beside(snapshot: Snapshot) -> Change:
+        if not run.has_words:
+            return Change({})
         return passages.keep(snapshot.documents["memory"], words, fresh_passages(), now())
 
     run.keys.update(filter(None, map(dedupe.note_key, new_passages)))
     source = batch[0]["source"] if batch else DEFAULT_SOURCE
     reason = f"{words.file} ({pluralize(len(batch), 'items')})"
     author = Author("import", source, reason, part=f"{run.name}/{len(run.revisions) + 1}")
-    stored = store_entries(batch, author, home=run.home, wanted=wanted, beside=beside, is_last=False)
+    stored = store_entries(
+        batch, author, home=run.home, wanted=wanted, beside=beside, is_last=False, waits=run.waits
+    )
+    waiting = sum(1 for item_id in stored.in_order if item_id.waits and item_id)
+    run.waiting += waiting
     # What this import stored itself is known by its notes; nothing else is in a revision that follows the last one.
     run.revision, run.is_full = stored.revision, run.is_full or stored.needed
-    run.known += len(batch) - len(stored.entries)
+    run.known += len(batch) - len(stored.entries) - waiting
     if stored.ids:
         run.evicted += stored.ids[0].evicted  # the same for every id of a batch
-    if stored.ids or fresh_passages():
+    if stored.ids or waiting or fresh_passages():
         run.revisions.append(stored.revision)
     return [entry for number, entry in enumerate(stored.entries) if number not in stored.again]

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 from aether import regular
 from aether.api.home import Home, change, find, read
-from aether.errors import AetherError, InvalidDocument, UnsafePath, public
+from aether.errors import AetherError, InvalidDocument, Refused, UnsafePath, public
 from aether.memory import memory_tool as tool
 from aether.memory.memory_tool import MAX_FILE_BYTES, ROOT, Files, checksum, compare
 from aether.store import config, files
-from aether.store.authors import Author
+from aether.store.authors import MODEL, Author
 from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.types import Change, Finding
 
@@ -59,7 +59,7 @@ def memory_tool(command: Mapping[str, Any], *, home: Home = None) -> ToolAnswer:
         NotFound, LockTimeout, StorageFailed, UnsafePath: the home or its directory cannot be used.
     """
     name, path = command.get("command"), command.get("path", command.get("old_path"))
-    author = Author(f"memory {name}", by="model", reason=str(path))
+    author = Author(f"memory {name}", by=MODEL, reason=str(path))
 
     def plan(documents: Mapping[str, Any]) -> Change:
         return tool.change(documents[tool.DOCUMENT], command, others=state.others)
@@ -74,7 +74,10 @@ def memory_tool(command: Mapping[str, Any], *, home: Home = None) -> ToolAnswer:
         answer = tool.run(state.files, command, others=state.others)
         if answer.files is not None:
             # Again under the lock of the home: an undo may have changed the document since.
-            answer = change(place, plan, author).result
+            try:
+                answer = change(place, plan, author).result
+            except Refused as reason:
+                return ToolAnswer(str(reason), True)
         if answer.files is not None:
             _write_directory(place, state._replace(files=answer.files))
     return ToolAnswer(answer.text, answer.is_error)
@@ -95,7 +98,7 @@ def edit_memory_files(edit: Callable[[Files], Files], *, reason: str, home: Home
 
     with directory_lock(place):
         state = synchronize_directory(place)
-        edited: Files = change(place, plan, Author("memory store", by="model", reason=reason)).result
+        edited: Files = change(place, plan, Author("memory store", by=MODEL, reason=reason)).result
         _write_directory(place, state._replace(files=edited))
 
 

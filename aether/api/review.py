@@ -2,30 +2,32 @@
 
 An entry that ends is resolved, or another takes its place; it stays in memory, and no brief has it any more. It is an item, a
 pattern, or a statement of a session (`phase_1_ab12cd34/open/0`; `aether brief --why` shows the ids). A proposal that is kept
-or corrected becomes a note of a person or ends its target; one that is forgotten is not raised again. Each change is one
+or corrected is in force or ends its target; one that is forgotten is not raised again (`memory.gate`). Each change is one
 transaction that `undo` reverses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from aether.api.forget import SUPERSEDING_RELEVANCE, forget_targets, remembered_archive, supersede
-from aether.api.home import Home, change, counter_of, find, now, read
+from aether.api.home import Home, change, copied, counter_of, find, now, read
 from aether.api.working import update_working_memory_item
 from aether.clock import new_id, stamp
-from aether.errors import Conflict, InvalidInput, NotFound, public, shown
-from aether.memory import items
+from aether.errors import Conflict, InvalidInput, NotFound, Refused, public, shown
+from aether.memory import gate, items
 from aether.memory import review as reviewing
 from aether.memory.forget import find_by_ids, find_repeats
+from aether.memory.gate import Decided
 from aether.memory.review import Doubt, Entry
 from aether.memory.sessions import sessions_of
 from aether.memory.statements import end, statements_of
-from aether.store.authors import Author
+from aether.store.authors import Author, is_agent
 from aether.store.patch import chain_changes
-from aether.types import RELEVANCE_OF_TYPE, Change, EndState, Evidence
+from aether.text.words import pluralize
+from aether.types import RELEVANCE_OF_TYPE, Change, EndState, Evidence, Item
 
 # The type of the note that takes the place of a statement or pattern.
 _TYPE_OF = {
@@ -50,7 +52,56 @@ class Settled(NamedTuple):
 @public
 def review(*, home: Home = None) -> list[Doubt]:
     """Return what is doubtful in live memory and was not kept before, the most serious first; secrets are blanked."""
-    return reviewing.doubts(read(home).documents["memory"], now=now())
+    return reviewing.doubts(read(home).documents, now=now())
+
+
+@public
+def waiting(session: str = "", *, home: Home = None) -> list[Item]:
+    """Return the entries that wait for a person, oldest first; of a `session` those of a source with this in its name.
+
+    The name may be that of the conversation, its title, the file, or who states them.
+    """
+    entries = gate.waiting_of(read(home).documents)
+    return cast("list[Item]", copied([item for item in entries if gate.is_from(item, session)]))
+
+
+@public
+def decide(ids: Iterable[str], accept: bool, *, text: str = "", home: Home = None) -> Decided:
+    """Accept or reject entries that wait, in one change, and return what became of them; `text` corrects an only one.
+
+    Raises:
+        NotFound: one of them does not wait.
+        InvalidInput: there is a text, and not one entry that is accepted.
+        Refused: an agent decides.
+        BudgetExceeded: working memory has no room for them.
+    """
+    chosen, moment = [*dict.fromkeys(ids)], now()
+    if text and (len(chosen) != 1 or not accept):
+        raise InvalidInput(
+            "a text corrects one accepted entry.",
+            fix="Name one entry, or leave the text out.",
+            where="review",
+        )
+    if is_agent():
+        raise Refused(
+            "only a person decides about what waits.",
+            fix="Type it at a terminal of your own, or use aether view.",
+            where="review",
+        )
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        if not accept:
+            return gate.reject(documents, chosen, now=moment)
+        count = counter_of(documents["memory"])
+        return gate.accept(documents, chosen, now=moment, new_id=new_id, count=count, text=text)
+
+    verb = "accept" if accept else "reject"
+    reason = f"{verb} {chosen[0]}" if len(chosen) == 1 else f"{verb} {pluralize(len(chosen), 'entries')}"
+    return (
+        cast(Decided, change(home, plan, Author("review", reason=reason)).result)
+        if chosen
+        else Decided([], [])
+    )
 
 
 @public
@@ -86,7 +137,9 @@ def settle(
             fix="Use keep, forget, or correct with a text.", where="review",
         )  # fmt: skip
     if doubt.kind == "proposal":
-        return Settled(doubt, answer, _decide(doubt, subject, answer, text.strip(), place))
+        correction = text.strip() if answer == "correct" else ""
+        decided = decide([doubt.id], answer != "forget", text=correction, home=place)
+        return Settled(doubt, answer, decided.entries[0])
     if answer == "keep":
         moment = now()
         change(
@@ -103,42 +156,6 @@ def settle(
     else:
         return Settled(doubt, answer, str(supersede(subject.id, {"content": text}, home=place).item["id"]))
     return Settled(doubt, answer, "" if answer == "forget" else subject.id)
-
-
-def _decide(doubt: Doubt, subject: Entry, answer: Answer, text: str, place: Home) -> str:
-    """Decide about a proposal, and return the id of the note that it became, or of the entry that it ended; "" if it was dropped."""
-    moment = now()
-
-    def plan(state: Mapping[str, Any]) -> Change:
-        memory = _current(state, doubt)
-        proposal = reviewing.proposal_of(memory, subject)
-        changes = chain_changes(
-            state,
-            lambda present: (
-                Change({}, result="") if answer == "forget" else _confirm(present, proposal, text, moment)
-            ),
-            lambda present: reviewing.keep(present["memory"], doubt, now=moment),
-        )
-        return changes._replace(result=changes.result[0])
-
-    return str(change(place, plan, Author("review", reason=doubt.id)).result)
-
-
-def _confirm(state: Mapping[str, Any], proposal: Mapping[str, Any], text: str, moment: datetime) -> Change:
-    """Return the change that makes a proposal, in the words `text` if there are any, a note of a person, or ends its target."""
-    memory, target = state["memory"], str(proposal.get("target") or "")
-    if type_ := reviewing.TYPE_OF_PROPOSAL.get(proposal["kind"]):
-        entry = items.checked_entry(
-            text or proposal["text"],
-            type_,
-            RELEVANCE_OF_TYPE[type_],
-            metadata={"evidence": "person", "noted": True},
-        )
-        added = items.add(memory, [entry], now=moment, new_id=new_id, count=counter_of(memory))
-        return added._replace(result=added.result.ids[0])
-    if proposal["kind"] == "resolve":
-        return end(memory, target, "resolved", at=stamp(moment))._replace(result=target)
-    return replaced(state, target, text or proposal["text"], "person", at=moment)
 
 
 def _current(state: Mapping[str, Any], doubt: Doubt) -> Any:

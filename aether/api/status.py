@@ -6,7 +6,7 @@ from collections import Counter as Tally
 
 from aether.api.home import Home, read
 from aether.errors import public
-from aether.memory import sessions
+from aether.memory import gate, sessions
 from aether.memory.items import token_usage
 from aether.types import JsonObject
 
@@ -44,6 +44,7 @@ def get_memory_status(*, home: Home = None) -> JsonObject:
                 name: types[name] for name in ("success_pattern", "failure_pattern", "preference", "constraint")
             },
         },
+        "waiting": len(gate.waiting_of(snapshot.documents)),
         "open_handoffs": [record["id"] for record in memory["compression"]["open"]],
         "colony": {
             "state": snapshot.documents["COLONY_STATE"]["colony_status"]["state"],

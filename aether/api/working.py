@@ -6,9 +6,11 @@ that left working memory is corrected by `api.forget.supersede`.
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from itertools import compress
 from typing import Any, NamedTuple, cast
 
 from aether import clock, seams
@@ -27,11 +29,11 @@ from aether.api.home import (
 )
 from aether.clock import new_id
 from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, public, resembling, shown
-from aether.memory import items
+from aether.memory import gate, items
 from aether.memory.items import SUPERSEDES, TokenUsage, add_items, signal_threshold, token_usage
 from aether.memory.statements import end
-from aether.store import files
-from aether.store.authors import AETHER, Author
+from aether.store import config, files
+from aether.store.authors import AETHER, Author, is_agent
 from aether.store.commit import commit
 from aether.store.patch import chain_changes, join_changes
 from aether.store.snapshot import Snapshot
@@ -42,13 +44,15 @@ from aether.types import RELEVANCE_OF_TYPE, Caste, Change, EndState, Item, ItemT
 class ItemId(str):
     """Id of an added item: a string with the consequences of the addition."""
 
-    __slots__ = ("compression_needed", "evicted", "handoff")
+    __slots__ = ("compression_needed", "evicted", "handoff", "waits")
     compression_needed: bool
     """Whether working memory is at its threshold: its hand-off is prepared."""
     evicted: list[str]
     """Ids of items that the hard limit pushed into the archive."""
     handoff: str
     """Path of the prepared hand-off; empty where compression is not needed, or preparing it failed."""
+    waits: bool
+    """Whether it waits for a person, as `memory.agents` says: it is in no brief and no search."""
 
 
 @public
@@ -72,6 +76,7 @@ def add_working_memory_item(
     Raises:
         InvalidInput: content or type is missing, or a field is impossible.
         BudgetExceeded: it is larger than working memory.
+        Refused: an agent adds it, and `memory.agents` is off.
     """
     entry = items.checked_entry(
         content, type, relevance_score, source=source, caste=caste, phase=phase, metadata=metadata
@@ -133,7 +138,18 @@ def _add(
         reason = pluralize(len(entries), "items")
     author = Author("add", by=entries[0]["source"] if entries else "queen", reason=reason)
     entries = copied(files.checked_json(entries, where="item"))
-    return store_entries(entries, author, home=home, ends=end_states or {}).ids
+    if is_agent():
+        entries = [{**entry, "metadata": {**entry["metadata"], "evidence": "agent"}} for entry in entries]
+    mode = config.or_default(find(home)).memory_agents
+    if mode == gate.OFF and any(map(gate.is_of_agent, entries)):
+        raise gate.refusal("agents state nothing here")
+    ends = end_states or {}
+
+    def waits(entry: JsonObject, memory: Mapping[str, Any]) -> bool:
+        ends_rule = gate.is_of_agent(entry) and gate.ends_rule_of_person(memory, ends)
+        return ends_rule or gate.waits(entry, mode, memory)
+
+    return store_entries(entries, author, home=home, ends=ends, waits=waits).in_order
 
 
 class StoredEntries(NamedTuple):
@@ -147,6 +163,10 @@ class StoredEntries(NamedTuple):
     """Whether working memory is so full that it should be compressed."""
     again: tuple[int, ...]
     """Positions of the entries that were in working memory already, said in the same conversation."""
+    waiting: list[JsonObject]
+    """Those that wait for a person."""
+    in_order: list[ItemId]
+    """The ids of all, in the order in which they were chosen."""
 
 
 def store_entries(
@@ -158,34 +178,52 @@ def store_entries(
     beside: Callable[[Snapshot], Change] = lambda snapshot: Change({}),
     is_last: bool = True,
     ends: Mapping[str, EndState] = {},
+    waits: Callable[[JsonObject, Mapping[str, Any]], bool] = lambda entry, memory: False,
 ) -> StoredEntries:
     """Store checked entries, which the caller hands over, in one commit and return the result.
 
     `wanted` chooses among them under the lock; the change `beside` is committed with them. If more entries follow and
     these are not the last, the hand-off that a full working memory asks for is left to `prepare_handoff`. The first
-    entry `ends` others, by id.
+    entry `ends` others, by id. An entry that `waits`, by itself and memory, waits for a person, and so do its ends.
     """
     moment = now()
 
     def plan(snapshot: Snapshot) -> Change:
         memory = snapshot.documents["memory"]
-        chosen = wanted(snapshot, entries)
-        added = add_items(snapshot.documents, chosen, now=moment, new_id=new_id, count=counter_of(memory))
-        if ends:
+        count = counter_of(memory)
+        wanted_entries = wanted(snapshot, entries)
+        waiting = [waits(entry, memory) for entry in wanted_entries]
+        chosen = [*compress(wanted_entries, map(operator.not_, waiting))]
+        late = [*compress(wanted_entries, waiting)]
+        added = add_items(snapshot.documents, chosen, now=moment, new_id=new_id, count=count)
+        if ends and not late:
             added = _ending(snapshot, added, ends, clock.stamp(moment))
-        return join_changes(added, beside(snapshot), result=(chosen, *added.result))
+        proposed = Change({}, result=[])
+        if late:
+            stated = [*gate.with_ends(memory, late[0], ends), *late[1:]]
+            proposed = gate.propose(
+                snapshot.documents, stated, by=author.by, now=moment, new_id=new_id, count=count
+            )
+            proposed = proposed._replace(
+                result=[proposed.result[0], *proposed.result[len(stated) - len(late) + 1 :]]
+            )
+        result = (chosen, *added.result, late, proposed.result, waiting)
+        return join_changes(added, proposed, beside(snapshot), result=result)
 
     place = drained(find(home))
     outcome = commit(place, plan, author, now=moment, may_wait=not author.part)
     looked(place, outcome)
-    chosen, added, needed = outcome.result
+    chosen, added, needed, late, late_ids, waiting = outcome.result
     path = prepare_handoff(home) if needed and is_last else ""
-    result = []
-    for new in added.ids:
-        item_id = ItemId(new)
+    stored, proposed = iter(added.ids), iter(late_ids)
+    in_order = []
+    for is_late in waiting:
+        item_id = ItemId(next(proposed if is_late else stored))
         item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
-        result.append(item_id)
-    return StoredEntries(chosen, result, outcome.revision, needed, added.again)
+        item_id.waits = is_late
+        in_order.append(item_id)
+    ids = [item_id for item_id in in_order if not item_id.waits]
+    return StoredEntries(chosen, ids, outcome.revision, needed, added.again, late, in_order)
 
 
 def _ending(snapshot: Snapshot, added: Change, end_states: Mapping[str, EndState], timestamp: str) -> Change:

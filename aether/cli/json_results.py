@@ -465,6 +465,8 @@ class MemoryStatus(TypedDict):
     working_memory: WorkingMemoryStatus
     short_term_memory: ShortTermMemoryStatus
     long_term_memory: LongTermMemoryStatus
+    waiting: int
+    """Entries that wait for a person."""
     open_handoffs: list[str]
     colony: ColonyStatus
     metrics: MemoryMetrics
@@ -618,6 +620,8 @@ class MemoryAdd(TypedDict):
     evicted: list[str]
     """Ids of items that the hard limit pushed into the archive."""
     handoff: str
+    waits: bool
+    """Whether it waits for a person, as memory.agents says."""
 
 
 class MemoryClear(TypedDict):
@@ -709,11 +713,13 @@ class HandoffRecord(TypedDict):
 
 
 class DoubtCommands(TypedDict):
-    """The commands that settle it."""
+    """The commands that settle it: `accept` and `reject` of an entry that waits, else `keep` and `forget`."""
 
-    keep: str
-    forget: str
     correct: str
+    keep: NotRequired[str]
+    forget: NotRequired[str]
+    accept: NotRequired[str]
+    reject: NotRequired[str]
     forget_newer: NotRequired[str]
     correct_newer: NotRequired[str]
 
@@ -722,10 +728,16 @@ class ReviewDoubt(TypedDict):
     """One doubt."""
 
     id: str
-    kind: Literal["secret", "instruction", "contradiction", "unconfirmed", "duplicate", "stale"]
+    kind: Literal["secret", "instruction", "proposal", "contradiction", "unconfirmed", "duplicate", "stale"]
     why: str
     entries: list[Entry]
     """What it is about; of a pair the older is first."""
+    quote: str
+    """Of a proposal: the words that it rests on."""
+    source: str
+    """Of a proposal: who states it, and in which conversation or file."""
+    effect: str
+    """Of a proposal: what it would change."""
     commands: DoubtCommands
 
 
@@ -733,9 +745,9 @@ class SettledDoubt(TypedDict):
     """One answer."""
 
     id: str
-    answer: Literal["keep", "correct", "forget"]
+    answer: Literal["keep", "correct", "forget", "accept", "reject"]
     entry: str
-    """The entry as it is now; empty if it was forgotten."""
+    """The entry as it is now; empty if it was forgotten or rejected."""
 
 
 class MemoryReview(TypedDict):

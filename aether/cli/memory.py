@@ -146,7 +146,14 @@ def add_command(
         content, type_, relevance, source=source, caste=caste, metadata=extra, resolves=resolves, supersedes=supersedes,
         home=ask.place(),
     )  # fmt: skip
-    if meant := resembling(type_, RELEVANCE_OF_TYPE):
+    if added.waits:
+        note(
+            ask,
+            "It waits for the person: aether memory review."
+            if added
+            else "The person rejected this before: not stored.",
+        )
+    elif meant := resembling(type_, RELEVANCE_OF_TYPE):
         note(
             ask,
             f"The type {plain(type_)!r} is new; to use the known type: aether memory update {added} --type {meant}",
@@ -160,7 +167,7 @@ def add_command(
         note(ask, f"Compression is needed: aether compress. {hand_off}")
     data = {
         "id": str(added), "compression_needed": added.compression_needed, "evicted": added.evicted,
-        "handoff": added.handoff,
+        "handoff": added.handoff, "waits": added.waits,
     }  # fmt: skip
     emit(ask, data, str(added))
 
@@ -647,66 +654,124 @@ def promote(ask: Ask, item: str | None) -> None:
     "--correct", multiple=True, nargs=2, metavar="ID TEXT", help="Replace the text of its first entry"
 )
 @click.option("--newer", is_flag=True, help="Forget or correct the second entry of a pair, the newer one")
+@click.option("--accept", multiple=True, metavar="ID", help="Put an entry that waits in force")
+@click.option(
+    "--reject", multiple=True, metavar="ID", help="Drop an entry that waits; it is not proposed again"
+)
+@click.option(
+    "--all", "every", type=click.Choice(["accept", "reject"]), help="Decide about all entries that wait"
+)
+@click.option(
+    "--session",
+    default="",
+    metavar="NAME",
+    help="Only what waits of this conversation, file or author, with --all",
+)
 @click.option(
     "--limit", default=20, show_default=True, type=click.IntRange(1), help="Most doubts to show or ask"
 )
 @pass_ask
 def review(
     ask: Ask, keep: tuple[str, ...], drop: tuple[str, ...], correct: tuple[tuple[str, str], ...], *, newer: bool,
-    limit: int,
+    accept: tuple[str, ...], reject: tuple[str, ...], every: str | None, session: str, limit: int,
 ) -> None:  # fmt: skip
-    """Review what is doubtful: keep, correct or forget it.
+    """Review what waits and what is doubtful: accept or reject it, keep, correct or forget it.
 
-    Doubtful are secrets, orders to a model, proposals (what a session only inferred; to keep one puts it in force), rules and
-    decisions that an agent wrote, statements kept twice, and entries not seen for long; also in sessions. A terminal asks about each; elsewhere they are listed with the commands that settle them.
-    Every answer is one change that aether undo reverses.
+    What agents, importers and architects state waits here as memory.agents says, each entry with its quote, its source and
+    what it would change; no model is told of it before it is accepted. Doubtful are secrets, orders to a model, decisions that an
+    agent wrote, statements kept twice, and entries not seen for long; also in sessions. A terminal asks about each; elsewhere
+    they are listed with the commands that settle them. Every answer is one change that aether undo reverses.
 
     \b
     Example:
       aether memory review
       aether memory review --json
+      aether memory review --all reject --session poisoned.jsonl
     """
     from aether.api import review as reviewing
 
     place = ask.place()
+    if session and not every and (accept or reject or keep or drop or correct):
+        raise click.UsageError("--session goes with --all, or alone.")
+    settled = _decided(place, accept, reject, every, session)
+    is_decided = bool(settled or accept or reject or every)
     answers: list[tuple[str, Any, str]] = [(doubt_id, "keep", "") for doubt_id in keep]
     answers += [
         *((doubt_id, "forget", "") for doubt_id in drop),
         *((doubt_id, "correct", text) for doubt_id, text in correct),
     ]
-    settled = [
-        reviewing.settle(doubt_id, answer, text, newer=newer and answer != "keep", home=place)
+    settled += [
+        _settlement(reviewing.settle(doubt_id, answer, text, newer=newer and answer != "keep", home=place))
         for doubt_id, answer, text in answers
     ]
-    doubts = reviewing.review(home=place)
-    asks = not answers and not ask.json and sys.stdin.isatty() and sys.stdout.isatty()
+    doubts = _doubts(place, session)
+    is_answered = bool(answers) or is_decided
+    asks = not is_answered and not ask.json and sys.stdin.isatty() and sys.stdout.isatty()
     if asks:
-        settled = _ask_about(doubts[:limit], place)
-        doubts = reviewing.review(home=place)
+        settled = [*map(_settlement, _ask_about(doubts[:limit], place))]
+        doubts = _doubts(place, session)
+    _emit_review(ask, doubts, settled, limit, is_listed=not (is_answered or asks))
+
+
+def _emit_review(
+    ask: Ask, doubts: Sequence[Any], settled: Sequence[Any], limit: int, *, is_listed: bool
+) -> None:
+    """Print the first doubts with the commands that settle them, and what was settled."""
     listed = doubts[:limit]
     data = {
-        "doubts": [
-            {**doubt._asdict(), "entries": doubt.entries, "commands": _commands(doubt)}
-            for doubt in listed
-        ],
-        "settled": [{"id": settlement.doubt.id, "answer": settlement.answer, "entry": settlement.entry} for settlement in settled],
-        "more": max(0, len(doubts) - limit),
+        "doubts": [{**doubt._asdict(), "entries": doubt.entries, "commands": _commands(doubt)} for doubt in listed],
+        "settled": settled, "more": max(0, len(doubts) - limit),
     }  # fmt: skip
     lines = [
         line
         for doubt in listed
         for line in [*doubt_lines(doubt), *map("  {}".format, _commands(doubt).values()), ""]
     ]
-    emit(ask, data, [] if answers or asks else lines)
+    emit(ask, data, lines if is_listed else [])
     if settled:
         note(ask, f"{len(settled)} reviewed, {len(doubts)} left. aether undo reverses the last answer.")
     elif not doubts:
         note(ask, "Nothing to review.")
 
 
+def _decided(
+    place: Any, accept: Sequence[str], reject: Sequence[str], every: str | None, session: str
+) -> list[dict[str, str]]:
+    """Decide about what waits, and return the answers."""
+    from aether.api import review as reviewing
+
+    decisions = [(accept, "accept"), (reject, "reject")]
+    if every:
+        decisions.append(([item["id"] for item in reviewing.waiting(session, home=place)], every))
+    settled = []
+    for chosen, answer in decisions:
+        done = reviewing.decide(chosen, answer == "accept", home=place)
+        settled += [{"id": id_, "answer": answer, "entry": entry} for id_, entry in zip(*done, strict=True)]
+    return settled
+
+
+def _doubts(place: Any, session: str) -> list[Any]:
+    from aether.api import review as reviewing
+
+    doubts = reviewing.review(home=place)
+    if not session:
+        return doubts
+    ids = {item["id"] for item in reviewing.waiting(session, home=place)}
+    return [doubt for doubt in doubts if doubt.id in ids]
+
+
+def _settlement(settlement: Any) -> dict[str, str]:
+    return {"id": settlement.doubt.id, "answer": settlement.answer, "entry": settlement.entry}
+
+
 def _commands(doubt: Any) -> dict[str, str]:
     """Return the commands that settle a doubt."""
     base = "aether memory review"
+    if doubt.kind == "proposal":
+        return {
+            "accept": f"{base} --accept {doubt.id}", "reject": f"{base} --reject {doubt.id}",
+            "correct": f'{base} --correct {doubt.id} "TEXT"',
+        }  # fmt: skip
     commands = {
         "keep": f"{base} --keep {doubt.id}", "forget": f"{base} --forget {doubt.id}",
         "correct": f'{base} --correct {doubt.id} "TEXT"',
@@ -722,7 +787,9 @@ def doubt_lines(doubt: Any) -> list[str]:
         f"  {number}. {entry.at[:10]} {entry.type} {'/'.join(filter(None, entry.name))}: {one_line(entry.text)}"
         for number, entry in enumerate(doubt.entries, 1)
     )
-    return [f"{doubt.kind}: {plain(doubt.why)}", *entries]
+    about = {"quote": doubt.quote, "source": doubt.source, "change": doubt.effect}
+    details = (f"     {name}: {one_line(text)}" for name, text in about.items() if text)
+    return [f"{doubt.kind}: {plain(doubt.why)}", *entries, *details]
 
 
 def _ask_about(doubts: Sequence[Any], place: Any) -> list[Any]:
@@ -734,13 +801,14 @@ def _ask_about(doubts: Sequence[Any], place: Any) -> list[Any]:
         say(f"{number} of {len(doubts)}", *doubt_lines(doubt))
         single = "keep, correct, forget, skip, quit", "kcfsq"
         pair = "keep both, correct 1 or 2, forget 1 or 2, skip, quit", ["k", "c1", "c2", "f1", "f2", "s", "q"]
-        words, letters = pair if len(doubt.entries) > 1 else single
+        waiting = "accept, correct, reject, skip, quit", "acrsq"
+        words, letters = waiting if doubt.kind == "proposal" else pair if len(doubt.entries) > 1 else single
         chosen = click.prompt(words, type=click.Choice([*letters]), default="s", err=True)
         if chosen == "q":
             break
         if chosen != "s":
             text = click.prompt("The correct text", err=True) if chosen[0] == "c" else ""
-            answer: Any = {"k": "keep", "c": "correct", "f": "forget"}[chosen[0]]
+            answer: Any = {"k": "keep", "a": "keep", "c": "correct", "f": "forget", "r": "forget"}[chosen[0]]
             settled.append(reviewing.settle(doubt.id, answer, text, newer=chosen[1:] == "2", home=place))
     return settled
 

@@ -49,9 +49,10 @@ HALF_PERCENT = 50
     help=f"{', '.join(formats())} or {EXPORT}  [default: detected by content]",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the items, and store nothing")
+@click.option("--accept", is_flag=True, help="Vouch for the sources: nothing of them waits for a review")
 @pass_ask
 def import_command(
-    ask: Ask, sources: tuple[str, ...], phase: int | None, format_: str | None, dry_run: bool
+    ask: Ask, sources: tuple[str, ...], phase: int | None, format_: str | None, *, dry_run: bool, accept: bool
 ) -> int:
     """Turn transcripts into items, or restore an export.
 
@@ -83,7 +84,7 @@ def import_command(
     try:
         with progress(ask) as report:
             result = importing.import_transcripts(
-                streams, phase=phase, format=format_, dry_run=dry_run, home=place,
+                streams, phase=phase, format=format_, dry_run=dry_run, accept=accept, home=place,
                 progress=lambda records, items: report(f"{records} records read, {items} items stored"),
             )  # fmt: skip
     except importing.ImportInterrupted as stopped:
@@ -207,7 +208,11 @@ def _imported_lines(result: Imported, *, dry_run: bool) -> list[str | Table]:
     if result.known:
         were = "was" if result.known == 1 else "were"
         lines.append(f"{result.known} {were} known already, from this import or before it.")
-    if result.revisions and not result.items:
+    if result.waiting:
+        lines.append(
+            f"{pluralize(result.waiting, 'items')} {'waits' if result.waiting == 1 else 'wait'} for you: aether memory review. The words of the conversations are not kept (see --accept)."
+        )
+    elif result.revisions and not result.items:
         lines.append("The words of the conversations are kept for search.")
     if result.bad_lines:
         lines.append(

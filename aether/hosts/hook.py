@@ -466,7 +466,7 @@ def _settings(home: str, name: str, session: str) -> tuple[Settings, str | None,
     needs_none = EVENTS.get(name, UNKNOWN).of_tools or (
         name == "UserPromptSubmit" and not os.path.exists(asks)
     )
-    tables = ("claude",) if needs_none else ("claude", "architect")
+    tables = ("claude", "memory") if needs_none else ("claude", "memory", "architect")
     is_set = any(
         variable.startswith(f"AETHER_{table.upper()}_") for variable in os.environ for table in tables
     )
@@ -486,6 +486,8 @@ def _settings(home: str, name: str, session: str) -> tuple[Settings, str | None,
     from aether.store.config import hides_private_paths, load_with_errors
 
     settings, problems = load_with_errors(Path(home))
+    if settings.memory_agents == "off":  # nothing is captured, and no agent is asked to state anything
+        settings = settings._replace(claude_capture=False, architect=Defaults.architect)
     words = " ".join(problems.values())
     if hides_private_paths(problems):
         return (

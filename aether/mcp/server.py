@@ -34,8 +34,9 @@ from aether.mcp.catalogue import Tool
 from aether.mcp.graph_tools import RESOURCE
 from aether.mcp.results import Answer, as_json, minify, part_of
 from aether.mcp.tools import handoff_text
-from aether.memory import layers, phases
+from aether.memory import gate, layers, phases
 from aether.memory import layers as lines
+from aether.store import authors
 from aether.store.snapshot import require_home
 from aether.text.tags import UNCONFIRMED
 
@@ -188,7 +189,9 @@ def _call(tool: Tool, home: str | None) -> Callable[..., Any]:
 
             arguments["progress"] = report  # a client that did not ask gets nothing
         try:
-            answer = await asyncio.to_thread(lambda: tool.do(**arguments, home=served_home(home)))
+            answer = await asyncio.to_thread(
+                lambda: _as_agent(tool, {**arguments, "home": served_home(home)})
+            )
         except AetherError as reason:
             raise ToolError(_without_surrogates(str(reason))) from reason
         if tool.output and not tool.reads:
@@ -205,6 +208,12 @@ def _call(tool: Tool, home: str | None) -> Callable[..., Any]:
         "return": CallToolResult,
     }
     return call
+
+
+def _as_agent(tool: Tool, arguments: dict[str, Any]) -> Answer:
+    """Return the answer of a tool; whatever it changes is a model's change, not the Queen's."""
+    with authors.acting(authors.MCP):
+        return tool.do(**arguments)
 
 
 def _result(answer: Answer) -> Any:
@@ -306,7 +315,7 @@ def entry(id: str, home: Path) -> str:
         NotFound: the id is unknown.
     """
     (full_entry,) = recall.full([id], home=home)
-    return as_json(labelled(full_entry["entry"], home))
+    return as_json(labelled(gate.told(full_entry["entry"]), home))
 
 
 def register_prompts(server: Any, home: str | None) -> None:

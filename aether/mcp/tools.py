@@ -29,7 +29,7 @@ from aether.api.status import get_memory_status
 from aether.architects.request import session_request
 from aether.errors import InvalidInput, NotFound, shown
 from aether.mcp.results import RESULT_CHARS, Answer, as_json, part_of
-from aether.memory import answers, phases, teamwork
+from aether.memory import answers, gate, phases, teamwork
 from aether.memory.handoff import session_room
 from aether.memory.ingest import IngestResult
 from aether.memory.items import items_of
@@ -83,10 +83,19 @@ def remember(  # noqa: PLR0917 - each is an argument of the tool
         stored_text, type, worth, source=SOURCE, caste=caste, metadata={"protected": True} if protected else None,
         resolves=resolves or (), supersedes=supersedes or (), home=home,
     )  # fmt: skip
+    if added.waits:
+        return Answer(f"{waiting_text(added)}{left_out}")
     text = f"Remembered as {added}.{left_out}"
     if added.compression_needed:
         text += " Working memory is nearly full: call compress."
     return Answer(text)
+
+
+def waiting_text(id: str) -> str:
+    """Return what a model is told of its statement that waits, or that a person rejected before: not the statement."""
+    if not id:
+        return "Not stored: the person rejected this before."
+    return f"Noted as {id}; it counts once the person accepts it (aether memory review). Until then no recall and no brief has it."
 
 
 def recall(  # noqa: PLR0917 - each is an argument of the tool
@@ -166,8 +175,8 @@ def get(ids: list[str], part: int = 1, *, home: Path) -> Answer:
         raise InvalidInput("no id is given.", fix="Take ids from recall.", where="ids")
     texts = []
     for id_ in ids:
-        if id_ in NAMES:
-            texts.append(f"# {id_}\n{as_json(homes.show(id_, home=home))}")
+        if id_ in NAMES and id_ != gate.DOCUMENT:
+            texts.append(f"# {id_}\n{as_json(gate.told(homes.show(id_, home=home)))}")
         elif id_.startswith(ENTITY):
             texts.append(f"# {id_}\n{graph.describe_entity(id_.removeprefix(ENTITY), home=home).text}")
         else:
@@ -298,6 +307,10 @@ def _result_text(ingested: IngestResult) -> str:
     )
     if ingested.carried:
         text += f" {len(ingested.carried)} statements that had to survive were added word for word."
+    if ingested.waiting:
+        text += (
+            f" {pluralize(len(ingested.waiting), 'statements')} wait for the person (aether memory review)."
+        )
     return text + "".join(f" {note}" for note in ingested.notes)
 
 
@@ -440,6 +453,11 @@ def status(*, home: Path) -> Answer:
         f"short-term memory: {short['sessions']} of {short['max_sessions']} sessions",
         f"long-term memory: {pluralize(long['patterns'], 'patterns')}",
         f"knowledge graph: {pluralize(len(knowledge['entities']), 'entities')}, {pluralize(len(knowledge['relations']), 'relations')}",
+        *(
+            [f"{pluralize(totals['waiting'], 'statements')} wait for the person: aether memory review"]
+            if totals["waiting"]
+            else []
+        ),
         f"hand-offs open: {', '.join(totals['open_handoffs']) or 'none'}",
         _phase_words(colony.colony(home=home)),
     ]

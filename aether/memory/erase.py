@@ -135,7 +135,9 @@ def texts_of(entry: Mapping[str, Any]) -> Iterator[str]:
     metadata = entry.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     content = entry.get("content")
-    candidates = [content, entry.get("pattern"), metadata.get("context"), metadata.get("reply")]
+    about = metadata.get("proposal")
+    quote = about.get("quote") if isinstance(about, dict) else None
+    candidates = [content, quote, entry.get("pattern"), metadata.get("context"), metadata.get("reply")]
     if isinstance(content, str) and title_of(content).endswith("…"):
         # A conversation is named by the start of its first request, and answers quote that of theirs.
         candidates += [title_of(content), " ".join(content.split())[:REQUEST_CHARS]]

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, cast
 
 from aether import clock
-from aether.memory import graph, items, sessions
+from aether.memory import gate, graph, items, sessions
 from aether.memory.capture.passages import request_in
 from aether.memory.sessions import STATEMENT_FIELDS, verbatim_texts
 from aether.store.patch import chain_changes, diff
@@ -45,7 +45,7 @@ class Target(NamedTuple):
 
     id: str
     layer: str
-    """The layer, `archive`, `signals` or `graph`."""
+    """The layer, `archive`, `signals`, `graph` or `proposals`."""
     type: str
     text: str
     part: str
@@ -76,6 +76,10 @@ def forget(
         "memory": diff(memory, _memory_without(memory, chosen, now, count)),
         "pheromones": diff(pheromones, {**pheromones, **fewer}),
     }
+    if waiting := documents.get(gate.DOCUMENT):
+        ids = _ids(chosen, gate.DOCUMENT)
+        remaining = [item for item in waiting["waiting"] if item["id"] not in ids]
+        patches[gate.DOCUMENT] = diff(waiting, {**waiting, "waiting": remaining})
     if knowledge:
         patches[graph.DOCUMENT] = diff(knowledge, _graph_without(knowledge, chosen))
     appends = {"receipts": [receipt]}
@@ -430,6 +434,9 @@ def _whole_targets(documents: Mapping[str, Any]) -> Iterator[Target]:
     for signal in (*pheromones["active_pheromones"], *pheromones.get("queued", [])):
         text = str(signal["metadata"].get("context") or "")
         yield Target(signal["id"], "signals", signal["type"], text, "")
+    for item in documents.get(gate.DOCUMENT, {}).get("waiting", []):
+        texts = [item["content"], item["metadata"]["proposal"]["quote"]]
+        yield Target(item["id"], gate.DOCUMENT, item["type"], "\n".join(filter(None, texts)), "")
     for entity in _graph(documents)["entities"]:
         lines = [f"{entity['name']} ({entity['entityType']})"]
         lines += [observation["id"] for observation in entity["observations"]]

@@ -14,15 +14,31 @@ from typing import Any, NamedTuple, cast
 from aether import clock
 from aether.clock import NewId
 from aether.errors import Conflict, InvalidInput, shown
-from aether.memory import answers, fidelity, handoff, items, patterns, proof, sessions, statements
+from aether.memory import answers, fidelity, gate, handoff, items, patterns, proof, sessions, statements
 from aether.memory.briefing.kept import keeps_items, kept_items, outlasts, timestamp
 from aether.redact.redact import redacted
 from aether.store.patch import chain_changes, join_changes
-from aether.types import Change, Counter, EndState, Handoff, Item, JsonObject, Patch, Session
+from aether.types import (
+    RELEVANCE_OF_TYPE,
+    Change,
+    Counter,
+    EndState,
+    Handoff,
+    Item,
+    JsonObject,
+    Patch,
+    Session,
+)
+
+# The summary of an answer of which nothing is proven.
+NO_SUMMARY = "The agent closed its conversation."
 
 Step = Callable[[Mapping[str, Any]], Change]
 MakePrompt = Callable[[JsonObject], JsonObject]
 """Makes the prompt of a hand-off, so that an answer that repeats it is recognized."""
+
+Select = Callable[[Handoff], str]
+"""Selects the answer of the built-in architect from a hand-off."""
 
 FindEvicted = Callable[[str, str], Session | None]
 """Finds the evicted session with this id that was made of the answer with this digest."""
@@ -55,6 +71,8 @@ class IngestResult(NamedTuple):
     """The corrections of the answer, in words."""
     dropped: dict[str, int] = {}  # noqa: RUF012 - a NamedTuple default, never mutated
     """How many statements of each field had no proof and were dropped."""
+    waiting: dict[str, str] = {}  # noqa: RUF012 - a NamedTuple default, never mutated
+    """The statements that wait for a person, by id."""
     revision: int = 0
     """The revision of the change; 0 if nothing was stored, or if it waits for the server of a shared colony."""
 
@@ -62,9 +80,12 @@ class IngestResult(NamedTuple):
 def ingest(
     documents: Mapping[str, Any], answer: str | Mapping[str, Any], *, phase: int, now: datetime, new_id: NewId,
     count: Counter, architect: JsonObject, instruct: MakePrompt, compression_id: str | None = None,
-    find_evicted: FindEvicted = lambda session_id, digest: None, summary: str = "",
+    find_evicted: FindEvicted = lambda session_id, digest: None, summary: str = "", select: Select | None = None,
 ) -> Change:  # fmt: skip
     """Return the change that stores `answer` as the session of `phase`; its result is an `IngestResult`.
+
+    What only a person can confirm waits for one (`gate`). With `select` all statements of the answer and its summary do, and
+    the session is what that selects from the items.
 
     `compression_id` names the hand-off that it answers; without it, the answer's own ids do, else it is
     the one open for the phase. `find_evicted` looks up evicted sessions. `summary`, checked by the caller, replaces
@@ -86,19 +107,19 @@ def ingest(
     extractive = architect.get("backend") == sessions.EXTRACTIVE
     checked = answers.check_answer(raw, source, phase, count=count, extractive=extractive)
     checked = _not_in_future(checked, now)
-    proven = _proven(checked.fields, source, memory, quoting=extractive)
-    endings, proposals = _ends(memory, proven, checked.fields["session_id"])
-    fields = {**proven.fields, **({"summary": summary} if summary else {})}
-    gated = fidelity.gate(source, fields, count=count)
+    stated = _stated(documents, checked, source, architect, summary=summary, select=select, count=count)
+    endings, author = stated.endings, str(architect.get("backend") or "architect")
+    gated = fidelity.gate(source, stated.fields, count=count)
     metadata = {
-        "compression_id": record["id"], "answer_sha256": digest, "architect": architect,
-        **_metadata_of(prepared, {end.id for end in endings}, now), **({"proposals": proposals} if proposals else {}),
+        "compression_id": record["id"], "answer_sha256": digest, "architect": stated.architect,
+        **_metadata_of(prepared, {end.id for end in endings}, now),
     }  # fmt: skip
     session = sessions.build_session(
         gated.session, phase=phase, original_tokens=record["total_tokens"], count=count, metadata=metadata
     )
     change = chain_changes(
         documents,
+        lambda state: gate.propose(state, stated.waiting, by=author, now=now, new_id=new_id, count=count),
         *(_end_step(end, clock.stamp(now)) for end in endings),
         lambda state: sessions.store_session(state["memory"], session),
         lambda state: sessions.count_compression(state["memory"], session),
@@ -111,12 +132,112 @@ def ingest(
     result = IngestResult(
         session, True, len(prepared), gated.carried, gated.left_out, gated.missing_identifiers, gated.score, promoted.created,
         [pair._asdict() for pair in promoted.contradictions], evicted, new_id("receipt", now, 0),
-        _notes(checked, memory, record), dropped=proof.dropped_counts(proven.dropped),
+        _notes(checked, memory, record), dropped=proof.dropped_counts(stated.dropped),
+        waiting={id_: entry["content"] for id_, entry in zip(change.result[0], stated.waiting, strict=True) if id_},
     )  # fmt: skip
     stamp = clock.stamp(now)
     event = {"event": "memory.compressed", "at": stamp, "receipt_id": result.receipt_id, "phase": phase}
     receipt = _receipt(result, prepared, record, stamp)
     return join_changes(change, Change({}, {"receipts": [receipt], "events": [event]}), result=result)
+
+
+class _Stated(NamedTuple):
+    """What is stored of a checked answer, and what waits for a person."""
+
+    fields: JsonObject
+    endings: list[_Ending]
+    waiting: list[JsonObject]
+    dropped: list[JsonObject]
+    architect: JsonObject
+    """The author of the session."""
+
+
+def _stated(
+    documents: Mapping[str, Any], checked: answers.CheckedAnswer, source: Handoff, architect: JsonObject, *, summary: str,
+    select: Select | None, count: Counter,
+) -> _Stated:  # fmt: skip
+    """Return what of a checked answer is stored; with `select`, that of the built-in architect, and all of it waits."""
+    memory, author = documents["memory"], str(architect.get("backend") or "architect")
+    extractive = author == sessions.EXTRACTIVE
+    proven = _proven(checked.fields, _witnessed(documents, source, select), memory, quoting=extractive)
+    endings, proposals = _ends(memory, proven, checked.fields["session_id"])
+    conversation = _conversation_of(source["items"], architect)
+    kinds = {entry.id: entry.kind for entry in statements.in_force(memory)} if proposals else {}
+    waiting = [
+        _waiting_entry(
+            {"type": gate.TYPE_OF_KIND.get(kinds.get(entry["target"], "rule")), **entry}, author, conversation
+        )
+        for entry in proposals
+    ]
+    fields = {**proven.fields, **({"summary": summary} if summary else {})}
+    if select is None or extractive:
+        return _Stated(fields, endings, waiting, proven.dropped, architect)
+    waiting += _all_waiting(fields, endings, author, conversation)
+    phase = checked.fields["phase"]
+    own = answers.check_answer(select(source), source, phase, count=count, extractive=True).fields
+    own |= {name: checked.fields[name] for name in ("id", "session_id", "compressed_at")}
+    selected = _proven(own, source, memory, quoting=True).fields
+    author_of_session = {**architect, "backend": sessions.EXTRACTIVE, "proposed_by": author}
+    return _Stated(selected, [], waiting, proven.dropped, author_of_session)
+
+
+def _witnessed(documents: Mapping[str, Any], source: Handoff, select: Select | None) -> Handoff:
+    """Return the hand-off by whose items an answer is proven: where an agent's words wait, those of its conversations, too."""
+    if select is None:
+        return source
+    conversations = {item["metadata"].get("conversation") for item in source["items"]} - {None, ""}
+    waiting = [
+        item for item in gate.waiting_of(documents) if item["metadata"].get("conversation") in conversations
+    ]
+    return cast(Handoff, {**source, "items": [*source["items"], *waiting]})
+
+
+def _conversation_of(prepared: Sequence[Item], architect: Mapping[str, Any]) -> str:
+    names = {item["metadata"].get("conversation", "") for item in prepared}
+    return str(architect.get("session") or (names.pop() if len(names) == 1 else ""))
+
+
+# The type of the item that a statement becomes when a person accepts it.
+_TYPE_OF_FIELD = {
+    "state": "outcome", "next": "next", "rules": "constraint", "open": "blocker", "key_decisions": "decision",
+    "outcomes": "outcome", "resolved": "outcome",
+}  # fmt: skip
+
+
+def _waiting_entry(fields: Mapping[str, Any], author: str, conversation: str) -> JsonObject:
+    """Return the checked entry of a proposal: its `type` and `text`, and perhaps `kind`, `quote`, `items` and `target`."""
+    kind, type_ = fields.get("kind", "new"), fields["type"]
+    metadata = gate.proposal(
+        how=kind if kind in ("resolve", "supersede") else "new", target=fields.get("target", ""), quote=fields.get("quote", ""),
+        sources=fields.get("items", ()), evidence="agent", conversation=conversation,
+    )  # fmt: skip
+    relevance = RELEVANCE_OF_TYPE.get(type_, items.DEFAULT_RELEVANCE)
+    source = author[: items.MAX_WORD_CHARS]
+    return items.checked_entry(fields["text"], type_, relevance, source=source, metadata=metadata)
+
+
+def _all_waiting(
+    fields: Mapping[str, Any], endings: Sequence[_Ending], author: str, conversation: str
+) -> list[JsonObject]:
+    """Return the checked entries of all that an architect states, the ends of earlier entries included."""
+    ending = {"/".join(end.by.split("/")[-2:]): end for end in endings}
+    proposals: list[JsonObject] = []
+    for field, type_ in _TYPE_OF_FIELD.items():
+        for place, entry in enumerate(fields.get(field) or []):
+            end = ending.get(f"{field}/{place}")
+            text = entry.get("text") or entry.get("decision") or entry.get("result") or ""
+            rationale = entry.get("rationale") or entry.get("impact") or ""
+            kind = {"superseded": "supersede", None: "new"}.get(end and end.how, "resolve")
+            if field != "resolved" or end:
+                proposals.append(
+                    {**entry, "type": type_, "kind": kind, "target": end.id if end else "", "text": f"{text} ({rationale})" if rationale else text}
+                )  # fmt: skip
+    proposals += [
+        {"text": entry["content"], "type": entry["type"]} for entry in fields.get("high_value_items") or []
+    ]
+    if fields.get("summary") not in (None, "", NO_SUMMARY):
+        proposals.append({"text": fields["summary"], "type": "outcome"})
+    return [_waiting_entry(entry, author, conversation) for entry in proposals if entry["text"].strip()]
 
 
 def _metadata_of(prepared: Sequence[Item], ended_ids: set[str], now: datetime) -> JsonObject:

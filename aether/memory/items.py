@@ -48,7 +48,7 @@ RESERVED_FIELDS = frozenset({"relevance_score", "access_count", "last_accessed",
 # The other metadata with a type in the schema: null counts as missing.
 _FIELDS_OF_KIND: tuple[tuple[type, tuple[str, ...], str], ...] = (
     (bool, ("protected", "injected", "noted"), "Use true or false."),
-    (dict, ("pointer", "fact"), "Use an object."),
+    (dict, ("pointer", "fact", "proposal"), "Use an object."),
     (
         str,
         (
@@ -273,7 +273,7 @@ def add(
         BudgetExceeded: they are larger than working memory, or only protected items could make room.
     """
     items = [
-        _new_item(
+        new_item(
             entry,
             id=new_id("wm", now, nth),
             created_at=clock.stamp(now + timedelta(microseconds=nth)),
@@ -391,7 +391,17 @@ def _added(memory: Mapping[str, Any], items: Sequence[Item], *, now: datetime) -
     )
 
 
-def _new_item(entry: JsonObject, *, id: str, created_at: str, count: Counter) -> Item:
+def add_made(memory: Mapping[str, Any], items: Sequence[Item], *, now: datetime) -> Change:
+    """Return the change that adds items that were made before; its result is an `Added`.
+
+    Raises:
+        BudgetExceeded: they are larger than working memory, or only protected items could make room.
+    """
+    return _added(memory, items, now=now)
+
+
+def new_item(entry: JsonObject, *, id: str, created_at: str, count: Counter) -> Item:
+    """Return the item of a checked entry."""
     metadata = {
         "timestamp": created_at, "relevance_score": entry["relevance_score"], "access_count": 0, "last_accessed": created_at,
         "source": entry["source"], "caste": entry["caste"], **entry["metadata"],
@@ -513,7 +523,7 @@ def update(
         key: value for key, value in {**old_metadata, **(changes or {}), **phase}.items() if value is not None
     }
     checked = checked_entries([entry])[0]
-    item = _new_item(checked, id=old["id"], created_at=old["metadata"]["timestamp"], count=count)
+    item = new_item(checked, id=old["id"], created_at=old["metadata"]["timestamp"], count=count)
     item["metadata"]["access_count"] = old["metadata"]["access_count"]
     item["metadata"]["last_accessed"] = max(clock.stamp(now), old["metadata"]["last_accessed"])
     item["associative_links"] = old["associative_links"]

@@ -5,7 +5,8 @@ agent noted, statements kept twice, and entries that nobody has seen for long. L
 memory can say: items, those that sessions keep, patterns, and the other statements of sessions. What was kept is not doubted
 again, unless its text changes.
 
-A proposal is what was only inferred, such as a rule that rests on an agent's words: no brief has it. To keep it puts it in force.
+A proposal is what waits for a person (`gate`), such as a rule that rests on an agent's words: no model is told of it. To keep
+it puts it in force.
 """
 
 from __future__ import annotations
@@ -15,16 +16,19 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 from itertools import chain
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from aether import clock
+from aether.memory import gate
 from aether.memory.briefing.kept import keeps_items, known_items, revoked_in
 from aether.memory.forget import parts_of
 from aether.memory.items import DEFAULT_SOURCE, is_noted, items_of
 from aether.memory.patterns import WORK_TYPES
-from aether.memory.sessions import EXTRACTIVE, find_session, last_heard, sessions_of
+from aether.memory.sessions import EXTRACTIVE, last_heard, sessions_of
+from aether.memory.statements import in_force
 from aether.redact.redact import redact
 from aether.redact.table import PLACEHOLDER
+from aether.store.authors import HOOK
 from aether.text.similarity import index, nearest
 from aether.text.words import sentences, words
 from aether.types import Change, Item
@@ -37,9 +41,6 @@ OPEN_DAYS = 30
 PATTERN_DAYS = 180
 _ID_CHARS = 10
 _PATTERNS = "long_term_memory"
-# The part of a session that holds its proposals, and their kinds that become notes, with the type of the note.
-PROPOSALS = "proposals"
-TYPE_OF_PROPOSAL = {"rule": "constraint", "decision": "decision", "open": "blocker"}
 # Security, no judgement of prose: orders to a model in the words of published injections. Each only raises a question to a person;
 # in 2,054 messages of sessions of other people none fires.
 _ORDERS = {
@@ -82,13 +83,26 @@ class Doubt(NamedTuple):
     why: str
     entries: tuple[Entry, ...]
     """The first is the one that an answer changes, unless it names the newer one of a pair, which is the second."""
+    quote: str = ""
+    """Of a proposal: the words that it rests on."""
+    source: str = ""
+    """Of a proposal: who states it, and in which conversation or file."""
+    effect: str = ""
+    """Of a proposal: what it would change."""
 
 
-_Raised = tuple[str, str, tuple[Entry, ...]]
+_Question = tuple[str, str, tuple[Entry, ...]]
 
 
-def doubts(memory: Mapping[str, Any], *, now: datetime) -> list[Doubt]:
+def doubts(documents: Mapping[str, Any], *, now: datetime) -> list[Doubt]:
     """Return what is doubtful and was not kept before, the most serious first."""
+    memory = documents["memory"]
+    raised = [*_raised(memory, now=now)]
+    serious = [doubt for doubt in raised if doubt.kind in ("secret", "instruction")]
+    return [*serious, *_proposals(documents), *(doubt for doubt in raised if doubt not in serious)]
+
+
+def _raised(memory: Mapping[str, Any], *, now: datetime) -> list[Doubt]:
     ids = {entry["id"] for entry in memory.get("reviewed", [])}
     entries, authors = _entries(memory)
     items = {item["id"]: item for item in known_items(memory) if "id" in item}
@@ -107,7 +121,7 @@ def doubts(memory: Mapping[str, Any], *, now: datetime) -> list[Doubt]:
         if (name[0] not in items or name[0] in noted) and name[0] not in ended
     }
     raised = chain(
-        _secrets(entries), _orders(entries), _proposals(memory), _unconfirmed(entries, agents),
+        _secrets(entries), _orders(entries), _unconfirmed(entries, agents),
         _repeated(sorted(lasting, key=lambda entry: entry.at)), _said_twice([entry for entry in entries if entry.id in noted - ended.keys()]),
         _stale(entries, blockers, now),
     )  # fmt: skip
@@ -187,10 +201,7 @@ def is_current(memory: Mapping[str, Any], doubt: Doubt) -> bool:
     """Return whether the entries of a doubt still have the texts that it is about, and it was not kept."""
     if any(entry["id"] == doubt.id for entry in memory.get("reviewed", [])):
         return False
-    text_of = {
-        entry.name: entry.text
-        for entry in (*_entries(memory)[0], *(concerned[0] for _, _, concerned in _proposals(memory)))
-    }
+    text_of = {entry.name: entry.text for entry in _entries(memory)[0]}
     now = [entry._replace(text=text_of[name]) for entry in doubt.entries if (name := entry.name) in text_of]
     return len(now) == len(doubt.entries) and _doubt(doubt.kind, doubt.why, *now).id == doubt.id
 
@@ -252,19 +263,19 @@ def _blanked(text: str) -> str:
     return "\n".join(_LONG_TOKEN.sub(PLACEHOLDER, line) if PLACEHOLDER in line else line for line in lines)
 
 
-def _secrets(entries: list[Entry]) -> Iterator[_Raised]:
+def _secrets(entries: list[Entry]) -> Iterator[_Question]:
     for entry in entries:
         if _has_secret(entry.text):
             yield "secret", "it holds what looks like a secret", (entry,)
 
 
-def _orders(entries: list[Entry]) -> Iterator[_Raised]:
+def _orders(entries: list[Entry]) -> Iterator[_Question]:
     for entry in entries:
         if _gives_orders(entry.text):
             yield "instruction", "it speaks to a model like an order, and may come from outside", (entry,)
 
 
-def _unconfirmed(entries: list[Entry], authors: Mapping[tuple[str, str], str]) -> Iterator[_Raised]:
+def _unconfirmed(entries: list[Entry], authors: Mapping[tuple[str, str], str]) -> Iterator[_Question]:
     for entry in entries:
         author = authors.get(entry.name)
         if author and entry.type in RULE_TYPES:
@@ -273,7 +284,7 @@ def _unconfirmed(entries: list[Entry], authors: Mapping[tuple[str, str], str]) -
             yield "unconfirmed", f"{author} wrote this {entry.type}, no person", (entry,)
 
 
-def _said_twice(entries: list[Entry]) -> Iterator[_Raised]:
+def _said_twice(entries: list[Entry]) -> Iterator[_Question]:
     """Yield each fact whose words an older one has too."""
     oldest: dict[tuple[str, ...], Entry] = {}
     for entry in sorted(entries, key=lambda entry: entry.at):
@@ -284,7 +295,7 @@ def _said_twice(entries: list[Entry]) -> Iterator[_Raised]:
             oldest[entry_words] = entry
 
 
-def _repeated(lasting: list[Entry]) -> Iterator[_Raised]:
+def _repeated(lasting: list[Entry]) -> Iterator[_Question]:
     """Yield the repetitions among `lasting`, which are the oldest first."""
     texts = index(entry.text for entry in lasting)
     for place, older in enumerate(lasting):
@@ -294,40 +305,40 @@ def _repeated(lasting: list[Entry]) -> Iterator[_Raised]:
                 yield "duplicate", "the newer one says the same", (older, newer)
 
 
-def _proposals(memory: Mapping[str, Any]) -> Iterator[_Raised]:
-    for session in sessions_of(memory):
-        for place, proposal in enumerate(session["metadata"].get(PROPOSALS, [])):
-            entry = Entry(
-                session["session_id"],
-                "short_term_memory",
-                proposal["kind"],
-                last_heard(session),
-                proposal["text"],
-                f"{PROPOSALS}/{place}",
+def _proposals(documents: Mapping[str, Any]) -> Iterator[Doubt]:
+    """Yield what waits for a person, oldest first."""
+    waiting = gate.waiting_of(documents)
+    patterns = documents["memory"]["long_term_memory"]["patterns"] if waiting else []
+    known_patterns = index(pattern["pattern"] for pattern in patterns)
+    texts = {entry.id: entry.text for entry in in_force(documents["memory"])} if waiting else {}
+    for item in waiting:
+        metadata, about = item["metadata"], item["metadata"]["proposal"]
+        entry = Entry(item["id"], "proposals", item["type"], metadata["timestamp"], _blanked(item["content"]))
+        place = metadata.get("conversation") or (metadata.get("pointer") or {}).get("file", "")
+        author = about["by"] if about["by"] != HOOK else metadata["caste"] or "the agent"
+        effect = f"new {item['type']}"
+        if about["target"]:
+            verb = "ends" if about["how"] == "resolve" else "takes the place of"
+            effect = f"{verb} {about['target']}: {_blanked(' '.join(texts.get(about['target'], '').split()))}".rstrip(
+                ": "
             )
-            target = f" {proposal['target']}" if proposal.get("target") else ""
-            yield (
-                "proposal",
-                f"a session inferred this {proposal['kind']}{target}, no person said it",
-                (entry,),
-            )
-
-
-def proposal_of(memory: Mapping[str, Any], entry: Entry) -> Mapping[str, Any]:
-    """Return the proposal that `entry` is about: `kind`, `text`, and for an end the `target`."""
-    session = find_session(memory, entry.id)
-    proposals = session["metadata"].get(PROPOSALS, []) if session else []
-    place = int(entry.part.partition("/")[2])
-    return cast("Mapping[str, Any]", proposals[place]) if place < len(proposals) else {}
+        elif near := [*nearest(item["content"], known_patterns)]:
+            effect += f", more evidence for {patterns[near[0].at]['id']}"
+        yield Doubt(
+            item["id"], "proposal", f"{author} states this {item['type']}, no person", (entry,),
+            _blanked(about["quote"]), f"{author}, {place}" if place else author, effect,
+        )  # fmt: skip
 
 
 def _noting_agent(item: Item) -> str:
     """Return the caste or program that noted `item`, "" if a person may have."""
     metadata = item["metadata"]
+    if metadata.get("confirmed_by") == "person":
+        return ""
     return metadata["caste"] or ("" if metadata["source"] == DEFAULT_SOURCE else metadata["source"])
 
 
-def _stale(entries: list[Entry], open_ids: set[str], now: datetime) -> Iterator[_Raised]:
+def _stale(entries: list[Entry], open_ids: set[str], now: datetime) -> Iterator[_Question]:
     for entry in entries:
         days = OPEN_DAYS if entry.id in open_ids else PATTERN_DAYS if entry.layer == _PATTERNS else 0
         if days and entry.at < clock.stamp(now - timedelta(days=days)):

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Authors of automatic changes: a hook, and aether (a new home, a hand-off prepared for a full memory).
 HOOK, AETHER = "hook", "aether"
+# The author of sessions, whoever wrote them.
+ARCHITECT = "architect"
 # The author of steps of the archive, which change no document.
 ARCHIVE = "archive"
 # The author of edits that a person made in a file.
@@ -26,6 +28,10 @@ HAND = "hand"
 INIT = "init"
 # The author where nobody else is named: the person whose colony it is.
 QUEEN = "queen"
+
+# Surfaces through which a model acts, and the name of one that runs a command.
+MCP, MODEL, AGENT = "mcp", "model", "agent"
+_AGENTS = frozenset({MCP, MODEL, AGENT})
 
 # The name under which changes of the Queen are committed: that of the user, on the command line.
 PERSON: ContextVar[str] = ContextVar("person", default=QUEEN)
@@ -71,6 +77,13 @@ def acting(
         yield actor
     finally:
         ACTING.reset(token)
+
+
+def is_agent(by: str = QUEEN) -> bool:
+    """Return whether a change by `by` is one of a model: of a surface of models, or of the Queen where a model acts for her."""
+    actor = ACTING.get()
+    acting_by = actor.by if actor else PERSON.get()
+    return by in _AGENTS or (by in (QUEEN, ARCHITECT) and acting_by in _AGENTS)
 
 
 def only_looks() -> bool:

@@ -19,6 +19,7 @@ from aether import clock, regular
 from aether.errors import (
     AetherError,
     Conflict,
+    Refused,
     StorageFailed,
     note_stored,
 )
@@ -31,8 +32,9 @@ from aether.store import (
     seals,
     spool,
 )
-from aether.store.authors import ACTING, AETHER, HAND, INIT, PERSON, QUEEN, Author
+from aether.store.authors import ACTING, AETHER, HAND, INIT, PERSON, QUEEN, Author, is_agent
 from aether.store.files import EditedMeanwhile, locked, require_exclusive, storage_errors, write_whole
+from aether.store.keys import GATES
 from aether.store.log import (
     MARK_BYTES,
     ConcurrentWrite,
@@ -65,6 +67,11 @@ from aether.store.snapshot import (
 )
 from aether.types import Change
 
+# What `memory.agents` lets agents do: as `keys.GATES`.
+_OFF, _PROPOSE, _WRITE = GATES
+# Changes of agents that state nothing, and those whose statements wait for a person.
+_READING_OPERATIONS = frozenset({"access"})
+_WAITING_OPERATIONS = frozenset({"add", "close", "compress", "prepare"})
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
 
@@ -98,11 +105,14 @@ def commit(
     Raises:
         LockTimeout, NotFound, StorageFailed, CorruptDocument, InvalidDocument, Conflict: nothing was
             changed. Errors of `plan` pass through.
+        Refused: a model may not make this change, by `memory.agents`.
     """
     settings, actor = settings or config.load(home), ACTING.get()
     if actor and actor.read_only:
         fix = "Start it again without --read-only to change something."
         raise Conflict("this view is read-only: nothing was changed.", fix=fix, where=actor.by)
+    if settings.memory_agents != _WRITE and is_agent(author.by):
+        _require_gate(settings.memory_agents, author)
     acts = actor if actor and author.by == QUEEN else None
     early = _planned_ahead(home, plan) if ahead and not acts else None
 
@@ -117,6 +127,24 @@ def commit(
     if acts and done.changed:
         acts.revisions.append(done.revision)
     return done
+
+
+def _require_gate(mode: str, author: Author) -> None:
+    """Require that a change of a model states nothing, or that what it states waits.
+
+    Raises:
+        Refused: it would be in force at once, or `memory.agents` is off.
+    """
+    if author.operation in _READING_OPERATIONS or (
+        mode == _PROPOSE and author.operation in _WAITING_OPERATIONS
+    ):
+        return
+    what, way = "agents may only read memory here.", ""
+    if mode == _PROPOSE:
+        what = "agents only propose here, and this cannot wait for a person."
+        way = "State it with remember or close_session instead. "
+    fix = f'{way}The person can change this: memory.agents = "write" in the config.toml of the home, or AETHER_MEMORY_AGENTS.'
+    raise Refused(what, fix=fix, where=author.operation)
 
 
 def commit_locked(

@@ -25,7 +25,7 @@ from aether.store.files import make_directory, write_whole
 from aether.types import JsonObject
 
 ALWAYS = ("memory", "pheromones", "COLONY_STATE")
-OPTIONAL = ("graph", "memories", "goals", "retention", "teamwork")
+OPTIONAL = ("graph", "memories", "goals", "retention", "teamwork", "proposals")
 NAMES = (*ALWAYS, *OPTIONAL)
 # Previous versions kept beside each document; older states are reached through the journal.
 BACKUPS_KEPT = 5

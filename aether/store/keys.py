@@ -32,6 +32,8 @@ CHATS = {
 ROLES = ("system", "developer", "user", "assistant", "tool")
 PRESETS = ("default", "research")
 STRATEGIES = ("task_state", "brief", "decision_log", "code_delta", "step_ledger", "requirements_ledger")
+# How much agents may state, least first.
+GATES = ("off", "propose", "write")
 STEPS = ("drop_reasoning", "shorten_results", "shorten_arguments", "fold_exploration", "summarise", "select", "reduce")  # fmt: skip
 # Where an Ariadne viewer listens by default (read from its sources).
 ARIADNE_URL = "http://localhost:5175/ingest"
@@ -279,6 +281,12 @@ class Config(NamedTuple):
         "claude.deadline_seconds", 8.0,
         "seconds that a hook that reads memory may take, three times as many before and after a compaction; after that it prints nothing",
         lowers=True,
+    )  # fmt: skip
+    # An untrusted home may let agents state less than its user does: the values are in the order of the alphabet.
+    memory_agents: str = _key(
+        "memory.agents", "write",
+        "what becomes of the statements of agents, importers and architects: write (only rules wait for a person), propose (all of them wait), off (they are refused, and hooks capture nothing)",
+        _one_of(*GATES), lowers=True,
     )  # fmt: skip
     share_offline: str = _key("share.offline", "refuse", "what happens to a change of a shared home whose server cannot be reached: refuse, queue", _one_of("refuse", "queue"))  # fmt: skip
     archive_boundaries: str = _key(

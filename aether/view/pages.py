@@ -6,6 +6,7 @@ Their actions are here as well, each one function of `api`, and the page of a co
 from __future__ import annotations
 
 import re
+from collections import Counter as Tally
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +24,7 @@ from aether.api.status import get_compression_stats, get_memory_status
 from aether.api.working import update_working_memory_item
 from aether.conversation import goals
 from aether.errors import AetherError, InvalidInput
+from aether.memory import gate
 from aether.memory.items import items_of
 from aether.memory.layers import excerpt
 from aether.memory.patterns import LINK_TYPES
@@ -338,7 +340,10 @@ def review_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every pa
         "found": later(frame, found),
         "most": DOUBTS,
         "shorten": excerpt,
-        "layers": LAYER_NAMES,
+        "layers": {**LAYER_NAMES, gate.DOCUMENT: "waiting"},
+        "sources": later(
+            frame, lambda: Tally(doubt_source(item) for item in review.waiting(home=frame.home))
+        ),
     }
     return Shown("review.html", values, later=True)
 
@@ -457,6 +462,21 @@ def answer(frame: Frame, form: Mapping[str, str]) -> str:
     }[settled.answer]
 
 
+def decide_all(frame: Frame, form: Mapping[str, str]) -> str:
+    """Accept or reject all that waits of one source."""
+    source, accept = form.get("source", ""), form.get("answer") == "accept"
+    ids = [item["id"] for item in review.waiting(home=frame.home) if doubt_source(item) == source]
+    decided = review.decide(ids, accept, home=frame.home)
+    return f"{plural(len(decided.ids), 'entries')} {'accepted' if accept else 'rejected'}."
+
+
+def doubt_source(item: Mapping[str, Any]) -> str:
+    """Return the conversation or file of an entry that waits, else who states it."""
+    metadata = item["metadata"]
+    file = (metadata.get("pointer") or {}).get("file")
+    return str(metadata.get("conversation") or file or metadata["proposal"]["by"])
+
+
 def undo(frame: Frame, form: Mapping[str, str]) -> str:
     """Undo one revision."""
     line = admin.undo(_revision(form), home=frame.home)
@@ -523,6 +543,6 @@ PAGES = [
 ACTIONS = [
     Action("forget", forget), Action("forget-text", forget_text), Action("correct", correct),
     Action("protect", protect), Action("link", link), Action("promote", promote),
-    Action("promote-repeated", promote_repeated), Action("review", answer), Action("undo", undo),
+    Action("promote-repeated", promote_repeated), Action("review", answer), Action("decide-all", decide_all), Action("undo", undo),
     Action("repair", repair), Action("accept", accept),
 ]  # fmt: skip

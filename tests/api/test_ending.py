@@ -3,7 +3,7 @@
 import pytest
 
 import aether
-from aether.api import briefing, entries, working
+from aether.api import briefing, entries, review, working
 from aether.api.home import change
 from aether.errors import InvalidInput, NotFound
 from aether.mcp import tools
@@ -125,9 +125,33 @@ def test_a_note_that_ends_others_is_one_change(home):
 
 
 def test_an_agent_remembers_what_ends_others(home):
+    older = add(home, "The pool has 4 workers", "decision")
+
+    answer = tools.remember("The pool has 8 workers", "decision", supersedes=[older], home=home)
+
+    assert [text for _, text in brief(home)] == ["The pool has 8 workers"]
+    assert answer.text.startswith("Remembered as")
+
+
+def test_an_agent_only_proposes_to_end_a_persons_rule(home):
     older = add(home, "At most 4 workers")
 
-    answer = tools.remember("At most 8 workers", "constraint", supersedes=[older], home=home)
+    answers = [
+        tools.remember("At most 8 workers", "constraint", supersedes=[older], home=home),
+        tools.remember("The limit is gone", "decision", resolves=[older], home=home),
+    ]
 
+    assert brief(home) == [("rule", "At most 4 workers")]
+    assert all("once the person accepts it" in answer.text for answer in answers)
+    with pytest.raises(NotFound):
+        tools.remember("At most 9 workers", "constraint", supersedes=["wm_none"], home=home)
+    newer, settled, ending = review.waiting(home=home)
+    assert [item["metadata"]["proposal"]["how"] for item in (newer, settled, ending)] == [
+        "supersede",
+        "new",
+        "resolve",
+    ]
+    assert review.decide([ending["id"]], accept=True, home=home).entries == [older]
+    assert brief(home) == []
+    review.decide([newer["id"]], accept=True, home=home)
     assert brief(home) == [("rule", "At most 8 workers")]
-    assert answer.text.startswith("Remembered as")

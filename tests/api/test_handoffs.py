@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import aether
-from aether.api import briefing
+from aether.api import briefing, review
 from aether.api.compress import ingest_summary, prepare_for_summary
 from aether.api.handoffs import prose_of
 from aether.api.home import now, read
@@ -39,6 +39,7 @@ def noted(home):
         source = more.get("source", "queen")
         metadata = {key: value for key, value in more.items() if key != "source"} | {"conversation": "s1"}
         aether.add_working_memory_item(content, kind, 0.7, home=home, source=source, metadata=metadata)
+    review.decide([item["id"] for item in review.waiting(home=home)], accept=True, home=home)
     return home
 
 
@@ -73,7 +74,7 @@ def test_the_next_session_gets_the_same_rules(noted):
     assert rules < reported.index("ledger format v3")
     assert rules < reported.index("Never commit")
     assert "/p/src/index.py" in reported
-    assert "Always run the exporter twice. (noted by" in reported
+    assert "Always run the exporter twice." in reported
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def instruct(handoff):
 
 def shipped(*, capacity=200_000, percent=80, sessions=10):
     """Return the documents that a new home has, with limits of the test's choice."""
-    names = ("memory", "pheromones", "COLONY_STATE")
+    names = ("memory", "pheromones", "COLONY_STATE", "proposals")
     documents = {name: json.loads(resource(f"data/{name}.json").read_bytes()) for name in names}
     documents["memory"]["working_memory"] |= {
         "max_capacity_tokens": capacity, "eviction_threshold_percent": percent,

@@ -2,7 +2,7 @@ import pytest
 
 from aether.clock import stamp
 from aether.errors import Conflict, InvalidInput
-from aether.memory import handoff, ingest, items, sessions, statements
+from aether.memory import gate, handoff, ingest, items, sessions, statements
 from aether.memory.briefing.kept import known_items
 from aether.memory.signals import emit
 from aether.memory.statements import end
@@ -357,8 +357,8 @@ def test_a_persons_rule_is_revoked_by_a_person_only():
         change = ingested(documents, plain("phase_1_b", resolved=[{**given, "quote": "may mail drafts"}]))
         done = after(documents, change)
         assert ("ended" in entry(done, 0, "rules")[0]) == (evidence == "person")
-        proposals = change.result.session["metadata"].get("proposals", [])
-        assert [one["target"] for one in proposals] == ["phase_1_a/rules/0"] * (evidence == "agent")
+        waiting = [item["metadata"]["proposal"] for item in gate.waiting_of(done)]
+        assert [one["target"] for one in waiting] == ["phase_1_a/rules/0"] * (evidence == "agent")
 
 
 def test_what_was_noted_on_purpose_is_never_ended_by_a_session():
@@ -374,10 +374,12 @@ def test_what_was_noted_on_purpose_is_never_ended_by_a_session():
 
     change = ingested(documents, plain("phase_1_a", key_decisions=[given]))
 
-    [session] = sessions.sessions_of(after(documents, change)["memory"])
+    done = after(documents, change)
+    [session] = sessions.sessions_of(done["memory"])
     assert note in session["metadata"]["items"]
-    [proposal] = session["metadata"]["proposals"]
-    assert (proposal["kind"], proposal["target"]) == ("supersede", note["id"])
+    [waiting] = gate.waiting_of(done)
+    about = waiting["metadata"]["proposal"]
+    assert (about["how"], about["target"], waiting["type"]) == ("supersede", note["id"], "decision")
 
 
 def test_a_captured_decision_that_is_superseded_leaves_the_session():

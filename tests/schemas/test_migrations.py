@@ -429,7 +429,7 @@ def test_a_setting_that_breaks_the_schema_is_set_aside(layer, key, odd, default)
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"memory", "pheromones", "COLONY_STATE"}))
 def test_documents_that_the_original_did_not_have_keep_their_content(name):
     data = json.loads((EXAMPLES.parents[1] / "data" / f"{name}.json").read_text())
-    (key,) = [key for key in data if key in ("entities", "files", "goals", "marked", "claims")]
+    (key,) = [key for key in data if key in ("entities", "files", "goals", "marked", "claims", "waiting")]
     content = {"/memories/a.txt": ""} if key in ("files", "marked") else [{"name": "a"}]
 
     document = current(name, {key: content})
