@@ -60,8 +60,8 @@ _DECIDED: JsonObject = {
 MEMORY = (
     Tool(
         tools.remember,
-        "Store one fact that later sessions need: a decision with its reason, a constraint or preference the user "
-        "stated, a solution, a dead end, an open blocker. Not chatter, nor what the code says.",
+        "Store one fact that later sessions need: a decision with its reason, a constraint or preference in the user's "
+        "own words, a solution, a dead end, an open blocker. Not chatter, nor what the code says.",
         {
             "content": "One self-contained statement",
             "type": "decision, constraint, preference, solution, blocker, outcome, error or observation",

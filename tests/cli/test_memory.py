@@ -336,6 +336,64 @@ def test_a_person_is_asked_about_each_doubt(here, capsys, monkeypatch):
     assert "Key 20 is in the vault." in [item["content"] for item in aether.list_working_memory_items()]
 
 
+def test_what_waits_is_listed_with_its_source_and_decided_one_by_one_or_all_of_a_source(here, capsys):
+    added = [
+        json.loads(shown(capsys, "add", f"Never do {nth} of these.", "--type", "constraint", "--source", source, "--json").out)
+        for nth, source in enumerate(("mcp", "mcp", "scout", "scout"))
+    ]  # fmt: skip
+    assert all(entry["waits"] for entry in added)
+    first, second, third, fourth = (entry["id"] for entry in added)
+
+    listed = shown(capsys, "memory", "review").out
+    one = json.loads(shown(capsys, "memory", "review", "--accept", first, "--reject", second, "--json").out)
+    of_others = json.loads(shown(capsys, "memory", "review", "--session", "nobody", "--json").out)
+    of_scout = json.loads(shown(capsys, "memory", "review", "--session", "scout", "--json").out)
+    every = shown(capsys, "memory", "review", "--all", "reject", "--session", "scout")
+
+    assert "proposal: mcp states this constraint, no person\n  1. " in listed
+    assert (
+        f"     source: mcp\n     change: new constraint\n  aether memory review --accept {first}\n" in listed
+    )
+    assert [(answer["id"], answer["answer"], answer["entry"]) for answer in one["settled"]] == [
+        (first, "accept", first), (second, "reject", ""),
+    ]  # fmt: skip
+    assert of_others["doubts"] == []
+    assert [doubt["id"] for doubt in of_scout["doubts"]] == [third, fourth]
+    assert every.err.startswith("2 reviewed, 0 left")
+    assert shown(capsys, "add", "Never do 3 of these.", "--type", "constraint", "--source", "scout").err == (
+        "The person rejected this before: not stored.\n"
+    )
+    shown(capsys, "memory", "review", "--session", "x", "--keep", "y", code=2)
+    shown(capsys, "undo")
+    assert json.loads(shown(capsys, "status", "--json", "--layers").out)["waiting"] == 2
+
+
+def test_a_person_at_a_terminal_accepts_corrects_and_rejects(here, capsys, monkeypatch):
+    for nth in range(3):
+        shown(capsys, "add", f"Never do {nth} of these.", "--type", "constraint", "--source", "mcp")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    answers = iter(["a", "c", "Never do it twice.", "r"])
+    monkeypatch.setattr("click.prompt", lambda *words, **options: next(answers))
+
+    done = shown(capsys, "memory", "review")
+
+    assert "3 reviewed, 0 left" in done.err
+    contents = [item["content"] for item in aether.list_working_memory_items()]
+    assert {"Never do 0 of these.", "Never do it twice."} <= {*contents}
+    assert not {"Never do 1 of these.", "Never do 2 of these."} & {*contents}
+
+
+def test_an_agents_shell_proposes_and_decides_nothing(here, capsys, monkeypatch):
+    monkeypatch.setenv("CLAUDECODE", "1")
+
+    added = shown(capsys, "add", "Never push.", "--type", "constraint", "--source", "queen")
+
+    assert added.err == "It waits for the person: aether memory review.\n"
+    refused = shown(capsys, "memory", "review", "--all", "accept", code=14)
+    assert "only a person decides" in refused.err
+
+
 def test_of_a_pair_either_entry_can_be_forgotten_or_corrected(here, capsys, monkeypatch):
     rules = (
         "Use tabs for indentation.",

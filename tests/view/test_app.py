@@ -433,6 +433,24 @@ def test_a_doubt_is_settled_one_by_one(home):
     assert aether.list_working_memory_items(home=home) == []
 
 
+def test_what_waits_is_accepted_rejected_and_decided_by_source(home):
+    for nth, source in enumerate(("mcp", "mcp", "scout", "scout", "scout")):
+        aether.add_working_memory_item(f"Never do {nth} of these.", "constraint", source=source, home=home)
+    reader = Reader(home)
+    page = reader.get("/review")
+    assert "Source: mcp" in page.text
+    assert "Change: new constraint" in page.text
+    assert "3 entries wait of scout" in page.text
+
+    reader.follow(reader.submit(page, "review", nth=0))
+    reader.follow(reader.submit(reader.get("/review"), "review", nth=1))
+    reader.follow(reader.submit(reader.get("/review"), "decide-all", nth=0))
+
+    assert "Nothing to review." in reader.get("/review").text
+    contents = [item["content"] for item in aether.list_working_memory_items(home=home)]
+    assert contents == [f"Never do {nth} of these." for nth in (4, 3, 2, 0)]
+
+
 def test_an_answer_about_an_entry_that_was_changed_meanwhile_is_a_conflict(home):
     texts = ("Use tabs for indentation.", "Use tabs for the indentation.")
     names = [str(aether.add_working_memory_item(text, "constraint", 0.9, home=home)) for text in texts]
