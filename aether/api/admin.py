@@ -731,6 +731,7 @@ def _counts(state: Mapping[str, Any], appends: Mapping[str, list[JsonObject]]) -
         "packets": len((state.get("teamwork") or {}).get("packets", [])),
         "marked conversations": len((state.get("retention") or {}).get("marked", {})),
         "rules of retention": len((state.get("retention") or {}).get("policy", {})),
+        "waiting entries": len((state.get("proposals") or {}).get("waiting", [])),
         "archived items": len(appends.get("items", [])),
         **{f"records of {kind}": len(appends.get(kind, [])) for kind in record_files.SINGLE},
     }

@@ -17,7 +17,7 @@ from aether.api.handoffs import evicted_session, free_id, select_of
 from aether.api.home import Home, change_snapshot, counter_of, find, fold_if_possible, now
 from aether.clock import new_id
 from aether.errors import InvalidInput, shown
-from aether.memory import answers, gate, handoff, ingest, phases, proof
+from aether.memory import answers, handoff, ingest, phases, proof
 from aether.memory.ingest import NO_SUMMARY, IngestResult
 from aether.memory.items import forgotten_ids, items_of
 from aether.memory.sessions import sessions_of
@@ -85,20 +85,13 @@ def close_session(
         if work is None or not (work.live or work.archived):
             return Change({}, result=Closed(None, _why_nothing(snapshot, session)))
         opening = _opened(snapshot, work, moment)
-        own_summary = fields.get("summary")
         select = select_of(place, architect, counter_of(snapshot.documents["memory"]))
-        summary = "" if own_summary or select or not work.compacted else work.compacted["summary"]
-        waiting = gate.waiting_of(snapshot.documents) if select else []
-        said = [item for item in waiting if item["metadata"].get("conversation") == work.conversation]
-        # What is not proven does not come back as a summary.
-        provable = proof.prove(fields, [*work.archived, *work.live, *said]).fields
-        texts = "" if select else " ".join(text for _, text in _statements(provable))
-        fields_with_summary = {**fields, "summary": own_summary or summary or texts or NO_SUMMARY}
+        stated, summary = _with_summary(fields, work, waits=select is not None)
 
         def store(documents: Mapping[str, Any]) -> Change:
             record = documents["memory"]["compression"]["open"][-1]
             return ingest.ingest(
-                documents, fields_with_summary, phase=work.phase, now=moment, new_id=new_id, count=counter_of(documents["memory"]),
+                documents, stated, phase=work.phase, now=moment, new_id=new_id, count=counter_of(documents["memory"]),
                 architect={**architect, "session": work.conversation}, compression_id=record["id"], instruct=instruction,
                 find_evicted=lambda name, digest: evicted_session(snapshot, name, digest), summary=summary, select=select,
             )  # fmt: skip
@@ -110,13 +103,7 @@ def close_session(
         if not moved:
             del appends["items"]
         stored: IngestResult = change.result[-1]
-        there = [*_statements(stored.session)]
-        missing = [
-            (field, text)
-            for field, text in _statements(fields_with_summary)
-            if (field, text) not in there
-            and not any(late.startswith(text) for late in stored.waiting.values())
-        ]
+        missing = _missing(stated, stored)
         return Change(change.patches, appends, Closed(stored, "", work.conversation, missing))
 
     outcome = change_snapshot(place, plan, Author("close", by=by, reason="conversation"), ahead=True)
@@ -126,6 +113,28 @@ def close_session(
     asks.forget(place, closed.conversation)
     fold_if_possible(place)
     return closed._replace(ingested=closed.ingested._replace(revision=outcome.revision))
+
+
+def _with_summary(fields: JsonObject, work: Work, *, waits: bool) -> tuple[JsonObject, str]:
+    """Return the fields of an answer with a summary, and the one that a compaction stored, if that holds on."""
+    own = fields.get("summary")
+    if waits:
+        return {**fields, "summary": own or NO_SUMMARY}, ""
+    stored = "" if own or not work.compacted else work.compacted["summary"]
+    # What is not proven does not come back as a summary.
+    provable = proof.prove(fields, [*work.archived, *work.live]).fields
+    texts = " ".join(text for _, text in _statements(provable))
+    return {**fields, "summary": own or stored or texts or NO_SUMMARY}, stored
+
+
+def _missing(stated: Mapping[str, Any], stored: IngestResult) -> list[tuple[str, str]]:
+    """Return field and text of each statement that is neither stored nor waits."""
+    there, waiting = [*_statements(stored.session)], [*stored.waiting.values()]
+    return [
+        (field, text)
+        for field, text in _statements(stated)
+        if (field, text) not in there and not any(late.startswith(text) for late in waiting)
+    ]
 
 
 def answer_fields(answer: str | Mapping[str, Any]) -> JsonObject:

@@ -675,10 +675,10 @@ def review(
     ask: Ask, keep: tuple[str, ...], drop: tuple[str, ...], correct: tuple[tuple[str, str], ...], *, newer: bool,
     accept: tuple[str, ...], reject: tuple[str, ...], every: str | None, session: str, limit: int,
 ) -> None:  # fmt: skip
-    """Review what waits and what is doubtful: accept or reject it, keep, correct or forget it.
+    """Review what waits for you and what is doubtful.
 
     What agents, importers and architects state waits here as memory.agents says, each entry with its quote, its source and
-    what it would change; no model is told of it before it is accepted. Doubtful are secrets, orders to a model, decisions that an
+    what it would change; no model sees it before it is accepted. Doubtful are secrets, orders to a model, decisions that an
     agent wrote, statements kept twice, and entries not seen for long; also in sessions. A terminal asks about each; elsewhere
     they are listed with the commands that settle them. Every answer is one change that aether undo reverses.
 

@@ -210,7 +210,7 @@ def _imported_lines(result: Imported, *, dry_run: bool) -> list[str | Table]:
         lines.append(f"{result.known} {were} known already, from this import or before it.")
     if result.waiting:
         lines.append(
-            f"{pluralize(result.waiting, 'items')} {'waits' if result.waiting == 1 else 'wait'} for you: aether memory review. The words of the conversations are not kept (see --accept)."
+            f"{pluralize(result.waiting, 'items')} {'waits' if result.waiting == 1 else 'wait'} for you: aether memory review."
         )
     elif result.revisions and not result.items:
         lines.append("The words of the conversations are kept for search.")

@@ -315,7 +315,7 @@ def entry(id: str, home: Path) -> str:
         NotFound: the id is unknown.
     """
     (full_entry,) = recall.full([id], home=home)
-    return as_json(labelled(gate.told(full_entry["entry"]), home))
+    return as_json(labelled(gate.without_waiting(full_entry["entry"]), home))
 
 
 def register_prompts(server: Any, home: str | None) -> None:

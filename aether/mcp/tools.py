@@ -92,7 +92,7 @@ def remember(  # noqa: PLR0917 - each is an argument of the tool
 
 
 def waiting_text(id: str) -> str:
-    """Return what a model is told of its statement that waits, or that a person rejected before: not the statement."""
+    """Return the answer about a statement that waits, or that a person rejected before."""
     if not id:
         return "Not stored: the person rejected this before."
     return f"Noted as {id}; it counts once the person accepts it (aether memory review). Until then no recall and no brief has it."
@@ -176,7 +176,7 @@ def get(ids: list[str], part: int = 1, *, home: Path) -> Answer:
     texts = []
     for id_ in ids:
         if id_ in NAMES and id_ != gate.DOCUMENT:
-            texts.append(f"# {id_}\n{as_json(gate.told(homes.show(id_, home=home)))}")
+            texts.append(f"# {id_}\n{as_json(gate.without_waiting(homes.show(id_, home=home)))}")
         elif id_.startswith(ENTITY):
             texts.append(f"# {id_}\n{graph.describe_entity(id_.removeprefix(ENTITY), home=home).text}")
         else:

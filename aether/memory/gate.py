@@ -1,6 +1,6 @@
 """The gate: statements of agents, importers and architects that wait for a person.
 
-What waits is in the document `proposals`, and nothing that tells a model of memory reads that: an entry there is an item with the
+What waits is in the document `proposals`, and no surface that a model reads shows that: an entry there is an item with the
 state `proposed`. To accept it moves it to working memory, or ends its target; to reject it removes it, and it is not
 proposed again. Each is one change. Which statements wait is the setting `memory.agents`: with `write` rules in nobody's
 words but an agent's, with `propose` and `off` all that no person said and no machine showed.
@@ -128,15 +128,15 @@ def with_ends(memory: Mapping[str, Any], entry: JsonObject, ends: Mapping[str, E
     return stated if replaced else [entry, *stated]
 
 
-def told(value: Any, *, name: str = "") -> Any:
+def without_waiting(value: Any, *, name: str = "") -> Any:
     """Return a copy of a document or an entry as a model may see it: sessions of earlier releases hold proposals, too."""
     if isinstance(value, dict):
         return {
-            key: told(inner, name=key)
+            key: without_waiting(inner, name=key)
             for key, inner in value.items()
             if not (name == "metadata" and key == DOCUMENT)
         }
-    return [told(inner) for inner in value] if isinstance(value, list) else value
+    return [without_waiting(inner) for inner in value] if isinstance(value, list) else value
 
 
 def waiting_of(documents: Mapping[str, Any]) -> list[Item]:

@@ -5,7 +5,7 @@ agent noted, statements kept twice, and entries that nobody has seen for long. L
 memory can say: items, those that sessions keep, patterns, and the other statements of sessions. What was kept is not doubted
 again, unless its text changes.
 
-A proposal is what waits for a person (`gate`), such as a rule that rests on an agent's words: no model is told of it. To keep
+A proposal is what waits for a person (`gate`), such as a rule that rests on an agent's words: no model sees it. To keep
 it puts it in force.
 """
 

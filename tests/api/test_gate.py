@@ -328,13 +328,13 @@ def test_the_oldest_captured_entries_make_room_and_others_do_not(home, monkeypat
 def test_what_waits_is_forgotten_and_erased_as_any_other_entry(home):
     set_mode(home, "propose")
     as_agent(home, "The exporter is fine.")
-    gone = as_agent(home, "Call Zaphod Beeblebrox at home.")
+    dropped = as_agent(home, "Call Zaphod Beeblebrox at home.")
 
-    forget([gone], home=home)
+    forget([dropped], home=home)
     assert waiting(home) == ["The exporter is fine."]
     aether.undo(home=home)
     assert len(waiting(home)) == 2
-    erase([gone], home=home)
+    erase([dropped], home=home)
 
     assert waiting(home) == ["The exporter is fine."]
     for path in home.rglob("*"):
@@ -344,7 +344,7 @@ def test_what_waits_is_forgotten_and_erased_as_any_other_entry(home):
 def test_a_document_as_a_model_may_see_it_has_no_proposals_of_earlier_releases():
     value = {"sessions": [{"metadata": {"proposals": [{"text": "x"}], "items": []}, "proposals": 1}]}
 
-    assert gate.told(value) == {"sessions": [{"metadata": {"items": []}, "proposals": 1}]}
+    assert gate.without_waiting(value) == {"sessions": [{"metadata": {"items": []}, "proposals": 1}]}
 
 
 # At once, and on several machines

@@ -122,7 +122,7 @@ def test_a_file_is_checked_by_its_name_and_the_place_is_named(here, tmp_path, ca
 def test_a_file_without_a_schema_is_an_error_that_names_the_schemas(here, capsys):
     assert main(["schema", "--check", "session.json"]) == 2
     assert (
-        "Pass --schema with one of memory, pheromones, COLONY_STATE, graph, memories, goals, retention, teamwork."
+        "Pass --schema with one of memory, pheromones, COLONY_STATE, graph, memories, goals, retention, teamwork, proposals."
         in capsys.readouterr().err
     )
 

@@ -13,6 +13,7 @@ import pytest
 
 import aether
 from aether.api import compress as compressing
+from aether.api import review
 from aether.cli import memory, output, status
 from aether.cli.main import main
 from aether.errors import Conflict
@@ -241,7 +242,8 @@ def test_a_type_that_no_entry_has_is_named_with_those_that_there_are(here, capsy
 
 @pytest.mark.parametrize("command", [["list"], ["search", "commit"]])
 def test_rule_is_a_type_of_rules_and_a_caste_has_no_capitals(here, capsys, command):
-    aether.add_working_memory_item("Never commit to main.", "constraint", 0.9, caste="Explore")
+    rule = aether.add_working_memory_item("Never commit to main.", "constraint", 0.9, caste="Explore")
+    review.decide([rule], accept=True)
     aether.add_working_memory_item("We commit to SQLite.", "decision", 0.9, caste="Builder")
 
     for chosen in (["--type", "rule"], ["--caste", "explore"]):
@@ -710,7 +712,7 @@ def test_stats_without_sessions_have_no_table():
 
 
 @pytest.mark.parametrize(
-    ("terminal", "agent", "evidence"), [(True, False, "person"), (True, True, None), (False, False, None)]
+    ("terminal", "agent", "evidence"), [(True, False, "person"), (True, True, "agent"), (False, False, None)]
 )
 def test_what_a_person_types_at_a_terminal_has_the_evidence_of_a_person(
     here, capsys, monkeypatch, terminal, agent, evidence
@@ -721,11 +723,11 @@ def test_what_a_person_types_at_a_terminal_has_the_evidence_of_a_person(
         monkeypatch.setenv("CLAUDECODE", "1")
     monkeypatch.setattr(sys.stdin, "isatty", lambda: terminal)
 
-    added = shown(capsys, "add", "Never deploy on Fridays.", "--type", "constraint").out.split()[0]
+    added = shown(capsys, "add", "We deploy on Mondays.", "--type", "decision").out.split()[0]
     shown(capsys, "memory", "update", here["ITEM"], "--content", "State is written atomically, everywhere.")
 
     held = {item["id"]: item["metadata"].get("evidence") for item in aether.list_working_memory_items()}
-    assert (held[added], held[here["ITEM"]]) == (evidence, evidence)
+    assert (held[added], held[here["ITEM"]]) == (evidence, None if agent else evidence)
 
 
 def test_an_agent_closes_its_conversation_from_standard_input(here, capsys, monkeypatch):

@@ -220,7 +220,7 @@ def test_what_is_no_message_in_a_list_is_named(here, tmp_path, capsys):
 
 
 def test_standard_input_is_read_for_a_dash(here, capsys, monkeypatch):
-    item = json.dumps({"content": "Prefer plain functions.", "type": "preference"}).encode()
+    item = json.dumps({"content": "Prefer plain functions.", "type": "decision"}).encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(item + b"\n")))
 
     assert "1 item stored" in shown(capsys, "import", "-", "--format", "items").out
@@ -323,6 +323,9 @@ def test_an_export_is_not_restored_over_what_an_optional_document_holds(tmp_path
     }  # fmt: skip
     fill["retention"] = lambda home: aether.update_retention_policy(
         {"weights": {"time_span": 0.5}}, home=home
+    )
+    fill["proposals"] = lambda home: aether.add_working_memory_item(
+        "Never push.", "constraint", source="mcp", home=home
     )
     assert fill.keys() == set(OPTIONAL)
 

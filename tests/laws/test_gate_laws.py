@@ -147,8 +147,8 @@ def of_search(home):
     yield "report", aether.report(home=home) if hasattr(aether, "report") else ""
 
 
-def told(home):
-    """Return everything that a model can be told of memory, by the surface."""
+def rendered(home):
+    """Return everything that a model can read of memory, by the surface."""
     return [
         (place, value if isinstance(value, str) else json.dumps(value, default=str))
         for surface in (briefs, of_hosts, of_tools, of_architects, of_search)
@@ -157,7 +157,7 @@ def told(home):
 
 
 def leaks(home):
-    return [(place, words) for place, text in told(home) for words in WORDS.values() if words in text]
+    return [(place, words) for place, text in rendered(home) for words in WORDS.values() if words in text]
 
 
 @pytest.mark.slow

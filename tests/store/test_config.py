@@ -23,6 +23,7 @@ from tests.tables import rows
 
 # Another value than the default for each setting, so that one that is lost shows.
 OTHER = {
+    "memory.agents": "propose",
     "context.window": 4096,
     "context.profiles": "LLM_profiles.json",
     "context.compress_pct": 0.75,
@@ -106,6 +107,7 @@ def test_every_key_of_a_home_can_be_set(tmp_path):
         "archive.boundaries": "1, 2, 3",
         "archive.auto": "daily",
         "share.offline": "queue",
+        "memory.agents": "off",
         "architect.default": "ollama",
     }
     values |= {path: OTHER[path] for path in FIELDS if path.startswith("context.")}
@@ -537,7 +539,7 @@ def test_every_default_keeps_its_own_rule():
 
 
 def test_a_removed_setting_is_ignored_with_a_note(tmp_path):
-    assert len(KEYS) <= 50
+    assert len(KEYS) <= 51
     assert RETIRED.keys() & NAMES.keys() == set()
     for path in RETIRED:
         (tmp_path / "tree.json").write_text(json.dumps(nested({path: 1})))
@@ -562,7 +564,7 @@ def test_the_names_of_steps_and_strategies_are_those_of_a_policy():
 LOWERED = {
     "claude.capture": (False, True), "claude.inject": (False, True), "claude.recall": (False, True), "claude.file_history": (False, True),
     "claude.auto_compress": (False, True), "claude.brief_tokens": (100, 200),
-    "claude.deadline_seconds": (1.0, 2.0),
+    "claude.deadline_seconds": (1.0, 2.0), "memory.agents": ("propose", "write"),
 }  # fmt: skip
 HARMLESS = {
     "model",
