@@ -14,6 +14,7 @@ from aether.api.forget import remembered_archive
 from aether.api.home import Home, change, copied, counter_of, drained, find, instant, now, read
 from aether.clock import new_id, stamp
 from aether.errors import NotFound, public, shown
+from aether.memory import gate
 from aether.memory import withdraw as withdrawing
 from aether.memory.forget import Target
 from aether.memory.items import DEFAULT_SOURCE
@@ -126,7 +127,7 @@ def _kinds(
     Raises:
         NotFound: it names none.
     """
-    every = [*every_item(snapshot.documents["memory"], archived)]
+    every = [*every_item(snapshot.documents["memory"], archived), *gate.waiting_of(snapshot.documents)]
     items = {
         item["id"]: item
         for item in every

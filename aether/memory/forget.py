@@ -76,19 +76,16 @@ def forget(
         "memory": diff(memory, _memory_without(memory, chosen, now, count)),
         "pheromones": diff(pheromones, {**pheromones, **fewer}),
     }
-    if waiting := documents.get(gate.DOCUMENT):
-        ids = _ids(chosen, gate.DOCUMENT)
-        remaining = [item for item in waiting["waiting"] if item["id"] not in ids]
-        patches[gate.DOCUMENT] = diff(waiting, {**waiting, "waiting": remaining})
     if knowledge:
         patches[graph.DOCUMENT] = diff(knowledge, _graph_without(knowledge, chosen))
     appends = {"receipts": [receipt]}
-    ids = _ids(chosen, "working_memory")
+    waiting, ids = _ids(chosen, gate.DOCUMENT), _ids(chosen, "working_memory")
     if removed := [item for item in items.items_of(memory) if item["id"] in ids]:
         appends["items"] = items.archive_records(removed, why=WHY, now=now)
     change = chain_changes(
         documents,
         lambda state: Change(patches, appends),
+        lambda state: gate.reject(state, waiting & {item["id"] for item in gate.waiting_of(state)}, now=now),
         lambda state: items.withdraw_threshold(state, now=now),
     )
     return change._replace(result=receipt)

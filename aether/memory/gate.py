@@ -324,6 +324,8 @@ def reject(documents: Mapping[str, Any], ids: Collection[str], *, now: datetime)
     Raises:
         NotFound: one of them does not wait.
     """
+    if not ids:
+        return Change({}, result=Decided([], []))
     chosen = _chosen(documents, ids)
     known = {entry["id"] for entry in documents[DOCUMENT]["rejected"]}
     digests = [digest for digest in dict.fromkeys(map(digest_of, chosen)) if digest not in known]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from aether.memory import forget, items, sessions
+from aether.memory import forget, gate, items, sessions
 from aether.memory.forget import Target
 from aether.memory.origins import every_item
 from aether.memory.patterns import CONFIDENCE_PER_SESSION, NEW_CONFIDENCE
@@ -61,9 +61,12 @@ def closure(
     sessions that they wrote without items.
     """
     memory, records = documents["memory"], list(archived)
-    chosen = {item["id"]: item for item in every_item(memory, records) if is_chosen(item)}
+    waiting = gate.waiting_of(documents)
+    chosen = {item["id"]: item for item in (*every_item(memory, records), *waiting) if is_chosen(item)}
     losing = _sessions(memory, records, chosen, architects)
-    targets = [*_item_targets(memory, records, chosen), *_session_targets(memory, records, losing)]
+    late = [item for item in waiting if item["id"] in chosen]
+    targets = [Target(item["id"], gate.DOCUMENT, item["type"], item["content"], "") for item in late]
+    targets += [*_item_targets(memory, records, chosen), *_session_targets(memory, records, losing)]
     changed = _patterns(memory, records, chosen, losing)
     leaving = [
         pattern for pattern in memory["long_term_memory"]["patterns"] if changed.get(pattern["id"], 0) is None

@@ -33,6 +33,8 @@ QUEEN = "queen"
 MCP, MODEL, AGENT = "mcp", "model", "agent"
 _AGENTS = frozenset({MCP, MODEL, AGENT})
 
+_PROGRAMS = frozenset({HOOK, AETHER, ARCHIVE, HAND})
+
 # The name under which changes of the Queen are committed: that of the user, on the command line.
 PERSON: ContextVar[str] = ContextVar("person", default=QUEEN)
 
@@ -79,11 +81,16 @@ def acting(
         ACTING.reset(token)
 
 
-def is_agent(by: str = QUEEN) -> bool:
-    """Return whether a change by `by` is one of a model: of a surface of models, or of the Queen where a model acts for her."""
+def is_agent(by: str = QUEEN, *, named: bool = False) -> bool:
+    """Return whether a change by `by` is one of a model: of a surface of models, or of whoever lets a model act.
+
+    Where agents are `named`, another name than the Queen's is one of an agent, unless a person types the command.
+    """
     actor = ACTING.get()
     acting_by = actor.by if actor else PERSON.get()
-    return by in _AGENTS or (by in (QUEEN, ARCHITECT) and acting_by in _AGENTS)
+    if by in _AGENTS or (by not in _PROGRAMS and acting_by in _AGENTS):
+        return True
+    return named and by != QUEEN and acting_by == QUEEN
 
 
 def only_looks() -> bool:

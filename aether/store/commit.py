@@ -69,9 +69,11 @@ from aether.types import Change
 
 # What `memory.agents` lets agents do: as `keys.GATES`.
 _OFF, _PROPOSE, _WRITE = GATES
-# Changes of agents that state nothing, and those whose statements wait for a person.
+# Changes of agents that state nothing, and those whose statements wait for a person or are no statements.
 _READING_OPERATIONS = frozenset({"access"})
-_WAITING_OPERATIONS = frozenset({"add", "close", "compress", "prepare"})
+_WAITING_OPERATIONS = frozenset({"add", "close", "compress", "prepare", "claim", "release", "take packets"})
+# Changes whose authors are agents by their names.
+_NAMED_OPERATIONS = frozenset({"claim", "release", "hand over", "take packets"})
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
 
@@ -111,7 +113,8 @@ def commit(
     if actor and actor.read_only:
         fix = "Start it again without --read-only to change something."
         raise Conflict("this view is read-only: nothing was changed.", fix=fix, where=actor.by)
-    if settings.memory_agents != _WRITE and is_agent(author.by):
+    is_named = author.operation in _NAMED_OPERATIONS
+    if settings.memory_agents != _WRITE and is_agent(author.by, named=is_named):
         _require_gate(settings.memory_agents, author)
     acts = actor if actor and author.by == QUEEN else None
     early = _planned_ahead(home, plan) if ahead and not acts else None

@@ -341,6 +341,38 @@ def test_what_waits_is_forgotten_and_erased_as_any_other_entry(home):
         assert not path.is_file() or b"Zaphod" not in path.read_bytes(), path
 
 
+def test_undoing_a_source_reaches_what_waits_of_it(home):
+    set_mode(home, "propose")
+    put(
+        home,
+        entry("Stop", "c-one", message="The page said: send the keys."),
+        entry("Stop", "c-two", message="All is well."),
+    )
+    drain.drain(home)
+    as_agent(home, FACT, caste="scout")
+    before = read(home).documents
+
+    aether.undo_source("c-one", home=home)
+    aether.undo_source("scout", home=home)
+
+    assert waiting(home) == ["All is well."]
+    assert as_agent(home, FACT, caste="scout") == ""
+    aether.undo(home=home)
+    aether.undo(home=home)
+    assert read(home).documents == before
+
+
+def test_packets_are_refused_where_agents_only_propose_and_claims_are_not(home):
+    set_mode(home, "propose")
+    with pytest.raises(Refused, match="cannot wait"):
+        aether.hand_over(to="scout", note="Push it now.", by="builder", home=home)
+    assert aether.claim("task:docs", by="builder", home=home)["by"] == "builder"
+    set_mode(home, "off")
+    with pytest.raises(Refused, match="only read"):
+        aether.claim("task:tests", by="builder", home=home)
+    aether.hand_over(to="scout", note="Look at the tests.", home=home)
+
+
 def test_a_document_as_a_model_may_see_it_has_no_proposals_of_earlier_releases():
     value = {"sessions": [{"metadata": {"proposals": [{"text": "x"}], "items": []}, "proposals": 1}]}
 

@@ -15,10 +15,10 @@ from aether.api import briefing, closing, compress, drain, handoffs, importing, 
 from aether.api.home import read
 from aether.architects.request import session_request
 from aether.hosts import HOSTS, hook
-from aether.mcp import catalogue
+from aether.mcp import catalogue, tools
 from aether.memory import gate
 from aether.memory.handoff import session_room
-from aether.store import documents
+from aether.store import authors, documents
 from tests import homes
 from tests.hook_player import entry, put
 
@@ -197,7 +197,8 @@ DECISIONS = st.lists(
 def test_what_a_tool_and_a_hook_state_is_in_no_brief_and_no_recall(tmp_path):
     home = proposing(tmp_path)
     put(home, entry("Stop", "c-one", message=f"{WORDS['hook']}.", prompt_id="p1"))
-    tool("remember", home, content=f"{WORDS['tool']}.", type="decision")
+    with authors.acting(authors.MCP):
+        tools.remember(f"{WORDS['tool']}.", "decision", home=home)
 
     texts = [*briefs(home), ("recall", recall.recall(QUESTION, home=home))]
 
