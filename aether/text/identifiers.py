@@ -6,6 +6,7 @@ Each is verbatim text. Tokens are recognised one by one, so the cost is linear i
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from aether.text.regex import lazy
@@ -24,6 +25,11 @@ class Identifiers(NamedTuple):
 
 # Longer tokens are data (base64, minified code), not names.
 TOKEN_CHARS = 240
+# With the signs at its end; longer ones are not even looked up.
+_MOST_TOKEN_CHARS = 2 * TOKEN_CHARS
+# Texts of one conversation repeat their words.
+_CACHED_TOKENS = 1 << 15
+_NO_NAME = ("", "")
 # The point of a longer error message is at its start.
 ERROR_CHARS = 200
 
@@ -35,7 +41,8 @@ PROGRAMS = frozenset(
     "apt-get brew bash sh sudo php composer ruby bundle rails rake dotnet swift aether tsc eslint jest vitest".split()
 )
 
-_TOKEN = lazy(r"(?:[^\s\"'`()<>\[\]{},;|“”‘’«»（）、。]|(?<=\d),(?=\d))+")
+_TOKEN_CHARS = r"[^\s\"'`()<>\[\]{},;|“”‘’«»（）、。]++"
+_TOKEN = lazy(rf"{_TOKEN_CHARS}(?:(?<=\d),(?=\d){_TOKEN_CHARS})*+")
 _TRIM = ".:!?*_="
 _URLS = ("https://", "http://", "ftp://", "ssh://", "git://", "file://", "www.")
 _FILE = lazy(
@@ -65,6 +72,9 @@ _ERROR_LINE = lazy(
     r"\b(?:[A-Za-z_][\w.]{0,80}(?:Error|Exception)|[Ee]rror(?:\[\w+\])?|ERROR|FATAL|[Ff]atal|panic|FAILED|Traceback)(?!\w) ?(?::|\()[^\n]{0,200}"
     r"|\b[Ee]xit(?:ed)?(?: with)?(?: (?:code|status))? \d+|\bHTTP[ /]?[45]\d\d\b|\b[45]\d\d [A-Z][a-z]+(?: [A-Z][a-z]+)?"
 )
+# A text without one of these has no such line.
+_ERROR_WORDS = ("rror", "ERROR", "Exception", "FATAL", "atal", "panic", "FAILED", "Traceback", "xit", "HTTP")
+_STATUS = lazy(r"[45]\d\d [A-Z]")
 
 
 def identifiers(text: str) -> Identifiers:
@@ -73,28 +83,37 @@ def identifiers(text: str) -> Identifiers:
     >>> identifiers("Ran `pytest -q tests/api.py`: 3 failed, KeyError: 'id' in fetch_user")[:4]
     (('tests/api.py',), ('pytest -q tests/api.py',), ("KeyError: 'id' in fetch_user",), ('-q', 'fetch_user'))
     """
-    paths: list[str] = []
-    errors = [match.group().rstrip()[:ERROR_CHARS] for match in _ERROR_LINE.finditer(text)]
-    identifiers: list[str] = []
-    numbers: list[str] = []
-    urls: list[str] = []
-    for match in _TOKEN.finditer(text):
-        token = match.group().rstrip(_TRIM)
-        if (len(token) < 2 and not token.isdigit()) or len(token) > TOKEN_CHARS or _is_plain(token):
-            continue
-        if token.startswith(_URLS):
-            urls.append(token)
-        elif (path := _path(token)) is not None:
-            paths.append(path)
-        elif _is_error_name(token):
-            if not any(token in error for error in errors):
-                errors.append(token)
-        elif _NUMBER.fullmatch(token):
-            numbers.append(token)
-        elif _IDENTIFIER.fullmatch(token):
-            identifiers.append(token)
-    fields = (paths, commands(text), errors, identifiers, numbers, urls)
-    return Identifiers(*(tuple(dict.fromkeys(names)) for names in fields))
+    errors = _error_lines(text)
+    names: dict[str, list[str]] = {field: [] for field in Identifiers._fields}
+    names |= {"commands": commands(text), "errors": errors}
+    for token in dict.fromkeys(_TOKEN.findall(text)):
+        field, name = _kind(token) if len(token) < _MOST_TOKEN_CHARS else _NO_NAME
+        if field and not (field == "errors" and any(name in error for error in errors)):
+            names[field].append(name)
+    return Identifiers(*(tuple(dict.fromkeys(listed)) for listed in names.values()))
+
+
+def _error_lines(text: str) -> list[str]:
+    if not (any(word in text for word in _ERROR_WORDS) or _STATUS.search(text)):
+        return []  # the pattern is tried at each word
+    return [match.group().rstrip()[:ERROR_CHARS] for match in _ERROR_LINE.finditer(text)]
+
+
+@lru_cache(maxsize=_CACHED_TOKENS)
+def _kind(raw: str) -> tuple[str, str]:
+    """Return the field that a token belongs to, and what it names; of a plain word both are empty."""
+    token = raw.rstrip(_TRIM)
+    if (len(token) < 2 and not token.isdigit()) or len(token) > TOKEN_CHARS or _is_plain(token):
+        return _NO_NAME
+    if token.startswith(_URLS):
+        return "urls", token
+    if (path := _path(token)) is not None:
+        return "paths", path
+    if _is_error_name(token):
+        return "errors", token
+    if _NUMBER.fullmatch(token):
+        return "numbers", token
+    return ("identifiers", token) if _IDENTIFIER.fullmatch(token) else _NO_NAME
 
 
 def _is_plain(token: str) -> bool:
@@ -112,14 +131,19 @@ def _is_error_name(token: str) -> bool:
 
 def commands(text: str) -> list[str]:
     """Return the shell commands in `text`: after a prompt, in backticks, or at the start of a line."""
-    lines = (line.strip() for line in text.splitlines() if line.lstrip().startswith(_PROMPTS))
+    prompted = text.splitlines() if any(prompt in text for prompt in _PROMPTS) else []
+    lines = (line.strip() for line in prompted if line.lstrip().startswith(_PROMPTS))
     listed = [line.partition(" ")[2].strip()[:COMMAND_CHARS] for line in lines]
-    listed.extend(match.group(1) for match in _TICKED.finditer(text) if _has_program(match.group(1)))
-    bare = _TICKED.sub(" ", text) if "`" in text else text
+    bare = text
+    if "`" in text:
+        listed.extend(match.group(1) for match in _TICKED.finditer(text) if _has_program(match.group(1)))
+        bare = _TICKED.sub(" ", text)
     # Within prose, only an argument that no sentence has marks a command ("make sure", "find out").
     listed.extend(
         match.group(1).rstrip(" .,)")
-        for match in _BARE_COMMAND.finditer(bare)
+        for line in bare.split("\n")
+        if not PROGRAMS.isdisjoint(line.split())
+        for match in _BARE_COMMAND.finditer(line)
         if _has_program(match.group(1)) and any(map(_is_argument, match.group(1).split()[1:]))
     )
     return listed
