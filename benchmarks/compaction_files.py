@@ -21,7 +21,9 @@ import report
 from aether.architects import backend
 from aether.architects.base import Settings
 from aether.architects.request import summary_request
-from aether.conversation.facts import FACTS_SHARE_SELECTED, facts_of, removed_texts
+from aether.conversation.facts import FACTS_SHARE, facts_in, removed_texts
+from aether.conversation.progress import Conversation
+from aether.conversation.readings import Reading
 from aether.conversation.room import fit_facts
 from aether.conversation.shapes import Summary, SummaryTask, task_as_json
 from aether.conversation.summary import parsed, rendered
@@ -94,7 +96,11 @@ def summarised(lines: list[str], most: int) -> str:
     """Return our summary of the messages in lines of a transcript, in at most so many tokens."""
     messages = load_conversation(io.BytesIO("\n".join(lines).encode())).messages
     places = range(len(messages))
-    facts, _ = fit_facts(facts_of(messages, places), count=estimate, most=int(most * FACTS_SHARE_SELECTED))
+    facts, _ = fit_facts(
+        facts_in(Conversation([Reading(message) for message in messages]), places),
+        count=estimate,
+        most=int(most * FACTS_SHARE),
+    )
     # Lines are joined again within the message, which costs a token or two.
     room = most - estimate(rendered(Summary(1, facts, "Done."))) - 4
     task = SummaryTask("task_state", 1, removed_texts(messages, places), "", facts, room)

@@ -31,6 +31,7 @@ from aether.conversation.partition import protected_positions
 from aether.conversation.plan import apply, plan
 from aether.conversation.policy import CompactConfig, ContextBudget, bounds, fires, validated
 from aether.conversation.policy import policy as named
+from aether.conversation.readings import Readings
 from aether.conversation.receipts import policy_json, step_receipt
 from aether.conversation.shapes import Bounds, Compacted, Plan, Policy, Receipt, SummaryTask
 from aether.conversation.summarise import FALLBACK, Summarizer, Written, write_summary
@@ -53,7 +54,7 @@ from aether.messages import convert
 from aether.messages.content import encodable
 from aether.messages.faults import RepairedRaws
 from aether.messages.model import ProviderFormat, as_object
-from aether.messages.validate import is_sendable, sendable
+from aether.messages.validate import Accepted, accepted, accepts_more, is_sendable, sendable
 from aether.redact.redact import DEFAULT, Rules, redact, redacted, rules
 from aether.storage import storage as storage_of
 from aether.storage.adapter import StorageAdapter
@@ -89,8 +90,10 @@ class LastRequest(NamedTuple):
     """The messages of the last request of a conversation, as they were counted."""
 
     sums: Tally
-    accepted: bool
-    """Whether its provider accepts them as they are."""
+    accepted: Accepted | None
+    """What is known of them for the next check, if their provider accepts them as they are."""
+    readings: Readings
+    """What is known of each message."""
 
 
 class Options(NamedTuple):
@@ -328,6 +331,7 @@ class Case(NamedTuple):
     options: Options
     note: str
     findings: list[Finding]
+    readings: Readings
     full_text: str = ""
     """Where a model finds the full text of removed messages: the file of the conversation, or its tool for this."""
     at: tell.Moment = tell.Moment("", "")
@@ -350,10 +354,13 @@ def resolve_case(
     key = (str(record), conversation_id)
     # Messages of another program may answer the calls of these: that program repairs what it sends.
     repairs = repair and options.unsaved is None
-    raws, findings, plain = _storable(raws, accepted=_accepted(key, raws)) if repairs else (raws, [], frozenset())  # fmt: skip
+    before = _TALLIES.pop(key, None)
+    start = _accepted(before, raws)
+    raws, findings, plain = _storable(raws, accepted=start) if repairs else (raws, [], frozenset())  # fmt: skip
     if resume and options.unsaved is None:
         with suppress(CorruptDocument, StorageFailed, UnsafePath):  # `_damage` reports it
-            raws = resume_in(record, conversation_id, raws)
+            given, raws = raws, resume_in(record, conversation_id, raws)
+            start = start if raws is given else _accepted(before, raws)
     chosen = validated(named(policy) if isinstance(policy, str) else policy)
     counting = tokens.counting(model or "", place=record)
     profile = counting.profile
@@ -363,15 +370,13 @@ def resolve_case(
         fix = "Give the window, or add the model to models.json in the home."
         raise InvalidInput(f"the window of {shown(model)} is not known.", fix=fix, where="window")
     count = options.counter or counting.count
-    accepted, before = _accepted(key, raws), _TALLIES.pop(key, None)
-    sums = tally(raws, provider=wire, count=count, before=before.sums if before else None)
-    accepted = accepted if before and before.sums.provider == sums.provider else 0
-    is_accepted = repairs and is_sendable(raws, sums.provider, known=accepted, plain=plain)
-    _TALLIES[key] = LastRequest(sums, is_accepted)
+    sums = tally(raws, provider=wire, count=count, before=before.sums if before else None, start=start)
+    request = _request(before, start, raws, sums, repairs=repairs, plain=plain, rules=options.rules)
+    _TALLIES[key] = request
     if len(_TALLIES) > KEPT_TALLIES:
         _TALLIES.popitem(last=False)
     sent = RepairedRaws(list(raws), [], list(range(len(raws))))
-    if repairs and not is_accepted:
+    if repairs and not request.accepted:
         sent = sendable(raws, sums.provider, keep=protected_positions(sums.messages, chosen))
         sums = tally(sent.raws, provider=sums.provider, count=count, before=sums)
     limits = bounds(chosen, profile.window if window is None and profile else window or 0)
@@ -385,7 +390,7 @@ def resolve_case(
     return Case(
         conversation_id, list(raws), sent.raws, sent.places, sums, budget, limits, chosen, model or "",
         options.counter_name if options.counter else counting.label, record, options, note,
-        [*limits.findings, *findings, *doubts, *sent.findings],
+        [*limits.findings, *findings, *doubts, *sent.findings], request.readings,
         f"tool {RECALL}" if offers_recall(tools) else str(path_of(record, conversation_id)),
         tell.Moment(
             clock.stamp(clock.now()), conversation_id, model or "", budget.used, budget.window, short_id("preflight")
@@ -405,14 +410,37 @@ def _require_parts(model: Any, window: Any, policy: Any, options: Any) -> None:
             raise InvalidInput(f"{name} has the wrong type.", fix=f"See help on {name}.", where=name)
 
 
-def _accepted(key: tuple[str, str], raws: Sequence[JsonObject]) -> int:
+def _accepted(before: LastRequest | None, raws: Sequence[JsonObject]) -> int:
     """Return how many messages at the start are those of the last request, which its provider accepted."""
-    before = _TALLIES.get(key)
     if not before or not before.accepted:
         return 0
+    number = len(before.sums.raws)
+    if raws[:number] == before.sums.raws:
+        return number
     same = map(eq, raws, before.sums.raws)
     first_new = (index for index, is_same in enumerate(same) if not is_same)
-    return next(first_new, min(len(raws), len(before.sums.raws)))
+    return next(first_new, min(len(raws), number))
+
+
+def _request(
+    before: LastRequest | None, start: int, raws: Sequence[JsonObject], sums: Tally, *, repairs: bool, plain: frozenset[int],
+    rules: Rules | None,
+) -> LastRequest:  # fmt: skip
+    """Return what is known of these messages: that of the first `start`, which the last request had, is taken from there.
+
+    Of a new message that follows those it is computed at once: a compaction then has to read none.
+    """
+    number = start if before and before.sums.provider == sums.provider else 0
+    known = before.accepted if before and number == len(before.sums.raws) else None
+    is_accepted = repairs and (
+        accepts_more(known, raws, sums.messages, plain=plain)
+        if known and sums.messages
+        else is_sendable(raws, sums.provider, known=number, plain=plain)
+    )
+    readings = before.readings if before and before.readings.rules == rules else Readings(rules)
+    for message in sums.messages[number:] if known else ():
+        readings.add(message).compute()
+    return LastRequest(sums, accepted(sums.messages, known) if is_accepted else None, readings)
 
 
 def _storable(
@@ -422,10 +450,13 @@ def _storable(
 
     At last the identities of the new ones that are plain JSON, of which nothing has to be rewritten to be sent either.
     """
-    plain = frozenset([id(raw) for raw in raws[accepted:] if encodable(raw) is raw])
+    new = raws[accepted:]
+    plain = frozenset([id(raw) for raw in new if encodable(raw) is raw])
+    if len(plain) == len(new):
+        return raws, [], plain
     storable = [
         *raws[:accepted],
-        *(raw if id(raw) in plain else encodable(raw, lone=False) for raw in raws[accepted:]),
+        *(raw if id(raw) in plain else encodable(raw, lone=False) for raw in new),
     ]
     what = "Rewrote what no record can hold: numbers that are not finite, or nesting that is too deep."
     findings = [
@@ -456,6 +487,8 @@ def as_dicts(messages: Sequence[Any]) -> list[JsonObject]:
         raise InvalidInput(
             f"{shown(messages)} is not a list.", fix="Give a list of messages.", where="messages"
         )
+    if {*map(type, messages)} <= {dict}:
+        return list(messages)
     raws: list[JsonObject] = []
     for position, message in enumerate(messages):
         if isinstance(message, dict):
@@ -585,7 +618,7 @@ def _make_plan(case: Case, log: Log, texts: Callable[[], list[bytes]], *, force:
         case.sums.messages, case.policy, case.sums.count, window=case.budget.window,
         overhead=case.budget.used - case.budget.messages, tokens=case.sums.tokens, force=force,
         last_tokens=log.compactions[-1].receipt["tokens_after"] if log.open else None,
-        pointer=lambda position: f"{case.full_text} n={numbers()[case.origins[position]]}", rules=case.options.rules,
+        pointer=lambda position: f"{case.full_text} n={numbers()[case.origins[position]]}", readings=case.readings,
     )  # fmt: skip
 
 

@@ -144,15 +144,15 @@ def resume(conversation_id: str, messages: Sequence[JsonObject], *, home: Home =
     Raises:
         NotFound: the named home does not exist.
     """
-    return resume_in(record_directory(home), conversation_id, messages)
+    return list(resume_in(record_directory(home), conversation_id, messages))
 
 
-def resume_in(record: Path, conversation_id: str, messages: Sequence[JsonObject]) -> list[JsonObject]:
-    """Return `messages` as `resume` does, for a conversation in the directory `record`."""
+def resume_in(record: Path, conversation_id: str, messages: Sequence[JsonObject]) -> Sequence[JsonObject]:
+    """Return `messages` as `resume` does, for a conversation in the directory `record`; the very list without any."""
     log = load(record, conversation_id)
     numbers = _said_since_cleared(log)
-    if not numbers or list(messages[: len(numbers)]) != history.messages(log, numbers):
-        return list(messages)
+    if not numbers or not history.starts_with(log, numbers, messages):
+        return messages
     new_by_number = dict(zip(numbers, messages, strict=False))
     live = zip(log.context, history.context(log), strict=True)
     return [*(new_by_number.get(n, message) for n, message in live), *messages[len(numbers) :]]

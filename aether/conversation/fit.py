@@ -36,19 +36,18 @@ from aether.conversation.facts import (
     PreviousSummary,
     facts_of_removed,
     previous_summary,
-    redacted_message,
     removed_texts,
     with_facts_of_cut,
 )
 from aether.conversation.partition import LEAST_WEIGHT, Parts, importance, is_brief
-from aether.conversation.progress import Conversation, conversation_of
+from aether.conversation.progress import Conversation
+from aether.conversation.readings import Readings
 from aether.conversation.room import fit_summary
 from aether.conversation.shapes import Bounds, Facts, Kept, Plan, Policy, SummaryTask
 from aether.conversation.steps import exploration_runs, only_explores
 from aether.errors import BudgetExceeded
 from aether.messages import providers
 from aether.messages.model import BlockKind
-from aether.redact.redact import DEFAULT, Rules
 from aether.text.selection import heaviest_fitting
 from aether.text.words import pluralize
 from aether.types import Finding
@@ -93,7 +92,7 @@ class _Fit(NamedTuple):
     earlier: PreviousSummary
     bare: int
     """Tokens of an empty summary."""
-    redacted: Callable[[], Conversation]
+    conversation: Callable[[], Conversation]
     """The messages as redacted copies, read once, of which the summary is made."""
     facts: dict[tuple[int, ...], Facts]
     """By removed positions, as far as they were read."""
@@ -150,13 +149,12 @@ class _Summary(NamedTuple):
 
 
 def fit_conversation(
-    plan: Plan, parts: Parts, *, limits: Bounds, pointer: Callable[[int], str], rules: Rules | None = DEFAULT,
-    by_hand: bool = False,
+    plan: Plan, parts: Parts, *, limits: Bounds, pointer: Callable[[int], str], readings: Readings, by_hand: bool = False,
 ) -> Plan:  # fmt: skip
     """Return `plan` with the result of as many steps of its policy as the limits need.
 
-    A compaction by hand adds a summary even if shortening would do. What a summary holds is taken from copies redacted by
-    `rules`: in a name without its context no secret is recognised.
+    A compaction by hand adds a summary even if shortening would do. What a summary holds is taken from the redacted copies
+    of the `readings`: in a name without its context no secret is recognised.
 
     Raises:
         BudgetExceeded: the messages that must be kept do not fit.
@@ -174,13 +172,11 @@ def fit_conversation(
     loose = [
         index for index in range(len(parts.groups)) if not is_held[index] and index not in parts.summaries
     ]
-    redacted = cache(lambda: conversation_of([redacted_message(message, rules) for message in messages]))
-    summaries = [
-        redacted_message(messages[parts.groups[index].members[0]], rules) for index in parts.summaries
-    ]
+    summaries = [readings.add(messages[parts.groups[index].members[0]]).message for index in parts.summaries]
     earlier = previous_summary(summaries, range(len(summaries)))
     bare = fit_summary(Facts(), earlier.version + 1, plan.wire, count=plan.count, most=1).tokens
-    run = _Fit(plan, limits, draft, loose, earlier, bare, redacted, {}, by_hand)
+    conversation = cache(lambda: Conversation(readings.of(messages)))
+    run = _Fit(plan, limits, draft, loose, earlier, bare, conversation, {}, by_hand)
     if not run.removes or not _is_beyond_shortening(run):
         shorten_groups(draft, policy.steps, loose, goal=limits.goal, most=limits.goal)
     is_enough = fits(draft, limits.goal, limits.most_messages) and len(parts.summaries) <= 1
@@ -307,7 +303,7 @@ def _shorten_kept(run: _Fit, summary: _Summary) -> _Summary:
     )
     shorten_harder(draft, groups, most=most)
     if shorten_opening(draft, most=most) and summary.tokens:
-        facts = with_facts_of_cut(summary.whole, run.redacted(), draft.parts.opening)
+        facts = with_facts_of_cut(summary.whole, run.conversation(), draft.parts.opening)
         return _with_facts(run, summary.removed, facts, summary.room)
     return summary
 
@@ -343,7 +339,7 @@ def _summary_of_draft(run: _Fit, need: int) -> _Summary:
         removed = sorted({index for index, _ in draft.cuts})
     key = tuple(removed)
     if key not in run.facts:
-        run.facts[key] = facts_of_removed(run.redacted(), removed, run.earlier, draft.pointer)
+        run.facts[key] = facts_of_removed(run.conversation(), removed, run.earlier, draft.pointer)
     used = used_tokens(draft)
     aim = min(limits.goal - used, run.most_summary, _worth(run, dropped), limits.ceiling - used)
     return _with_facts(run, removed, run.facts[key], max(need, aim))
@@ -417,7 +413,7 @@ def _planned(run: _Fit, effective: Policy, summary: _Summary | None, *, folded: 
     prose = max(0, min(summary.prose, limits.ceiling - total))
     version, task = run.earlier.version + 1, None
     if run.has_prose:
-        removed = removed_texts(run.redacted().messages, summary.removed)
+        removed = removed_texts(run.conversation().messages, summary.removed)
         task = SummaryTask(policy.strategy, version, removed, run.earlier.prose, summary.facts, prose)
     return plan._replace(
         place=_place(draft, summary.removed), version=version, facts=summary.facts, prose_tokens=prose,

@@ -17,9 +17,10 @@ from typing import NamedTuple
 
 from aether.architects.base import Settings
 from aether.architects.extractive.digest import candidate_lines
-from aether.conversation.facts import names_in, names_of, removed_texts
+from aether.conversation.facts import names_of, removed_texts
 from aether.conversation.modes import mode_rules, never_compressed
 from aether.conversation.partition import cut_prose
+from aether.conversation.readings import Reading, names_in
 from aether.conversation.shapes import COMPACT, DETAILED, RemovedText
 from aether.conversation.summarise import Gate, Summarizer, Written, summarise
 from aether.messages.model import Message
@@ -263,7 +264,7 @@ def _statement(order: int, text: str, *, by_person: bool, mode: str, goal: froze
 @lru_cache(maxsize=8_192)
 def _names_in_statement(text: str, mode: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
     """Return the names of a statement, its proper names, and whether the mode never compresses it."""
-    names = tuple(names_in(text))
+    names = names_in(text)
     proper = tuple(name for name in dict.fromkeys(_PROPER.findall(text)) if name not in names)
     return names, proper, bool(never_compressed([text], mode))
 
@@ -388,7 +389,7 @@ def _names_of_tools(source: Source) -> list[str]:
         if (text := _SEGMENT.sub("", line.strip())).startswith(NAMES_HEAD)
         for name in text.removeprefix(NAMES_HEAD).split(BETWEEN_NAMES)
     ]
-    newer = names_of(source.messages, range(len(source.messages)))
+    newer = names_of([Reading(message, None) for message in source.messages], range(len(source.messages)))
     return list(dict.fromkeys([*reversed(newer), *earlier]))
 
 

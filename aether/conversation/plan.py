@@ -17,11 +17,11 @@ from aether.conversation.facts import LEAST_PROSE
 from aether.conversation.fit import fit_conversation
 from aether.conversation.partition import cut_prose, is_earlier_summary, partition
 from aether.conversation.policy import BY_HAND_SHARE, ContextBudget, bounds, fires
+from aether.conversation.readings import Readings
 from aether.conversation.room import summary_message
 from aether.conversation.shapes import Compacted, Plan, Policy, Summary, task_as_json
 from aether.errors import AetherError, InvalidInput
 from aether.messages.model import Message
-from aether.redact.redact import DEFAULT, Rules
 from aether.tokens.count import message_tokens
 from aether.types import Counter, Finding
 
@@ -41,14 +41,14 @@ def plan(
     force: bool = False,
     last_tokens: int | None = None,
     pointer: Callable[[int], str] | None = None,
-    rules: Rules | None = DEFAULT,
+    readings: Readings | None = None,
 ) -> Plan:
     """Return the plan that makes `messages` fit into `window`; without a trigger it changes nothing.
 
     `overhead` is the tokens sent beside the messages, system prompt and tool schemas; `tokens` those of each message,
     if they are known. `force` compacts without a trigger. After a compaction that left `last_tokens` some growth is needed
     before the next one. `pointer` returns the place of the full text of the message at a position, in words that a model
-    can use. `rules` redact what a summary is made of; None: nothing is redacted.
+    can use. `readings` are those of the messages, as far as they were read; their rules redact what a summary is made of.
 
     Raises:
         BudgetExceeded: the messages that must be kept do not fit; the error names them.
@@ -79,7 +79,7 @@ def plan(
         limits = limits._replace(goal=min(limits.goal, int(BY_HAND_SHARE * budget.used)))
     fitted = fit_conversation(
         idle._replace(reason=reason), partition(messages, policy), limits=limits, pointer=pointer or (lambda _: ""),
-        rules=rules, by_hand=force,
+        readings=readings or Readings(), by_hand=force,
     )  # fmt: skip
     gained = budget.used - fitted.total
     dropped = len(messages) - len(fitted.kept) - (fitted.place >= 0)

@@ -8,11 +8,12 @@ newest answers, the plan, and the last run of each command with its outcome. No 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 from aether.conversation.partition import BRIEF_CHARS, is_brief
-from aether.conversation.summary import is_summary
+from aether.conversation.readings import Reading
 from aether.messages.model import Message
 from aether.messages.shell import command_target, git_step, is_notable, outcome_of, parts_of, short_command
 from aether.messages.tool_calls import (
@@ -75,20 +76,33 @@ class Said(NamedTuple):
         return f"{ASKED}{self.asked}\nAnswered: {self.text}" if self.asked else self.text
 
 
-class Conversation(NamedTuple):
+class Conversation:
     """A conversation, read once for all facts that are taken from it."""
 
-    messages: Sequence[Message]
-    calls: list[Call]
-    said: list[Said]
-    summaries: tuple[int, ...]
-    """Positions of the summaries of earlier compactions."""
+    def __init__(self, readings: Sequence[Reading]) -> None:
+        """Read the messages in their order."""
+        self.readings = readings
+        self.messages: list[Message] = [reading.message for reading in readings]
+        self.calls = calls_of(self.messages)
+        self.summaries = tuple(index for index, reading in enumerate(readings) if reading.is_summary)
+        """Positions of the summaries of earlier compactions."""
+        self.said: list[Said] = _said(self)
 
-    @property
+    @cached_property
     def opening(self) -> Said | None:
         """Return the request that opened the conversation; None if a summary replaced it."""
         end = self.summaries[0] if self.summaries else len(self.messages)
         return next((text for text in self.said if text.by == "person" and text.at < end), None)
+
+    @cached_property
+    def plan(self) -> list[tuple[str, str]] | None:
+        """Return the steps of the newest plan or task list with their status; None without one."""
+        return _plan(self.calls)
+
+    @cached_property
+    def ran(self) -> tuple[str, ...]:
+        """Return the last run of each command that matters."""
+        return merged_ran((), _ran(self.calls))
 
 
 class Progress(NamedTuple):
@@ -101,16 +115,14 @@ class Progress(NamedTuple):
     ran: tuple[str, ...] = ()
 
 
-def conversation_of(messages: Sequence[Message]) -> Conversation:
-    """Return `messages` as read once: their calls, what was said, and the earlier summaries."""
-    calls = calls_of(messages)
-    summaries = tuple(index for index, message in enumerate(messages) if is_summary(message))
-    by_message = {index: list(some) for index, some in groupby(calls, lambda call: call.at)}
+def _said(conversation: Conversation) -> list[Said]:
+    """Return what was said in a conversation, without its earlier summaries."""
+    by_message = {index: list(some) for index, some in groupby(conversation.calls, lambda call: call.at)}
     texts: list[Said] = []
-    for index, message in enumerate(messages):
-        if index in summaries or message.role not in ("user", "assistant"):
+    for index, reading in enumerate(conversation.readings):
+        message, text = reading.message, reading.words
+        if reading.is_summary or message.role not in ("user", "assistant"):
             continue
-        text = clean(without_injected(message.text))
         if text and (message.role == "assistant" or text.startswith(_CONTINUED)):
             texts.append(Said(index, "agent", with_speaker(message, text)))
         elif text:
@@ -120,7 +132,7 @@ def conversation_of(messages: Sequence[Message]) -> Conversation:
         if texts and texts[-1].by == "agent" and any(map(_changes_file, called)):
             texts[-1] = texts[-1]._replace(acts=True)
         texts += (words for call in called for words in _said_to_call(call))
-    return Conversation(messages, calls, texts, summaries)
+    return texts
 
 
 def _changes_file(call: Call) -> bool:
@@ -187,7 +199,7 @@ def progress_of(conversation: Conversation, *, stays: Callable[[int], bool] = la
         for text in conversation.said
         if text.by == "agent" and text.at not in present and (text.acts or text.at in answered)
     )
-    plan = _plan(conversation.calls)
+    plan = conversation.plan
     ahead = [f"{status}: {text}" for text, status in plan or () if status not in _OVER]
     return Progress(
         current=_current(conversation.said),
@@ -197,7 +209,7 @@ def progress_of(conversation: Conversation, *, stays: Callable[[int], bool] = la
         ),
         next=tuple(ahead[:PLAN_ENTRIES]) if ahead or plan is None else (NOTHING_LEFT,),
         earlier=_earlier([text for text in earlier if not stays(text.at)]),
-        ran=merged_ran((), _ran(conversation.calls)),
+        ran=conversation.ran,
     )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
-from aether.conversation.facts import names_in
 from aether.conversation.progress import middle_cut
+from aether.conversation.readings import names_in
 from aether.conversation.shapes import Facts, Summary
 from aether.conversation.summary import rendered
 from aether.messages import providers

@@ -149,6 +149,11 @@ def cache_marks(blocks: Any) -> int:
     return sum(_CACHE in as_object(block) for block in blocks) if isinstance(blocks, list) else 0
 
 
+def have_marks(raws: Sequence[JsonObject]) -> bool:
+    """Return whether a block of these messages has a mark of the cache."""
+    return any(_CACHE in block for raw in raws for block in _blocks(raw.get("content")))
+
+
 def _blocks(content: Any) -> Iterator[JsonObject]:
     """Yield the blocks of a content, and those inside of them."""
     for block in content if isinstance(content, list) else ():

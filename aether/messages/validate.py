@@ -100,6 +100,55 @@ def is_sendable(
     return all(fault.effect == "hint" for fault in faults.listed)
 
 
+class Accepted(NamedTuple):
+    """Messages that their provider accepts as they are, as far as more of them depend on it."""
+
+    number: int
+    restart: int
+    """The position from which on they are checked again with those that follow."""
+    call_ids: frozenset[str]
+
+
+def accepted(messages: Sequence[Message], before: Accepted | None = None) -> Accepted:
+    """Return what is known of `messages`, which are accepted; `before` is that of their start."""
+    start = before.number if before else 0
+    ids = {block.call_id for message in messages[start:] for block in message.blocks if block.kind == "call"}
+    restart = next((index for index in range(len(messages) - 1, -1, -1) if _starts(messages, index)), 0)
+    return Accepted(
+        len(messages),
+        restart,
+        (before.call_ids | ids if ids else before.call_ids) if before else frozenset(ids),
+    )
+
+
+def _starts(messages: Sequence[Message], index: int) -> bool:
+    """Return whether nothing before this message depends on what follows: all calls are answered, and no response goes on."""
+    message = messages[index]
+    if message.role == "assistant":
+        return message.format == "openai"
+    has_result = any(block.kind == "result" for block in message.blocks)
+    return (
+        message.role == "user" and not has_result and (not index or messages[index - 1].role == "assistant")
+    )
+
+
+def accepts_more(
+    before: Accepted, raws: Sequence[JsonObject], messages: Sequence[Message], *, plain: Container[int] = ()
+) -> bool:
+    """Return whether the provider accepts `raws`, which start with the messages of `before`, as `is_sendable`.
+
+    Only the end is checked, unless what is new may count with all before it: pictures, cache marks, ids of calls used again.
+    """
+    provider_format, new = messages[0].format, messages[before.number :]
+    ids = {block.call_id for message in new for block in message.blocks if block.kind == "call"}
+    counts = any(block.kind in ("media", "other") for message in new for block in message.blocks)
+    if counts or limits.have_marks(raws[before.number :]) or not ids.isdisjoint(before.call_ids):
+        return is_sendable(raws, provider_format, known=before.number, plain=plain)
+    return is_sendable(
+        raws[before.restart :], provider_format, known=before.number - before.restart, plain=plain
+    )
+
+
 def sendable(
     raws: Sequence[JsonObject], format: ProviderFormat, *, keep: Collection[int] = ()
 ) -> RepairedRaws:

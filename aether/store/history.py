@@ -323,6 +323,12 @@ def messages(log: Log, numbers: Sequence[int]) -> list[JsonObject]:
     return [files.parse_json(log.texts[n - 1], where=str(log.path)) for n in numbers]
 
 
+def starts_with(log: Log, numbers: Sequence[int], listed: Sequence[JsonObject]) -> bool:
+    """Return whether `listed` starts with the messages of these numbers; the first that differs ends the comparison."""
+    same = (message == messages(log, [n])[0] for n, message in zip(numbers, listed, strict=False))
+    return len(listed) >= len(numbers) and all(same)
+
+
 def unseen(log: Log) -> list[int]:
     """Return the numbers of added messages that are in no view: neither live nor replaced by a step that can be undone."""
     seen = {*log.context, *(n for step in log.open for n in log.compactions[step - 1].before)}

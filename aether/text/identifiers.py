@@ -41,8 +41,8 @@ PROGRAMS = frozenset(
     "apt-get brew bash sh sudo php composer ruby bundle rails rake dotnet swift aether tsc eslint jest vitest".split()
 )
 
-_TOKEN_CHARS = r"[^\s\"'`()<>\[\]{},;|“”‘’«»（）、。]++"
-_TOKEN = lazy(rf"{_TOKEN_CHARS}(?:(?<=\d),(?=\d){_TOKEN_CHARS})*+")
+_WORD_CHARS = r"[^\s\"'`()<>\[\]{},;|“”‘’«»（）、。]++"
+_TOKEN = lazy(rf"{_WORD_CHARS}(?:(?<=\d),(?=\d){_WORD_CHARS})*+")
 _TRIM = ".:!?*_="
 _URLS = ("https://", "http://", "ftp://", "ssh://", "git://", "file://", "www.")
 _FILE = lazy(

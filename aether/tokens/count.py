@@ -172,12 +172,21 @@ def tally(
     provider: ProviderFormat | None,
     count: Counter,
     before: Tally | None = None,
+    start: int = 0,
 ) -> Tally:
     """Return the tokens of each of `raws`; messages that `before` holds are not counted again.
 
-    A message is recognised in any place of `before`, so that after a compaction only its new messages are counted. A tally by another counter or provider format is ignored. Without a format it is that of
+    A message is recognised in any place of `before`, so that after a compaction only its new messages are counted; the first
+    `start` are known to be those of `before`. A tally by another counter or provider format is ignored. Without a format it is that of
     `before` unless a new message contradicts it, and otherwise the detected one.
     """
+    if (
+        before
+        and start == len(before.raws)
+        and before.count == count
+        and _is_format(before, raws[start:], provider)
+    ):
+        return _extended(before, raws[len(before.raws) :])
     same = list(map(eq, raws, before.raws)) if before else []
     new = [index for index in range(len(raws)) if index >= len(same) or not same[index]]
     if provider is None and before and before.provider != "plain":
@@ -201,6 +210,29 @@ def tally(
         messages[index : index + 1] = [message]
         tokens[index : index + 1] = [message_tokens(message, count) if was is None else before.tokens[was]]
     return Tally([message.raw for message in messages], messages, tokens, sum(tokens), provider, count)
+
+
+def _is_format(before: Tally, new: Sequence[JsonObject], provider: ProviderFormat | None) -> bool:
+    """Return whether `new` messages are of the same format as those before them."""
+    if provider is not None or before.provider == "plain":
+        return provider == before.provider
+    return convert.detect_format(new, after=before.provider) == before.provider
+
+
+def _extended(before: Tally, new: Sequence[JsonObject]) -> Tally:
+    if not new:
+        return before
+    number = len(before.raws)
+    messages = [
+        convert.message(_own(raw, f"messages[{number + nth}]"), before.provider)
+        for nth, raw in enumerate(new)
+    ]
+    tokens = [message_tokens(message, before.count) for message in messages]
+    raws = [message.raw for message in messages]
+    return before._replace(
+        raws=[*before.raws, *raws], messages=[*before.messages, *messages], tokens=[*before.tokens, *tokens],
+        total=before.total + sum(tokens),
+    )  # fmt: skip
 
 
 def _own(raw: Any, where: str) -> Any:

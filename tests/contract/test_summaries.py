@@ -6,12 +6,12 @@ from pathlib import Path
 from aether.architects import backend
 from aether.architects.base import Settings
 from aether.architects.request import SUMMARIES, summary_request
-from aether.conversation.facts import facts_of, merged_facts, removed_texts
+from aether.conversation.facts import merged_facts, removed_texts
 from aether.conversation.shapes import Facts, Summary, SummaryTask, task_as_json
 from aether.conversation.summary import parsed, rendered
 from aether.text.summary_checks import EMPTY, model_fault
 from aether.tokens.estimate import estimate
-from tests.conversation.conversations import bash, conversation, model, tool, user
+from tests.conversation.conversations import bash, conversation, facts_of, model, tool, user
 from tests.tables import rows
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "summaries"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from itertools import count
 
+from aether.conversation.facts import facts_in
+from aether.conversation.progress import Conversation
+from aether.conversation.readings import Reading
 from aether.messages.convert import read
 from aether.messages.model import Message
 
@@ -35,3 +38,12 @@ def bash(command: str, answer: str | None = "ok", *, failed: bool = False) -> li
 
 def conversation(*parts: list[dict]) -> list[Message]:
     return read([raw for part in parts for raw in part], "anthropic")
+
+
+def conversation_of(messages):
+    """Return the messages as read once, without redaction."""
+    return Conversation([Reading(message, None) for message in messages])
+
+
+def facts_of(messages, positions):
+    return facts_in(conversation_of(messages), positions)

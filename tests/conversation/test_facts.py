@@ -5,15 +5,14 @@ from __future__ import annotations
 from aether.conversation.facts import (
     MOST_NAMES,
     PreviousSummary,
-    facts_of,
     facts_of_removed,
     merged_facts,
-    names_in,
     names_of,
     previous_summary,
     removed_texts,
 )
-from aether.conversation.progress import REQUEST_CHARS, conversation_of
+from aether.conversation.progress import REQUEST_CHARS
+from aether.conversation.readings import names_in
 from aether.conversation.room import (
     CUT,
     fit_facts,
@@ -24,7 +23,7 @@ from aether.conversation.summary import rendered
 from aether.messages.convert import new_message, read
 from aether.messages.tool_calls import ErrorFact, FileFact
 from aether.text.words import pluralize
-from tests.conversation.conversations import bash, conversation, model, tool, user
+from tests.conversation.conversations import bash, conversation, conversation_of, facts_of, model, tool, user
 from tests.tables import rows
 
 OPENING = "Fix the login in src/auth.py. Never touch the migrations."
@@ -395,7 +394,7 @@ def test_goals_and_constraints_that_alone_are_too_long_are_cut_at_the_end():
 
 def names(*parts, besides=""):
     messages = conversation(*parts)
-    return names_of(messages, range(len(messages)), besides=besides)
+    return names_of(conversation_of(messages).readings, range(len(messages)), besides=names_in(besides))
 
 
 def _word(n):
@@ -428,7 +427,7 @@ def test_of_what_tools_say_only_what_cannot_be_a_word_counts():
     ],
 )
 def test_small_counts_options_and_plain_words_are_no_names(text):
-    assert names_in(text) == []
+    assert names_in(text) == ()
 
 
 def test_the_name_used_last_is_at_the_end():
@@ -496,7 +495,7 @@ def test_what_a_host_says_above_an_output_and_the_limits_of_a_call_are_no_names(
 
 @rows("text", ["It began at 15:43.", "See 569-624 there.", "It takes ~350 of them."])
 def test_clocks_ranges_and_guesses_are_no_names(text):
-    assert names_in(text) == []
+    assert names_in(text) == ()
 
 
 @rows(

@@ -10,6 +10,7 @@ from aether.conversation.fit import PROSE_SHARE, drop_misplaced, fit_conversatio
 from aether.conversation.partition import partition
 from aether.conversation.plan import plan
 from aether.conversation.policy import bounds, policy
+from aether.conversation.readings import Readings
 from aether.conversation.room import summary_message
 from aether.conversation.shapes import Facts, Plan, Policy, Summary
 from aether.conversation.summary import rendered
@@ -29,7 +30,9 @@ def fit_in(messages, policy, *, window, overhead=0, pointer=lambda at: f"line {a
     tokens = tuple(message_tokens(message, count) for message in messages)
     allowed = bounds(policy, window)._replace(**limits)
     idle = Plan(tuple(messages), policy, policy, allowed, overhead, False, "", 0, tokens, count)
-    return fit_conversation(idle, partition(messages, policy), limits=allowed, pointer=pointer)
+    return fit_conversation(
+        idle, partition(messages, policy), limits=allowed, pointer=pointer, readings=Readings()
+    )
 
 
 def saved(found):

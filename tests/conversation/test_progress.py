@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from aether.conversation.facts import facts_of, merged_facts
+from aether.conversation.facts import merged_facts
 from aether.conversation.progress import (
     ANSWER_CHARS,
     MOST_RAN,
     NOTHING_LEFT,
     PLAN_ENTRIES,
-    conversation_of,
     ends_of,
     merged_ran,
     progress_of,
 )
 from aether.conversation.shapes import Facts
 from aether.messages.convert import read
-from tests.conversation.conversations import bash, conversation, model, tool, user
+from tests.conversation.conversations import bash, conversation, conversation_of, facts_of, model, tool, user
 from tests.tables import rows
 
 TASK = "Port the invoice parser to Rust, and never change the public API."

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from aether.conversation.facts import facts_of, merged_facts
+from aether.conversation.facts import merged_facts
 from aether.conversation.partition import is_earlier_summary, partition
 from aether.conversation.plan import apply, plan
 from aether.conversation.policy import POLICIES, policy, validated
@@ -25,6 +25,7 @@ from aether.messages.validate import check
 from aether.store.keys import STEPS
 from aether.text.summary_checks import model_fault
 from aether.tokens.count import message_tokens
+from tests.conversation.conversations import facts_of
 from tests.effort import examples
 from tests.laws.histories import broken, history
 from tests.laws.summaries import facts, summaries, texts

@@ -9,8 +9,10 @@ from base64 import b64encode
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aether.conversation.readings import Reading, Readings
 from aether.messages import convert
 from aether.messages.model import PROVIDER_FORMATS, ProviderFormat
+from aether.messages.validate import accepted, accepts_more, is_sendable
 from aether.tokens.count import MESSAGE_TOKENS, message_tokens, system_tokens, tally, tools_tokens
 from aether.tokens.estimate import estimate
 from tests.laws.histories import broken_histories, histories, junk
@@ -100,3 +102,36 @@ def test_base64_is_never_counted_as_text(content):
         given_text: list[str] = []
         message_tokens(convert.message(raw, wire), lambda text, seen=given_text: seen.append(text) or 0)
         assert data[:100] not in json.dumps(given_text)
+
+
+@given(histories(), broken_histories(), st.integers(0, 10**6), st.booleans())
+def test_what_an_accepted_start_says_of_more_messages_is_what_a_check_of_all_says(
+    found, others, number, breaks
+):
+    """Whether the messages that follow are the rest of the conversation, or others of its format with faults."""
+    wire, raws = found
+    cut = number % (len(raws) + 1)
+    more = others[1] if breaks and others[0] == wire else raws[cut:]
+    if not cut or not is_sendable(raws[:cut], wire):
+        return
+    whole = [*raws[:cut], *more]
+    messages = convert.read(whole, wire)
+    start = accepted(messages[: max(1, cut // 2)]) if is_sendable(raws[: max(1, cut // 2)], wire) else None
+
+    assert accepts_more(accepted(messages[:cut], start), whole, messages) == is_sendable(whole, wire)
+
+
+@given(histories())
+def test_what_was_computed_when_a_message_came_is_what_is_computed_now(found):
+    wire, raws = found
+    messages, kept = convert.read(raws, wire), Readings()
+    for message in messages:
+        kept.add(message).compute()
+
+    readings = kept.of(messages)
+
+    for reading, message in zip(readings, messages, strict=True):
+        fresh = Reading(message)
+        assert (reading.message, reading.words, reading.names) == (fresh.message, fresh.words, fresh.names)
+        assert reading.is_summary == fresh.is_summary
+    assert all(kept.add(message) is reading for reading, message in zip(readings, messages, strict=True))
