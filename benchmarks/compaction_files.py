@@ -24,7 +24,7 @@ from aether.architects.request import summary_request
 from aether.conversation.facts import FACTS_SHARE, facts_in, removed_texts
 from aether.conversation.progress import Conversation
 from aether.conversation.readings import Reading
-from aether.conversation.room import fit_facts
+from aether.conversation.room import Sizes, fit_facts
 from aether.conversation.shapes import Summary, SummaryTask, task_as_json
 from aether.conversation.summary import parsed, rendered
 from aether.messages.transcripts import load_conversation
@@ -98,7 +98,7 @@ def summarised(lines: list[str], most: int) -> str:
     places = range(len(messages))
     facts, _ = fit_facts(
         facts_in(Conversation([Reading(message) for message in messages]), places),
-        count=estimate,
+        sizes=Sizes(estimate),
         most=int(most * FACTS_SHARE),
     )
     # Lines are joined again within the message, which costs a token or two.

@@ -42,7 +42,7 @@ from aether.conversation.facts import (
 from aether.conversation.partition import LEAST_WEIGHT, Parts, importance, is_brief
 from aether.conversation.progress import Conversation
 from aether.conversation.readings import Readings
-from aether.conversation.room import fit_summary
+from aether.conversation.room import Sizes, fit_summary
 from aether.conversation.shapes import Bounds, Facts, Kept, Plan, Policy, SummaryTask
 from aether.conversation.steps import exploration_runs, only_explores
 from aether.errors import BudgetExceeded
@@ -96,6 +96,7 @@ class _Fit(NamedTuple):
     """The messages as redacted copies, read once, of which the summary is made."""
     facts: dict[tuple[int, ...], Facts]
     """By removed positions, as far as they were read."""
+    sizes: Sizes
     by_hand: bool
     """Whether shortened messages get a summary too, if nothing else is removed."""
 
@@ -174,9 +175,10 @@ def fit_conversation(
     ]
     summaries = [readings.add(messages[parts.groups[index].members[0]]).message for index in parts.summaries]
     earlier = previous_summary(summaries, range(len(summaries)))
-    bare = fit_summary(Facts(), earlier.version + 1, plan.wire, count=plan.count, most=1).tokens
+    sizes = Sizes(plan.count)
+    bare = fit_summary(Facts(), earlier.version + 1, plan.wire, sizes=sizes, most=1).tokens
     conversation = cache(lambda: Conversation(readings.of(messages)))
-    run = _Fit(plan, limits, draft, loose, earlier, bare, conversation, {}, by_hand)
+    run = _Fit(plan, limits, draft, loose, earlier, bare, conversation, {}, sizes, by_hand)
     if not run.removes or not _is_beyond_shortening(run):
         shorten_groups(draft, policy.steps, loose, goal=limits.goal, most=limits.goal)
     is_enough = fits(draft, limits.goal, limits.most_messages) and len(parts.summaries) <= 1
@@ -312,8 +314,10 @@ def _wanted_tokens(run: _Fit, summary: _Summary) -> int:
     """Return the tokens that the summary should have: its fair share, if it omits facts with fewer."""
     if not summary.lost or summary.room >= run.fair_summary:
         return summary.tokens
+    if run.sizes.sum(summary.whole) > 2 * run.fair_summary:
+        return max(summary.tokens, run.fair_summary)
     complete = fit_summary(
-        summary.whole, run.earlier.version + 1, run.plan.wire, count=run.draft.count, most=run.limits.window
+        summary.whole, run.earlier.version + 1, run.plan.wire, sizes=run.sizes, most=run.limits.window
     )
     return max(summary.tokens, min(run.fair_summary, int(complete.tokens / run.facts_share)))
 
@@ -347,7 +351,7 @@ def _summary_of_draft(run: _Fit, need: int) -> _Summary:
 
 def _with_facts(run: _Fit, removed: list[int], facts: Facts, most: int) -> _Summary:
     fitted = fit_summary(
-        facts, run.earlier.version + 1, run.plan.wire, count=run.draft.count, most=int(most * run.facts_share)
+        facts, run.earlier.version + 1, run.plan.wire, sizes=run.sizes, most=int(most * run.facts_share)
     )
     prose = max(0, most - fitted.tokens) if run.has_prose or run.earlier.prose else 0
     return _Summary(facts, *fitted, prose, removed)

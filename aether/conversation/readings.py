@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property, lru_cache
 from itertools import chain
 
+from aether.architects.extractive.digest import spoken
 from aether.conversation.summary import is_summary
 from aether.messages.convert import reread
 from aether.messages.model import Message
@@ -18,6 +19,7 @@ from aether.messages.sources.codex import HEADER
 from aether.redact.redact import DEFAULT, Rules, redacted
 from aether.text.cleaning import clean, without_escapes, without_injected
 from aether.text.identifiers import identifiers
+from aether.text.selection import contents
 
 # Longer ones are data.
 NAME_CHARS = 120
@@ -50,8 +52,12 @@ class Reading:
         self.given, self.rules = given, rules
 
     def compute(self) -> None:
-        """Compute what a compaction will ask for."""
+        """Compute what a compaction will ask for, as far as no other message is needed."""
         _ = self.words, self.is_summary, self.names
+        for block in self.message.blocks:
+            if block.kind == "text" and self.message.role in ("user", "assistant"):
+                for line in spoken(self.message.role, block.text):
+                    contents(line)
 
     @cached_property
     def message(self) -> Message:

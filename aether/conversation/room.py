@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from aether.conversation.progress import middle_cut
 from aether.conversation.readings import names_in
 from aether.conversation.shapes import Facts, Summary
-from aether.conversation.summary import rendered
+from aether.conversation.summary import rendered, written_entry
 from aether.messages import providers
 from aether.messages.convert import new_message
 from aether.messages.model import Message, ProviderFormat, Role
@@ -39,8 +40,8 @@ NEWEST_DONE = 18
 WORDS_SHARE = 0.28
 # The newest of the dropped requests, whose names may stay.
 NAMED_REQUESTS = 100
-# On average no text has longer tokens.
-LONGEST_TOKEN_CHARS = 20
+# Share by which the sum over the entries may exceed the tokens of the whole, which is written with less than each alone.
+SUM_ERROR = 0.05
 # A shortened goal or constraint keeps at least this much.
 LEAST_CHARS = 80
 CUT = "… [the rest of this was removed with the messages; see the archive]"
@@ -56,12 +57,42 @@ class FittedSummary(NamedTuple):
     tokens: int
 
 
+class Sizes:
+    """Tokens of the entries of a summary, each counted once, and their sums, which are near to the tokens of the whole."""
+
+    def __init__(self, count: Counter) -> None:
+        """Start without any; texts are counted by `count`."""
+        self.count = count
+        self._entries: dict[tuple[str, Any], int] = {}
+        self._whole: dict[Facts, int] = {}
+
+    def entry(self, field: str, entry: Any) -> int:
+        """Return the tokens of one entry with the mark of its line, or that between names; of a path those of its end."""
+        tokens = self._entries.get((field, entry))
+        if tokens is None:
+            short = entry._replace(path=entry.path.rpartition("/")[2]) if field == "files" else entry
+            form = "{} | " if field == "names" else "- {}\n"
+            tokens = self._entries[field, entry] = self.count(form.format(written_entry(field, short)))
+        return tokens
+
+    def sum(self, facts: Facts) -> int:
+        """Return the tokens of all entries."""
+        return sum(self.entry(field, entry) for field in Facts._fields for entry in getattr(facts, field))
+
+    def whole(self, facts: Facts) -> int:
+        """Return the tokens of a summary with these facts and without prose."""
+        if facts not in self._whole:
+            self._whole[facts] = self.count(rendered(Summary(1, facts, "")))
+        return self._whole[facts]
+
+
 def fit_summary(
-    facts: Facts, version: int, provider: ProviderFormat, *, count: Counter, most: int
+    facts: Facts, version: int, provider: ProviderFormat, *, sizes: Sizes, most: int
 ) -> FittedSummary:
     """Return the facts that fit into a summary of `most` tokens; goals and constraints may exceed it."""
+    count = sizes.count
     around = tokens_around(provider, count)
-    fitting, lost = fit_facts(facts, count=count, most=max(1, most - around))
+    fitting, lost = fit_facts(facts, sizes=sizes, most=max(1, most - around))
     return FittedSummary(
         fitting, lost, message_tokens(summary_message(Summary(version, fitting, ""), provider), count)
     )
@@ -172,34 +203,40 @@ _DROPS = (
 )
 
 
-def fit_facts(facts: Facts, *, count: Counter, most: int) -> tuple[Facts, list[str]]:
+def fit_facts(facts: Facts, *, sizes: Sizes, most: int) -> tuple[Facts, list[str]]:
     """Return the facts that a summary of `most` tokens without prose holds, and the dropped ones in words.
 
     Goals and constraints are at worst shortened; only they can make the result larger than `most`.
     """
     dropped: dict[str, int] = {}
-    tokens = _tokens(facts, count)
+    total = sizes.sum(facts)
     for drop in _DROPS:
-        if tokens <= most:
+        # Far beyond the room the sum of the entries says enough.
+        if total <= _surely_over(facts, most) and sizes.whole(facts) <= most:
             break
-        facts, number = _without(facts, drop, count=count, most=most)
+        facts, number, saved = _without(facts, drop, sizes=sizes, most=most, total=total)
         if number:
-            tokens = _tokens(facts, count)
+            total -= saved
             dropped[drop.name] = dropped.get(drop.name, 0) + number
     lost = [pluralize(number, name) for name, number in dropped.items()]
-    if tokens > most:
-        shorter = _shortened(facts, count=count, most=most)
+    if sizes.whole(facts) > most:
+        shorter = _shortened(facts, sizes=sizes, most=most)
         lost += ["the ends of goals and constraints"] if shorter != facts else []
         facts = shorter
     return facts, lost
 
 
-def _tokens(facts: Facts, count: Counter) -> int:
-    return count(rendered(Summary(1, facts, "")))
+def _surely_over(facts: Facts, most: int) -> int:
+    """Return a sum of tokens of entries above which the summary has more than `most` tokens as a whole."""
+    entries = sum(len(getattr(facts, field)) for field in Facts._fields)
+    return int(most * (1 + SUM_ERROR)) + entries
 
 
-def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[Facts, int]:
-    """Return `facts` with the fewest entries dropped that make it fit, or all if none is enough; and their number."""
+def _without(facts: Facts, drop: _Drop, *, sizes: Sizes, most: int, total: int) -> tuple[Facts, int, int]:
+    """Return `facts` with the fewest entries dropped that make it fit, or all if none is enough; their number, and tokens.
+
+    `total` is the sum of the tokens of all entries.
+    """
     entries: tuple[Any, ...] = getattr(facts, drop.field)
     places = [index for index, entry in enumerate(entries) if drop.drops(entry)]
     places = places[: max(0, len(places) - drop.stay)]
@@ -209,29 +246,31 @@ def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[F
         places.sort(key=lambda index: (-worth.get(index, len(entries)), index))
     if drop.share and places:
         shortest = drop.left(entries[places[0]]) is not None
-        stated_tokens = count("\n".join((*facts.goals, *facts.current[-1:])))
-        staying = _within(entries, drop.share * most - stated_tokens, count, shortest=shortest)
+        stated_tokens = sizes.count("\n".join((*facts.goals, *facts.current[-1:])))
+        staying = _within(entries, drop.share * most - stated_tokens, sizes.count, shortest=shortest)
         places = [index for index in places if index not in staying]
-    # Entries beyond any possible room are dropped unmeasured, because counting thousands of texts takes long.
-    low, high, room = 0, len(places), most * LONGEST_TOKEN_CHARS
-    for number in range(len(places), 0, -1):
-        entry = entries[places[number - 1]]
-        room -= len(entry if isinstance(entry, str) else str(entry[0]))
-        if room < 0:
-            low = number
-            break
-    # Most drops are not enough as a whole: one count says so. A dropped request leaves names, so fewer may be smaller.
-    if low < high and drop.field != "requests":
-        every = _dropped(facts, drop, places)
-        if _tokens(every, count) > most:
-            return every, high
-    stay = longest_front(
-        high - low, lambda stay: _tokens(_dropped(facts, drop, places[: high - stay]), count) <= most
+    saved = [0, *accumulate(_saving(facts, drop, index, sizes) for index in places)]
+    if total - saved[-1] > _surely_over(facts, most):
+        return _dropped(facts, drop, places), len(places), saved[-1]
+    number = next((number for number, tokens in enumerate(saved) if total - tokens <= most), len(places))
+    staying_number = longest_front(
+        len(places),
+        lambda stay: sizes.whole(_dropped(facts, drop, places[: len(places) - stay])) <= most,
+        near=len(places) - number,
     )
-    return _dropped(facts, drop, places[: high - stay]), high - stay
+    number = len(places) - staying_number
+    return _dropped(facts, drop, places[:number]), number, saved[number]
 
 
-def _ranked(entries: Sequence[str]) -> list[int]:
+def _saving(facts: Facts, drop: _Drop, index: int, sizes: Sizes) -> int:
+    """Return about how many tokens the drop of one entry saves."""
+    entry = getattr(facts, drop.field)[index]
+    left = drop.left(entry)
+    return sizes.entry(drop.field, entry) - (0 if left is None else sizes.entry(drop.field, left))
+
+
+@lru_cache(maxsize=8)
+def _ranked(entries: tuple[str, ...]) -> list[int]:
     """Return the places of `entries`, the newest first, then those that add most to the others for their tokens."""
     backwards = range(len(entries) - 1, -1, -1)
     units = [Unit(entries[index]) for index in backwards[:MOST_RANKED]]
@@ -239,7 +278,7 @@ def _ranked(entries: Sequence[str]) -> list[int]:
     return list(dict.fromkeys((*backwards[:NEWEST], *(backwards[index] for index in ranks), *backwards)))
 
 
-def _within(entries: Sequence[str], most: float, count: Counter, *, shortest: bool) -> set[int]:
+def _within(entries: tuple[str, ...], most: float, count: Counter, *, shortest: bool) -> set[int]:
     """Return the places of the entries that rank first and have at most so many tokens together, or of the `shortest`."""
     places = range(len(entries) - 1, -1, -1)
     ranked = sorted(places, key=lambda index: len(entries[index])) if shortest else _ranked(entries)
@@ -260,12 +299,12 @@ def _dropped(facts: Facts, drop: _Drop, places: Sequence[int]) -> Facts:
     return facts._replace(**changed)
 
 
-def _shortened(facts: Facts, *, count: Counter, most: int) -> Facts:
+def _shortened(facts: Facts, *, sizes: Sizes, most: int) -> Facts:
     """Return `facts` with goals and constraints cut to the greatest common length that fits."""
     low, high = LEAST_CHARS, max(map(len, (*facts.goals, *facts.constraints)), default=0)
     for _ in range(_HALVINGS):
         middle = (low + high) // 2
-        if _tokens(_cut_to(facts, middle), count) <= most:
+        if sizes.whole(_cut_to(facts, middle)) <= most:
             low = middle
         else:
             high = middle

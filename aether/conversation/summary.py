@@ -74,6 +74,11 @@ def rendered(summary: Summary) -> str:
     return "\n".join([f"<COMPACT-SUMMARY v{summary.version}>", NOTE, *_body(summary), END])
 
 
+def written_entry(field: str, entry: Any) -> str:
+    """Return an entry of a field of the facts as a summary writes it, beside the mark of its line."""
+    return _WRITERS[field](entry)
+
+
 def parsed(text: str) -> Summary | None:
     """Return the summary in `text`; None if it is something else, or has more than a summary.
 
@@ -229,4 +234,5 @@ _BEFORE_PROSE = (
     _Section("Errors", "errors", _error, _read_error),
     _NAMES,
 )
+_WRITERS = {section.field: section.write for section in (*_BEFORE_PROSE, _LOOKUPS)} | {"names": _name}
 _BY_HEADING = {section.heading: section for section in (*_BEFORE_PROSE, _LOOKUPS)}

@@ -165,13 +165,22 @@ def contents(text: str) -> dict[str, float]:
     return carried
 
 
-def longest_front(many: int, fits: Callable[[int], bool]) -> int:
+def longest_front(many: int, fits: Callable[[int], bool], *, near: int | None = None) -> int:
     """Return the largest number up to `many` of which `fits` is true, as it is of all smaller ones; it is not asked of 0.
 
-    >>> longest_front(10, lambda number: number * number <= 30)
-    5
+    The search starts at `near`, if a guess is known, and asks less the better that is.
+
+    >>> longest_front(10, lambda number: number * number <= 30), longest_front(10, lambda number: number <= 7, near=6)
+    (5, 7)
     """
-    low, high = 0, many
+    low, high, step = 0, many, 1
+    probe = max(1, near) if near is not None else many + 1
+    while low < probe <= high:
+        if fits(probe):
+            low, probe = probe, min(many, probe + step) if high == many else 0
+        else:
+            high, probe = probe - 1, max(1, probe - step) if not low else 0
+        step *= 2
     while low < high:
         middle = (low + high + 1) // 2
         if fits(middle):

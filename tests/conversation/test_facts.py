@@ -15,6 +15,7 @@ from aether.conversation.progress import REQUEST_CHARS
 from aether.conversation.readings import names_in
 from aether.conversation.room import (
     CUT,
+    Sizes,
     fit_facts,
     summary_message,
 )
@@ -353,12 +354,12 @@ def size(facts):
 
 
 def test_facts_that_fit_are_unchanged():
-    assert fit_facts(RICH, count=chars, most=size(RICH)) == (RICH, [])
+    assert fit_facts(RICH, sizes=Sizes(chars), most=size(RICH)) == (RICH, [])
 
 
 @rows("most", range(300, size(RICH), 97))
 def test_the_result_fits_and_what_it_lacks_is_named(most):
-    kept, lost = fit_facts(RICH, count=chars, most=most)
+    kept, lost = fit_facts(RICH, sizes=Sizes(chars), most=most)
 
     assert size(kept) <= most or kept == Facts(
         goals=RICH.goals, constraints=RICH.constraints, lookups=RICH.lookups[-1:]
@@ -374,7 +375,7 @@ def test_in_a_small_summary_the_words_of_a_person_outlast_the_older_paragraphs_o
         state=tuple(f"Paragraph {n} says what was found and done." for n in range(24)),
     )
 
-    kept, _ = fit_facts(some, count=chars, most=size(some) * 5 // 8)
+    kept, _ = fit_facts(some, sizes=Sizes(chars), most=size(some) * 5 // 8)
 
     assert kept == some._replace(state=some.state[-len(kept.state) :])
     assert 8 <= len(kept.state) < 24
@@ -383,7 +384,7 @@ def test_in_a_small_summary_the_words_of_a_person_outlast_the_older_paragraphs_o
 def test_goals_and_constraints_that_alone_are_too_long_are_cut_at_the_end():
     long = Facts(goals=("g" * 3_000,), constraints=("Never x.", "c" * 2_000))
 
-    kept, lost = fit_facts(long, count=chars, most=1_500)
+    kept, lost = fit_facts(long, sizes=Sizes(chars), most=1_500)
 
     assert size(kept) <= 1_500
     assert kept.goals[0].startswith("g" * 300)

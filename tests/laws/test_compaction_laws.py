@@ -14,7 +14,7 @@ from aether.conversation.facts import merged_facts
 from aether.conversation.partition import is_earlier_summary, partition
 from aether.conversation.plan import apply, plan
 from aether.conversation.policy import POLICIES, policy, validated
-from aether.conversation.room import fit_facts
+from aether.conversation.room import Sizes, fit_facts
 from aether.conversation.shapes import Facts, Policy, Summary
 from aether.conversation.summary import END, is_summary, parsed, rendered
 from aether.errors import BudgetExceeded
@@ -419,7 +419,7 @@ def test_no_text_breaks_the_reader(text):
 
 @given(facts(), st.integers(1, 400))
 def test_fitted_facts_fit_or_only_goals_constraints_and_a_pointer_are_left(found, most):
-    kept, lost = fit_facts(found, count=len, most=most)
+    kept, lost = fit_facts(found, sizes=Sizes(len), most=most)
 
     assert len(rendered(Summary(1, kept, ""))) <= most or kept == Facts(
         goals=kept.goals, constraints=kept.constraints, lookups=found.lookups[-1:]
@@ -497,7 +497,7 @@ def test_the_opening_request_and_rules_of_older_summaries_survive_twenty_rounds(
         ]
         found = facts_of(messages, range(len(messages)))
         together = merged_facts(before[0].facts, found) if before else found
-        kept, _ = fit_facts(together, count=words, most=400)
+        kept, _ = fit_facts(together, sizes=Sizes(words), most=400)
         text = rendered(Summary(nth + 1, kept, "Prose."))
     last = parsed(text).facts
 

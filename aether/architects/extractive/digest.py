@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
 from aether.messages.shell import is_notable, outcome_of, short_command
@@ -28,6 +29,8 @@ PREVIOUS_WEIGHT = 1.5
 # The newest message weighs so much more than the oldest: it shows how things are.
 RECENCY = 0.5
 LINE_CHARS = 400
+# Texts of the last conversations.
+CACHED_TEXTS = 4_096
 NAMES = 12
 # Position of the lines of the previous summary, before all messages.
 BEFORE = -1
@@ -140,17 +143,29 @@ def _lines(messages: Sequence[JsonObject]) -> Iterator[Line]:
                     at, "ran", f"{RAN}{short_command(command)}`" + (f": {outcome}" if outcome else "")
                 )
         elif role in ("user", "assistant"):
-            units = units_of(clean(without_injected(text)))
-            if role == "user" and units:
-                places = choose(units, most=LINE_CHARS, count=len)
-                yield _line(at, "asked", " ".join(units[place].text for place in places) or units[0].text)
-            else:
-                yield from (_line(at, "said", unit.text) for unit in units)
+            yield from (Line(at, "asked" if role == "user" else "said", line) for line in spoken(role, text))
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def spoken(role: str, text: str) -> tuple[str, ...]:
+    """Return the lines of a text of the agent, or the one line of what a person asked.
+
+    A conversation keeps its texts, so those that were read when they came are not read again.
+    """
+    units = units_of(clean(without_injected(text)))
+    if role != "user" or not units:
+        return tuple(_one_line(unit.text) for unit in units)
+    places = choose(units, most=LINE_CHARS, count=len)
+    return (_one_line(" ".join(units[place].text for place in places) or units[0].text),)
 
 
 def _line(at: int, sort: Sort, text: str) -> Line:
+    return Line(at, sort, _one_line(text))
+
+
+def _one_line(text: str) -> str:
     plain = _MARK.sub("", " ".join(text.split()))
-    return Line(at, sort, plain if len(plain) <= LINE_CHARS else plain[: LINE_CHARS - 1] + "…")
+    return plain if len(plain) <= LINE_CHARS else plain[: LINE_CHARS - 1] + "…"
 
 
 def _changes(before: Mapping[str, Any], messages: Sequence[JsonObject]) -> list[Line]:
