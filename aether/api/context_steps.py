@@ -257,10 +257,14 @@ def _origin(log: Log, n: int) -> int:
     """Return the number of the added message that `n` is a copy of, or the newest that it replaced."""
     while step := log.derived[n - 1]:
         compaction = log.compactions[step - 1]
-        places = dict(zip(compaction.after, compaction.receipt.get("places", ()), strict=False))
-        place = places.get(n)
-        replaced = [number for number in compaction.before if number not in compaction.after]
-        source = compaction.before[place] if place is not None else max(replaced, default=0)
+        places = compaction.receipt.get("places", ())
+        place = next(
+            (place for after, place in zip(compaction.after, places, strict=False) if after == n), None
+        )
+        if place is None:
+            source = max({*compaction.before}.difference(compaction.after), default=0)
+        else:
+            source = compaction.before[place]
         if not 0 < source < n:
             return n
         n = source

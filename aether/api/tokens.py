@@ -28,7 +28,6 @@ from aether.errors import (
 )
 from aether.events.delivery import warn
 from aether.memory.items import recount
-from aether.paths import resource
 from aether.store import config, files
 from aether.store.authors import Author
 from aether.store.commit import write_lock
@@ -278,7 +277,7 @@ def context_profiles(place: Path, model: str = "") -> dict[int, int]:
         InvalidDocument: one of the user's own files is invalid; `where` names the key.
         NotFound: there is no file `context.profiles`.
     """
-    shipped = tokens_models.read(resource("data/models.json")).limits
+    shipped = tokens_models.shipped_limits()
     return shipped | _own(place).limits | served_model(place, model).limits
 
 

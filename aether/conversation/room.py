@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from aether.conversation.progress import middle_cut
 from aether.conversation.readings import names_in
 from aether.conversation.shapes import Facts, Summary
-from aether.conversation.summary import rendered, written_entry
+from aether.conversation.summary import rendered, rendered_lines, written_entry
 from aether.messages import providers
 from aether.messages.convert import new_message
 from aether.messages.model import Message, ProviderFormat, Role
@@ -18,6 +18,8 @@ from aether.messages.tool_calls import FileFact
 from aether.text.selection import Unit, longest_front, ranking
 from aether.text.words import pluralize
 from aether.tokens.count import message_tokens
+from aether.tokens.counters import factor_of_estimate, scaled
+from aether.tokens.estimate import price, tokens_of
 from aether.types import Counter
 
 # Without room for all, requests with their middle cut out: what is wanted comes first, a rule may come last.
@@ -64,7 +66,7 @@ class Sizes:
         """Start without any; texts are counted by `count`."""
         self.count = count
         self._entries: dict[tuple[str, Any], int] = {}
-        self._whole: dict[Facts, int] = {}
+        self._lines: dict[str, int] = {}
 
     def entry(self, field: str, entry: Any) -> int:
         """Return the tokens of one entry with the mark of its line, or that between names; of a path those of its end."""
@@ -80,10 +82,13 @@ class Sizes:
         return sum(self.entry(field, entry) for field in Facts._fields for entry in getattr(facts, field))
 
     def whole(self, facts: Facts) -> int:
-        """Return the tokens of a summary with these facts and without prose."""
-        if facts not in self._whole:
-            self._whole[facts] = self.count(rendered(Summary(1, facts, "")))
-        return self._whole[facts]
+        """Return the tokens of a summary with these facts and without prose; by the estimate, lines are priced once."""
+        lines = rendered_lines(Summary(1, facts, ""))
+        factor = factor_of_estimate(self.count)
+        if factor is None:
+            return self.count("\n".join(lines))
+        self._lines |= {line: price(f"{line}\n") for line in lines if line not in self._lines}
+        return scaled(tokens_of(sum([self._lines[line] for line in lines])), factor)
 
 
 def fit_summary(

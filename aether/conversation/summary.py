@@ -71,7 +71,12 @@ def rendered(summary: Summary) -> str:
     \## Odd
     </COMPACT-SUMMARY>
     """
-    return "\n".join([f"<COMPACT-SUMMARY v{summary.version}>", NOTE, *_body(summary), END])
+    return "\n".join(rendered_lines(summary))
+
+
+def rendered_lines(summary: Summary) -> list[str]:
+    """Return the parts of that text, each from a line start to a line end: its frame, headings and entries."""
+    return [f"<COMPACT-SUMMARY v{summary.version}>", NOTE, *_body(summary), END]
 
 
 def written_entry(field: str, entry: Any) -> str:

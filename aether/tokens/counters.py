@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, cast
 
 from aether.errors import InvalidInput, shown
 from aether.tokens.estimate import estimate
@@ -89,8 +89,24 @@ def _exact(name: str, text: str) -> int:
 
 
 def _scaled(count: Counter, factor: float, text: str) -> int:
-    tokens = count(text)
+    return scaled(count(text), factor)
+
+
+def scaled(tokens: int, factor: float) -> int:
+    """Return `tokens` times a factor; of some at least one is left."""
     return max(1, round(tokens * factor)) if tokens else 0
+
+
+def factor_of_estimate(count: Counter) -> float | None:
+    """Return the factor of a counter that is the estimate times a factor; None for another one.
+
+    >>> factor_of_estimate(counter("estimate", 1.1)), factor_of_estimate(len)
+    (1.1, None)
+    """
+    if count is estimate:
+        return 1.0
+    is_scaled = isinstance(count, partial) and count.func is _scaled and count.args[0] is estimate
+    return float(cast(Any, count).args[1]) if is_scaled else None
 
 
 def _constant(number: int, text: str) -> int:

@@ -89,9 +89,18 @@ def estimate(text: str) -> int:
     >>> estimate(""), estimate("The tests pass again."), estimate("日本語")
     (0, 5, 2)
     """
-    pieces = _PIECE.findall(text)
-    price = sum([_cached_price(piece) if len(piece) < _CACHED_CHARS else _price(piece) for piece in pieces])
+    return tokens_of(price(text))
+
+
+def tokens_of(price: int) -> int:
+    """Return a price as whole tokens."""
     return (price + TOKEN // 2) // TOKEN
+
+
+def price(text: str) -> int:
+    """Return the tokens of `text` in thousandths, before they are rounded; cut at line ends, the parts have the same sum."""
+    pieces = _PIECE.findall(text)
+    return sum([_cached_price(piece) if len(piece) < _CACHED_CHARS else _price(piece) for piece in pieces])
 
 
 def _price(piece: str) -> int:

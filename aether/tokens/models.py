@@ -102,6 +102,12 @@ def shipped() -> tuple[Entry, ...]:
     return tuple(Entry(**model) for model in json.loads(resource("data/models.json").read_bytes())["models"])
 
 
+@lru_cache(maxsize=1)
+def shipped_limits() -> dict[int, int]:
+    """Return the most tokens of a prompt by size of window that come with aether, never to be changed."""
+    return read(resource("data/models.json")).limits
+
+
 class Own(NamedTuple):
     """A file of models of the user's own."""
 
