@@ -118,6 +118,74 @@ def clear_memory_files(*, home: Home = None) -> int:
     return count
 
 
+def keep_edits(home: Path, *, by: str, reason: str) -> None:
+    """Commit what the program `by` wrote into the directory, in its name.
+
+    Raises:
+        AetherError: it could not be stored; the files are left as they are, and are edits still.
+    """
+    with directory_lock(home):
+        synchronize_directory(home, Author("memory write", by=by, reason=reason))
+
+
+def notes_in(directory: Path) -> tuple[dict[str, str], list[str]]:
+    """Return the notes in any directory, by the paths that they have in a home, and the names of its other files."""
+    texts, others = _scan_directory(directory)
+    return texts, [path[len(ROOT) + 1 :] for path in others]
+
+
+def bring_in(home: Path, texts: Mapping[str, str], *, by: str, reason: str) -> None:
+    """Add the notes of the program `by`; one whose place another text has goes into a directory of its name.
+
+    Raises:
+        InvalidInput: there would be more text than the home takes.
+    """
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        present = documents[tool.DOCUMENT]["files"]
+        places = {
+            path: path if present.get(path, text) == text else f"{ROOT}/{by}{path[len(ROOT) :]}"
+            for path, text in texts.items()
+        }
+        together = tool.checked_files({**present, **{places[path]: text for path, text in texts.items()}})
+        return tool.replace_files(documents[tool.DOCUMENT], together)._replace(result=together)
+
+    with directory_lock(home):
+        state = synchronize_directory(home)
+        together: Files = change(home, plan, Author("memory import", by=by, reason=reason)).result
+        _write_directory(home, state._replace(files=together))
+
+
+def give_back(
+    home: Path, directory: Path, known: Mapping[str, str], *, dry_run: bool = False
+) -> tuple[list[str], list[str]]:
+    """Write all notes to `directory`, and return their names, and those of files that were kept beside them.
+
+    `known` are the checksums of the notes that were brought in from there: one that was deleted since is deleted there, and
+    a file that is not as it was then is kept under another name.
+    """
+    notes = read(home).documents[tool.DOCUMENT]["files"]
+    present, _ = _scan_directory(directory)
+    changed = {path: text for path, text in notes.items() if present.get(path) != text}
+    changed |= {path: None for path in present if path in known and path not in notes}
+    others = [path for path in changed if path in present and checksum(present[path]) != known.get(path)]
+    with storage_errors(directory):
+        for path, text in {} if dry_run else changed.items():
+            target = directory / path[len(ROOT) + 1 :]
+            if os.path.realpath(target) != os.path.join(os.path.realpath(directory), path[len(ROOT) + 1 :]):
+                continue  # a link leads out of it
+            if path in others and text is None:
+                continue
+            if path in others:
+                os.replace(target, target.with_name(f"{target.name}.before-aether"))
+            if text is None:
+                target.unlink()
+            else:
+                make_directory(target.parent)
+                write_whole(target, text.encode())
+    return sorted(path[len(ROOT) + 1 :] for path in notes), sorted(path[len(ROOT) + 1 :] for path in others)
+
+
 @contextlib.contextmanager
 def directory_lock(home: Path) -> Iterator[None]:
     """Exclude other processes from the directory during the block.
@@ -147,8 +215,10 @@ def directory_updated(home: Path) -> Iterator[None]:
         synchronize_directory(home)
 
 
-def synchronize_directory(home: Path) -> DirectoryState:
+def synchronize_directory(home: Path, author: Author | None = None) -> DirectoryState:
     """Store the edits of a person, write the missing changes, and return the directory; under `directory_lock`.
+
+    `author` made the edits, if that was no person.
 
     Raises:
         UnsafePath: the directory is a link.
@@ -156,7 +226,9 @@ def synchronize_directory(home: Path) -> DirectoryState:
     """
     state, edits = _read_directory(home)
     if edits:
-        author = Author("edited by hand", by="hand", reason=", ".join(edits)[:_NAMED_CHARS])
+        author = author or Author("edited by hand", by="hand")
+        about = " ".join(filter(None, (author.reason, ", ".join(edits))))
+        author = author._replace(reason=about[:_NAMED_CHARS])
         change(home, lambda documents: tool.apply_edits(documents[tool.DOCUMENT], edits), author)
         state = state._replace(files=read(home).documents[tool.DOCUMENT]["files"])
     return _write_directory(home, state)
@@ -235,16 +307,19 @@ def _write(home: Path, path: str, *, before: str | None, text: str | None) -> bo
 
 def _scan(home: Path) -> tuple[dict[str, str], dict[str, int]]:
     """Return the texts of the notes in the directory, and the sizes of the other files, by path."""
-    root = _directory(home)
-    if root.is_symlink():
+    if _directory(home).is_symlink():
         raise UnsafePath(
             "the directory of the memory tool is a link.",
             fix="Put a directory in its place.",
-            where=str(root),
+            where=str(_directory(home)),
         )
+    return _scan_directory(_directory(home))
+
+
+def _scan_directory(root: Path) -> tuple[dict[str, str], dict[str, int]]:
     texts: dict[str, str] = {}
     other_files: dict[str, int] = {}
-    with storage_errors(home):
+    with storage_errors(root):
         for directory, below, names in os.walk(root, onerror=_raise_unless_missing):
             links = [name for name in below if os.path.islink(f"{directory}/{name}")]
             for name in (name for name in (*names, *links) if not name.endswith(files.TEMP_SUFFIX)):

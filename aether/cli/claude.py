@@ -14,7 +14,7 @@ import click
 
 from aether import project
 from aether.cli.complete import architects, completes
-from aether.cli.hosts import scope_options, verb
+from aether.cli.hosts import native_lines, scope_options, uninstall_native, verb
 from aether.cli.output import (
     Ask,
     Command,
@@ -181,11 +181,12 @@ def uninstall(ask: Ask, scope: str | None, dry_run: bool) -> None:
     from aether.hosts.claude_code import install
 
     scopes = [scope] if scope else ["project", "local"]
+    native = uninstall_native(ask, dry_run=dry_run)
     files = [file for name in scopes for file in install.uninstall(name, dry_run=dry_run)]
     emit(
         ask,
-        {"scope": scope, "files": files},
-        _change_lines(files, dry_run=dry_run),
+        {"scope": scope, "files": files, "native_memory": native},
+        [*_change_lines(files, dry_run=dry_run), *native_lines(native, dry_run)],
     )
     if not dry_run:
         note(ask, "The memory stays in the project's .aether/; remove that directory to forget all of it.")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from aether.cli.output import Ask, Command, Table, emit, note, pass_ask, plain, say, with_options
-from aether.hosts import HOSTS
+from aether.hosts import DEFAULT_HOST, HOSTS
 from aether.store import origin
+from aether.text.words import pluralize
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from pathlib import Path
 
-    from aether.hosts.installing import HostChange, Scope
+    from aether.hosts.installing import HostChange, NativeMemory, Scope
     from aether.hosts.settings import FileChange
 
 
@@ -36,8 +39,14 @@ def scope_options(*scopes: str) -> Callable[[Any], Any]:
 @click.command("install", cls=Command)
 @host_argument
 @scope_options("project", "user")
+@click.option(
+    "--native-memory", is_flag=True,
+    help="Also let Claude Code keep its own notes of this project in the home, where each change can be seen and undone",
+)  # fmt: skip
 @pass_ask
-def install_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_run: bool) -> int:
+def install_command(
+    ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_run: bool, *, native_memory: bool
+) -> int:
     """Give every agent on this machine the memory.
 
     Puts hooks into the settings of the agents.
@@ -51,12 +60,15 @@ def install_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_run
     \b
     Example:
       aether install codex gemini-cli --dry-run
+      aether install claude-code --native-memory --dry-run
     """
     from aether.errors import AetherError
     from aether.hosts import installing
     from aether.hosts.claude_code.install import make_home
     from aether.hosts.programs import path_advice
 
+    if native_memory and hosts and DEFAULT_HOST not in hosts:
+        raise click.UsageError(f"--native-memory is for {DEFAULT_HOST}.")
     chosen = list(hosts) or [state.host for state in installing.hosts() if state.present]
     if not chosen:
         say(f"No agent was found on this machine. Name one: {', '.join(HOSTS)}.")
@@ -69,11 +81,20 @@ def install_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_run
             changes.append(installing.install(host, scope, dry_run=dry_run))
         except AetherError as reason:  # the settings of one host must not keep the others from theirs
             failures[host] = str(reason)
-    home, is_new = (None, False) if scope == "user" or dry_run else make_home(ask.home)
+    without_home = dry_run or (scope == "user" and not native_memory)
+    home, is_new = (None, False) if without_home else make_home(ask.home)
     if home and origin.is_tracked(home):
         note(ask, f"Note: {origin.PUBLISHED}")
-    lines = [*_lines(changes, dry_run=dry_run), *([f"{home}: made"] if is_new else [])]
-    data = {"scope": scope, "hosts": _data(changes), "failed": failures, "home": str(home) if home else None}
+    native = _install_native(ask, home) if native_memory else None
+    lines = [
+        *_lines(changes, dry_run=dry_run),
+        *([f"{home}: made"] if is_new else []),
+        *native_lines(native, dry_run),
+    ]
+    data = {
+        "scope": scope, "hosts": _data(changes), "failed": failures, "home": str(home) if home else None,
+        "native_memory": native,
+    }  # fmt: skip
     emit(ask, data, lines)
     for host, failure in failures.items():
         say(plain(f"{host}: {failure}"))
@@ -87,6 +108,36 @@ def install_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_run
     return 1 if failures else 0
 
 
+def _install_native(ask: Ask, home: Path | None) -> NativeMemory:
+    """Let Claude Code keep its notes in the home; without one, which a dry run makes not, only plan it."""
+    from aether.hosts.claude_code import native_memory
+    from aether.paths import find_home, home_of_project
+
+    place = home or find_home(ask.home or home_of_project(os.getcwd()))
+    return native_memory.install(place, dry_run=home is None)
+
+
+def uninstall_native(ask: Ask, *, dry_run: bool) -> NativeMemory | None:
+    """Give the notes of Claude Code in this project back, if it keeps them in the home."""
+    from aether.hosts.claude_code import native_memory
+    from aether.paths import find_home
+    from aether.project import home_of
+
+    named = ask.home or home_of(os.getcwd())
+    return native_memory.uninstall(find_home(named), dry_run=dry_run) if named else None
+
+
+def native_lines(native: NativeMemory | None, dry_run: bool) -> list[str]:
+    """Return the lines about the native memory of Claude Code."""
+    if native is None:
+        return []
+    lines = [plain(f"{native.settings.path}: {verb(native.settings, dry_run)}")]
+    lines += plain(native.settings.diff).splitlines() if dry_run else []
+    notes = f"{pluralize(len(native.files), 'notes')} of Claude Code"
+    lines.append(plain(f"{notes}; its own directory: {native.directory}"))
+    return [*lines, *(plain(f"  left as it is: {name}") for name in native.left)]
+
+
 @click.command("uninstall", cls=Command)
 @host_argument
 @scope_options("project", "user")
@@ -94,7 +145,7 @@ def install_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_run
 def uninstall_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_run: bool) -> None:
     """Remove aether's hooks from the settings of agents.
 
-    The memory stays.
+    The memory stays. Notes that Claude Code keeps in the home are given back to its own directory.
 
     Without HOST from those of every host, and without --project and --user from both.
 
@@ -105,6 +156,7 @@ def uninstall_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_r
     from aether.hosts import installing
 
     scopes: list[Scope] = [scope] if scope else ["project", "user"]
+    native = uninstall_native(ask, dry_run=dry_run) if DEFAULT_HOST in (hosts or HOSTS) else None
     changes = [
         installing.uninstall(host, chosen_scope, dry_run=dry_run)
         for host in hosts or HOSTS
@@ -116,7 +168,8 @@ def uninstall_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_r
         if (files := [file for file in change.files if file.change != "unchanged"])
     ]
     lines = _lines(changed, dry_run=dry_run) if changed else ["Nothing of aether is in these settings."]
-    emit(ask, {"scope": scope, "hosts": _data(changed)}, lines)
+    data = {"scope": scope, "hosts": _data(changed), "native_memory": native}
+    emit(ask, data, [*lines, *native_lines(native, dry_run)])
     if changed and not dry_run:
         note(ask, "The memory stays in the project's .aether/; remove that directory to forget all of it.")
 

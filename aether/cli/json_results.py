@@ -38,7 +38,7 @@ from aether.conversation.retention import Policy
 from aether.conversation.shapes import Checkpoint, Compression, Kept, Validation
 from aether.hosts.claude_code.health import Report as Installation
 from aether.hosts.claude_code.rescue import Transcript
-from aether.hosts.installing import HostChange
+from aether.hosts.installing import HostChange, NativeMemory
 from aether.hosts.settings import FileChange
 from aether.memory.forget import Target
 from aether.memory.graph import Graph, Merged
@@ -216,6 +216,7 @@ class Install(TypedDict):
     """Why a host could not be changed, by its name."""
     home: str | None
     """The project's home; null for the user, and in a dry run."""
+    native_memory: NativeMemory | None
 
 
 class Uninstall(TypedDict):
@@ -223,6 +224,8 @@ class Uninstall(TypedDict):
 
     scope: Literal["project", "user"] | None
     hosts: list[HostChange]
+    native_memory: NativeMemory | None
+    """What was given back; null if nothing had to be."""
 
 
 class RuleList(TypedDict):
@@ -261,6 +264,8 @@ class ClaudeUninstall(TypedDict):
 
     scope: Literal["project", "local", "user"] | None
     files: list[FileChange]
+    native_memory: NativeMemory | None
+    """What was given back; null if nothing had to be."""
 
 
 class CompactDiff(TypedDict):

@@ -62,6 +62,7 @@ def answer(
         with ledger.staying_local():
             if event in DRAINING_EVENTS and not is_shared:
                 _drain(home, session if event == "SessionStart" else "", note)
+                _keep_notes(home, event, session, note)
             if event == "SessionStart":
                 places.remember(home)
                 start_architect(home, settings, ["--except", session])
@@ -155,6 +156,17 @@ def _ask(host: Any, home: str, session: str, settings: Settings) -> str:
         f"aether: after {work}, before you go on, record once where this conversation stands (state, next, rules, open, "
         f"decisions; each with a verbatim quote) by {way}."
     )
+
+
+def _keep_notes(home: str, event: str, session: str, note: Callable[[str], object]) -> None:
+    """Commit what the host wrote as its own memory, where that is kept in the home."""
+    if os.path.isdir(os.path.join(home, "memories")):
+        from aether.hosts.claude_code import native_memory
+
+        try:
+            native_memory.keep_writes(home, event, session)
+        except (AetherError, OSError) as reason:
+            note(f"notes wait in memories/: {reason}")
 
 
 def _drain(home: str, started: str, note: Callable[[str], object]) -> None:

@@ -177,6 +177,8 @@ def main(argv: list[str], stdin: bytes, *, deadline: Deadline = lambda *_: None)
         home = home_of(cwd, os.environ.get(host.PROJECT_VARIABLE, ""))
         if name == "PreToolUse":
             return 0, _gate(host, event, home)
+        if EVENTS.get(name, UNKNOWN).of_tools and _is_kept_as_note(event, home):
+            return 0, ""
         return 0, _answer(host, event, payload, home, deadline)
     except Exception as reason:  # noqa: BLE001 - a failure here must not fail the host
         logged = spool.log_failure(home, name, session, f"{type(reason).__name__}: {reason}")
@@ -190,8 +192,7 @@ def _answer(host: Any, event: JsonObject, payload: JsonObject, home: str, deadli
     kind = EVENTS.get(name, UNKNOWN)
     deadline(kind.seconds, home, name, session)
     is_ready = os.path.isdir(os.path.join(home, "data"))
-    is_paused = os.path.exists(os.path.join(home, "hooks", "paused")) or os.environ.get(OFF)
-    if not home or is_paused or not (is_ready or (kind.makes_home and _make_place(home))):
+    if _is_off(home) or not (is_ready or (kind.makes_home and _make_place(home))):
         return ""
     settings, private, problem = _settings(home, name, session)
     if problem:
@@ -246,13 +247,30 @@ def _published(home: str, host: Any) -> str:
     return message
 
 
+def _is_off(home: str) -> bool:
+    """Return whether hooks do nothing in `home`."""
+    return not home or bool(os.environ.get(OFF)) or os.path.exists(os.path.join(home, "hooks", "paused"))
+
+
+def _is_kept_as_note(event: JsonObject, home: str) -> bool:
+    """Return whether a call wrote a note of native memory, which is then committed at once and is no other event."""
+    path = (event.get("call") or {}).get("input", {}).get("file_path")
+    if not isinstance(path, str) or "memories" not in path or _is_off(home):
+        return False
+    from aether.hosts.claude_code import native_memory
+
+    if not native_memory.is_note(home, event["call"]):
+        return False
+    native_memory.keep_writes(home, event["event"], event["session"])
+    return True
+
+
 def _gate(host: Any, event: JsonObject, home: str) -> str:
     """Return the output that stops a call by a rule of the person; empty for any other call."""
     from aether.store import enforced
 
     call = event.get("call")
-    is_off = not home or os.environ.get(OFF) or os.path.exists(os.path.join(home, "hooks", "paused"))
-    if is_off or not call or not (rules := enforced.read(home)):
+    if _is_off(home) or not call or not (rules := enforced.read(home)):
         return ""
     from aether.memory.enforcement import decide, reason
 

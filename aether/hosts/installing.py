@@ -35,6 +35,18 @@ class HostChange(NamedTuple):
     """What a person has to do in the host; empty if nothing."""
 
 
+class NativeMemory(NamedTuple):
+    """What installing or uninstalling native memory did; in a dry run, what it would do."""
+
+    settings: FileChange
+    directory: str
+    """The directory that Claude Code used before, and uses again afterwards."""
+    files: list[str]
+    """The notes that were brought in, or given back."""
+    left: list[str]
+    """Files that stay where they are: no text, too large, or written by somebody else meanwhile."""
+
+
 def hosts() -> list[HostState]:
     """Return every host that aether knows, Claude Code first."""
     return [_state(host) for host in HOSTS]
