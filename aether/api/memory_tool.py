@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from aether import regular
 from aether.api.home import Home, change, find, read
-from aether.errors import AetherError, InvalidDocument, Refused, UnsafePath, public
+from aether.errors import AetherError, InvalidDocument, NotFound, Refused, UnsafePath, public, shown
 from aether.memory import memory_tool as tool
 from aether.memory.memory_tool import MAX_FILE_BYTES, ROOT, Files, checksum, compare
 from aether.store import config, files
@@ -25,6 +25,8 @@ from aether.store.authors import MODEL, Author
 from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.types import Change, Finding
 
+# Share of the words of a query, as for entities of the knowledge graph.
+MATCH_SHARE = 0.6
 # Characters: the log names a person's edit by its paths, up to this length.
 _NAMED_CHARS = 200
 
@@ -116,6 +118,23 @@ def clear_memory_files(*, home: Home = None) -> int:
         count: int = change(place, plan, Author("memory clear")).result
         _write_directory(place, state._replace(files={}))
     return count
+
+
+def recall_notes(query: str, *, limit: int, home: Home = None) -> list[tool.Match]:
+    """Return the notes that have most of the words of `query`, best first."""
+    return tool.matches(read(home).documents[tool.DOCUMENT]["files"], query, at_least=MATCH_SHARE)[:limit]
+
+
+def read_note(path: str, *, home: Home = None) -> str:
+    """Return the text of a note.
+
+    Raises:
+        NotFound: there is no such note.
+    """
+    notes: Files = read(home).documents[tool.DOCUMENT]["files"]
+    if path not in notes:
+        raise NotFound(f"there is no note {shown(path)}.", fix="Take paths from recall.", where="memories")
+    return notes[path]
 
 
 def keep_edits(home: Path, *, by: str, reason: str) -> None:

@@ -824,12 +824,22 @@ class RecallEntry(TypedDict):
     """The item, session or pattern as it is stored; of full entries."""
 
 
+class RecalledNote(TypedDict):
+    """A file of the memory tool."""
+
+    path: str
+    passage: str
+    """The part of its text that answers the query."""
+
+
 class Recall(TypedDict):
     """What memory knows."""
 
     step: Literal["index", "timeline", "full"]
     entries: list[RecallEntry]
     tokens: int
+    notes: NotRequired[list[RecalledNote]]
+    """The files of the memory tool that answer the query; of an index."""
 
 
 class ReportOverview(TypedDict):

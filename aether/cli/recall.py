@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from aether.memory.layers import RecallLine
+    from aether.memory.memory_tool import Match
 
 
 @click.command("recall", cls=Command)
@@ -70,7 +71,7 @@ def recall_command(
       aether recall --timeline "$ITEM"
       aether recall --full "$ITEM" "$OTHER"
     """
-    from aether.api import recall
+    from aether.api import memory_tool, recall
     from aether.errors import InvalidInput
 
     if not (words or around or ids) or (around and (words or ids)):
@@ -101,17 +102,22 @@ def recall_command(
         hits = recall.recall(
             " ".join(words), limit=limit, budget=budget, evidence=why, home=place, **given(filters)
         )
-        tokens = sum(hit["tokens"] for hit in hits)
-        entries = [{name: hit[name] for name in _INDEXED if name in hit} for hit in hits]  # type: ignore[literal-required]
-        emit(
-            ask,
-            _data("index", entries, tokens),
-            _reasons(hits) if why else hit_rows(hits) if sys.stdout.isatty() else _index(hits),
-        )
-        if hits:
-            _note_cost(ask, len(hits), tokens)
-        else:
+        notes = [] if given(filters) else memory_tool.recall_notes(" ".join(words), limit=limit, home=place)
+        _emit_index(ask, hits, notes, why=why)
+        if not (hits or notes):
             note_nothing(ask, filters["types"])
+
+
+def _emit_index(ask: Ask, hits: Sequence[Mapping[str, Any]], notes: Sequence[Match], *, why: bool) -> None:
+    """Print the hits of a query, and below them the notes of models that answer it."""
+    tokens = sum(hit["tokens"] for hit in hits)
+    entries = [{name: hit[name] for name in _INDEXED if name in hit} for hit in hits]
+    files = [{"path": note.path, "passage": note.passage} for note in notes]
+    index: list[Any] = _reasons(hits) if why else hit_rows(hits) if sys.stdout.isatty() else [_index(hits)]
+    lines = [plain(f"{note.path}: {' '.join(note.passage.split())[:MATCH_CHARS]}") for note in notes]
+    emit(ask, {**_data("index", entries, tokens), "notes": files}, [*index, *lines])
+    if hits:
+        _note_cost(ask, len(hits), tokens)
 
 
 @click.command("brief", cls=Command)

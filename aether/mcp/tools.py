@@ -20,6 +20,7 @@ from aether.api import admin as homes
 from aether.api import closing, colony, graph, handoffs, working
 from aether.api import compress as api_compress
 from aether.api import home as api_home
+from aether.api import memory_tool as notes
 from aether.api import recall as api_recall
 from aether.api import teamwork as api_teamwork
 from aether.api import timeline as api_timeline
@@ -34,6 +35,7 @@ from aether.memory.handoff import session_room
 from aether.memory.ingest import IngestResult
 from aether.memory.items import items_of
 from aether.memory.layers import excerpt, format_line, hit_line
+from aether.memory.memory_tool import ROOT
 from aether.redact.redact import redact, without_whole_blocks
 from aether.store.documents import NAMES
 from aether.text.tags import UNCONFIRMED, memory_block
@@ -128,6 +130,8 @@ def recall(  # noqa: PLR0917 - each is an argument of the tool
         lines.append(
             f"{ENTITY}{excerpt(match.name, MOST_NAME_CHARS)} · {excerpt(match.type)} · {match.at[:10] or 'undated'} · {cost} tokens · {excerpt(match.text)}"
         )
+    matches = [] if filtered else notes.recall_notes(query, limit=MOST_ENTITIES, home=home)
+    lines += [f"{match.path} · note · {excerpt(match.passage)}" for match in matches]
     if not lines:
         return Answer("Nothing in memory has these words. Others that stand in it may.")
     return _marked(lines, "Full text: get with ids. What happened around one: timeline with its id.", home)
@@ -179,6 +183,8 @@ def get(ids: list[str], part: int = 1, *, home: Path) -> Answer:
             texts.append(f"# {id_}\n{as_json(gate.without_waiting(homes.show(id_, home=home)))}")
         elif id_.startswith(ENTITY):
             texts.append(f"# {id_}\n{graph.describe_entity(id_.removeprefix(ENTITY), home=home).text}")
+        elif id_.startswith(f"{ROOT}/"):
+            texts.append(f"# {id_}\n{notes.read_note(id_, home=home)}")
         else:
             try:
                 (entry,) = api_recall.full([id_], home=home)

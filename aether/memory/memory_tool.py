@@ -26,6 +26,7 @@ from aether.paths import RESERVED
 from aether.store.files import TEMP_SUFFIX
 from aether.store.patch import diff
 from aether.text.regex import lazy
+from aether.text.words import stems
 from aether.types import Change
 
 ROOT = "/memories"
@@ -525,6 +526,33 @@ def writable(path: str, text: str | None) -> bool:
         return canonical(path) == path != ROOT and (text is None or storable(text))
     except UnsafePath:
         return False
+
+
+class Match(NamedTuple):
+    """A note that answers a query."""
+
+    path: str
+    passage: str
+    """Its paragraph with the most words of the query."""
+    share: float
+    """The share of the query's words that it has."""
+
+
+def matches(files: Files, query: str, *, at_least: float) -> list[Match]:
+    r"""Return the notes with that share of the words of `query` in text or path, the highest share first.
+
+    >>> matches({"/memories/a.md": "Ants carry.\n\nBees dance."}, "dancing bees", at_least=0.5)[0].passage
+    'Bees dance.'
+    """
+    wanted = set(stems(query))
+    answers = []
+    for path, text in files.items() if wanted else ():
+        share = len(wanted.intersection(stems(f"{path}\n{text}"))) / len(wanted)
+        if share >= at_least:
+            parts = [part.strip() for part in text.split("\n\n")]
+            best = max(parts, key=lambda part: len(wanted.intersection(stems(part))))
+            answers.append(Match(path, best, share))
+    return sorted(answers, key=lambda match: (-match.share, match.path))
 
 
 def apply_edits(document: Mapping[str, Any], edited: Mapping[str, str | None]) -> Change:

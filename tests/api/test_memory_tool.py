@@ -477,3 +477,18 @@ def test_a_name_that_windows_takes_for_a_drive_or_a_stream_is_refused(path, home
         answer = memory_tool_memory_tool(command, home=home)
         assert answer.is_error
         assert "colon" in answer.text
+
+
+def test_notes_are_recalled_by_the_words_in_them_and_read_by_their_paths(home):
+    text = "# Deploy\n\nThe order of the services.\n\nDeploy by make ship, never on Fridays."
+    tool(home, "create", path="/memories/deploy.md", file_text=text)
+    tool(home, "create", path="/memories/ants.md", file_text="Ants carry fifty times their weight.")
+
+    (match,) = memory_tool.recall_notes("deploying on friday", limit=3, home=home)
+
+    assert match == ("/memories/deploy.md", "Deploy by make ship, never on Fridays.", 1.0)
+    assert memory_tool.recall_notes("bees", limit=3, home=home) == []
+    assert memory_tool.recall_notes("the", limit=3, home=home) == []
+    assert memory_tool.read_note("/memories/deploy.md", home=home) == text
+    with pytest.raises(NotFound, match="there is no note"):
+        memory_tool.read_note("/memories/none.md", home=home)

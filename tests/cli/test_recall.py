@@ -160,3 +160,14 @@ def test_why_shows_what_a_rank_follows_from(here, capsys):
     assert "importance and time" in shown(capsys, "recall", "zebra", "--why").out
     assert "atomy like atom" in shown(capsys, "recall", "atomy", "--why").out
     assert "id 0.00: the query names it" in shown(capsys, "recall", here["ITEM"], "--why", "--limit", "1").out
+
+
+def test_notes_of_a_model_are_below_the_index(here, capsys):
+    note = {"command": "create", "path": "/memories/deploy.md", "file_text": "Deploy by make ship."}
+    aether.memory_tool(note, home=".aether")
+
+    assert "/memories/deploy.md: Deploy by make ship." in shown(capsys, "recall", "deploying ships").out
+    assert json.loads(shown(capsys, "recall", "deploying ships", "--json").out)["notes"] == [
+        {"path": "/memories/deploy.md", "passage": "Deploy by make ship."}
+    ]
+    assert "deploy.md" not in shown(capsys, "recall", "deploying ships", "--type", "decision").out

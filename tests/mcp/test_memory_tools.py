@@ -38,6 +38,17 @@ def remembered(home, content=SAID, **options):
     return tools.remember(content, home=home, **options).text.split()[2].rstrip(".")
 
 
+def test_notes_of_a_model_are_recalled_and_read(home):
+    note = {"command": "create", "path": "/memories/deploy.md", "file_text": "Deploy by make ship."}
+    aether.memory_tool(note, home=home)
+
+    assert (
+        "/memories/deploy.md · note · Deploy by make ship." in tools.recall("deploying ships", home=home).text
+    )
+    assert "# /memories/deploy.md\nDeploy by make ship." in tools.get(["/memories/deploy.md"], home=home).text
+    assert "deploy.md" not in tools.recall("deploying ships", types=["decision"], home=home).text
+
+
 def test_agents_side_by_side_claim_and_hand_over(home):
     assert tools.claim(home=home).text == "Nobody is at work."
     taken = tools.claim("take", "task:docs", "b1", "write them", home=home).text
