@@ -62,9 +62,11 @@ def overlap(one: str, other: str) -> bool:
 
 
 def _folded(name: str) -> str:
-    from unicodedata import normalize  # a start of a session reads claims, and compares none
+    if not name.isascii():
+        import unicodedata  # the brief of a start does not pay for it
 
-    return normalize("NFC", name).casefold().rstrip("/") + "/"
+        name = unicodedata.normalize("NFC", name)
+    return name.casefold().rstrip("/") + "/"
 
 
 def live_claims(document: Mapping[str, Any], *, now: datetime) -> list[Claim]:
