@@ -62,7 +62,6 @@ def install_command(
       aether install codex gemini-cli --dry-run
       aether install claude-code --native-memory --dry-run
     """
-    from aether.errors import AetherError
     from aether.hosts import installing
     from aether.hosts.claude_code.install import make_home
     from aether.hosts.programs import path_advice
@@ -74,13 +73,7 @@ def install_command(
         say(f"No agent was found on this machine. Name one: {', '.join(HOSTS)}.")
         return 1
     scope = scope or installing.default_scope()
-    changes: list[HostChange] = []
-    failures: dict[str, str] = {}
-    for host in chosen:
-        try:
-            changes.append(installing.install(host, scope, dry_run=dry_run))
-        except AetherError as reason:  # the settings of one host must not keep the others from theirs
-            failures[host] = str(reason)
+    changes, failures = _install_each(chosen, scope, dry_run=dry_run)
     without_home = dry_run or (scope == "user" and not native_memory)
     home, is_new = (None, False) if without_home else make_home(ask.home)
     if home and origin.is_tracked(home):
@@ -106,6 +99,23 @@ def install_command(
             note(ask, advice)
         note(ask, f"To remove them: aether uninstall {' '.join(hosts)}{' ' if hosts else ''}--{scope}")
     return 1 if failures else 0
+
+
+def _install_each(
+    hosts: Iterable[str], scope: Scope, *, dry_run: bool
+) -> tuple[list[HostChange], dict[str, str]]:
+    """Install in each host, and return the changes, and by host why it could not be changed."""
+    from aether.errors import AetherError
+    from aether.hosts import installing
+
+    changes: list[HostChange] = []
+    failures: dict[str, str] = {}
+    for host in hosts:
+        try:
+            changes.append(installing.install(host, scope, dry_run=dry_run))
+        except AetherError as reason:  # the settings of one host must not keep the others from theirs
+            failures[host] = str(reason)
+    return changes, failures
 
 
 def _install_native(ask: Ask, home: Path | None) -> NativeMemory:

@@ -14,6 +14,7 @@ import pytest
 import aether
 from aether.api import compress, graph, working
 from aether.errors import BackendUnavailable, InvalidInput
+from aether.mcp import catalogue
 from aether.mcp import server as serving
 from aether.store import doctor
 from aether.tokens.counters import counter
@@ -371,7 +372,7 @@ def test_garbage_on_stdin_does_not_end_the_server(home):
 
     answers = {answer.get("id"): answer for answer in map(json.loads, out)}
     assert code == 0
-    assert len(answers[2]["result"]["tools"]) == 10
+    assert len(answers[2]["result"]["tools"]) == len(catalogue.MEMORY)
     assert "error" in answers[7]
 
 
