@@ -15,12 +15,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aether import regular
+from aether import clock, regular
 from aether.api.home import Home, change, find, read
 from aether.errors import AetherError, InvalidDocument, NotFound, Refused, UnsafePath, public, shown
 from aether.memory import memory_tool as tool
 from aether.memory.memory_tool import MAX_FILE_BYTES, ROOT, Files, checksum, compare
-from aether.store import config, files
+from aether.store import config, documents, files
 from aether.store.authors import MODEL, Author
 from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.types import Change, Finding
@@ -141,10 +141,28 @@ def keep_edits(home: Path, *, by: str, reason: str) -> None:
     """Commit what the program `by` wrote into the directory, in its name.
 
     Raises:
+        Refused: `memory.agents` lets no agent write; the notes are as they were, and what was written is in quarantine.
         AetherError: it could not be stored; the files are left as they are, and are edits still.
     """
     with directory_lock(home):
-        synchronize_directory(home, Author("memory write", by=by, reason=reason))
+        try:
+            synchronize_directory(home, Author("memory write", by=by, reason=reason))
+        except Refused:
+            _put_back(home)
+            raise
+
+
+def _put_back(home: Path) -> None:
+    """Move edited notes into quarantine, and write those of the document in their place; under `directory_lock`."""
+    state, edits = _read_directory(home)
+    texts = dict(state.texts)
+    for path, text in edits.items():
+        if text is not None:
+            documents.quarantine(home, Path(path).name, text.encode(), at=clock.stamp(clock.now()))
+        if _write(home, path, before=text, text=state.files.get(path)):
+            texts.pop(path, None)
+            texts |= {path: state.files[path]} if path in state.files else {}
+    _write_directory(home, state._replace(texts=texts))
 
 
 def notes_in(directory: Path) -> tuple[dict[str, str], list[str]]:

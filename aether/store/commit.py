@@ -73,7 +73,7 @@ _OFF, _PROPOSE, _WRITE = GATES
 _READING_OPERATIONS = frozenset({"access"})
 _WAITING_OPERATIONS = frozenset({"add", "close", "compress", "prepare", "claim", "release", "take packets"})
 # Changes whose authors are agents by their names.
-_NAMED_OPERATIONS = frozenset({"claim", "release", "hand over", "take packets"})
+_NAMED_OPERATIONS = frozenset({"claim", "release", "hand over", "take packets", "memory write"})
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
 

@@ -173,6 +173,26 @@ def test_a_failure_is_a_line_of_the_log_and_the_note_waits(home, monkeypatch):
     assert changes(home)[-1] == ("memory write", "PreCompact s /memories/a.md")
 
 
+@pytest.mark.parametrize("mode", ["propose", "off"])
+def test_where_agents_may_not_write_their_notes_are_put_back_and_kept_aside(home, monkeypatch, mode):
+    native_memory.install(home)
+    monkeypatch.setenv("AETHER_MEMORY_AGENTS", mode)
+    memories, before = home / "memories", tree(home / "memories")
+    (memories / "MEMORY.md").write_text("I know better.\n")
+    (memories / "new.md").write_text("A new one.\n")
+    (memories / "team" / "deploy.md").unlink()
+
+    event("PostToolUse", home, path=memories / "MEMORY.md")
+
+    assert tree(memories) == before
+    aside = {path.read_text() for path in (home / "quarantine").iterdir()}
+    assert aside == {"I know better.\n", "A new one.\n"}
+    assert "memory.agents" in (home / "hook.log").read_text()
+    event("Stop", home)
+    monkeypatch.delenv("AETHER_MEMORY_AGENTS")
+    assert (tree(memories), changes(home)[1:]) == (before, [])
+
+
 def test_a_note_whose_place_is_taken_comes_beside_it(home):
     aether.memory_tool({"command": "create", "path": "/memories/MEMORY.md", "file_text": "tool\n"}, home=home)
 
