@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
-from aether import regular
 from aether.api.home import Home, find, now
 from aether.conversation.checks import require_message
 from aether.errors import InvalidInput, NotFound, public
@@ -27,7 +26,7 @@ from aether.messages.validate import repair as repair_messages
 from aether.paths import inside
 from aether.store import conversations, history
 from aether.store.conversations import load
-from aether.store.files import make_directory
+from aether.store.files import ignore, make_directory
 from aether.store.history import Log
 from aether.types import Finding, JsonObject
 
@@ -57,11 +56,13 @@ def record_directory(home: Home) -> Path:
 
 
 def make_record(record: Path) -> None:
-    """Make the directory of a record; git ignores a new `.compact/`, which holds messages word for word."""
-    is_new = record.name == RECORD_NAME and not record.is_dir()
+    """Make the directory of a record; git ignores `.compact/`, which holds messages word for word.
+
+    A `.gitignore` that is there stays, also an empty one.
+    """
     make_directory(record)
-    if is_new:
-        regular.create(record / ".gitignore", b"*\n")
+    if record.name == RECORD_NAME:
+        ignore(record)
 
 
 @public

@@ -20,7 +20,15 @@ from aether import regular
 from aether.errors import Conflict, InvalidInput, NotFound
 from aether.paths import directory_name, inside
 from aether.store import files
-from aether.store.files import locked, make_directory, storage_errors, sync_directory, write_all, write_whole
+from aether.store.files import (
+    ignore,
+    locked,
+    make_directory,
+    storage_errors,
+    sync_directory,
+    write_all,
+    write_whole,
+)
 from aether.store.log import append, cut_torn_end
 from aether.types import JsonObject
 
@@ -175,7 +183,7 @@ class FileStorage:
         """Append one event, and return the path."""
         path = self._directory(session_id) / EVENTS
         with storage_errors(path):
-            make_directory(path.parent)
+            self._make(path.parent)
         with locked(path.parent, timeout=LOCK_SECONDS), storage_errors(path):
             append(path, files.json_line(event) + b"\n", at=cut_torn_end(path))
         return str(path)
@@ -245,10 +253,15 @@ class FileStorage:
     def _directory(self, session_id: str) -> Path:
         return inside(self.root, directory_name(session_id, what="session"))
 
+    def _make(self, directory: Path) -> None:
+        make_directory(directory)
+        if self.root.match(ROOT.removeprefix("./")):
+            ignore(self.root.parent)
+
     def _once(self, session_id: str, name: str, data: bytes) -> str:
         path = self._directory(session_id) / name
         with storage_errors(path):
-            make_directory(path.parent)
+            self._make(path.parent)
             try:
                 _create(path, data)
             except FileExistsError:

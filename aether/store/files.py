@@ -303,6 +303,14 @@ def make_directory(directory: Path) -> None:
     sync_directory(directory.parent)
 
 
+def ignore(directory: Path) -> None:
+    """Let git ignore `directory`; a `.gitignore` that is there stays, also an empty one."""
+    path = directory / ".gitignore"
+    if not os.path.lexists(path):
+        with storage_errors(path):
+            regular.create(path, b"*\n")
+
+
 def sync_directory(directory: Path) -> None:
     """Make the names in `directory` durable; a no-op on systems that cannot sync directories."""
     if os.name == "nt":  # pragma: no cover - Windows has no handle for a directory

@@ -219,14 +219,17 @@ def test_a_line_that_does_not_parse_is_a_finding():
     ]
 
 
-def test_git_ignores_a_new_directory_of_records_and_one_that_a_person_keeps_is_left(tmp_path, monkeypatch):
+def test_git_ignores_a_directory_of_records_unless_a_person_says_otherwise(tmp_path, monkeypatch):
     monkeypatch.delenv("AETHER_HOME", raising=False)
-    for name in ("new", "kept"):
+    for name in ("new", "former", "wanted"):
         (tmp_path / name).mkdir()
         monkeypatch.chdir(tmp_path / name)
-        if name == "kept":
+        if name != "new":
             (tmp_path / name / ".compact").mkdir()
+        if name == "wanted":
+            (tmp_path / name / ".compact" / ".gitignore").touch()
         conversations.add_messages("talk", [{"role": "user", "content": "hello"}])
 
     assert (tmp_path / "new" / ".compact" / ".gitignore").read_text() == "*\n"
-    assert not (tmp_path / "kept" / ".compact" / ".gitignore").exists()
+    assert (tmp_path / "former" / ".compact" / ".gitignore").read_text() == "*\n"
+    assert (tmp_path / "wanted" / ".compact" / ".gitignore").read_text() == ""

@@ -223,3 +223,14 @@ def test_s3_is_a_bucket(monkeypatch):
     assert (made.name, made.bucket, made.prefix) == ("s3", "copies", "a/b")
     settings = made.client.meta.config
     assert (settings.connect_timeout, settings.read_timeout) == (CONNECT_SECONDS, READ_SECONDS)
+
+
+def test_git_ignores_the_default_place_of_copies(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    FileStorage().save_event("s", {"event": "x"})
+    FileStorage(tmp_path / "other").save_event("s", {"event": "x"})
+
+    assert (tmp_path / ".compact" / ".gitignore").read_text() == "*\n"
+    assert not (tmp_path / "other" / ".gitignore").exists()
+    assert not (tmp_path / ".gitignore").exists()
