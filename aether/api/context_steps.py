@@ -7,9 +7,10 @@ Messages that were counted are not counted again: they are known by their number
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, NamedTuple, cast
@@ -441,7 +442,7 @@ def _carry_out(
     emit(case, "checkpoint-started", summaries=len(works))
     for nth, work in enumerate(works):
         report("Summarization", 25 + 45 * nth // len(works), f"Summary {nth + 1} of {len(works)}")
-        checkpoint = _write(case, work, author)
+        checkpoint = _write(case, work, author, partial(report, "Summarization", 25 + 45 * nth // len(works)))
         if checkpoint:
             written.append(checkpoint)
         elif work.kind in ("create", "roll"):
@@ -466,6 +467,7 @@ def _carry_out(
         next((item.checkpoint for item in written if item.work.kind in ("create", "roll")), None),
         tuple(item.checkpoint.id for item in written if item.work.kind == "age"),
         tuple(name for item in written if item.work.kind == "merge" for name in _checkpoint_ids(case, item.work)), step,
+        findings=tuple(_failures(case, author)),
     )  # fmt: skip
     _emit_compression(case, compression, works)
     return compression
@@ -499,7 +501,19 @@ def _checkpoint_ids(case: Case, work: Work) -> tuple[str, ...]:
     return tuple(checkpoint.id for checkpoint in age.checkpoints_in(case.view, work.checkpoints))
 
 
-def _write(case: Case, work: Work, author: _Author) -> WrittenCheckpoint | None:
+def _failures(case: Case, author: _Author) -> Iterator[Finding]:
+    """Yield a finding for each kind of failure of the model that was asked for summaries."""
+    failures = (failure for text in author.texts.values() for failure in text.failures)
+    for backend, message in dict.fromkeys((str(each["backend"]), str(each["message"])) for each in failures):
+        what = f"{backend} failed: {message} The text was selected without a model."
+        yield Finding(
+            "warning", "summarizer-failed", case.log.id, what, "See that it answers, then compress again."
+        )
+
+
+def _write(
+    case: Case, work: Work, author: _Author, report: Callable[[str], None]
+) -> WrittenCheckpoint | None:
     """Return the checkpoint of one piece of work; None if nothing smaller than its input could be written."""
     old = age.checkpoints_in(case.view, work.checkpoints)
     previous = "\n\n".join(
@@ -513,7 +527,12 @@ def _write(case: Case, work: Work, author: _Author) -> WrittenCheckpoint | None:
         author.texts[key] = write_checkpoint(
             Source(messages, previous, case.settings.mode, goal), level=work.level, backend=author.backend,
             settings=author.settings, count=case.count, most=work.most_tokens,
+            waiting=lambda seconds: report(
+                f"No answer for {seconds:.0f} s; without one in {CHECKPOINT_SECONDS:.0f} s the text is selected without a model"
+            ),
         )  # fmt: skip
+        for failure in author.texts[key].failures:
+            report(f"{failure['backend']} failed: {failure['message']} The text was selected without a model")
     written = author.texts[key]
     if not written.text:
         return None

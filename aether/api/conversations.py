@@ -1,7 +1,7 @@
 """Conversations of a home: add messages, read them, remove the last one, clear the context, and check one for a provider.
 
 A compaction makes the context of a conversation, which is sent to a model, differ from its full history. Nothing here ever
-removes a message from the full history. Checking stores nothing: the repaired conversation is returned as the bytes of a
+removes a message from the full history, except that a person deletes all of it. Checking stores nothing: the repaired conversation is returned as the bytes of a
 file.
 """
 
@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 
 from aether.api.home import Home, find, now
 from aether.conversation.checks import require_message
-from aether.errors import InvalidInput, NotFound, public
+from aether.errors import Conflict, InvalidInput, NotFound, public
 from aether.messages import transcripts
 from aether.messages.convert import source_places
 from aether.messages.model import ProviderFormat
@@ -24,9 +24,9 @@ from aether.messages.transcripts import conversation_bytes, convert_conversation
 from aether.messages.validate import check
 from aether.messages.validate import repair as repair_messages
 from aether.paths import inside
-from aether.store import conversations, history
+from aether.store import conversations, history, ledger
 from aether.store.conversations import load
-from aether.store.files import ignore, make_directory
+from aether.store.files import ignore, make_directory, storage_errors
 from aether.store.history import Log
 from aether.types import Finding, JsonObject
 
@@ -175,6 +175,43 @@ def clear_context(conversation_id: str, *, home: Home = None) -> None:
         NotFound: the named home does not exist.
     """
     conversations.clear(record_directory(home), conversation_id, now=now())
+
+
+@public
+def delete_conversation(conversation_id: str, *, for_good: bool = False, home: Home = None) -> list[str]:
+    """Delete a conversation, live or archived, and return the paths of its files in `quarantine/`, if it exists.
+
+    With `for_good` these are removed, too. What memory noted of it, snapshots and copies elsewhere stay.
+
+    Raises:
+        NotFound: the named home does not exist.
+        Conflict: the home is shared, so that the conversation is its colony's; nothing was changed.
+        LockTimeout, StorageFailed: a file of it may be left; the same call goes on.
+    """
+    record = record_directory(home)
+    if ledger.is_shared(record):
+        raise Conflict(
+            "the conversation is in a shared colony, whose other members have it.",
+            fix='Leave the colony first ("aether share leave"), or have the owner of the database remove its stream.',
+            where=conversation_id,
+        )
+    before = _quarantined(record)
+    if record.name != RECORD_NAME:
+        from aether.api.archive import delete_archived
+
+        delete_archived(conversation_id, home=record)
+    while lines := load(record, conversation_id, whole=True).lines:
+        if conversations.set_aside(record, conversation_id, lines=lines, now=now()):
+            break  # else a message was added meanwhile
+    deleted = sorted(_quarantined(record) - before)
+    for path in deleted if for_good else ():
+        with storage_errors(path, left="It is still in quarantine."):
+            path.unlink(missing_ok=True)
+    return [str(path) for path in deleted]
+
+
+def _quarantined(record: Path) -> set[Path]:
+    return {path for path in (record / "quarantine").rglob("*") if path.is_file()}
 
 
 def conversation_ids(*, home: Home = None) -> list[str]:

@@ -12,6 +12,7 @@ from aether.cli.output import (
     Group,
     Table,
     bar,
+    confirmed,
     emit,
     facts,
     note,
@@ -341,3 +342,38 @@ def import_(
     elif imported.id and not rollback:
         note(ask, f"To take it back: aether context import --rollback {imported.id}")
     return InvalidDocument.exit_code if any(file.state == "bad" for file in imported.files) else 0
+
+
+@context_command.command("delete")
+@click.argument("conversation")
+@click.option("--for-good", is_flag=True, help="Keep nothing of it in quarantine/")
+@click.option("--yes", is_flag=True, help="Do not ask")
+@pass_ask
+def delete_command(ask: Ask, conversation: str, *, for_good: bool, yes: bool) -> int:
+    """Delete a conversation, live or archived.
+
+    Its files move to quarantine/, unless --for-good. What memory noted of it stays (see aether memory forget), and so do
+    snapshots of the colony, backups, and copies that a compaction made elsewhere.
+
+    \b
+    Example:
+      aether context delete talk --yes
+    """
+    from aether.api.conversations import conversation_ids, delete_conversation, record_directory
+    from aether.errors import NotFound, shown
+
+    place = record_directory(ask.home)
+    if not confirmed(f"Conversation {plain(shown(conversation))} will be deleted.", yes=yes):
+        return 1
+    files = delete_conversation(conversation, for_good=for_good, home=place)
+    if not files:
+        near = argument(conversation_ids(home=place)[0]) if conversation_ids(home=place) else ""
+        fix = (
+            f'See "aether compact show" for the others, such as {near}.'
+            if near
+            else "There are no conversations."
+        )
+        raise NotFound(f"there is no conversation {shown(conversation)}.", fix=fix, where=str(place))
+    where = "for good." if for_good else f"kept as {', '.join(map(plain, files))}."
+    emit(ask, {"conversation": conversation, "files": [] if for_good else files}, f"Deleted, {where}")
+    return 0

@@ -126,6 +126,14 @@ class ArchiveStats(TypedDict):
     levels: dict[str, int]
 
 
+class ContextDeleted(TypedDict):
+    """A deleted conversation."""
+
+    conversation: str
+    files: list[str]
+    """Its files in quarantine; none if it was deleted for good."""
+
+
 class BriefLine(TypedDict):
     """One line."""
 
@@ -1213,6 +1221,7 @@ RESULTS: dict[str, Any] = {
     "compact show": CompactShow | CompactDiff | list[ConversationEntry],
     "completion": Completion,
     "context compress": _COMPRESSED_CONTEXT,
+    "context delete": ContextDeleted,
     "context import": OllmImport,
     "context set": ContextStatus,
     "context snapshot": list[ContextSnapshot] | ContextStatus,

@@ -9,7 +9,7 @@ tokens, and a checkpoint that is written again never has more than before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from math import sqrt
@@ -88,6 +88,8 @@ class CheckpointText(NamedTuple):
     answer: str
     """The words of a model in it; empty if all was selected."""
     record: JsonObject
+    failures: tuple[JsonObject, ...] = ()
+    """Why a model's answer is not in it: `backend`, `error_type`, `message`."""
 
 
 class Statement(NamedTuple):
@@ -105,8 +107,9 @@ class Statement(NamedTuple):
 
 
 def write_checkpoint(
-    source: Source, *, level: int, backend: str | Summarizer, settings: Settings, count: Counter, most: int
-) -> CheckpointText:
+    source: Source, *, level: int, backend: str | Summarizer, settings: Settings, count: Counter, most: int,
+    waiting: Callable[[float], object] = lambda _: None,
+) -> CheckpointText:  # fmt: skip
     """Return the text of a checkpoint at a level, of at most `most` tokens.
 
     A model's answer that leaves out names, numbers or what the mode never compresses gets these added word for word. Without
@@ -128,7 +131,7 @@ def write_checkpoint(
         sources=[*contents_of, source.previous, source.goal], accept=accept,
     )  # fmt: skip
     warmth = settings._replace(temperature=TEMPERATURE)
-    written: Written = summarise(task, gate, backend=backend, settings=warmth, count=count)
+    written: Written = summarise(task, gate, backend=backend, settings=warmth, count=count, waiting=waiting)
     if written.prose:
         full_text = with_facts(written.prose, source, most=most, count=count)
         return CheckpointText(full_text, written.prose, written.record)
@@ -140,7 +143,7 @@ def write_checkpoint(
     while not start and text and most > 0:  # the first sentence is too long
         text = text[: len(text) * 3 // 4]
         start = text if count(text) <= most else ""
-    return CheckpointText(start, "", written.record)
+    return CheckpointText(start, "", written.record, tuple(written.failures))
 
 
 def request_task(source: Source, *, level: int, most: int) -> JsonObject:

@@ -29,6 +29,8 @@ FALLBACK = "extractive"
 CALLER = "caller"
 Summarizer = Callable[[list[JsonObject], int, str], str]
 """A function of the caller: gets removed messages as `{role, content}`, most tokens, strategy or level; returns the prose."""
+# A person who waits learns how long after so many seconds, and again.
+WAIT_SECONDS = 3.0
 
 
 class Gate(NamedTuple):
@@ -58,12 +60,12 @@ class Written(NamedTuple):
 
 def summarise(
     task: JsonObject, gate: Gate, *, backend: str | Summarizer, settings: Settings, count: Counter,
-    rules: Rules | None = DEFAULT,
+    rules: Rules | None = DEFAULT, waiting: Callable[[float], object] = lambda _: None,
 ) -> Written:  # fmt: skip
     """Return the answer to `task` if it passes the gate; it comes within the seconds of `settings`.
 
     A request to a backend leaves this machine, so it is redacted by `rules`. A model that refuses a temperature is asked
-    without one.
+    without one. While there is no answer, `waiting` is called every few seconds with those that have passed.
     """
     name = backend if isinstance(backend, str) else CALLER
     end = monotonic() + settings.timeout_seconds
@@ -72,7 +74,7 @@ def summarise(
     for temperature in dict.fromkeys((settings.temperature, None)) if name != FALLBACK else ():
         reach = settings._replace(temperature=temperature, timeout_seconds=end - monotonic())
         try:
-            answer = _ask(backend, task, settings=reach, count=count, rules=rules)
+            answer = _ask(backend, task, settings=reach, count=count, rules=rules, waiting=waiting)
         except AetherError as reason:
             failures.append({"backend": name, "error_type": reason.code, "message": reason.what})
             if "temperature" in reason.what:
@@ -104,8 +106,9 @@ def _pass(gate: Gate, answer: str, *, most: int, count: Counter) -> tuple[str, i
 
 
 def _ask(
-    backend: str | Summarizer, task: JsonObject, *, settings: Settings, count: Counter, rules: Rules | None
-) -> Completion:
+    backend: str | Summarizer, task: JsonObject, *, settings: Settings, count: Counter, rules: Rules | None,
+    waiting: Callable[[float], object],
+) -> Completion:  # fmt: skip
     """Return the answer of a summariser; one that hangs is abandoned after the timeout.
 
     Raises:
@@ -119,20 +122,24 @@ def _ask(
         if task.get("goal"):
             messages.insert(0, {"role": "system", "content": task["goal"]})
         kind = LEVEL_NAMES[task["level"]] if "level" in task else task["strategy"]
-        text = _within(lambda: summarizer(messages, task["max_tokens"], kind), settings.timeout_seconds)
+        text = _within(
+            lambda: summarizer(messages, task["max_tokens"], kind), settings.timeout_seconds, waiting
+        )
         if not isinstance(text, str):
             raise BackendFailed(f"{text!r}.", fix="See what it raised or returned.", where="summarizer")
         return Completion(text=text, backend=CALLER)
     module, overrides = backend_of(backend)
     request = summary_request(task if rules is None else redacted(task, rules))
     reach = settings._replace(**cast(Any, overrides))
-    answer = _within(lambda: module.complete(request, settings=reach, count=count), settings.timeout_seconds)
+    answer = _within(
+        lambda: module.complete(request, settings=reach, count=count), settings.timeout_seconds, waiting
+    )
     if not isinstance(answer, Completion):
         raise BackendFailed(f"{answer!r}.", fix="See what it raised or returned.", where=backend)
     return answer
 
 
-def _within(work: Callable[[], Any], seconds: float) -> Any:
+def _within(work: Callable[[], Any], seconds: float, waiting: Callable[[float], object]) -> Any:
     """Return what `work` returns, or an exception of its own that is not ours.
 
     Raises:
@@ -148,7 +155,12 @@ def _within(work: Callable[[], Any], seconds: float) -> Any:
 
     thread = Thread(target=run, daemon=True)
     thread.start()
-    thread.join(min(seconds, TIMEOUT_MAX))
+    started, most = monotonic(), min(seconds, TIMEOUT_MAX)
+    while (left := started + most - monotonic()) > 0:
+        thread.join(min(left, WAIT_SECONDS))
+        if not thread.is_alive():
+            break
+        waiting(monotonic() - started)
     if not results:
         raise BackendFailed(f"no answer within {seconds:g} s.", fix="Raise the timeout.", where="summarizer")
     if isinstance(results[0], AetherError):

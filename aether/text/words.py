@@ -471,6 +471,7 @@ def _split(block: str) -> tuple[str, ...]:
 _SINGULAR = {
     "entities": "entity",
     "entries": "entry",
+    "summaries": "summary",
     "errors that are over": "error that is over",
     "parts of requests": "part of a request",
     "parts of opening requests": "part of an opening request",

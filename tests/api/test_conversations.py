@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+from pathlib import Path
 
 import pytest
 
+import aether
 from aether.api import compact, conversations
 from aether.api.conversations import check_messages
-from aether.errors import NotFound
+from aether.errors import Conflict, NotFound
+from aether.store import doctor, ledger
+from tests import homes
 from tests.tables import rows
 
 FIRST, SECOND = {"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}
@@ -233,3 +237,47 @@ def test_git_ignores_a_directory_of_records_unless_a_person_says_otherwise(tmp_p
     assert (tmp_path / "new" / ".compact" / ".gitignore").read_text() == "*\n"
     assert (tmp_path / "former" / ".compact" / ".gitignore").read_text() == "*\n"
     assert (tmp_path / "wanted" / ".compact" / ".gitignore").read_text() == ""
+
+
+HELLO = [{"role": "user", "content": "a word of mine"}]
+
+
+def test_a_deleted_conversation_is_in_quarantine_or_nowhere(tmp_path):
+    home = homes.fresh(tmp_path)
+    conversations.add_messages("talk", HELLO, home=home)
+    (kept,) = conversations.delete_conversation("talk", home=home)
+
+    assert "a word of mine" in Path(kept).read_text()
+    assert conversations.conversation_ids(home=home) == []
+    assert [finding.level for finding in doctor.examine(home)] == ["info"]
+
+    conversations.add_messages("talk", HELLO, home=home)
+    (removed,) = conversations.delete_conversation("talk", for_good=True, home=home)
+    assert not Path(removed).exists()
+    assert conversations.delete_conversation("talk", home=home) == []
+
+
+def test_an_archived_conversation_is_deleted_for_good(tmp_path):
+    home = homes.fresh(tmp_path)
+    aether.archive_conversations([{"id": "old", "title": "t", "messages": HELLO}], home=home)
+
+    assert conversations.delete_conversation("old", for_good=True, home=home)
+    assert not [path for path in home.rglob("*") if path.is_file() and b"a word of mine" in path.read_bytes()]
+
+
+def test_a_conversation_of_a_shared_colony_is_not_deleted_here_alone(tmp_path, monkeypatch):
+    home = homes.fresh(tmp_path)
+    conversations.add_messages("talk", HELLO, home=home)
+    monkeypatch.setattr(ledger, "is_shared", lambda _: True)
+
+    with pytest.raises(Conflict):
+        conversations.delete_conversation("talk", home=home)
+
+
+def test_a_conversation_without_a_home_is_deleted(tmp_path, monkeypatch):
+    monkeypatch.delenv("AETHER_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+    conversations.add_messages("talk", HELLO)
+
+    assert conversations.delete_conversation("talk", for_good=True)
+    assert conversations.conversation_ids() == []

@@ -47,6 +47,7 @@ BEFORE: dict[str, list[Any]] = {
     ),
     **dict.fromkeys(("archive", *(f"archive {verb}" for verb in "age list restore mark".split())), ARCHIVED),
     "context snapshot": [*CONTEXT, "context snapshot talk"],
+    "context delete": CONTEXT,
     "export": CONTEXT,
     **{f"goal {verb}": GOAL for verb in "show done decide next".split()},
     "goal block": GOAL,

@@ -103,3 +103,14 @@ def test_an_import_reports_each_file_and_a_bad_one_by_its_exit_code(here, capsys
     assert conversations.conversation_ids() == []
     shown(capsys, "context", "import", code=2)
     shown(capsys, "context", "import", "nowhere", code=3)
+
+
+def test_a_conversation_is_deleted_once_a_person_agrees(here, capsys):
+    conversations.add_messages("talk", [{"role": "user", "content": "hello"}])
+
+    assert "Pass --yes" in shown(capsys, "context", "delete", "talk", code=2).err
+    assert data(capsys, "context", "delete", "talk", "--yes")["files"]
+    assert "there is no conversation" in shown(capsys, "context", "delete", "talk", "--yes", code=3).err
+
+    conversations.add_messages("talk", [{"role": "user", "content": "hello"}])
+    assert data(capsys, "context", "delete", "talk", "--yes", "--for-good")["files"] == []

@@ -14,7 +14,7 @@ import aether
 from aether.api import context, context_steps, goals
 from aether.api.conversations import add_messages, full_history
 from aether.api.removed import removed_from_context
-from aether.conversation import checks
+from aether.conversation import checks, summarise
 from aether.conversation.shapes import Limits
 from aether.errors import BudgetExceeded, InvalidDocument, InvalidInput, NotFound
 from aether.frameworks.recall_tool import recall_tool
@@ -866,3 +866,21 @@ def two_processes(home, number):
     assert history.unseen(log) == []
     assert doctor.examine(home) == []
     assert homes.IN_MEMORY
+
+
+def test_a_summariser_that_hangs_is_named_while_it_is_awaited_and_afterwards(home, monkeypatch):
+    monkeypatch.setattr(summarise, "WAIT_SECONDS", 0.05)
+    monkeypatch.setattr(context_steps, "CHECKPOINT_SECONDS", 0.3)
+    talk(home, 40)
+    seen = []
+    hang = threading.Event()
+
+    done = aether.compress_context(
+        ID, backend=lambda *_: hang.wait(20) and "", progress=lambda *stage: seen.append(stage[2]), home=home
+    )
+    hang.set()
+
+    assert done.success
+    assert sum("No answer for" in words for words in seen) >= 2
+    assert any("caller failed: no answer within" in words for words in seen)
+    assert [finding.code for finding in done.findings] == ["summarizer-failed"]
