@@ -13,7 +13,7 @@ from datetime import timedelta
 import pytest
 
 import aether
-from aether.api import admin, archive, compress, working
+from aether.api import admin, archive, briefing, compress, recall, review, working
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.cli.main import main
@@ -915,3 +915,22 @@ def test_lines_that_no_aether_writes_stop_no_exchange(colony):
 
     assert tree(one) == tree(two) != {}
     assert shared_files.lacking(two) == {}
+
+
+def test_what_waits_in_one_home_waits_in_every_replica_and_is_decided_once(colony, monkeypatch):
+    monkeypatch.setenv("AETHER_MEMORY_AGENTS", "propose")
+    one, two = colony.first(), colony.join()
+    added = working.add_working_memory_item(
+        "The exporter runs at night.", "decision", caste="scout", home=one
+    )
+
+    waiting = [review.waiting(home=home) for home in (two, one)]
+
+    assert [[item["id"] for item in items] for items in waiting] == [[added], [added]]
+    assert added not in [hit["id"] for hit in recall.recall("exporter night", home=two)]
+    assert "exporter" not in briefing.session_brief(two, "startup")
+    review.decide([added], accept=True, home=two)
+    with pytest.raises(NotFound, match="does not wait"):
+        review.decide([added], accept=False, home=one)
+    assert added in [hit["id"] for hit in recall.recall("exporter night", home=one)]
+    colony.agree()

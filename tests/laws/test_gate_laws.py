@@ -14,6 +14,7 @@ import aether
 from aether.api import briefing, closing, compress, drain, handoffs, importing, recall, review, timeline
 from aether.api.home import read
 from aether.architects.request import session_request
+from aether.errors import AetherError
 from aether.hosts import HOSTS, hook
 from aether.mcp import catalogue, tools
 from aether.memory import gate
@@ -45,7 +46,7 @@ def proposing(directory: Path, mode: str = "propose") -> Path:
     return home
 
 
-def tool(name, home, **arguments):
+def tool(name, home, /, **arguments):
     """Return the answer of a tool of MCP, called as the server calls it."""
     pytest.importorskip("mcp")
     from aether.mcp.server import _as_agent
@@ -114,6 +115,8 @@ def of_tools(home):
     yield "mcp status", tool("status", home)
     yield "mcp signals", tool("signals", home)
     yield "mcp graph", tool("read_graph", home)
+    yield "mcp claims", tool("claim", home)
+    yield "mcp inbox", tool("inbox", home, name="builder")
     yield "mcp prepare", tool("compress", home, action="prepare")
     from aether.mcp import server
 
@@ -170,6 +173,15 @@ def test_what_waits_reaches_no_model_and_what_a_person_accepts_does(tmp_path, mo
     assert [words for words in WORDS.values() if words not in waiting] == []
     assert "move the invoices to the new table" not in waiting
     assert leaks(home) == []
+    for item in review.waiting(home=home):
+        for name, arguments in (
+            ("get", {"ids": [item["id"]]}),
+            ("timeline", {"id": item["id"]}),
+            ("trace", {"id": item["id"]}),
+        ):
+            with pytest.raises(AetherError) as unknown:
+                tool(name, home, **arguments)
+            assert item["content"] not in str(unknown.value)
 
     review.decide([item["id"] for item in review.waiting(home=home)], accept=True, home=home)
 
