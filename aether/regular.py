@@ -22,6 +22,9 @@ CONFIG_BYTES = 64 * 1024
 DOCUMENT_BYTES = 64 * 1024 * 1024
 # Histories and conversations grow for years; beyond this, one would not fit in memory.
 LOG_BYTES = 1024 * 1024 * 1024
+# A file of this size whose blocks hold less than half of it is asked whether it has holes; a smaller one costs little.
+_ASKED_BYTES = 16 * 1024 * 1024
+_BLOCK_BYTES = 512
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 _AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | _NO_WAIT
 TEMP_SUFFIX = ".aether-tmp"
@@ -41,7 +44,7 @@ def handle(path: str | os.PathLike[str], flags: int = os.O_RDONLY, *, is_lock: b
     place first, unless it `is_lock` and stays the one that others hold.
 
     Raises:
-        UnsafePath: it is a link, a FIFO, a device or a socket; nothing was read or written.
+        UnsafePath: it is a link, a FIFO, a device or a socket, or mostly holes; nothing was read or written.
         OSError: it cannot be opened, or is a directory.
     """
     if not hasattr(os, "O_NOFOLLOW") and os.path.islink(path):  # Windows has no such flag
@@ -55,6 +58,9 @@ def handle(path: str | os.PathLike[str], flags: int = os.O_RDONLY, *, is_lock: b
     try:
         status = os.fstat(opened)
         if stat.S_ISREG(status.st_mode):
+            if not is_lock and _is_hollow(opened, status):
+                os.close(opened)
+                raise _hollow(path, status)
             if status.st_nlink > 1 and flags & (os.O_WRONLY | os.O_RDWR) and not is_lock:
                 _replace_by_copy(os.fspath(path), status)
                 os.close(opened)
@@ -68,6 +74,37 @@ def handle(path: str | os.PathLike[str], flags: int = os.O_RDONLY, *, is_lock: b
         raise
     os.close(opened)
     raise _refused(path)
+
+
+def _is_hollow(opened: int, status: os.stat_result) -> bool:
+    """Return whether most of a file are holes, so that gigabytes to read cost whoever made it nothing.
+
+    Aether writes none. Blocks alone do not show it: some disks compress files, others report no blocks at all.
+    """
+    blocks = getattr(status, "st_blocks", None)
+    if status.st_size < _ASKED_BYTES or blocks is None or blocks * _BLOCK_BYTES >= status.st_size // 2:
+        return False
+    try:
+        return os.lseek(opened, 0, os.SEEK_HOLE) < status.st_size
+    except (OSError, AttributeError):  # a disk, or a system, that does not say
+        return False
+    finally:
+        os.lseek(opened, 0, os.SEEK_SET)
+
+
+def is_readable(path: str | os.PathLike[str]) -> bool:
+    """Return whether a regular file without large holes is at `path`, which readers open as far as they may."""
+    try:
+        status = os.lstat(path)
+        if stat.S_ISREG(status.st_mode) and status.st_size >= _ASKED_BYTES:
+            os.close(handle(path))
+    except UnsafePath:
+        return False
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode)
 
 
 def _replace_by_copy(path: str, status: os.stat_result) -> None:
@@ -200,6 +237,11 @@ def _on_purpose(path: str | bytes, kind: os.stat_result) -> bool:
 def _refused(path: str | os.PathLike[str]) -> UnsafePath:
     what = "is a link, a pipe or a device, and no regular file."
     return UnsafePath(what, fix="Remove it, or put a regular file there.", where=os.fspath(path))
+
+
+def _hollow(path: str | os.PathLike[str], status: os.stat_result) -> UnsafePath:
+    what = f"has {status.st_size:,} bytes that are mostly holes, which no file of aether has; it is not read."
+    return UnsafePath(what, fix="Restore it from a copy, or move it away.", where=os.fspath(path))
 
 
 def seal(body: bytes) -> bytes:

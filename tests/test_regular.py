@@ -31,6 +31,11 @@ def fifo(path):
     os.mkfifo(path)
 
 
+def hollow(path):
+    path.write_bytes(b"{}\n")
+    os.truncate(path, 100_000_000)
+
+
 def device(path):
     path.symlink_to("/dev/zero")
 
@@ -51,13 +56,38 @@ def listener(path):
 KINDS = (fifo, device, link, listener)
 
 
-@pytest.mark.parametrize("make", KINDS)
+@pytest.mark.parametrize("make", [*KINDS, hollow])
 def test_only_a_regular_file_is_opened(make, tmp_path):
     make(tmp_path / "file")
 
+    assert not regular.is_readable(tmp_path / "file")
     for flags in (os.O_RDONLY, os.O_RDWR | os.O_CREAT, os.O_WRONLY | os.O_CREAT | os.O_APPEND):
-        with pytest.raises(UnsafePath, match=r"no regular file\. Remove it"):
+        with pytest.raises(UnsafePath, match=r"no regular file\. Remove it|mostly holes"):
             regular.handle(tmp_path / "file", flags)
+
+
+def test_a_file_that_a_disk_compresses_or_says_nothing_of_is_opened(tmp_path, monkeypatch):
+    hollow(tmp_path / "file")
+
+    def seeks(handle, place, how, real=os.lseek, whole=True):
+        if how == os.SEEK_HOLE and not whole:
+            raise OSError("the disk knows no holes")
+        return 100_000_000 if how == os.SEEK_HOLE else real(handle, place, how)
+
+    for whole in (True, False):
+        monkeypatch.setattr(
+            regular.os, "lseek", lambda *arguments, whole=whole: seeks(*arguments, whole=whole)
+        )
+        assert regular.read(tmp_path / "file", 100_000_000).startswith(b"{}\n\0")
+
+
+def test_what_may_not_be_read_is_readable_for_somebody_and_what_is_missing_for_nobody(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(bytes(20_000_000))
+    monkeypatch.setattr(regular, "handle", lambda path: (_ for _ in ()).throw(PermissionError()))
+
+    assert regular.is_readable(tmp_path / "file")
+    assert not regular.is_readable(tmp_path / "missing")
+    assert not regular.is_readable(tmp_path)
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path):

@@ -38,7 +38,7 @@ from aether.redact.redact import redact
 from aether.search.archive import searchable_archive, shown_ids
 from aether.search.index import Query
 from aether.store import archive_store, conversations, history, record_files
-from aether.store.snapshot import Snapshot, load
+from aether.store.snapshot import Snapshot, file_id, load
 from aether.store.undo import undone_revisions
 from aether.text.tags import UNCONFIRMED, memory_block
 from aether.text.words import argument, terms
@@ -156,11 +156,8 @@ def item_moments(snapshot: Snapshot) -> Iterator[Moment]:
 
 def _archived(snapshot: Snapshot) -> list[Moment]:
     """Return the moments of all archived items, read again only if the files of the archive have changed."""
-    files = [path.stat() for path in record_files.files_of(snapshot.home, "items")]
-    state = (
-        record_files.head(snapshot),
-        [(file.st_ino, file.st_size, file.st_mtime_ns) for file in files],
-    )
+    files = [file_id(str(path)) for path in record_files.files_of(snapshot.home, "items")]
+    state = (record_files.head(snapshot), files)
     cached = _ARCHIVED.get(snapshot.home)
     if cached is None or cached[0] != state:
         # Of two records of one item the newer counts.

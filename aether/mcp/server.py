@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -41,6 +42,7 @@ from aether.store.snapshot import require_home
 from aether.text.tags import UNCONFIRMED
 
 NAME = "aether"
+UNREADABLE = "This line is no JSON-RPC message in UTF-8: it is cut off, or holds half of a surrogate pair. Nothing was done."
 # Claude Code names the project of the servers that it starts.
 PROJECT_VARIABLE = "CLAUDE_PROJECT_DIR"
 # Arguments that the server gives, not the model.
@@ -65,7 +67,49 @@ def serve(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Non
     with suppress(AttributeError):  # a stdout that is no file has no buffer either
         # The package redirects prints to stderr meanwhile; a buffer would keep them until stdout is stdout again.
         sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    server.run("stdio")
+    asyncio.run(_speak(server))
+
+
+async def _speak(server: Any) -> None:
+    """Speak over stdio as `server.run` does, and answer lines that are no messages, which it passes over in silence."""
+    import anyio
+    from mcp.server.stdio import stdio_server
+
+    lowlevel = server._lowlevel_server  # noqa: SLF001 - its own run has no place for this
+    async with stdio_server() as (read, write), anyio.create_task_group() as tasks:
+        sending, messages = anyio.create_memory_object_stream[Any](0)
+        tasks.start_soon(_answer_faults, read, sending, write)
+        async with messages:
+            await lowlevel.run(messages, write, lowlevel.create_initialization_options())
+        tasks.cancel_scope.cancel()
+
+
+async def _answer_faults(read: Any, sending: Any, write: Any) -> None:
+    """Pass each message on to `sending`; a line that is none is answered with an error."""
+    import anyio
+    from mcp.shared.message import SessionMessage
+    from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
+
+    async with read, sending:
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the server ends
+            async for item in read:
+                if not isinstance(item, Exception):
+                    await sending.send(item)
+                    continue
+                faults: list[Any] = getattr(item, "errors", list)()
+                line = faults[0].get("input") if faults else None
+                about = ErrorData(code=PARSE_ERROR, message=UNREADABLE)
+                answer = JSONRPCError(jsonrpc="2.0", id=_request_id(line), error=about)
+                await write.send(SessionMessage(answer))
+
+
+def _request_id(line: Any) -> str | int | None:
+    """Return the id of the request in `line`, None if it cannot be read."""
+    with suppress(ValueError, TypeError, RecursionError, AttributeError):
+        id = json.loads(line).get("id")  # noqa: A001
+        if isinstance(id, (int, str)) and id == _without_surrogates(id):
+            return id
+    return None
 
 
 def build(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Any:

@@ -50,6 +50,8 @@ GRACE = f"{DIRECTORY}/grace"
 STEP = f"{DIRECTORY}/step.json"
 PLAIN, PACKED = ".json", ".json.zst"
 TITLE_CHARS = 50
+# More times its size than any text unpacks to that is not nearly all repetition, and the first bytes of what is packed.
+_MOST_TIMES, _ZSTD = 250, b"\x28\xb5\x2f\xfd"
 FILE_NAME = re.compile(r"archive/[0-9]{4}/[0-9]{2}/[^/\\\0.][^/\\\0]*\.json(?:\.zst)?")
 GRACE_NAME = re.compile(r"archive/grace/[^/\\\0.][^/\\\0]*\.zst")
 _SEAL = re.compile(rb',\n  "checksum": "([0-9a-f]{64})"\n\}\n\Z')
@@ -279,25 +281,29 @@ def size(home: Path, name: str) -> int:
 
 
 def packed(data: bytes) -> bytes:
-    """Return `data` compressed, with a checksum."""
+    """Return `data` compressed, with a checksum; as it is if nobody would unpack that, because it is nearly all repetition."""
     import zstandard
 
-    return zstandard.ZstdCompressor(level=9, write_checksum=True).compress(data)
+    compressed = zstandard.ZstdCompressor(level=9, write_checksum=True).compress(data)
+    return data if len(data) > _most_unpacked(len(compressed)) and not data.startswith(_ZSTD) else compressed
 
 
 def unpacked(data: bytes, *, where: str) -> bytes:
-    """Return the content of compressed `data`.
+    """Return the content of `data`, which `packed` made.
 
     Raises:
         CorruptDocument: it is damaged, cut off, followed by other bytes, or too large.
     """
     import zstandard
 
+    most = _most_unpacked(len(data))
+    if len(data) > regular.DOCUMENT_BYTES and not data.startswith(_ZSTD):
+        return data
     try:
-        if zstandard.frame_content_size(data) > regular.LOG_BYTES:
-            raise CorruptDocument("too large.", fix="Look at it, then remove it.", where=where)
+        if (size := zstandard.frame_content_size(data)) > most:
+            raise _too_large(f"{size:,} bytes", most, where)
         unpacker = zstandard.ZstdDecompressor()
-        return unpacker.decompress(data, max_output_size=regular.LOG_BYTES, allow_extra_data=False)
+        return unpacker.decompress(data, max_output_size=most, allow_extra_data=False)
     except zstandard.ZstdError as reason:
         raise CorruptDocument(f"damaged ({reason}).", fix='Run "aether doctor".', where=where) from reason
 
@@ -311,14 +317,25 @@ def gunzipped(data: bytes, *, where: str) -> bytes:
     import gzip
     import io
 
+    most = _most_unpacked(len(data))
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            content = file.read(regular.LOG_BYTES + 1)
+            content = file.read(most + 1)
     except (OSError, EOFError, zlib.error) as reason:
         raise CorruptDocument(f"damaged ({reason}).", fix='Run "aether doctor".', where=where) from reason
-    if len(content) > regular.LOG_BYTES:
-        raise CorruptDocument("too large.", fix="Look at it, then remove it.", where=where)
+    if len(content) > most:
+        raise _too_large("more", most, where)
     return content
+
+
+def _most_unpacked(size: int) -> int:
+    """Return the most bytes that a packed file of `size` bytes may have unpacked; texts have three to thirty times as many."""
+    return min(regular.LOG_BYTES, max(regular.DOCUMENT_BYTES, _MOST_TIMES * size))
+
+
+def _too_large(size: str, most: int, where: str) -> CorruptDocument:
+    what = f"it unpacks to {size}, and of a file of its size at most {most:,} are read."
+    return CorruptDocument(what, fix="Look at it, then remove it.", where=where)
 
 
 def texts(content: Any) -> Iterator[str]:
@@ -479,7 +496,7 @@ def _enter_all(home: Path, db: sqlite3.Connection) -> None:
     with search_index.writing(db):
         search_index.clear_archive(db)
         for name in names(home):
-            with suppress(AetherError, KeyError, TypeError):  # `verify` reports it
+            with suppress(AetherError, KeyError, TypeError, UnicodeError):  # `verify` reports it
                 _enter(db, home, name, read(home, name))
         search_index.note_entered(db)
 

@@ -56,7 +56,7 @@ class Moment(NamedTuple):
     empty: list[str]
     """Directories without files."""
     left_out: list[str]
-    """Links, pipes, devices and sockets: they are in the home and not in `files`."""
+    """Links, pipes, devices, sockets and files of holes: they are in the home and not in `files`."""
     revision: int
     """That of the last acknowledged commit, 0 if the home does not say it."""
 
@@ -95,8 +95,12 @@ def read_home(home: Path, keep: Callable[[str, bytes], None], report: Callable[[
         parts = {}
         for path, (source, size) in sorted(inventory.sources.items()):
             report(position, total)
-            with regular.opened(source) as file:
-                parts[path] = _read(file, size, keep)
+            try:
+                with regular.opened(source) as file:
+                    parts[path] = _read(file, size, keep)
+            except OSError as reason:
+                reason.filename = str(home / path)  # its second name says nothing to a person
+                raise
             position += size
         report(total, total)
     return Moment(parts, inventory.empty, inventory.left_out, revision)
@@ -158,7 +162,7 @@ def _hold(inventory: _Inventory, home: Path, path: str, links: Path) -> None:
     source = links / str(len(inventory.sources))
     with suppress(FileNotFoundError, UnsafePath):
         status = os.lstat(home / path)
-        if not stat.S_ISREG(status.st_mode):
+        if not regular.is_readable(home / path):
             inventory.left_out.append(path)
             return
         if status.st_size > SMALL_BYTES:

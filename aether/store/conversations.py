@@ -169,7 +169,7 @@ def stored_conversations(home: Path) -> list[Stored]:
         stored = [
             Stored(_id(path), path.stat().st_size, path)
             for path in (home / "conversations").glob(f"*/{FILE}")
-            if path.is_file() and not path.is_symlink()
+            if regular.is_readable(path)
         ]
     return sorted(entry for entry in stored if entry.bytes)  # an empty one was never acknowledged
 

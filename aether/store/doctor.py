@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
@@ -179,7 +178,7 @@ def _no_files(home: Path, places: set[str]) -> Iterator[Finding]:
         for path in no_files(Path(directory)):
             place = seals.place(home, path)
             if not {place, str(path)} & places:
-                what = "a link, a pipe or a device, which nothing opens; who needs the file fails or goes on without it."
+                what = "a link, a pipe, a device or a file of holes, which nothing opens; who needs the file fails or goes on without it."
                 yield Finding("error", "no-file", place, what, "Remove it, or put a regular file there.")
     for path in conversation_checks.irregular(home):
         what = "it is no regular file, and no log of a conversation; it is never read."
@@ -629,7 +628,7 @@ def _move_away(home: Path) -> Iterator[str]:
     names = [journal_path(home), home / seals.PATH, head_path(home)]
     names += [documents.path_of(home, name) for name in documents.NAMES]
     for path in (*names, *seals.growing(home), *seals.whole_files(home)):
-        if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+        if os.path.lexists(path) and not regular.is_readable(path):
             target = move_to_quarantine(home, path)
             yield f"kept {path.name} as {seals.place(home, target)}: it was no regular file"
 

@@ -40,6 +40,9 @@ REPLACE_TRIES = 20
 MAX_DEPTH = 100
 # Below this the standard encoder takes under 3 ms, less than importing orjson does.
 SMALL_CHARS = 20_000
+# A list takes some 60 bytes of memory and may have three in a text. A text of JSON may have so many of each, a large one
+# so many times fewer than it has bytes: full homes have a list or an object for eighty bytes, and a text for seventeen.
+LISTS, TEXTS = (1_000_000, 32), (4_000_000, 8)
 # Python reads and writes whole numbers of at most 4300 digits, which is 14,280 bits.
 MAX_NUMBER_BITS = 14_000
 # A commit takes about a millisecond, a fold of a full home about twenty: this is hundreds of holders.
@@ -357,16 +360,14 @@ def months_in(directory: Path) -> list[Path]:
 
 
 def no_files(directory: Path) -> list[Path]:
-    """Return what is in `directory`, not below it, in the place of a file: links, pipes, devices and sockets.
+    """Return what is in `directory`, not below it, in the place of a file: links, pipes, devices, sockets, files of holes.
 
     Nothing opens them; see `aether.regular`.
     """
     try:
         with os.scandir(directory) as entries:
             paths = [
-                entry.path
-                for entry in entries
-                if not entry.is_dir() and not entry.is_file(follow_symlinks=False)
+                entry.path for entry in entries if not entry.is_dir() and not regular.is_readable(entry.path)
             ]
     except OSError:
         return []
@@ -426,8 +427,9 @@ def parse_json(data: bytes | str, *, where: str) -> Any:
     """Return the value of JSON `data`, exactly: orjson would turn large integers into floats.
 
     Raises:
-        CorruptDocument: it is not JSON, not UTF-8, nested too deeply, or holds NaN or Infinity.
+        CorruptDocument: it is not JSON, not UTF-8, nested too deeply, holds NaN or Infinity, or far more values than text.
     """
+    _require_room(data, where)
     try:
         text = data if isinstance(data, str) else data.decode(json.detect_encoding(data), "surrogatepass")
         return _DECODER.decode(text)
@@ -435,6 +437,24 @@ def parse_json(data: bytes | str, *, where: str) -> Any:
         raise _corrupt(f"not JSON (line {reason.lineno}, column {reason.colno}).", where) from reason
     except (UnicodeDecodeError, RecursionError, ValueError) as reason:
         raise _corrupt(f"not JSON ({reason}).", where) from reason
+
+
+def _require_room(data: bytes | str, where: str) -> None:
+    """Refuse a text whose values would take far more memory than itself.
+
+    Raises:
+        CorruptDocument: it has more lists, objects or texts than any that was written.
+    """
+    if len(data) <= LISTS[0]:  # of the smallest values there is one for each byte at most
+        return
+    marks = ("[", "{", '"') if isinstance(data, str) else (b"[", b"{", b'"')
+    lists, objects, quotes = (data.count(mark) for mark in marks)  # type: ignore[arg-type]
+    for number, (least, bytes_each), name in (
+        (lists + objects, LISTS, "lists and objects"),
+        (quotes // 2, TEXTS, "texts"),
+    ):
+        if number > max(least, len(data) // bytes_each):
+            raise _corrupt(f"it has {number:,} {name} in {len(data):,} bytes, more than are read.", where)
 
 
 def _reject_constant(constant: str) -> Any:

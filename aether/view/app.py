@@ -20,7 +20,15 @@ from urllib.parse import parse_qsl, urlsplit
 
 from aether import paths
 from aether.api.home import drained
-from aether.errors import AetherError, BackendUnavailable, Conflict, InvalidInput, NotFound, StorageFailed
+from aether.errors import (
+    AetherError,
+    BackendUnavailable,
+    Conflict,
+    InvalidInput,
+    NotFound,
+    StorageFailed,
+    disk_failure,
+)
 from aether.store import places, spool
 from aether.store.authors import acting
 from aether.store.snapshot import load
@@ -222,6 +230,9 @@ def _page_route(frame: Frame, page: Page) -> Any:
                 html = frame.html(content, page_request, title=page.title, path=page.path)
         except AetherError as reason:
             return _failed(frame, reason, page_request)
+        except OSError as reason:
+            where = str(reason.filename or frame.home)
+            return _failed(frame, disk_failure(reason, "Nothing was read.", where=where), page_request)
         return HTMLResponse(html, status_code=content.status)
 
     return answer

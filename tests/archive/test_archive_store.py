@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import sys
 from datetime import timedelta
 
 import pytest
+import zstandard
 
 import aether
 from aether import clock
@@ -505,6 +507,18 @@ def test_compressed_bytes_that_were_cut_or_extended_are_refused():
     for data in (packed + b"y", packed[:-1], b"", b"body"):
         with pytest.raises(CorruptDocument):
             archive_store.unpacked(data, where="x")
+
+
+def test_what_unpacks_to_far_more_than_texts_do_is_refused_before_it_is_unpacked(monkeypatch):
+    monkeypatch.setattr(archive_store.regular, "DOCUMENT_BYTES", 1_000)
+    plain = b'{"text": "%s"}' % (b"ants " * 100_000)
+
+    with pytest.raises(CorruptDocument, match=r"at most [\d,]+ are read"):
+        archive_store.unpacked(zstandard.ZstdCompressor().compress(plain), where="x")
+    with pytest.raises(CorruptDocument, match="it unpacks to more"):
+        archive_store.gunzipped(gzip.compress(plain), where="x")
+    stored = archive_store.packed(plain)
+    assert archive_store.unpacked(stored, where="x") == plain == stored
 
 
 @rows("make", [lambda path: path.mkdir(), lambda path: path.symlink_to("/etc/hostname"), os.mkfifo])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import subprocess
 import sys
 import threading
-from types import SimpleNamespace
 
 import pytest
 
@@ -249,16 +249,6 @@ def test_an_unknown_set_of_tools_is_rejected(home):
         build(home, "some")
 
 
-def test_serving_is_speaking_over_stdio(home, monkeypatch):
-    spoken_over = []
-    server = SimpleNamespace(run=spoken_over.append)
-    monkeypatch.setattr(serving, "build", lambda home, tools: server)
-
-    serving.serve(str(home))
-
-    assert spoken_over == ["stdio"]
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_process_over_stdio_in_each_version_of_the_protocol(home, mode):
@@ -374,6 +364,37 @@ def test_garbage_on_stdin_does_not_end_the_server(home):
     assert code == 0
     assert len(answers[2]["result"]["tools"]) == len(catalogue.MEMORY)
     assert "error" in answers[7]
+    assert "Nothing was done" in answers[None]["error"]["message"]
+
+
+def speak(lines, home, monkeypatch):
+    """Return the answers, by id, of a server in this process to the `lines` on its stdin."""
+    stdin, stdout = (io.TextIOWrapper(io.BytesIO(data)) for data in (b"".join(lines), b""))
+    monkeypatch.setattr(sys, "stdin", stdin)
+    monkeypatch.setattr(sys, "stdout", stdout)
+
+    serving.serve(str(home))
+
+    return {answer.get("id"): answer for answer in map(json.loads, stdout.buffer.getvalue().splitlines())}
+
+
+@pytest.mark.parametrize(
+    ("fault", "id"),
+    [
+        (b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"remember","arguments":{"text":"a \\ud800 b"}}}', 7),
+        (b'{"jsonrpc":"2.0","id":"seven","method":"tools/\\udfff","params":{}}', "seven"),
+        (b'{"jsonrpc":"2.0","id":"\\ud800","method":"tools/list","params":{}}', None),
+        (b'{"jsonrpc":"2.0","id":7,"method":"tools/list"', None),
+        (b"[" * 100_000, None),
+    ],
+)  # fmt: skip
+def test_a_line_that_is_no_message_is_answered_with_an_error(home, monkeypatch, fault, id):
+    answers = speak(
+        [fault + b"\n", *(json.dumps(line).encode() + b"\n" for line in HELLO)], home, monkeypatch
+    )
+
+    assert "half of a surrogate pair" in answers[id]["error"]["message"]
+    assert answers[1]["result"]["serverInfo"]["name"] == "aether"
 
 
 @pytest.mark.slow

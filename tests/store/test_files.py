@@ -297,6 +297,21 @@ def test_the_place_of_the_mistake_is_named():
         files.parse_json("{\n  x", where="memory.json")
 
 
+def test_a_text_with_far_more_values_than_any_that_was_written_is_refused(monkeypatch):
+    monkeypatch.setattr(files, "LISTS", (10, 32))
+    monkeypatch.setattr(files, "TEXTS", (20, 8))
+
+    assert len(files.parse_json("[" + "[]," * 8 + "[]]", where="x")) == 9
+    with pytest.raises(CorruptDocument, match="12 lists and objects in"):
+        files.parse_json("[" + "[]," * 10 + "[]]", where="x")
+    with pytest.raises(CorruptDocument, match="21 texts in"):
+        files.parse_json(b'["a"' + b',"a"' * 20 + b"]", where="x")
+    assert (
+        len(files.parse_json(b'["' + b"words, words " * 50 + b'"' + b', ["ant"]' * 20 + b"]", where="x"))
+        == 21
+    )
+
+
 HOLD = """
 import sys, time
 from pathlib import Path
