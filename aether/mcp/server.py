@@ -80,8 +80,8 @@ async def _speak(server: Any) -> None:
         await lowlevel.run(messages, write, lowlevel.create_initialization_options())
 
 
+class _Messages:
     """The messages of a client, in the protocol that the package has for them; invalid lines are answered here."""
-    """The messages of a client, in the protocol that the package has for them; a line that is none is answered here."""
 
     def __init__(self, read: Any, write: Any) -> None:
         self.read = read

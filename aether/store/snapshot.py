@@ -208,7 +208,7 @@ def _paths(home: Path) -> tuple[str, ...]:
 def file_id(path: str) -> FileId:
     """Return what changes with every replacement of the file at `path`, and every edit that changes its size or time."""
     try:
-        status = os.lstat(path)  # a link is no document, wherever it leads
+        status = os.lstat(path)  # a link is no document
     except (FileNotFoundError, NotADirectoryError):
         return None
     return status.st_ino, status.st_mtime_ns, status.st_size

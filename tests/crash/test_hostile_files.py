@@ -114,8 +114,8 @@ def test_a_hostile_file_costs_a_command_neither_time_nor_memory_and_nothing_else
                     (kind.__name__, name, argv, fault, answer["err"][-900:]) for fault in wrong(answer, name)
                 ]
             counts["homes"] += 1
-            counts["lost"] += len(gone := lost(home, original, name))
-            faults += [(kind.__name__, name, gone)] if gone else []
+            counts["lost"] += len(missing := lost(home, original, name))
+            faults += [(kind.__name__, name, missing)] if missing else []
             subprocess.run(["chmod", "-R", "u+rwX", place], check=True)
             shutil.rmtree(place)
             place.mkdir()
