@@ -19,7 +19,8 @@ pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="there are no FIFOs and no limits of memory"),
     pytest.mark.extras,
 ]
-pytest.importorskip("uvicorn", reason="no packages for the page")
+for package in ("uvicorn", "igraph"):
+    pytest.importorskip(package, reason="no packages for the page")
 
 # What only aether writes, and what no command of `hostile.COMMANDS` changes unless it is damaged.
 CONTENT = ("archive/", "conversations/", "snapshots/", "data/archive/", "data/journal/")

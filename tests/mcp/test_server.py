@@ -14,7 +14,6 @@ import pytest
 import aether
 from aether.api import compress, graph, working
 from aether.errors import BackendUnavailable, InvalidInput
-from aether.mcp import catalogue
 from aether.mcp import server as serving
 from aether.store import doctor
 from aether.tokens.counters import counter
