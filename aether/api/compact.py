@@ -63,6 +63,7 @@ from aether.store.conversations import load, path_of
 from aether.store.history import Log
 from aether.text.words import pluralize
 from aether.tokens.count import Tally, message_tokens, system_tokens, tally, tools_tokens
+from aether.tokens.counters import remembering
 from aether.types import Counter, Finding, JsonObject
 
 # Of several compactions of one conversation at once each try completes one: twice as many as a colony has workers.
@@ -369,7 +370,7 @@ def resolve_case(
     if window is None and not options.assume_window and profile and not profile.known:
         fix = "Give the window, or add the model to models.json in the home."
         raise InvalidInput(f"the window of {shown(model)} is not known.", fix=fix, where="window")
-    count = options.counter or counting.count
+    count = remembering(options.counter or counting.count, before.sums.count if before else None)
     sums = tally(raws, provider=wire, count=count, before=before.sums if before else None, start=start)
     request = _request(before, start, raws, sums, repairs=repairs, plain=plain, rules=options.rules)
     _TALLIES[key] = request
@@ -438,7 +439,7 @@ def _request(
         else is_sendable(raws, sums.provider, known=number, plain=plain)
     )
     readings = before.readings if before and before.readings.rules == rules else Readings(rules)
-    for message in sums.messages[number:] if known else ():
+    for message in sums.messages[number:] if before else ():
         readings.add(message).compute()
     return LastRequest(sums, accepted(sums.messages, known) if is_accepted else None, readings)
 

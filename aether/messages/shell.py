@@ -154,7 +154,7 @@ class Part(NamedTuple):
     """The texts of its here-documents."""
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=1_024)
 def parts_of(command: str) -> tuple[Part, ...]:
     r"""Return the commands in `command`, those of a shell that it calls too; what is quoted separates nothing.
 

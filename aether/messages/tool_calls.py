@@ -13,6 +13,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from aether import regular
@@ -587,6 +588,7 @@ def words_of_refusal(text: str) -> str:
     return text.partition(_REASON)[2].strip() if is_refusal(text) else ""
 
 
+@lru_cache(maxsize=4_096)
 def failure_key(label: str) -> str:
     """Return the key of a failure, the same when it is tried again: a command's target, or the file of another tool.
 

@@ -18,6 +18,8 @@ ESTIMATE = "estimate"
 # The vocabularies of `exact`, which is imported at the first count only.
 EXACT = ("o200k_base", "cl100k_base")
 CONSTANT = "constant:"
+# Most are those of the messages, which are there anyway.
+_REMEMBERED_TEXTS = 4_096
 # The fields of a session that an architect writes.
 ANSWER_FIELDS = (
     "id", "session_id", "compressed_at", "phase", "summary", "key_decisions", "outcomes", "high_value_items",
@@ -97,12 +99,20 @@ def scaled(tokens: int, factor: float) -> int:
     return max(1, round(tokens * factor)) if tokens else 0
 
 
+def remembering(count: Counter, before: Counter | None = None) -> Counter:
+    """Return `count` with a memory for the texts of one conversation; `before` if it is that already."""
+    if before is not None and getattr(before, "__wrapped__", None) == count:
+        return before
+    return lru_cache(maxsize=_REMEMBERED_TEXTS)(count)
+
+
 def factor_of_estimate(count: Counter) -> float | None:
     """Return the factor of a counter that is the estimate times a factor; None for another one.
 
     >>> factor_of_estimate(counter("estimate", 1.1)), factor_of_estimate(len)
     (1.1, None)
     """
+    count = getattr(count, "__wrapped__", count)
     if count is estimate:
         return 1.0
     is_scaled = isinstance(count, partial) and count.func is _scaled and count.args[0] is estimate
