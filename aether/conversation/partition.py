@@ -215,7 +215,9 @@ def is_brief(text: str, most: int = BRIEF_CHARS) -> bool:
     >>> is_brief("go on"), is_brief("把发票解析器移植到别的语言去"), is_brief("Port the parser of invoices to another language.")
     (True, False, False)
     """
-    return len(text) + 2 * sum(east_asian_width(char) in "WF" for char in text[:most]) < most
+    if len(text) >= most or text.isascii():
+        return len(text) < most
+    return len(text) + 2 * sum(east_asian_width(char) in "WF" for char in text) < most
 
 
 def importance(members: Sequence[Message], *, newness: float) -> float:

@@ -67,28 +67,37 @@ class Sizes:
         self.count = count
         self._entries: dict[tuple[str, Any], int] = {}
         self._lines: dict[str, int] = {}
+        self._factor = factor_of_estimate(count)
 
     def entry(self, field: str, entry: Any) -> int:
         """Return the tokens of one entry with the mark of its line, or that between names; of a path those of its end."""
         tokens = self._entries.get((field, entry))
         if tokens is None:
             short = entry._replace(path=entry.path.rpartition("/")[2]) if field == "files" else entry
-            form = "{} | " if field == "names" else "- {}\n"
-            tokens = self._entries[field, entry] = self.count(form.format(written_entry(field, short)))
+            text = written_entry(field, short)
+            if self._factor is None or field == "names":
+                tokens = self.count(f"{text} | " if field == "names" else f"- {text}\n")
+            else:
+                tokens = scaled(tokens_of(self._price(f"- {text}".replace("\n", "\n  "))), self._factor)
+            self._entries[field, entry] = tokens
         return tokens
+
+    def _price(self, line: str) -> int:
+        price_of_line = self._lines.get(line)
+        if price_of_line is None:
+            price_of_line = self._lines[line] = price(f"{line}\n")
+        return price_of_line
 
     def sum(self, facts: Facts) -> int:
         """Return the tokens of all entries."""
         return sum(self.entry(field, entry) for field in Facts._fields for entry in getattr(facts, field))
 
-    def whole(self, facts: Facts) -> int:
+    def whole(self, facts: Facts, version: int = 1) -> int:
         """Return the tokens of a summary with these facts and without prose; by the estimate, lines are priced once."""
-        lines = rendered_lines(Summary(1, facts, ""))
-        factor = factor_of_estimate(self.count)
-        if factor is None:
+        lines = rendered_lines(Summary(version, facts, ""))
+        if self._factor is None:
             return self.count("\n".join(lines))
-        self._lines |= {line: price(f"{line}\n") for line in lines if line not in self._lines}
-        return scaled(tokens_of(sum([self._lines[line] for line in lines])), factor)
+        return scaled(tokens_of(sum(map(self._price, lines))), self._factor)
 
 
 def fit_summary(
@@ -98,9 +107,7 @@ def fit_summary(
     count = sizes.count
     around = tokens_around(provider, count)
     fitting, lost = fit_facts(facts, sizes=sizes, most=max(1, most - around))
-    return FittedSummary(
-        fitting, lost, message_tokens(summary_message(Summary(version, fitting, ""), provider), count)
-    )
+    return FittedSummary(fitting, lost, around + sizes.whole(fitting, version))
 
 
 def tokens_around(provider: ProviderFormat, count: Counter) -> int:

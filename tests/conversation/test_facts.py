@@ -17,13 +17,18 @@ from aether.conversation.room import (
     CUT,
     Sizes,
     fit_facts,
+    fit_summary,
     summary_message,
 )
 from aether.conversation.shapes import Facts, RemovedText, Summary
 from aether.conversation.summary import rendered
 from aether.messages.convert import new_message, read
+from aether.messages.model import PROVIDER_FORMATS
 from aether.messages.tool_calls import ErrorFact, FileFact
 from aether.text.words import pluralize
+from aether.tokens.count import message_tokens
+from aether.tokens.counters import counter
+from aether.tokens.estimate import estimate
 from tests.conversation.conversations import bash, conversation, conversation_of, facts_of, model, tool, user
 from tests.tables import rows
 
@@ -518,3 +523,11 @@ def test_a_name_is_never_the_torn_part_of_a_longer_token(text, names):
 ])  # fmt: skip
 def test_one_dropped_fact_is_named_in_the_singular(name, one):
     assert pluralize(1, name) == one
+
+
+@rows("wire", PROVIDER_FORMATS)
+def test_the_tokens_of_a_summary_by_its_lines_are_those_of_its_message(wire):
+    for count in (estimate, counter("estimate", 1.13), chars):
+        fitted = fit_summary(RICH, 12, wire, sizes=Sizes(count), most=100_000)
+
+        assert fitted.tokens == message_tokens(summary_message(Summary(12, RICH, ""), wire), count)
