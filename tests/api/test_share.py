@@ -877,3 +877,22 @@ def test_a_brief_and_the_log_name_the_member_who_sent_an_entry(colony, monkeypat
         "ben"
     }
     assert f"{rule}" in str(briefing.brief(home=three)["lines"])
+
+
+def test_in_a_shared_colony_one_replica_holds_a_claim_and_without_the_server_none_is_granted(
+    colony, monkeypatch
+):
+    monkeypatch.setenv("AETHER_SHARE_OFFLINE", "queue")
+    one, two = colony.first(), colony.join()
+    claim = aether.claim("task:docs", by="a", home=one)
+
+    with pytest.raises(Conflict, match="a holds 'task:docs'"):
+        aether.claim("task:docs", by="b", home=two)
+    monkeypatch.delenv(ledgers.URL)
+    with pytest.raises(ledger.Offline):
+        aether.claim("task:other", by="b", home=two)
+    monkeypatch.setenv(ledgers.URL, colony.url)
+
+    aether.release("task:docs", by="a", home=one)
+    assert aether.claim("task:docs", by="b", home=two)["revision"] > claim["revision"]
+    assert [held["by"] for held in aether.claims(home=colony.agree())] == ["b"]

@@ -146,6 +146,7 @@ def test_without_the_installation_or_while_paused_nothing_is_committed_for_claud
     note = home / "memories" / "a.md"
     note.write_text("mine\n")
     event("PostToolUse", home, path=note)
+    assert len(list((home / "hooks" / "spool").glob("*.json"))) == 1  # an edit like any other
     event("Stop", home)
     native_memory.install(home)
     (home / "hooks" / "paused").touch()
@@ -227,6 +228,16 @@ def test_what_others_wrote_meanwhile_is_kept_beside_the_notes_given_back(home, t
     assert "team/deploy.md" not in found
     assert found["picture.png"] == b"\xff\x00"
     assert not (tmp_path / "a.md").exists()
+
+
+def test_a_note_that_was_deleted_stays_where_somebody_else_has_changed_it(home):
+    native_memory.install(home)
+    (home / "memories" / "MEMORY.md").unlink()
+    (own_directory(home) / "MEMORY.md").write_text("by another program\n")
+
+    assert native_memory.uninstall(home).left == ["MEMORY.md"]
+
+    assert (own_directory(home) / "MEMORY.md").read_text() == "by another program\n"
 
 
 def test_the_setting_that_a_person_had_is_where_the_notes_come_from_and_go_back_to(home, tmp_path):

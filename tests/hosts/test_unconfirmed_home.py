@@ -181,7 +181,7 @@ def test_a_home_made_here_is_confirmed_also_once_it_is_committed(tmp_path, monke
     git(tmp_path, "init", "-q")
     monkeypatch.chdir(tmp_path)
     home = init()
-    working.add_note(OWN, "constraint", 0.9, source="cli", home=home)
+    working.add_note(OWN, "constraint", 0.9, source="queen", home=home)
     aether.fold(home=home)
     git(tmp_path, "add", "-f", ".aether")
     git(tmp_path, "rm", "-q", "--cached", ".aether/hooks/confirmed")
