@@ -9,6 +9,7 @@ tokens, and a checkpoint that is written again never has more than before.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
@@ -50,6 +51,9 @@ HEAD_CHARS, TAIL_CHARS = 12_000, 4_000
 RULES_SHARE = 0.6
 # Of the room: names that only tools wrote, and that no chosen statement has.
 NAMES_SHARE = 0.15
+# Of the room at a level: fenced code, in the mode of development; what does not fit whole is left out.
+CODE_SHARE = {DETAILED: 0.3, 2: 0.2, COMPACT: 0.1}
+CODE_MODE = "developer"
 NAMES_HEAD = "Named: "
 BETWEEN_NAMES = " | "
 # Between two stretches of one sentence.
@@ -61,6 +65,8 @@ SHORTER_SHARE = 0.8
 
 _WORD = lazy(r"\S+")
 _PROPER = lazy(r"(?<=[a-z0-9,;:] )[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*|[\"“'‘][^\"”'’\n]{2,60}[\"”'’]")
+_FENCE = lazy(r"^[ \t]{0,8}(`{3,}|~{3,})")
+_LOCKED = lazy(r"\[\s*DECISION\s*\][^\n]*\bLOCKED\b", re.IGNORECASE)
 _SEGMENT = lazy(r"^\[Segment \d+\]\s*")
 _BULLET = lazy(r"^(?:[-*•+] +|\d{1,2}[.)] +|#{1,6} +)+")
 _UNIT = lazy(r"^(?:[%°]|[A-Za-zµ]{1,12})(?:/\w+)?[.,;]?$")
@@ -113,8 +119,23 @@ def write_checkpoint(
     """Return the text of a checkpoint at a level, of at most `most` tokens.
 
     A model's answer that leaves out names, numbers or what the mode never compresses gets these added word for word. Without
-    an answer, or with the extractive backend, the text is selected from the source.
+    an answer, or with the extractive backend, the text is selected from the source. Code of the newest messages, and of locked
+    decisions, stays verbatim in the mode of development.
     """
+    room = _room(source, most, count)
+    code = kept_code(source, most=int(CODE_SHARE[level] * room), count=count)
+    if code:
+        most = room - count(f"\n{code}")
+    written = _write_prose(
+        source, level=level, backend=backend, settings=settings, count=count, most=most, waiting=waiting
+    )
+    return written._replace(text="\n".join(filter(None, (written.text, code))))
+
+
+def _write_prose(
+    source: Source, *, level: int, backend: str | Summarizer, settings: Settings, count: Counter, most: int,
+    waiting: Callable[[float], object],
+) -> CheckpointText:  # fmt: skip
     texts = source.texts
     task = request_task(source, level=level, most=int(most * MODEL_SHARE))
 
@@ -144,6 +165,45 @@ def write_checkpoint(
         text = text[: len(text) * 3 // 4]
         start = text if count(text) <= most else ""
     return CheckpointText(start, "", written.record, tuple(written.failures))
+
+
+def kept_code(source: Source, *, most: int, count: Counter) -> str:
+    r"""Return the fenced blocks that a checkpoint keeps, in order: those of locked decisions first, then the newest.
+
+    >>> kept_code(Source([], "Decided:\n```\nx = 1\n```\nmore", "developer", ""), most=20, count=len)
+    '```\nx = 1\n```'
+    """
+    if source.mode != CODE_MODE:
+        return ""
+    spoken = [text.text for text in source.texts if not text.tool and text.role in ("user", "assistant")]
+    blocks: dict[str, tuple[bool, int]] = {}
+    for text in [source.previous, *spoken]:
+        is_locked = _LOCKED.search(text) is not None
+        for block in fenced_blocks(text):
+            blocks[block] = is_locked, len(blocks)
+    chosen: dict[str, int] = {}
+    for block, (_, place) in sorted(blocks.items(), key=lambda entry: entry[1], reverse=True):
+        candidate = "\n".join([*chosen, block])
+        if count(candidate) <= most:
+            chosen[block] = place
+    return "\n".join(sorted(chosen, key=chosen.__getitem__))
+
+
+def fenced_blocks(text: str) -> list[str]:
+    """Return the closed blocks of code between fences in `text`, verbatim."""
+    blocks: list[str] = []
+    opened: list[str] = []
+    fence = ""
+    for line in text.split("\n"):
+        match = _FENCE.match(line)
+        if opened:
+            opened.append(line)
+            if match and match[1].startswith(fence) and not line.strip().strip(fence[0]):
+                blocks.append("\n".join(opened))
+                opened = []
+        elif match:
+            opened, fence = [line], match[1]
+    return blocks
 
 
 def request_task(source: Source, *, level: int, most: int) -> JsonObject:
@@ -212,6 +272,8 @@ def _room(source: Source, most: int, count: Counter) -> int:
 
 def _previous_lines(previous: str) -> Iterator[tuple[str, bool]]:
     """Yield the lines of earlier checkpoints; a paragraph of a model as its sentences."""
+    for block in fenced_blocks(previous):  # code is no statement
+        previous = previous.replace(block, "")
     for line in previous.splitlines():
         text = _bare(_SEGMENT.sub("", line.strip()))
         if not text or text.startswith(NAMES_HEAD):

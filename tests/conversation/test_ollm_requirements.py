@@ -100,7 +100,7 @@ SHOWN_BY = {
     "FR-12.1": f"{SUMMARIES}::test_the_mode_decides_what_is_never_compressed",
     "FR-12.2": f"{DEFECTS}::test_defect_06_changes_of_the_window_and_the_mode_reach_everything",
     "FR-12.3": f"{SUMMARIES}::test_a_model_is_asked_with_level_mode_and_goal_and_everything_else_as_data",
-    "FR-12.4": f"{SUMMARIES}::test_the_mode_decides_what_is_never_compressed",
+    "FR-12.4": f"{SUMMARIES}::test_code_of_the_newest_messages_and_of_locked_decisions_stays_in_developer_mode",
     "FR-12.5": f"{DEFECTS}::test_defect_16_rules_find_their_examples_all_of_them",
     "FR-13.1": "conversation/test_ollm_requirements::test_larger_models_are_trusted_more_and_for_longer",
     "FR-13.2": "conversation/test_ollm_requirements::test_larger_models_are_trusted_more_and_for_longer",

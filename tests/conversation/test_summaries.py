@@ -106,6 +106,48 @@ def test_the_mode_decides_what_is_never_compressed():
     assert "returns a list" not in extract(source(*said, mode="assistant"), 30, level=1)
 
 
+def block(name):
+    return f"```python\ndef {name}(raw):\n    return unpack(raw)\n```"
+
+
+def written(given, most, level=3):
+    return write_checkpoint(
+        given, level=level, backend="extractive", settings=Settings(), count=estimate, most=most
+    ).text
+
+
+def test_code_of_the_newest_messages_and_of_locked_decisions_stays_in_developer_mode():
+    said = [
+        ("assistant", f"[DECISION] The interface - LOCKED\n{block('chosen')}"),
+        *[("assistant", f"{FILLER}\n{block(f'draft_{nth}')}") for nth in range(6)],
+    ]
+    text = written(source(*said, mode="developer"), 200)
+
+    assert block("chosen") in text
+    assert block("draft_5") in text
+    assert block("draft_0") not in text
+    assert estimate(text) <= 200
+    assert "```" not in written(source(*said, mode="assistant"), 200)
+
+
+def test_code_outlasts_a_checkpoint_that_is_written_again():
+    first = written(source(("assistant", f"{FACTS[0]}\n{block('load')}"), mode="developer"), 200)
+    again = written(source(("user", FILLER), previous=first, mode="developer"), 200, level=2)
+    aged = written(source(previous=again, mode="developer"), 400, level=1)
+
+    assert block("load") in again
+    assert again.count("unpack") == 1
+    assert estimate(aged) <= estimate(again)
+
+
+def test_code_that_has_no_room_is_never_cut():
+    long = "```\n" + "x = compute(1)\n" * 200 + "```"
+    text = written(source(("assistant", f"{FACTS[0]}\n{long}"), mode="developer"), 200)
+
+    assert "compute" not in text
+    assert "48213" in text
+
+
 def test_names_that_only_tools_wrote_are_listed():
     call = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "run", "arguments": '{"command": "ls"}'}}]}  # fmt: skip
     result = {"role": "tool", "tool_call_id": "c1", "content": "started run-ab12cd34\nok"}
