@@ -408,16 +408,20 @@ def view_command(ask: Ask, port: int, *, no_browser: bool, read_only: bool) -> N
       aether view
       aether view --read-only --no-browser --port 8010
     """
+    from pathlib import Path
+    from tempfile import TemporaryDirectory
+
     from aether.api.home import find
     from aether.view.app import View
 
     view = View(find(ask.home), port=port, read_only=read_only)
     emit(ask, {"url": view.address, "read_only": read_only}, view.address)
     sys.stdout.flush()
-    if not no_browser and not _opened(view.address):
-        note(ask, "No browser was found: open the address above in one on this machine.")
-    note(ask, "Ctrl-C stops it.")
-    view.serve()
+    with TemporaryDirectory(prefix="aether-view-") as directory:  # this user's alone
+        if not no_browser and not _opened(view.entrance(Path(directory)).as_uri()):
+            note(ask, "No browser was found: open the address above in one on this machine.")
+        note(ask, "Ctrl-C stops it.")
+        view.serve()
     note(ask, "Stopped.")
 
 

@@ -13,12 +13,13 @@ import logging
 import socket
 import threading
 from collections.abc import AsyncIterator, Mapping
+from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
-from aether import paths
+from aether import paths, regular
 from aether.api.home import drained
 from aether.errors import (
     AetherError,
@@ -32,7 +33,7 @@ from aether.errors import (
 from aether.store import places, spool
 from aether.store.authors import acting
 from aether.store.snapshot import load
-from aether.view import graph_page, pages, work
+from aether.view import connections, graph_page, pages, work
 from aether.view.frame import (
     BY,
     Action,
@@ -426,7 +427,9 @@ class View:
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self.socket.bind((HOST, port))
-            self.socket.listen(128)  # now, so that the address can be opened as soon as it is printed
+            self.socket.listen(
+                connections.WAITING
+            )  # now, so that the address can be opened as soon as it is printed
         except (OSError, OverflowError) as reason:
             self.socket.close()
             raise InvalidInput(
@@ -438,15 +441,28 @@ class View:
         self.app = create_app(home, port=self.port, read_only=read_only)
         self.address = f"http://{HOST}:{self.port}/?token={self.app.state.frame.token}"
 
+    def entrance(self, directory: Path) -> Path:
+        """Write a page into `directory` that leads to the address, and return its path.
+
+        A browser gets that path: other users of this machine can read its arguments, and not this file.
+        """
+        page = directory / "aether.html"
+        address = escape(self.address)
+        text = f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url={address}">'
+        regular.create(page, f'{text}<a href="{address}">aether</a>\n'.encode())
+        return page
+
     def serve(self) -> None:
         """Serve until Ctrl-C or a signal to end."""
         import uvicorn
 
         config = uvicorn.Config(
             self.app, log_level="warning", access_log=False, server_header=False, lifespan="off",
-            timeout_graceful_shutdown=2, limit_concurrency=200,
+            timeout_graceful_shutdown=2, limit_concurrency=2 * connections.MOST_CONNECTIONS, backlog=connections.WAITING,
+            http=connections.limited_protocol(), h11_max_incomplete_event_size=connections.HEADER_BYTES,
         )  # fmt: skip
         server = uvicorn.Server(config)
+        connections.log_once()
         # A page that is still being made when the view stops is no error.
         logging.getLogger("uvicorn.error").addFilter(lambda record: not server.should_exit)
         # The first page would wait for imports, for the memory of the home and for the comparisons of its brief.

@@ -27,7 +27,11 @@ def here(tmp_path, monkeypatch):
     """Stand in a directory with a home; returns what the variables of the examples stand for."""
     monkeypatch.chdir(tmp_path)
     # A view is served until Ctrl-C, by packages that may be missing.
-    served = SimpleNamespace(address="http://127.0.0.1:8010/?token=key", serve=lambda: None)
+    served = SimpleNamespace(
+        address="http://127.0.0.1:8010/?token=key",
+        serve=lambda: None,
+        entrance=lambda directory: directory / "aether.html",
+    )
     monkeypatch.setattr(app, "View", lambda home, **given: served)
     monkeypatch.setattr("webbrowser.open", lambda address: True)
     monkeypatch.setitem(ledgers.MODULES, "postgresql://", example_ledger.__name__)
