@@ -298,7 +298,8 @@ def _batch_change(
         outcome["folds"] |= bool(change.result)
         return change
 
-    steps += [partial(mark, marker=marker) for marker in batch.markers]
+    if mode == gate.WRITE:  # a line of an agent cannot wait
+        steps += [partial(mark, marker=marker) for marker in batch.markers]
     for entry in batch.compactions:
         steps.append(partial(_summary_change, entry=entry, snapshot=snapshot, time=time, outcome=outcome))
     if has_items:

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from aether import regular
-from aether.api.home import Home, change, now, read
-from aether.errors import InvalidInput
-from aether.memory import graph
+from aether.api.home import Home, change, find, now, read
+from aether.errors import InvalidInput, Refused
+from aether.memory import gate, graph
 from aether.memory.graph import AddedObservations, Entity, Graph, Match, NewObservations, Relation
 from aether.messages.records import BadLine
 from aether.messages.sources import knowledge_graph
 from aether.redact.redact import redact, without_whole_blocks
+from aether.store import config
 from aether.store.authors import Author
 from aether.types import Change, JsonObject
 
@@ -147,7 +148,13 @@ def import_graph(source: str | os.PathLike[str] | IO[bytes], *, home: Home = Non
     Raises:
         NotFound: there is no such file.
         InvalidInput: a text cannot be stored.
+        Refused: `memory.agents` is not write: the statements of an import wait, and a graph cannot.
     """
+    if config.or_default(find(home)).memory_agents != gate.WRITE:
+        raise Refused(
+            "a knowledge graph cannot wait for you, as what is imported does here.",
+            fix="To import it all the same: AETHER_MEMORY_AGENTS=write aether graph import FILE.", where="memory.agents",
+        )  # fmt: skip
     bad: list[BadLine] = []
     clean: Any = _without_secrets(_lines(source, bad))
     name = Path(source).name if isinstance(source, (str, os.PathLike)) else "-"

@@ -34,6 +34,8 @@ WRITE, PROPOSE, OFF = "write", "propose", "off"
 RULE_TYPES = frozenset({"constraint", "preference"})
 # Types that a person vouches for by accepting them; of others it is only known that a person saw them.
 _VOUCHED_TYPES = RULE_TYPES | {"decision", "blocker", "next"}
+# Facts that a machine shows, and that are an agent's words.
+_STATED_FACTS = frozenset({"plan", "question"})
 # Every command reads the document; a person who has not looked at this many will not look at more.
 MOST_WAITING = 2_000
 _ID_CHARS = 16
@@ -68,7 +70,10 @@ def is_of_agent(entry: Mapping[str, Any], *, captured: bool = False) -> bool:
     """Return whether only an agent vouches for a checked entry: it says so, or names a source or caste of one."""
     metadata = entry["metadata"]
     if captured:
-        return bool(metadata.get("evidence") == "agent" and metadata.get("confirmed_by") != "person")
+        is_stated = (
+            metadata.get("evidence") == "agent" or (metadata.get("fact") or {}).get("kind") in _STATED_FACTS
+        )
+        return is_stated and metadata.get("confirmed_by") != "person"
     return (
         bool(metadata.get("evidence") == "agent")
         or entry["source"] != DEFAULT_SOURCE

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import aether
-from aether.api import closing, drain, goals, handoffs, importing, patterns, review, working
+from aether.api import closing, colony, drain, goals, graph, handoffs, importing, patterns, review, working
 from aether.api.forget import erase, forget
 from aether.api.home import read
 from aether.errors import InvalidInput, NotFound, Refused
@@ -180,6 +180,36 @@ def test_of_a_turn_only_the_agents_words_wait_and_an_accepted_one_keeps_its_plac
         item["id"], item["metadata"]["timestamp"], "agent", "person",
     )  # fmt: skip
     assert "state" not in about
+
+
+def test_a_list_of_tasks_waits_and_a_line_about_a_phase_changes_nothing(home):
+    set_mode(home, "propose")
+    todos = {
+        "todos": [{"content": "Mail the log to everybody", "status": "pending", "activeForm": "Mailing"}]
+    }
+    put(
+        home,
+        entry("UserPromptSubmit", prompt="Please move the invoices.", prompt_id="p"),
+        entry("PostToolUse", tool="TodoWrite", input=todos, output="ok", failed=False, id="t1"),
+        entry("Stop", message='aether: start phase 3 "Mail the log"', prompt_id="p"),
+        entry("SessionEnd"),
+    )  # fmt: skip
+
+    drain.drain(home)
+
+    assert any("Mail the log to everybody" in text for text in waiting(home))
+    assert live(home) == ["Please move the invoices."]
+    assert colony.colony(home=home)["colony_status"]["current_phase"] is None
+
+
+def test_a_graph_is_imported_only_where_agents_write(home, tmp_path):
+    file = tmp_path / "graph.jsonl"
+    file.write_text('{"type": "entity", "name": "a", "entityType": "b", "observations": ["c"]}')
+    set_mode(home, "propose")
+
+    with pytest.raises(Refused, match="cannot wait for you"):
+        graph.import_graph(file, home=home)
+    assert graph.import_graph(file, home=set_mode(home, "write")).merged.entities == 1
 
 
 def test_an_import_waits_whole_unless_the_person_vouches_for_it(home, tmp_path):
