@@ -7,6 +7,7 @@ is killed when its time is over. Without git, or outside of a repository, there 
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -23,8 +24,12 @@ MOST_PATHS = 50
 # Of a fact: enough to see where the work is.
 SHOWN_PATHS = 12
 _FIELDS = "\x1f"
+_RECORD = "\x1e"
+# Neither a converter, nor the program that checks signatures, nor a map of names of the repository has a part in a listing.
+_LOG = ("log", "--no-show-signature", "--no-mailmap", "--no-textconv", "--no-ext-diff", "--no-color")
 # A hook of git sets variables that name another repository or index.
-_QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
+# A clone with parts of its history would fetch the others.
+_QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
 _SETTINGS = (
     "--no-optional-locks",
     "--no-pager",
@@ -32,6 +37,8 @@ _SETTINGS = (
     "core.fsmonitor=false",
     "-c",
     "core.hooksPath=/dev/null",
+    "-c",
+    "protocol.allow=never",
 )
 
 
@@ -106,6 +113,99 @@ def tracked(directory: str, below: str = "") -> frozenset[str] | None:
     return frozenset(path.removeprefix(prefix) for path in listed.split("\0") if path)
 
 
+class Removal(NamedTuple):
+    """The commit that removed a file, or moved it."""
+
+    commit: str
+    at: int
+    to: str
+    """Its new path; empty if it is nowhere."""
+
+
+def removals(top: str, paths: Sequence[str], *, since: str, until: float) -> dict[str, Removal] | None:
+    """Return how those of `paths`, from the top of the work tree, left the history of HEAD since a time; None without an answer.
+
+    Of a walk that takes too long, what it has by then.
+    """
+    form = f"--format={_RECORD}%H{_FIELDS}%ct"
+    command = (
+        *_LOG,
+        "--full-diff",
+        "-M",
+        "-l400",
+        "--diff-filter=DR",
+        "--name-status",
+        "-z",
+        form,
+        f"--since={since}",
+        "--",
+    )
+    listed = _run(top, (*command, *map(_literal, paths)), until=until, partial=True)
+    if listed is None:
+        return None
+    wanted, removed = {*paths}, dict[str, Removal]()
+    for record in listed.split(_RECORD)[1:]:
+        head, _, rest = record.partition("\0")
+        commit, _, seconds = head.partition(_FIELDS)
+        steps = iter(rest.lstrip("\n").split("\0"))
+        for status in steps:
+            path, to = next(steps, ""), next(steps, "") if status.startswith("R") else ""
+            if path in wanted and path not in removed and seconds.isdigit():
+                removed[path] = Removal(commit, int(seconds), to)
+    return removed
+
+
+def has_lost(top: str, path: str, word: str, *, since: str, until: float) -> bool:
+    """Return whether a commit since a time changed how often a word is in a file: if it is not there now, it was."""
+    regex = f"(^|[^[:alnum:]_]){re.escape(word)}([^[:alnum:]_]|$)"
+    command = (
+        *_LOG,
+        "-1",
+        "--format=%H",
+        f"--since={since}",
+        "--pickaxe-regex",
+        f"-S{regex}",
+        "--",
+        _literal(path),
+    )
+    return bool(_run(top, command, until=until))
+
+
+def merges(top: str, *, since: str, until: float) -> list[Commit] | None:
+    """Return the commits of HEAD since a time, newest first, for their subjects; of many those that git lists in time."""
+    form = f"--format=%H{_FIELDS}%s{_FIELDS}%ct"
+    listed = _run(top, (*_LOG, "-z", form, f"--since={since}"), until=until, partial=True)
+    return None if listed is None else _commits(listed)
+
+
+def dropped(top: str, commits: Sequence[str], *, until: float) -> set[str] | None:
+    """Return those of `commits`, whole or abbreviated ids, that no ref leads to any more; None without an answer.
+
+    An id that git does not know is not among them: a clone may never have had it.
+    """
+    listed = _run(
+        top, ("rev-list", "--ignore-missing", "--max-count=500", *commits, "--not", "--all"), until=until
+    )
+    if listed is None:
+        return None
+    return {commit for commit in commits if any(line.startswith(commit) for line in listed.splitlines())}
+
+
+def merged_refs(top: str, refs: Sequence[str], *, until: float) -> set[str] | None:
+    """Return those of `refs`, whole names, whose commits HEAD has; None without an answer."""
+    listed = _run(top, ("for-each-ref", "--format=%(refname)", "--merged=HEAD", *refs), until=until)
+    return None if listed is None else {*listed.splitlines()} & {*refs}
+
+
+def _commits(listed: str | None) -> list[Commit]:
+    entries = (entry.split(_FIELDS) for entry in (listed or "").replace("\0", "\n").splitlines())
+    return [Commit(at[0], at[1], int(at[2])) for at in entries if len(at) == 3 and at[2].isdigit()]
+
+
+def _literal(path: str) -> str:
+    return f":(top,literal){path}"
+
+
 def _state(status: str) -> GitState:
     """Read what `git status --porcelain=v2 --branch -z` prints."""
     head: dict[str, str] = {}
@@ -130,8 +230,13 @@ def _state(status: str) -> GitState:
     )  # fmt: skip
 
 
-def _run(directory: str, command: Sequence[str], *, until: float, most: int = MOST_BYTES) -> str | None:
-    """Return what a command of git prints, at most so many bytes of it; None if it fails or takes too long."""
+def _run(
+    directory: str, command: Sequence[str], *, until: float, most: int = MOST_BYTES, partial: bool = False
+) -> str | None:
+    """Return what a command of git prints, at most so many bytes of it; None if it fails or takes too long.
+
+    With `partial`, what it printed before its time was over, if anything.
+    """
     import subprocess  # most hooks ask nothing
     from threading import Timer
 
@@ -153,4 +258,5 @@ def _run(directory: str, command: Sequence[str], *, until: float, most: int = MO
                 process.kill()  # the rest would wait for a reader
         finally:
             timer.cancel()
-    return os.fsdecode(output) if full or process.returncode == 0 else None
+    is_cut = partial and bool(output) and time.monotonic() >= until
+    return os.fsdecode(output) if full or is_cut or process.returncode == 0 else None

@@ -16,7 +16,7 @@ from aether import regular
 from aether.errors import NotFound, UnsafePath, shown
 
 HOME_NAME = ".aether"
-# The value of AETHER_AUTO_INIT by which no home is made automatically.
+# The value of AETHER_AUTO_INIT by which no home is made automatically, and of AETHER_CHECK_FACTS without checks.
 OFF = "0"
 
 
@@ -71,6 +71,11 @@ def link_out_of(home: str) -> str:
             if not _is_within(os.path.realpath(path), home):
                 return path
     return ""
+
+
+def checks_facts() -> bool:
+    """Return whether what a brief names is looked up in the project: `AETHER_CHECK_FACTS=0` in the environment switches it off."""
+    return os.environ.get("AETHER_CHECK_FACTS") != OFF
 
 
 def may_create_home(root: str) -> bool:

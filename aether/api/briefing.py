@@ -15,7 +15,7 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import aether
 from aether import regular
@@ -25,12 +25,20 @@ from aether.api.home import Home, counter_of, drained, find, now, read
 from aether.clock import stamp
 from aether.errors import AetherError
 from aether.paths import project_root
+<<<<<<< HEAD
 from aether.store import config, ledger, origin
+=======
+from aether.project import checks_facts
+from aether.store import config, ledger
+>>>>>>> 9d8fca73 (Look up what a brief names before a model reads it)
 from aether.store.files import files_ending, make_directory, write_whole
 from aether.store.snapshot import Snapshot, document_ids, file_id, journal_path, load
 from aether.store.spool import is_real, require_real
 from aether.text.tags import memory_block
 from aether.types import JsonObject
+
+if TYPE_CHECKING:
+    from aether.api.checking import Checker
 
 # Of the budget: a sub-agent has a task of its own, and needs little beside it.
 AGENT_SHARE = 1 / 3
@@ -67,11 +75,14 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
         ids = document_ids(place)
         snapshot = load(place)
         state = _state_of(place, snapshot.files[0], ids, wide)
-        brief = briefing.briefing(**_arguments(snapshot, source, session, wide))
+        checker = _checker(snapshot)
+        brief = briefing.briefing(**_arguments(snapshot, source, session, wide), check=checker)
         # Signals fade by the minute, and claims end.
         fades = signals.active_signals(snapshot.documents["pheromones"], now=now())
         if not fades and not snapshot.documents["teamwork"]["claims"]:
-            _keep(place, source, session, brief, state)
+            seen: JsonObject = {"state": state, "watched": {}, "refs": ""}
+            seen |= {"watched": checker.watched, "refs": checker.state} if checker else {}
+            _keep(place, source, session, brief, seen)
     if session and source not in RESUMED:
         hook_sessions.start_injected(place, session, brief.split("\n"))
     return brief
@@ -81,14 +92,16 @@ def subagent_brief(home: Home, caste: str, session: str = "") -> str:
     """Return the block for a sub-agent of `caste` that the conversation `session` starts, or ""."""
     from aether.memory.briefing import briefing
 
-    return briefing.agent_brief(**_agent_arguments(read(home), caste, session))
+    snapshot = read(home)
+    return briefing.agent_brief(**_agent_arguments(snapshot, caste, session), check=_checker(snapshot))
 
 
 def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: str = "") -> JsonObject:
     """Return exactly what a session would get: its lines by kind with their sources, and the block.
 
     Each line has its `kind`, `text`, the `ids` of the entries that it comes from, its `evidence`: a person said it,
-    a machine showed it, or an agent wrote it ("" if unknown), and its cost in `tokens`; it is `correctable` unless its
+    a machine showed it, or an agent wrote it ("" if unknown), its cost in `tokens`, and `checks`, what the repository says
+    of the files, commits and branches that it names; `left_out` are lines that such a check left out. A line is `correctable` unless its
     entry is a session or a statement of one, which has the `quote` that proves it. The occasion `subagent` is that of a
     sub-agent of `caste`.
     """
@@ -98,25 +111,44 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
 
     snapshot = read(home)
     count = counter_of(snapshot.documents["memory"])
+    checker = _checker(snapshot)
     if occasion == SUBAGENT:
         arguments = _agent_arguments(snapshot, caste, session)
-        lines, block = briefing.agent_lines(**arguments), briefing.agent_brief(**arguments)
+        lines = briefing.agent_lines(**arguments, check=checker)
     else:
         arguments = _arguments(snapshot, occasion, session, _wide_home(home))
-        lines, block = briefing.brief_lines(**arguments), briefing.briefing(**arguments)
+        lines = briefing.brief_lines(**arguments, check=checker)
+    block = briefing.block_of(lines, occasion=occasion, now=arguments["now"])
+    verdicts, left_out = (checker.verdicts, checker.left_out) if checker else ({}, [])
     session_ids = {stored["session_id"] for stored in sessions_of(snapshot.documents["memory"])}
     return {
         "occasion": occasion,
         "lines": [
             {"kind": line.kind, "text": line.text, "ids": [*line.ids], "evidence": line.evidence, "at": line.at, "note": line.note,
              "tokens": count(line.text), **({"quote": line.quote} if line.quote else {}),
+             "checks": [verdict.words() for verdict in verdicts.get(line, ())],
              "correctable": bool(line.ids) and session_ids.isdisjoint(line.ids) and not is_statement(line.ids[0])}
             for group in briefing.grouped(lines).values()
             for line in group
         ],
+        "left_out": [
+            {"text": line.text, "ids": [*line.ids], "checks": [verdict.words() for verdict in reasons]}
+            for line, reasons in left_out
+        ],
         "block": block,
         "tokens": count(block) if block else 0,
     }  # fmt: skip
+
+
+def _checker(snapshot: Snapshot) -> Checker | None:
+    """Return the check of the lines of a brief against the project; None where there is none, or it is switched off."""
+    root = project_root(snapshot.home)
+    if not root or not checks_facts():
+        return None
+    from aether.api import checking
+    from aether.memory.briefing.kept import facts_in
+
+    return checking.Checker(root, facts_in(snapshot.documents["memory"]), checking.SECONDS)
 
 
 def _wide_home(home: Home) -> Path | None:
@@ -177,21 +209,29 @@ def _kept_brief(home: Path, source: str, session: str, wide: Path | None) -> str
         state = _state_of(home, file_id(str(journal_path(home))), document_ids(home), wide)
         if not state or stored["state"] != state:
             return None
+        if stored["refs"] and not _is_current(project_root(home), stored["watched"], stored["refs"]):
+            return None
         return memory_block([str(line) for line in stored["lines"]], occasion=source, at=stamp(now()))
     except (OSError, AetherError, ValueError, LookupError, TypeError, RecursionError):
         return None
 
 
-def _keep(home: Path, source: str, session: str, brief: str, state: str) -> None:
-    """Keep `brief`, made of the home at `state`; what cannot be written is made again the next time."""
-    if source not in KEPT_SOURCES or not state:
+def _is_current(root: str, watched: JsonObject, refs: str) -> bool:
+    from aether.api.checking import is_current  # most kept briefs name nothing that can change
+
+    return is_current(root, watched, refs)
+
+
+def _keep(home: Path, source: str, session: str, brief: str, seen: JsonObject) -> None:
+    """Keep `brief`, made of the home and the project as they were `seen`; what cannot be written is made again the next time."""
+    if source not in KEPT_SOURCES or not seen["state"]:
         return
     lines = brief.split("\n")[_HEAD_LINES:-_TAIL_LINES]
     with suppress(OSError, AetherError):
         path = _file(home, source, session)
         make_directory(path.parent)
         require_real(str(home), DIRECTORY)
-        write_whole(path, json.dumps({"state": state, "lines": lines}).encode("ascii"))
+        write_whole(path, json.dumps({**seen, "lines": lines}).encode("ascii"))
         files = sorted(files_ending(path.parent, ".json"), key=lambda file: file.stat().st_mtime)
         for file in files[:-MOST_KEPT]:
             file.unlink(missing_ok=True)
@@ -205,7 +245,8 @@ def _state_of(home: Path, journal: Any, ids: Any, wide: Path | None) -> str:
     package = Path(aether.__file__).parent
     code = max(file.stat().st_mtime_ns for name in _CODE for file in os.scandir(package / name))
     wide_state = wide and (file_id(str(journal_path(wide))), document_ids(wide))
-    settings = (config.or_default(home).claude_brief_tokens, project_root(home))
+    configured = config.or_default(home)
+    settings = (configured.claude_brief_tokens, checks_facts(), project_root(home))
     day = time.strftime("%Y-%m-%d", time.gmtime())
     return json.dumps([aether.__version__, code, day, *settings, journal, ids, wide_state])
 

@@ -18,6 +18,8 @@ from aether.api.home import Home, counter_of, find, now, present
 from aether.errors import AetherError
 from aether.memory import items
 from aether.memory.layers import Record, date_and_age, item_record, records
+from aether.paths import project_root
+from aether.project import checks_facts
 from aether.search.archive import searchable_archive
 from aether.search.index import Query
 from aether.search.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
@@ -55,10 +57,15 @@ def prompt_recall(
         for match in match_prompt(query, entries, held=term_counts, others=other_entries, leave_out=injected)
         if not any(match.passage[:REPEAT_CHARS] in line for line in injected)
     ]
+<<<<<<< HEAD
     is_own = own_test(place)
     if is_own:
         matches.sort(key=lambda match: not is_own(match.record.value))
     text, shown_ids = _reminder_block(matches, budget, counter_of(memory), is_own)
+=======
+    matches = _checked(snapshot, matches)
+    text, shown_ids = _reminder_block(matches, budget, counter_of(memory))
+>>>>>>> 9d8fca73 (Look up what a brief names before a model reads it)
     if shown_ids and session:
         with suppress(AetherError):  # at worst it is injected again
             hook_sessions.add_injected(place, session, shown_ids)
@@ -100,12 +107,51 @@ def _kind(record: Record, is_own: Callable[[Mapping[str, Any]], bool] | None) ->
     return f"{speaker} wrote" if record.type == items.HISTORY and speaker else record.type
 
 
+<<<<<<< HEAD
 def _reminder_block(
     matches: Sequence[PromptMatch],
     budget: int,
     count: Counter,
     is_own: Callable[[Mapping[str, Any]], bool] | None,
 ) -> tuple[str, list[str]]:
+=======
+def _checked(snapshot: Snapshot, matches: list[PromptMatch]) -> list[PromptMatch]:
+    """Return the matches, each with what changed in the project since it was written."""
+    root = project_root(snapshot.home)
+    if not matches or not root or not checks_facts():
+        return matches
+    from aether.api import checking
+    from aether.memory.briefing.sections import Line
+
+    lines = [
+        Line(
+            "lesson",
+            match.passage,
+            match.record.at,
+            ids=(match.record.id,),
+            source="explicit",
+            evidence=_evidence(match.record),
+        )
+        for match in matches
+    ]
+    facts = {
+        match.record.id: fact
+        for match in matches
+        if (fact := (match.record.value.get("metadata") or {}).get("fact"))
+    }
+    checked = checking.check(lines, root, facts=facts, seconds=checking.SECONDS).lines
+    return [
+        match._replace(passage=f"{line.text} ({line.note})" if line and line.note else match.passage)
+        for match, line in zip(matches, checked, strict=True)
+    ]
+
+
+def _evidence(record: Record) -> str:
+    return str((record.value.get("metadata") or {}).get("evidence") or "")
+
+
+def _reminder_block(matches: Sequence[PromptMatch], budget: int, count: Counter) -> tuple[str, list[str]]:
+>>>>>>> 9d8fca73 (Look up what a brief names before a model reads it)
     """Return the block of as many matches as the budget allows, and their ids."""
     moment = now()
     for number in range(len(matches), 0, -1):

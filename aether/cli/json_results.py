@@ -159,8 +159,18 @@ class BriefLine(TypedDict):
     at: str
     note: str
     tokens: int
+    checks: list[str]
+    """What the work tree and git say of each file, symbol, commit, branch and pull request that it names."""
     correctable: bool
     """Whether its entry is a single statement, which aether memory update can correct."""
+
+
+class BriefLeftOut(TypedDict):
+    """A line that a check left out."""
+
+    text: str
+    ids: list[str]
+    checks: list[str]
 
 
 class Brief(TypedDict):
@@ -168,6 +178,7 @@ class Brief(TypedDict):
 
     occasion: Literal["startup", "clear", "compact", "resume", "fork", "subagent"]
     lines: list[BriefLine]
+    left_out: list[BriefLeftOut]
     block: str
     """The text that the hook injects; empty where memory has nothing to tell."""
     tokens: int

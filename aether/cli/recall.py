@@ -134,7 +134,7 @@ def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: boo
 
     Prints exactly the text that the hook of Claude Code injects when a session starts. With --why each line is followed
     by its kind, who vouches for it (a person said it, a machine showed it, an agent wrote it), the words that prove a
-    statement, and the commands that end, forget or correct it, with the number of entries that one forgets and of lines here that both change.
+    statement, what was checked in the work tree and in git (files, commits, branches, pull requests), and the commands that end, forget or correct it, with the number of entries that one forgets and of lines here that both change.
 
     \b
     Example:
@@ -144,7 +144,7 @@ def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: boo
     from aether.api import briefing
 
     brief = briefing.brief(ask.place(), occasion=occasion, session=session, caste=caste)
-    lines = _whys(brief["lines"], ask) if why else brief["block"].split("\n")
+    lines = [*_whys(brief["lines"], ask), *_left_out(brief)] if why else brief["block"].split("\n")
     emit(ask, brief, lines if brief["lines"] else [])
     if not brief["lines"]:
         note(ask, "Nothing is known that a session should get.")
@@ -160,6 +160,14 @@ def _whys(lines: Sequence[dict[str, Any]], ask: Ask) -> list[str]:
     ids = [line["ids"][0] for line in lines if line["ids"] and not is_statement(line["ids"][0])]
     numbers = forgotten_with(ids, home=ask.place())
     return [part for line in lines for part in _why(line, numbers, ids)]
+
+
+def _left_out(brief: Mapping[str, Any]) -> list[str]:
+    return [
+        part
+        for line in brief["left_out"]
+        for part in (f"Left out: {plain(line['text'])}", f"    checked: {plain('; '.join(line['checks']))}")
+    ]
 
 
 def _why(line: dict[str, Any], numbers: Mapping[str, int], ids: Sequence[str]) -> list[str]:
@@ -182,7 +190,8 @@ def _why(line: dict[str, Any], numbers: Mapping[str, int], ids: Sequence[str]) -
         if line["correctable"]:
             change = f"    aether memory update {entry_id} --content TEXT"
             how.append(change + (f"  # {here}" if here else ""))
-    return [plain(line["text"]), f"    {', '.join(about)}", *how]
+    checks = [f"    checked: {plain('; '.join(line['checks']))}"] if line["checks"] else []
+    return [plain(line["text"]), f"    {', '.join(about)}", *checks, *how]
 
 
 def _data(step: str, entries: list[Any], tokens: int) -> dict[str, Any]:

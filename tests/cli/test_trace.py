@@ -74,3 +74,38 @@ def test_what_does_not_go_together_is_refused(here, capsys):
     ):
         assert "need --source" in (text := shown(capsys, "undo", *words, code=2).err) or "excludes" in text
     assert "nothing in memory came from 'x'" in shown(capsys, "undo", "--source", "x", code=3).err
+
+
+def test_why_says_what_was_checked_and_what_was_left_out(here, capsys, monkeypatch):
+    line = {
+        "kind": "next",
+        "text": "Split a.py.",
+        "ids": [],
+        "evidence": "agent",
+        "at": "",
+        "note": "",
+        "tokens": 3,
+        "correctable": False,
+        "checks": ["a.py is gone"],
+    }
+    left = [{"text": "Changed b.py", "ids": [], "checks": ["b.py is gone"]}]
+    monkeypatch.setattr(
+        "aether.api.briefing.brief",
+        lambda *given, **named: {
+            "occasion": "startup",
+            "lines": [line],
+            "left_out": left,
+            "block": "",
+            "tokens": 0,
+        },
+    )
+
+    text = shown(capsys, "brief", "--why").out
+
+    assert "    checked: a.py is gone" in text
+    assert "Left out: Changed b.py\n    checked: b.py is gone" in text
+
+
+def test_doctor_looks_up_what_memory_names(here, capsys):
+    assert "Nothing has changed that memory names." in shown(capsys, "doctor", "--facts").out
+    assert "excludes" in shown(capsys, "doctor", "--facts", "--repair", code=2).err

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -24,6 +25,8 @@ from aether.text.words import STOPWORDS, words
 if TYPE_CHECKING:
     from aether.memory.briefing.sections import Kind
     from aether.types import Counter
+
+    Check = Callable[[Sequence[Line]], list[Line | None]]
 
 # Whatever the setting allows: anything else can be recalled.
 MOST_TOKENS = 700
@@ -45,6 +48,9 @@ MOST_UNCONFIRMED = 10
 # A day this long ago is followed by its age.
 OLD_DAYS = 30
 
+# What is left out makes room for lines that are to be checked as well.
+CHECK_ROUNDS = 3
+
 HINT = "More: `aether recall`, or by MCP."
 _STEERING = "Keep this in the summary, names, paths and commands word for word. It is what the project's memory (aether) holds:"
 
@@ -59,27 +65,33 @@ _SOURCES: tuple[Source, ...] = get_args(Source)
 
 def briefing(
     documents: Mapping[str, Any], *, occasion: str, now: datetime, count: Counter, budget: int,
-    since: str = "", root: str = "", wide: Mapping[str, Any] | None = None, session: str = "",
+    since: str = "", root: str = "", wide: Mapping[str, Any] | None = None, session: str = "", check: Check | None = None,
 ) -> str:  # fmt: skip
     """Return the relevant part of memory as one `<aether-memory …>` block, or "" without any.
 
     `occasion` is the source of the session: startup, clear, compact, resume or fork. With `since`, resuming includes
     only lines after that time. Paths below `root` are relative to it. `wide` are the documents of a home whose rules
-    hold in all projects. `session` is the conversation whose own work is shown; without it, the newest.
+    hold in all projects. `session` is the conversation whose own work is shown; without it, the newest. `check` returns
+    the lines that were chosen as they are to be given, None for one that is left out.
 
     Raises:
         InvalidInput: `since` is not a time.
     """
     lines = brief_lines(
         documents, occasion=occasion, now=now, count=count, budget=budget, since=since, root=root,
-        wide=wide, session=session,
+        wide=wide, session=session, check=check,
     )  # fmt: skip
+    return block_of(lines, occasion=occasion, now=now)
+
+
+def block_of(lines: Sequence[Line], *, occasion: str, now: datetime) -> str:
+    """Return lines of a brief as its block, or "" without any."""
     return _block(lines, occasion=occasion, now=now) if lines else ""
 
 
 def brief_lines(
     documents: Mapping[str, Any], *, occasion: str, now: datetime, count: Counter, budget: int,
-    since: str = "", root: str = "", wide: Mapping[str, Any] | None = None, session: str = "",
+    since: str = "", root: str = "", wide: Mapping[str, Any] | None = None, session: str = "", check: Check | None = None,
 ) -> list[Line]:  # fmt: skip
     """Return the lines of `briefing`, in order of importance.
 
@@ -94,24 +106,26 @@ def brief_lines(
     if since and occasion in RESUMED:
         moment = clock.stamp(clock.parse(since, where="since"))
         lines = [line for line in lines if line.at > moment]
-    return _fitting(lines, occasion=occasion, now=now, count=count, budget=budget)
+    return _checked(lines, check, partial(_fitting, occasion=occasion, now=now, count=count, budget=budget))
 
 
 def agent_brief(
     documents: Mapping[str, Any], caste: str, *, now: datetime, count: Counter, budget: int, root: str = "",
-    session: str = "",
+    session: str = "", check: Check | None = None,
 ) -> str:  # fmt: skip
     """Return the briefing of a sub-agent of `caste` as one block, or "".
 
     `session` is the conversation that started it, whose own work is shown; without it, the newest.
     """
-    lines = agent_lines(documents, caste, now=now, count=count, budget=budget, root=root, session=session)
-    return _block(lines, occasion="subagent", now=now) if lines else ""
+    lines = agent_lines(
+        documents, caste, now=now, count=count, budget=budget, root=root, session=session, check=check
+    )
+    return block_of(lines, occasion="subagent", now=now)
 
 
 def agent_lines(
     documents: Mapping[str, Any], caste: str, *, now: datetime, count: Counter, budget: int, root: str = "",
-    session: str = "",
+    session: str = "", check: Check | None = None,
 ) -> list[Line]:  # fmt: skip
     """Return the lines of `agent_brief`: notes and statements, the newest request, the changed files, and the results of its caste.
 
@@ -124,7 +138,9 @@ def agent_lines(
         for line in lines
         if line.source != "floor" or line is request or line.kind == "file" or line.heading == _CASTE
     ]
-    return _fitting(chosen, occasion="subagent", now=now, count=count, budget=budget)
+    return _checked(
+        chosen, check, partial(_fitting, occasion="subagent", now=now, count=count, budget=budget)
+    )
 
 
 def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "", session: str = "") -> str:
@@ -302,6 +318,23 @@ def _fitting(
         if count(text) <= room and len(json.dumps(text)) <= MOST_CHARS:
             chosen.append(line)
             rest_of_room = room - count(text)
+    return chosen
+
+
+def _checked(
+    lines: Sequence[Line], check: Check | None, fitting: Callable[[Sequence[Line]], list[Line]]
+) -> list[Line]:
+    """Return the lines that fit, checked: what a check leaves out makes room for others, and a note needs some."""
+    every, chosen = [*lines], fitting(lines)
+    done: set[Line] = set()
+    for _ in range(CHECK_ROUNDS if check else 0):
+        fresh = [line for line in chosen if line not in done]
+        outcome = dict(zip(fresh, check(fresh), strict=True)) if check and fresh else {}
+        done |= {line for line in outcome.values() if line}
+        if all(before == after for before, after in outcome.items()):
+            break
+        every = [after for line in every if (after := outcome.get(line, line))]
+        chosen = fitting(every)
     return chosen
 
 

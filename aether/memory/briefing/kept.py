@@ -49,6 +49,14 @@ def known_items(memory: Mapping[str, Any]) -> list[Item]:
     return _newest_first([*reversed(items_of(memory)), *_session_items(memory)])
 
 
+def facts_in(memory: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the facts of the items of memory, by the id of the item."""
+    stored = (item for session in sessions_of(memory) for item in session["metadata"].get("items", []))
+    return {
+        item["id"]: fact for item in (*items_of(memory), *stored) if (fact := item["metadata"].get("fact"))
+    }
+
+
 def _newest_first(items: Iterable[Item]) -> list[Item]:
     """Return the items that were not injected by time; those of equal times keep their order."""
     entries: list[tuple[str, Item]] = []
