@@ -25,12 +25,8 @@ from aether.api.home import Home, counter_of, drained, find, now, read
 from aether.clock import stamp
 from aether.errors import AetherError
 from aether.paths import project_root
-<<<<<<< HEAD
-from aether.store import config, ledger, origin
-=======
 from aether.project import checks_facts
-from aether.store import config, ledger
->>>>>>> 9d8fca73 (Look up what a brief names before a model reads it)
+from aether.store import config, ledger, origin
 from aether.store.files import files_ending, make_directory, write_whole
 from aether.store.snapshot import Snapshot, document_ids, file_id, journal_path, load
 from aether.store.spool import is_real, require_real

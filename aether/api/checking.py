@@ -429,11 +429,11 @@ def is_current(root: str, watched: Mapping[str, list[int] | None], state: str) -
 
 
 class Checker:
-    """A check of lines in several calls with one deadline, as a brief makes it; it keeps what it saw."""
+    """A check of lines in several calls, which share the time; it keeps what it saw."""
 
     def __init__(self, root: str, facts: Mapping[str, Mapping[str, Any]], seconds: float) -> None:
         """Check against the project at `root`; without one nothing is checked."""
-        self._root, self._facts, self._until = root, facts, time.monotonic() + seconds
+        self._root, self._facts, self._left = root, facts, seconds
         self.verdicts: dict[Line, list[Verdict]] = {}
         """By the line as it is given to a model."""
         self.left_out: list[tuple[Line, list[Verdict]]] = []
@@ -443,7 +443,9 @@ class Checker:
 
     def __call__(self, lines: Sequence[Line]) -> list[Line | None]:
         """Return `lines` as a model is to get them; None for one that is left out."""
-        checked = check(lines, self._root, facts=self._facts, seconds=self._until - time.monotonic())
+        began = time.monotonic()
+        checked = check(lines, self._root, facts=self._facts, seconds=self._left)
+        self._left -= time.monotonic() - began
         for before, after, verdicts in zip(lines, checked.lines, checked.verdicts, strict=True):
             if after is None:
                 self.left_out.append((before, verdicts))

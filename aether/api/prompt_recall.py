@@ -57,15 +57,11 @@ def prompt_recall(
         for match in match_prompt(query, entries, held=term_counts, others=other_entries, leave_out=injected)
         if not any(match.passage[:REPEAT_CHARS] in line for line in injected)
     ]
-<<<<<<< HEAD
     is_own = own_test(place)
     if is_own:
         matches.sort(key=lambda match: not is_own(match.record.value))
-    text, shown_ids = _reminder_block(matches, budget, counter_of(memory), is_own)
-=======
     matches = _checked(snapshot, matches)
-    text, shown_ids = _reminder_block(matches, budget, counter_of(memory))
->>>>>>> 9d8fca73 (Look up what a brief names before a model reads it)
+    text, shown_ids = _reminder_block(matches, budget, counter_of(memory), is_own)
     if shown_ids and session:
         with suppress(AetherError):  # at worst it is injected again
             hook_sessions.add_injected(place, session, shown_ids)
@@ -107,14 +103,6 @@ def _kind(record: Record, is_own: Callable[[Mapping[str, Any]], bool] | None) ->
     return f"{speaker} wrote" if record.type == items.HISTORY and speaker else record.type
 
 
-<<<<<<< HEAD
-def _reminder_block(
-    matches: Sequence[PromptMatch],
-    budget: int,
-    count: Counter,
-    is_own: Callable[[Mapping[str, Any]], bool] | None,
-) -> tuple[str, list[str]]:
-=======
 def _checked(snapshot: Snapshot, matches: list[PromptMatch]) -> list[PromptMatch]:
     """Return the matches, each with what changed in the project since it was written."""
     root = project_root(snapshot.home)
@@ -150,8 +138,12 @@ def _evidence(record: Record) -> str:
     return str((record.value.get("metadata") or {}).get("evidence") or "")
 
 
-def _reminder_block(matches: Sequence[PromptMatch], budget: int, count: Counter) -> tuple[str, list[str]]:
->>>>>>> 9d8fca73 (Look up what a brief names before a model reads it)
+def _reminder_block(
+    matches: Sequence[PromptMatch],
+    budget: int,
+    count: Counter,
+    is_own: Callable[[Mapping[str, Any]], bool] | None,
+) -> tuple[str, list[str]]:
     """Return the block of as many matches as the budget allows, and their ids."""
     moment = now()
     for number in range(len(matches), 0, -1):
