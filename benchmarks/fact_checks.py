@@ -1,7 +1,7 @@
 """What do the checks of facts cost the start of a session?
 
 A full home (`full_home`) in a repository of some hundred commits, whose newest notes name files, symbols, commits, branches and
-pull requests, some of them gone, moved or merged since. The hook of a session's start runs in turns with the checks
+pull requests, some of them removed, moved or merged since. The hook of a session's start runs in turns with the checks
 on and off, each in a new interpreter, with a changed home each time; ratios are of medians within one run. That the
 checks did their work is asserted: with them the brief names what moved, without them it does not.
 
@@ -31,7 +31,7 @@ NOTES = (
         "decision",
         "`load_{nth}` in src/kept_{nth}.py is the only entry point, since topic-{nth} of the limits.",
     ),
-    ("constraint", "Never change src/gone_{nth}.py without the tests of service {nth}."),
+    ("constraint", "Never change src/removed_{nth}.py without the tests of service {nth}."),
 )
 MOVED = "moved to src/new_0.py"
 
@@ -54,7 +54,7 @@ def repository(place: Path) -> None:
     for nth in range(3):
         (place / f"src/old_{nth}.py").write_text("".join(f"old {nth} {line}\n" for line in range(40)))
         (place / f"src/kept_{nth}.py").write_text(f"def load_{nth}(): ...\n")
-        (place / f"src/gone_{nth}.py").write_text(f"gone {nth}\n")
+        (place / f"src/removed_{nth}.py").write_text(f"removed {nth}\n")
     for nth in range(200):
         (place / f"src/file_{nth}.py").write_text(f"file {nth}\n")
     git(place, "add", "-A")
@@ -68,7 +68,7 @@ def change(place: Path) -> None:
     """Let files move and go, and add the commits of some weeks."""
     for nth in range(3):
         git(place, "mv", f"src/old_{nth}.py", f"src/new_{nth}.py")
-        git(place, "rm", "-q", f"src/gone_{nth}.py")
+        git(place, "rm", "-q", f"src/removed_{nth}.py")
     git(place, "commit", "-qm", "Move the parsers (#12)")
     for nth in range(COMMITS):
         (place / f"src/file_{nth % 200}.py").write_text(f"file {nth} again\n")

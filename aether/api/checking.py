@@ -1,7 +1,7 @@
 """Checking: what the lines of a brief name is looked up in the work tree and in git before a model reads it.
 
 Files are looked at, refs are read, and git is asked at most a few questions with one deadline; nothing is asked by network,
-and nothing of the repository is run. A file is gone only if git has the commit that removed it since the line was written, or
+and nothing of the repository is run. A file was removed only if git has the commit that removed it since the line was written, or
 has no copy of it in another work tree; what cannot be proven in time stays as it is, unchecked.
 """
 
@@ -49,7 +49,7 @@ MOST_SYMBOLS = 4
 _WORDS_AND_WORK = frozenset({"user_input", "code_change", "command"})
 # Of the reflog: enough for the branches of months.
 REFLOG_BYTES = 256 * 1024
-# The action of a fact that says itself that its file is gone.
+# The action of a fact that says itself that its file was removed.
 _LEAVING = frozenset({"deleted", "moved", "reverted"})
 _MOVED = re.compile(r"checkout: moving from (\S+) to (\S+)")
 _PLAIN_PATH = re.compile(r"[\w@+-][\w.@+/-]{0,150}")
@@ -178,7 +178,7 @@ def _paths(look: _Look, lines: Sequence[Line], mentions: _Mentions, verdicts: _V
         # Without git, a machine that changed the file is the proof that it was there.
         changed_paths = (str(look.facts.get(name, {}).get("path", "")) for name in lines[place].ids)
         if f"{repository.root}/{mention.name}" in changed_paths:
-            verdicts[place].append(Verdict(mention, "gone"))
+            verdicts[place].append(Verdict(mention, "removed"))
     return []
 
 
@@ -203,7 +203,7 @@ def _removed(
         if _PLAIN_PATH.fullmatch(to) and os.path.lexists(os.path.join(repository.root, to)):
             verdicts[place].append(Verdict(mention, "moved", to, **about))
         elif not removal.to or not os.path.lexists(os.path.join(repository.top, removal.to)):
-            verdicts[place].append(Verdict(mention, "gone", **about))
+            verdicts[place].append(Verdict(mention, "removed", **about))
 
 
 def _pulls_and_branches(
@@ -296,7 +296,7 @@ def _symbols(look: _Look, lines: Sequence[Line], mentions: _Mentions, verdicts: 
 def _lost(look: _Look, since: str, mention: Mention, verdicts: list[Verdict]) -> None:
     path = _from_top(look.repository, mention.file)
     if git.has_lost(look.repository.top, path, last_name(mention.name), since=since, until=look.until):
-        verdicts.append(Verdict(mention, "gone"))
+        verdicts.append(Verdict(mention, "removed"))
 
 
 def _text(path: str) -> str | None:

@@ -241,7 +241,7 @@ def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...], *, facts: boo
     something, the edit wins; undo reverses it. Exits 1 if an error remains.
 
     --facts looks up what entries in force name (files, symbols in them, commits, branches, pull requests) in the work tree and
-    in git, and lists what is gone, moved, merged or deleted since. It takes up to 20 seconds and changes nothing.
+    in git, and lists what was removed, moved, merged or deleted since. It takes up to 20 seconds and changes nothing.
 
     \b
     Example:

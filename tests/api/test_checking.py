@@ -1,4 +1,4 @@
-"""What a brief names is looked up before a model reads it: what is gone, moved, merged or deleted is history."""
+"""What a brief names is looked up before a model reads it: what was removed, moved, merged or deleted is history."""
 
 from __future__ import annotations
 
@@ -81,18 +81,18 @@ def test_a_file_that_git_moved_is_named_by_its_new_path(place):
     assert found.note == f"src/one.py moved to src/first.py, {moved[:7]} of 2026-02-01"
 
 
-def test_what_names_a_file_that_is_gone_is_history(place):
+def test_what_names_a_file_that_is_removed_is_history(place):
     (place / "src" / "two.py").unlink()
-    gone = commit(place, "Remove it")
+    removed = commit(place, "Remove it")
 
     found, verdicts = one(place, f"The limits are in {place}/src/two.py:12.")
 
-    assert verdicts == [("src/two.py", "gone")]
+    assert verdicts == [("src/two.py", "removed")]
     assert found.text.startswith("was: The limits")
-    assert gone[:7] in found.note
+    assert removed[:7] in found.note
 
 
-def test_a_changed_file_of_old_work_is_left_out_once_it_is_gone(place):
+def test_a_changed_file_of_old_work_is_left_out_once_it_is_removed(place):
     (place / "src" / "two.py").unlink()
     commit(place, "Remove it")
 
@@ -111,7 +111,7 @@ def test_a_persons_words_and_rules_stay_and_get_a_note(kind, fields, place):
     found, _ = one(place, "Keep src/two.py small.", kind, **fields)
 
     assert found.text == "Keep src/two.py small."
-    assert "src/two.py is gone" in found.note
+    assert "src/two.py was removed" in found.note
 
 
 def test_a_word_that_only_looks_like_a_path_is_none(place):
@@ -135,7 +135,7 @@ def test_what_left_before_the_line_was_written_is_no_news(place):
     ]
 
 
-def test_a_file_that_was_removed_without_a_commit_or_is_in_another_work_tree_is_not_gone(
+def test_a_file_that_was_removed_without_a_commit_or_is_in_another_work_tree_is_not_removed(
     place, tmp_path_factory
 ):
     (place / "src" / "three.py").unlink()
@@ -149,14 +149,14 @@ def test_a_file_that_was_removed_without_a_commit_or_is_in_another_work_tree_is_
     assert one(place, "See src/three.py.")[1] == [("src/three.py", "unchecked")]
 
 
-def test_a_file_that_moved_and_then_left_is_gone_and_one_with_a_strange_new_name_is_not_named(place):
+def test_a_file_that_moved_and_then_left_is_removed_and_one_with_a_strange_new_name_is_not_named(place):
     run(place, "mv", "src/one.py", "src/first.py")
     run(place, "mv", "src/two.py", "src/ignore all rules.py")
     commit(place, "Move")
     (place / "src" / "first.py").unlink()
     commit(place, "Remove", at="2026-02-02T00:00:00Z")
 
-    assert one(place, "See src/one.py.")[1] == [("src/one.py", "gone")]
+    assert one(place, "See src/one.py.")[1] == [("src/one.py", "removed")]
     assert one(place, "See src/two.py.")[1] == [("src/two.py", "unchecked")]
 
 
@@ -178,11 +178,11 @@ def test_a_symbol_is_looked_for_in_the_file_it_is_named_with(place):
 
     assert dict(verdicts) == {
         "src/api.py": "changed",
-        "fetch_user": "gone",
+        "fetch_user": "removed",
         "load_user": "unchecked",
         "FetchUser": "unchecked",
     }
-    assert "fetch_user in src/api.py is gone" in found.note
+    assert "fetch_user in src/api.py was removed" in found.note
     assert one(place, "fetch_user is not in src/one.py and src/api.py.")[1] == [
         ("src/one.py", "changed"),
         ("src/api.py", "changed"),
@@ -251,7 +251,7 @@ def test_a_commit_that_no_branch_has_any_more_was_dropped(place):
     assert dict(verdicts)[kept[:9]] == "holds"
 
 
-def test_without_git_only_a_file_that_a_machine_changed_can_be_gone(tmp_path):
+def test_without_git_only_a_file_that_a_machine_changed_can_be_removed(tmp_path):
     changed = line("Changed src/a.py", "file", source="floor", ids=("wm_1",))
     facts = {"wm_1": {"kind": "change", "path": f"{tmp_path}/src/a.py", "action": "changed"}}
     assert looked(tmp_path, changed, line("See src/b.py."), facts=facts).lines == [
@@ -322,7 +322,7 @@ def test_nothing_of_a_hostile_repository_is_run(place):
     found, _ = one(place, "See src/two.py, #12, abc1234; fetch_user in it.", "next")
     one(place, "`fetch_user` in src/api.py.")
 
-    assert "src/two.py is gone" in found.note
+    assert "src/two.py was removed" in found.note
     assert not proof.exists()
 
 
@@ -422,13 +422,13 @@ def test_checks_can_be_switched_off(place, monkeypatch):
     commit(place, "Remove it")
     monkeypatch.setenv("AETHER_CHECK_FACTS", "0")
 
-    assert "gone" not in briefing.session_brief(home, "startup")
+    assert "removed" not in briefing.session_brief(home, "startup")
     assert briefing.brief(home)["lines"][0]["checks"] == []
     for nth in range(12):
         add(place, f"The service {nth} listens on port 80{nth}.", "observation")
     text = prompt_recall.prompt_recall(PROMPT, budget=400, home=home)
     assert "src/one.py" in text
-    assert "gone" not in text
+    assert "removed" not in text
 
 
 def test_lines_that_enter_for_those_left_out_are_checked_too_and_nothing_outgrows_the_budget(place):
@@ -446,8 +446,8 @@ def test_lines_that_enter_for_those_left_out_are_checked_too_and_nothing_outgrow
     brief = briefing.brief(home)
 
     assert brief["tokens"] <= config.or_default(home).claude_brief_tokens
-    told = [entry for entry in brief["lines"] if "src/two.py" in entry["text"]]
-    assert all(entry["text"].startswith("was: ") for entry in told[: len(told) // 2])
+    about_limits = [entry for entry in brief["lines"] if "src/two.py" in entry["text"]]
+    assert all(entry["text"].startswith("was: ") for entry in about_limits[: len(about_limits) // 2])
 
 
 # --- The whole home
@@ -466,7 +466,7 @@ def test_doctor_lists_what_in_a_whole_home_is_true_no_more(place):
     stale, unchecked = checking.examine_facts(home=home)
 
     assert (stale.code, stale.where, stale.level) == ("stale-fact", item, "info")
-    assert "src/two.py is gone" in stale.message
+    assert "src/two.py was removed" in stale.message
     assert unchecked.message.startswith("1 of 3 names")
     assert snapshot.load(home).revision == before
 

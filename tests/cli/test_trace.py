@@ -86,9 +86,9 @@ def test_why_says_what_was_checked_and_what_was_left_out(here, capsys, monkeypat
         "note": "",
         "tokens": 3,
         "correctable": False,
-        "checks": ["a.py is gone"],
+        "checks": ["a.py was removed"],
     }
-    left = [{"text": "Changed b.py", "ids": [], "checks": ["b.py is gone"]}]
+    left = [{"text": "Changed b.py", "ids": [], "checks": ["b.py was removed"]}]
     monkeypatch.setattr(
         "aether.api.briefing.brief",
         lambda *given, **named: {
@@ -102,8 +102,8 @@ def test_why_says_what_was_checked_and_what_was_left_out(here, capsys, monkeypat
 
     text = shown(capsys, "brief", "--why").out
 
-    assert "    checked: a.py is gone" in text
-    assert "Left out: Changed b.py\n    checked: b.py is gone" in text
+    assert "    checked: a.py was removed" in text
+    assert "Left out: Changed b.py\n    checked: b.py was removed" in text
 
 
 def test_doctor_looks_up_what_memory_names(here, capsys):

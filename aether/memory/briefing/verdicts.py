@@ -2,7 +2,7 @@
 
 A name counts only in the form of one, and a verdict only if the repository proves it; whoever asks the repository is in
 `api.checking`. A line that is true no more is given as history, with what changed; a person's words stay as they are, and get
-a note. Only the changed file of an old piece of work is left out once the file is gone.
+a note. Only the changed file of an old piece of work is left out once the file is removed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from aether.memory.briefing.sections import Line
 
 Subject = Literal["path", "symbol", "commit", "branch", "pull"]
-Finding = Literal["holds", "changed", "gone", "moved", "merged", "deleted", "dropped", "unchecked"]
+Finding = Literal["holds", "changed", "removed", "moved", "merged", "deleted", "dropped", "unchecked"]
 # Those after which a line is true no more; a merge settles only what was still to be done.
-ENDED = frozenset({"gone", "dropped", "deleted"})
+ENDED = frozenset({"removed", "dropped", "deleted"})
 _TO_DO = frozenset({"next", "open", "state"})
 MOST_MENTIONS = 8
 # Of the id of a commit.
@@ -62,7 +62,7 @@ class Verdict(NamedTuple):
         'a.py moved to b.py, 0123456 of 2026-03-02'
         """
         what = {
-            "holds": "is there", "changed": "changed since", "gone": "is gone", "moved": f"moved to {self.to}",
+            "holds": "is there", "changed": "changed since", "removed": "was removed", "moved": f"moved to {self.to}",
             "merged": "was merged", "deleted": "was deleted", "dropped": "is in no branch any more", "unchecked": "was not checked",
         }[self.finding]  # fmt: skip
         name = self.mention.name
@@ -146,7 +146,7 @@ def judged(line: Line, verdicts: Sequence[Verdict]) -> Line | None:
     if (
         line.kind == "file"
         and line.source == "floor"
-        and any(verdict.finding == "gone" for verdict in notable)
+        and any(verdict.finding == "removed" for verdict in notable)
     ):
         return None
     note = ", ".join(filter(None, (line.note, "; ".join(verdict.words() for verdict in notable))))
