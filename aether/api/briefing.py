@@ -137,7 +137,7 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
 
 
 def _checker(snapshot: Snapshot) -> Checker | None:
-    """Return the check of the lines of a brief against the project; None where there is none, or it is switched off."""
+    """Return the check of the lines of a brief against the project; None without a project, or if it is switched off."""
     root = project_root(snapshot.home)
     if not root or not checks_facts():
         return None
