@@ -29,11 +29,11 @@ _BLOCKS = (
     (0, None, 1476), (0x20, None, 406), (0x7F, None, 1476), (0x80, None, 874), (0x250, None, 1500),
     (0x370, 82, 375), (0x400, 700, 143), (0x530, 528, 305), (0x590, -21, 446), (0x600, 320, 285),
     (0x900, 170, 285), (0x964, None, 1000), (0x970, 170, 285), (0x980, 460, 341), (0xE00, -120, 390),
-    (0xE80, 300, 700), (0x10A0, 532, 279), (0x1100, 760, 405), (0x1200, None, 1500), (0x1780, 300, 700),
+    (0xE80, 300, 700), (0x10A0, 532, 279), (0x1100, None, 2400), (0x1200, None, 2000), (0x13A0, None, 3000), (0x1400, None, 1500), (0x1780, 300, 700),
     (0x1800, None, 1500), (0x1F00, 82, 375), (0x2000, None, 919), (0x200D, None, 800), (0x200E, None, 919),
     (0x2070, None, 1900), (0x20D0, None, 800), (0x2100, None, 1900), (0x2500, None, 1800), (0x25A0, None, 1900),
     (0x2C00, None, 1500), (0x3000, None, 833), (0x3041, -430, 690), (0x3100, None, 1500), (0x3130, 760, 405),
-    (0x3190, None, 1500), (0x3400, 0, 3000), (0x4E00, 340, 660), (0xA000, None, 1500), (0xAC00, 760, 405),
+    (0x3190, None, 1500), (0x3400, 0, 3000), (0x4E00, 340, 660), (0xA000, None, 3000), (0xA4D0, None, 1500), (0xAC00, 760, 405),
     (0xD800, None, 1000), (0xE000, None, 3000), (0xF900, 340, 660), (0xFB00, None, 1500), (0xFB1D, -21, 446),
     (0xFB50, 320, 285), (0xFE00, None, 800), (0xFE10, None, 1500), (0xFE70, 320, 285), (0xFF00, None, 833),
     (0xFFF0, None, 1000), (0x10000, None, 2400), (0x20000, 0, 3000), (0x40000, None, 2150),
@@ -42,6 +42,16 @@ _STARTS = [start for start, _, _ in _BLOCKS]
 # Cyrillic beyond Russian, and Han that only traditional Chinese writes.
 _TRADITIONAL = "們個這來時為國說對會學過發還開關電話東車長門問間題點種樣實現應該當經體與業務無後裡從動員樂頭見書讓給認識記計設許論請調談議證變結統線組續網紅約級終總練細單將導師張強錯錄鐘鍵閉陣隊際陽難雲頁項順須領頻類顯風飛養馬驗魚麗複雜帶幫幾庫廠輸轉較輕載運選適遠進達違連邊醫釋針銀鎖鏈資質費貨責買賣賞價儲優傳傷備條標權機檢欄檔氣沒決測滿滅狀獨獲環畫異療眾碼確禮稱積穩窗競節範簡簽紀純紙紹絕絡維"
 _DEARER = dict.fromkeys("іїєґђјљњћџѓќѕў", 1500) | dict.fromkeys(_TRADITIONAL, 640)
+# Letters that few texts of their script have join no token: their price beyond that of a usual letter.
+_RARE_LETTER, _RARE_SIGN = 1500, 1900
+_MARKS = range(0x300, 0x370)
+# Latin beyond the languages of Europe and Vietnam, Cyrillic beyond those with millions of readers, figures and signs of Thai.
+_RARE_BLOCKS = (range(0x180, 0x250), range(0x460, 0x500), range(0xE4F, 0xE5C))
+_USUAL = frozenset("ơưƠƯșțȘȚǎǐǒǔґҐғҒқҚңҢүҮұҰһҺәӘөӨҗҖ")
+_HAN, _HANGUL = range(0x4E00, 0xA000), range(0xAC00, 0xD7A4)
+# Thai: consonants, the vowels written above or below one, and the tones written above either.
+_THAI_CONSONANTS, _THAI_VOWELS = range(0xE01, 0xE2F), (0xE31, *range(0xE34, 0xE3B))
+_THAI_TONES = range(0xE47, 0xE4F)
 # Signs and runs of JSON and code that are one token each.
 _COMMON_SIGNS = "😂❤😍🤣😊🙏💕😭😘👍👏😁🔥😉👌✨🙂😀👇👉⭐✅✔▶→←↑↓•✓●█─│"
 _COMMON_RUNS = frozenset(
@@ -120,10 +130,42 @@ def _price(piece: str) -> int:
     pairs = sum(map(_PAIRS.__getitem__, pairwise(f"^{head}$")))
     tail = pairwise(word[PAIRED_LETTERS - 1 :])
     tail_price = sum(_REPEATED_LETTER if last == letter else _FLAT_LETTER for last, letter in tail)
-    return max(TOKEN, _WORD[lead][shape] + _LETTER[shape] * len(head) + pairs + tail_price)
+    rare = 0 if word.isascii() else sum(map(_surcharge, word, f" {word}"))
+    return max(TOKEN, _WORD[lead][shape] + _LETTER[shape] * len(head) + pairs + tail_price + rare)
 
 
 _cached_price = lru_cache(maxsize=_CACHED_PIECES)(_price)
+
+
+@lru_cache(maxsize=_CACHED_PIECES)
+def _surcharge(sign: str, last: str) -> int:
+    """Return what `sign` costs behind the sign `last`, beyond the usual price of its block."""
+    code, before = ord(sign), ord(last or " ")
+    if code in _MARKS:
+        return _RARE_LETTER
+    if any(code in block for block in _RARE_BLOCKS) and sign not in _USUAL:
+        return _RARE_SIGN
+    if code in _THAI_VOWELS or code in _THAI_TONES:
+        is_usual = before in _THAI_CONSONANTS or (code in _THAI_TONES and before in _THAI_VOWELS)
+        return 0 if is_usual else _RARE_SIGN
+    if code in _HANGUL or code in _HAN:
+        return _DEARER.get(sign, 0) if sign in _usual_syllables() else _RARE_SIGN
+    return _DEARER.get(sign, 0)
+
+
+@lru_cache(maxsize=1)
+def _usual_syllables() -> frozenset[str]:
+    """Return the characters that the national standards of China, Taiwan, Japan and Korea have for common use."""
+    common: set[str] = set(_TRADITIONAL)
+    for codec, first, last in (
+        ("gb2312", 0xB0, 0xD7),
+        ("big5", 0xA4, 0xC6),
+        ("shift_jis", 0x88, 0x98),
+        ("euc_kr", 0xB0, 0xC8),
+    ):
+        pairs_of_bytes = (bytes((high, low)) for high in range(first, last + 1) for low in range(0x40, 0xFF))
+        common.update(b"".join(pairs_of_bytes).decode(codec, "ignore"))
+    return frozenset(common)
 
 
 def _price_of_signs(signs: str) -> int:
@@ -137,7 +179,7 @@ def _price_of_signs(signs: str) -> int:
             if sign == last and start in _REPEATED_SIGN:
                 price += _REPEATED_SIGN[start]
             else:
-                price += TOKEN if sign in _COMMON_SIGNS else unit + _DEARER.get(sign, 0)
+                price += TOKEN if sign in _COMMON_SIGNS else unit + _surcharge(sign, last)
             last = sign
         total += price if base is None else max(TOKEN, price)
     return max(TOKEN, total)

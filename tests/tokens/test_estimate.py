@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 
@@ -106,3 +107,25 @@ def test_counting_imports_no_tokenizer():
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
 
     assert ran.stdout == "False\n"
+
+
+# Blocks from which letters are drawn at random: hardly any of them join a token, as in a text that nobody wrote.
+RARE = {
+    "han": (0x4E00, 0x9FFF), "hangul": (0xAC00, 0xD7A3), "jamo": (0x1100, 0x11FF), "cyrillic": (0x400, 0x4FF),
+    "cherokee": (0x13A0, 0x13F5), "yi": (0xA000, 0xA48C), "ethiopic": (0x1200, 0x1248), "marks": (0x300, 0x36F),
+}  # fmt: skip
+# In o200k_base.
+EXACT = {
+    "han": 780, "hangul": 899, "jamo": 1192, "cyrillic": 595, "cherokee": 1200, "yi": 1191, "ethiopic": 800, "marks": 1144,
+}  # fmt: skip
+
+
+def rare_text(block):
+    source, (first, last) = random.Random(block), RARE[block]
+    letter = "e" if block == "marks" else ""
+    return "".join(letter + chr(source.randint(first, last)) for _ in range(400))
+
+
+@rows("block", [*RARE])
+def test_letters_that_join_no_token_cost_about_what_they_cost(block):
+    assert estimate(rare_text(block)) >= 0.75 * EXACT[block]
