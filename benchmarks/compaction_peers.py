@@ -25,7 +25,10 @@ A third scenario, for the cost of one compaction, takes real sessions of coding 
 where their transcripts are beside the repository (../shared/data/trajectories). The systems take turns, one session
 each, after all have done a generated conversation unmeasured; each text is new to a system when it compacts it for
 the first time. aether writes its summary itself there (`aether_extractive`), and that is in its time. There is no
-rule in them. Times are of the clock and of the processor, which a busy machine does not change.
+rule in them. Times are of the clock and of the processor, which a busy machine changes less.
+
+A fourth scenario is a thousand messages of text alone, 184,000 tokens, in a window of 200,000, which they fill to the
+trigger; again aether writes its summary itself.
 
 Only systems that are installed are measured; the result names the others.
 
@@ -42,7 +45,7 @@ requests, except agent_framework_window for the opening one); errors raised to t
 go on without a summary); conversations in which the text of an error, or an empty summary, replaced history (nobody but
 aether promises to notice). A conversation goes on after an error with what it had.
 
-Usage: python benchmarks/compaction_peers.py [real_sessions]        (with it, the results of the others stay)
+Usage: python benchmarks/compaction_peers.py [real_sessions] [text_messages]        (with one, the other results stay)
 """
 
 from __future__ import annotations
@@ -89,6 +92,8 @@ FAILING = 0.2
 # Real sessions, where the transcripts are beside the repository, in the window of the smaller models of agents.
 SESSIONS = ROOT.parent / "shared" / "data" / "trajectories"
 SESSION_WINDOW = 128_000
+# Messages of text alone: so many words are 184 tokens each.
+TEXT_WINDOW, TEXT_TURNS, TEXT_MESSAGES, TEXT_WORDS, TEXT_CONVERSATIONS = 200_000, 540, 1_000, 90, 4
 RULE = "Rule for all that follows: never force-push, and quote ticket AET-{nth} in every commit message."
 SUMMARY = (
     "The person reported that the parser fails when the lock file is read in pieces. The agent searched the store, read "
@@ -234,6 +239,25 @@ def real_sessions() -> list[Conversation]:
             Conversation(path.stem, raws[: points[-1]], SESSION_WINDOW, limits, points, "(none)", opening)
         )
     return found
+
+
+def text_messages() -> list[Conversation]:
+    """Return conversations of a thousand messages without calls."""
+    listed = []
+    for nth in range(TEXT_CONVERSATIONS):
+        raws = history(
+            nth, "openai", turns=TEXT_TURNS, tools=0.0, thinking=0.0, images=0.0, interrupts=0.0, words=TEXT_WORDS
+        )  # fmt: skip
+        raws = [
+            {**raw, "role": "system"} if raw["role"] == "developer" else raw for raw in raws[:TEXT_MESSAGES]
+        ]
+        points = [at for at in range(2, len(raws)) if raws[at]["role"] == "assistant"]
+        opening = next(text_of(raw) for raw in raws if raw["role"] == "user")
+        limits = bounds(policy("compact"), TEXT_WINDOW)
+        listed.append(
+            Conversation(f"text{nth}", raws, TEXT_WINDOW, limits, [*points, len(raws)], "(none)", opening)
+        )
+    return listed
 
 
 def text_of(raw: dict) -> str:
@@ -498,7 +522,7 @@ SYSTEMS: dict[str, tuple[str, Callable[..., Step]]] = {
 ASKS_NOBODY = ("agent_framework_window",)
 # In real sessions aether is measured without a model; one of both, as they share what they remember of a text.
 ONLY_REAL, NOT_REAL = "aether_extractive", "aether"
-REAL = "real_sessions"
+REAL, TEXT = "real_sessions", "text_messages"
 
 
 class Record:
@@ -648,17 +672,22 @@ def main() -> None:
     present = [name for name, found in versions.items() if found != ABSENT]
     on_real = [name for name in present if name != NOT_REAL]
     measure(talks[-1:], on_real, 0.0)
-    result: dict[str, dict] = {REAL: measure(real, on_real, 0.0)} if real else {}
+    wanted = sys.argv[1:] or [REAL, TEXT, *SCENARIOS]
     file = Path(__file__).parent / "results" / "compaction_peers.json"
-    only_real = sys.argv[1:] == [REAL]
-    if only_real:
-        result = json.loads(file.read_text(encoding="utf-8"))["found"] | result
-    for scenario, failing in () if only_real else SCENARIOS.items():
+    result: dict[str, dict] = (
+        {} if not sys.argv[1:] else json.loads(file.read_text(encoding="utf-8"))["found"]
+    )
+    for scenario, sessions in ((REAL, real), (TEXT, text_messages())):
+        if scenario in wanted and sessions:
+            result[scenario] = measure(sessions, on_real, 0.0)
+    for scenario, failing in SCENARIOS.items():
+        if scenario not in wanted:
+            continue
         names = [name for name in present if name != ONLY_REAL and not (failing and name in ASKS_NOBODY)]
         result[scenario] = measure(talks, names, failing)
         assert all(one["compactions"] > 2 * len(talks) for one in result[scenario].values()), "hardly needed"
     for scenario, found in result.items():
-        ours = found[ONLY_REAL if scenario == REAL else "aether"]
+        ours = found[ONLY_REAL if scenario in (REAL, TEXT) else "aether"]
         assert not any(ours[promise] for promise in PROMISED), ours
     report.write(
         __file__,

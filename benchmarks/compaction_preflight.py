@@ -2,7 +2,7 @@
 
 Three questions, all through `preflight` as an orchestrator calls it, with the record of conversations on disk:
 
-grown     a conversation of 10,000 messages that grew by one and fires no trigger, again and again
+grown     conversations of 1,000 and 10,000 messages that grew by one and fire no trigger, again and again
 triggered the same conversation in a window that it fills to 86 %, compacted once by the extractive backend
           (no model) and once with a caller's summariser that answers at once; a fresh process has counted nothing
           yet, so the first preflight counts the whole and is given beside it
@@ -85,18 +85,25 @@ def grown(raws: list[dict], folder: Path, **settings: object) -> dict:
     options = Options(record=folder)
     live = list(raws)
     first, found = timed(lambda: preflight("grown", live, window=HUGE, options=options, **settings))
-    seconds = []
+    seconds, cpu = [], []
     for nth in range(GROWTHS):
         role = ("assistant", "user")[nth % 2]
         live.append(
             {"role": role, "content": f"Step {nth} is done; the next one is to verify what it changed."}
         )
+        before = time.process_time()
         taken, after = timed(lambda: preflight("grown", live, window=HUGE, options=options, **settings))
         assert not after.triggered
         assert after.tokens_before > found.tokens_before
         seconds.append(taken)
+        cpu.append(time.process_time() - before)
         found = after
-    return {"first_ms": round(1e3 * first, 1), **spread(seconds), "tokens": found.tokens_before}
+    return {
+        "first_ms": round(1e3 * first, 1),
+        **spread(seconds),
+        "median_cpu_ms": round(1e3 * statistics.median(cpu), 2),
+        "tokens": found.tokens_before,
+    }
 
 
 def triggered(raws: list[dict], folder: Path, tokens: int, backend: object) -> dict:
@@ -161,8 +168,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         plain = grown(raws, folder / "grown")
+        start = [at for at, raw in enumerate(raws[: MESSAGES // 10]) if raw["role"] == "user"][-1]
+        tenth = grown(raws[: start + 1], folder / "tenth")
         result = {
             "grown_by_one": plain,
+            "grown_by_one_a_tenth": tenth | {"messages": start + 1},
             "triggered": {
                 "extractive": triggered(raws, folder / "extractive", plain["tokens"], "extractive"),
                 "answers_at_once": triggered(

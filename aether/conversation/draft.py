@@ -264,12 +264,13 @@ def fits(draft: Draft, most: int, most_messages: int, *, summary: int = 0) -> bo
 
 def drop_unpinned(draft: Draft, *, most: int, most_messages: int = 0, calls: bool = False) -> bool:
     """Drop groups that nothing pins, oldest first, with `calls` those of the newest calls too; return whether any was."""
-    before = used_tokens(draft)
+    saved, excess, surplus = 0, used_tokens(draft) - most, len(kept_positions(draft)) - most_messages
     for index, is_kept in enumerate(draft.kept):
         is_loose = is_kept and index not in draft.parts.pinned and (calls or draft.parts.pair[index] < 0)
-        if is_loose and not fits(draft, most, most_messages):
+        if is_loose and (saved < excess or (most_messages and surplus > 0)):
             draft.kept[index] = False
-    saved = before - used_tokens(draft)
+            saved += group_tokens(draft, index)
+            surplus -= len(draft.parts.groups[index].members)
     if saved:
         what = "of the newest calls, as nothing else makes it fit" if calls else "said between calls"
         draft.notes.append(f"reduce: {saved:,} tokens {what}")

@@ -68,6 +68,8 @@ class Sizes:
         self._entries: dict[tuple[str, Any], int] = {}
         self._lines: dict[str, int] = {}
         self._factor = factor_of_estimate(count)
+        self.of_line = max(1, count("- \n"))
+        """Tokens of a line without a text."""
 
     def entry(self, field: str, entry: Any) -> int:
         """Return the tokens of one entry with the mark of its line, or that between names; of a path those of its end."""
@@ -224,7 +226,7 @@ def fit_facts(facts: Facts, *, sizes: Sizes, most: int) -> tuple[Facts, list[str
     total = sizes.sum(facts)
     for drop in _DROPS:
         # Far beyond the room the sum of the entries says enough.
-        if total <= _surely_over(facts, most) and sizes.whole(facts) <= most:
+        if total <= _surely_over(facts, most, sizes) and sizes.whole(facts) <= most:
             break
         facts, number, saved = _without(facts, drop, sizes=sizes, most=most, total=total)
         if number:
@@ -238,10 +240,10 @@ def fit_facts(facts: Facts, *, sizes: Sizes, most: int) -> tuple[Facts, list[str
     return facts, lost
 
 
-def _surely_over(facts: Facts, most: int) -> int:
+def _surely_over(facts: Facts, most: int, sizes: Sizes) -> int:
     """Return a sum of tokens of entries above which the summary has more than `most` tokens as a whole."""
     entries = sum(len(getattr(facts, field)) for field in Facts._fields)
-    return int(most * (1 + SUM_ERROR)) + entries
+    return int(most * (1 + SUM_ERROR)) + entries * sizes.of_line
 
 
 def _without(facts: Facts, drop: _Drop, *, sizes: Sizes, most: int, total: int) -> tuple[Facts, int, int]:
@@ -262,7 +264,7 @@ def _without(facts: Facts, drop: _Drop, *, sizes: Sizes, most: int, total: int) 
         staying = _within(entries, drop.share * most - stated_tokens, sizes.count, shortest=shortest)
         places = [index for index in places if index not in staying]
     saved = [0, *accumulate(_saving(facts, drop, index, sizes) for index in places)]
-    if total - saved[-1] > _surely_over(facts, most):
+    if total - saved[-1] > _surely_over(facts, most, sizes):
         return _dropped(facts, drop, places), len(places), saved[-1]
     number = next((number for number, tokens in enumerate(saved) if total - tokens <= most), len(places))
     staying_number = longest_front(

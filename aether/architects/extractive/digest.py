@@ -67,11 +67,18 @@ def write_summary(task: JsonObject, *, count: Counter) -> str:
         else [text for field in task["facts"].values() for text in field if isinstance(text, str)]
     )
     beside = "\n".join(map(normalized, facts))
+    words_beside = set(beside.split())
+
+    def is_beside(text: str) -> bool:
+        plain = normalized(text)
+        # The words within are whole ones there; a search in the whole text takes longer.
+        return words_beside.issuperset(plain.split()[1:-1]) and plain in beside
+
     lines = [
         line
         for line in candidate_lines(task)
         if (line.sort in form.takes or (line.at == BEFORE and PARTS in line.text))
-        and not (beside and normalized(line.text.partition("`: ")[0]) in beside)
+        and not (beside and is_beside(line.text.partition("`: ")[0]))
     ]
     newest = max((line.at for line in lines), default=0) or 1
     units = [
