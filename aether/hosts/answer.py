@@ -62,6 +62,7 @@ def answer(
         with ledger.staying_local():
             if event in DRAINING_EVENTS and not is_shared:
                 _drain(home, session if event == "SessionStart" else "", note)
+            if event in DRAINING_EVENTS:
                 _keep_notes(home, event, session, note)
             if event == "SessionStart":
                 places.remember(home)
@@ -95,7 +96,7 @@ def _text(host: Any, entry: JsonObject, home: str, settings: Settings) -> str:
                 return ask
             from aether.api.prompt_recall import prompt_recall
 
-            late = partial(_start, home, ["-m", "aether.search.archive", home])
+            late = partial(start_process, home, ["-m", "aether.search.archive", home])
             recalled = prompt_recall(
                 entry["prompt"], budget=RECALL_TOKENS, home=home, session=session, late=late
             )
@@ -198,16 +199,16 @@ def _compress(home: str, *, author: str) -> None:
 def start_architect(home: str, settings: Settings, words: Sequence[str]) -> None:
     """Start the process that asks the model that the user chose for sessions, if it is one; wait for nothing."""
     if settings.architect not in UNASKED and words[-1]:
-        _start(home, ["-m", "aether.api.detached", home, *words], AETHER_NO_HOOKS="1")
+        start_process(home, ["-m", "aether.api.detached", home, *words], AETHER_NO_HOOKS="1")
 
 
 def _exchange(home: str) -> None:
     """Start the command that exchanges news with the server of a shared home, and drains its spool; wait for nothing."""
     if not ledger.tried_lately(Path(home)):  # by another such process: the next event tries again
-        _start(home, ["-m", "aether", "fold", "--quiet"])
+        start_process(home, ["-m", "aether", "fold", "--quiet"])
 
 
-def _start(home: str, words: Sequence[str], **variables: str) -> None:
+def start_process(home: str, words: Sequence[str], **variables: str) -> None:
     """Start Python with `words` as a process that outlives this one; one that cannot start is no failure."""
     import subprocess
 

@@ -261,7 +261,10 @@ def _is_kept_as_note(event: JsonObject, home: str) -> bool:
 
     if not native_memory.is_note(home, event["call"]):
         return False
-    native_memory.keep_writes(home, event["event"], event["session"])
+    from aether.store import ledger
+
+    with ledger.staying_local():
+        native_memory.keep_writes(home, event["event"], event["session"])
     return True
 
 

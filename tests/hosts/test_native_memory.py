@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import runpy
+import sys
 
 import pytest
 
@@ -192,6 +194,24 @@ def test_where_agents_may_not_write_their_notes_are_put_back_and_kept_aside(home
     event("Stop", home)
     monkeypatch.delenv("AETHER_MEMORY_AGENTS")
     assert (tree(memories), changes(home)[1:]) == (before, [])
+
+
+def test_in_a_shared_home_a_process_of_its_own_commits_and_the_hook_asks_no_server(home, monkeypatch):
+    native_memory.install(home)
+    note = home / "memories" / "a.md"
+    note.write_text("new\n")
+    started = []
+    with monkeypatch.context() as patch:
+        patch.setattr("aether.store.ledger.is_shared", lambda _: True)
+        patch.setattr("aether.hosts.answer.start_process", lambda place, words: started.append(words))
+        event("PostToolUse", home, path=note)
+    assert started == [["-m", native_memory.__name__, str(home), "PostToolUse", "s"]]
+    assert len(changes(home)) == 1
+
+    monkeypatch.setattr(sys, "argv", ["", *started[0][2:]])
+    runpy.run_path(native_memory.__file__, run_name="__main__")
+
+    assert changes(home)[1:] == [("memory write", "PostToolUse s /memories/a.md")]
 
 
 def test_a_note_whose_place_is_taken_comes_beside_it(home):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from typing import TYPE_CHECKING, Any
 
 from aether import regular
@@ -49,6 +50,8 @@ def is_note(home: str, call: Mapping[str, Any]) -> bool:
 def keep_writes(home: str, event: str, session: str) -> None:
     """Commit what Claude Code wrote into `memories/` since the last time, if native memory is installed.
 
+    A hook asks no server: in a shared home it leaves that to a process that nobody waits for.
+
     Raises:
         AetherError: it could not be stored; the next event, or the next command of the memory tool, stores it.
     """
@@ -56,6 +59,13 @@ def keep_writes(home: str, event: str, session: str) -> None:
         return
     from pathlib import Path
 
+    from aether.store import ledger
+
+    if ledger.is_shared(Path(home)) and ledger.stays_local():
+        from aether.hosts.answer import start_process
+
+        start_process(home, ["-m", __name__, home, event, session])
+        return
     from aether.api.memory_tool import keep_edits
 
     keep_edits(Path(home), by=HOST, reason=f"{event} {session}".strip())
@@ -206,3 +216,7 @@ def _present_directory(home: Path, local: Path, project: Path) -> Path:
     if len(name) > _MOST_NAME_CHARS:
         name = next((path.name for path in projects.glob(f"{name[:_MOST_NAME_CHARS]}-*")), name)
     return projects / name / "memory"
+
+
+if __name__ == "__main__":
+    keep_writes(*sys.argv[1:])

@@ -43,7 +43,7 @@ def project(tmp_path, monkeypatch):
 def started(monkeypatch):
     """The words with which processes were started; none is."""
     words = []
-    monkeypatch.setattr(answer, "_start", lambda home, given, **_: words.append(given[2:]))
+    monkeypatch.setattr(answer, "start_process", lambda home, given, **_: words.append(given[2:]))
     return words
 
 
