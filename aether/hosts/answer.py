@@ -63,7 +63,7 @@ def answer(
             if event in DRAINING_EVENTS and not is_shared:
                 _drain(home, session if event == "SessionStart" else "", note)
             if event in DRAINING_EVENTS:
-                _keep_notes(home, event, session, note)
+                keep_notes(home, event, session, note)
             if event == "SessionStart":
                 places.remember(home)
                 start_architect(home, settings, ["--except", session])
@@ -159,15 +159,24 @@ def _ask(host: Any, home: str, session: str, settings: Settings) -> str:
     )
 
 
-def _keep_notes(home: str, event: str, session: str, note: Callable[[str], object]) -> None:
-    """Commit what the host wrote as its own memory, where that is kept in the home."""
-    if os.path.isdir(os.path.join(home, "memories")):
-        from aether.hosts.claude_code import native_memory
+def keep_notes(home: str, event: str, session: str, note: Callable[[str], object]) -> None:
+    """Commit what the host wrote as its own memory, where that is kept in the home.
 
-        try:
-            native_memory.keep_writes(home, event, session)
-        except (AetherError, OSError) as reason:
-            note(f"notes wait in memories/: {reason}")
+    In a shared home that is left to a process that nobody waits for: a hook asks no server.
+    """
+    if not os.path.isdir(os.path.join(home, "memories")):
+        return
+    from aether.hosts.claude_code import native_memory
+
+    if not native_memory.is_installed(home):
+        return
+    if ledger.is_shared(Path(home)):
+        start_process(home, ["-m", native_memory.__name__, home, event, session])
+        return
+    try:
+        native_memory.keep_writes(home, event, session)
+    except (AetherError, OSError) as reason:
+        note(f"notes wait in memories/: {reason}")
 
 
 def _drain(home: str, started: str, note: Callable[[str], object]) -> None:

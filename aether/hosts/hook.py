@@ -261,10 +261,10 @@ def _is_kept_as_note(event: JsonObject, home: str) -> bool:
 
     if not native_memory.is_note(home, event["call"]):
         return False
-    from aether.store import ledger
+    from aether.hosts.answer import keep_notes
 
-    with ledger.staying_local():
-        native_memory.keep_writes(home, event["event"], event["session"])
+    name, session = event["event"], event["session"]
+    keep_notes(home, name, session, lambda words: spool.log_failure(home, name, session, words))
     return True
 
 

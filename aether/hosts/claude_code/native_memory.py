@@ -40,32 +40,24 @@ def record_file(home: str | os.PathLike[str]) -> str:
 def is_note(home: str, call: Mapping[str, Any]) -> bool:
     """Return whether a call of a tool writes a note of an installed native memory."""
     path = call["input"].get("file_path")
-    directory = os.path.join(home, "memories")
-    if not isinstance(path, str) or "\0" in path or not os.path.isdir(directory):
+    if not isinstance(path, str) or "\0" in path or not is_installed(home):
         return False
-    inside = os.path.realpath(path).startswith(os.path.join(os.path.realpath(directory), ""))
-    return inside and os.path.exists(record_file(home))
+    return os.path.realpath(path).startswith(os.path.join(os.path.realpath(home), "memories", ""))
+
+
+def is_installed(home: str) -> bool:
+    """Return whether Claude Code keeps its notes in `home`."""
+    return os.path.isdir(os.path.join(home, "memories")) and os.path.exists(record_file(home))
 
 
 def keep_writes(home: str, event: str, session: str) -> None:
-    """Commit what Claude Code wrote into `memories/` since the last time, if native memory is installed.
-
-    A hook asks no server: in a shared home it leaves that to a process that nobody waits for.
+    """Commit what Claude Code wrote into `memories/` since the last time.
 
     Raises:
         AetherError: it could not be stored; the next event, or the next command of the memory tool, stores it.
     """
-    if not (os.path.isdir(os.path.join(home, "memories")) and os.path.exists(record_file(home))):
-        return
     from pathlib import Path
 
-    from aether.store import ledger
-
-    if ledger.is_shared(Path(home)) and ledger.stays_local():
-        from aether.hosts.answer import start_process
-
-        start_process(home, ["-m", __name__, home, event, session])
-        return
     from aether.api.memory_tool import keep_edits
 
     keep_edits(Path(home), by=HOST, reason=f"{event} {session}".strip())
