@@ -57,17 +57,24 @@ class Promoted(NamedTuple):
 @click.option(
     "--keep", type=click.Path(file_okay=False), metavar="DIR", help="Keep the home in this new directory"
 )
+@click.option("--rules", is_flag=True, help="Show memory that acts, waits and is taken back")
 @pass_ask
-def demo_command(ask: Ask, keep: str | None) -> None:
+def demo_command(ask: Ask, keep: str | None, *, rules: bool) -> None:
     """Show on a sample what memory is for.
 
     In a scratch home and offline: a transcript becomes memory, its phases become sessions, and a decision is found again.
+    With --rules: a rule stops a push, an agent's rule waits, and a source is taken back.
 
     \b
     Example:
       aether demo
+      aether demo --rules
     """
-    if keep is None:
+    if rules:
+        if keep is not None:
+            raise click.UsageError("--rules keeps nothing.")
+        _show_rules(ask)
+    elif keep is None:
         with tempfile.TemporaryDirectory(prefix="aether-demo-") as scratch:
             _show(ask, Path(scratch), is_kept=False)
     else:
@@ -75,6 +82,17 @@ def demo_command(ask: Ask, keep: str | None) -> None:
         if directory.exists() and any(directory.iterdir()):
             raise click.UsageError(f"{keep} is not empty. Name a new directory.")
         _show(ask, directory, is_kept=True)
+
+
+def _show_rules(ask: Ask) -> None:
+    from aether.cli import demo_rules
+
+    data: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory(prefix="aether-demo-") as scratch:
+        for lines in demo_rules.steps(Path(scratch), data):
+            if not ask.json:
+                emit(ask, None, [*lines, ""])
+    emit(ask, data, demo_rules.NEXT)
 
 
 def _show(ask: Ask, directory: Path, *, is_kept: bool) -> None:

@@ -517,6 +517,40 @@ class Demo(TypedDict):
     """The home that was left behind; null where it was a scratch one."""
 
 
+class DemoCall(TypedDict):
+    """A command, and what a rule did about it: deny, ask, or nothing."""
+
+    command: str
+    action: str
+
+
+class DemoWaiting(TypedDict):
+    """A statement that waits."""
+
+    text: str
+    source: str
+    effect: str
+
+
+class DemoUndone(TypedDict):
+    """A source that was taken back."""
+
+    entries: int
+    left: list[str]
+    """What the next session reads."""
+    waiting: int
+
+
+class DemoRules(TypedDict):
+    """What the demo of rules did."""
+
+    calls: list[DemoCall]
+    waiting: DemoWaiting
+    told: list[str]
+    """What the next session read of the agent's statements."""
+    undone: DemoUndone
+
+
 class Doctor(TypedDict):
     """What was found."""
 
@@ -1237,7 +1271,7 @@ RESULTS: dict[str, Any] = {
     "context set": ContextStatus,
     "context snapshot": list[ContextSnapshot] | ContextStatus,
     "context status": ContextStatus | _CHECKED_CONTEXT | list[Checkpoint] | list[ContextEntry],
-    "demo": Demo,
+    "demo": Demo | DemoRules,
     "doctor": Doctor,
     "error": Failure,
     "export": Export | ExportedFile | ContextExport,

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import aether
+from aether.cli import demo_rules
 from aether.cli.main import main
 from aether.cli.output import AGENT_VARIABLES
 from tests.cli.stage import shown
@@ -174,6 +175,27 @@ def test_the_home_is_left_behind_on_request(tmp_path, capsys):
     assert main(["status", "--compressions", "--home", str(tmp_path / "kept")]) == 0
     assert len(data["phases"]) == 4
     assert data["check"]["findings"] == []
+
+
+@pytest.mark.slow
+def test_the_demo_of_rules_says_the_same_in_every_run_and_leaves_nothing(capsys, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    texts = []
+    for _ in range(2):
+        assert main(["demo", "--rules"]) == 0
+        texts.append(capsys.readouterr().out)
+    assert main(["demo", "--rules", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+
+    lines = texts[0].splitlines()
+    assert texts[0] == texts[1]
+    assert len(lines) <= 60
+    assert max(map(len, lines)) <= 80
+    assert [call["action"] for call in data["calls"]] == ["deny", "deny", ""]
+    assert data["told"] == [demo_rules.PAGE_FACT]
+    assert data["undone"] == {"entries": 2, "left": [demo_rules.RULE, demo_rules.FACT], "waiting": 0}
+    assert not [path for path in (tmp_path / "state").rglob("*.json") if path.parent.name == "rules"]
+    assert main(["demo", "--rules", "--keep", "x"]) == 2
 
 
 def test_a_directory_with_something_in_it_is_left_alone(tmp_path, capsys):
