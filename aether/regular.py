@@ -153,13 +153,19 @@ def touch(path: str | os.PathLike[str]) -> None:
     os.utime(path)
 
 
-def opened(path: str | os.PathLike[str]) -> BinaryIO:
-    """Return the regular file at `path`, open for reading.
+def opened(path: str | os.PathLike[str], most: int | None = None) -> BinaryIO:
+    """Return the regular file at `path`, which has at most `most` bytes (`LOG_BYTES`), open for reading.
 
     Raises:
+        InvalidDocument: it is larger.
         UnsafePath, OSError: as `handle`.
     """
-    return open(handle(path), "rb")
+    most = LOG_BYTES if most is None else most
+    file = open(handle(path), "rb")  # noqa: SIM115 - the caller closes it
+    if (size := os.fstat(file.fileno()).st_size) > most:
+        file.close()
+        raise _too_large(path, size, most)
+    return file
 
 
 def read(path: str | os.PathLike[str], most: int = DOCUMENT_BYTES) -> bytes:
@@ -169,7 +175,7 @@ def read(path: str | os.PathLike[str], most: int = DOCUMENT_BYTES) -> bytes:
         InvalidDocument: it is larger; it was not read.
         UnsafePath, OSError: as `handle`.
     """
-    with opened(path) as file:
+    with opened(path, sys.maxsize) as file:
         try:
             size = os.fstat(file.fileno()).st_size
             # Room is made for what is asked for; more follows if it has grown meanwhile.
@@ -179,9 +185,13 @@ def read(path: str | os.PathLike[str], most: int = DOCUMENT_BYTES) -> bytes:
             reason.filename = os.fspath(path)
             raise
     if max(size, len(data)) > most:
-        what = f"has {max(size, len(data)):,} bytes, and at most {most:,} are read."
-        raise InvalidDocument(what, fix="Restore it from a copy, or move it away.", where=os.fspath(path))
+        raise _too_large(path, max(size, len(data)), most)
     return data
+
+
+def _too_large(path: str | os.PathLike[str], size: int, most: int) -> InvalidDocument:
+    what = f"has {size:,} bytes, and at most {most:,} are read."
+    return InvalidDocument(what, fix="Restore it from a copy, or move it away.", where=os.fspath(path))
 
 
 def named(path: str | os.PathLike[str]) -> BinaryIO:

@@ -12,12 +12,13 @@ import pytest
 
 import aether
 from aether import regular
-from aether.api import admin, drain, share
+from aether.api import admin, backup, conversations, drain, share
 from aether.api.overview import overview
 from aether.errors import AetherError, InvalidDocument, LockTimeout, NotFound, UnsafePath
 from aether.hosts import hook
 from aether.hosts.claude_code import health
 from aether.sharing import offline
+from aether.store import conversations as store_conversations
 from aether.store import spool
 from aether.store.commit import fold_home
 from aether.types import Finding
@@ -310,3 +311,24 @@ def test_a_copy_that_cannot_be_made_leaves_no_temp_file(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No such file"):
         regular.handle(tmp_path / "file", os.O_WRONLY)
     assert sorted(os.listdir(tmp_path)) == ["file", "link"]
+
+
+def test_a_history_beyond_the_limit_is_named_and_kept_and_hinders_nothing_else(
+    home, tmp_path, monkeypatch, capsys
+):
+    conversations.add_messages("long", [{"role": "user", "content": "ants " * 400}], home=home)
+    conversations.add_messages("short", [{"role": "user", "content": "Hello"}], home=home)
+    content = (home / "conversations/long/history.jsonl").read_bytes()
+    monkeypatch.setattr(regular, "LOG_BYTES", 1_500)
+    store_conversations._CACHE.clear()
+
+    with pytest.raises(
+        InvalidDocument, match=r"long/history\.jsonl: has [\d,]+ bytes, and at most 1,500 are read"
+    ):
+        conversations.full_history("long", home=home)
+    assert {stored.id for stored in store_conversations.stored_conversations(home)} == {"long", "short"}
+    assert len(conversations.full_history("short", home=home)) == 1
+    assert any("long/history.jsonl" in finding.where for finding in aether.examine(home=home))
+    created = backup.create_backup(str(tmp_path / "backups"), home=home)
+    assert created.files > 2
+    assert (home / "conversations/long/history.jsonl").read_bytes() == content

@@ -16,6 +16,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
@@ -76,7 +77,7 @@ def piece_name(data: bytes) -> str:
 
 def part_of(path: Path) -> Part:
     """Return the content of the file at `path`."""
-    with regular.opened(path) as file:
+    with regular.opened(path, sys.maxsize) as file:
         return _read(file, os.fstat(file.fileno()).st_size, lambda name, data: None)
 
 
@@ -96,7 +97,7 @@ def read_home(home: Path, keep: Callable[[str, bytes], None], report: Callable[[
         for path, (source, size) in sorted(inventory.sources.items()):
             report(position, total)
             try:
-                with regular.opened(source) as file:
+                with regular.opened(source, sys.maxsize) as file:
                     parts[path] = _read(file, size, keep)
             except OSError as reason:
                 reason.filename = str(home / path)  # its second name says nothing to a person
@@ -169,7 +170,7 @@ def _hold(inventory: _Inventory, home: Path, path: str, links: Path) -> None:
             with suppress(OSError):  # a disk without links, or another disk
                 os.link(home / path, source)
         if not source.exists():
-            with regular.opened(home / path) as file, open(source, "wb") as copy:
+            with regular.opened(home / path, sys.maxsize) as file, open(source, "wb") as copy:
                 shutil.copyfileobj(file, copy)
         inventory.sources[path] = source, status.st_size
 

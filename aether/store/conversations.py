@@ -8,6 +8,7 @@ record of the loss in the place of the line. The lines themselves are in `histor
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
@@ -113,8 +114,8 @@ def head_of(path: Path) -> int | None:
 
 def header_of(path: Path) -> JsonObject | None:
     """Return the fields of the first line of a log, None if it is damaged."""
-    with regular.opened(path) as file:
-        return unsealed(file.readline())
+    with regular.opened(path, sys.maxsize) as file:
+        return unsealed(file.readline(regular.DOCUMENT_BYTES))
 
 
 def load(home: Path, id: str, *, whole: bool = False) -> Log:
