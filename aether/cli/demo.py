@@ -57,13 +57,13 @@ class Promoted(NamedTuple):
 @click.option(
     "--keep", type=click.Path(file_okay=False), metavar="DIR", help="Keep the home in this new directory"
 )
-@click.option("--rules", is_flag=True, help="Show memory that acts, waits and is taken back")
+@click.option("--rules", is_flag=True, help="Show memory that acts, is checked, waits and is taken back")
 @pass_ask
 def demo_command(ask: Ask, keep: str | None, *, rules: bool) -> None:
     """Show on a sample what memory is for.
 
     In a scratch home and offline: a transcript becomes memory, its phases become sessions, and a decision is found again.
-    With --rules: a rule stops a push, an agent's rule waits, and a source is taken back.
+    With --rules: a rule stops a push, a stale fact is named, an agent's rule waits, and a source is taken back (needs git).
 
     \b
     Example:

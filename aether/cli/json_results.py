@@ -545,6 +545,8 @@ class DemoRules(TypedDict):
     """What the demo of rules did."""
 
     calls: list[DemoCall]
+    stale: list[str]
+    """The facts that are true no more."""
     waiting: DemoWaiting
     told: list[str]
     """What the next session read of the agent's statements."""

@@ -192,10 +192,13 @@ def test_the_demo_of_rules_says_the_same_in_every_run_and_leaves_nothing(capsys,
     assert len(lines) <= 60
     assert max(map(len, lines)) <= 80
     assert [call["action"] for call in data["calls"]] == ["deny", "deny", ""]
+    assert ["moved to src/http/retry.py" in fact for fact in data["stale"]] == [True]
     assert data["told"] == [demo_rules.PAGE_FACT]
     assert data["undone"] == {"entries": 2, "left": [demo_rules.RULE, demo_rules.FACT], "waiting": 0}
     assert not [path for path in (tmp_path / "state").rglob("*.json") if path.parent.name == "rules"]
     assert main(["demo", "--rules", "--keep", "x"]) == 2
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    assert main(["demo", "--rules"]) == 8
 
 
 def test_a_directory_with_something_in_it_is_left_alone(tmp_path, capsys):
