@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
 from aether.clock import stamp
@@ -74,9 +75,16 @@ def live_claims(document: Mapping[str, Any], *, now: datetime) -> list[Claim]:
     moment = stamp(now)
     running = [claim for claim in document["claims"] if claim["ends_at"] > moment]
     live: list[Claim] = []
+    # By a resource: who holds it, and who holds it or something below it.
+    holders, holders_below = dict[str, set[str]](), dict[str, set[str]]()
     for claim in sorted(running, key=lambda claim: claim["revision"], reverse=True):
-        if _obstacle(live, claim["id"], claim["by"]) is None:
+        *above, own = accumulate(_folded(claim["id"]).split("/")[:-1], "{}{}/".format, initial="")
+        agents = holders_below.get(own, set()).union(*(holders.get(name, ()) for name in above))
+        if agents <= {claim["by"]}:
             live.append(claim)
+            holders.setdefault(own, set()).add(claim["by"])
+            for name in (*above, own):
+                holders_below.setdefault(name, set()).add(claim["by"])
     return live[::-1]
 
 

@@ -147,3 +147,25 @@ def test_undoing_any_change_lets_nobody_hold_what_another_holds(calls, nth, late
             (one, other) for one in live for other in live
             if one["by"] != other["by"] and teamwork.overlap(one["id"], other["id"])
         ] == []  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(AGENTS), st.sampled_from([*RESOURCES, "/", "/a/b", "https://x/y", "./src/y.py/z"])
+        ),
+        max_size=12,
+    )
+)
+def test_of_claims_that_overlap_the_later_one_counts(granted):
+    claims = [
+        {"id": resource, "by": agent, "task": "", "since": "", "renewed_at": "", "ends_at": "9", "ttl_seconds": 1.0, "revision": nth}
+        for nth, (agent, resource) in enumerate(granted)
+    ]  # fmt: skip
+    expected = []
+    for claim in claims[::-1]:
+        others = [later for later in expected if later["by"] != claim["by"]]
+        if not any(teamwork.overlap(later["id"], claim["id"]) for later in others):
+            expected.append(claim)
+
+    assert teamwork.live_claims({"claims": claims}, now=NOW) == expected[::-1]
