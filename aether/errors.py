@@ -44,8 +44,6 @@ DISK_FAILS = {
     errno.EACCES: _GIVE_RIGHTS, errno.EPERM: _GIVE_RIGHTS,
     errno.EISDIR: 'Move it away, or run "aether doctor --repair".',
 }  # fmt: skip
-# What the outermost public call has stored so far.
-_STORED: ContextVar[list[bool] | None] = ContextVar("stored", default=None)
 # Longer values hide the sentence that explains them.
 SHOWN_CHARS = 80
 
@@ -129,6 +127,8 @@ class Conflict(AetherError):
     """Later changes, or another writer, prevent the operation."""
 
     exit_code = 11
+    overtaken_by: Callable[[], object] | None = None
+    """If an erasure ran meanwhile, a function that waits for its end; a public function that stored nothing is repeated then."""
 
 
 class StorageFailed(AetherError, OSError):
@@ -160,15 +160,45 @@ def disk_failure(reason: OSError, left: str = "", *, where: str = "") -> Storage
     return failure
 
 
+class Call:
+    """A call of a public function, with all that it calls."""
+
+    __slots__ = ("erasures", "has_stored")
+
+    def __init__(self) -> None:
+        self.has_stored = False
+        """Whether a change of it is stored."""
+        self.erasures: dict[str, str] = {}
+        """By home, its last erasure before the call read anything of it (`store.erasures`)."""
+
+
+CALL: ContextVar[Call | None] = ContextVar("call", default=None)
+# An erasure is rare, and a call that is repeated after one has seconds until the next.
+CALL_TRIES = 4
+
+
+class own_call:  # noqa: N801 - a context manager without the cost of contextlib
+    """Let the block be a call of its own: it reads all that it writes anew."""
+
+    def __enter__(self) -> Call:
+        call = Call()
+        self.token = CALL.set(call)
+        return call
+
+    def __exit__(self, *reason: object) -> None:
+        CALL.reset(self.token)
+
+
 def note_stored() -> None:
     """Note that the public function that runs has stored a change: an error of a later step must not deny it."""
-    if (stored := _STORED.get()) is not None:
-        stored.append(True)
+    if call := CALL.get():
+        call.has_stored = True
 
 
 def with_stored(reason: AetherError) -> AetherError:
     """Return the error of a step of a public function, with what earlier steps stored, unless it says what is stored."""
-    if not isinstance(reason, StorageFailed) or not _STORED.get():
+    call = CALL.get()
+    if not isinstance(reason, StorageFailed) or not call or not call.has_stored:
         return reason
     if reason.left and not reason.left.startswith("Nothing"):
         return reason
@@ -225,29 +255,49 @@ def public(function: F) -> F:
 
     @wraps(function)
     def call(*args: Any, **named: Any) -> Any:
-        outermost = _STORED.set([]) if _STORED.get() is None else None
-        try:
-            return function(*args, **named)
-        except StorageFailed as reason:
-            if not outermost or (failure := with_stored(reason)) is reason:
-                raise
-            raise failure from reason
-        except AetherError:
-            raise
-        except OSError as reason:
-            if reason.errno not in DISK_FAILS:
-                raise
-            raise with_stored(disk_failure(reason)) from reason
-        except (TypeError, AttributeError, ValueError, LookupError, ArithmeticError) as reason:
-            wrong = _misfit(function, args, named)
-            if wrong is None:
-                raise
-            raise wrong from reason
-        finally:
-            if outermost:
-                _STORED.reset(outermost)
+        if CALL.get():
+            return _converted(function, args, named)
+        tries = 1 if any(hasattr(value, "__next__") for value in (*args, *named.values())) else CALL_TRIES
+        for left in range(tries - 1, -1, -1):
+            with own_call() as own:
+                try:
+                    return _converted(function, args, named, is_outermost=True)
+                except Conflict as reason:
+                    if not reason.overtaken_by:
+                        raise
+                    if own.has_stored or not left:
+                        raise _overtaken(reason, own) from None
+                    wait = reason.overtaken_by
+            wait()
+        raise AssertionError("unreachable")
 
     return call  # type: ignore[return-value]
+
+
+def _overtaken(reason: Conflict, call: Call) -> Conflict:
+    stored = "The change, or a part of it, is stored." if call.has_stored else "Nothing was stored."
+    return Conflict(f"{reason.what} {stored}", fix=reason.fix, where=reason.where)
+
+
+def _converted(function: Any, args: Any, named: Any, *, is_outermost: bool = False) -> Any:
+    """Return the result of `function`, with an error of ours for what `public` names."""
+    try:
+        return function(*args, **named)
+    except StorageFailed as reason:
+        if not is_outermost or (failure := with_stored(reason)) is reason:
+            raise
+        raise failure from reason
+    except AetherError:
+        raise
+    except OSError as reason:
+        if reason.errno not in DISK_FAILS:
+            raise
+        raise with_stored(disk_failure(reason)) from reason
+    except (TypeError, AttributeError, ValueError, LookupError, ArithmeticError) as reason:
+        wrong = _misfit(function, args, named)
+        if wrong is None:
+            raise
+        raise wrong from reason
 
 
 def strict(function: F) -> F:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import sys
 
+from aether.errors import own_call
+
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 if TYPE_CHECKING:
     from typing import Any
@@ -29,4 +31,5 @@ def call(work: str, *args: Any, **options: Any) -> Any:
     """Return the result of the function that does `work`, called with the arguments."""
     module, _, function = _FUNCTIONS[work].partition(":")
     __import__(module)  # also where it is in sys.modules: another thread may still be importing it
-    return getattr(sys.modules[module], function)(*args, **options)
+    with own_call():
+        return getattr(sys.modules[module], function)(*args, **options)

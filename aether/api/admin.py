@@ -470,12 +470,14 @@ def _undo(place: Path, parts: list[int]) -> LogLine:
 @public
 def examine(*, home: Home = None) -> list[Finding]:
     """Check the home and return the findings, errors first; nothing is changed."""
+    from aether.api.backup import examine_leftovers
+
     place = find(home)
     if not place.is_dir():
         raise no_home(place)
     findings = [
         *store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine_directory(place),
-        *_examine_share(place),
+        *_examine_share(place), *examine_leftovers(place),
         *(
             Finding("warning", "damaged-copy", f"compressions/{path.name}", "the hand-off was changed.", files.REPAIR)
             for path in _changed_handoffs(place)
@@ -508,6 +510,8 @@ def _changed_handoffs(home: Path) -> Iterator[Path]:
 @public
 def repair(*, home: Home = None) -> list[str]:
     """Repair the home as far as possible and return the repairs in words; a shared home takes what its colony has first."""
+    from aether.api.backup import clear_leftovers
+
     place = find(home)
     alone = _exchange(place) is None  # then nobody has more, as far as is known
 
@@ -516,8 +520,16 @@ def repair(*, home: Home = None) -> list[str]:
 
         return colony_lines(place, revisions)
 
-    lines = store_doctor.repair(place, now=now(), colony_lines=lines_of_colony, alone=alone)
+    def read_again(id: str, data: bytes) -> JsonObject:
+        from aether.api import archive
+
+        return archive.read_again(place, id, data)
+
+    lines = store_doctor.repair(
+        place, now=now(), colony_lines=lines_of_colony, alone=alone, read_again=read_again
+    )
     lines += [store_doctor.set_aside(place, path, now()) for path in _changed_handoffs(place)]
+    lines += clear_leftovers(place)
 
     def plan(snapshot: Snapshot) -> Change:
         return items.repaired(snapshot.documents)

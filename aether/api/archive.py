@@ -596,6 +596,20 @@ def _readable(name: str) -> str:
     return name.encode("utf-8", "replace").decode("utf-8")
 
 
+def read_again(place: Path, id: str, data: bytes) -> JsonObject:
+    """Return the archive file of a conversation at level `full`, made again from the file that was added.
+
+    Raises:
+        AetherError: the file holds no conversation, or several.
+    """
+    rules = _rules(place, None)
+    raws = [*_raws(data, id)]
+    if len(raws) != 1:
+        raise CorruptDocument("it holds several conversations.", fix="Add it again.", where=id)
+    raw = {"created_at": clock.stamp(rules.now), **raws[0], "id": id}
+    return _full(_Given(raw, {"kind": "file", "name": ""}, data), rules, id)[0]
+
+
 def _add_all(additions: Iterable[_Given], batch: ArchivedBatch, home: Home) -> ArchivedBatch:
     """Add conversations to the archive; `batch` gets the results, and is returned."""
     place = drained(find(home))

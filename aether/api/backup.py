@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from aether import __version__, clock, paths, regular
 from aether.api.home import Home, find, now
 from aether.errors import (
+    AetherError,
     Conflict,
     CorruptDocument,
     InvalidDocument,
@@ -30,12 +31,13 @@ from aether.errors import (
     NotFound,
     StorageFailed,
     UnsafePath,
+    own_call,
     public,
     shown,
 )
 from aether.storage import named_files
 from aether.storage.adapter import FileStorage, NamedFiles
-from aether.store import conversation_list, files, ledger, seals
+from aether.store import conversation_list, erasures, files, ledger, seals
 from aether.store.commit import write_lock
 from aether.store.consistent import LEFT_OUT, PIECE_BYTES, Part, part_of, paths_in, piece_name, read_home
 from aether.store.files import locked, make_directory, storage_errors, sync_directory, write_all, write_whole
@@ -128,9 +130,7 @@ def create_backup(
         BackendUnavailable: S3 needs boto3, and it is not installed.
     """
     place, target, report = find(home), _target(destination, outside=True), progress or _silent
-    for leftover in _leftovers(place):
-        with suppress(OSError):  # a restore that runs, or a directory that is not this user's
-            _clear(leftover)
+    clear_leftovers(place)
     earlier, identity = _manifest_names(target), _identity_of(place)
     if not adopt:
         _require_own(target, earlier, place, identity)
@@ -138,6 +138,7 @@ def create_backup(
         target.put(".gitignore", b"*\n")  # it may lie in a repository, and does not belong to it
     stored = {name.rpartition("/")[2] for name, size in target.names(OBJECTS).items() if size}
     sizes: list[int] = []
+    before = {*stored}
     with _writing(target, stored, sizes) as keep:
         moment = read_home(
             place, keep, lambda bytes_read, total: report(99 * bytes_read // max(total, 1), "reading")
@@ -163,9 +164,31 @@ def create_backup(
     if last:  # the newest name sorts last, also where a clock was set back
         after = datetime.strptime(last[1], _TIME).replace(tzinfo=UTC) + timedelta(microseconds=1)
         created_at = max(created_at, after)
-    target.put(f"{MANIFESTS}/{created_at.astimezone(UTC).strftime(_TIME)}_{backup_id}.json", seal_json(value))
+    name = f"{MANIFESTS}/{created_at.astimezone(UTC).strftime(_TIME)}_{backup_id}.json"
+    try:
+        with write_lock(place, for_reading=True):
+            erasures.require_none(place / IDENTITY)
+            target.put(name, seal_json(value))
+    except Conflict as reason:
+        if not reason.overtaken_by:
+            raise
+        reason.overtaken_by()
+        with own_call():
+            backup = create_backup(destination, adopt=adopt, progress=progress, home=home)
+        with suppress(*_UNREADABLE):
+            _remove_unused(target, stored - before)
     report(100, "")
     return backup
+
+
+def _remove_unused(target: NamedFiles, pieces: set[str]) -> None:
+    """Remove those of `pieces` that no backup has: what was erased while it was read."""
+    for name in _manifest_names(target):
+        manifest = _manifest(target, name)
+        pieces -= {*manifest.listing.pieces}
+        pieces -= {piece for part in _index(target, manifest).files.values() for piece in part.pieces}
+    for piece in pieces:
+        target.remove(_object(piece))
 
 
 @public
@@ -513,14 +536,51 @@ def _leftovers(place: Path) -> list[Path]:
     return [path for path in place.parent.iterdir() if name.fullmatch(path.name)]
 
 
+def examine_leftovers(place: Path) -> list[Finding]:
+    """Return a finding for each directory that a killed restore left beside the home."""
+    what = "a killed restore left it; the home is complete without it."
+    return [
+        Finding("warning", "left-restore", path.name, what, files.REPAIR)
+        for path in _leftovers(place)
+        if _is_of_restore(path) and not _is_locked(path)
+    ]
+
+
+def clear_leftovers(place: Path) -> list[str]:
+    """Remove what killed restores left beside the home, and return it in words."""
+    cleared = []
+    for path in _leftovers(place):
+        with suppress(OSError, AetherError):  # a restore that runs, or a directory that is not this user's
+            _clear(path)
+        if not path.exists():
+            cleared.append(f"removed {path.name}/, left beside the home by a killed restore")
+    return cleared
+
+
+def _is_of_restore(leftover: Path) -> bool:
+    """Return whether a directory holds only what a restore makes there."""
+    is_directory = leftover.is_dir() and not leftover.is_symlink()
+    return is_directory and {"lock", "home"}.issuperset(os.listdir(leftover))
+
+
+def _is_locked(leftover: Path) -> bool:
+    """Return whether a restore runs there."""
+    if not (leftover / "lock").exists():
+        return False
+    try:
+        with locked(leftover, timeout=0):
+            return False
+    except (OSError, AetherError):
+        return True
+
+
 def _clear(leftover: Path) -> None:
     """Remove what a killed restore left; a directory with anything else in it stays.
 
     Raises:
         LockTimeout: the restore is running.
     """
-    is_directory = leftover.is_dir() and not leftover.is_symlink()
-    if is_directory and {"lock", "home"}.issuperset(os.listdir(leftover)):
+    if _is_of_restore(leftover):
         with locked(leftover, timeout=0):
             shutil.rmtree(leftover)
 

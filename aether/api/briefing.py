@@ -23,11 +23,11 @@ from aether.api import hook_sessions
 from aether.api.confirming import own_entries
 from aether.api.home import Home, counter_of, drained, find, now, read
 from aether.clock import stamp
-from aether.errors import AetherError
+from aether.errors import AetherError, public
 from aether.paths import project_root
 from aether.project import checks_facts
 from aether.store import config, ledger, origin
-from aether.store.files import files_ending, make_directory, write_whole
+from aether.store.files import files_ending, locked, make_directory, write_whole
 from aether.store.snapshot import Snapshot, document_ids, file_id, journal_path, load
 from aether.store.spool import is_real, require_real
 from aether.text.tags import memory_block
@@ -55,6 +55,7 @@ _HEAD_LINES, _TAIL_LINES = 2, 1
 _CODE = ("memory/briefing", "memory", "text")
 
 
+@public
 def session_brief(home: Home, source: str, session: str = "") -> str:
     """Return the block for a session that starts by `source`, or "".
 
@@ -227,7 +228,8 @@ def _keep(home: Path, source: str, session: str, brief: str, seen: JsonObject) -
         path = _file(home, source, session)
         make_directory(path.parent)
         require_real(str(home), DIRECTORY)
-        write_whole(path, json.dumps({**seen, "lines": lines}).encode("ascii"))
+        with locked(home / "hooks", timeout=0):  # that of an erasure, too
+            write_whole(path, json.dumps({**seen, "lines": lines}).encode("ascii"))
         files = sorted(files_ending(path.parent, ".json"), key=lambda file: file.stat().st_mtime)
         for file in files[:-MOST_KEPT]:
             file.unlink(missing_ok=True)

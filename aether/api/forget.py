@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aether import regular
-from aether.api import memory_tool
+from aether.api import hook_sessions, memory_tool
 from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
 from aether.clock import new_id
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
@@ -36,6 +36,7 @@ from aether.store import (
     config,
     documents,
     enforced,
+    erasures,
     files,
     ledger,
     record_files,
@@ -49,7 +50,7 @@ from aether.store.conversations import path_of
 from aether.store.files import locked, storage_errors
 from aether.store.log import HEAD
 from aether.store.patch import chain_changes
-from aether.store.rewrite import DIRECTORY, Step, file_identity, finish, stage
+from aether.store.rewrite import DIRECTORY, PLAN, Step, begin, end, file_identity, finish, stage
 from aether.store.snapshot import Snapshot, load
 from aether.text.words import pluralize
 from aether.types import Change, EnforcedRule, Item, JsonObject
@@ -69,9 +70,9 @@ DERIVED = tuple(
     for end in ("", *search_index.BESIDE)
 )
 LOCK = "lock"
-# Files of a home that hold no text: its locks, and the numbers of last lines. A note of the memory tool may have any name.
+# Files of a home that hold no text: its locks, the numbers of last lines, the mark of erasures. A note of the memory tool may have any name.
 _NO_TEXT = re.compile(
-    rf"(?:(?:hooks(?:/injected|/told)?|data/memories|conversations(?:/[^/]+)?)/)?{LOCK}|(?:data|conversations/[^/]+)/{HEAD}"
+    rf"(?:(?:hooks(?:/injected|/told)?|data/memories|conversations(?:/[^/]+)?)/)?{LOCK}|(?:data|conversations/[^/]+)/{HEAD}|{erasures.FILE}"
 )
 # Kind of the files whose path starts so, in the words of a report; any other is `other`.
 KINDS = {
@@ -241,6 +242,7 @@ class Superseded(NamedTuple):
     revision: int
 
 
+@public
 def supersede(id: str, updates: Mapping[str, Any], *, home: Home = None) -> Superseded:
     """Store `updates` (content and other fields of an item) in place of an archived item or a pattern, and return that.
 
@@ -358,6 +360,7 @@ def preview_erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None
     return _plan(drained(find(home)), list(ids), match)[0]
 
 
+@public
 def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Erased:
     """Replace the text `match`, or the texts of the entries `ids`, by a mark in every file of the home.
 
@@ -393,7 +396,11 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         if (hooks := place / "hooks").is_dir():
             locks.enter_context(locked(hooks, timeout=seconds))
         locks.enter_context(write_lock(place))
+        begin(place, timeout=seconds)
+        locks.callback(_end, place)
         archive_steps.settle(place, now=now())
+        if (injected := hooks / hook_sessions.INJECTED_DIRECTORY).is_dir():
+            locks.enter_context(locked(injected, timeout=seconds))
         if (place / "conversations").is_dir():
             locks.enter_context(list_lock(place))
         with storage_errors(place):
@@ -409,6 +416,13 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
             place, lambda rules: [rule for rule in rules if not _holds(rule, id_list, erased_text)]
         )
     return report._replace(left=leftovers, forgotten=len(present), done=bool(steps or present))
+
+
+def _end(place: Path) -> None:
+    """Mark the end of an erasure, unless it is decided and not finished."""
+    if not (place / DIRECTORY / PLAN).exists():
+        with suppress(AetherError):  # the next writer does it
+            end(place)
 
 
 def _holds(rule: EnforcedRule, ids: list[str], text: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from aether import clock, regular
 from aether.clock import new_id, short_id
-from aether.errors import AetherError, NotFound
+from aether.errors import AetherError, NotFound, own_call
 from aether.memory import gate, handoff, ingest, items
 from aether.memory.capture.notes import shorten
 from aether.memory.items import items_of
@@ -71,18 +71,29 @@ def ensure_file(snapshot: Snapshot, record: JsonObject) -> Path:
     try:
         read_handoff(path)
     except AetherError:
-        from aether.architects.request import prompt_of
+        _write_file(snapshot.home, record, path)
+    return path
 
-        items = handoff.unchanged_items(snapshot.documents["memory"], record)
+
+def _write_file(home: Path, record: JsonObject, path: Path) -> None:
+    from aether.api.home import present
+    from aether.architects.request import prompt_of
+    from aether.store.commit import write_lock
+
+    left = "The hand-off is open; preparing it again writes its file."
+    # Read under the lock: what is erased while the file is written would be in it.
+    with own_call(), write_lock(home), storage_errors(home, left=left):
+        snapshot = present(home)
+        memory = snapshot.documents["memory"]
+        # An erasure changes its digests.
+        record = next((open for open in memory["compression"]["open"] if open["id"] == record["id"]), record)  # noqa: A001
+        items = handoff.unchanged_items(memory, record)
         built = handoff.build_handoff(
             snapshot.documents, record, items, revision=snapshot.revision, now=clock.now()
         )
         sized = cast(JsonObject, {**built, "target_tokens": handoff.session_room(built)})
-        sealed = handoff.seal(built, prompt_of(sized))
-        with storage_errors(snapshot.home, left="The hand-off is open; preparing it again writes its file."):
-            make_directory(path.parent)
-            write_whole(path, files.json_document(sealed))
-    return path
+        make_directory(path.parent)
+        write_whole(path, files.json_document(handoff.seal(built, prompt_of(sized))))
 
 
 def read_handoff(path: Path) -> Handoff:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock, paths, seams
 from aether.errors import AetherError, LockTimeout
-from aether.store import ledger
+from aether.store import erasures, ledger
 from aether.store.authors import ACTING, Author
 from aether.store.snapshot import REPLANNERS, Entry, Snapshot, load, require_home
 from aether.types import Change, Counter, JsonObject
@@ -73,7 +73,9 @@ def find(home: Home) -> Path:
     Raises:
         NotFound: there is no home, or the directory has a `data/` that is not ours.
     """
-    return require_home(paths.find_home(home))
+    place = require_home(paths.find_home(home))
+    erasures.note(place)
+    return place
 
 
 def instant(given: str | datetime | None, *, at: datetime, where: str) -> datetime | None:

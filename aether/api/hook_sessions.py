@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
@@ -240,8 +240,19 @@ def note_trees(home: Path, trees: Mapping[str, Fact]) -> None:
 
 def start_injected(home: Path, session: str, ids: Sequence[str] = ()) -> None:
     """Record that `session` starts with an empty context and the lines or entries `ids`."""
-    with suppress(AetherError):
+    with suppress(AetherError), _injected_lock(home):
         record_injected(home, session, ids)
+
+
+@contextmanager
+def _injected_lock(home: Path) -> Iterator[None]:
+    """Hold the lock of what sessions were given, which an erasure takes, too."""
+    directory = home / "hooks" / INJECTED_DIRECTORY
+    with storage_errors(directory):
+        make_directory(directory)
+        require_real(str(home), INJECTED_DIRECTORY)
+    with locked(directory, timeout=INJECTED_SECONDS):
+        yield
 
 
 def read_injected(home: Path, session: str) -> list[str]:
@@ -274,11 +285,7 @@ def add_injected(home: Path, session: str, ids: Sequence[str], *, once: str = ""
         LockTimeout: another hook held the lock for too long.
         StorageFailed: the disk refused.
     """
-    directory = home / "hooks" / INJECTED_DIRECTORY
-    with storage_errors(directory):
-        make_directory(directory)
-        require_real(str(home), INJECTED_DIRECTORY)
-    with locked(directory, timeout=INJECTED_SECONDS):
+    with _injected_lock(home):
         injected = read_injected(home, session)
         if once and once in injected:
             return False

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
@@ -39,6 +39,8 @@ from aether.text.words import pluralize
 from aether.types import Change, Finding, JsonObject
 
 SCHEMA = "archived_conversation"
+ReadAgain = Callable[[str, bytes], JsonObject]
+"""From the id of a conversation and the file that it was added as to its archive file."""
 
 
 def digest(data: bytes) -> str:
@@ -433,10 +435,10 @@ def _examine_grace(home: Path, value: JsonObject) -> Iterator[Finding]:
         yield Finding("error", "damaged-grace", value["grace"]["file"], what, REPAIR)
 
 
-def repair(home: Path, *, now: datetime) -> Iterator[str]:
+def repair(home: Path, *, now: datetime, read_again: ReadAgain | None = None) -> Iterator[str]:
     """Repair the archive as far as possible, and yield a line for each repair and each loss; no damaged file is deleted.
 
-    The caller holds the lock of the home.
+    The caller holds the lock of the home. `read_again` makes an archive file of the file that was added.
     """
     if archive_store.is_empty(home):
         return
@@ -453,7 +455,10 @@ def repair(home: Path, *, now: datetime) -> Iterator[str]:
         return
     for name in archive_store.grace_names(home):
         if name not in graces:
-            yield from _recover_grace(home, name, now)
+            if line := _recover_file(home, name, now, read_again):
+                yield line
+            else:
+                yield from _recover_grace(home, name, now)
     archive_store.rebuild_index(home)
     archived = {row.id for row in archive_store.rows(home)}
     for entry in conversation_list.listed(home)[0].values():
@@ -513,6 +518,27 @@ def _drop_grace(home: Path, name: str, value: JsonObject, now: datetime) -> Iter
         yield f"kept the damaged {grace} as {copy}; its conversation stays at level {value['level']}"
     archive_store.write(home, name, {**value, "grace": None})
     _record_loss(home, grace, f"the fuller form of conversation {shown(value['id'])} was lost", now)
+
+
+def _recover_file(home: Path, name: str, now: datetime, read_again: ReadAgain | None) -> str:
+    """Make the archive file of a file that was added again, and return a line; empty if that cannot be done."""
+    if read_again is None or archive_store.grace_kind(name) != "file":
+        return ""
+    archived = {row.id for row in archive_store.rows(home)}
+    listed = conversation_list.listed(home)[0].values()
+    ids = [entry.id for entry in listed if entry.archived and archive_store.is_grace_of(name, entry.id)]
+    for id in ids[:1] if archived.isdisjoint(ids) else ():  # noqa: A001
+        with suppress(AetherError):
+            data = archive_store.read_bytes(home, name)
+            value = read_again(id, data)
+            if value["grace"]["file"] != name:  # it is damaged, too
+                return ""
+            archive_store.write(home, archive_store.name_of(value), value)
+            archive_store.put(home, [(archive_store.name_of(value), value)])
+            what = f"the archive file of conversation {shown(id)} was lost; it was made again from the file that was added"
+            _record_loss(home, name, what, now)
+            return f"recovered conversation {shown(id)} from {name}, the file that was added: its archive file was lost"
+    return ""
 
 
 def _recover_grace(home: Path, name: str, now: datetime) -> Iterator[str]:

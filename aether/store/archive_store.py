@@ -81,6 +81,11 @@ def grace_of(id: str, kind: str, level: str, data: bytes, *, until: str) -> Json
     return {"file": name, "level": level, "sha256": digest, "bytes": len(data), "until": until}
 
 
+def is_grace_of(name: str, id: str) -> bool:
+    """Return whether the fuller form `name` is that of conversation `id`."""
+    return name.startswith(f"{GRACE}/{directory_name(id, what='conversation')}.{grace_kind(name)}.")
+
+
 def placed(home: Path, name: str) -> Path:
     """Return the path of a file of the archive.
 

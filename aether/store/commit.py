@@ -9,6 +9,7 @@ is done again.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
@@ -22,10 +23,12 @@ from aether.errors import (
     Refused,
     StorageFailed,
     note_stored,
+    own_call,
 )
 from aether.store import (
     config,
     documents,
+    erasures,
     ledger,
     record_files,
     rewrite,
@@ -33,7 +36,14 @@ from aether.store import (
     spool,
 )
 from aether.store.authors import ACTING, AETHER, HAND, INIT, PERSON, QUEEN, Author, is_agent
-from aether.store.files import EditedMeanwhile, locked, require_exclusive, storage_errors, write_whole
+from aether.store.files import (
+    EditedMeanwhile,
+    leftover_temps,
+    locked,
+    require_exclusive,
+    storage_errors,
+    write_whole,
+)
 from aether.store.keys import GATES
 from aether.store.log import (
     MARK_BYTES,
@@ -76,6 +86,10 @@ _WAITING_OPERATIONS = frozenset({"add", "close", "compress", "prepare", "claim",
 _NAMED_OPERATIONS = frozenset({"claim", "release", "hand over", "take packets", "memory write"})
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
+# A temporary file that is older was left by a killed process.
+OLD_SECONDS = 3600.0
+# Homes whose temporary files this process has looked at.
+_SWEPT: set[Path] = set()
 
 
 class Committed(NamedTuple):
@@ -294,13 +308,20 @@ def write_lock(home: Path, *, timeout: float | None = None, for_reading: bool = 
     """
     seconds = config.or_default(home).lock_timeout_seconds if timeout is None else timeout
     with locked(home, timeout=seconds, for_reading=for_reading):
+        if os.path.lexists(f"{home}/{rewrite.DIRECTORY}") or erasures.mark(home).endswith(erasures.RUNS):
+            _finish_erasing(home, seconds)
+        yield
+
+
+def _finish_erasing(home: Path, seconds: float) -> None:
+    with own_call():  # which has read nothing
         if os.path.lexists(f"{home}/{rewrite.DIRECTORY}"):
             for path in rewrite.finish(home, timeout=seconds):
                 reason = (
                     "changed while an erasing was interrupted, and may still hold the text: erase it again."
                 )
                 spool.log_failure(str(home), "erase", "", f"{path} {reason}")
-        yield
+        rewrite.end(home)
 
 
 def _append(
@@ -581,7 +602,39 @@ def fold_home(home: Path, *, now: datetime, timeout: float | None = None, least:
     if short and not snapshot.irregular and not snapshot.torn and not snapshot.harm:
         return snapshot
     with write_lock(home, timeout=timeout):
-        return fold(settle(load(home), now=now), now=now)
+        folded = fold(settle(load(home), now=now), now=now)
+        _remove_old_temps(home, now)
+    return folded
+
+
+def _remove_old_temps(home: Path, now: datetime) -> None:
+    """Remove the temporary files of killed writers, once in a process: no writer takes an hour.
+
+    Conversations beyond the first thousand are left to `doctor`.
+    """
+    if home in _SWEPT:
+        return
+    _SWEPT.add(home)
+    with suppress(OSError, AetherError):
+        for path in leftover_temps(home, most=1000):
+            if path.lstat().st_mtime < time.time() - OLD_SECONDS and not path.is_dir():
+                removed_temp(home, path, now)
+
+
+def removed_temp(home: Path, path: Path, now: datetime) -> str:
+    """Remove a temporary file and say so; a document that a person had edited is kept: a kill can leave it there."""
+    name = path.name[1:].partition(".")[0]
+    if path.is_dir():  # of a backup
+        import shutil  # slow to import, and seldom needed
+
+        shutil.rmtree(path)
+        return f"removed {seals.place(home, path)}/, left by a killed backup"
+    words = f"removed {seals.place(home, path)}, left by a killed process"
+    if name in documents.NAMES and documents.read(path).state in ("edited", "unstamped"):
+        target = documents.quarantine(home, name, regular.read(path), at=clock.stamp(now))
+        words = f"kept the edit of {name}.json that a killed process had taken away as {seals.place(home, target)}"
+    os.unlink(path)
+    return words
 
 
 def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:

@@ -7,7 +7,6 @@ from backups and the journal; nothing is deleted because it failed to parse.
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
@@ -33,7 +32,7 @@ from aether.store import (
     search_index,
     spool,
 )
-from aether.store.commit import fold, settle, write_lock, write_recovered
+from aether.store.commit import fold, removed_temp, settle, write_lock, write_recovered
 from aether.store.files import (
     REPAIR,
     json_document,
@@ -402,19 +401,20 @@ def how_to_accept(edit: documents.KeptEdit) -> str:
 
 
 def repair(
-    home: Path, *, now: datetime, colony_lines: LinesOf = lambda revisions: {}, alone: bool = True
-) -> list[str]:
+    home: Path, *, now: datetime, colony_lines: LinesOf = lambda revisions: {}, alone: bool = True,
+    read_again: archive_steps.ReadAgain | None = None,
+) -> list[str]:  # fmt: skip
     """Repair the files of `home` under the lock, and return a line for each repair and each loss.
 
     `colony_lines` returns those lines of the history of a shared home that its colony has, by their revisions. Not
     `alone`, the colony may have files that are damaged here whole, and cannot be asked: snapshots and archive files are
-    left as they are.
+    left as they are. `read_again` makes an archive file of the file that was added.
     """
     lines = conversation_checks.restore(home, now=now)
     with write_lock(home):
         with storage_errors(home):
             require_exclusive(home)
-            lines += [_removed_temp(home, path, now) for path in leftover_temps(home)]
+            lines += [removed_temp(home, path, now) for path in leftover_temps(home)]
             lines += [*_move_away(home), *_repair_journal(home, now)]
         for name in documents.NAMES:
             lines += _repair_document(home, name, now)
@@ -427,22 +427,8 @@ def repair(
             damaged = [*_damaged_backups(home), *_unreadable(home / "compressions")]
             lines += [set_aside(home, path, now) for path in damaged]
             lines += [*_repair_head(home), *_repair_events(home)]
-            lines += archive_steps.repair(home, now=now) if alone else [_LEFT]
+            lines += archive_steps.repair(home, now=now, read_again=read_again) if alone else [_LEFT]
     return lines + conversation_checks.repair(home, now=now)
-
-
-def _removed_temp(home: Path, path: Path, now: datetime) -> str:
-    """Remove a temporary file, unless it is a document that a person had edited: a kill can leave it there."""
-    name = path.name[1:].partition(".")[0]
-    if path.is_dir():  # of a backup
-        shutil.rmtree(path)
-        return f"removed {seals.place(home, path)}/, left by a killed backup"
-    words = f"removed {seals.place(home, path)}, left by a killed process"
-    if name in documents.NAMES and documents.read(path).state in ("edited", "unstamped"):
-        target = documents.quarantine(home, name, regular.read(path), at=clock.stamp(now))
-        words = f"kept the edit of {name}.json that a killed process had taken away as {seals.place(home, target)}"
-    os.unlink(path)
-    return words
 
 
 def _repair_head(home: Path) -> Iterator[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import json
 import math
 import os
@@ -33,6 +34,7 @@ from aether.errors import (
 )
 from aether.regular import TEMP_SUFFIX as TEMP_SUFFIX  # noqa: PLC0414 - of every file that is not finished
 from aether.regular import checksum as checksum  # noqa: PLC0414 - with the other forms in which bytes are stored
+from aether.store import erasures
 
 # Windows refuses to replace a file that a reader holds open; readers close within milliseconds.
 REPLACE_TRIES = 20
@@ -129,9 +131,11 @@ def write_whole(
 
     Raises:
         EditedMeanwhile: the file at `path` is not known; it is still there, or was put aside.
+        Conflict: a text was erased since the call that runs read the home.
         StorageFailed: the new file is in its place, but the disk did not confirm it.
         OSError: the old file is in its place.
     """
+    erasures.require_none(path)
     temp = _temp_of(path)
     status: os.stat_result | None = None
     try:
@@ -303,6 +307,12 @@ def make_directory(directory: Path) -> None:
         return
     make_directory(directory.parent)
     directory.mkdir(mode=0o700, exist_ok=True)
+    try:
+        erasures.require_none(directory)  # the name may be what was erased, and no lock excludes others here
+    except Conflict:
+        with contextlib.suppress(OSError):
+            directory.rmdir()
+        raise
     sync_directory(directory.parent)
 
 
@@ -374,9 +384,16 @@ def no_files(directory: Path) -> list[Path]:
     return sorted(map(Path, paths))
 
 
-def leftover_temps(home: Path) -> list[Path]:
-    """Return the temp files that killed processes left in `home`."""
-    return sorted(home.rglob(f".*{TEMP_SUFFIX}"))
+def leftover_temps(home: Path, *, most: int = sys.maxsize) -> list[Path]:
+    """Return the temp files in `home`, those of writers that run included; at most so many directories are looked into."""
+    paths: list[Path] = []
+    for directory, directories, names in itertools.islice(os.walk(home), most):
+        temps = [
+            name for name in (*directories, *names) if name.startswith(".") and name.endswith(TEMP_SUFFIX)
+        ]
+        directories[:] = [name for name in directories if name not in temps]
+        paths += [Path(directory, name) for name in temps]
+    return sorted(paths)
 
 
 # Made once: a third of the time of a short line goes into making an encoder.
@@ -674,6 +691,7 @@ def _timed_out(path: Path, timeout: float) -> LockTimeout:
 
 def move_to_quarantine(home: Path, path: Path) -> Path:
     """Move what is at `path`, whatever it is, into the quarantine of `home` under a name of its own, and return where it is."""
+    erasures.require_none(path)
     target = home / "quarantine" / f"{path.name}.{os.urandom(4).hex()}"
     make_directory(target.parent)
     os.replace(path, target)

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aether import regular
-from aether.errors import CorruptDocument, InvalidDocument, UnsafePath, shown
+from aether.errors import CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
 from aether.paths import own_file
-from aether.store import spool
+from aether.store import erasures, spool
 from aether.store.files import (
     locked,
     make_directory,
@@ -63,6 +63,32 @@ def file_identity(path: Path) -> tuple[int, int, int] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_ino, found.st_mtime_ns, found.st_size
+
+
+def begin(home: Path, *, timeout: float) -> None:
+    """Mark that an erasure begins, and wait for those who write only conversations; the caller holds the lock of the home.
+
+    Whoever writes what it read earlier is refused from now on, until it has read everything anew (`store.erasures`).
+
+    Raises:
+        LockTimeout, StorageFailed: nothing was changed.
+    """
+    erasures.exempt(home)
+    with storage_errors(home, left="Nothing was changed."):
+        _write_mark(home, erasures.RUNS)
+        for log in sorted((home / "conversations").glob("*/history.jsonl")):
+            with suppress(NotFound), locked(log.parent, timeout=timeout):
+                pass
+
+
+def end(home: Path) -> None:
+    """Mark that no erasure runs: all that is read from now on may be written."""
+    with storage_errors(home, left="The text is erased; the next command goes on."):
+        _write_mark(home, "")
+
+
+def _write_mark(home: Path, ending: str) -> None:
+    write_whole(home / erasures.FILE, f"{os.urandom(16).hex()}{ending}".encode())
 
 
 def stage(home: Path, steps: Iterable[Step]) -> None:

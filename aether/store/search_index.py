@@ -23,6 +23,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from aether.store import erasures
 from aether.store.authors import only_looks
 
 if TYPE_CHECKING:
@@ -89,6 +90,10 @@ def on_index(path: Path, work: Callable[[sqlite3.Connection], T], *, busy_second
         try:
             with closing(connected(path, busy_seconds)) as db:
                 _make_tables(db, path)
+                if erasures.is_overtaken(
+                    path.parent
+                ):  # an erasure removes the file, and `work` may fill a new one
+                    return None
                 return (work(db),)
         except (sqlite3.OperationalError, OSError):
             return None

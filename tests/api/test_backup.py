@@ -271,6 +271,20 @@ def test_what_a_killed_restore_left_is_no_home_and_is_removed_by_the_next(home, 
     assert not list(tmp_path.glob("*.restoring"))
 
 
+def test_doctor_names_and_removes_what_a_killed_restore_left_beside_the_home(home):
+    left = home.with_name(f"{home.name}.{'0a' * 6}.restoring")
+    (left / "home").mkdir(parents=True)
+    (left / "home" / "memory.json").write_text("{}")
+    (left / "lock").touch()
+
+    with locked(left):
+        assert [finding.code for finding in aether.examine(home=home)] == []
+        assert aether.repair(home=home) == []
+    assert [(one.code, one.where) for one in aether.examine(home=home)] == [("left-restore", left.name)]
+    assert aether.repair(home=home) == [f"removed {left.name}/, left beside the home by a killed restore"]
+    assert not left.exists()
+
+
 def test_a_directory_that_no_restore_made_stays_whatever_its_name(home, place, tmp_path):
     aether.create_backup(place, home=home)
     names = ("new.restoring", f"new.{'0a' * 6}.restoring", f"new.{'0a' * 6}x.restoring", "newer.restoring")

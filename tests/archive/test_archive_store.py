@@ -52,6 +52,27 @@ def test_a_dict_comes_back_as_it_was_given_at_every_age_within_its_grace(home):
     assert levels(home) == {"given": "summary"}
 
 
+@pytest.mark.parametrize("damage", ["cut", "deleted"])
+def test_a_lost_archive_file_is_made_again_from_the_file_that_was_added(home, tmp_path, damage):
+    source, out = tmp_path / "chat.jsonl", tmp_path / "out.jsonl"
+    source.write_text("".join(json.dumps(one) + " \n" for one in said(*WORDS)))
+    (added,) = aether.archive_files([source], home=home).added
+    path, before = home / added.path, aether.read_archived(added.id, home=home)
+    path.write_bytes(path.read_bytes()[:200])
+    if damage == "deleted":
+        path.unlink()
+    assert "error" in {finding.level for finding in aether.verify_archive(home=home)}
+
+    lines = aether.repair(home=home)
+
+    assert any(f"recovered conversation '{added.id}'" in line for line in lines)
+    after = aether.read_archived(added.id, home=home)
+    assert after["content"]["messages"] == before["content"]["messages"]
+    assert aether.restore_conversation(added.id, output=out, home=home).exact
+    assert out.read_bytes() == source.read_bytes()
+    assert [finding.level for finding in aether.verify_archive(home=home)] == []
+
+
 def test_a_file_comes_back_byte_for_byte_within_its_grace(home, tmp_path):
     source, out = tmp_path / "chat.jsonl", tmp_path / "out" / "chat.jsonl"
     source.write_text("".join(json.dumps(one) + " \n" for one in said(*WORDS)))

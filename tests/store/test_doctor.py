@@ -1,3 +1,5 @@
+import os
+
 import pytest
 
 from aether.store import doctor, documents, files, record_files, seals, snapshot
@@ -30,6 +32,22 @@ def test_temp_files_of_killed_processes_are_found_and_removed(home):
     assert codes(home) == [("warning", "temp-file", f"data/{stray.name}")]
     assert doctor.repair(home, now=homes.NOW) == [f"removed data/{stray.name}, left by a killed process"]
     assert doctor.examine(home) == []
+
+
+def test_the_next_fold_removes_temp_files_that_are_older_than_an_hour(home):
+    old, new = (home / "data" / f".memory.json.{name}{files.TEMP_SUFFIX}" for name in ("old", "new"))
+    edited = home / "data" / f".goals.json.0{files.TEMP_SUFFIX}"
+    old.write_bytes(b"half")
+    new.write_bytes(b"half")
+    edited.write_text('{"by": "hand"}')
+    for path in (old, edited):
+        os.utime(path, (1, 1))
+    homes.add(home, "one")
+
+    fold_home(home, now=homes.NOW)
+
+    assert (old.exists(), new.exists(), edited.exists()) == (False, True, False)
+    assert [path.read_text() for path in (home / "quarantine").iterdir()] == ['{"by": "hand"}']
 
 
 def test_examining_changes_nothing(home):
