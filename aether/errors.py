@@ -178,7 +178,7 @@ CALL_TRIES = 4
 
 
 class own_call:  # noqa: N801 - a context manager without the cost of contextlib
-    """Let the block be a call of its own: it reads all that it writes anew."""
+    """Let the block be a call of its own, which itself reads all that it writes."""
 
     def __enter__(self) -> Call:
         call = Call()

@@ -22,6 +22,8 @@ _FUNCTIONS = {
     "export": "aether.api.telemetry:export",
     # After an addition that filled working memory: prepare the hand-off for an architect.
     "prepare handoff": "aether.api.compress:prepare_current_phase",
+    # Before a call that an erasure overtook is repeated: wait for its end.
+    "wait for an erasure": "aether.store.commit:await_erasure",
     # Before a change that waited for its server is sent: plan a goal again.
     "add goal again": "aether.conversation.goals:added_again",
 }

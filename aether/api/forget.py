@@ -50,7 +50,7 @@ from aether.store.conversations import path_of
 from aether.store.files import locked, storage_errors
 from aether.store.log import HEAD
 from aether.store.patch import chain_changes
-from aether.store.rewrite import DIRECTORY, PLAN, Step, begin, end, file_identity, finish, stage
+from aether.store.rewrite import DIRECTORY, PLAN, Step, end, file_identity, finish, stage, start
 from aether.store.snapshot import Snapshot, load
 from aether.text.words import pluralize
 from aether.types import Change, EnforcedRule, Item, JsonObject
@@ -396,7 +396,7 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         if (hooks := place / "hooks").is_dir():
             locks.enter_context(locked(hooks, timeout=seconds))
         locks.enter_context(write_lock(place))
-        begin(place, timeout=seconds)
+        start(place, timeout=seconds)
         locks.callback(_end, place)
         archive_steps.settle(place, now=now())
         if (injected := hooks / hook_sessions.INJECTED_DIRECTORY).is_dir():

@@ -313,6 +313,16 @@ def write_lock(home: Path, *, timeout: float | None = None, for_reading: bool = 
         yield
 
 
+def await_erasure(home: Path) -> None:
+    """Wait for the end of the erasure that runs; one whose process was killed is finished.
+
+    Raises:
+        LockTimeout, StorageFailed: as `write_lock`.
+    """
+    with write_lock(home):
+        pass
+
+
 def _finish_erasing(home: Path, seconds: float) -> None:
     with own_call():  # which has read nothing
         if os.path.lexists(f"{home}/{rewrite.DIRECTORY}"):

@@ -15,8 +15,8 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from aether import regular
-from aether.errors import CALL, AetherError, Conflict, own_call
+from aether import regular, seams
+from aether.errors import CALL, AetherError, Conflict
 
 FILE = "data/erasures"
 # How the first of the two marks ends.
@@ -60,7 +60,7 @@ def require_none(path: str | os.PathLike[str]) -> None:
         if place.startswith(f"{home}{os.sep}") and is_overtaken(home):
             what = "a text was erased from the home meanwhile, and what was read before may hold it."
             reason = Conflict(what, fix="Do it again.", where=home)
-            reason.overtaken_by = partial(_wait, Path(home))
+            reason.overtaken_by = partial(seams.call, "wait for an erasure", Path(home))
             raise reason
 
 
@@ -68,11 +68,3 @@ def exempt(home: Path) -> None:
     """Let the call that runs compare nothing more: it is the erasure itself."""
     if (call := CALL.get()) is not None:
         call.erasures[str(home)] = EXEMPT
-
-
-def _wait(home: Path) -> None:
-    """Wait for the end of an erasure; one whose process was killed is finished."""
-    from aether.store.commit import write_lock  # it writes files, which is what imports this
-
-    with own_call(), write_lock(home):
-        pass

@@ -65,10 +65,10 @@ def file_identity(path: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def begin(home: Path, *, timeout: float) -> None:
-    """Mark that an erasure begins, and wait for those who write only conversations; the caller holds the lock of the home.
+def start(home: Path, *, timeout: float) -> None:
+    """Mark that an erasure starts, and wait for those who write only conversations; the caller holds the lock of the home.
 
-    Whoever writes what it read earlier is refused from now on, until it has read everything anew (`store.erasures`).
+    Whoever writes what it read earlier is refused from now on, until it has read everything again (`store.erasures`).
 
     Raises:
         LockTimeout, StorageFailed: nothing was changed.
