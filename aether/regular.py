@@ -34,11 +34,12 @@ _SMALL_BYTES = 1 << 16
 # 64 bits of sha256: they show accidents, and are no protection against the owner of the file.
 _CHECKSUM_CHARS = 16
 # What systems answer for a link, a FIFO without a reader, a socket, a device without a driver.
+_TRIES = 3
 _NO_FILE = frozenset({errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP})
 
 
 def handle(path: str | os.PathLike[str], flags: int = os.O_RDONLY, *, is_lock: bool = False) -> int:
-    """Return a descriptor of the regular file at `path`, opened with `flags`; a new file is its owner's alone.
+    """Return a descriptor of the regular file at `path`, opened with `flags`; a new file is used by whom `share` says.
 
     A file with other names, hard links that a home may bring along, is written by nobody: to write, a copy takes its
     place first, unless it `is_lock` and stays the one that others hold.
@@ -50,7 +51,7 @@ def handle(path: str | os.PathLike[str], flags: int = os.O_RDONLY, *, is_lock: b
     if not hasattr(os, "O_NOFOLLOW") and os.path.islink(path):  # Windows has no such flag
         raise _refused(path)
     try:
-        opened = os.open(path, flags | _AS_IT_IS, 0o600)
+        opened = _opened(path, flags | _AS_IT_IS)
     except OSError as reason:
         if reason.errno in _NO_FILE:
             raise _refused(path) from reason
@@ -105,6 +106,53 @@ def is_readable(path: str | os.PathLike[str]) -> bool:
     except OSError:
         return False
     return stat.S_ISREG(status.st_mode)
+
+
+def _opened(path: str | os.PathLike[str], flags: int) -> int:
+    if not flags & os.O_CREAT or flags & os.O_EXCL:
+        return os.open(path, flags, 0o600)
+    for _ in range(_TRIES):
+        with contextlib.suppress(FileNotFoundError):
+            return os.open(path, flags & ~os.O_CREAT)
+        with contextlib.suppress(FileExistsError):
+            new = os.open(path, flags | os.O_EXCL, 0o600)
+            share(new, os.path.dirname(path))
+            return new
+    return os.open(path, flags, 0o600)
+
+
+def share(
+    new: int | str | os.PathLike[str], directory: str | os.PathLike[str], mode: int | None = None
+) -> None:
+    """Let a new file, by its descriptor or name, or a new directory be used by those who use the `directory` that it is in.
+
+    It gets the owner and the group of `directory`; group and others get its `mode`, or may read and write it if they may
+    make files there. Two users of a home, or one and the root of a container, write in turn. A mode that the system refuses
+    to change stays: then the file is its maker's.
+    """
+    if os.name == "nt":  # pragma: no cover - Windows has neither
+        return
+    with contextlib.suppress(OSError):
+        _give(new, os.stat(directory or "."), mode)
+
+
+def _give(new: int | str | os.PathLike[str], like: os.stat_result, mode: int | None) -> None:
+    own = os.stat(new)
+    rights = 7 if stat.S_ISDIR(own.st_mode) else 6
+    if mode is None and like.st_mode & stat.S_ISVTX:
+        return  # a directory for everybody's own files, such as /tmp
+    if mode is None:
+        mode = rights << 6 | sum(rights << shift for shift in (3, 0) if like.st_mode & (2 << shift))
+    if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
+        try:
+            os.chown(new, like.st_uid, like.st_gid)
+        except OSError:  # only root may give a file away
+            with contextlib.suppress(OSError):
+                os.chown(new, -1, like.st_gid)
+        if os.stat(new).st_gid != like.st_gid:
+            mode &= 0o707  # the group is another
+    if mode != stat.S_IMODE(own.st_mode) & 0o777:
+        os.chmod(new, stat.S_IMODE(own.st_mode) & 0o7000 | mode)
 
 
 def _replace_by_copy(path: str, status: os.stat_result) -> None:

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from aether import regular
 from aether.errors import AetherError
 from aether.regular import checksum
 from aether.store import ledger, places
@@ -244,11 +245,15 @@ def is_first(home: str, payload: JsonObject, asking: str = "") -> bool:
     directory = os.path.join(home, "hooks", DIRECTORY_NAME)
     path = os.path.join(directory, checksum(words.encode()))
     try:
-        os.makedirs(directory, mode=0o700, exist_ok=True)
+        if not os.path.isdir(directory):
+            os.makedirs(directory, mode=0o700, exist_ok=True)
+            regular.share(directory, os.path.dirname(directory))
         if not is_real(home, DIRECTORY_NAME):
             return True  # a link leads elsewhere: nothing is created or removed there
         _remove_old(directory)
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        regular.share(handle, directory)
+        os.close(handle)
     except FileExistsError:
         return not os.path.isdir(directory)
     except OSError:

@@ -168,29 +168,11 @@ def write_whole(
 
 
 def _share_as_before(handle: int, path: Path) -> None:
-    """Give a new file the owner, group and mode of the file at `path`; a new one may be used by those who may write beside it.
-
-    Two users of a home, or one and the root of a container, write in turn: the file must stay both's.
-    """
-    if os.name == "nt":  # pragma: no cover - Windows has neither
-        return
+    """Give a new file the owner, group and mode of the file at `path`; a new one those of its directory."""
     try:
-        like = os.stat(path)
-        mode = like.st_mode & 0o666
+        regular.share(handle, path, mode=os.stat(path).st_mode & 0o666)
     except OSError:
-        like = os.stat(path.parent)
-        mode = 0o600 | sum(6 << shift for shift in (3, 0) if like.st_mode & (2 << shift))
-    own = os.fstat(handle)
-    if (own.st_uid, own.st_gid) != (like.st_uid, like.st_gid):
-        try:
-            os.fchown(handle, like.st_uid, like.st_gid)
-        except OSError:  # only root may give a file away
-            with contextlib.suppress(OSError):
-                os.fchown(handle, -1, like.st_gid)
-        if os.fstat(handle).st_gid != like.st_gid:
-            mode &= 0o606  # the group is another
-    if mode != 0o600:
-        os.fchmod(handle, mode)
+        regular.share(handle, path.parent)
 
 
 def _is_at(path: Path, status: os.stat_result) -> bool:
@@ -301,12 +283,14 @@ def _exchange(first: Path, second: Path) -> bool:
 def make_directory(directory: Path) -> None:
     """Make `directory` and its parents durably: a file synced in it would be lost with its name.
 
-    Only the owner can read it: the names in a home are those of conversations.
+    Only the owner can read it, and those who use its home: the names in one are those of conversations.
     """
     if directory.is_dir():
         return
     make_directory(directory.parent)
     directory.mkdir(mode=0o700, exist_ok=True)
+    if is_in_home(directory):
+        regular.share(directory, directory.parent)
     try:
         erasures.require_none(directory)  # the name may be what was erased, and no lock excludes others here
     except Conflict:
@@ -322,6 +306,11 @@ def ignore(directory: Path) -> None:
     if not os.path.lexists(path):
         with storage_errors(path):
             regular.create(path, b"*\n")
+
+
+def is_in_home(path: Path) -> bool:
+    """Return whether a directory above `path` is a home."""
+    return any((directory / "data" / "memory.json").exists() for directory in path.parents)
 
 
 def sync_directory(directory: Path) -> None:

@@ -23,6 +23,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from aether import regular
 from aether.store import erasures
 from aether.store.authors import only_looks
 
@@ -160,7 +161,9 @@ def connected(path: Path, busy_seconds: float) -> sqlite3.Connection:
         if os.path.lexists(name) and not stat.S_ISREG(os.lstat(name).st_mode):
             raise sqlite3.DatabaseError(f"{name.name} is no regular file")
     with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+        regular.share(handle, path.parent)
+        os.close(handle)
     db = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None)
     db.execute("PRAGMA secure_delete = ON")
     return db

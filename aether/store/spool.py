@@ -65,6 +65,8 @@ def put(home: str, entry: JsonObject) -> str:
                     os.mkdir(path, 0o700)
                 except FileExistsError:
                     continue
+                if os.path.exists(os.path.join(home, "data", "memory.json")):  # a new home is its owner's
+                    regular.share(path, os.path.dirname(path))
                 _sync_directory(os.path.dirname(path))
         require_real(home)
         _write(directory, name, data)
@@ -242,6 +244,7 @@ def _write(directory: str, name: str, data: bytes) -> None:
     try:
         handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
         try:
+            regular.share(handle, directory)
             view = memoryview(data)
             while view:
                 view = view[os.write(handle, view) :]

@@ -456,7 +456,7 @@ def test_a_group_that_may_not_be_given_gets_no_rights(tmp_path, monkeypatch):
     path = tmp_path / "memory.json"
     path.write_bytes(b"old")
     path.chmod(0o660)
-    monkeypatch.setattr(os, "fchown", refuse)
+    monkeypatch.setattr(os, "chown", refuse)
     real = os.stat
     other = os.stat_result((*real(path)[:5], real(path).st_gid + 1, *real(path)[6:]))
     monkeypatch.setattr(os, "stat", lambda name, **how: other if name == path else real(name, **how))
