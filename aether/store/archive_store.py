@@ -479,6 +479,10 @@ def indexed(home: Path, work: Callable[[sqlite3.Connection], T]) -> T:
     def current(db: sqlite3.Connection) -> T:
         if not search_index.archive_is_entered(db):
             _enter_all(home, db)
+        elif not search_index.is_compared(db):
+            if not _has_all(home, db):
+                _enter_all(home, db)
+            search_index.note_compared(db)
         return work(db)
 
     result = search_index.on_index(_index(home), current, busy_seconds=_BUSY_SECONDS)
@@ -495,6 +499,14 @@ def _index(home: Path) -> Path:
 def rebuild_index(home: Path) -> None:
     """Enter all archive files in the index again."""
     _changed(home, lambda db: _enter_all(home, db))
+
+
+def _has_all(home: Path, db: sqlite3.Connection) -> bool:
+    """Return whether the index has every archive file, with its size and that of its fuller form."""
+    rows = db.execute("SELECT name, grace, bytes FROM conversation").fetchall()
+    return {name for name, _, _ in rows} == {*names(home)} and all(
+        size(home, name) + (size(home, grace) if grace else 0) == entered for name, grace, entered in rows
+    )
 
 
 def _enter_all(home: Path, db: sqlite3.Connection) -> None:

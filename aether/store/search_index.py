@@ -19,11 +19,13 @@ from _thread import allocate_lock  # threading takes a millisecond of a hook to 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from aether import regular
+from aether.errors import AetherError
 from aether.store import erasures
 from aether.store.authors import only_looks
 
@@ -166,6 +168,7 @@ def connected(path: Path, busy_seconds: float) -> sqlite3.Connection:
         os.close(handle)
     db = sqlite3.connect(path, timeout=busy_seconds, isolation_level=None)
     db.execute("PRAGMA secure_delete = ON")
+    db.execute("PRAGMA synchronous = EXTRA")  # else a power cut may take back what was committed
     return db
 
 
@@ -256,6 +259,27 @@ def archive_is_entered(db: sqlite3.Connection) -> bool:
 def note_entered(db: sqlite3.Connection) -> None:
     """Note that the index has the archived conversations."""
     db.execute("UPDATE state SET archive_is_entered = 1")
+
+
+def is_compared(db: sqlite3.Connection) -> bool:
+    """Return whether the index was compared with the archive files since the machine started; a power cut may separate them."""
+    return bool(db.execute("PRAGMA application_id").fetchone()[0] == _start_of_machine())
+
+
+def note_compared(db: sqlite3.Connection) -> None:
+    """Note that the index was compared with the archive files; one that cannot be written is compared again."""
+    import _sqlite3 as sqlite3
+
+    with suppress(sqlite3.OperationalError):
+        db.execute(f"PRAGMA application_id = {_start_of_machine()}")
+
+
+@lru_cache(maxsize=1)
+def _start_of_machine() -> int:
+    """Return a number that changes when the machine starts, as far as the system tells it."""
+    with suppress(OSError, AetherError):
+        return int(regular.digest(regular.read("/proc/sys/kernel/random/boot_id"))[:7], 16)
+    return 1
 
 
 def clear_archive(db: sqlite3.Connection) -> None:

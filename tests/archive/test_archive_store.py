@@ -570,3 +570,23 @@ def test_a_file_of_the_archive_names_no_other_as_its_fuller_form(tmp_path, file)
     doctor.repair(home, now=LATER)
 
     assert levels(home) == {"other": "full"}
+
+
+@pytest.mark.parametrize("lost", ["a row", "a file"])
+def test_the_index_is_compared_with_the_files_at_the_first_look_after_the_machine_started(
+    home, lost, monkeypatch
+):
+    add(home, talk(), talk(session_id="second", id="second"))
+    before = {entry.id: entry for entry in aether.list_archived(home=home)}
+    [gone, *_] = before.values()
+    if lost == "a file":
+        (home / gone.path).unlink()
+    else:
+        archive_store._changed(
+            home, lambda db: db.execute("DELETE FROM conversation WHERE id = ?", (gone.id,))
+        )
+    monkeypatch.setattr(search_index, "_start_of_machine", lambda: 77)
+
+    found = {entry.id for entry in aether.list_archived(home=home)}
+
+    assert found == (before.keys() if lost == "a row" else before.keys() - {gone.id})

@@ -56,7 +56,9 @@ def write(home, name, month):
     aether.archive_conversations([{"id": name, "messages": [{"role": "user", "content": name}]}], home=home)
     aether.create_snapshot(name, home=home)
     aether.search_archive(name, home=home)
-    spool.put(str(home), {"event": "UserPromptSubmit", "session": "s", "at": AT, "prompt": f"Never use {name}."})
+    spool.put(
+        str(home), {"event": "UserPromptSubmit", "session": "s", "at": AT, "prompt": f"Never use {name}."}
+    )
     assert not drain.drain(home).left
     fold_home(home, now=at)
 
