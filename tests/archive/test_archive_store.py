@@ -578,15 +578,15 @@ def test_the_index_is_compared_with_the_files_at_the_first_look_after_the_machin
 ):
     add(home, talk(), talk(session_id="second", id="second"))
     before = {entry.id: entry for entry in aether.list_archived(home=home)}
-    [gone, *_] = before.values()
+    [first, *_] = before.values()
     if lost == "a file":
-        (home / gone.path).unlink()
+        (home / first.path).unlink()
     else:
         archive_store._changed(
-            home, lambda db: db.execute("DELETE FROM conversation WHERE id = ?", (gone.id,))
+            home, lambda db: db.execute("DELETE FROM conversation WHERE id = ?", (first.id,))
         )
     monkeypatch.setattr(search_index, "_start_of_machine", lambda: 77)
 
     found = {entry.id for entry in aether.list_archived(home=home)}
 
-    assert found == (before.keys() if lost == "a row" else before.keys() - {gone.id})
+    assert found == (before.keys() if lost == "a row" else before.keys() - {first.id})

@@ -37,6 +37,7 @@ DERIVED = {
     "memories/": "the files of the document `memories`, in which a person may write",
     "data/memories/": "the same, and what was written there last",
     "data/backups/": "copies of documents; a damaged one is not used",
+    "data/erasures": "the mark of the last erasure, which calls that run compare",
     "data/identity.json": "the name by which backups know the home: the next backup makes another, and asks once",
     "data/share.json": "the colony that the home is a replica of, by name: it joins again",
     "share/": "changes that wait for the server, and what was agreed with it, each with its checksum",

@@ -54,7 +54,7 @@ NEW = {"role": "user", "content": "and now?"}
 # In the default tier: one that reads before it has a lock, for each kind of lock and of file.
 SAMPLE = ("compress context", "context snapshot", "compress", "restore", "brief", "backup")
 # So many moments of an operation in the slow tier.
-MOST = 40
+MOST = 24
 
 
 def used(home):
