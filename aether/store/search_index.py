@@ -276,7 +276,7 @@ def note_compared(db: sqlite3.Connection) -> None:
 
 @lru_cache(maxsize=1)
 def _start_of_machine() -> int:
-    """Return a number that changes when the machine starts, as far as the system tells it."""
+    """Return a number that changes when the machine starts, as far as the system says it."""
     with suppress(OSError, AetherError):
         return int(regular.digest(regular.read("/proc/sys/kernel/random/boot_id"))[:7], 16)
     return 1
