@@ -126,6 +126,7 @@ def create_snapshot(label: str = "", *, home: Home = None) -> JsonObject:
     return _take_snapshot(label, home, by_itself=False)
 
 
+@public
 def automatic_snapshot(label: str, *, home: Home = None) -> str:
     """Save the colony before or after a transition and return the snapshot's id; the oldest automatic ones are removed."""
     outline = _take_snapshot(label, home, by_itself=True)
@@ -307,6 +308,7 @@ def fold(*, home: Home = None) -> int:
     return fold_all(home=home).revision
 
 
+@public
 def fold_all(*, home: Home = None) -> Folded:
     """Do the same as `fold`, and say what a shared home could not exchange; a server that failed a moment ago is asked again."""
     place, findings = find(home), list[Finding]()
@@ -641,6 +643,7 @@ def is_export(value: Any) -> bool:
     return isinstance(value, dict) and all(type(value.get(name)) is kind for name, kind in fields.items())
 
 
+@public
 def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Restored:
     """Restore what `export` returned into an empty home; with `dry_run` nothing is stored.
 

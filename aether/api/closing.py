@@ -16,7 +16,7 @@ from aether.api import asks
 from aether.api.handoffs import evicted_session, free_id, select_of
 from aether.api.home import Home, change_snapshot, counter_of, find, fold_if_possible, now
 from aether.clock import new_id
-from aether.errors import InvalidInput, shown
+from aether.errors import InvalidInput, public, shown
 from aether.memory import answers, handoff, ingest, phases, proof
 from aether.memory.ingest import NO_SUMMARY, IngestResult
 from aether.memory.items import forgotten_ids, items_of
@@ -60,6 +60,7 @@ class Work(NamedTuple):
     """The session that it stored."""
 
 
+@public
 def close_session(
     answer: str | Mapping[str, Any], *, home: Home, session: str = "", by: str = "architect",
     architect: Mapping[str, Any] = HOST, only: Collection[str] | None = None,

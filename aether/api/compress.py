@@ -87,6 +87,7 @@ def prepare_compression_data(
     return prepare(phase, manual=manual, new=new, home=home).path
 
 
+@public
 def prepare(
     phase: int, *, manual: bool = False, new: bool = False, renew: bool = False, home: Home = None,
     settings: Config | None = None, by: str = "", conversation: str = "", alone: bool = False,
@@ -248,6 +249,7 @@ def evict_short_term_session(session_id: str | None = None, *, home: Home = None
     return evicted
 
 
+@public
 def ingest_summary(
     home: Home, summary: str, *, session: str = "", trigger: str = "", by: str = "architect"
 ) -> IngestResult | None:

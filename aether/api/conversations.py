@@ -136,6 +136,7 @@ def follow(conversation_id: str, known: Reading | None, *, home: Home = None) ->
     )
 
 
+@public
 def resume(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> list[JsonObject]:
     """Return `messages`, the whole of a conversation, with earlier compactions applied.
 
@@ -159,6 +160,7 @@ def resume_in(record: Path, conversation_id: str, messages: Sequence[JsonObject]
     return [*(new_by_number.get(n, message) for n, message in live), *messages[len(numbers) :]]
 
 
+@public
 def pop_message(conversation_id: str, *, home: Home = None) -> JsonObject | None:
     """Remove the newest live message from the context and return it; None if the context is empty.
 
@@ -168,6 +170,7 @@ def pop_message(conversation_id: str, *, home: Home = None) -> JsonObject | None
     return conversations.pop(record_directory(home), conversation_id, now=now())
 
 
+@public
 def clear_context(conversation_id: str, *, home: Home = None) -> None:
     """Clear the context; the full history stays.
 

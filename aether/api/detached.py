@@ -21,7 +21,7 @@ from aether.api.compress import ask_until_stored, reach_of
 from aether.api.home import counter_of, find, read
 from aether.architects import backend
 from aether.architects.base import Completion
-from aether.errors import AetherError, BackendFailed
+from aether.errors import AetherError, BackendFailed, public
 from aether.memory.handoff import PAGE_TOKENS
 from aether.memory.ingest import IngestResult
 from aether.memory.items import items_of
@@ -59,6 +59,7 @@ def run(home: Path, session: str = "", *, leave_out: str = "") -> list[IngestRes
     return [result for result in results if result]
 
 
+@public
 def _closed(place: Path, conversation: str, settings: Config) -> IngestResult | None:
     """Return the stored session of a conversation; a failure is recorded, and changes nothing else."""
     snapshot, state = read(place), read_state(place)

@@ -188,6 +188,7 @@ def guidance(*, home: Home = None) -> str:
     return pure.goal_text(goal) if goal else ""
 
 
+@public
 def apply_markers(text: str, *, proposed: bool = False, home: Home = None) -> Applied:
     """Apply the markers in a model's text to the current goal, and return what they were.
 

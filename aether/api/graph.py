@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple
 
 from aether import regular
 from aether.api.home import Home, change, find, now, read
-from aether.errors import InvalidInput, Refused
+from aether.errors import InvalidInput, Refused, public
 from aether.memory import gate, graph
 from aether.memory.graph import AddedObservations, Entity, Graph, Match, NewObservations, Relation
 from aether.messages.records import BadLine
@@ -38,6 +38,7 @@ class GraphImported(NamedTuple):
     """The revision to undo; 0 if nothing was new."""
 
 
+@public
 def create_entities(entities: Iterable[Entity], *, home: Home = None) -> list[Entity]:
     """Store the entities whose names are new, and return those.
 
@@ -61,6 +62,7 @@ def create_entities(entities: Iterable[Entity], *, home: Home = None) -> list[En
     return created
 
 
+@public
 def create_relations(relations: Iterable[Relation], *, home: Home = None) -> list[Relation]:
     """Store the relations that are new, and return those.
 
@@ -75,6 +77,7 @@ def create_relations(relations: Iterable[Relation], *, home: Home = None) -> lis
     return created
 
 
+@public
 def add_observations(
     observations: Iterable[NewObservations], *, home: Home = None
 ) -> list[AddedObservations]:
@@ -91,12 +94,14 @@ def add_observations(
     return added
 
 
+@public
 def delete_entities(names: Iterable[str], *, home: Home = None) -> int:
     """Remove entities and the relations that touch them, and return how many entities there were."""
     clean = _without_secrets(list(names))
     return int(_change("delete_entities", lambda document: graph.delete_entities(document, clean), home))
 
 
+@public
 def delete_observations(deletions: Iterable[graph.Deletion], *, home: Home = None) -> int:
     """Remove observations, and return how many there were."""
     clean = _without_secrets(list(deletions))
@@ -105,6 +110,7 @@ def delete_observations(deletions: Iterable[graph.Deletion], *, home: Home = Non
     )
 
 
+@public
 def delete_relations(relations: Iterable[Relation], *, home: Home = None) -> int:
     """Remove relations, and return how many there were."""
     clean = _without_secrets(list(relations))
@@ -140,6 +146,7 @@ def describe_entity(name: str, *, home: Home = None) -> Match:
     return graph.describe(_document(home), name)
 
 
+@public
 def import_graph(source: str | os.PathLike[str] | IO[bytes], *, home: Home = None) -> GraphImported:
     """Merge a file of the official memory server into the graph, and return the result.
 

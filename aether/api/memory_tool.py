@@ -86,6 +86,7 @@ def memory_tool(command: Mapping[str, Any], *, home: Home = None) -> ToolAnswer:
     return ToolAnswer(answer.text, answer.is_error)
 
 
+@public
 def edit_memory_files(edit: Callable[[Files], Files], *, reason: str, home: Home = None) -> None:
     """Commit what `edit` makes of the files as one change of a program.
 

@@ -22,6 +22,7 @@ def trigger_pattern_extraction(*, home: Home = None) -> int:
     return len(promote(home=home).created)
 
 
+@public
 def promote(*, home: Home = None) -> patterns.Promotion:
     """Promote statements of high relevance or from several sessions, and return the promotion."""
     moment = now()
@@ -68,6 +69,7 @@ def extract_pattern_to_long_term(
     return str(change(home, plan, Author("extract pattern", reason=session_id)).result)
 
 
+@public
 def promote_item(item_id: str, *, home: Home = None) -> patterns.Promotion:
     """Make a pattern of the text of an item, and return the promotion; an equal pattern is linked with the item instead.
 

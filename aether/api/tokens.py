@@ -80,6 +80,7 @@ def fetch_vocabulary(name: str, *, url: str = "") -> Path:
     return exact.fetch(name, url=url)
 
 
+@public
 def use_counter(name: str, factor: float = 1.0, *, home: Home = None) -> str:
     """Make `name` the counter of the home, recount everything, and return the name of the counter in words.
 

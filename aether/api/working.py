@@ -169,6 +169,7 @@ class StoredEntries(NamedTuple):
     """The ids of all, in the order in which they were chosen."""
 
 
+@public
 def store_entries(
     entries: list[JsonObject],
     author: Author,

@@ -480,8 +480,7 @@ def indexed(home: Path, work: Callable[[sqlite3.Connection], T]) -> T:
         if not search_index.archive_is_entered(db):
             _enter_all(home, db)
         elif not search_index.is_compared(db):
-            if not _has_all(home, db):
-                _enter_all(home, db)
+            _compare(home, db)
             search_index.note_compared(db)
         return work(db)
 
@@ -501,12 +500,26 @@ def rebuild_index(home: Path) -> None:
     _changed(home, lambda db: _enter_all(home, db))
 
 
-def _has_all(home: Path, db: sqlite3.Connection) -> bool:
-    """Return whether the index has every archive file, with its size and that of its fuller form."""
-    rows = db.execute("SELECT name, grace, bytes FROM conversation").fetchall()
-    return {name for name, _, _ in rows} == {*names(home)} and all(
-        size(home, name) + (size(home, grace) if grace else 0) == entered for name, grace, entered in rows
-    )
+def _compare(home: Path, db: sqlite3.Connection) -> None:
+    """Enter the archive files that the index lacks, or has with another size, and remove what has no file."""
+    rows = {row[0]: row[1:] for row in db.execute("SELECT name, id, grace, bytes FROM conversation")}
+    present = {*names(home)}
+    changed = [
+        name
+        for name in present
+        if name not in rows
+        or size(home, name) + (size(home, rows[name][1]) if rows[name][1] else 0) != rows[name][2]
+    ]
+    missing = [row[0] for name, row in rows.items() if name not in present]
+    if not changed and not missing:
+        return
+    with search_index.writing(db):
+        _remove_entries(db, missing)
+        for name in changed:
+            with suppress(AetherError, KeyError, TypeError):  # `verify` reports it
+                value = read(home, name)
+                _remove_entries(db, [value["id"]])
+                _enter(db, home, name, value)
 
 
 def _enter_all(home: Path, db: sqlite3.Connection) -> None:
@@ -516,6 +529,7 @@ def _enter_all(home: Path, db: sqlite3.Connection) -> None:
             with suppress(AetherError, KeyError, TypeError, UnicodeError):  # `verify` reports it
                 _enter(db, home, name, read(home, name))
         search_index.note_entered(db)
+        search_index.note_compared(db)
 
 
 def put(home: Path, written: Iterable[tuple[str, JsonObject]]) -> None:

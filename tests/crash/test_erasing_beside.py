@@ -6,6 +6,7 @@ the text is erased: wholly, or by a process that is killed after its decision, o
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import signal
@@ -189,11 +190,49 @@ OPERATIONS = {
     "rule": lambda home: aether.enforce_rule(enforcing.rule_proposals(home=home)[0].id, home=home) if enforcing.rule_proposals(home=home) else None,
     "import": _import,
     "drain": drain.drain,
+    "claim": lambda home: aether.claim("a file", by="w1", home=home),
+    "hand over": lambda home: aether.hand_over(to="w2", items=[_first(home)], home=home),
+    "step": lambda home: aether.set_step("first", "active", home=home),
+    "block goal": lambda home: aether.block_goal("no server", home=home),
+    "decide goal": lambda home: aether.decide_goal("Use one file.", home=home),
+    "artifact": lambda home: aether.record_artifact("a.py", "created", home=home),
+    "pattern": lambda home: aether.extract_pattern_to_long_term("Use one file.", session_id="phase_1_x", home=home),
+    "open context": lambda home: aether.open_context("fourth", window=8_192, home=home),
+    "export and import": lambda home: admin.import_export({**admin.export(home=home), "documents": {}}, home=home),
     "brief": lambda home: briefing.session_brief(home, "startup", "s9"),
     "prompt recall": lambda home: prompt_recall.prompt_recall("Should we always use the cache here?", budget=500, home=home, session="s9"),
     "handoff": working.prepare_handoff,
     "backup": lambda home: aether.create_backup(str(home.parent / "backup"), home=home),
 }  # fmt: skip
+
+
+# Public functions that write nothing of what they read, and those that write as one of the operations does, or elsewhere.
+OTHERS = """
+accept_edit acompact active_signals answered apreflight archive_files archive_stats calls_stopped_by check_token_threshold
+checkpoints claims compaction_diff compaction_plan context_list context_status conversation_list create_associative_link
+create_short_term_session current_goal detect_crash enforced_rules examine explain_retention export_history file_history
+get_compression_stats get_memory_status get_working_memory_item goal inbox init leave_share list_archived
+list_snapshots log next_step pause_goal preflight read_archived recall_tool relax_rule release
+release_worker report restore_backup retention_recommendations roster share share_grant share_members share_remove
+share_revoke share_status show snapshots start_goal start_phase stream_overflow timeline trace
+trigger_phase_boundary_compression unblock_goal undo_source update_share validate_context verify_archive verify_token_limit
+""".split()
+
+
+def test_each_public_function_is_tried_or_named():
+    tried = {
+        name for act in OPERATIONS.values() for name in getattr(act, "__code__", _import.__code__).co_names
+    }
+    tried |= {*_import.__code__.co_names, *_first.__code__.co_names}
+    public = {
+        name
+        for name in aether.__all__
+        if inspect.isfunction(getattr(aether, name))
+        and "home" in inspect.signature(getattr(aether, name)).parameters
+    }
+
+    assert public - tried - {*OTHERS} == set()
+    assert {*OTHERS} - public == set()
 
 
 class Moments:
