@@ -169,7 +169,7 @@ class Call:
         self.has_stored = False
         """Whether a change of it is stored."""
         self.erasures: dict[str, str] = {}
-        """By home, its last erasure before the call read anything of it (`store.erasures`)."""
+        """By home, its last erasure before the call read anything of it (`store.files`)."""
 
 
 CALL: ContextVar[Call | None] = ContextVar("call", default=None)

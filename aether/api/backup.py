@@ -37,7 +37,7 @@ from aether.errors import (
 )
 from aether.storage import named_files
 from aether.storage.adapter import FileStorage, NamedFiles
-from aether.store import conversation_list, erasures, files, ledger, seals
+from aether.store import conversation_list, files, ledger, seals
 from aether.store.commit import write_lock
 from aether.store.consistent import LEFT_OUT, PIECE_BYTES, Part, part_of, paths_in, piece_name, read_home
 from aether.store.files import locked, make_directory, storage_errors, sync_directory, write_all, write_whole
@@ -167,7 +167,7 @@ def create_backup(
     name = f"{MANIFESTS}/{created_at.astimezone(UTC).strftime(_TIME)}_{backup_id}.json"
     try:
         with write_lock(place, for_reading=True):
-            erasures.require_none(place / IDENTITY)
+            files.require_not_overtaken(place / IDENTITY)
             target.put(name, seal_json(value))
     except Conflict as reason:
         if not reason.overtaken_by:

@@ -36,7 +36,6 @@ from aether.store import (
     config,
     documents,
     enforced,
-    erasures,
     files,
     ledger,
     record_files,
@@ -72,7 +71,7 @@ DERIVED = tuple(
 LOCK = "lock"
 # Files of a home that hold no text: its locks, the numbers of last lines, the mark of erasures. A note of the memory tool may have any name.
 _NO_TEXT = re.compile(
-    rf"(?:(?:hooks(?:/injected|/told)?|data/memories|conversations(?:/[^/]+)?)/)?{LOCK}|(?:data|conversations/[^/]+)/{HEAD}|{erasures.FILE}"
+    rf"(?:(?:hooks(?:/injected|/told)?|data/memories|conversations(?:/[^/]+)?)/)?{LOCK}|(?:data|conversations/[^/]+)/{HEAD}|{files.ERASURES}"
 )
 # Kind of the files whose path starts so, in the words of a report; any other is `other`.
 KINDS = {

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock, paths, seams
 from aether.errors import AetherError, LockTimeout
-from aether.store import erasures, ledger
+from aether.store import files, ledger
 from aether.store.authors import ACTING, Author
 from aether.store.snapshot import REPLANNERS, Entry, Snapshot, load, require_home
 from aether.types import Change, Counter, JsonObject
@@ -74,7 +74,7 @@ def find(home: Home) -> Path:
         NotFound: there is no home, or the directory has a `data/` that is not ours.
     """
     place = require_home(paths.find_home(home))
-    erasures.note(place)
+    files.note_erasure(place)
     return place
 
 

@@ -28,7 +28,7 @@ from aether.errors import (
 from aether.store import (
     config,
     documents,
-    erasures,
+    files,
     ledger,
     record_files,
     rewrite,
@@ -308,7 +308,7 @@ def write_lock(home: Path, *, timeout: float | None = None, for_reading: bool = 
     """
     seconds = config.or_default(home).lock_timeout_seconds if timeout is None else timeout
     with locked(home, timeout=seconds, for_reading=for_reading):
-        if os.path.lexists(f"{home}/{rewrite.DIRECTORY}") or erasures.mark(home).endswith(erasures.RUNS):
+        if os.path.lexists(f"{home}/{rewrite.DIRECTORY}") or files.erasure_mark(home).endswith(files.RUNS):
             _finish_erasing(home, seconds)
         yield
 

@@ -15,12 +15,13 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-from aether import clock, regular
+from aether import clock, regular, seams
 from aether.errors import (
+    CALL,
     DISK_FAILS,
     AetherError,
     Conflict,
@@ -34,7 +35,6 @@ from aether.errors import (
 )
 from aether.regular import TEMP_SUFFIX as TEMP_SUFFIX  # noqa: PLC0414 - of every file that is not finished
 from aether.regular import checksum as checksum  # noqa: PLC0414 - with the other forms in which bytes are stored
-from aether.store import erasures
 
 # Windows refuses to replace a file that a reader holds open; readers close within milliseconds.
 REPLACE_TRIES = 20
@@ -61,6 +61,9 @@ _EXCHANGE, _HERE = 2, -100
 # By directory: the name that the holder of its lock wrote into it.
 _HELD: dict[str, bytes] = {}
 _DIGITS = frozenset("0123456789")
+# The mark of erasures, and how the first of its two ends.
+ERASURES, RUNS = "data/erasures", " runs"
+_EXEMPT, _MARK_BYTES = "*", 64
 sync_data = getattr(os, "fdatasync", os.fsync)
 
 
@@ -135,7 +138,7 @@ def write_whole(
         StorageFailed: the new file is in its place, but the disk did not confirm it.
         OSError: the old file is in its place.
     """
-    erasures.require_none(path)
+    require_not_overtaken(path)
     temp = _temp_of(path)
     status: os.stat_result | None = None
     try:
@@ -292,7 +295,7 @@ def make_directory(directory: Path) -> None:
     if is_in_home(directory):
         regular.share(directory, directory.parent)
     try:
-        erasures.require_none(directory)  # the name may be what was erased, and no lock excludes others here
+        require_not_overtaken(directory)  # the name may be what was erased, and no lock excludes others here
     except Conflict:
         with contextlib.suppress(OSError):
             directory.rmdir()
@@ -680,9 +683,61 @@ def _timed_out(path: Path, timeout: float) -> LockTimeout:
 
 def move_to_quarantine(home: Path, path: Path) -> Path:
     """Move what is at `path`, whatever it is, into the quarantine of `home` under a name of its own, and return where it is."""
-    erasures.require_none(path)
+    require_not_overtaken(path)
     target = home / "quarantine" / f"{path.name}.{os.urandom(4).hex()}"
     make_directory(target.parent)
     os.replace(path, target)
     sync_directory(target.parent)
     return target
+
+
+# --- Erasures: an operation may read a text and write it elsewhere later, and an erasure in between would find neither. So each
+# leaves a mark in the home (`store.rewrite`): one before it looks for the text, another when all files are replaced. The call
+# of a public function remembers the mark that it met first, `write_whole` and `log.append` compare it before they write, and
+# a call that was overtaken is repeated (`errors.public`). A writer compares under a lock that the erasure takes after its
+# first mark, so none can write between the two.
+
+
+def erasure_mark(home: str | os.PathLike[str]) -> str:
+    """Return the mark of the last erasure of `home`; empty without one."""
+    with contextlib.suppress(OSError, AetherError):
+        return regular.read(f"{os.fspath(home)}/{ERASURES}", _MARK_BYTES).decode("ascii", "replace")
+    return ""
+
+
+def note_erasure(home: Path) -> None:
+    """Remember the last erasure of `home` for the call that runs, unless it is remembered."""
+    if (call := CALL.get()) is not None and str(home) not in call.erasures:
+        call.erasures[str(home)] = erasure_mark(home)
+
+
+def is_overtaken(home: str | os.PathLike[str]) -> bool:
+    """Return whether an erasure of `home` runs, or ran, since the call that runs first looked at it."""
+    call = CALL.get()
+    if call is None or (before := call.erasures.get(os.fspath(home), _EXEMPT)) == _EXEMPT:
+        return False
+    return before.endswith(RUNS) or erasure_mark(home) != before
+
+
+def require_not_overtaken(path: str | os.PathLike[str]) -> None:
+    """Raise if the home that holds `path` was overtaken; the caller has the lock under which it writes there.
+
+    Raises:
+        Conflict: what the call read may hold an erased text, and must not be written.
+    """
+    call = CALL.get()
+    if call is None or not call.erasures:
+        return
+    place = os.fspath(path)
+    for home in call.erasures:
+        if place.startswith(f"{home}{os.sep}") and is_overtaken(home):
+            what = "a text was erased from the home meanwhile, and what was read before may hold it."
+            reason = Conflict(what, fix="Do it again.", where=home)
+            reason.overtaken_by = partial(seams.call, "wait for an erasure", Path(home))
+            raise reason
+
+
+def exempt_from_erasures(home: Path) -> None:
+    """Let the call that runs compare nothing more: it is the erasure itself."""
+    if (call := CALL.get()) is not None:
+        call.erasures[str(home)] = _EXEMPT

@@ -21,7 +21,7 @@ from pathlib import Path
 from aether import regular
 from aether.errors import AetherError, UnsafePath
 from aether.regular import seal, sealed_body
-from aether.store import erasures, files
+from aether.store import files
 from aether.store.files import close, json_line, parse_json, write_all
 from aether.types import JsonObject
 
@@ -78,7 +78,7 @@ def append(path: Path, data: bytes, *, at: int, sync: bool = True) -> None:
         Conflict: a text was erased since the call that runs read the home.
         StorageFailed: the write failed and could not be taken back; the data, or a part, is stored, not confirmed on disk.
     """
-    erasures.require_none(path)
+    files.require_not_overtaken(path)
     # Only an empty file is created: one that vanished must not come back empty.
     create = 0 if at else os.O_CREAT
     handle = regular.handle(path, os.O_RDWR | create | os.O_APPEND)

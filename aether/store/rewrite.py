@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from aether import regular
 from aether.errors import CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
 from aether.paths import own_file
-from aether.store import erasures, spool
+from aether.store import files, spool
 from aether.store.files import (
     locked,
     make_directory,
@@ -68,14 +68,14 @@ def file_identity(path: Path) -> tuple[int, int, int] | None:
 def start(home: Path, *, timeout: float) -> None:
     """Mark that an erasure starts, and wait for those who write only conversations; the caller holds the lock of the home.
 
-    Whoever writes what it read earlier is refused from now on, until it has read everything again (`store.erasures`).
+    Whoever writes what it read earlier is refused from now on, until it has read everything again (`store.files`).
 
     Raises:
         LockTimeout, StorageFailed: nothing was changed.
     """
-    erasures.exempt(home)
+    files.exempt_from_erasures(home)
     with storage_errors(home, left="Nothing was changed."):
-        _write_mark(home, erasures.RUNS)
+        _write_mark(home, files.RUNS)
         for log in sorted((home / "conversations").glob("*/history.jsonl")):
             with suppress(NotFound), locked(log.parent, timeout=timeout):
                 pass
@@ -88,7 +88,7 @@ def end(home: Path) -> None:
 
 
 def _write_mark(home: Path, ending: str) -> None:
-    write_whole(home / erasures.FILE, f"{os.urandom(16).hex()}{ending}".encode())
+    write_whole(home / files.ERASURES, f"{os.urandom(16).hex()}{ending}".encode())
 
 
 def stage(home: Path, steps: Iterable[Step]) -> None:

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from aether import regular
 from aether.errors import AetherError
-from aether.store import erasures
+from aether.store import files
 from aether.store.authors import only_looks
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def on_index(path: Path, work: Callable[[sqlite3.Connection], T], *, busy_second
         try:
             with closing(connected(path, busy_seconds)) as db:
                 _make_tables(db, path)
-                if erasures.is_overtaken(
+                if files.is_overtaken(
                     path.parent
                 ):  # an erasure removes the file, and `work` may fill a new one
                     return None

@@ -42,7 +42,7 @@ from aether.api import (
 )
 from aether.api import forget as api_forget
 from aether.errors import AetherError
-from aether.store import erasures, files, search_index
+from aether.store import files, search_index
 from tests import effort, homes
 from tests.api.test_erase import conversation, holders, planted
 from tests.crash import faults
@@ -332,9 +332,9 @@ class Beside(threading.Thread):
 
 def ran_beside(home, name, moment, eraser):
     """Run an operation, with an erasing at one of its moments; return whether that began before its end."""
-    beside, before = Beside(eraser, home), erasures.mark(home)
+    beside, before = Beside(eraser, home), files.erasure_mark(home)
     operate(home, name, Moments(moment, beside.strike))
-    is_overtaken = erasures.mark(home) != before
+    is_overtaken = files.erasure_mark(home) != before
     if beside.ident is not None:
         beside.join()
     assert beside.failure is None, beside.failure
@@ -354,9 +354,9 @@ def killed_beside(home, name, moment):
     def child():
         operate(home, name, Moments(moment, strike, fatal=True))
 
-    before = erasures.mark(home)
+    before = files.erasure_mark(home)
     assert faults.in_child(child) in (0, -signal.SIGKILL)
-    return erasures.mark(home) != before
+    return files.erasure_mark(home) != before
 
 
 def backed_up(place):
