@@ -327,6 +327,7 @@ def test_an_export_is_not_restored_over_what_an_optional_document_holds(tmp_path
     fill["proposals"] = lambda home: aether.add_working_memory_item(
         "Never push.", "constraint", source="mcp", home=home
     )
+    fill["teamwork"] = lambda home: aether.claim("task:docs", by="scout", home=home)
     assert fill.keys() == set(OPTIONAL)
 
     for name, add in fill.items():
