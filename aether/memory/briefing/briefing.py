@@ -334,7 +334,10 @@ def _checked(
         if all(before == after for before, after in outcome.items()):
             break
         every = [after for line in every if (after := outcome.get(line, line))]
-        chosen = fitting(every)
+        # A note takes room and makes none: then the lines that did not fit are not tried again.
+        chosen = fitting(
+            every if None in outcome.values() else [outcome.get(line) or line for line in chosen]
+        )
     return chosen
 
 
