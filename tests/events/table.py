@@ -34,20 +34,20 @@ COMMON = ("model?", "t_est", "max", "preflight?")
 EVENTS: Mapping[str, EventDoc] = {
     TOKEN_ESTIMATE: EventDoc("the conversation was counted", ("max_tokens", "usage_pct", "breakdown")),
     TRIGGER_DECISION: EventDoc(
-        "it was decided whether to compact", ("triggered", "reason", "policy", "kept?", "pruned_count?", "note?")
+        "the triggers were checked", ("triggered", "reason", "policy", "kept?", "pruned_count?", "note?")
     ),
     SUMMARY_CREATED: EventDoc(
-        "a summary took the place of messages",
+        "a summary replaced messages",
         ("strategy", "input_messages", "summary_tokens", "compression_ratio"),
         payload="summary",
     ),
     PRUNED_MESSAGES: EventDoc(
         "messages left the context", ("pruned_count", "kept", "tokens_before", "tokens_after", "reduction_pct")
     ),
-    ERROR: EventDoc("a step failed, and what was done instead", ("error_type", "message", "fallback")),
+    ERROR: EventDoc("a step failed; `fallback` replaced it", ("error_type", "message", "fallback")),
     ARCHIVAL: EventDoc("something was archived", ("session_id", "step", "storage_adapter", "file_path?", "s3_key?")),
     REDACTION_DISABLED: EventDoc(
-        "an exporter or a storage takes texts with the secrets in them", ("severity", "message")
+        "an exporter or storage gets unredacted text", ("severity", "message")
     ),
     MESSAGE_ADDED: EventDoc("the context manager took a message", ("message_id", "role", "tokens")),
     COMPRESSED: EventDoc(
@@ -56,31 +56,31 @@ EVENTS: Mapping[str, EventDoc] = {
     ),
     BUDGET: EventDoc("the fill of a window changed", ("usage_pct", "should_compress")),
     CONTEXT + "message-added": EventDoc("a context took a message", ("tokens",)),
-    CONTEXT + "context-warning": EventDoc("a context is full to 70 % or more", ("usage_pct",)),
-    CONTEXT + "block-user-input": EventDoc("a compression started; what is typed waits", ("reason",)),
+    CONTEXT + "context-warning": EventDoc("a context is at least 70 % full", ("usage_pct",)),
+    CONTEXT + "block-user-input": EventDoc("a compression started; typed input waits", ("reason",)),
     CONTEXT + "unblock-user-input": EventDoc("it ended"),
     CONTEXT + "checkpoint-started": EventDoc("summaries are being written", ("summaries",)),
     CONTEXT + "checkpoint-progress": EventDoc("a stage of a compression was reached", ("stage", "percent", "message")),
     CONTEXT + "checkpoint-completed": EventDoc("a compression was recorded", ("step", "tokens_before", "tokens_after")),
-    CONTEXT + "checkpoint-aged": EventDoc("a checkpoint was written again at a lower level", ("checkpoint",)),
+    CONTEXT + "checkpoint-aged": EventDoc("a checkpoint was reduced to a lower level", ("checkpoint",)),
     CONTEXT + "checkpoint-failed": EventDoc("a compression changed nothing", ("reason", "error")),
     CONTEXT + "compressed": EventDoc("a context became smaller", ("tokens_before", "tokens_after")),
     CONTEXT + "compression-skipped": EventDoc("there was nothing to compress", ("reason",)),
     CONTEXT + "compression-error": EventDoc("a compression failed", ("reason",)),
     CONTEXT + "auto-summary-created": EventDoc("a new checkpoint was made", ("checkpoint", "tokens")),
-    CONTEXT + "rollover-complete": EventDoc("one checkpoint took the place of all", ("tokens_before", "tokens_after")),
+    CONTEXT + "rollover-complete": EventDoc("one checkpoint replaced all", ("tokens_before", "tokens_after")),
     **{
         f"{CONTEXT}tier{number}-compressed": EventDoc(f"a context of tier {number} became smaller", ("tokens_before", "tokens_after"))
         for number in range(1, 6)
     },
     CONTEXT + "emergency-compression-started": EventDoc("an emergency action started", ("action",)),
     CONTEXT + "emergency-compression-completed": EventDoc("it ended", ("action", "success", "freed")),
-    CONTEXT + "emergency-rollover-started": EventDoc("a rollover of an emergency started", ("action",)),
+    CONTEXT + "emergency-rollover-started": EventDoc("an emergency rollover started", ("action",)),
     CONTEXT + "emergency-rollover-completed": EventDoc("it ended", ("action", "success", "freed")),
     CONTEXT + "prompt-validation-passed": EventDoc("a prompt fits", ("tokens", "limit")),
-    CONTEXT + "prompt-validation-failed": EventDoc("a prompt did not fit before the emergency actions", ("tokens", "limit")),
+    CONTEXT + "prompt-validation-failed": EventDoc("a prompt did not fit before emergency actions", ("tokens", "limit")),
     CONTEXT + "snapshot-created": EventDoc("a snapshot was taken", ("purpose",)),
-    CONTEXT + "auto-snapshot-created": EventDoc("it was taken because the context is full to 85 %"),
+    CONTEXT + "auto-snapshot-created": EventDoc("a snapshot was taken at 85 %"),
     CONTEXT + "snapshot-restored": EventDoc("a snapshot was restored", ("snapshot",)),
     CONTEXT + "stream-overflow-emergency": EventDoc("an answer outgrew the window while it streamed", ("total_tokens", "limit")),
     CONTEXT + "mode-changed": EventDoc("a context got another mode", ("mode", "old_mode")),
@@ -88,7 +88,7 @@ EVENTS: Mapping[str, EventDoc] = {
     MEMORY + "compressed": EventDoc("working memory became a session", ("receipt_id", "phase")),
     MEMORY + "phase_completed": EventDoc("a phase of the colony ended", ("phase", "started")),
     MEMORY + "checkin_superseded": EventDoc(
-        "a phase that waited for a decision no longer does", ("checkin_phase", "checkin_status"), payload="checkin"
+        "a phase no longer waits for a decision", ("checkin_phase", "checkin_status"), payload="checkin"
     ),
     MEMORY + "signal_expired": EventDoc("a signal faded", ("signal_id", "signal_type"), payload="signal"),
     MEMORY + "signal_withdrawn": EventDoc("a signal was taken back", ("signal_id", "signal_type"), payload="signal"),
