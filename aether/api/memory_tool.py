@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from aether import clock, regular
 from aether.api.home import Home, change, find, read
 from aether.errors import AetherError, InvalidDocument, NotFound, Refused, UnsafePath, public, shown
-from aether.memory import gate
 from aether.memory import memory_tool as tool
 from aether.memory.memory_tool import MAX_FILE_BYTES, ROOT, Files, checksum, compare
 from aether.store import config, documents, files
@@ -123,12 +122,7 @@ def clear_memory_files(*, home: Home = None) -> int:
 
 
 def recall_notes(query: str, *, limit: int, home: Home = None) -> list[tool.Match]:
-    """Return the notes that have most of the words of `query`, best first; none where what agents state waits.
-
-    A note is a file that a model may have written a moment ago: it cannot wait.
-    """
-    if not _may_recall(home):
-        return []
+    """Return the notes that have most of the words of `query`, best first."""
     return tool.matches(read(home).documents[tool.DOCUMENT]["files"], query, at_least=MATCH_SHARE)[:limit]
 
 
@@ -138,14 +132,10 @@ def read_note(path: str, *, home: Home = None) -> str:
     Raises:
         NotFound: there is no such note.
     """
-    notes: Files = read(home).documents[tool.DOCUMENT]["files"] if _may_recall(home) else {}
+    notes: Files = read(home).documents[tool.DOCUMENT]["files"]
     if path not in notes:
         raise NotFound(f"there is no note {shown(path)}.", fix="Take paths from recall.", where="memories")
     return notes[path]
-
-
-def _may_recall(home: Home) -> bool:
-    return config.or_default(find(home)).memory_agents == gate.WRITE
 
 
 def keep_edits(home: Path, *, by: str, reason: str) -> None:

@@ -17,7 +17,6 @@ from aether.api import (
     graph,
     handoffs,
     importing,
-    memory_tool,
     patterns,
     review,
     working,
@@ -120,20 +119,6 @@ def test_what_cannot_wait_is_refused_to_agents_and_not_to_persons(home):
 
 
 # Off: memory is only read
-
-
-def test_notes_of_models_are_recalled_only_where_agents_write(home):
-    aether.memory_tool(
-        {"command": "create", "path": "/memories/a.md", "file_text": "Deploy by hand."}, home=home
-    )
-    assert [note.path for note in memory_tool.recall_notes("deploy hand", limit=3, home=home)] == [
-        "/memories/a.md"
-    ]
-    set_mode(home, "propose")
-
-    assert memory_tool.recall_notes("deploy hand", limit=3, home=home) == []
-    with pytest.raises(NotFound):
-        memory_tool.read_note("/memories/a.md", home=home)
 
 
 def test_off_refuses_agents_and_lets_the_person_write(home):
