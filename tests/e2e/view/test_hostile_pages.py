@@ -14,6 +14,7 @@ import pytest
 import aether
 from aether import paths
 from aether.errors import AetherError
+from aether.view import markup
 from tests.e2e.view import sample
 from tests.e2e.view.asking import Answer, Visit
 from tests.e2e.view.hostile import TEXTS
@@ -37,6 +38,31 @@ def mixed(first: int = 0) -> Callable[[str], str]:
     return lambda text: f"{text} {HOSTILE[next(turn) % len(HOSTILE)]}"
 
 
+# Every element that Markdown becomes.
+ALL_MARKDOWN = """# A
+## B
+### C
+#### D
+- *a* **b** ~~c~~ `d`
+> e
+
+3. f\\
+g
+
+***
+
+| h |
+|:--|
+| i |
+
+```python
+j
+```
+
+[k](/ "l")
+"""
+
+
 @pytest.fixture(scope="module")
 def allowed(_sample) -> set[tuple[str, str]]:
     """Return the elements and attributes that the templates hold, and the charts of the plain sample."""
@@ -44,6 +70,7 @@ def allowed(_sample) -> set[tuple[str, str]]:
     for path in (paths.resource("data/view") / "templates").glob("*.html"):
         bare = re.sub(r"\{#.*?#\}|\{%.*?%\}", " ", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         found |= Page(re.sub(r"\{\{.*?\}\}", "x", bare, flags=re.DOTALL)).shapes
+    found |= Page(str(markup.markdown(ALL_MARKDOWN))).shapes
     visit = Visit(_sample)
     charts = [
         chart
