@@ -9,7 +9,7 @@ Three corpora, each question asked of one home by `aether.search.rank.search`, b
   an answer in a user turn are left out, and so are those of abstention.
 
 `recall@k` is the share of the evidence among the first k hits, `any@k` and `all@k` whether any or all of it is there. A
-session ranks by its first hit among 200. The constants of the ranking were chosen with LoCoMo and BEAM at hand; docs/search.md has the
+session ranks by its first hit among 200. The constants of the ranking were chosen with LoCoMo and BEAM at hand; docs/benchmarks.md has the
 figures of each corpus with constants chosen without it.
 
 Usage: python benchmarks/search_recall.py [--longmemeval FILE]

@@ -7,7 +7,7 @@ about it; the frequency of the word in the wider surroundings adds a little:
 
 times the factors below for names, dates, questions, the person, recency and relevance, and, where entries are longer than
 utterances, for the share of the query that the entry says itself. So the answer is found after the question, and the note
-beside its topic. The constants hold on corpora of three kinds at once: docs/search.md has the figures of each.
+beside its topic. The constants hold on corpora of three kinds at once: docs/benchmarks.md has the figures of each.
 """
 
 from __future__ import annotations
