@@ -39,7 +39,8 @@ sys.path.insert(0, str(ROOT))
 import aether  # noqa: E402 - found beside this directory
 from aether.api import share as sharing  # noqa: E402
 from aether.sharing import ledgers  # noqa: E402
-from aether.store import doctor, snapshot  # noqa: E402
+from aether.store import doctor  # noqa: E402
+from aether.store import journal as journals  # noqa: E402
 from tests import postgres_server  # noqa: E402
 
 SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 3.0
@@ -135,7 +136,7 @@ def measured(way: str, server: Any, writers: int, directory: Path) -> dict[str, 
     for home in made:
         added = [
             entry
-            for entries in (snapshot.folded_entries(home), snapshot.read_journal(home).entries)
+            for entries in (journals.folded_entries(home), journals.read_journal(home).entries)
             for entry in entries
             if entry.operation == "add"
         ]

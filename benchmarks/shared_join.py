@@ -31,9 +31,10 @@ import aether  # noqa: E402 - found beside this directory
 from aether.api import share as sharing  # noqa: E402
 from aether.sharing import ledgers  # noqa: E402
 from aether.store import doctor, snapshot  # noqa: E402
+from aether.store import journal as journals  # noqa: E402
+from aether.store.journal import Entry, entry_line  # noqa: E402
 from aether.store.ledger import JOURNAL, Mark  # noqa: E402
 from aether.store.patch import apply_with_inverse  # noqa: E402
-from aether.store.snapshot import Entry, entry_line  # noqa: E402
 from tests import postgres_server  # noqa: E402
 
 ENTRIES = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
@@ -115,7 +116,7 @@ def joined(directory: Path, url: str, name: str, count: int) -> dict[str, float]
     home = place / ".aether"
     assert found["revision"] == count + 1
     assert len(aether.list_working_memory_items(home=home)) == min(HELD, count)
-    numbers = [entry.revision for entry in snapshot.folded_entries(home)]
+    numbers = [entry.revision for entry in journals.folded_entries(home)]
     assert numbers == list(range(1, count + 2))
     assert not [finding for finding in doctor.examine(home) if finding.level == "error"]
     return found

@@ -12,7 +12,8 @@ import pytest
 
 from aether.api import share as sharing
 from aether.sharing import ledgers, postgres
-from aether.store import doctor, documents, snapshot
+from aether.store import doctor, documents
+from aether.store import journal as journals
 from tests import directory_ledger, homes
 
 
@@ -90,7 +91,7 @@ def content(home, name):
 
 
 def history(home):
-    return b"".join(path.read_bytes() for path in snapshot.month_files(home))
+    return b"".join(path.read_bytes() for path in journals.month_files(home))
 
 
 def tree(home):

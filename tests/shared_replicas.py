@@ -25,7 +25,8 @@ from aether import clock
 from aether.api import share as sharing
 from aether.errors import AetherError, NotFound
 from aether.sharing import ledgers
-from aether.store import conversations, doctor, documents, history, snapshot
+from aether.store import conversations, doctor, documents, history
+from aether.store import journal as journals
 from aether.store.authors import Author
 from aether.store.commit import commit
 from tests.children import ended, start
@@ -175,7 +176,7 @@ def checked(homes: Sequence[Path], steps: Sequence[Step]) -> list[str]:
         ]
         if _history(home) != _history(first):
             found.append(f"{home.parent.name}: the history differs")
-    entries = list(snapshot.folded_entries(first))
+    entries = list(journals.folded_entries(first))
     if [entry.revision for entry in entries] != list(range(1, len(entries) + 1)):
         found.append("the revisions are not consecutive")
     streams: dict[str, list[str]] = {"journal": [_marks(entry, steps) for entry in entries]}
@@ -229,4 +230,4 @@ def _read(home: Path, name: str) -> bytes:
 
 
 def _history(home: Path) -> bytes:
-    return b"".join(path.read_bytes() for path in snapshot.month_files(home))
+    return b"".join(path.read_bytes() for path in journals.month_files(home))

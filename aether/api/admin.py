@@ -55,9 +55,10 @@ from aether.store import undo as undoing
 from aether.store.authors import HAND, Author
 from aether.store.commit import commit, fold_home, write_lock
 from aether.store.files import make_directory, storage_errors, write_whole
+from aether.store.journal import Entry
 from aether.store.merge import merge, rules_of
 from aether.store.patch import diff, join_changes
-from aether.store.snapshot import Entry, Snapshot, load, no_home
+from aether.store.snapshot import Snapshot, load, no_home
 from aether.store.undo import BOOKKEEPING, entries_newest_first, last_undoable, parts_of, states_since
 from aether.store.undo import undo as undo_change
 from aether.text.words import argument, pluralize

@@ -28,7 +28,8 @@ from aether.paths import project_root
 from aether.project import checks_facts
 from aether.store import config, ledger, origin
 from aether.store.files import files_ending, locked, make_directory, write_whole
-from aether.store.snapshot import Snapshot, document_ids, file_id, journal_path, load
+from aether.store.journal import journal_path
+from aether.store.snapshot import Snapshot, document_ids, file_id, load
 from aether.store.spool import is_real, require_real
 from aether.text.tags import memory_block
 from aether.types import JsonObject

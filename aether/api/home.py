@@ -18,7 +18,8 @@ from aether import clock, paths, seams
 from aether.errors import AetherError, LockTimeout
 from aether.store import files, ledger
 from aether.store.authors import ACTING, Author
-from aether.store.snapshot import REPLANNERS, Entry, Snapshot, load, require_home
+from aether.store.journal import Entry
+from aether.store.snapshot import REPLANNERS, Snapshot, load, require_home
 from aether.types import Change, Counter, JsonObject
 
 # What writes, or asks a server, is imported by the functions that need it: a hook mostly reads.

@@ -45,9 +45,10 @@ from aether.store import (
     spool,
 )
 from aether.store.commit import catch_up, fold, mark_of, settle, take_in, write_lock
+from aether.store.journal import journal_header, journal_path
 from aether.store.ledger import JOURNAL, Mark
 from aether.store.log import seal_json
-from aether.store.snapshot import Snapshot, journal_header, journal_path, load
+from aether.store.snapshot import Snapshot, load
 from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
 

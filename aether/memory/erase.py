@@ -28,9 +28,9 @@ from aether.regular import sealed_body
 from aether.schemas import check
 from aether.store import archive_store, documents, files
 from aether.store.conversations import FILE as CONVERSATION
+from aether.store.journal import Entry
 from aether.store.log import seal_json, unsealed
 from aether.store.patch import keys_of, pointer
-from aether.store.snapshot import Entry
 from aether.text.words import sentences
 from aether.types import JsonObject
 

@@ -21,10 +21,11 @@ from aether.schemas import check, migrations
 from aether.store import documents, files, record_files
 from aether.store.authors import AETHER
 from aether.store.files import checked_json
+from aether.store.journal import Entry, scan_journal
 from aether.store.ledger import FOREIGN, PLACE, News
 from aether.store.log import checksum_of, seal_json, unsealed
 from aether.store.patch import apply, json_equal
-from aether.store.snapshot import Entry, Snapshot, advance, load, scan_journal
+from aether.store.snapshot import Snapshot, advance, load
 from aether.types import JsonObject
 
 _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9T:.Z+-]+")

@@ -25,6 +25,18 @@ from aether.sharing.lines import UNREADABLE, as_taken, set_aside, words_of
 from aether.store import config, files, seals, spool
 from aether.store.authors import Author, only_looks
 from aether.store.commit import Committed, catch_up, commit_to, does_something, settle
+from aether.store.journal import (
+    Entry,
+    Harm,
+    Journal,
+    entry_fields,
+    entry_of,
+    folded_entries,
+    journal_path,
+    month_files,
+    read_journal,
+    scan_journal,
+)
 from aether.store.ledger import (
     FOREIGN,
     JOURNAL,
@@ -42,22 +54,7 @@ from aether.store.ledger import (
 from aether.store.log import checksum_of, lines_backwards, lines_of, seal_json, unsealed
 from aether.store.merge import Ids, ids_of, refitted, rules_of
 from aether.store.patch import apply
-from aether.store.snapshot import (
-    REPLANNERS,
-    Entry,
-    Harm,
-    Journal,
-    Snapshot,
-    after_change,
-    entry_fields,
-    entry_of,
-    folded_entries,
-    journal_path,
-    load,
-    month_files,
-    read_journal,
-    scan_journal,
-)
+from aether.store.snapshot import REPLANNERS, Snapshot, after_change, load
 from aether.text.words import pluralize
 from aether.types import Change, Finding, JsonObject, Patch
 

@@ -22,10 +22,11 @@ from aether.sharing.ledgers import Colony
 from aether.sharing.shared_files import PART_BYTES, Blobs, File
 from aether.store import documents, files, ledger, record_files
 from aether.store.commit import mark_of
+from aether.store.journal import journal_header, journal_path, month_files
 from aether.store.ledger import JOURNAL, Mark
 from aether.store.log import checksum_of, head_path, lines_backwards, seal_json, set_head, unsealed
 from aether.store.seals import ranges
-from aether.store.snapshot import Snapshot, journal_header, journal_path, month_files
+from aether.store.snapshot import Snapshot
 
 # After so many lines a new base is made.
 LINES = 10_000

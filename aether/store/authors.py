@@ -46,9 +46,9 @@ class Author(NamedTuple):
     by: str = QUEEN
     reason: str = ""
     part: str = ""
-    """See `snapshot.Entry`."""
+    """See `journal.Entry`."""
     member: str = ""
-    """See `snapshot.Entry`."""
+    """See `journal.Entry`."""
 
 
 class Acting(NamedTuple):

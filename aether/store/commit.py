@@ -44,6 +44,18 @@ from aether.store.files import (
     storage_errors,
     write_whole,
 )
+from aether.store.journal import (
+    Harm,
+    Journal,
+    entry_line,
+    folded_entries,
+    journal_header,
+    journal_path,
+    last_folded,
+    month_files,
+    read_journal,
+    scan_journal,
+)
 from aether.store.keys import GATES
 from aether.store.log import (
     MARK_BYTES,
@@ -57,24 +69,7 @@ from aether.store.log import (
 )
 from aether.store.patch import diff
 from aether.store.seals import ranges, revisions
-from aether.store.snapshot import (
-    Harm,
-    Journal,
-    Snapshot,
-    after_change,
-    entry_line,
-    file_id,
-    folded_entries,
-    journal_header,
-    journal_path,
-    last_folded,
-    load,
-    month_files,
-    read_journal,
-    remember,
-    resolve_or_refuse,
-    scan_journal,
-)
+from aether.store.snapshot import Snapshot, after_change, file_id, load, remember, resolve_or_refuse
 from aether.types import Change
 
 # What `memory.agents` lets agents do: as `keys.GATES`.

@@ -45,20 +45,19 @@ from aether.store.files import (
     storage_errors,
     write_whole,
 )
-from aether.store.log import HEAD, head_path, lines_of, read_head, seal_json, set_head, unsealed
-from aether.store.patch import json_equal
-from aether.store.seals import Grown
-from aether.store.snapshot import (
-    Pending,
+from aether.store.journal import (
     folded_entries,
     journal_header,
     journal_path,
-    load,
     month_files,
     newest_stamp,
     read_journal,
     recovered,
 )
+from aether.store.log import HEAD, head_path, lines_of, read_head, seal_json, set_head, unsealed
+from aether.store.patch import json_equal
+from aether.store.seals import Grown
+from aether.store.snapshot import Pending, load
 from aether.text.words import pluralize
 from aether.types import Finding, JsonObject, Level
 

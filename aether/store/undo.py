@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 from aether.errors import Conflict, NotFound
 from aether.schemas import check
 from aether.store.authors import AETHER, ARCHIVE, HOOK, INIT
+from aether.store.journal import Entry, folded_entries, read_journal
 from aether.store.merge import Place, merge, rules_of, value_at
 from aether.store.patch import apply, diff, entry_id, json_equal, keys_of
-from aether.store.snapshot import Entry, Snapshot, folded_entries, read_journal
+from aether.store.snapshot import Snapshot
 from aether.types import Change, JsonObject, Patch
 
 # Changes that only count reads: never what a person means by the last change.
@@ -156,7 +157,7 @@ class EntryChange(NamedTuple):
     extent: dict[str, int]
     """How many entries of each kind the whole transaction changed, which an undo takes back together."""
     part: str
-    """See `snapshot.Entry`: the other parts are undone with it."""
+    """See `journal.Entry`: the other parts are undone with it."""
 
 
 # The lists whose entries a person knows by a name, by document and path.

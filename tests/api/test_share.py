@@ -22,6 +22,7 @@ from aether.sharing import ledgers, shared_base
 from aether.store import commit as commits
 from aether.store import conversations, doctor, documents, ledger, log, record_files, snapshot
 from aether.store import history as store_history
+from aether.store import journal as journals
 from aether.store.commit import fold_home
 from aether.types import Change
 from tests import children, directory_ledger, homes
@@ -48,7 +49,7 @@ def test_replicas_write_in_turns_and_see_each_other(colony):
     homes.add(one, "c")
 
     assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
-    assert [each.revision for each in snapshot.folded_entries(one)] == list(range(1, 6))
+    assert [each.revision for each in journals.folded_entries(one)] == list(range(1, 6))
 
 
 def test_a_refusal_counts_for_the_newest_state_only(colony):
@@ -78,7 +79,7 @@ def met(colony):
 def test_a_turn_that_fails_stores_nothing_of_what_others_wrote_and_the_next_one_does(
     colony, met, monkeypatch
 ):
-    journal = snapshot.journal_path(met[1])
+    journal = journals.journal_path(met[1])
     before = journal.read_bytes()
 
     def fail(*arguments, **named):
@@ -554,7 +555,7 @@ def test_a_damaged_journal_of_a_replica_is_read_again_from_the_ledger(colony, mo
     one, two = colony.first(), colony.join()
     for name in "abc":
         homes.add(two, name)
-    path = snapshot.journal_path(two)
+    path = journals.journal_path(two)
     path.write_bytes(path.read_bytes().replace(b'"reason":"b"', b'"reason":"???"'))
 
     monkeypatch.delenv(ledgers.URL)
@@ -574,7 +575,7 @@ def test_a_journal_is_not_repaired_from_a_ledger_that_has_less_or_other_lines(co
     _one, two = colony.first(), colony.join()
     for name in "abc":
         homes.add(two, name)
-    path = snapshot.journal_path(two)
+    path = journals.journal_path(two)
     whole = path.read_bytes()
     damaged = whole.replace(b'"reason":"b"', b'"reason":"???"')
     other = damaged.splitlines(keepends=True)
@@ -726,7 +727,7 @@ def test_a_damaged_history_of_a_replica_is_read_again_from_the_ledger(colony, ho
     for name in "abc":
         homes.add(two, name)
     fold_home(two, now=homes.NOW)
-    (path,) = snapshot.month_files(two)
+    (path,) = journals.month_files(two)
     lines = path.read_bytes().splitlines(keepends=True)
     if how == "damaged":
         path.write_bytes(b"".join(lines).replace(b'"reason":"b"', b'"reason":"???"'))
@@ -791,7 +792,7 @@ def test_a_home_without_its_first_months_is_shared_with_the_history_that_it_has(
     homes.add(home, "a")
     conversations.extend(home, "talk", [{"role": "user", "content": "x"}] * 3, now=homes.NOW)
     fold_home(home, now=homes.NOW)
-    for path in snapshot.month_files(home):
+    for path in journals.month_files(home):
         path.unlink()
     doctor.repair(home, now=homes.NOW)
     homes.add(home, "b")

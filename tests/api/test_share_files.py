@@ -33,6 +33,7 @@ from aether.store import (
     spool,
 )
 from aether.store import history as store_history
+from aether.store import journal as journals
 from aether.store.commit import fold_home
 from aether.store.ledger import Mark
 from aether.store.log import checksum_of
@@ -672,7 +673,7 @@ def test_a_replica_that_lacks_history_makes_no_base(colony, monkeypatch):
     one, two = colony.first(), colony.join()
     homes.add(one, "a")
     sharing.update_share(home=two)
-    for path in snapshot.month_files(two):
+    for path in journals.month_files(two):
         path.unlink()
     monkeypatch.setattr(shared_base, "LINES", 1)
     server = ledgers.opened(colony.url, "c", replica="test")

@@ -23,6 +23,7 @@ from aether.memory import items
 from aether.sharing import ledgers, offline
 from aether.store import commit as commits
 from aether.store import doctor, documents, ledger, log, record_files, snapshot
+from aether.store import journal as journals
 from aether.store.patch import apply
 from aether.types import Change
 from tests import children, homes, postgres_server
@@ -88,7 +89,7 @@ def test_changes_wait_are_read_and_are_sent_in_order(pair, away):
 
     assert sharing.share_status(home=two)["waiting"] == 0
     assert homes.ids(two) == ["before", "c", "b"]
-    assert [each.reason for each in snapshot.folded_entries(one)][-4:] == ["c", "a", "b", "a"]
+    assert [each.reason for each in journals.folded_entries(one)][-4:] == ["c", "a", "b", "a"]
 
 
 def test_a_long_queue_is_not_read_again_by_each_change_nor_by_each_process(pair, away, monkeypatch):
@@ -441,7 +442,7 @@ def test_a_home_that_was_copied_with_what_waits_sends_it_once(pair, away, shorte
         commits.fold_home(two, now=homes.NOW)
         with commits.write_lock(two):
             commits.fold(commits.catch_up(snapshot.load(two), now=homes.NOW), now=homes.NOW)
-        for path in snapshot.month_files(two):
+        for path in journals.month_files(two):
             path.unlink()
         sharing.update_share(home=two)
         assert (homes.ids(two), len(unfit(two))) == (["before", "a", "b", "c"], 2)
@@ -485,7 +486,7 @@ def test_a_disk_that_is_full_while_a_queue_is_sent_is_an_error_of_the_disk(pair,
     add(two, "a")
     add(two, "b")
     away(back=True)
-    journal, real = snapshot.journal_path(two), commits.append
+    journal, real = journals.journal_path(two), commits.append
 
     def full(path, data, **named):
         if path == journal:

@@ -12,7 +12,8 @@ import gc
 import pytest
 
 from aether.errors import AetherError
-from aether.store import doctor, files, record_files, snapshot
+from aether.store import doctor, files, record_files
+from aether.store import journal as journals
 from aether.store.authors import Author
 from aether.store.commit import commit, fold_home
 from aether.store.undo import entries_newest_first
@@ -71,7 +72,7 @@ def _corrupt(home):
 def _torn(home):
     """A home whose last journal line was cut off."""
     _unfolded(home)
-    with snapshot.journal_path(home).open("ab") as file:
+    with journals.journal_path(home).open("ab") as file:
         file.write(b'{"revision":9,"at":"2026')
 
 

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from aether.api import forget
 from aether.errors import Conflict, NotFound
 from aether.memory.erase import map_strings, marks, pattern_of, rewrite_file
-from aether.store import log, patch, snapshot
+from aether.store import journal as journals
+from aether.store import log, patch
 from aether.store.authors import Author
 from aether.store.commit import commit, fold_home
-from aether.store.snapshot import folded_entries
+from aether.store.journal import folded_entries
 from aether.store.undo import states_since, undo
 from tests import homes
 from tests.effort import examples
@@ -106,10 +107,10 @@ def test_a_change_of_mapped_states_is_the_mapped_change(before, after):
     def erase(text):
         return text.replace("a", "[ERASED]")
 
-    line = snapshot.entry_line(
-        snapshot.Entry(1, "", "", "edit", "", {"x": patch.diff(before, after)}, {}, {})
+    line = journals.entry_line(
+        journals.Entry(1, "", "", "edit", "", {"x": patch.diff(before, after)}, {}, {})
     )
-    change = snapshot.entry_of(log.unsealed(rewrite_file("a.jsonl", line, erase))).patches.get("x", [])
+    change = journals.entry_of(log.unsealed(rewrite_file("a.jsonl", line, erase))).patches.get("x", [])
 
     assert patch.apply(map_strings(before, erase), change) == map_strings(after, erase)
 

@@ -15,6 +15,7 @@ from aether.api import home as access
 from aether.api import share as sharing
 from aether.errors import AetherError
 from aether.sharing import ledgers, offline
+from aether.store import journal as journals
 from aether.store import ledger, snapshot
 from tests import directory_ledger, homes
 from tests.colonies import Colony
@@ -79,7 +80,7 @@ def test_replicas_end_up_the_same_and_no_acknowledged_change_is_lost(steps):
             for path in (home / "quarantine").glob("queued-*")
         }
         assert waited <= offline.stored_keys(first, 0) | reported
-        assert {entry.revision for entry in snapshot.folded_entries(first)} == set(
+        assert {entry.revision for entry in journals.folded_entries(first)} == set(
             range(1, snapshot.load(first).revision + 1)
         )
 

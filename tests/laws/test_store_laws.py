@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.errors import CorruptDocument, InvalidDocument
-from aether.store import documents, files, snapshot
+from aether.store import documents, files
+from aether.store import journal as journals
+from aether.store.journal import Entry
 from aether.store.merge import merge
 from aether.store.patch import apply, apply_with_inverse, diff, json_equal, keys_of, pointer
-from aether.store.snapshot import Entry
 from tests.laws.json_values import keys, patched, scalars, text, values
 
 
@@ -83,39 +84,39 @@ def entries():
     return st.builds(Entry, st.just(0), text(), text(), text(), text(), patch, patch, records)
 
 
-def journals():
+def written_journals():
     """The bytes of a journal with up to three transactions, and these."""
     return st.lists(entries(), max_size=3).map(_written)
 
 
 def _written(made):
     numbered = [entry._replace(revision=number) for number, entry in enumerate(made, 8)]
-    return snapshot.journal_header(7) + b"".join(map(snapshot.entry_line, numbered)), numbered
+    return journals.journal_header(7) + b"".join(map(journals.entry_line, numbered)), numbered
 
 
-@given(journals())
+@given(written_journals())
 def test_what_was_written_is_read(case):
     data, made = case
 
-    found = snapshot.scan_journal(data, where="law")
+    found = journals.scan_journal(data, where="law")
 
     assert found.entries == made
-    assert b"".join(found.lines) == data[len(snapshot.journal_header(7)) :]
+    assert b"".join(found.lines) == data[len(journals.journal_header(7)) :]
     assert (found.base, found.end, found.torn, found.ignored) == (7, len(data), b"", 0)
 
 
-@given(journals(), st.data())
+@given(written_journals(), st.data())
 def test_a_journal_cut_off_anywhere_holds_its_whole_lines_and_no_more(case, draw):
     data, made = case
-    length = draw.draw(st.integers(len(snapshot.journal_header(7)), len(data)))
+    length = draw.draw(st.integers(len(journals.journal_header(7)), len(data)))
 
-    found = snapshot.scan_journal(data[:length], where="law")
+    found = journals.scan_journal(data[:length], where="law")
 
     assert found.entries == made[: data[:length].count(b"\n") - 1]
     assert data[:length] == data[: found.end] + found.torn
 
 
-@given(journals(), st.data())
+@given(written_journals(), st.data())
 def test_a_changed_byte_never_passes_for_what_was_written(case, draw):
     data, made = case
     at = draw.draw(st.integers(0, len(data) - 1))
@@ -123,7 +124,7 @@ def test_a_changed_byte_never_passes_for_what_was_written(case, draw):
     damaged = data[:at] + bytes([other]) + data[at + 1 :]
 
     try:
-        found = snapshot.scan_journal(damaged, where="law")
+        found = journals.scan_journal(damaged, where="law")
     except (CorruptDocument, InvalidDocument):
         return
 
@@ -132,14 +133,14 @@ def test_a_changed_byte_never_passes_for_what_was_written(case, draw):
     assert found.entries == made or (found.torn and found.entries == made[: len(found.entries)])
 
 
-@given(journals(), st.data())
+@given(written_journals(), st.data())
 def test_a_missing_line_is_noticed_or_was_the_last(case, draw):
     data, made = case
     lines = data.splitlines(keepends=True)
     at = draw.draw(st.integers(0, len(lines) - 1))
 
     try:
-        found = snapshot.scan_journal(b"".join(lines[:at] + lines[at + 1 :]), where="law")
+        found = journals.scan_journal(b"".join(lines[:at] + lines[at + 1 :]), where="law")
     except CorruptDocument:
         return
 

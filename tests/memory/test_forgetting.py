@@ -12,7 +12,8 @@ from aether.memory import forget as forgetting
 from aether.memory import handoff, sessions, snapshots
 from aether.memory.capture.notes import title_of
 from aether.memory.forget import find_by_ids, find_by_text, find_similar, forget
-from aether.store import files, log, snapshot
+from aether.store import files, log
+from aether.store import journal as journals
 from aether.store.patch import apply
 from tests import homes
 from tests.homes import NOW, item
@@ -217,8 +218,8 @@ def erase(text):
 
 
 def test_a_journal_line_is_rewritten_and_sealed_and_its_paths_key_by_key():
-    line = snapshot.entry_line(
-        snapshot.Entry(
+    line = journals.entry_line(
+        journals.Entry(
             3, "2026-03-01", "queen", "undo", f"of revision {OLD} 2",
             {"memories": [{"op": "add", "path": f"/files/~1{OLD}~0", "value": {OLD: 1}}, {"op": "remove", "path": "/a"}]},
             {"memories": [{"op": "move", "from": f"/{OLD}", "path": "/b"}]}, {"items": [{"item": OLD}]},

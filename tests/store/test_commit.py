@@ -19,10 +19,11 @@ from aether.errors import (
 )
 from aether.store import commit as commits
 from aether.store import doctor, documents, files, log, record_files, snapshot
+from aether.store import journal as journals
 from aether.store import snapshot as store_snapshot
 from aether.store.authors import Author
 from aether.store.commit import commit, fold_home
-from aether.store.snapshot import Entry
+from aether.store.journal import Entry
 from aether.types import Change
 from tests import children, homes
 from tests.crash import faults
@@ -30,24 +31,24 @@ from tests.tables import rows
 
 
 def test_a_commit_is_one_line_of_the_journal(home):
-    before = snapshot.journal_path(home).read_bytes()
+    before = journals.journal_path(home).read_bytes()
 
     done = homes.add(home, "one")
 
-    line = snapshot.journal_path(home).read_bytes().removeprefix(before)
-    entry = snapshot.entry_of(log.unsealed(line))
+    line = journals.journal_path(home).read_bytes().removeprefix(before)
+    entry = journals.entry_of(log.unsealed(line))
     assert line.count(b"\n") == 1
     assert (entry.revision, entry.operation, entry.by, entry.reason) == (done.revision, "add", "queen", "one")
     assert entry.at == "2026-03-01T10:15:00.000000Z"
 
 
 def test_a_plan_that_changes_nothing_commits_nothing(home):
-    before = snapshot.journal_path(home).read_bytes()
+    before = journals.journal_path(home).read_bytes()
 
     done = commit(home, lambda _: Change({"memory": []}, {"items": []}, "answer"), Author("x"), now=homes.NOW)
 
     assert done == commits.Committed(1, "answer", changed=False)
-    assert snapshot.journal_path(home).read_bytes() == before
+    assert journals.journal_path(home).read_bytes() == before
 
 
 def test_an_error_of_the_plan_changes_nothing_and_frees_the_lock(home):
@@ -70,12 +71,12 @@ def test_an_error_of_the_plan_changes_nothing_and_frees_the_lock(home):
     ],
 )
 def test_an_impossible_change_is_refused_and_nothing_is_stored(home, change):
-    before = snapshot.journal_path(home).read_bytes()
+    before = journals.journal_path(home).read_bytes()
 
     with pytest.raises((InvalidInput, NotFound)):
         commit(home, lambda _: change, Author("x"), now=homes.NOW)
 
-    assert snapshot.journal_path(home).read_bytes() == before
+    assert journals.journal_path(home).read_bytes() == before
 
 
 def test_nesting_cannot_grow_past_the_limit_one_patch_at_a_time(home):
@@ -128,12 +129,12 @@ def test_short_writes_are_completed(home):
 
 def test_folding_moves_the_lines_byte_for_byte(home):
     homes.add(home, "one")
-    lines = snapshot.journal_path(home).read_bytes().splitlines(keepends=True)[1:]
+    lines = journals.journal_path(home).read_bytes().splitlines(keepends=True)[1:]
 
     fold_home(home, now=homes.NOW)
 
-    assert snapshot.month_files(home)[0].read_bytes().endswith(b"".join(lines))
-    assert snapshot.journal_path(home).read_bytes() == snapshot.journal_header(2, sealed=True)
+    assert journals.month_files(home)[0].read_bytes().endswith(b"".join(lines))
+    assert journals.journal_path(home).read_bytes() == journals.journal_header(2, sealed=True)
 
 
 def test_the_last_folded_revision_is_that_of_the_last_whole_line(home):
@@ -141,12 +142,12 @@ def test_the_last_folded_revision_is_that_of_the_last_whole_line(home):
     for text in ("one", "two"):
         homes.add(home, text)
         folded.append(fold_home(home, now=homes.NOW).revision)
-    whole = snapshot.last_folded(home)
-    month = snapshot.month_files(home)[-1]
+    whole = journals.last_folded(home)
+    month = journals.month_files(home)[-1]
     month.write_bytes(month.read_bytes().replace(b'"two"', b'"owt"'))
 
-    assert (whole, snapshot.last_folded(home)) == (folded[1], folded[0])
-    assert snapshot.last_folded(home / "nowhere") == 0
+    assert (whole, journals.last_folded(home)) == (folded[1], folded[0])
+    assert journals.last_folded(home / "nowhere") == 0
 
 
 def test_folding_a_folded_home_does_nothing(home):
@@ -175,7 +176,7 @@ def test_a_commit_past_the_size_folds(home):
 
     homes.add(home, "one", "x" * 3000)
 
-    assert snapshot.journal_path(home).read_bytes() == snapshot.journal_header(2, sealed=True)
+    assert journals.journal_path(home).read_bytes() == journals.journal_header(2, sealed=True)
     assert homes.ids(home) == ["one"]
 
 
@@ -210,7 +211,7 @@ def test_a_disk_that_refuses_stores_nothing_and_says_what_to_do(home, monkeypatc
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="permissions do not bind root")
 def test_a_home_without_write_permission_is_said_to_be_so(home):
-    for path in (home, home / "data", home / "lock", snapshot.journal_path(home)):
+    for path in (home, home / "data", home / "lock", journals.journal_path(home)):
         path.chmod(0o500)
 
     with pytest.raises(StorageFailed, match="read and write the home"):
@@ -392,7 +393,7 @@ def test_a_line_that_another_process_folds_before_it_is_acknowledged_is_stored_o
 @pytest.mark.usefixtures("no_lock")
 def test_a_line_behind_one_that_counts_for_nothing_is_stored_once(home, monkeypatch):
     homes.add(home, "before")
-    path = snapshot.journal_path(home)
+    path = journals.journal_path(home)
     last = path.read_bytes().splitlines(keepends=True)[-1]
 
     def write_again():
@@ -439,7 +440,7 @@ def test_a_line_and_the_journal_of_a_fold_that_was_in_between_are_both_kept(home
 @pytest.mark.usefixtures("no_lock")
 def test_a_line_that_is_being_written_is_not_cut_as_torn(home, monkeypatch):
     homes.add(home, "before")
-    path = snapshot.journal_path(home)
+    path = journals.journal_path(home)
     homes.add(home, "theirs")
     whole = path.read_bytes()
     os.truncate(path, len(whole) - 9)
@@ -482,7 +483,7 @@ def test_many_writers_and_folders_with_a_lock_that_lies_lose_nothing(home):
 
 def test_a_torn_last_line_is_kept_aside_and_the_next_commit_holds(home):
     homes.add(home, "one")
-    with snapshot.journal_path(home).open("ab") as file:
+    with journals.journal_path(home).open("ab") as file:
         file.write(b'{"revision":3,"torn')
 
     homes.add(home, "two")
@@ -513,7 +514,7 @@ def test_history_beyond_the_months_to_keep_goes_when_folding(home, monkeypatch):
     )
     commits.fold_home(home, now=homes.NOW)
 
-    assert [path.name for path in snapshot.month_files(home)] == ["2026-03.jsonl"]
+    assert [path.name for path in journals.month_files(home)] == ["2026-03.jsonl"]
 
 
 def test_a_fold_that_finds_lines_it_has_not_read_changes_nothing(home):
@@ -535,7 +536,7 @@ def test_a_home_whose_journal_and_history_are_missing_goes_on_from_its_documents
     commit(home, lambda snapshot: homes.addition(snapshot, homes.item("wm_1")), Author("add"), now=homes.NOW)
     before = fold_home(home, now=homes.NOW)
     shutil.rmtree(home / "data" / "journal")
-    snapshot.journal_path(home).unlink()
+    journals.journal_path(home).unlink()
 
     commit(home, lambda snapshot: homes.addition(snapshot, homes.item("wm_2")), Author("add"), now=homes.NOW)
 
@@ -545,20 +546,20 @@ def test_a_home_whose_journal_and_history_are_missing_goes_on_from_its_documents
 
 
 def test_a_line_that_was_torn_when_read_and_is_whole_now_is_not_cut(home):
-    before = snapshot.journal_path(home).read_bytes()
+    before = journals.journal_path(home).read_bytes()
     homes.add(home, "one")
-    journal_bytes = snapshot.journal_path(home).read_bytes()
-    snapshot.journal_path(home).write_bytes(journal_bytes[:-5])
+    journal_bytes = journals.journal_path(home).read_bytes()
+    journals.journal_path(home).write_bytes(journal_bytes[:-5])
     log.set_head(home / "data" / log.HEAD, 1)
     snapshot._CACHE.clear()
     torn = snapshot.load(home)
-    snapshot.journal_path(home).write_bytes(journal_bytes)
+    journals.journal_path(home).write_bytes(journal_bytes)
 
     settled = commits.settle(torn, now=homes.NOW)
 
     assert torn.torn
     assert homes.ids(home) == ["one"]
-    assert snapshot.journal_path(home).read_bytes() == journal_bytes != before
+    assert journals.journal_path(home).read_bytes() == journal_bytes != before
     assert settled.revision == torn.revision + 1
 
 
@@ -606,36 +607,36 @@ def entry(revision, note="x"):
 
 def written(*revisions, base=0):
     """Return a journal with these revisions."""
-    return snapshot.journal_header(base) + b"".join(
-        snapshot.entry_line(entry(revision)) for revision in revisions
+    return journals.journal_header(base) + b"".join(
+        journals.entry_line(entry(revision)) for revision in revisions
     )
 
 
 def test_what_was_written_is_read():
-    found = snapshot.scan_journal(written(1, 2), where="journal")
+    found = journals.scan_journal(written(1, 2), where="journal")
 
     assert found.entries == [entry(1), entry(2)]
     assert (found.base, found.end, found.torn, found.ignored) == (0, len(written(1, 2)), b"", 0)
 
 
 def test_empty_fields_are_not_written():
-    assert b"inverse" not in snapshot.entry_line(entry(1))
-    assert b"reason" not in snapshot.entry_line(entry(1))
+    assert b"inverse" not in journals.entry_line(entry(1))
+    assert b"reason" not in journals.entry_line(entry(1))
 
 
 def test_the_tail_of_a_journal_is_read_by_itself():
     tail = written(1, 2, 3)[len(written(1)) :]
 
-    found = snapshot.scan_journal(tail, base=1, where="journal")
+    found = journals.scan_journal(tail, base=1, where="journal")
 
     assert [one.revision for one in found.entries] == [2, 3]
     assert found.end == len(tail)
 
 
 def test_a_torn_last_line_is_no_commit():
-    data = written(1) + snapshot.entry_line(entry(2))[:-1]
+    data = written(1) + journals.entry_line(entry(2))[:-1]
 
-    found = snapshot.scan_journal(data, where="journal")
+    found = journals.scan_journal(data, where="journal")
 
     assert [one.revision for one in found.entries] == [1]
     assert found.end == len(written(1))
@@ -643,8 +644,8 @@ def test_a_torn_last_line_is_no_commit():
 
 
 def test_a_second_line_for_one_revision_is_no_commit():
-    found = snapshot.scan_journal(
-        written(1) + snapshot.entry_line(entry(1, "late")) + snapshot.entry_line(entry(2)), where="journal"
+    found = journals.scan_journal(
+        written(1) + journals.entry_line(entry(1, "late")) + journals.entry_line(entry(2)), where="journal"
     )
 
     assert [one.patches["memory"][0]["value"] for one in found.entries] == ["x", "x"]
@@ -657,25 +658,25 @@ def test_a_damaged_line_before_commits_is_an_error_that_names_it():
     data = good[:at] + b"?" + good[at + 1 :]
 
     with pytest.raises(CorruptDocument, match="line 3 is damaged or missing, and revision 3 follows it"):
-        snapshot.scan_journal(data, where="journal")
+        journals.scan_journal(data, where="journal")
 
 
 def test_a_missing_line_is_an_error():
     with pytest.raises(CorruptDocument, match="revision 3 follows"):
-        snapshot.scan_journal(written(1, 3), where="journal")
+        journals.scan_journal(written(1, 3), where="journal")
 
 
-@rows("first", [b"", b"{}\n", b"garbage\n", snapshot.entry_line(entry(1))])
+@rows("first", [b"", b"{}\n", b"garbage\n", journals.entry_line(entry(1))])
 def test_a_damaged_first_line_is_an_error(first):
     with pytest.raises(CorruptDocument, match="the first line is damaged"):
-        snapshot.scan_journal(first, where="journal")
+        journals.scan_journal(first, where="journal")
 
 
 def test_a_journal_of_a_newer_aether_is_left_alone():
-    data = log.seal_json({"journal": snapshot.JOURNAL_FORMAT + 1, "base": 0})
+    data = log.seal_json({"journal": journals.JOURNAL_FORMAT + 1, "base": 0})
 
     with pytest.raises(InvalidDocument, match="newer aether"):
-        snapshot.scan_journal(data, where="journal")
+        journals.scan_journal(data, where="journal")
 
 
 @rows("line", [b"", b"{}", b'{"a":1,"checksum":"0000000000000000"}\n', b"\xff" * 40])
@@ -688,7 +689,7 @@ def test_the_months_are_listed_oldest_first(tmp_path):
     for name in ("2026-02.jsonl", "2025-12.jsonl", "notes.txt"):
         (tmp_path / "data" / "journal" / name).touch()
 
-    assert [path.name for path in snapshot.month_files(tmp_path)] == ["2025-12.jsonl", "2026-02.jsonl"]
+    assert [path.name for path in journals.month_files(tmp_path)] == ["2025-12.jsonl", "2026-02.jsonl"]
 
 
 def memory_file(home):
@@ -779,7 +780,7 @@ def test_damage_found_while_following_costs_only_the_damaged_lines(home):
     homes.add(home, "one")
     store_snapshot.load(home)
     with store_snapshot.journal_path(home).open("ab") as file:
-        file.write(b"garbage\n" + snapshot.entry_line(snapshot.Entry(9, "", "", "x", "", {}, {}, {})))
+        file.write(b"garbage\n" + journals.entry_line(journals.Entry(9, "", "", "x", "", {}, {}, {})))
 
     found = store_snapshot.load(home)
     assert (found.revision, found.harm.lost, found.harm.unfit) == (9, [3, 4, 5, 6, 7, 8], [])
@@ -843,7 +844,7 @@ def test_a_document_of_a_newer_aether_is_left_alone(home):
 
 def test_a_document_that_nothing_can_rebuild_is_an_error(home):
     homes.add(home, "one")
-    for path in snapshot.month_files(home):
+    for path in journals.month_files(home):
         path.unlink()
     memory_file(home).write_bytes(b"{")
 
@@ -855,7 +856,7 @@ def test_a_rebuild_that_stops_short_does_not_pass_for_the_present(home):
     for number in range(3):
         homes.add(home, f"item{number}")
         fold_home(home, now=homes.NOW)
-    month = snapshot.month_files(home)[0]
+    month = journals.month_files(home)[0]
     month.write_bytes(b"".join(month.read_bytes().splitlines(keepends=True)[:-2]))
     for path in documents.backups(home, "memory")[1:]:
         path.unlink()
@@ -870,7 +871,7 @@ def test_an_edit_without_history_keeps_what_the_journal_says_after_it(home):
     fold_home(home, now=homes.NOW)
     homes.add(home, "unfolded")
     edit(home, lambda value: value["working_memory"].update(description="mine"))
-    for path in snapshot.month_files(home):
+    for path in journals.month_files(home):
         path.unlink()
     for path in documents.backups(home, "memory"):
         path.unlink()

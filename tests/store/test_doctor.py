@@ -2,7 +2,8 @@ import os
 
 import pytest
 
-from aether.store import doctor, documents, files, record_files, seals, snapshot
+from aether.store import doctor, documents, files, record_files, seals
+from aether.store import journal as journals
 from aether.store.authors import Author
 from aether.store.commit import commit, fold_home
 from aether.types import Change
@@ -52,7 +53,7 @@ def test_the_next_fold_removes_temp_files_that_are_older_than_an_hour(home):
 
 def test_examining_changes_nothing(home):
     (home / "data" / "memory.json").write_bytes(b"{")
-    with snapshot.journal_path(home).open("ab") as file:
+    with journals.journal_path(home).open("ab") as file:
         file.write(b"torn")
     before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
 
@@ -62,7 +63,7 @@ def test_examining_changes_nothing(home):
 
 
 def test_a_torn_journal_line_is_a_warning_and_is_kept_aside(home):
-    with snapshot.journal_path(home).open("ab") as file:
+    with journals.journal_path(home).open("ab") as file:
         file.write(b'{"torn')
 
     assert codes(home) == [("warning", "torn-line", "data/journal.jsonl")]
@@ -90,8 +91,8 @@ def test_copies_from_another_machine_are_named_and_stay(home):
 
 def test_a_repeated_revision_is_reported(home):
     homes.add(home, "one")
-    line = snapshot.journal_path(home).read_bytes().splitlines(keepends=True)[-1]
-    with snapshot.journal_path(home).open("ab") as file:
+    line = journals.journal_path(home).read_bytes().splitlines(keepends=True)[-1]
+    with journals.journal_path(home).open("ab") as file:
         file.write(line)
 
     assert codes(home) == [("info", "repeated-revision", "data/journal.jsonl")]
@@ -117,7 +118,7 @@ def test_a_gap_in_the_history_is_reported(home):
     for name in ("one", "two", "three"):
         homes.add(home, name)
     fold_home(home, now=homes.NOW)
-    path = snapshot.month_files(home)[0]
+    path = journals.month_files(home)[0]
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:2], *lines[3:]]))
 
@@ -157,7 +158,7 @@ def test_a_state_that_breaks_its_schema_is_reported_with_the_place(home):
 def test_a_home_whose_journal_was_removed_is_whole(home):
     homes.add(home, "one")
     fold_home(home, now=homes.NOW)
-    snapshot.journal_path(home).unlink()
+    journals.journal_path(home).unlink()
 
     assert codes(home) == [("warning", "missing", "data/journal.jsonl")]
     assert homes.ids(home) == ["one"]
@@ -172,7 +173,7 @@ def test_a_damaged_first_line_of_the_journal_costs_no_commit(home, harm):
     fold_home(home, now=homes.NOW)
     for name in ("one", "two", "three"):
         homes.add(home, name)
-    path = snapshot.journal_path(home)
+    path = journals.journal_path(home)
     first, rest = path.read_bytes().split(b"\n", 1)
     harmed = {"a byte": b"X" + first[1:] + b"\n", "the whole line": b"", "its end": first[:-3] + b"\n\n"}
     path.write_bytes(harmed[harm] + rest)
@@ -186,7 +187,7 @@ def test_a_damaged_first_line_of_the_journal_costs_no_commit(home, harm):
 def test_commits_behind_a_damaged_first_line_and_a_lost_commit_are_kept(home):
     for name in ("one", "two", "three"):
         homes.add(home, name)
-    path = snapshot.journal_path(home)
+    path = journals.journal_path(home)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"X" + lines[0][1:] + b"X" + lines[1][1:] + b"".join(lines[2:]))
 

@@ -11,6 +11,7 @@ import pytest
 import aether
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound
 from aether.store import doctor, documents, files, log, snapshot
+from aether.store import journal as journals
 from aether.store.authors import Author
 from aether.store.commit import commit, fold, fold_home, write_lock
 from aether.store.undo import entries_newest_first, states_since, undo
@@ -370,7 +371,7 @@ def test_without_backups_the_journal_alone_rebuilds(lived):
 
 
 def test_damaged_months_matter_only_where_they_are_needed(lived):
-    for path in snapshot.month_files(lived):
+    for path in journals.month_files(lived):
         path.write_bytes(path.read_bytes().replace(b"note one", b"note ???"))
 
     assert homes.ids(lived) == ["one", "two", "three"]
@@ -379,7 +380,7 @@ def test_damaged_months_matter_only_where_they_are_needed(lived):
 
 
 def test_with_damaged_months_and_no_backups_the_doctor_says_what_is_lost(lived):
-    for path in snapshot.month_files(lived):
+    for path in journals.month_files(lived):
         path.write_bytes(path.read_bytes().replace(b"note one", b"note ???"))
     shutil.rmtree(lived / "data" / "backups")
     cut = memory_file(lived).read_bytes()[:-40]
@@ -395,7 +396,7 @@ def test_with_damaged_months_and_no_backups_the_doctor_says_what_is_lost(lived):
 
 
 def test_where_the_journal_is_damaged_the_newest_backup_is_taken(lived):
-    for path in snapshot.month_files(lived):
+    for path in journals.month_files(lived):
         path.write_bytes(path.read_bytes().replace(b"note two", b"note ???"))
     memory_file(lived).write_bytes(b"{")
     with pytest.raises(CorruptDocument):
@@ -410,7 +411,7 @@ def test_where_the_journal_is_damaged_the_newest_backup_is_taken(lived):
 def test_a_damaged_line_in_the_journal_costs_only_that_line(lived):
     homes.add(lived, "four", "note four")
     homes.add(lived, "five", "note five")
-    path = snapshot.journal_path(lived)
+    path = journals.journal_path(lived)
     damaged = path.read_bytes().replace(b"note four", b"note ????")
     path.write_bytes(damaged)
     assert homes.ids(lived) == ["one", "two", "three", "five"]
@@ -431,7 +432,7 @@ def test_a_damaged_line_in_the_journal_costs_only_that_line(lived):
 def test_a_journal_cut_off_anywhere_keeps_every_whole_line(lived):
     for name in ("four", "five"):
         homes.add(lived, name)
-    path = snapshot.journal_path(lived)
+    path = journals.journal_path(lived)
     whole = path.read_bytes()
     first = whole.index(b"\n") + 1
     tried = 0
@@ -448,7 +449,7 @@ def test_a_journal_cut_off_anywhere_keeps_every_whole_line(lived):
 def test_a_crash_in_the_middle_of_a_fold_and_a_damaged_journal_lose_nothing(lived):
     homes.patch(lived, {"op": "add", "path": "/note", "value": "first"}, document="pheromones")
     homes.patch(lived, {"op": "add", "path": "/note", "value": "second"}, document="COLONY_STATE")
-    path = snapshot.journal_path(lived)
+    path = journals.journal_path(lived)
     lines = path.read_bytes()
     before = documents.path_of(lived, "pheromones").read_bytes()
     fold_home(lived, now=homes.NOW)
@@ -498,12 +499,12 @@ def test_the_doctor_leaves_a_document_that_a_newer_aether_changed_in_the_journal
 
 
 def test_the_doctor_leaves_a_journal_of_a_newer_aether_as_it_is(lived):
-    snapshot.journal_path(lived).write_bytes(log.seal_json({"journal": 99, "base": 3}))
+    journals.journal_path(lived).write_bytes(log.seal_json({"journal": 99, "base": 3}))
 
     with pytest.raises(InvalidDocument, match="Upgrade aether"):
         doctor.repair(lived, now=homes.NOW)
 
-    assert b'"journal":99' in snapshot.journal_path(lived).read_bytes()
+    assert b'"journal":99' in journals.journal_path(lived).read_bytes()
 
 
 def test_an_error_elsewhere_puts_no_document_aside_because_of_the_name_of_the_home(tmp_path):
@@ -607,7 +608,7 @@ def test_a_home_that_never_uses_them_has_no_files_of_them(home):
     assert not found.irregular
     assert doctor.examine(home) == []
     assert [name for name in json_files(home) if "graph" in name or "memories" in name] == []
-    assert snapshot.journal_path(home).read_bytes() == snapshot.journal_header(2, sealed=True)
+    assert journals.journal_path(home).read_bytes() == journals.journal_header(2, sealed=True)
 
 
 def test_the_file_appears_at_the_first_fold_after_a_change(home):
@@ -635,7 +636,7 @@ def test_a_file_that_was_damaged_or_deleted_is_rebuilt(home, damage, folds, lose
         for path in documents.backups(home, "graph"):
             path.unlink()
     if lose == "journal":
-        snapshot.journal_path(home).unlink()
+        journals.journal_path(home).unlink()
 
     damage(graph_file(home))
 
@@ -650,7 +651,7 @@ def as_an_older_aether_leaves_it(home):
     """Fold like a version that knows nothing of optional documents: its journal does not name them."""
     homes.add(home, f"older{homes.reopened(home).revision}")
     fold_now(home)
-    snapshot.journal_path(home).write_bytes(snapshot.journal_header(homes.reopened(home).revision))
+    journals.journal_path(home).write_bytes(journals.journal_header(homes.reopened(home).revision))
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"{")])
@@ -687,7 +688,7 @@ def test_a_stamped_file_was_no_default_before_although_no_backup_and_no_journal_
 def test_a_file_is_rebuilt_although_the_history_before_it_is_forgotten(home):
     homes.add(home, "one")
     fold_now(home)
-    for path in snapshot.month_files(home):
+    for path in journals.month_files(home):
         path.unlink()
     know(home, "ant")
     fold_now(home)
@@ -700,7 +701,7 @@ def test_a_file_is_rebuilt_although_the_history_before_it_is_forgotten(home):
 def test_what_nothing_can_rebuild_is_an_error_until_the_doctor_starts_again(home):
     know(home, "ant")
     fold_now(home)
-    for path in [*snapshot.month_files(home), *documents.backups(home, "graph")]:
+    for path in [*journals.month_files(home), *documents.backups(home, "graph")]:
         path.unlink()
     graph_file(home).write_bytes(b"{")
     with pytest.raises(CorruptDocument, match="neither a backup nor the journal"):
@@ -759,7 +760,7 @@ def test_the_first_change_can_be_undone_and_the_time_before_it_seen(home):
 def test_a_journal_that_the_doctor_starts_again_knows_the_file(home):
     know(home, "ant")
     fold_now(home)
-    snapshot.journal_path(home).write_bytes(b"garbage\n")
+    journals.journal_path(home).write_bytes(b"garbage\n")
     graph_file(home).unlink()
 
     doctor.repair(home, now=homes.NOW)

@@ -12,7 +12,7 @@ from aether.paths import resource
 from aether.schemas import check
 from aether.sharing import postgres
 from aether.store import documents, record_files
-from aether.store.snapshot import Entry
+from aether.store.journal import Entry
 
 # By the newest migration: what its tables and functions are, and what a line may hold. A released row never changes; for
 # a change after a release add a migration in data/postgres/ and a row here.

@@ -4,7 +4,8 @@ from random import Random
 
 import pytest
 
-from aether.store import doctor, log, merge, snapshot
+from aether.store import doctor, log, merge
+from aether.store import journal as journals
 from aether.store.patch import apply_with_inverse
 from tests import homes
 from tests.tables import rows
@@ -121,7 +122,7 @@ def test_a_lost_commit_costs_itself_and_what_depends_on_it(tmp_path, seed):
             changes.append(("add", f"item-{n}"))
             held.append(f"item-{n}")
             homes.add(home, f"item-{n}", f"text {n}", tokens=n + 1)
-    path = snapshot.journal_path(home)
+    path = journals.journal_path(home)
     lines = path.read_bytes().splitlines(keepends=True)
     at = random.randrange(len(changes))
     lines[at + 1] = b"\0" * 40 + lines[at + 1][40:]

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from aether.errors import Conflict, NotFound
+from aether.store import journal as journals
 from aether.store import snapshot, undo
 from aether.store.authors import Author
 from aether.store.commit import commit, fold_home
@@ -174,7 +175,7 @@ def test_beyond_damaged_history_nothing_can_be_undone(home):
     second = homes.add(home, "b").revision
     third = homes.add(home, "c").revision
     fold_home(home, now=homes.NOW)
-    path = snapshot.month_files(home)[0]
+    path = journals.month_files(home)[0]
     path.write_bytes(path.read_bytes().replace(b'"reason":"b"', b'"reason":"?"'))
 
     take_back(home, third)
@@ -254,9 +255,9 @@ def test_the_past_is_walked_newest_first_with_the_state_after_each_change(home):
 
 def test_a_line_that_is_both_folded_and_not_is_one_change(home):
     homes.add(home, "a")
-    lines = snapshot.journal_path(home).read_bytes()
+    lines = journals.journal_path(home).read_bytes()
     fold_home(home, now=homes.NOW)
-    snapshot.journal_path(home).write_bytes(lines)  # as after a crash before the new journal
+    journals.journal_path(home).write_bytes(lines)  # as after a crash before the new journal
 
     assert [entry.revision for entry in undo.entries_newest_first(homes.reopened(home))] == [2, 1]
 
@@ -281,13 +282,13 @@ def folded_twice(home):
 
 
 def revisions(home, **options):
-    return [entry.revision for entry in snapshot.folded_entries(home, **options)]
+    return [entry.revision for entry in journals.folded_entries(home, **options)]
 
 
 def test_folded_lines_are_read_oldest_first_over_the_months(home):
     folded_twice(home)
 
-    assert [path.name for path in snapshot.month_files(home)] == [
+    assert [path.name for path in journals.month_files(home)] == [
         "2026-03.jsonl",
         "2026-04.jsonl",
         "2026-05.jsonl",
@@ -328,6 +329,6 @@ def test_the_undo_of_the_newest_change_and_a_recent_state_cost_the_change_and_no
         undo.undo(found, undo.last_undoable(found))
         undo.states_since(found, found.revision - 3)
         cost[history] = bytes_read() - before
-        assert sum(path.stat().st_size for path in snapshot.month_files(home)) > history * 6_000
+        assert sum(path.stat().st_size for path in journals.month_files(home)) > history * 6_000
 
     assert cost[220] < 1.5 * cost[20]
