@@ -33,9 +33,9 @@ def backup_command() -> None:
 def create_command(ask: Ask, destination: str, adopt: bool) -> None:
     """Back the home up to DESTINATION.
 
-    Everything but locks and indexes: documents, journal, conversations, archive, memories, snapshots, quarantine,
-    waiting events. Others may write meanwhile. If it fails, there is no new backup, and older ones are as they were. A
-    backup is not encrypted, and has what the home has.
+    Copies everything except locks and indexes: documents, journal, conversations, archive, memories, snapshots,
+    quarantine, waiting events. Other processes may write meanwhile. If it fails, there is no new backup, and
+    older ones are unchanged. A backup is not encrypted and holds everything in the home.
 
     \b
     Example:

@@ -153,9 +153,10 @@ def run(
 ) -> None:
     """Compact a conversation, and keep the whole of it.
 
-    FILE holds a conversation in any format that is known, or is - for standard input; it is not changed. The whole
-    conversation is kept in the home, or else in .compact/, so that "aether undo --conversation" restores it. What the provider
-    would refuse (halves of tool calls, blank blocks) is repaired in the result, and named on stderr.
+    FILE holds a conversation in any supported format, or is - for standard input; it is not changed. The whole
+    conversation is kept in the home, or else in .compact/, so that "aether undo --conversation" can restore it.
+    Parts that the provider would refuse (halves of tool calls, blank blocks) are repaired in the result and
+    named on stderr.
 
     \b
     Example:

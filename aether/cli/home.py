@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 def init_command(ask: Ask, directory: str | None) -> None:
     """Make a home for a colony's memory.
 
-    Writes .aether/ in the current directory, or in DIRECTORY. One that exists keeps everything; files of the
-    original v2.0 format in it are converted.
+    Creates .aether/ in the current directory, or in DIRECTORY. An existing home keeps everything; files in it
+    of the original v2.0 format are converted.
 
     \b
     Example:
@@ -124,19 +124,20 @@ def undo_command(
 ) -> int:  # fmt: skip
     """Undo one change.
 
-    Without REVISION the newest change that a person or program asked for and that is not undone. Automatic changes by
-    "hook" or "aether" (captured, prepared, compressed) need their REVISION from "aether log". An import is one change,
-    whatever its size. Later changes stay; if one depends on the undone change, nothing is undone and that change is
-    named.
+    Without REVISION, undoes the newest change by a person or program that is not yet undone. Automatic changes
+    by "hook" or "aether" (captured, prepared, compressed) need their REVISION from "aether log". An import is
+    one change, whatever its size. Later changes stay; if one depends on the undone change, nothing is undone
+    and that change is named.
 
-    With --conversation the newest compaction is undone and every message is as it was: the restored messages are printed,
-    then those added since. --output gets the whole document that was compacted, as indented JSON; if it cannot be written,
-    the messages go to stdout. A second undo reverses the compaction before.
+    With --conversation, undoes the newest compaction and restores every message: the restored messages are
+    printed, then those added since. --output writes the whole document that was compacted, as indented JSON; if
+    it cannot be written, the messages go to stdout. A second undo reverses the compaction before.
 
-    With --source everything that came from one conversation, transcript, agent, host or single entry is taken out of memory
-    in one change, which is shown first: its items, the sessions and patterns made of them only, and of others what nothing
-    else bears out. A page or a tool's result that should not have become memory goes with its conversation. aether trace
-    names the source of an entry; a further undo brings all of it back.
+    With --source, removes everything that came from one conversation, transcript, agent, host or single entry
+    in one change, which is shown first. It removes the source's items, the sessions and patterns made only from
+    them, and the parts of other sessions and patterns that no other source supports. A web page or tool result
+    that should not have become memory is removed with its conversation. "aether trace" names the source of an
+    entry; another undo restores everything.
 
     \b
     Example:

@@ -49,13 +49,12 @@ def install_command(
 ) -> int:
     """Give every agent on this machine the memory.
 
-    Puts hooks into the settings of the agents.
-    HOST is claude-code, codex, gemini-cli, copilot, cursor or opencode. Without one, every host on this machine that is
-    installed gets them. All hosts share one home: what one of them hears, the others know.
-    With --project the settings of the project are changed, which start the aether on PATH; with --user your own.
-    The default is --project if aether is on PATH in every shell, else --user.
-    Everything else in these files stays unchanged to the byte, and a backup is kept. For the choices of Claude Code
-    (architect, local settings), see aether claude install --help.
+    Puts hooks into the settings of the agents. HOST is claude-code, codex, gemini-cli, copilot, cursor or
+    opencode; the default is every host installed on this machine. All hosts share one home, so each gets the
+    memory of the others. --project changes the project's settings, which start the aether on PATH; --user
+    changes your own. The default is --project if aether is on PATH in every shell, else --user. Everything else
+    in these files stays unchanged to the byte, and a backup is kept. For the choices of Claude Code (architect,
+    local settings), see aether claude install --help.
 
     \b
     Example:

@@ -123,8 +123,8 @@ def add_command(
 ) -> None:  # fmt: skip
     """Store one item and print its id.
 
-    TEXT is the content, or - for standard input. Typed at a terminal it has the evidence of a person. It is in force at
-    once, as typed: constraint and preference are rules, decision, blocker and next what they say.
+    TEXT is the content, or - for standard input. Text typed at a terminal counts as a person's. It is in force
+    at once, as typed: constraint and preference are rules; decision, blocker and next mean what they say.
 
     \b
     Example:
@@ -490,9 +490,9 @@ def compress_command(
 ) -> int:
     """Compress the items of each phase into a session.
 
-    With --phase one session is made, of the items up to that phase. Without, items without a phase are part of the first,
-    and phases of less than a page (400 tokens) stay: a session would be no smaller. It works at any time, however full
-    working memory is.
+    With --phase, makes one session of the items up to that phase. Without it, items without a phase belong to
+    the first session, and phases of less than a page (400 tokens) are not compressed, because a session would
+    be no smaller. It works at any time, however full working memory is.
 
     \b
     Example:

@@ -58,10 +58,10 @@ def recall_command(
 ) -> None:  # fmt: skip
     """Recall from memory, step by step.
 
-    With QUERY an index of matching entries, each with the part that matches: on a terminal in two lines, in a pipe in one
-    line with the tokens of the full text. With --timeline the neighbours in time of one entry, which is marked; with
-    --full whole entries by their ids. With --why each hit has the words of the query that it holds, what its surroundings
-    add, and what its score is multiplied by.
+    With QUERY, prints an index of matching entries, each with the part that matches: two lines on a terminal;
+    in a pipe one line, with the tokens of the full text. --timeline prints the neighbours in time of one entry,
+    which is marked; --full prints whole entries by their ids. --why prints, for each hit, its query words, the
+    share of its surroundings, and the factors of its score.
 
     \b
     Example:
@@ -132,9 +132,11 @@ def _emit_index(ask: Ask, hits: Sequence[Mapping[str, Any]], notes: Sequence[Mat
 def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: bool) -> None:
     """Show what a new session gets.
 
-    Prints exactly the text that the hook of Claude Code injects when a session starts. With --why each line is followed
-    by its kind, who vouches for it (a person said it, a machine showed it, an agent wrote it), the words that prove a
-    statement, what was checked in the work tree and in git (files, commits, branches, pull requests), and the commands that end, forget or correct it, with the number of entries that one forgets and of lines here that both change.
+    Prints exactly the text that the hook of Claude Code injects when a session starts. With --why each line is
+    followed by its kind, its witness (a person said it, a machine showed it, an agent wrote it), its quote, the
+    result of the checks in the work tree and in git (files, commits, branches, pull requests), and the commands
+    that end, forget or correct it. They say how many entries a forgetting removes and how many lines of this
+    brief change.
 
     \b
     Example:

@@ -34,8 +34,8 @@ def share_command() -> None:
 def init_command(ask: Ask, url: str, colony: str) -> None:
     """Make COLONY at URL of this home.
 
-    It gets all that the home has. Its files are kept in the database, or where AETHER_SHARE_FILES names a directory or
-    s3://bucket/prefix, on every machine the same.
+    The colony gets everything in the home. Its files are kept in the database, or in the directory or
+    s3://bucket/prefix that AETHER_SHARE_FILES names, the same on every machine.
 
     \b
     Example:

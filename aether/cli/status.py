@@ -399,9 +399,9 @@ def statusline_command(ask: Ask) -> int:
 def view_command(ask: Ask, port: int, *, no_browser: bool, read_only: bool) -> None:
     """Show memory as a web page on this machine, until Ctrl-C.
 
-    Prints the address, which holds the key to the page, and opens it in the browser. On it a person sees what is
-    remembered and why, what a session gets, and can forget, correct or undo. Only this machine reaches it. It needs the
-    extra `view`: pip install '.[view]' in a clone of aether.
+    Prints the address, which holds the key to the page, and opens it in the browser. The page shows the
+    entries, their sources and what a session gets, and lets you forget, correct or undo. Only this machine can
+    reach it. It needs the extra `view`: pip install '.[view]' in a clone of aether.
 
     \b
     Example:

@@ -33,10 +33,10 @@ SHOWN = 20
 def trace_command(ask: Ask, id: str) -> None:
     """Show where an entry came from, and what was made of it.
 
-    ID is that of an item, a session, a statement of one, a pattern or an archived entry; aether brief --why and aether
-    recall show them. The lines lead from the entry to the statement of the architect, the words that prove it, the place of
-    these words in the transcript, and the change of the journal that stored them; then to the sessions and patterns that
-    rest on the entry. aether undo --source takes a whole source back.
+    ID is the id of an item, a session, a session's statement, a pattern or an archived entry; aether brief
+    --why and aether recall show ids. The lines lead from the entry to the architect's statement, the words that
+    prove it, their place in the transcript, and the journal entry that stored them; then to the sessions and
+    patterns that rest on the entry. aether undo --source removes a whole source.
 
     \b
     Example:

@@ -56,15 +56,16 @@ def import_command(
 ) -> int:
     """Turn transcripts into items, or restore an export.
 
-    Reads Claude Code and Codex transcripts, chat message lists, text, Markdown and JSON Lines of items, detected by
-    content. A second import adds only new items; what a sub-agent's rollout copied of another session is that
-    session's, and skipped if its own transcript is imported. Secrets are redacted; `<private>` blocks, and calls
-    about the paths of claude.private_paths, are left out; so are licences in a directory. Of several files those that
-    cannot be read are named and the others imported; it exits 4 then, and if nothing that was read could be stored.
+    Reads Claude Code and Codex transcripts, chat message lists, text, Markdown and JSON Lines of items,
+    detected by content. A second import adds only new items. Messages that a sub-agent's rollout copied from
+    another session are skipped if that session's own transcript is imported. Secrets are redacted. `<private>`
+    blocks, calls about the paths of claude.private_paths, and licences in a directory are left out. If some
+    files cannot be read, they are named and the others imported; the exit code is then 4, as it is if nothing
+    could be stored.
 
-    A file that "aether export" wrote is restored into an empty home: documents, archive, receipts and events as one
-    change that undo reverses, and conversations, whose messages are redacted in an export. A home that is not empty
-    is left as it is.
+    A file written by "aether export" is restored into an empty home: documents, archive, receipts and events as
+    one change that undo reverses, and conversations, whose messages are redacted in an export. A home that is
+    not empty is left unchanged.
 
     \b
     Example:
