@@ -206,6 +206,19 @@ def with_stored(reason: AetherError) -> AetherError:
     return StorageFailed(what, fix=f"Look at what is stored first. {reason.fix}", where=reason.where)
 
 
+def warn(words: str) -> None:
+    """Warn the program that called aether, at the line of its call, however deep in aether the reason was seen."""
+    import os
+    import sys
+    import warnings
+
+    package, level = os.path.dirname(__file__), 1
+    frame = sys._getframe(1)
+    while frame.f_back and frame.f_code.co_filename.startswith(package):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(words, UserWarning, stacklevel=level + 1)
+
+
 def shown(value: object) -> str:
     """Return `value` for a message: its repr, shortened.
 

@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 import report
 
+from aether.conversation.archive_levels import Facts, candidates, facts_in, facts_of, form, spoken, text_of
 from aether.conversation.archived import Conversation, Level, read_conversation, said
-from aether.conversation.forms import Facts, candidates, facts_in, facts_of, form, spoken, text_of
 from aether.errors import AetherError
 from aether.messages.transcripts import load_conversation
 from aether.text.words import sentences, stems

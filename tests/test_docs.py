@@ -17,8 +17,8 @@ import pytest
 import aether
 from aether.cli.claude import mcp_command
 from aether.cli.main import main
-from aether.conversation import retention
-from aether.conversation.retention import boundaries, level_of_age
+from aether.conversation import archive_retention as retention
+from aether.conversation.archive_retention import boundaries, level_of_age
 from aether.mcp import catalogue
 from aether.paths import resource
 from aether.store import documents, record_files

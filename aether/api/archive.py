@@ -21,11 +21,11 @@ from aether.api.home import Home, change, copied, counter_of, drained, find, rea
 from aether.architects import backend as backend_of
 from aether.architects.base import Settings
 from aether.clock import new_id
+from aether.conversation import archive_retention as retention
 from aether.conversation import archived as shapes
-from aether.conversation import retention
+from aether.conversation.archive_levels import form, measure, metadata
+from aether.conversation.archive_retention import Boundaries, Decision, Policy
 from aether.conversation.archived import LEVELS, Conversation, Level
-from aether.conversation.forms import form, measure, metadata
-from aether.conversation.retention import Boundaries, Decision, Policy
 from aether.conversation.summarise import Written, write_archived
 from aether.errors import (
     AetherError,

@@ -23,8 +23,8 @@ from aether.architects import backend as backend_of
 from aether.architects.base import Settings
 from aether.conversation import checkpoints as age
 from aether.conversation import checks
+from aether.conversation.checkpoint_levels import CheckpointText, Source, write_checkpoint
 from aether.conversation.checkpoints import Room, View, WrittenCheckpoint
-from aether.conversation.levels import CheckpointText, Source, write_checkpoint
 from aether.conversation.modes import mode_rules, prompt_limit, tier
 from aether.conversation.receipts import step_receipt
 from aether.conversation.shapes import (

@@ -20,10 +20,10 @@ from aether.errors import AetherError, InvalidInput, NotFound, public, shown
 from aether.memory import layers
 from aether.memory import layers as recall
 from aether.memory.briefing.kept import revoked_in
+from aether.memory.captured_threads import ThreadRow, Turn, thread_rows
+from aether.memory.captured_threads import thread as turns_of
 from aether.memory.items import forgotten_parts, items_of
 from aether.memory.sessions import sessions_of
-from aether.memory.threads import ThreadRow, Turn, thread_rows
-from aether.memory.threads import thread as turns_of
 from aether.memory.timeline import (
     Asked,
     FileHistory,

@@ -7,7 +7,6 @@ that left working memory is corrected by `api.forget.supersede`.
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from itertools import compress
@@ -28,7 +27,7 @@ from aether.api.home import (
     read,
 )
 from aether.clock import new_id
-from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, public, resembling, shown
+from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, public, resembling, shown, warn
 from aether.memory import gate, items
 from aether.memory.items import SUPERSEDES, TokenUsage, add_items, signal_threshold, token_usage
 from aether.memory.statements import end
@@ -82,7 +81,7 @@ def add_working_memory_item(
         content, type, relevance_score, source=source, caste=caste, phase=phase, metadata=metadata
     )
     if meant := resembling(type, RELEVANCE_OF_TYPE):
-        warnings.warn(f"{shown(type)} is a new type of item. Did you mean {meant!r}?", stacklevel=3)
+        warn(f"{shown(type)} is a new type of item. Did you mean {meant!r}?")
     return _add([entry], home)[0]
 
 

@@ -32,9 +32,9 @@ from aether.api.trace import Trace
 from aether.api.withdraw import SourceUndo
 from aether.cli.schedule import Job
 from aether.compat.ollm_import import OllmImport
+from aether.conversation.archive_retention import Policy
 from aether.conversation.archived import ArchivedConversation
 from aether.conversation.modes import Reliability
-from aether.conversation.retention import Policy
 from aether.conversation.shapes import Checkpoint, Compression, Kept, Validation
 from aether.hosts.claude_code.health import Report as Installation
 from aether.hosts.claude_code.rescue import Transcript

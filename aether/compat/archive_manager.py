@@ -27,7 +27,8 @@ from aether.api import archive
 from aether.api.admin import init
 from aether.api.home import Home
 from aether.compat.deprecations import warn_without_effect
-from aether.conversation import forms, retention
+from aether.conversation import archive_levels as forms
+from aether.conversation import archive_retention as retention
 from aether.conversation.archived import Conversation, Level, given_conversation, level, read_conversation
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound, UnsafePath, public_methods, shown
 from aether.store import archive_store, conversations, history

@@ -12,6 +12,8 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from aether.errors import warn
+
 # The former name of a module or package, and its name now; a package takes what is below it along.
 FORMER = {
     "aether.backends": "aether.architects",
@@ -65,5 +67,5 @@ class _Loader:
 
 
 def warn_without_effect(adapter: str, parameter: str, reason: str) -> None:
-    """Warn the caller of an adapter's method, which `public_methods` wraps, that `parameter` has no effect, and why."""
-    warnings.warn(f"{adapter}: {parameter} has no effect: {reason}", UserWarning, stacklevel=4)
+    """Warn the caller of an adapter that `parameter` has no effect, and why."""
+    warn(f"{adapter}: {parameter} has no effect: {reason}")

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, cast
 from aether.architects import backend as backend_of
 from aether.architects.base import Completion, Settings
 from aether.architects.request import prompt_sha256, summary_request
+from aether.conversation.archive_levels import writing_task
 from aether.conversation.archived import said as said_in
-from aether.conversation.forms import writing_task
 from aether.conversation.shapes import LEVEL_NAMES, Facts, SummaryTask, task_as_json
 from aether.errors import AetherError, BackendFailed
 from aether.redact.redact import DEFAULT, Rules, redacted

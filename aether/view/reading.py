@@ -14,7 +14,7 @@ from aether.api import timeline as api_timeline
 from aether.api.home import counter_of, read, redaction_rules
 from aether.api.live import live_sessions
 from aether.errors import NotFound
-from aether.memory.threads import ThreadRow, Turn
+from aether.memory.captured_threads import ThreadRow, Turn
 from aether.memory.timeline import Moment
 from aether.redact.redact import redact
 from aether.store import places

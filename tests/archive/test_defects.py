@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from aether.conversation import forms, retention
+from aether.conversation import archive_levels as forms
+from aether.conversation import archive_retention as retention
 from aether.conversation.archived import LEVELS, conversation_of, given_conversation, read_conversation
 from aether.errors import InvalidInput
 from aether.text.words import sentences

@@ -7,7 +7,8 @@ import json
 import pytest
 
 from aether.architects.base import Settings
-from aether.conversation import forms, retention
+from aether.conversation import archive_levels as forms
+from aether.conversation import archive_retention as retention
 from aether.conversation.archived import conversation_of, fuller, level, read_conversation, said
 from aether.conversation.summarise import write_archived
 from aether.errors import InvalidInput

@@ -11,8 +11,9 @@ import pytest
 
 import aether
 from aether.cli.main import main
-from aether.conversation import levels, modes
-from aether.conversation.levels import Source
+from aether.conversation import checkpoint_levels as levels
+from aether.conversation import modes
+from aether.conversation.checkpoint_levels import Source
 from aether.messages import convert
 from aether.tokens.estimate import estimate
 from tests.conversation.test_defects import text

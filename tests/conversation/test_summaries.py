@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from aether import prompts
 from aether.architects.base import Completion, Settings
 from aether.architects.request import CHECKPOINTS, summary_request
-from aether.conversation import levels, summarise
-from aether.conversation.levels import GAP, NAMES_HEAD, Source, write_checkpoint
+from aether.conversation import checkpoint_levels as levels
+from aether.conversation import summarise
+from aether.conversation.checkpoint_levels import GAP, NAMES_HEAD, Source, write_checkpoint
 from aether.errors import BackendFailed
 from aether.messages.convert import read
 from aether.tokens.estimate import estimate

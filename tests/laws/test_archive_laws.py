@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether import clock
-from aether.conversation import forms, retention
+from aether.conversation import archive_levels as forms
+from aether.conversation import archive_retention as retention
 from aether.conversation.archived import LEVELS, given_conversation, read_conversation, said
 from aether.text.words import sentences
 from tests import effort

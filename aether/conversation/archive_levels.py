@@ -15,9 +15,9 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from aether import clock
+from aether.conversation.archive_retention import TOPIC_HITS, last_used, score, topic_hits
 from aether.conversation.archived import Conversation, Level, Said, said, times_are_inside
 from aether.conversation.archived import level as level_named
-from aether.conversation.retention import TOPIC_HITS, last_used, score, topic_hits
 from aether.errors import InvalidInput, shown
 from aether.messages.content import as_json
 from aether.messages.convert import META

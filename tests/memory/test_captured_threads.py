@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.memory.threads import thread, thread_rows
+from aether.memory.captured_threads import thread, thread_rows
 from aether.memory.timeline import Moment
 from aether.types import KIND_OF_TYPE
 
