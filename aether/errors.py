@@ -213,7 +213,7 @@ def warn(words: str) -> None:
     import warnings
 
     package, level = os.path.dirname(__file__), 1
-    frame = sys._getframe(1)
+    frame = sys._getframe(1)  # noqa: SLF001 - documented, and what warnings itself uses
     while frame.f_back and frame.f_code.co_filename.startswith(package):
         frame, level = frame.f_back, level + 1
     warnings.warn(words, UserWarning, stacklevel=level + 1)
