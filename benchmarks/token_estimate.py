@@ -50,6 +50,12 @@ def generated() -> Iterator[tuple[str, str]]:
         yield "generated random letters", " ".join(words)
         rows = [{"id": number, "value": chance.random(), "ok": True} for number in range(200)]
         yield "generated JSON", json.dumps(rows)
+        for script, first, last in (
+            ("Thai", 0xE01, 0xE4E),
+            ("kana", 0x3041, 0x30FE),
+            ("Arabic", 0x621, 0x64A),
+        ):
+            yield f"generated random {script}", "".join(chr(chance.randint(first, last)) for _ in range(2000))
 
 
 def transcripts() -> Iterator[tuple[str, str]]:

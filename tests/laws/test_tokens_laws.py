@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import random
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import aether
+from aether.messages import convert
+from aether.tokens.count import message_tokens, system_tokens
 from aether.tokens.counters import counter
 from aether.tokens.estimate import CUT_BOUND, PAIRED_LETTERS, estimate
+from tests import homes
+
+if TYPE_CHECKING:
+    import tiktoken
 
 
 def any_text() -> st.SearchStrategy[str]:
@@ -63,3 +75,57 @@ def test_a_factor_scales_to_the_nearest_token(text, factor):
     scaled = counter("estimate", factor)(text)
 
     assert scaled == 0 if not text else scaled == max(1, round(estimate(text) * factor))
+
+
+# First and last letter of blocks; letters of them in random order are no prose.
+BLOCKS = {
+    "Greek": (0x391, 0x3C9), "Cyrillic": (0x410, 0x44F), "Hebrew": (0x5D0, 0x5EA), "Arabic": (0x621, 0x64A),
+    "Devanagari": (0x905, 0x94D), "Bengali": (0x985, 0x9CD), "Tamil": (0xB85, 0xBCD), "Thai": (0xE01, 0xE4E),
+    "Lao": (0xE81, 0xECD), "Tibetan": (0xF40, 0xFBC), "Burmese": (0x1000, 0x103F), "Georgian": (0x10D0, 0x10F0),
+    "Khmer": (0x1780, 0x17D3), "kana": (0x3041, 0x30FE), "Han": (0x4E00, 0x9FA5), "Hangul": (0xAC00, 0xD7A3),
+    "marks": (0x300, 0x36F),
+}  # fmt: skip
+LETTERS = [chr(code) for first, last in BLOCKS.values() for code in range(first, last + 1)]
+
+
+@lru_cache(maxsize=1)
+def letters_only() -> tiktoken.Encoding:
+    """Return a byte-level vocabulary that has each letter of the blocks as one token, and no two letters joined."""
+    tiktoken = pytest.importorskip("tiktoken")
+    tokens = [bytes((byte,)) for byte in range(256)]
+    written = [letter.encode() for letter in LETTERS]
+    tokens += sorted({letter[:2] for letter in written if len(letter) == 3}) + written
+    ranks = {token: rank for rank, token in enumerate(tokens)}
+    return tiktoken.Encoding("letters", pat_str=r"\s+|\S+", mergeable_ranks=ranks, special_tokens={})
+
+
+def random_letters(seed: int, blocks: list[str], words: int) -> str:
+    """Return words of 4 to 40 random letters, each of one of the blocks."""
+    source = random.Random(seed)
+    spans = [BLOCKS[source.choice(blocks)] for _ in range(words)]
+    return " ".join(
+        "".join(chr(source.randint(*span)) for _ in range(source.randint(4, 40))) for span in spans
+    )
+
+
+@given(st.integers(), st.lists(st.sampled_from([*BLOCKS]), min_size=1, max_size=4), st.integers(20, 60))
+def test_letters_in_random_order_cost_at_least_what_they_cost_where_no_two_are_joined(seed, blocks, words):
+    """A vocabulary that joins letters needs no more tokens than one that joins none."""
+    text = random_letters(seed, blocks, words)
+
+    assert estimate(text) >= len(letters_only().encode_ordinary(text))
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_a_prompt_of_random_letters_is_within_its_limit_where_no_two_are_joined(block, tmp_path):
+    home, count = homes.fresh(tmp_path), lambda text: len(letters_only().encode_ordinary(text))
+    aether.open_context("talk", window=4_096, home=home)
+    for number in range(12):
+        aether.add_message(
+            "talk", {"role": "user", "content": random_letters(number, [block], 20)}, home=home
+        )
+
+    prompt = aether.build_prompt("talk", home=home)
+
+    counted = sum(message_tokens(one, count) for one in convert.read(prompt.messages, "openai"))
+    assert 0 < counted + system_tokens(prompt.system, count) <= prompt.limit
