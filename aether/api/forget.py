@@ -80,6 +80,8 @@ KINDS = {
     "snapshots": "snapshots", "archive": "archived conversations", "conversations": "conversations", "memories": "memory files", "hooks": "hooks",
     "quarantine": "quarantine", "share": "waiting changes", "hook.log": "logs", "telemetry": "logs",
 }  # fmt: skip
+# The same for the rules of a home that act: they are in the user's own state directory.
+RULES = "rules that act"
 # Advice for ids that `supersede` rejects.
 _INSTEAD = {
     "session": 'It holds several statements: "aether memory forget --match TEXT" removes the wrong one, "aether add" adds the right one.',
@@ -404,17 +406,16 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
             locks.enter_context(list_lock(place))
         with storage_errors(place):
             fold(settle(load(place), now=now()), now=now())
-        report, steps = _plan(place, id_list, match)
+        report, steps, texts = _plan(place, id_list, match)
         leftovers: list[str] = []
         if steps:
             stage(place, steps)
             leftovers = finish(place, timeout=seconds)
-    erased_text = match.strip()
-    if any(_holds(rule, id_list, erased_text) for rule in enforced.read(place)):
+    if report.places.get(RULES):
         enforced.change(
-            place, lambda rules: [rule for rule in rules if not _holds(rule, id_list, erased_text)]
+            place, lambda rules: [rule for rule in rules if not _holds(rule, id_list, texts)]
         )
-    return report._replace(left=leftovers, forgotten=len(present), done=bool(steps or present))
+    return report._replace(left=leftovers, forgotten=len(present), done=bool(report.places or present))
 
 
 def _end(place: Path) -> None:
@@ -424,14 +425,16 @@ def _end(place: Path) -> None:
             end(place)
 
 
-def _holds(rule: EnforcedRule, ids: list[str], text: str) -> bool:
-    """Return whether a rule is that of an erased entry, or says the erased text in its words or its patterns."""
-    said = (rule["text"], rule["command"], rule["regex"], rule["path"])
-    return rule["entry"] in ids or (bool(text) and any(text in words for words in said))
+def _holds(rule: EnforcedRule, ids: list[str], texts: list[str]) -> bool:
+    """Return whether a rule is that of an erased entry, or says an erased text in its words or its patterns."""
+    fields = (rule["text"], rule["tool"], rule["command"], rule["regex"], rule["path"])
+    # The words of a rule are in one line, whatever was between them.
+    pattern = erasing.pattern_of([*texts, *(" ".join(text.split()) for text in texts)])
+    return rule["entry"] in ids or any(pattern.search(field) for field in fields)
 
 
-def _plan(place: Path, ids: list[str], match: str) -> tuple[Erased, list[Step]]:
-    """Return the report of an erasure and its new files, all of them checked."""
+def _plan(place: Path, ids: list[str], match: str) -> tuple[Erased, list[Step], list[str]]:
+    """Return the report of an erasure, its new files, all of them checked, and the texts that go."""
     text = match.strip()
     if bool(ids) == bool(text):
         raise InvalidInput("expected either ids or a text.", fix="Pass one of them.", where="erase")
@@ -444,7 +447,9 @@ def _plan(place: Path, ids: list[str], match: str) -> tuple[Erased, list[Step]]:
     with storage_errors(place, left="Nothing was changed."):
         texts, skipped = _texts_of_ids(place, ids) if ids else ([text], 0)
         report, steps = _rewritten(place, texts)
-    return report._replace(skipped=skipped), steps
+        acting = sum(_holds(rule, ids, texts) for rule in enforced.read(place))
+    places = report.places | ({RULES: acting} if acting else {})
+    return report._replace(skipped=skipped, places=places), steps, texts
 
 
 def _in_the_way(where: str) -> InvalidInput:

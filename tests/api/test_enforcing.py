@@ -252,6 +252,23 @@ def test_erasing_a_text_ends_the_rule_whose_pattern_says_it(home, patterns):
     assert aether.enforced_rules(home=home) == []
 
 
+def test_erasing_a_text_that_only_a_rule_says_tells_of_it(home, capsys):
+    aether.enforce_rule(add(home), command="deploy Bluebird*", home=home)
+    assert forget.preview_erase(match="Bluebird", home=home).places == {"rules that act": 1}
+    cli(["memory", "forget", "--match", "Bluebird", "--erase", "--yes"], standalone_mode=False)
+    assert "1 place" in capsys.readouterr().out
+    assert aether.enforced_rules(home=home) == []
+
+
+@pytest.mark.parametrize("spaces", [" ", "   ", "\n"])
+def test_erasing_an_entry_ends_the_rule_of_another_with_its_words(home, spaces):
+    text = spaces.join(["Do not touch", "the secret project Bluebird."])
+    first, again = add(home, text), add(home, text)
+    aether.enforce_rule(again, command="deploy", home=home)
+    forget.erase([first], home=home)
+    assert aether.enforced_rules(home=home) == []
+
+
 def test_erasing_writes_no_rules_where_none_holds_the_text(home):
     add(home, "Do not touch the secret project Bluebird.")
     assert forget.erase(match="secret project Bluebird", home=home).done

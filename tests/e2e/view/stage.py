@@ -132,7 +132,9 @@ class Visitor:
 
     def links(self) -> list[str]:
         """Return the paths of the served origin that the page links to, without fragments, in their order."""
-        found = self.page.eval_on_selector_all("a[href]", "all => all.map(one => one.href)")
+        # A link in a drawing has an object as its href.
+        address = "link => new URL(link.getAttribute('href'), link.baseURI).href"
+        found = self.page.eval_on_selector_all("a[href]", f"links => links.map({address})")
         here = self.served.origin
         return list(dict.fromkeys(one[len(here) :].split("#")[0] for one in found if one.startswith(here)))
 
