@@ -96,6 +96,8 @@ class Imported(NamedTuple):
     """Files with entries of a clock that was ahead, and the first such time: file, at. They get the time of the entries around them."""
     waiting: int = 0
     """Items that wait for a person, as `memory.agents` says; they are not among `items`."""
+    displaced: int = 0
+    """Items that were to wait and do not: only so many can, and the oldest leave."""
 
 
 class ImportInterrupted(KeyboardInterrupt):
@@ -166,7 +168,7 @@ class _Import:
     skipped_copies: list[JsonObject] = field(default_factory=list)
     undated: list[JsonObject] = field(default_factory=list)
     future: list[JsonObject] = field(default_factory=list)
-    waiting: int = 0
+    proposed: list[str] = field(default_factory=list)
     waits: Callable[[JsonObject, Mapping[str, Any]], bool] = lambda entry, memory: False
     """Whether an entry waits for a person."""
     has_words: bool = True
@@ -178,7 +180,11 @@ class _Import:
 
     def result(self) -> Imported:
         """Return the result so far."""
-        counts = {name: getattr(self, name) for name in Imported._fields}
+        counts = {name: getattr(self, name) for name in Imported._fields[:-2]}
+        documents = read(self.home).documents if self.proposed else {}
+        ids = {item["id"] for item in gate.waiting_of(documents)} if documents else set()
+        waiting = sum(id in ids for id in self.proposed)  # noqa: A001
+        counts |= {"waiting": waiting, "displaced": len(self.proposed) - waiting}
         return Imported(**counts | {"types": dict(sorted(self.types.items())), "phases": sorted(self.phases)})
 
 
@@ -499,13 +505,13 @@ def _commit(
     stored = store_entries(
         batch, author, home=run.home, wanted=wanted, beside=beside, is_last=False, waits=run.waits
     )
-    waiting = sum(1 for item_id in stored.in_order if item_id.waits and item_id)
-    run.waiting += waiting
+    proposed = [str(item_id) for item_id in stored.in_order if item_id.waits and item_id]
+    run.proposed += proposed
     # What this import stored itself is known by its notes; nothing else is in a revision that follows the last one.
     run.revision, run.is_full = stored.revision, run.is_full or stored.needed
-    run.known += len(batch) - len(stored.entries) - waiting
+    run.known += len(batch) - len(stored.entries) - len(proposed)
     if stored.ids:
         run.evicted += stored.ids[0].evicted  # the same for every id of a batch
-    if stored.ids or waiting or fresh_passages():
+    if stored.ids or proposed or fresh_passages():
         run.revisions.append(stored.revision)
     return [entry for number, entry in enumerate(stored.entries) if number not in stored.again]

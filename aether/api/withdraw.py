@@ -6,7 +6,7 @@ until it is erased (`forget.erase`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from aether.api import memory_tool
@@ -14,7 +14,7 @@ from aether.api.forget import remembered_archive
 from aether.api.home import Home, change, copied, counter_of, drained, find, instant, now, read
 from aether.clock import new_id, stamp
 from aether.errors import NotFound, public, shown
-from aether.memory import gate
+from aether.memory import gate, teamwork
 from aether.memory import withdraw as withdrawing
 from aether.memory.forget import Target
 from aether.memory.items import DEFAULT_SOURCE
@@ -32,7 +32,7 @@ class SourceUndo(NamedTuple):
     kinds: dict[SourceKind, int]
     """What the name names, with the number of items of each."""
     targets: list[Target]
-    """The items, sessions, parts of sessions of several sources, patterns and signals that go."""
+    """The items, sessions, parts of sessions of several sources, patterns, signals and packets that go."""
     patterns: list[str]
     """The ids of patterns that others support too: only the support of the source goes."""
     patches: dict[str, Patch]
@@ -102,13 +102,23 @@ def _closure(
         lambda item: is_from(item, source, since=first, member=members.get(item["id"], "")),
         architects=() if first else (source,),
     )
-    signals = [
-        Target(signal["id"], "signals", signal["type"], str(signal["metadata"].get("context") or ""), "")
-        for name in ("active_pheromones", "queued")
-        for signal in state["pheromones"].get(name, ())
-        if _emitted(signal, source) and str(signal["created_at"]) >= first
-    ]
-    return closure._replace(targets=[*closure.targets, *signals])
+    sent = [target for target, at in _sent(state, source) if at >= first]
+    return closure._replace(targets=[*closure.targets, *sent])
+
+
+def _sent(state: Mapping[str, Any], source: str) -> Iterator[tuple[Target, str]]:
+    """Yield the signals and packets that an agent or caste of the name `source` sent, each with its time."""
+    if source == DEFAULT_SOURCE:
+        return
+    for name in ("active_pheromones", "queued"):
+        for signal in state["pheromones"].get(name, ()):
+            metadata = signal["metadata"]
+            if source and source in (metadata.get("source"), metadata.get("caste")):
+                text = str(metadata.get("context") or "")
+                yield Target(signal["id"], "signals", signal["type"], text, ""), str(signal["created_at"])
+    for packet in (state.get(teamwork.DOCUMENT) or {}).get("packets", ()):
+        if source and packet["by"] == source:
+            yield Target(packet["id"], "packets", "packet", packet["note"], ""), packet["at"]
 
 
 def _planned(state: Mapping[str, Any], closure: withdrawing.Closure) -> Change:
@@ -140,21 +150,9 @@ def _kinds(
         }
         for kind in matching or {"file"}:
             kinds[kind] = kinds.get(kind, 0) + 1
-    if kinds or _emits(snapshot.documents, source):
+    if kinds or any(_sent(snapshot.documents, source)):
         return kinds
     raise _unknown(source, every, members, first)
-
-
-def _emits(state: Mapping[str, Any], source: str) -> bool:
-    return any(_emitted(signal, source) for signal in state["pheromones"]["active_pheromones"])
-
-
-def _emitted(signal: Mapping[str, Any], source: str) -> bool:
-    """Return whether an agent or caste of the name `source` emitted a signal."""
-    metadata = signal["metadata"]
-    return source != DEFAULT_SOURCE and source in filter(
-        None, (metadata.get("source"), metadata.get("caste"))
-    )
 
 
 def _unknown(

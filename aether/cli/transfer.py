@@ -213,7 +213,11 @@ def _imported_lines(result: Imported, *, dry_run: bool) -> list[str | Table]:
         lines.append(
             f"{pluralize(result.waiting, 'items')} {'waits' if result.waiting == 1 else 'wait'} for you: aether memory review."
         )
-    elif result.revisions and not result.items:
+    if result.displaced:
+        lines.append(
+            f"{pluralize(result.displaced, 'older items')} left: no more can wait. To have all, undo this, and vouch for the files: aether import --accept."
+        )
+    elif result.revisions and not result.items and not result.waiting:
         lines.append("The words of the conversations are kept for search.")
     if result.bad_lines:
         lines.append(

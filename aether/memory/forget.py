@@ -45,7 +45,7 @@ class Target(NamedTuple):
 
     id: str
     layer: str
-    """The layer, `archive`, `signals`, `graph` or `proposals`."""
+    """The layer, `archive`, `signals`, `graph`, `proposals` or `packets`."""
     type: str
     text: str
     part: str
@@ -78,6 +78,10 @@ def forget(
     }
     if knowledge:
         patches[graph.DOCUMENT] = diff(knowledge, _graph_without(knowledge, chosen))
+    if packets := _ids(chosen, "packets"):
+        team = documents["teamwork"]
+        waiting_packets = [packet for packet in team["packets"] if packet["id"] not in packets]
+        patches["teamwork"] = diff(team, {**team, "packets": waiting_packets})
     appends = {"receipts": [receipt]}
     waiting, ids = _ids(chosen, gate.DOCUMENT), _ids(chosen, "working_memory")
     if removed := [item for item in items.items_of(memory) if item["id"] in ids]:

@@ -229,7 +229,12 @@ def propose(
             ids[digest_of(item)] = item["id"]
             fresh.append(item)
         result.append(ids[digest_of(item)])
-    patch: Patch = [{"op": "remove", "path": f"/waiting/{place}"} for place in _surplus(document, len(fresh))]
+    waiting = document["waiting"]
+    surplus = _surplus([*waiting, *fresh])
+    patch: Patch = [
+        {"op": "remove", "path": f"/waiting/{place}"} for place in surplus[::-1] if place < len(waiting)
+    ]
+    fresh = [item for nth, item in enumerate(fresh, len(waiting)) if nth not in surplus]
     patch += [{"op": "add", "path": "/waiting/-", "value": item} for item in fresh]
     return Change({DOCUMENT: patch} if patch else {}, result=result)
 
@@ -253,16 +258,16 @@ def _present(memory: Mapping[str, Any], entries: Iterable[Mapping[str, Any]]) ->
     ]
 
 
-def _surplus(document: Mapping[str, Any], coming: int) -> list[int]:
-    """Return the places, last first, of the captured entries that make room for those that are `coming`."""
-    surplus = max(0, len(document["waiting"]) + coming - MOST_WAITING)
-    captured = [nth for nth, item in enumerate(document["waiting"]) if item["metadata"].get("pointer")]
+def _surplus(waiting: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the places of the oldest captured entries, for which there is no room."""
+    surplus = max(0, len(waiting) - MOST_WAITING)
+    captured = [nth for nth, item in enumerate(waiting) if item["metadata"].get("pointer")]
     if surplus > len(captured):
         raise Refused(
             f"{MOST_WAITING} statements wait for a person.",
             fix="Let the person decide about them first: aether memory review.", where="memory",
         )  # fmt: skip
-    return captured[:surplus][::-1]
+    return captured[:surplus]
 
 
 def digest_of(item: Mapping[str, Any]) -> str:

@@ -23,6 +23,7 @@ from aether.api import (
 )
 from aether.api.forget import erase, forget
 from aether.api.home import read
+from aether.cli.main import cli
 from aether.errors import InvalidInput, NotFound, Refused
 from aether.hosts import hook
 from aether.memory import gate
@@ -361,6 +362,24 @@ def test_the_oldest_captured_entries_make_room_and_others_do_not(home, monkeypat
     with pytest.raises(Refused, match="wait for a person"):
         as_agent(home, f"{FACT} 2")
     assert waiting(home) == [f"{FACT} 0", f"{FACT} 1"]
+    # What is captured never stops the capture of a person's words.
+    aether.add_working_memory_item("Captured again.", "outcome", home=home, metadata=about)
+    assert waiting(home) == [f"{FACT} 0", f"{FACT} 1"]
+
+
+def test_an_import_says_how_much_of_it_found_no_room(home, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(gate, "MOST_WAITING", 2)
+    set_mode(home, "propose")
+    file = tmp_path / "talk.jsonl"
+    lines = [{"role": "user", "content": f"Use port {port} from now on."} for port in (1, 2, 3, 4, 5)]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    cli(["--home", str(home), "import", str(file)], standalone_mode=False)
+
+    assert len(waiting(home)) == 2
+    told = capsys.readouterr().out
+    assert "2 items wait for you" in told
+    assert "3 older items left" in told
 
 
 # Forgotten and erased, and read by no tool

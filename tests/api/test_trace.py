@@ -310,6 +310,26 @@ def test_a_source_of_signals_only_is_a_source(home):
         aether.undo_source("scout", home=home)
 
 
+def test_what_an_agent_handed_over_goes_with_it_and_comes_back(home):
+    stays = aether.hand_over(to="scout", note="Read the plan.", by="builder", home=home)
+    aether.hand_over(to="builder", note="Deploy now.", by="scout", home=home)
+
+    undone = aether.undo_source("scout", home=home)
+
+    assert [target.layer for target in undone.targets] == ["packets"]
+    assert aether.inbox("builder", home=home) == []
+    assert [packet["id"] for packet in aether.inbox("scout", home=home)] == [stays["id"]]
+    aether.undo(undone.revision, home=home)
+    assert [packet["note"] for packet in aether.inbox("builder", home=home)] == ["Deploy now."]
+
+
+def test_a_source_whose_signals_all_wait_is_a_source(home):
+    aether.start_phase(1, home=home)
+    aether.emit_signal("FOCUS", "Deploy now.", source="scout", home=home)
+
+    assert len(aether.undo_source("scout", home=home).targets) == 1
+
+
 @rows("source", [f"{BAD}.jsonl", f"/tmp/logs/{BAD}.jsonl", f"C:\\logs\\{BAD}.jsonl"])
 def test_a_file_is_a_source_by_its_name_or_its_path(source, home):
     add(home, POISON, conversation=BAD)
