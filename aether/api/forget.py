@@ -412,9 +412,7 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
             stage(place, steps)
             leftovers = finish(place, timeout=seconds)
     if report.places.get(RULES):
-        enforced.change(
-            place, lambda rules: [rule for rule in rules if not _holds(rule, id_list, texts)]
-        )
+        enforced.change(place, lambda rules: [rule for rule in rules if not _holds(rule, id_list, texts)])
     return report._replace(left=leftovers, forgotten=len(present), done=bool(report.places or present))
 
 
