@@ -28,6 +28,8 @@ from aether.messages.read import formats
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from aether.api.importing import Imported
 
 # An export starts with its revision and its documents, or its conversations if its keys were sorted.
@@ -186,6 +188,15 @@ def _restore(ask: Ask, exported: Any, *, dry_run: bool) -> int:
     return 0
 
 
+def _waiting_lines(result: Imported) -> Iterator[str]:
+    if result.waiting:
+        verb = "waits" if result.waiting == 1 else "wait"
+        yield f"{pluralize(result.waiting, 'items')} {verb} for you: aether memory review."
+    if result.displaced:
+        left = pluralize(result.displaced, "older items")
+        yield f"{left} left: no more can wait. To have all, undo this, and vouch for the files: aether import --accept."
+
+
 def _imported_lines(result: Imported, *, dry_run: bool) -> list[str | Table]:
     from aether.store.seals import listed_ranges
 
@@ -209,15 +220,8 @@ def _imported_lines(result: Imported, *, dry_run: bool) -> list[str | Table]:
     if result.known:
         were = "was" if result.known == 1 else "were"
         lines.append(f"{result.known} {were} known already, from this import or before it.")
-    if result.waiting:
-        lines.append(
-            f"{pluralize(result.waiting, 'items')} {'waits' if result.waiting == 1 else 'wait'} for you: aether memory review."
-        )
-    if result.displaced:
-        lines.append(
-            f"{pluralize(result.displaced, 'older items')} left: no more can wait. To have all, undo this, and vouch for the files: aether import --accept."
-        )
-    elif result.revisions and not result.items and not result.waiting:
+    lines += _waiting_lines(result)
+    if result.revisions and not result.items and not result.waiting:
         lines.append("The words of the conversations are kept for search.")
     if result.bad_lines:
         lines.append(

@@ -471,6 +471,7 @@ def _split(block: str) -> tuple[str, ...]:
 _SINGULAR = {
     "entities": "entity",
     "entries": "entry",
+    "waiting entries": "waiting entry",
     "summaries": "summary",
     "errors that are over": "error that is over",
     "parts of requests": "part of a request",

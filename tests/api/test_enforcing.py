@@ -252,7 +252,7 @@ def test_erasing_a_text_ends_the_rule_whose_pattern_says_it(home, patterns):
     assert aether.enforced_rules(home=home) == []
 
 
-def test_erasing_a_text_that_only_a_rule_says_tells_of_it(home, capsys):
+def test_erasing_finds_a_text_that_only_a_rule_says(home, capsys):
     aether.enforce_rule(add(home), command="deploy Bluebird*", home=home)
     assert forget.preview_erase(match="Bluebird", home=home).places == {"rules that act": 1}
     cli(["memory", "forget", "--match", "Bluebird", "--erase", "--yes"], standalone_mode=False)

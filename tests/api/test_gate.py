@@ -377,9 +377,9 @@ def test_an_import_says_how_much_of_it_found_no_room(home, tmp_path, monkeypatch
     cli(["--home", str(home), "import", str(file)], standalone_mode=False)
 
     assert len(waiting(home)) == 2
-    told = capsys.readouterr().out
-    assert "2 items wait for you" in told
-    assert "3 older items left" in told
+    output = capsys.readouterr().out
+    assert "2 items wait for you" in output
+    assert "3 older items left" in output
 
 
 # Forgotten and erased, and read by no tool
