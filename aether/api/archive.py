@@ -822,14 +822,28 @@ def list_archived(
     Raises:
         InvalidInput: the month, the level or the limit is impossible.
     """
-    if month is not None and not _MONTH.fullmatch(month):
-        raise InvalidInput(f"{shown(month)} is not a month.", fix="Write it as 2026-03.", where="month")
-    if level is not None:
-        shapes.level(level)
+    _require_filter(month, level)
     if limit is not None and limit < 0:
         raise InvalidInput(f"limit is {limit}.", fix="Use a whole number from 0.", where="limit")
     rows = archive_store.rows(find(home), month=month or "", level=level or "", limit=limit)
     return [_listed(row) for row in rows]
+
+
+def count_archived(*, month: str | None = None, level: str | None = None, home: Home = None) -> int:
+    """Return the number of archived conversations; only those of one `month` (YYYY-MM), at one `level`.
+
+    Raises:
+        InvalidInput: the month or the level is impossible.
+    """
+    _require_filter(month, level)
+    return archive_store.number(find(home), month=month or "", level=level or "")
+
+
+def _require_filter(month: str | None, level: str | None) -> None:
+    if month is not None and not _MONTH.fullmatch(month):
+        raise InvalidInput(f"{shown(month)} is not a month.", fix="Write it as 2026-03.", where="month")
+    if level is not None:
+        shapes.level(level)
 
 
 def _listed(row: archive_store.Row) -> Archived:

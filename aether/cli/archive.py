@@ -189,7 +189,7 @@ def _time(text: str | None) -> datetime | None:
 @click.option("--level", type=click.Choice(DETAILS), help="Only those at this level")
 @click.option("--search", "query", metavar="TEXT", help="Those that answer this, the best first")
 @click.option(
-    "--limit", type=click.IntRange(min=1), help="How many at most  [default: all, and 10 of --search]"
+    "--limit", type=click.IntRange(0), help="How many at most; 0 for all  [default: 20, and 10 of --search]"
 )
 @click.option("--why", is_flag=True, help="With ID: explain which rule decides its level")
 @click.option("--now", metavar="TIME", help="With --why: decide as if it were this time  [default: now]")
@@ -222,21 +222,24 @@ def list_(
     elif id_ is not None:
         _show(ask, id_)
     elif query is not None:
-        _search(ask, query, limit or 10)
+        _search(ask, query, 10 if limit is None else limit)
     elif stats:
         _stats(ask)
     elif verify:
         return _verify(ask)
     else:
-        _list(ask, month, level, limit)
+        _list(ask, month, level, 20 if limit is None else limit)
     return 0
 
 
-def _list(ask: Ask, month: str | None, level: str | None, limit: int | None) -> None:
-    from aether.api.archive import list_archived
+def _list(ask: Ask, month: str | None, level: str | None, limit: int) -> None:
+    from aether.api.archive import count_archived, list_archived
 
-    entries = list_archived(month=month, level=level, limit=limit, home=ask.place())
+    entries = list_archived(month=month, level=level, limit=limit or None, home=ask.place())
     emit(ask, entries, _table(entries))
+    hidden = count_archived(month=month, level=level, home=ask.place()) - len(entries)
+    if hidden > 0:
+        note(ask, f"{pluralize(hidden, 'older conversations')} left out: --limit 0 lists all.")
     if not entries:
         nothing = "No conversation is archived here: aether archive add FILE adds one."
         note(ask, "No archived conversation is of that month and level." if month or level else nothing)
@@ -252,7 +255,7 @@ def _show(ask: Ask, id_: str) -> None:
 def _search(ask: Ask, query: str, limit: int) -> None:
     from aether.api.archive import search_archive
 
-    hits = search_archive(query, limit=limit, home=ask.place())
+    hits = search_archive(query, limit=limit or sys.maxsize, home=ask.place())
     rows = [(hit.id, hit.level, when(hit.created_at), one_line(hit.passage)) for hit in hits]
     emit(ask, hits, Table(rows, head=("id", "level", "created", "text")))
     if not hits:

@@ -391,10 +391,10 @@ def examine(home: Path) -> list[Finding]:
         findings.append(Finding("warning", "open-step", archive_store.STEP, what, REPAIR))
     places: dict[str, str] = {}
     graces: set[str] = set()
-    newer = 0
+    newer, directories = 0, dict[str, Path]()
     for name in archive_store.names(home):
         try:
-            value = archive_store.read(home, name)
+            value = archive_store.read(home, name, directories)
             faults = check.findings(SCHEMA, value)
         except (AetherError, KeyError) as reason:
             findings.append(_finding(reason, name))
@@ -409,7 +409,7 @@ def examine(home: Path) -> list[Finding]:
         places[value["id"]] = name
         if value["grace"]:
             graces.add(value["grace"]["file"])
-            findings += _examine_grace(home, value)
+            findings += _examine_grace(home, value, directories)
     # A file of a newer aether may name the others.
     for name in sorted({*archive_store.grace_names(home)} - graces) if not newer else ():
         what = "no archive file names it: a killed process left it, or the archive file was lost."
@@ -427,9 +427,9 @@ def _finding(reason: Exception, name: str) -> Finding:
     return Finding("error", code, name, reason.what, REPAIR if code == "damaged-file" else reason.fix)
 
 
-def _examine_grace(home: Path, value: JsonObject) -> Iterator[Finding]:
+def _examine_grace(home: Path, value: JsonObject, directories: dict[str, Path]) -> Iterator[Finding]:
     try:
-        archive_store.read_grace(home, value["grace"])
+        archive_store.read_grace(home, value["grace"], directories)
     except AetherError as reason:
         what = f"{reason.what} The conversation can be restored only with level {value['level']}."
         yield Finding("error", "damaged-grace", value["grace"]["file"], what, REPAIR)
@@ -482,7 +482,7 @@ def _repair_files(home: Path, now: datetime) -> Generator[str, None, tuple[set[s
                 value = archive_store.read(home, name)
             except AetherError:
                 continue
-        if value["grace"] and any(_examine_grace(home, value)):
+        if value["grace"] and any(_examine_grace(home, value, {})):
             yield from _drop_grace(home, name, value, now)
         elif value["grace"]:
             graces.add(value["grace"]["file"])

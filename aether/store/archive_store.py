@@ -86,12 +86,17 @@ def is_grace_of(name: str, id: str) -> bool:
     return name.startswith(f"{GRACE}/{directory_name(id, what='conversation')}.{grace_kind(name)}.")
 
 
-def placed(home: Path, name: str) -> Path:
-    """Return the path of a file of the archive.
+def placed(home: Path, name: str, directories: dict[str, Path] | None = None) -> Path:
+    """Return the path of a file of the archive; its directory may be looked up once, in `directories`.
 
     Raises:
         UnsafePath: it leads out of the archive.
     """
+    if directories is not None and is_plain(name):
+        directory, _, last = name.rpartition("/")
+        if directory not in directories:
+            directories[directory] = placed(home, directory)
+        return directories[directory] / last
     path = inside(home, name)
     if not path.is_relative_to(os.path.join(os.path.realpath(home), DIRECTORY)):
         raise UnsafePath(f"{shown(name)} is outside the archive.", fix="Use a path below it.", where=str(home))  # fmt: skip
@@ -186,27 +191,29 @@ def of_other_version(version: Any, where: str) -> InvalidDocument:
     return InvalidDocument(what, fix=fix, where=where)
 
 
-def read_bytes(home: Path, name: str) -> bytes:
+def read_bytes(home: Path, name: str, directories: dict[str, Path] | None = None) -> bytes:
     """Return the content of a file of the archive, uncompressed.
+
+    Who reads many passes the same `directories`, so that each directory is resolved once; no link is followed then.
 
     Raises:
         NotFound: it is missing.
         CorruptDocument: it is damaged.
     """
     try:
-        data = regular.read(placed(home, name), regular.LOG_BYTES)
+        data = regular.read(placed(home, name, directories), regular.LOG_BYTES)
     except FileNotFoundError as reason:
         raise NotFound("it is missing.", fix='Run "aether doctor".', where=name) from reason
     return unpacked(data, where=name) if name.endswith(".zst") else data
 
 
-def read(home: Path, name: str) -> JsonObject:
+def read(home: Path, name: str, directories: dict[str, Path] | None = None) -> JsonObject:
     """Return one archive file.
 
     Raises:
         NotFound, CorruptDocument, InvalidDocument: as `read_bytes` and `parsed`.
     """
-    return parsed(read_bytes(home, name), where=name)
+    return parsed(read_bytes(home, name, directories), where=name)
 
 
 def require_free(home: Path, name: str, id: str) -> None:
@@ -251,14 +258,14 @@ def _write(home: Path, name: str, data: bytes) -> None:
         files.write_whole(path, data)
 
 
-def read_grace(home: Path, grace: JsonObject) -> bytes:
+def read_grace(home: Path, grace: JsonObject, directories: dict[str, Path] | None = None) -> bytes:
     """Return the fuller form that `grace` describes, byte for byte.
 
     Raises:
         NotFound: it is missing.
         CorruptDocument: it differs from what was written.
     """
-    data = read_bytes(home, grace["file"])
+    data = read_bytes(home, grace["file"], directories)
     if sha256(data).hexdigest() != grace["sha256"]:
         raise CorruptDocument("it is not what was written.", fix='Run "aether doctor".', where=grace["file"])
     return data
@@ -614,11 +621,23 @@ def find(home: Path, id: str) -> Row | None:
 
 def rows(home: Path, *, month: str = "", level: str = "", limit: int | None = None) -> list[Row]:
     """Return archived conversations, the newest first; only those of one `month` (YYYY-MM), at one `level`."""
-    condition = (
-        "WHERE created >= ? AND created < ? AND level BETWEEN ? AND ? ORDER BY created DESC, id LIMIT ?"
-    )
+    condition, values = _of_month_and_level(month, level)
+    most = -1 if limit is None else limit
+    return _rows(home, f"{condition} ORDER BY created DESC, id LIMIT ?", [*values, most])
+
+
+def number(home: Path, *, month: str = "", level: str = "") -> int:
+    """Return the number of archived conversations; only those of one `month` (YYYY-MM), at one `level`."""
+    if is_empty(home):
+        return 0
+    condition, values = _of_month_and_level(month, level)
+    query = f"SELECT count(*) FROM conversation {condition}"  # noqa: S608 - both are constants
+    return int(indexed(home, lambda db: db.execute(query, values).fetchone())[0])
+
+
+def _of_month_and_level(month: str, level: str) -> tuple[str, list[Any]]:
     levels = [DETAILS.index(level)] * 2 if level else [0, len(DETAILS)]
-    return _rows(home, condition, [month, f"{month}~", *levels, -1 if limit is None else limit])
+    return "WHERE created >= ? AND created < ? AND level BETWEEN ? AND ?", [month, f"{month}~", *levels]
 
 
 def ready(home: Path, latest: Sequence[str]) -> list[Row]:

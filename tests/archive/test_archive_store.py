@@ -590,3 +590,14 @@ def test_the_index_is_compared_with_the_files_at_the_first_look_after_the_machin
     found = {entry.id for entry in aether.list_archived(home=home)}
 
     assert found == (before.keys() if lost == "a row" else before.keys() - {first.id})
+
+
+def test_a_check_resolves_each_directory_of_the_archive_once(home, monkeypatch):
+    for number in range(4):
+        add(home, talk(id=f"talk-{number}"))
+    resolved = []
+    real = archive_store.inside
+    monkeypatch.setattr(archive_store, "inside", lambda home, name: resolved.append(name) or real(home, name))
+
+    assert archive_steps.examine(home) == []
+    assert len([name for name in resolved if name.startswith("archive/2")]) == 1

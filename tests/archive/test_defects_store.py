@@ -155,7 +155,7 @@ def test_16_a_pass_reads_only_what_is_ready(home, monkeypatch):
     read: list[str] = []
     real = archive_store.read_bytes
     monkeypatch.setattr(
-        archive_store, "read_bytes", lambda place, name: read.append(name) or real(place, name)
+        archive_store, "read_bytes", lambda place, name, *more: read.append(name) or real(place, name, *more)
     )
 
     done = aether.age_archive(now=homes.NOW + timedelta(days=61), home=home)

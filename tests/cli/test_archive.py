@@ -48,6 +48,24 @@ def test_the_shapes_that_are_fixed(archived, capsys):
     assert data(capsys, "list", "--month", "2026-02") == []
 
 
+def test_a_list_shows_the_newest_and_says_how_many_more_there_are(here, capsys, tmp_path):
+    several = [old_talk() | {"id": f"talk-{nth}"} for nth in range(23)]
+    (tmp_path / "several.json").write_text(json.dumps(several), encoding="utf-8")
+    shown(capsys, "archive", "add", "several.json")
+
+    listed = shown(capsys, "archive", "list")
+    whole = shown(capsys, "archive", "list", "--limit", "0")
+    other = shown(capsys, "archive", "list", "--limit", "2", "--month", "2026-01", "--level", "full")
+
+    assert len([line for line in listed.out.splitlines() if "talk-" in line]) == 20
+    assert "3 older conversations left out: --limit 0 lists all." in listed.err
+    assert len([line for line in whole.out.splitlines() if "talk-" in line]) == 23
+    assert "left out" not in whole.err
+    assert "21 older conversations left out" in other.err
+    assert len(data(capsys, "list", "--search", "webhook retries", "--limit", "0")) == 23
+    assert aether.list_archived(month="2026-02") == []
+
+
 def test_adding_says_which_are_new_and_which_are_there(archived, capsys, tmp_path):
     talk = json.loads(archived.read_text())
     (tmp_path / "new.json").write_text(json.dumps(talk | {"id": "new-talk"}))
