@@ -37,6 +37,7 @@ from aether.messages.sources.claude_code import is_beside_session
 from aether.messages.unpack import is_zip, members
 from aether.store import config, record_files
 from aether.store.authors import Author
+from aether.store.commit import fold_home
 from aether.store.files import require_writable
 from aether.store.patch import apply
 from aether.store.snapshot import Snapshot
@@ -243,6 +244,9 @@ def import_transcripts(
         raise ImportInterrupted(run.result()) from stop
     if run.is_full:
         prepare_handoff(home)
+    if run.revisions:
+        with suppress(AetherError):  # everything is in the journal: the next commit folds
+            fold_home(snapshot.home, now=now(), least=config.or_default(snapshot.home).fold_bytes)
     return run.result()
 
 
@@ -466,7 +470,6 @@ def _store(run: _Import, batch: list[JsonObject], words: passages.Collector) -> 
     run.items += len(batch)
     run.types.update(entry["type"] for entry in batch)
     run.phases.update(entry["metadata"]["phase"] for entry in batch if "phase" in entry["metadata"])
-    run.tokens += sum(run.count(entry["content"]) for entry in batch)
 
 
 def _plan(run: _Import, batch: list[JsonObject]) -> list[JsonObject]:
@@ -475,6 +478,7 @@ def _plan(run: _Import, batch: list[JsonObject]) -> list[JsonObject]:
     change = add(run.planned, batch, now=now(), new_id=new_id, count=run.count)
     run.planned = apply(run.planned, change.patches[DOCUMENT])
     run.evicted += change.result.evicted
+    run.tokens += change.result.tokens
     return [entry for number, entry in enumerate(batch) if number not in change.result.again]
 
 
@@ -507,6 +511,7 @@ def _commit(
     )
     proposed = [str(item_id) for item_id in stored.in_order if item_id.waits and item_id]
     run.proposed += proposed
+    run.tokens += stored.tokens
     # What this import stored itself is known by its notes; nothing else is in a revision that follows the last one.
     run.revision, run.is_full = stored.revision, run.is_full or stored.needed
     run.known += len(batch) - len(stored.entries) - len(proposed)

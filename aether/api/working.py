@@ -166,6 +166,8 @@ class StoredEntries(NamedTuple):
     """Those that wait for a person."""
     in_order: list[ItemId]
     """The ids of all, in the order in which they were chosen."""
+    tokens: int
+    """Those of the entries that are items of their own."""
 
 
 @public
@@ -223,7 +225,7 @@ def store_entries(
         item_id.waits = is_late
         in_order.append(item_id)
     ids = [item_id for item_id in in_order if not item_id.waits]
-    return StoredEntries(chosen, ids, outcome.revision, needed, added.again, late, in_order)
+    return StoredEntries(chosen, ids, outcome.revision, needed, added.again, late, in_order, added.tokens)
 
 
 def _ending(snapshot: Snapshot, added: Change, end_states: Mapping[str, EndState], timestamp: str) -> Change:

@@ -97,6 +97,8 @@ class Added(NamedTuple):
     """Ids of the items that the hard limit moved to the archive."""
     again: tuple[int, ...] = ()
     """Positions of the entries that their conversation had said before, of which `ids` has the items."""
+    tokens: int = 0
+    """Those of the other entries."""
 
 
 def items_of(memory: Mapping[str, Any]) -> list[Item]:
@@ -305,7 +307,10 @@ def add(
     replaced = sorted(places.values())
     change = _added(_without(memory, replaced), [*resulting.values()], now=now)
     patch = [*removal(replaced), *change.patches[DOCUMENT]]
-    return change._replace(patches={DOCUMENT: patch}, result=Added(ids, change.result.evicted, tuple(again)))
+    repeats = {*again}
+    tokens = sum(item["token_count"] for nth, item in enumerate(items) if nth not in repeats)
+    added = Added(ids, change.result.evicted, tuple(again), tokens)
+    return change._replace(patches={DOCUMENT: patch}, result=added)
 
 
 def _words_of(item: Item) -> tuple[str, ...]:

@@ -81,6 +81,8 @@ _WAITING_OPERATIONS = frozenset({"add", "close", "compress", "prepare", "claim",
 _NAMED_OPERATIONS = frozenset({"claim", "release", "hand over", "take packets", "memory write"})
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
+# How many times longer the journal may grow between the parts of one import, which would rewrite memory for each of them.
+PART_JOURNALS = 8
 # A temporary file that is older was left by a killed process.
 OLD_SECONDS = 3600.0
 # Homes whose temporary files this process has looked at.
@@ -235,7 +237,7 @@ def commit_to(
                     return done
                 continue
             is_late = False
-            if after.end > settings.fold_bytes:
+            if after.end > settings.fold_bytes * (PART_JOURNALS if author.part else 1):
                 # The commit is durable: the next opener folds, and doctor reports.
                 with suppress(AetherError):
                     fold(after, now=now)

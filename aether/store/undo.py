@@ -15,7 +15,7 @@ from aether.schemas import check
 from aether.store.authors import AETHER, ARCHIVE, HOOK, INIT
 from aether.store.journal import Entry, folded_entries, read_journal
 from aether.store.merge import Place, merge, rules_of, value_at
-from aether.store.patch import apply, diff, entry_id, json_equal, keys_of
+from aether.store.patch import apply, diff, entry_id, join_changes, json_equal, keys_of
 from aether.store.snapshot import Snapshot
 from aether.types import Change, JsonObject, Patch
 
@@ -139,6 +139,8 @@ def entries_newest_first(snapshot: Snapshot, *, after: int = 0) -> Iterator[Entr
     fresh = [entry for entry in read_journal(snapshot.home).entries[::-1] if entry.revision > after]
     yield from fresh
     seen = fresh[-1].revision if fresh else snapshot.revision + 1
+    if seen == after + 1:
+        return  # the journal has them all: a line of the history may be as long as an import
     for entry in folded_entries(snapshot.home, after=after, newest_first=True):
         if entry.revision < seen:
             yield entry
@@ -260,16 +262,36 @@ def undo(snapshot: Snapshot, revision: int) -> Change:
         raise Conflict(f"revision {revision} {what}", fix=fix, where=str(snapshot.home))
     state = dict(snapshot.documents)
     befores = [older for _, older in steps[1:]] + [start]
-    for index, (entry, after) in enumerate(steps):
-        if entry.revision in parts:
-            _undo_one(snapshot, state, steps[: index + 1], after, befores[index])
-    _require_forgotten(snapshot, state["memory"], steps, start["memory"], parts[0])
     undone = [entry for entry, _ in steps if entry.revision in parts]
+    for (entry, _), before in zip(steps, befores, strict=True):
+        if entry.revision in parts:
+            _require_undoable(snapshot, entry, before)
     if not any(entry.inverse for entry in undone):
         raise _without_inverse(snapshot, undone[0])
+    if len(undone) == len(steps):  # nothing came later, so their inverses fit as they are
+        inverses = [Change(entry.inverse) for entry in undone]
+        return join_changes(*inverses, result=undone[0])
+    for index, (entry, after) in enumerate(steps):
+        if entry.revision in parts:
+            _undo_one(state, steps[: index + 1], after, befores[index])
+    _require_forgotten(snapshot, state["memory"], steps, start["memory"], parts[0])
     touched = {name for entry in undone for name in entry.patches}
     patches = {name: diff(snapshot.documents[name], state[name]) for name in state if name in touched}
     return Change(patches, result=undone[0])
+
+
+def _require_undoable(snapshot: Snapshot, entry: Entry, before: dict[str, Any]) -> None:
+    """Check that no text was erased from `entry`, and that it made none of its documents.
+
+    Raises:
+        Conflict: one of both.
+    """
+    if entry.erased:
+        raise _is_erased(snapshot, entry.revision)
+    for name in entry.patches:
+        if before[name] is None:
+            what = f"revision {entry.revision} made {name}.json."
+            raise Conflict(what, fix="Remove the home instead.", where=name)
 
 
 def _require_forgotten(
@@ -318,17 +340,11 @@ def _without_inverse(snapshot: Snapshot, entry: Entry) -> Conflict:
 
 
 def _undo_one(
-    snapshot: Snapshot, state: dict[str, Any], steps: list[tuple[Entry, dict[str, Any]]], after: dict[str, Any],
-    before: dict[str, Any],
+    state: dict[str, Any], steps: list[tuple[Entry, dict[str, Any]]], after: dict[str, Any], before: dict[str, Any]
 ) -> None:  # fmt: skip
     """Take the last of `steps` back out of `state`, which lay between `before` and `after`."""
     undone = steps[-1][0]
-    if undone.erased:
-        raise _is_erased(snapshot, undone.revision)
     for name in undone.patches:
-        if before[name] is None:
-            what = f"revision {undone.revision} made {name}.json."
-            raise Conflict(what, fix="Remove the home instead.", where=name)
         rules = rules_of(check.schema(name))
         merged, conflicts = merge(after[name], state[name], before[name], rules)
         if all(tuple(keys_of(step["path"])) in rules for step in diff(state[name], merged)):

@@ -16,6 +16,7 @@ from aether.compat import ollm_import
 from aether.errors import Conflict, InvalidInput, NotFound
 from aether.memory.capture.notes import note_key, origin
 from aether.messages.read import read_records
+from aether.store import commit as commits
 from aether.store import record_files
 from tests import homes
 from tests.api.calls import limits, memory, snapshot, whole
@@ -547,6 +548,27 @@ def test_notes_are_compared_with_those_of_the_home_when_it_has_changed_only(home
 
     assert len(done.revisions) > 2
     assert len(compared) == 2  # once for all, and once under the lock
+
+
+def test_an_import_folds_a_few_times_and_at_its_end_whatever_its_batches(home, tmp_path, monkeypatch):
+    limits(home, capacity=600)
+    homes.configure(home, "[store]\nfold_bytes = 6000\n")
+    folds = calls_of(monkeypatch, commits, "_fold")
+
+    done = load(home, transcript(tmp_path, *map(note, range(300))))
+
+    journal = home / "data" / "journal.jsonl"
+    bytes_written = sum(path.stat().st_size for path in (home / "data" / "journal").iterdir())
+    assert len(done.revisions) > 10
+    assert 1 <= len(folds) < bytes_written / 6000 / 4
+    assert journal.stat().st_size <= 6000
+
+
+def test_the_tokens_of_an_import_are_those_of_its_items(home, tmp_path):
+    done = load(home, transcript(tmp_path, *map(note, range(20))))
+
+    assert done.tokens == sum(each["token_count"] for each in memory(home)["working_memory"]["items"])
+    assert done.tokens == load(home, transcript(tmp_path, *map(note, range(20, 40))), dry_run=True).tokens
 
 
 def test_the_sample_is_imported_phase_by_phase(home):

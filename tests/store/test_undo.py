@@ -304,6 +304,22 @@ def test_folded_lines_are_read_newest_first(home):
     assert revisions(home, newest_first=True, after=2) == [4, 3]
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_newest_change_is_undone_by_its_inverse_without_comparing_documents(home, parts, monkeypatch):
+    before = memory(home)
+    for number in range(parts):
+        part = f"import_1/{number + 1}" if parts > 1 else ""
+        author = Author("import", part=part)
+        added = {"op": "add", "path": "/working_memory/items/-", "value": {"id": f"wm_new_{number}"}}
+        commit(home, lambda _, step=added: Change({"memory": [step]}), author, now=homes.NOW)
+    for name in ("merge", "diff"):
+        monkeypatch.setattr(undo, name, None)
+
+    take_back(home, snapshot.load(home).revision)
+
+    assert memory(home) == before
+
+
 def bytes_read():
     """Return the bytes that this process has read so far."""
     with open("/proc/self/io", encoding="ascii") as file:
