@@ -21,6 +21,7 @@ def _renderer(preset: str) -> Any:
     if preset == "codes":
         return MarkdownIt("zero").enable("backticks")
     renderer = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    renderer.disable("reference")  # the definition of a link, with its title, would not be on the page
     renderer.validateLink = lambda url: url.lower().startswith(("https://", "http://", "mailto:"))  # type: ignore[method-assign]
     renderer.add_render_rule("image", _picture)
     renderer.add_render_rule("link_open", _link)
@@ -45,6 +46,12 @@ def markdown(text: str) -> Markup:
     """Return Markdown as HTML; its headings are below those of the page."""
     renderer = _renderer("messages")
     tokens = renderer.parse(text)
+    deepest = renderer.options["maxNesting"] - 1
+    if any(token.nesting == 1 and token.level >= deepest for token in tokens):
+        # What is nested deeper is not parsed, and a reader would not see it.
+        from markupsafe import Markup
+
+        return Markup("<pre><code>{}</code></pre>").format(text)
     for token in tokens:
         token.attrs.pop(
             "style", None

@@ -43,6 +43,21 @@ def test_hostile_markdown_is_harmless(text):
     assert "<img" not in html
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "> " * 50 + "Words",
+        "".join("  " * depth + "- a\n" for depth in range(15)) + "  " * 15 + "- Words",
+        '[a]: https://ok.example "Words"',
+    ],
+)
+def test_no_words_are_hidden_from_a_reader(text):
+    html = str(markdown(text))
+
+    check(html)
+    assert "Words" in html
+
+
 @given(
     st.lists(
         st.sampled_from(
