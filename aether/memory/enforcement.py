@@ -65,7 +65,8 @@ def _fits_line(pattern: str, line: str) -> tuple[bool | None, str]:
     try:
         fits = [_fits(pattern, words) for words in commands(line)]
     except Unreadable as reason:
-        return None, str(reason)
+        is_known = any(_fits(pattern, words) for words in reason.commands)
+        return (True, "") if is_known else (None, str(reason))
     if True in fits:
         return True, ""
     return (None, "a part of the command is in a variable") if None in fits else (False, "")

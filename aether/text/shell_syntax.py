@@ -10,34 +10,48 @@ from __future__ import annotations
 import posixpath
 from typing import NamedTuple
 
+from aether.text.regex import lazy
+
 # Deeper nesting is not read.
 MOST_DEPTH = 12
 MOST_CHARS = 50_000
 # In a word, for a variable or the output of a command.
 UNKNOWN = "\0"
-_KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "time", "fi", "done", "coproc"})  # fmt: skip
+_KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "fi", "done", "coproc"})  # fmt: skip
 # What follows them is no command.
 _HEADS = frozenset({"for", "select", "function", "case", "in", "esac"})
 # Programs that start another, with those of their options that take a word.
 _STARTERS = {
     "sudo": "ughpCrtTUR", "doas": "uC", "env": "uCS", "command": "", "builtin": "", "exec": "a", "nohup": "",
     "nice": "n", "ionice": "cnp", "timeout": "ks", "stdbuf": "ioe", "setsid": "", "xargs": "IiLlnPEdsa", "time": "fo",
-    "chronic": "", "unbuffer": "", "caffeinate": "tw",
+    "chronic": "", "unbuffer": "", "caffeinate": "tw", "parallel": "jaILlNnPSs",
 }  # fmt: skip
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish"})
-_GIT_WORDS = frozenset({"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env"})
+# Programs that run text, with the option before it; those with "" run their words.
+_SCRIPTED = {**dict.fromkeys(_SHELLS, "c"), "env": "S", "eval": "", "watch": "", "trap": ""}
+_GIT_WORDS = frozenset(
+    {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--attr-source"}
+)
+# They become several words.
+_BRACES = lazy(r"\{[^\s{}'\"`$;&|()<>\\]*(?:,|\.\.)[^\s{}'\"`$;&|()<>\\]*\}")
 _ENDS = ";\n&|"
 _OPERATORS = ("&&", "||", "|&", ";;&", ";;", ";&", ";", "\n", "&", "|")
 _REDIRECTIONS = ("&>>", "<<<", "<<-", "<<", "&>", ">>", ">&", ">|", "<&", "<>", ">", "<")
 
 
 class Unreadable(ValueError):
-    """A command line that cannot be known without running it."""
+    """A command line that cannot be known without running it; `commands` are those of it that are known."""
+
+    def __init__(self, why: str, commands: list[list[str]] | None = None) -> None:
+        super().__init__(why)
+        self.commands = commands or []
 
 
 class _Word(NamedTuple):
     text: str
     """With `UNKNOWN` for a variable."""
+    is_pattern: bool = False
+    """Whether files are found by it, and the program gets their names."""
 
     @property
     def is_known(self) -> bool:
@@ -162,10 +176,12 @@ class _Reader:
 
     def _word(self) -> _Word:
         parts: list[str] = []
+        is_pattern = False
         while self.at < len(self.text):
             char = self.text[self.at]
             if char in " \t\r\n;&|()<>":
                 break
+            is_pattern |= char in "*?["
             if char == "\\":
                 parts.append(self.text[self.at + 1 : self.at + 2].replace("\n", ""))
                 self.at += 2
@@ -177,10 +193,13 @@ class _Reader:
                 self._quoted(parts)
             elif char in "$`":
                 self._expansion(parts)
+            elif braces := _BRACES.match(self.text, self.at):
+                parts.append(UNKNOWN)
+                self.at = braces.end()
             else:
                 parts.append(char)
                 self.at += 1
-        return _Word("".join(parts))
+        return _Word("".join(parts), is_pattern)
 
     def _quoted(self, parts: list[str]) -> None:
         """Read to the closing double quote."""
@@ -251,8 +270,21 @@ def commands(text: str, depth: int = 0) -> list[list[str]]:
         Unreadable: what would be run cannot be known without running it.
     """
     found: list[list[_Word]] = []
-    _Reader(text, depth, found).read()
-    return [words for simple in found for words in _unwrapped(simple, depth)]
+    doubts: list[Unreadable] = []
+    known: list[list[str]] = []
+    try:
+        _Reader(text, depth, found).read()
+    except Unreadable as reason:
+        doubts.append(reason)
+    for simple in found:
+        try:
+            known += _unwrapped(simple, depth)
+        except Unreadable as reason:
+            doubts.append(reason)
+            known += reason.commands
+    if doubts:
+        raise Unreadable(str(doubts[0]), known)
+    return known
 
 
 def _unwrapped(words: list[_Word], depth: int) -> list[list[str]]:
@@ -261,16 +293,16 @@ def _unwrapped(words: list[_Word], depth: int) -> list[list[str]]:
         words = words[1:]
     if not words or words[0].text in _HEADS:
         return []
-    if not words[0].is_known:
+    if not words[0].is_known or (words[0].is_pattern and words[0].text not in ("[", "[[")):
         raise Unreadable("the name of the program is computed")
     name = posixpath.basename(words[0].text.replace("\\", "/")).removesuffix(".exe")
     plain = [name, *(word.text for word in words[1:])]
+    scripted = _script(name, words[1:], depth) if name in _SCRIPTED else []
     if name in _STARTERS:
-        return _unwrapped(
-            _after_options(words[1:], _STARTERS[name], skips_number=name == "timeout"), depth
-        ) or [plain]
-    if name in _SHELLS or name == "eval":
-        return [*_script(name, words[1:], depth), plain]
+        after = _after_options(words[1:], _STARTERS[name], skips_number=name == "timeout")
+        return [*scripted, *_unwrapped(after, depth)] or [plain]
+    if name in _SCRIPTED:
+        return [*scripted, plain]
     if name == "find":
         return [*_found(words[1:], depth), plain]
     return [_without_git_options(plain) if name == "git" else plain]
@@ -293,12 +325,16 @@ def _after_options(words: list[_Word], with_word: str, *, skips_number: bool) ->
 
 
 def _script(name: str, words: list[_Word], depth: int) -> list[list[str]]:
-    """Return the commands that a shell is given as text."""
-    if name == "eval":
-        texts = words
-    else:
-        places = [n for n, word in enumerate(words) if word.text.startswith("-") and word.text.endswith("c")]
+    """Return the commands that a program is given as text."""
+    option = _SCRIPTED[name]
+    if option:
+        places = [
+            nth for nth, word in enumerate(words) if word.text.startswith("-") and word.text.endswith(option)
+        ]
         texts = words[places[0] + 1 : places[0] + 2] if places else []
+    else:
+        texts = _after_options(words, "nq", skips_number=False)
+        texts = texts[:1] if name == "trap" else texts
     if any(not word.is_known for word in texts):
         raise Unreadable(f"what {name} runs is computed")
     return commands(" ".join(word.text for word in texts), depth + 1)

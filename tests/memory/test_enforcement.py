@@ -66,6 +66,16 @@ PUSH = rule(command="git push*")
         "f() { git push; }; f",
         "[[ -f a ]] && git push",
         "exec 3>&1; git push",
+        "time -p git push",
+        "env -S 'git push'",
+        "watch -n 5 git push",
+        "parallel -j 2 git push ::: origin",
+        "trap 'git push' EXIT",
+        "git --attr-source HEAD push",
+        "$(git push)",
+        "$CMD x; git push",
+        "git push; eval $LINE",
+        "eval 'git push; $CMD'",
     ],
 )
 def test_a_command_is_stopped_however_it_is_written(line):
@@ -88,6 +98,11 @@ def test_a_command_is_stopped_however_it_is_written(line):
         "",
         "printf 'a\\nb'",
         "case_study --run",
+        "[ -f *.md ] && ls *.py {a,b}.txt",
+        "git stash show stash@{0} && cp a.{txt,md} ${HOME}",
+        "trap - EXIT",
+        "watch",
+        "env -S 'git pull' ls",
     ],
 )
 def test_what_only_mentions_it_is_not(line):
@@ -99,6 +114,9 @@ def test_what_only_mentions_it_is_not(line):
     [
         "$GIT push",
         "git $VERB",
+        "{git,push}",
+        "gi? push",
+        "git {push,}",
         "git ${VERB}sh",
         "`which git` push",
         "eval $LINE",
