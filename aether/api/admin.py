@@ -40,6 +40,7 @@ from aether.schemas import check, migrations
 from aether.store import (
     archive_steps,
     config,
+    copies,
     documents,
     exported_logs,
     files,
@@ -549,13 +550,18 @@ def accept_edit(name: str, *, home: Home = None) -> list[str]:
     """Accept a hand edit that waits in quarantine, and return the documents that changed; `undo` reverses it.
 
     Where the edit and later changes differ, the edit wins; everything else that changed since stays. `name` is that of
-    the file in `quarantine/`, which may be corrected first.
+    the file in `quarantine/`, which may be corrected first. It may also be the place of a copy from another machine, or of a
+    file with both sides of a merge: entries and changes that memory lacks are added, nothing else changes, and the copy moves
+    to quarantine.
 
     Raises:
         NotFound: there is no such file, or the history does not reach back to the revision that was edited.
         InvalidDocument, CorruptDocument: it breaks the schema, or is not JSON; it stays in quarantine.
     """
     place = find(home)
+    for copy in copies.copies(place):
+        if name in (copies.place(place, copy), copy.path.name) and copy.is_mergeable:
+            return _accept_copy(place, copy)
     path = inside(place, f"quarantine/{file_name(name, what='name of an edit')}")
     edit = next((edit for edit in documents.kept_edits(place) if edit.path == path), None)
     if edit is None:
@@ -583,6 +589,46 @@ def accept_edit(name: str, *, home: Home = None) -> list[str]:
         committed = commit(place, plan, Author("edited by hand", by=HAND, reason=name), now=instant)
     documents.remove_edit(edit)
     return committed.result if committed.changed else []
+
+
+def _accept_copy(place: Path, copy: copies.Copy) -> list[str]:
+    """Add what a copy from another machine has and memory lacks, and move the copy to quarantine."""
+    where, instant = copies.place(place, copy), now()
+    data = regular.read(copy.path, regular.LOG_BYTES)
+    versions = [_version(copy, side, where) for side in copies.sides(data)]
+    if copy.is_live:  # the next change writes it again
+        documents.quarantine(place, copy.path.name, data, at=clock.stamp(instant))
+
+    def plan(snapshot: Snapshot) -> Change:
+        history = [*undoing.entries_newest_first(snapshot)]
+        state, appends = copies.merged(snapshot.documents, history, copy.original, versions)
+        patches = {
+            name: diff(value, state[name])
+            for name, value in snapshot.documents.items()
+            if value != state[name]
+        }
+        change = Change(patches, appends, result=[*patches])
+        return join_changes(change, items.derived_change(snapshot.documents, change), result=[*patches])
+
+    with directory_updated(place):
+        committed = commit(place, plan, Author("copy taken over", by=HAND, reason=where), now=instant)
+    if not copy.is_live:
+        files.move_to_quarantine(place, copy.path)
+    return committed.result if committed.changed else []
+
+
+def _version(copy: copies.Copy, data: bytes, where: str) -> Any:
+    """Return a copy as it can be compared: a document of this aether, or the lines of a journal."""
+    if copy.original == copies.JOURNAL:
+        return data
+    fix = "Correct it, then accept it again."
+    value = files.parse_json(data, where=where)
+    if not isinstance(value, dict):
+        raise CorruptDocument("not a document.", fix=fix, where=where)
+    value.pop("stamp", None)
+    document = migrations.current(copy.original, value)
+    check.require(copy.original, document, fix=fix)
+    return document
 
 
 def check_schema(name: str, value: Any) -> list[Finding]:

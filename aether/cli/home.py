@@ -230,7 +230,11 @@ def show_command(ask: Ask, document: str, revision: int | None) -> None:
 @click.command("doctor", cls=Command)
 @click.option("--repair", is_flag=True, help="Repair errors; unreadable files are kept")
 @click.option(
-    "--accept", "edits", multiple=True, metavar="FILE", help="Accept a hand edit that waits in quarantine"
+    "--accept",
+    "edits",
+    multiple=True,
+    metavar="FILE",
+    help="Accept a hand edit that waits in quarantine, or take over a copy from another machine",
 )
 @click.option("--facts", is_flag=True, help="Check instead what memory says of files, commits and branches")
 @pass_ask
@@ -239,7 +243,8 @@ def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...], *, facts: boo
 
     Only checks, unless --repair or --accept. An edit of a document that conflicts with later changes, or breaks the
     schema, waits in quarantine/ with its changes; correct it there if need be, and accept it. Where both changed
-    something, the edit wins; undo reverses it. Exits 1 if an error remains.
+    something, the edit wins; undo reverses it. From a copy of another machine, or a file with both sides of a merge, the
+    entries that memory lacks are taken over, and the copy is kept in quarantine/. Exits 1 if an error remains.
 
     --facts looks up what entries in force name (files, symbols in them, commits, branches, pull requests) in the work tree and
     in git, and lists what was removed, moved, merged or deleted since. It takes up to 20 seconds and changes nothing.
@@ -257,7 +262,7 @@ def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...], *, facts: boo
     repairs = admin.repair(home=place) if repair else []
     for name in edits:
         changed = admin.accept_edit(name, home=place)
-        repairs.append(f"accepted {name}" if changed else f"removed {name}, which changed nothing")
+        repairs.append(f"accepted {name}" if changed else f"moved {name} away, which changed nothing")
     for line in repairs:
         note(ask, f"Done: {line}." if edits else f"Repaired: {line}.")
     if facts:

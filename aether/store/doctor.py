@@ -23,6 +23,7 @@ from aether.store import (
     config,
     conversation_checks,
     conversations,
+    copies,
     documents,
     ledger,
     origin,
@@ -116,20 +117,22 @@ def _temp_files(home: Path) -> Iterator[Finding]:
 
 
 def _conflicted_copies(home: Path) -> Iterator[Finding]:
-    """Yield a finding for each copy that a program which keeps folders alike made of a file that two machines changed.
-
-    Such a copy has the name of the file with more words before its ending.
-    """
-    journal = "journal"
-    known = dict.fromkeys((*documents.NAMES, "seals"), "json") | {journal: "jsonl", "head": ""}
-    for path in sorted((home / "data").glob("*")):
-        stem, _, ending = path.name.rpartition(".") if "." in path.name else (path.name, "", "")
-        original = next((name for name in known if stem.startswith(name) and stem != name), "")
-        following = stem[len(original) : len(original) + 1]
-        if original and known[original] in (ending, "") and not following.isalnum() and path.is_file():
-            what = f"it is a copy of {original} from another machine, and may hold what memory lacks."
-            fix = "Compare the two, add what is missing (aether add), and move the copy away."
-            yield Finding("warning", "conflicted-copy", seals.place(home, path), what, fix)
+    """Yield a finding for each file from another machine, and for each file with both sides of a merge."""
+    for copy in copies.copies(home):
+        place = copies.place(home, copy)
+        what = f"it is a copy of {copy.original} from another machine, and may hold what memory lacks."
+        fix = "Compare the two, add what is missing (aether add), and move the copy away."
+        if copy.is_live:
+            what = "git left both sides of a merge in it, and one of them may hold what memory lacks."
+            fix = "Take the sides apart in an editor."
+        if copy.is_derived and not copy.is_live:
+            what, fix = (
+                "it is a copy from another machine, and holds nothing that is remembered.",
+                "Remove it.",
+            )
+        if copy.is_mergeable:
+            fix = f'Take over the entries that memory lacks: aether doctor --accept "{place}".'
+        yield Finding("warning", "merge-conflict" if copy.is_live else "conflicted-copy", place, what, fix)
 
 
 def _config(home: Path) -> Iterator[Finding]:
@@ -389,7 +392,7 @@ def _quarantine(home: Path) -> Iterator[Finding]:
         # Those of other subjects have findings of their own.
         is_other = path.name.startswith((*(shared.ASIDE if shared else ()), f"{rewrite.DIRECTORY}."))
         if not is_other and path.stem.removesuffix(".diff") not in edit_names:
-            what = "was unreadable and is kept here."
+            what = "was unreadable, or a copy that was taken over, and is kept here."
             yield Finding("info", "quarantine", seals.place(home, path), what, "Look at it, then remove it.")
 
 

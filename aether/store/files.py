@@ -60,7 +60,7 @@ UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 _EXCHANGE, _HERE = 2, -100
 # By directory: the name that the holder of its lock wrote into it.
 _HELD: dict[str, bytes] = {}
-_DIGITS = frozenset("0123456789")
+_DIGITS, _MONTH_CHARS = frozenset("0123456789"), len("2026-03")
 # The mark of erasures, and how the first of its two ends.
 ERASURES, RUNS = "data/erasures", " runs"
 _EXEMPT, _MARK_BYTES = "*", 64
@@ -355,10 +355,12 @@ def files_ending(directory: Path, suffix: str) -> list[Path]:
 def months_in(directory: Path) -> list[Path]:
     """Return the files of `directory` that are named by their month, oldest first; none without the directory."""
     paths = files_ending(directory, ".jsonl")
-    months = (
-        path for path in paths if path.name[0] in _DIGITS and path.name.partition("-")[2][:1] in _DIGITS
+    # Another name is that of a copy from another machine (`store.copies`).
+    return sorted(
+        path
+        for path in paths
+        if len(path.stem) == _MONTH_CHARS and _DIGITS.issuperset(path.stem.replace("-", "", 1))
     )
-    return sorted(months)
 
 
 def no_files(directory: Path) -> list[Path]:

@@ -240,7 +240,7 @@ def scan_journal(data: bytes, *, base: int | None = None, where: str) -> Journal
     for number, line in enumerate(lines, 1):
         offset += len(line)
         fields = unsealed(line) if line.endswith(b"\n") else None
-        if fields is None:
+        if fields is None or "revision" not in fields:  # damaged, or the first line of another journal
             bad = bad or number
             continue
         revision = fields["revision"]
