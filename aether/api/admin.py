@@ -560,7 +560,7 @@ def accept_edit(name: str, *, home: Home = None) -> list[str]:
     """
     place = find(home)
     for copy in copies.copies(place):
-        if name in (copies.place(place, copy), copy.path.name) and copy.is_mergeable:
+        if name in (copies.place(place, copy), copy.path.name):
             return _accept_copy(place, copy)
     path = inside(place, f"quarantine/{file_name(name, what='name of an edit')}")
     edit = next((edit for edit in documents.kept_edits(place) if edit.path == path), None)
@@ -594,6 +594,9 @@ def accept_edit(name: str, *, home: Home = None) -> list[str]:
 def _accept_copy(place: Path, copy: copies.Copy) -> list[str]:
     """Add what a copy from another machine has and memory lacks, and move the copy to quarantine."""
     where, instant = copies.place(place, copy), now()
+    if not copy.is_mergeable:
+        what = "it has neither entries nor changes that could be taken over by their ids."
+        raise NotFound(what, fix='See "aether doctor".', where=where)
     data = regular.read(copy.path, regular.LOG_BYTES)
     versions = [_version(copy, side, where) for side in copies.sides(data)]
     if copy.is_live:  # the next change writes it again

@@ -18,7 +18,7 @@ from aether.errors import AetherError
 from aether.memory import sessions
 from aether.memory.briefing.briefing import in_force
 from aether.memory.items import token_usage
-from aether.store import config, conversation_checks, documents, files, seals, spool
+from aether.store import config, conversation_checks, copies, documents, files, seals, spool
 from aether.store.snapshot import Snapshot
 from aether.types import JsonObject
 
@@ -78,6 +78,7 @@ def overview(*, home: Home = None) -> JsonObject:
             *config_problems(place),
             *file_problems(place),
             *edit_problems(snapshot),
+            *copy_problems(place),
             *conversation_problems(place),
         ],
         "log": recent_log(place),
@@ -110,6 +111,15 @@ def conversation_problems(home: Path) -> list[str]:
     paths = conversation_checks.irregular(home)
     return [
         f'The record {seals.place(home, path)} is no regular file: run "aether doctor".' for path in paths
+    ]
+
+
+def copy_problems(home: Path) -> list[str]:
+    """Return a line for each copy from another machine that may hold what memory lacks."""
+    return [
+        f'{copies.place(home, copy)} is a copy from another machine, and may hold what memory lacks: run "aether doctor".'
+        for copy in copies.copies(home, is_quick=True)
+        if not copy.is_derived
     ]
 
 

@@ -49,14 +49,14 @@ class Copy(NamedTuple):
         return self.original in ("seals", "head")
 
 
-def copies(home: Path) -> Iterator[Copy]:
-    """Yield the copies in `home`, and its files with both sides of a merge, by their paths."""
+def copies(home: Path, *, is_quick: bool = False) -> Iterator[Copy]:
+    """Yield the copies in `home`, and its files with both sides of a merge, by their paths; quickly without those files."""
     for directory in ("data", MONTHS, ITEMS):
         for path in sorted((home / directory).glob("*")):
             if not path.is_file() or path.is_symlink():
                 continue
             original, is_own = _original(path.name, directory)
-            if original and (not is_own or _has_sides(path)):
+            if original and (not is_own or (not is_quick and _has_sides(path))):
                 yield Copy(path, original, is_own)
 
 

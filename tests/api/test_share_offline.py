@@ -682,6 +682,26 @@ def test_a_server_that_was_killed_and_is_back_gets_what_waited(tmp_path, monkeyp
     assert not unfit(one) + unfit(two)
 
 
+@pytest.mark.parametrize("mode", ["refuse", "queue"])
+def test_a_replica_is_searched_while_its_server_is_dead(tmp_path, monkeypatch, mode):
+    with postgres_server.running() as server:
+        url = server.database("dead")
+        monkeypatch.setenv(ledgers.URL, url)
+        monkeypatch.setenv("AETHER_SHARE_OFFLINE", mode)
+        made = Colony(tmp_path, url)
+        one, two = made.first(), made.join()
+        item = aether.add_working_memory_item("the importer reads CSV", "note", home=one)
+        names(two)
+        made.agree()
+        server.stop(signal.SIGKILL)
+        access._NEXT_LOOK.clear()
+
+        assert [hit["id"] for hit in aether.search_memory("importer", home=two)] == [item]
+        assert [hit.id for hit in aether.recall("which importer reads", home=two)] == [item]
+        ledgers.of(one).close()
+        ledgers.of(two).close()
+
+
 def test_a_server_that_is_away_is_not_waited_for_by_each_command(pair, away, monkeypatch):
     _, _one, two = pair
     asked = []

@@ -8,7 +8,8 @@ import pytest
 
 import aether
 from aether.api import admin
-from aether.errors import CorruptDocument
+from aether.api.overview import overview
+from aether.errors import CorruptDocument, NotFound
 from aether.store import copies, doctor
 from aether.store.snapshot import load
 from tests import homes
@@ -36,11 +37,11 @@ def machines(tmp_path):
     one = homes.fresh(tmp_path / "one")
     note(one, "Never deploy on Friday.")
     note(one, "Removed here later.")
-    gone = admin.log(home=one)[0].revision
+    added = admin.log(home=one)[0].revision
     two = tmp_path / "two" / one.name
     shutil.copytree(one, two)
     note(one, "Laptop one: never use tabs.")
-    admin.undo(gone, home=one)
+    admin.undo(added, home=one)
     note(two, "Laptop two: never use spaces.")
     return one, two
 
@@ -62,10 +63,12 @@ def test_a_copy_is_taken_over_entry_by_entry_and_kept(machines, name):
     data = (one / "data" / copy).read_bytes()
 
     assert ("conflicted-copy", f"data/{copy}") in codes(one)
+    assert any(copy in words for words in overview(home=one)["problems"])
     assert admin.accept_edit(f"data/{copy}", home=one) == ["memory"]
 
     assert texts(one) == WANTED
     assert codes(one) == set()
+    assert overview(home=one)["problems"] == []
     assert data in [path.read_bytes() for path in (one / "quarantine").iterdir()]
     aether.undo(home=one)
     assert texts(one) == WANTED - {"Laptop two: never use spaces."}
@@ -127,6 +130,19 @@ def test_both_sides_of_a_merge_by_git_are_taken_over(machines, name):
     assert codes(one) == set()
     assert path.read_bytes().startswith(b"{")
     assert any(b">>>>>>> other" in file.read_bytes() for file in (one / "quarantine").iterdir())
+
+
+def test_a_copy_of_a_record_that_is_made_again_is_only_to_be_removed(machines):
+    one, two = machines
+    aether.fold(home=two)
+    put(two, one, "seals.json", "seals 2.json")
+    (one / "data/events 2.jsonl").write_bytes(b"{}\n")
+
+    fixes = {one.where: one.fix for one in doctor.examine(one) if one.code == "conflicted-copy"}
+    assert fixes["data/seals 2.json"] == "Remove it."
+    assert fixes["data/events 2.jsonl"].startswith("Compare the two")
+    with pytest.raises(NotFound, match="neither entries nor changes"):
+        admin.accept_edit("events 2.jsonl", home=one)
 
 
 def test_a_copy_that_is_no_document_stays(machines):
