@@ -61,7 +61,7 @@ def copies(home: Path, *, is_quick: bool = False) -> Iterator[Copy]:
 
 
 def _original(name: str, directory: str) -> tuple[str, bool]:
-    """Return whose copy a file is by its name, "" if it is none, and whether it is the file itself."""
+    """Return whose copy a file is by its name, "" without an original, and whether it is the file itself."""
     stem, dot, ending = name.rpartition(".") if "." in name else (name, "", "")
     if directory != "data":
         month = _MONTH.match(stem)
