@@ -32,7 +32,7 @@ from aether.memory import gate, items
 from aether.memory.items import SUPERSEDES, TokenUsage, add_items, signal_threshold, token_usage
 from aether.memory.statements import end
 from aether.store import config, files
-from aether.store.authors import AETHER, Author, is_agent
+from aether.store.authors import AETHER, QUEEN, Author, acting_name, is_agent
 from aether.store.commit import commit
 from aether.store.patch import chain_changes, join_changes
 from aether.store.snapshot import Snapshot
@@ -135,10 +135,10 @@ def _add(
         reason = f"{entries[0]['type']} {cut!r}"
     else:
         reason = pluralize(len(entries), "items")
-    author = Author("add", by=entries[0]["source"] if entries else "queen", reason=reason)
     entries = copied(files.checked_json(entries, where="item"))
     if is_agent():
-        entries = [{**entry, "metadata": {**entry["metadata"], "evidence": "agent"}} for entry in entries]
+        entries = [_by_agent(entry) for entry in entries]
+    author = Author("add", by=entries[0]["source"] if entries else QUEEN, reason=reason)
     mode = config.or_default(find(home)).memory_agents
     if mode == gate.OFF and any(map(gate.is_of_agent, entries)):
         raise gate.refusal("agents state nothing here")
@@ -149,6 +149,12 @@ def _add(
         return ends_rule or gate.waits(entry, mode, memory)
 
     return store_entries(entries, author, home=home, ends=ends, waits=waits).in_order
+
+
+def _by_agent(entry: JsonObject) -> JsonObject:
+    """Return an entry as the agent's that states it here, so that it is a source that can be undone."""
+    source = acting_name() if entry["source"] == QUEEN else entry["source"]
+    return {**entry, "source": source, "metadata": {**entry["metadata"], "evidence": "agent"}}
 
 
 class StoredEntries(NamedTuple):

@@ -81,13 +81,18 @@ def acting(
         ACTING.reset(token)
 
 
+def acting_name() -> str:
+    """Return the name under which changes of the Queen are committed here."""
+    actor = ACTING.get()
+    return actor.by if actor else PERSON.get()
+
+
 def is_agent(by: str = QUEEN, *, named: bool = False) -> bool:
     """Return whether a change by `by` is one of a model: of a surface of models, or of whoever lets a model act.
 
     Where agents are `named`, another name than the Queen's is one of an agent, unless a person types the command.
     """
-    actor = ACTING.get()
-    acting_by = actor.by if actor else PERSON.get()
+    acting_by = acting_name()
     if by in _AGENTS or (by not in _PROGRAMS and acting_by in _AGENTS):
         return True
     return named and by != QUEEN and acting_by == QUEEN

@@ -58,6 +58,16 @@ def as_agent(home, content, type="decision", **more):
 # Who waits
 
 
+def test_what_an_agent_states_in_a_shell_has_it_as_its_source(home):
+    set_mode(home, "propose")
+    with authors.acting(authors.AGENT):
+        working.add_working_memory_item(FACT, "decision", home=home)
+
+    (item,) = review.waiting(home=home)
+    assert (item["metadata"]["source"], item["metadata"]["proposal"]["by"]) == ("agent", "agent")
+    assert len(aether.undo_source("agent", home=home).targets) == 1
+
+
 @rows(
     ("mode", "type", "by", "waits"),
     [
