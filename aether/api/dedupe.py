@@ -27,6 +27,8 @@ BATCH_CHARS = 80_000
 BATCH_CHARS_PER_TOKEN = 0.5
 # Among known keys, if there are keys of texts: a draft's is not made without.
 SAID = "said"
+# A longer archive is asked through its index: to read one as long takes as long as to import the index.
+SCANNED_BYTES = 4 << 20
 # An item is nested below the document, working memory and the list of items.
 NESTING_ABOVE = 3
 
@@ -61,16 +63,17 @@ def is_from_hooks(entry: Any) -> bool:
 
 
 def known_keys(
-    snapshot: Snapshot, *, to_hooks: bool, files: Collection[str] = (), keys: Collection[str] = (), after: int = -1
+    snapshot: Snapshot, *, to_hooks: bool, files: Collection[str] = (), keys: Collection[str] = (),
+    conversations: Collection[str] = (), after: int = -1,
 ) -> set[str]:  # fmt: skip
     """Return the keys of all captured entries, the text keys of those of the other origin, and the ids of passages for an import.
 
     The archive is read `after` that position. Hooks compare texts only with the items of the transcripts in `files`; an
-    import compares with all items of hooks. With `keys`, other keys of the archive may be left out: a hook waits for this.
+    import compares with all items of hooks. With `keys`, other keys of the archive may be left out, and with
+    the ids of their `conversations` what is neither of these nor of `files`: a hook waits for this.
     """
     matches: set[str] = set()
-    holding = [*(("key", key) for key in keys), *(("file", file) for file in files if keys)]
-    for entry in _stored(snapshot, after, holding):
+    for entry in _stored(snapshot, after, keys, files if keys else (), conversations):
         metadata = entry["metadata"]
         if "pointer" not in metadata and "places" not in metadata:
             continue  # it was not captured
@@ -157,14 +160,37 @@ def storable(draft: JsonObject, *, capacity: int, certain_chars: float, count: C
     return checked
 
 
-def _stored(snapshot: Snapshot, after: int, holding: Collection[tuple[str, str]] = ()) -> Iterator[Any]:
+def _stored(
+    snapshot: Snapshot, after: int, keys: Collection[str] = (), files: Collection[str] = (),
+    conversations: Collection[str] = (),
+) -> Iterator[Any]:  # fmt: skip
     yield from items.items_of(snapshot.documents["memory"])
     yield from gate.waiting_of(snapshot.documents)
     # Items that an undo or a restore removed count as never captured.
     places = items.known_places(snapshot.documents["memory"])
-    for _, record in record_files.records(snapshot, "items", after=after, holding=holding):
+    for record in _archived(snapshot, after, keys, files, conversations):
         if record["why"] != REMOVED and items.is_kept(record["item"]["id"], places):
             yield record["item"]
+
+
+def _archived(
+    snapshot: Snapshot, after: int, keys: Collection[str], files: Collection[str], conversations: Collection[str]
+) -> Iterator[JsonObject]:  # fmt: skip
+    """Yield the records of the archive `after` a position; see `known_keys` for what may be left out."""
+    names = {*files, *conversations}
+    if after < 0 and conversations and all(names) and _archive_bytes(snapshot) > SCANNED_BYTES:
+        from aether.search.archive import records_of_conversations  # a hook seldom needs it
+
+        if indexed := records_of_conversations(snapshot, names):
+            after = indexed[0]
+            yield from indexed[1]
+    holding = [*(("key", key) for key in keys), *(("file", file) for file in files)]
+    for _, record in record_files.records(snapshot, "items", after=after, holding=holding):
+        yield record
+
+
+def _archive_bytes(snapshot: Snapshot) -> int:
+    return sum(path.stat().st_size for path in record_files.files_of(snapshot.home, "items"))
 
 
 def _pointer(entry: Any) -> JsonObject:

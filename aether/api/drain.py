@@ -316,8 +316,11 @@ def _fresh(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapshot) -> 
         return
     files = {note["metadata"]["pointer"]["file"] for note in batch.notes}
     keys = {dedupe.note_key(note) for note in batch.notes}
+    conversations = {as_text(note["metadata"].get("conversation")) for note in batch.notes}
     after = min(session["archive_read"] for session in batch.sessions.values())
-    stored = dedupe.known_keys(snapshot, to_hooks=True, files=files, keys=keys, after=after)
+    stored = dedupe.known_keys(
+        snapshot, to_hooks=True, files=files, keys=keys, conversations=conversations, after=after
+    )
     for part in parts:
         if fresh := [note for note in part if dedupe.is_new(note, stored)]:
             yield fresh

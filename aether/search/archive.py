@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from aether.search.index import (
     Query,
     Source,
     indexed_source,
+    of_conversations,
 )
 from aether.store import record_files, search_index
 from aether.store.snapshot import Snapshot, load
@@ -28,14 +29,9 @@ def searchable_archive(snapshot: Snapshot, late: Callable[[], None] | None = Non
 
     A caller that cannot wait gives `late`, see `indexed_source`.
     """
-    head = record_files.head(snapshot)
-    if head < 0:
+    archive = _archive(snapshot)
+    if archive.head < 0:
         return EMPTY
-    archive = Archive(
-        head,
-        lambda after: record_files.located(snapshot, "items", after=after),
-        lambda offsets: record_files.fetch(snapshot, "items", offsets),
-    )
     source = indexed_source(snapshot.home / search_index.FILE, archive, late)
     memory = snapshot.documents["memory"]
     is_shown = shown_ids(memory)
@@ -65,6 +61,26 @@ def searchable_archive(snapshot: Snapshot, late: Callable[[], None] | None = Non
         return dict(zip(visible, _with_places([*visible.values()], memory), strict=True))
 
     return Source(find, read)
+
+
+def _archive(snapshot: Snapshot) -> Archive:
+    return Archive(
+        record_files.head(snapshot),
+        lambda after: record_files.located(snapshot, "items", after=after),
+        lambda offsets: record_files.fetch(snapshot, "items", offsets),
+    )
+
+
+def records_of_conversations(
+    snapshot: Snapshot, names: Collection[str]
+) -> tuple[int, Collection[JsonObject]] | None:
+    """Return the archive's records of the conversations with these names up to a position, and that position.
+
+    A name is an id, a title or a file. None if that would take reading the whole archive.
+    """
+    archive = _archive(snapshot)
+    indexed = of_conversations(snapshot.home / search_index.FILE, archive, names)
+    return indexed and (indexed[0], archive.fetch(indexed[1]).values())
 
 
 def main(words: Sequence[str]) -> None:

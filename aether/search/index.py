@@ -342,6 +342,11 @@ _PLACES = """
 SELECT place, position, offset FROM item
 WHERE place IN (SELECT value FROM json_each(?)) AND position <= ? ORDER BY place
 """
+_OF_CONVERSATIONS = """
+SELECT position, offset FROM item WHERE conversation IN (SELECT value FROM json_each(?)) AND position <= ?
+"""
+# An index that an earlier version made gets it when items are added.
+_BY_CONVERSATION = "CREATE INDEX IF NOT EXISTS item_conversation ON item (conversation)"
 _KEPT = """
 SELECT place FROM item WHERE (:since IS NULL OR at >= :since) AND (:until IS NULL OR at IS NULL OR at < :until)
 """
@@ -387,6 +392,28 @@ def indexed_source(path: Path, archive: Archive, late: Callable[[], None] | None
 def refresh(path: Path, archive: Archive) -> bool:
     """Bring the index up to the archive's head; return whether it can be used."""
     return bool(_indexed(path, archive, lambda _: True))
+
+
+def of_conversations(
+    path: Path, archive: Archive, names: Collection[str]
+) -> tuple[int, dict[int, int]] | None:
+    """Return how far the index reaches, and the positions, with their offsets, of the items of conversations with these names.
+
+    Nothing is added to the index; None if it cannot be used as it is.
+    """
+
+    def read(db: sqlite3.Connection) -> tuple[int, dict[int, int]] | None:
+        if not _is_of(db, archive):
+            return None
+        db.execute("BEGIN")  # one state for all the questions below
+        texts = db.execute("SELECT number, text FROM name").fetchall()
+        numbers = [number for number, text in texts if not wanted.isdisjoint(text.split("\n"))]
+        rows = db.execute(_OF_CONVERSATIONS, (json.dumps(numbers), archive.head)).fetchall()
+        return _state(db).position, dict(rows)
+
+    wanted = {*map(plain_text, names)}
+    result = search_index.on_index(path, read, busy_seconds=0.0) if path.is_file() else None
+    return result[0] if result else None
 
 
 def _indexed(
@@ -450,6 +477,7 @@ def _micros(time: str) -> int | None:
 
 
 def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[int, JsonObject, int]]) -> None:
+    db.execute(_BY_CONVERSATION)
     rows, of_rows = [], []
     length = state.length
     for _, record, _ in batch:

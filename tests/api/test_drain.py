@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import shutil
 import subprocess
 import threading
 from collections import Counter
@@ -10,7 +11,7 @@ import pytest
 
 import aether
 from aether import regular
-from aether.api import briefing, drain, handoffs, hook_sessions
+from aether.api import briefing, dedupe, drain, handoffs, hook_sessions
 from aether.api.colony import start_phase
 from aether.api.drain import drain as drain_drain
 from aether.api.home import read
@@ -682,6 +683,42 @@ def test_notes_of_an_import_are_not_stored_again_by_hooks(compressed, home, tmp_
 
     assert taken(home, *turn(1)) == []
     assert len(taken(home, *turn(2))) == 3
+
+
+@pytest.mark.parametrize("index", ["whole", "behind", "none", "damaged", "of another archive"])
+@pytest.mark.parametrize("name", ["s1.jsonl", "a copy.jsonl"])
+def test_a_long_archive_is_compared_through_its_index_as_if_it_was_read(
+    index, name, home, tmp_path, monkeypatch
+):
+    def archive(place, text, *, indexed=True):
+        homes.add(place, text)
+        aether.compress(1, home=place)
+        if indexed:
+            aether.search_memory(text, home=place)
+
+    archive(home, "one", indexed=index != "none")
+    taken(home, *turn(2, "s0"))
+    aether.import_transcripts([transcript(tmp_path / name)], home=home)
+    archive(home, "two", indexed=index in ("whole", "damaged"))
+    file = home / "index.sqlite"
+    if index == "damaged":
+        file.write_bytes(b"no index")
+    if index == "of another archive":
+        archive(homes.fresh(tmp_path / "other"), "else")
+        file.write_bytes((tmp_path / "other" / ".aether" / "index.sqlite").read_bytes())
+    twin = tmp_path / "twin" / ".aether"
+    shutil.copytree(home, twin)
+    scanned = taken(twin, *turn(1), *turn(2, "s0"))
+    count, records_read = record_files.records, []
+    monkeypatch.setattr(dedupe, "SCANNED_BYTES", 0)
+    monkeypatch.setattr(
+        record_files, "records",
+        lambda *where, **how: (records_read.append(record) or record for record in count(*where, **how)),
+    )  # fmt: skip
+
+    assert taken(home, *turn(1), *turn(2, "s0")) == scanned
+    assert (scanned == []) is (name == "s1.jsonl")
+    assert (records_read == []) is (index == "whole" or scanned != [])
 
 
 def started(home, source):
