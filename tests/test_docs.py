@@ -111,6 +111,19 @@ def test_the_python_of_a_page_prints_what_it_says(page, nth, tmp_path):
     assert (ran.stdout, ran.stderr) == (shown, "")
 
 
+def test_the_orchestrator_of_the_docs_runs_with_its_architect(tmp_path):
+    page = (ROOT / "docs" / "orchestrator.md").read_text(encoding="utf-8")
+    program, architect = blocks(page, "python")
+    (tmp_path / "architect.py").write_text(architect, encoding="utf-8")
+
+    ran = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert (ran.stdout, ran.stderr) == (blocks(page, "text")[0], "")
+
+
 def test_the_commands_of_the_page_on_compaction_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     messages = history(3, "openai", turns=30)

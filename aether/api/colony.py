@@ -44,6 +44,7 @@ def emit_signal(
 ) -> EmittedSignal:
     """Deposit a signal and return it; faded ones move to the events in the same change.
 
+    `caste` is the caste that sends it. Every caste senses every signal, by its own sensitivity: `active_signals(caste=…)`.
     While a phase executes, FOCUS and REDIRECT are `queued`: they are deposited when it ends, for the next one.
 
     Raises:
@@ -130,7 +131,7 @@ def transition_state(new: State, trigger: str = "manual", *, home: Home = None) 
 def start_phase(
     phase: int, *, name: str | None = None, goal: str | None = None, home: Home = None
 ) -> phases.PhaseChange:
-    """Start a phase: the colony changes to EXECUTING by its legal transitions.
+    """Start a phase: the colony changes to EXECUTING by its legal transitions, with no worker registered.
 
     Raises:
         InvalidInput: it is not a phase number, or another phase is running.
@@ -201,7 +202,7 @@ def await_queen_decision(phase: int, *, home: Home = None) -> JsonObject | None:
 def decide(
     decision: str, *, note: str | None = None, phase: int | None = None, home: Home = None
 ) -> JsonObject | None:
-    """Record the decision of the Queen on the open check-in, and return it.
+    """Record the decision of the Queen on the open check-in, and return it: `continue`, `adjust` or `redo`.
 
     Raises:
         InvalidInput: no check-in is open, or the decision is unknown.
@@ -226,7 +227,10 @@ def decide(
 def register_worker(
     worker_id: str, *, caste: Caste | None = None, task: str | None = None, home: Home = None
 ) -> JsonObject:
-    """Register a worker and return it; crash detection relies on the registered workers."""
+    """Register a worker of the running phase and return it; crash detection relies on the registered workers.
+
+    The start and the end of a phase clear the register: register the workers of a phase after its start.
+    """
     result: JsonObject = change(
         home,
         lambda documents: colony_state.register_worker(

@@ -363,7 +363,7 @@ def compress(
 ) -> Compressed:
     """Compress the items of `phase`, and of earlier phases unless `alone`, by an architect, and return the result.
 
-    `architect` is `extractive`, `anthropic`, `openai`, `ollama`, `claude-code`, `command:'…'`, `manual` (stops after
+    `architect` is `extractive`, `anthropic`, `openai`, `ollama`, `claude-code`, `command:PROGRAM ARGUMENTS` (quoted as in a shell), `manual` (stops after
     the hand-off), or a function that takes the hand-off (with `feedback` after a rejection) and returns the session as text or
     as an object; by default the one in `config.toml`, else the extractive one. `progress` is called with
     each step. `by` is the author in the log; `undo` without a revision skips changes by a hook. `part` makes it one of several

@@ -27,7 +27,7 @@ from aether.api.home import (
     read,
 )
 from aether.clock import new_id
-from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, public, resembling, shown, warn
+from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, Refused, public, resembling, shown, warn
 from aether.memory import gate, items
 from aether.memory.items import SUPERSEDES, TokenUsage, add_items, signal_threshold, token_usage
 from aether.memory.statements import end
@@ -75,14 +75,21 @@ def add_working_memory_item(
     Raises:
         InvalidInput: content or type is missing, or a field is impossible.
         BudgetExceeded: it is larger than working memory.
-        Refused: an agent adds it, and `memory.agents` is off.
+        Refused: an agent adds it, and `memory.agents` is off, or a person rejected these words before.
     """
     entry = items.checked_entry(
         content, type, relevance_score, source=source, caste=caste, phase=phase, metadata=metadata
     )
     if meant := resembling(type, RELEVANCE_OF_TYPE):
         warn(f"{shown(type)} is a new type of item. Did you mean {meant!r}?")
-    return _add([entry], home)[0]
+    added = _add([entry], home)[0]
+    if not added:
+        raise Refused(
+            f"a person rejected this statement: {shown(content)}. It was not stored again.",
+            fix="Ask the person to add it if something has changed.",
+            where="memory.agents",
+        )
+    return added
 
 
 def add_note(

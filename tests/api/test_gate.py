@@ -330,6 +330,8 @@ def test_decisions_are_one_change_each_and_undone_by_one(home):
     assert read(home).documents == before.documents
     review.decide(added[:1], accept=False, home=home)
     assert as_agent(home, f"{FACT} 0") == ""
+    with pytest.raises(Refused, match=r"a person rejected this statement"), authors.acting(authors.MCP):
+        aether.add_working_memory_item(f"{FACT} 0", "decision", 0.7, home=home)
     with pytest.raises(NotFound, match="does not wait"):
         review.decide(added[:2], accept=True, home=home)
     assert len(waiting(home)) == 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import aether
 from aether.api import briefing, closing, compress, drain, handoffs, importing, recall, review, timeline
 from aether.api.home import read
 from aether.architects.request import session_request
-from aether.errors import AetherError
+from aether.errors import AetherError, Refused
 from aether.hosts import HOSTS, hook
 from aether.mcp import catalogue, tools
 from aether.memory import gate
@@ -259,7 +260,8 @@ def test_an_entry_waits_or_counts_and_never_both(texts):
         review.decide([item["id"] for item in waiting[::2]], accept=True, home=home)
         review.decide([item["id"] for item in waiting[1::2]], accept=False, home=home)
         for text in texts:
-            aether.add_working_memory_item(text, "decision", home=home, caste="scout")
+            with suppress(Refused):  # it was rejected
+                aether.add_working_memory_item(text, "decision", home=home, caste="scout")
 
         assert review.waiting(home=home) == []
         assert [item["id"] for item in read(home).documents["memory"]["working_memory"]["items"]] == [
