@@ -28,7 +28,7 @@ from aether.memory.sessions import EXTRACTIVE, last_heard, sessions_of
 from aether.memory.statements import in_force
 from aether.redact.redact import redact
 from aether.redact.table import PLACEHOLDER
-from aether.store.authors import HOOK
+from aether.store.authors import HOOK, QUEEN
 from aether.text.similarity import index, nearest
 from aether.text.words import sentences, words
 from aether.types import Change, Item
@@ -316,6 +316,8 @@ def _proposals(documents: Mapping[str, Any]) -> Iterator[Doubt]:
         entry = Entry(item["id"], "proposals", item["type"], metadata["timestamp"], _blanked(item["content"]))
         place = metadata.get("conversation") or (metadata.get("pointer") or {}).get("file", "")
         author = about["by"] if about["by"] != HOOK else metadata["caste"] or "the agent"
+        if author == QUEEN and place:
+            author = "an import"
         effect = f"new {item['type']}"
         if about["target"]:
             verb = "ends" if about["how"] == "resolve" else "takes the place of"

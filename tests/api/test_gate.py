@@ -392,6 +392,8 @@ def test_an_import_says_how_much_of_it_found_no_room(home, tmp_path, monkeypatch
     output = capsys.readouterr().out
     assert "2 items wait for you" in output
     assert "3 older items left" in output
+    cli(["--home", str(home), "memory", "review"], standalone_mode=False)
+    assert "an import states this user_input, no person" in capsys.readouterr().out
 
 
 # Forgotten and erased, and read by no tool
