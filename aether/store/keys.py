@@ -237,7 +237,7 @@ class Config(NamedTuple):
     # A wait that its user can end is harmless.
     compact_timeout_seconds: float = _key("summarizer.timeout", 10.0, "seconds that one summary may take", _seconds, field="summarization_timeout", old="compact.timeout_seconds", harmless=True)  # fmt: skip
     lock_timeout_seconds: float = _key("store.lock_timeout_seconds", LOCK_SECONDS, "seconds that a writer waits for another", harmless=True)  # fmt: skip
-    fold_bytes: int = _key("store.fold_bytes", 1 << 20, "size of the journal in bytes at which a commit folds it", harmless=True)  # fmt: skip
+    fold_bytes: int = _key("store.fold_bytes", 1 << 20, "size of the journal in bytes at which a commit folds it; between the parts of an import, eight times that", harmless=True)  # fmt: skip
     history_months: int = _key("store.history_months", 0, "months of folded journal to keep for undo and time travel; 0: all")  # fmt: skip
     architect: str = _key(
         "architect.default", "extractive",
