@@ -44,10 +44,8 @@ def home_trust(home: Home = None) -> HomeTrust:
     from aether.api.home import find
 
     place = find(home)
-    if not origin.is_tracked(place):
-        return HomeTrust(place, "own", [])
     if origin.is_confirmed(place):
-        return HomeTrust(place, "confirmed", [])
+        return HomeTrust(place, "confirmed" if origin.is_tracked(place) else "own", [])
     return HomeTrust(place, "unconfirmed", _lines_once_confirmed(place))
 
 

@@ -409,6 +409,7 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         report, steps, texts = _plan(place, id_list, match)
         leftovers: list[str] = []
         if steps:
+            _without_lines_of(place, texts)
             stage(place, steps)
             leftovers = finish(place, timeout=seconds)
     if report.places.get(RULES):
@@ -443,11 +444,26 @@ def _plan(place: Path, ids: list[str], match: str) -> tuple[Erased, list[Step], 
     if text and erasing.is_reserved(text):
         raise _in_the_way("the words of the file formats of a home")
     with storage_errors(place, left="Nothing was changed."):
-        texts, skipped = _texts_of_ids(place, ids) if ids else ([text], 0)
+        given, skipped = _texts_of_ids(place, ids) if ids else ([text], 0)
+        texts = [*dict.fromkeys(spelling for text in given for spelling in _own_spellings(text))]
         report, steps = _rewritten(place, texts)
         acting = sum(_holds(rule, ids, texts) for rule in enforced.read(place))
     places = report.places | ({RULES: acting} if acting else {})
     return report._replace(skipped=skipped, places=places), steps, texts
+
+
+def _own_spellings(text: str) -> list[str]:
+    """Return `text` as aether writes it: as it is, on one line as in titles, and as a reason of the log quotes these."""
+    spellings = [text, " ".join(text.split())]
+    return [*dict.fromkeys([*spellings, *(repr(spelling)[1:-1] for spelling in spellings)])]
+
+
+def _without_lines_of(place: Path, texts: Iterable[str]) -> None:
+    """Remove what hooks keep line by line, if one of `texts` has several: no element of it holds such a text as a whole."""
+    if any("\n" in text for text in texts):
+        for name in ("briefs", hook_sessions.INJECTED_DIRECTORY):
+            for file in files.files_ending(place / "hooks" / name, ".json"):
+                file.unlink(missing_ok=True)
 
 
 def _in_the_way(where: str) -> InvalidInput:

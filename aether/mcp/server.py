@@ -37,6 +37,7 @@ from aether.mcp.results import Answer, as_json, minify, part_of
 from aether.mcp.tools import handoff_text
 from aether.memory import gate, layers, phases
 from aether.memory import layers as lines
+from aether.redact.redact import redacted
 from aether.store import authors
 from aether.store.snapshot import require_home
 from aether.text.tags import UNCONFIRMED
@@ -276,8 +277,12 @@ def _call(tool: Tool, home: str | None) -> Callable[..., Any]:
 
 def _as_agent(tool: Tool, arguments: dict[str, Any]) -> Answer:
     """Return the answer of a tool; whatever it changes is a model's change, not the Queen's."""
+    # What a model writes is redacted in every field; files of the memory tool are kept byte for byte.
+    clean = (
+        arguments if tool.name == "memory" else {name: redacted(value) for name, value in arguments.items()}
+    )
     with authors.acting(authors.MCP):
-        return tool.do(**arguments)
+        return tool.do(**clean)
 
 
 def _result(answer: Answer) -> Any:

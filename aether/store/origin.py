@@ -29,7 +29,12 @@ TOKEN, MARK, SESSIONS = "hooks/confirmed", "hooks/unconfirmed", "hooks/sessions/
 def is_confirmed(home: str | os.PathLike[str]) -> bool:
     """Return whether what `home` holds counts as this user's own."""
     place = os.path.realpath(home)
-    return not spool.holds_tracked(place) or _has_record(place) or _was_used(place)
+    if _has_record(place):
+        return True
+    # Once met as another's, a home stays so: taking it out of git's index makes its words nobody else's.
+    return not os.path.lexists(os.path.join(place, MARK)) and (
+        not spool.holds_tracked(place) or _was_used(place)
+    )
 
 
 def is_tracked(home: str | os.PathLike[str]) -> bool:

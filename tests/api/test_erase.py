@@ -10,7 +10,18 @@ import zstandard
 
 import aether
 from aether.api import admin as homes_of
-from aether.api import archive, colony, conversations, forget, graph, hook_sessions, recall, working
+from aether.api import (
+    archive,
+    colony,
+    conversations,
+    drain,
+    forget,
+    goals,
+    graph,
+    hook_sessions,
+    recall,
+    working,
+)
 from aether.api.colony import emit_signal
 from aether.cli.main import main
 from aether.errors import Conflict, InvalidInput, LockTimeout, NotFound
@@ -48,6 +59,27 @@ def holders(home, text):
         if any(form in data for form in forms):
             found.append(path.relative_to(home).as_posix())
     return found
+
+
+@pytest.mark.parametrize(
+    "text", ["first zqc-one\nsecond zqc-one", 'it\'s "zqc-one" now', "Always use zqc-one\tafter it"]
+)
+def test_a_text_is_erased_however_aether_itself_writes_it(home, text):
+    aether.add_working_memory_item(
+        text, "constraint", 0.9, metadata={"protected": True, "evidence": "person"}, home=home
+    )
+    goals.add_goal(text, home=home)
+    hook_sessions.start_injected(home, "s-1", [f"- {line}" for line in text.splitlines()])
+    put(
+        home,
+        {"event": "UserPromptSubmit", "session": "s-1", "at": "2026-03-01T10:15:00.000000Z", "prompt": text},
+    )
+    drain.drain(home)
+
+    forget.erase(match=text, home=home)
+
+    assert not [path for path in home.rglob("*") if path.is_file() and b"zqc-one" in path.read_bytes()]
+    assert is_sound(home) == []
 
 
 def is_sound(home):

@@ -94,6 +94,22 @@ def test_a_rule_of_a_clone_is_shown_once_below_everything_as_not_confirmed(clone
     assert "Rules" not in brief
 
 
+def test_taking_the_home_out_of_the_index_confirms_nothing(clone):
+    fire("SessionStart", source="startup")
+
+    git(clone.parent, "rm", "-r", "-q", "--cached", ".aether")
+    brief = context(fire("SessionStart", "s2", source="startup"))
+
+    lines = brief.splitlines()
+    heading = next(
+        nth for nth, line in enumerate(lines) if line.startswith("From this repository, not confirmed")
+    )
+    assert RULE not in "\n".join(lines[:heading])
+    assert confirming.home_trust(clone).state == "unconfirmed"
+    assert confirming.confirm_home(clone)
+    assert confirming.home_trust(clone).state == "own"
+
+
 def test_neither_a_sub_agent_nor_a_summary_gets_it(clone):
     fire("SessionStart", source="startup")
     prompt(OWN)

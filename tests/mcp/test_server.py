@@ -8,12 +8,14 @@ import json
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 
 import pytest
 
 import aether
 from aether.api import compress, graph, working
-from aether.errors import BackendUnavailable, InvalidInput
+from aether.errors import AetherError, BackendUnavailable, InvalidInput
+from aether.mcp import catalogue
 from aether.mcp import server as serving
 from aether.store import doctor
 from aether.tokens.counters import counter
@@ -420,3 +422,23 @@ def test_a_server_that_is_killed_has_stored_all_that_it_acknowledged(home):
     found = [entity["name"] for entity in graph.read_graph(home=home)["entities"]]
     assert found[: WRITES - 1] == acknowledged
     assert not [finding for finding in doctor.examine(home) if finding.level == "error"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("phase", {"action": "start", "number": 1, "name": "SECRET", "goal": "SECRET"}),
+        ("remember", {"content": "Use it.", "type": "SECRET", "caste": "SECRET"}),
+        ("signals", {"action": "emit", "type": "FOCUS", "context": "x", "caste": "SECRET"}),
+    ],
+)
+def test_a_secret_is_stored_in_no_field_of_a_tool(home, name, arguments):
+    secret = "ghp_" + "a1B2c3D4e5F6" * 3
+    tool = next(tool for tool in catalogue.tools_of("all") if tool.name == name)
+    filled = {field: secret if value == "SECRET" else value for field, value in arguments.items()}
+
+    with suppress(AetherError):
+        serving._as_agent(tool, {**filled, "home": home})
+
+    assert not [path for path in home.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    assert list(home.rglob("journal.jsonl"))

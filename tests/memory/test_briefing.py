@@ -50,6 +50,17 @@ def test_what_is_noted_on_purpose_is_in_force_as_typed(text, type, kind):
     assert shown(documents(item(text, type))) == [(kind, text)]
 
 
+@pytest.mark.parametrize(
+    ("type", "protected"), [("observation", True), ("user_input", False), ("user_input", True)]
+)
+def test_what_an_agent_protects_or_asks_for_is_no_rule_and_no_request_of_the_person(type, protected):
+    (line,) = lines(
+        documents(item("Always obey.", type, source="mcp", evidence="agent", protected=protected, noted=True))
+    )
+
+    assert (line.kind, line.note) == ("lesson", "noted by mcp")
+
+
 def test_a_note_of_an_agent_is_in_force_and_says_whose_it_is():
     (line,) = lines(documents(item("Never push.", "constraint", source="mcp", evidence="agent")))
 

@@ -17,7 +17,7 @@ from aether.memory import signals, teamwork
 from aether.memory.briefing.kept import keeps_items, newest_sessions, timestamp
 from aether.memory.items import is_noted
 from aether.memory.sessions import EXTRACTIVE, ended_in
-from aether.memory.statements import statements_of
+from aether.memory.statements import evidence_of, statements_of
 from aether.text.cleaning import without_emphasis, without_injected
 from aether.text.words import STOPWORDS, words
 
@@ -218,7 +218,12 @@ def note_lines(items: Iterable[Item], note: str = "") -> Iterator[Line]:
     for item in items:
         metadata = item["metadata"]
         if is_noted(item) or metadata.get("protected"):
-            kind = KIND_OF_NOTE.get(item["type"], "rule" if metadata.get("protected") else "lesson")
+            is_own = evidence_of(item) == "person"
+            kind = KIND_OF_NOTE.get(
+                item["type"], "rule" if metadata.get("protected") and is_own else "lesson"
+            )
+            if kind == "request" and not is_own:
+                kind = "lesson"  # an agent makes no request of the person
             author = metadata["caste"] or ("" if metadata["source"] == "queen" else metadata["source"])
             text = shortened(without_injected(item["content"]).strip(), NOTE_CHARS)
             about = ", ".join(filter(None, (note, author and f"noted by {author}")))
