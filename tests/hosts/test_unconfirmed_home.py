@@ -94,7 +94,7 @@ def test_a_rule_of_a_clone_is_shown_once_below_everything_as_not_confirmed(clone
     assert "Rules" not in brief
 
 
-def test_taking_the_home_out_of_the_index_confirms_nothing(clone):
+def test_a_clone_that_leaves_the_index_is_not_confirmed(clone):
     fire("SessionStart", source="startup")
 
     git(clone.parent, "rm", "-r", "-q", "--cached", ".aether")
