@@ -47,6 +47,7 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "token": values.is_token, "login": values.is_login, "docker": values.is_docker_auth,
     "web token": lambda value: values.is_random(value[3:]),
     "no template": lambda value: not values.is_template(value), "cookie": values.is_cookie,
+    "base58": values.is_base58, "bech32": values.is_bech32,
 }  # fmt: skip
 
 

@@ -17,6 +17,10 @@ _SYMBOLS = frozenset("!@#$%^&*+?~=")
 _LONGEST_SETTING = 12
 # A value of so many characters may be drawn at random.
 LEAST_DRAWN, _MOST_DRAWN = 16, 512
+_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+# The letters of BIP-173 and the numbers of its checksum.
+_BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+_GENERATORS = (0x3B6A57B2, 0x26508E6D, 0x1EA119FA, 0x3D4233DD, 0x2A1462B3)
 
 
 def is_template(value: str) -> bool:
@@ -125,6 +129,36 @@ def decoded(value: str) -> bytes:
 
     altchars = b"-_" if "-" in digits or "_" in digits else None
     return base64.b64decode(digits[: len(digits) // 4 * 4], altchars=altchars)
+
+
+def is_base58(value: str) -> bool:
+    """Return whether `value` is base58 that ends in the checksum of its bytes, as the private keys of BIP-32 do."""
+    from hashlib import sha256
+
+    number = 0
+    for letter in value:
+        number = number * 58 + _BASE58.index(letter)
+    content = number.to_bytes((number.bit_length() + 7) // 8, "big")
+    content = bytes(len(value) - len(value.lstrip("1"))) + content
+    return sha256(sha256(content[:-4]).digest()).digest()[:4] == content[-4:]
+
+
+def is_bech32(value: str) -> bool:
+    """Return whether `value`, a prefix and its data behind a `1`, has the checksum of BIP-173."""
+    prefix, _, data = value.partition("1")
+    points = [ord(letter) for letter in prefix]
+    checksum = 1
+    for part in [
+        *(point >> 5 for point in points),
+        0,
+        *(point & 31 for point in points),
+        *map(_BECH32.index, data),
+    ]:
+        top = checksum >> 25
+        checksum = (checksum & 0x1FFFFFF) << 5 ^ part
+        for bit, generator in enumerate(_GENERATORS):
+            checksum ^= generator if top >> bit & 1 else 0
+    return checksum == 1
 
 
 def is_cookie(value: str) -> bool:

@@ -179,3 +179,37 @@ def test_the_password_in_the_qr_text_of_a_network_is_replaced(text):
 @rows("text", ["WIFI:S:Home;T:nopass;;", "passwd: unchanged", "WIFI: P: 3"])
 def test_words_beside_a_name_of_a_secret_stay(text):
     assert redact(text) == text
+
+
+# The published examples of BIP-32 (its first test vector) and of NIP-19.
+CHECKED = [
+    "xprv9s21ZrQH143K3QTDL4LXw2F7HEK3wJUD2nW2nRk4stbPy6cq3jPPqjiChkVvvNKmPGJxWUtg6LnF5kejMRNNU3TGtRBeJgk33yuGBxrMPHi",
+    "nsec1vl029mgpspedva04g90vltkh6fvh240zqtv9k0t9af8935ke9laqsnlfe5",
+]  # fmt: skip
+
+
+@rows("around", ["{}", "use {} now", '{{"text": "a\\n{}\\n"}}', "x={}"])
+def test_a_private_key_with_a_checksum_is_replaced(around):
+    assert not [key for key in CHECKED if key in redact(around.format(key))]
+
+
+@rows("nth", [5, 20, 40, -1])
+def test_a_text_like_a_private_key_whose_checksum_is_wrong_stays(nth):
+    for key in CHECKED:
+        letters = [*key]
+        letters[nth] = "4" if key[nth] != "4" else "5"
+        text = f"see {''.join(letters)} here"
+
+        assert without_ruled(text) == text
+
+
+@rows(
+    "text",
+    [
+        "s-s4t2ud-client and s-s4t2af-application", "pubkey-0123 pubkey-fingerprint-of-the-server",
+        "pylf_v1_us_token pylf_v1_eu_", "pnu_settings_of_the_project", "CLOJARS_USERNAME CLOJARS_PASSWORD",
+        "xprv and xpub keys", "nsec1 and npub1 of Nostr",
+    ],
+)  # fmt: skip
+def test_texts_like_the_newer_forms_stay(text):
+    assert redact(text) == text
