@@ -17,7 +17,16 @@ from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.api.home import Home, change, find, read
-from aether.errors import AetherError, InvalidDocument, NotFound, Refused, UnsafePath, public, shown
+from aether.errors import (
+    AetherError,
+    InvalidDocument,
+    NotFound,
+    Refused,
+    StorageFailed,
+    UnsafePath,
+    public,
+    shown,
+)
 from aether.memory import memory_tool as tool
 from aether.memory.memory_tool import MAX_FILE_BYTES, ROOT, Files, checksum, compare
 from aether.store import config, documents, files
@@ -391,9 +400,13 @@ def _text(file: Path, path: str) -> str | None:
 
 
 def _stamps(home: Path) -> dict[str, str]:
+    path = _stamp_file(home)
     try:
-        stamps = files.parse_json(regular.read(_stamp_file(home)), where="stamp.json")
-    except (FileNotFoundError, AetherError):
+        with storage_errors(path):
+            stamps = files.parse_json(regular.read(path), where="stamp.json")
+    except StorageFailed:
+        raise
+    except AetherError:
         return {}
     return stamps if isinstance(stamps, dict) else {}
 

@@ -31,7 +31,7 @@ from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, Refused, pu
 from aether.memory import gate, items
 from aether.memory.items import SUPERSEDES, TokenUsage, add_items, signal_threshold, token_usage
 from aether.memory.statements import end
-from aether.store import config, files
+from aether.store import config, files, handed
 from aether.store.authors import AETHER, QUEEN, Author, acting_name, is_agent
 from aether.store.commit import commit
 from aether.store.patch import chain_changes, join_changes
@@ -146,12 +146,15 @@ def _add(
     if is_agent():
         entries = [_by_agent(entry) for entry in entries]
     author = Author("add", by=entries[0]["source"] if entries else QUEEN, reason=reason)
-    mode = config.or_default(find(home)).memory_agents
+    place = find(home)
+    mode = config.or_default(place).memory_agents
     if mode == gate.OFF and any(map(gate.is_of_agent, entries)):
         raise gate.refusal("agents state nothing here")
     ends = end_states or {}
 
     def waits(entry: JsonObject, memory: Mapping[str, Any]) -> bool:
+        if not ends and handed.was_handed(place, entry["content"]):
+            return False
         ends_rule = gate.is_of_agent(entry) and gate.ends_rule_of_person(memory, ends)
         return ends_rule or gate.waits(entry, mode, memory)
 

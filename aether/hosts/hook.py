@@ -177,6 +177,7 @@ def main(argv: list[str], stdin: bytes, *, deadline: Deadline = lambda *_: None)
         home = home_of(cwd, os.environ.get(host.PROJECT_VARIABLE, ""))
         if name == "PreToolUse":
             return 0, _gate(host, event, home)
+        _note_handed(home, event)
         if EVENTS.get(name, UNKNOWN).of_tools and _is_kept_as_note(event, home):
             return 0, ""
         return 0, _answer(host, event, payload, home, deadline)
@@ -266,6 +267,14 @@ def _is_kept_as_note(event: JsonObject, home: str) -> bool:
     name, session = event["event"], event["session"]
     keep_notes(home, name, session, lambda words: spool.log_failure(home, name, session, words))
     return True
+
+
+def _note_handed(home: str, event: JsonObject) -> None:
+    """Note the words that a person hands over to a command, so that the agent which stores them need not wait."""
+    if event["event"] == "UserPromptSubmit" and str(event.get("prompt") or "").startswith("/"):
+        from aether.store import handed
+
+        handed.note(home, event["prompt"])
 
 
 def _gate(host: Any, event: JsonObject, home: str) -> str:

@@ -268,7 +268,9 @@ def _pattern(raw: JsonObject, place: _Place) -> tuple[JsonObject, JsonObject]:
 
 def _signal_type(raw: JsonObject, place: _Place) -> tuple[JsonObject, JsonObject]:
     initial = place.notes.initial["pheromone_types"].get(place.key, {})
-    return raw, {"half_life_seconds": raw.get("decay_rate"), "default_strength": NEW_STRENGTH} | initial
+    rate = raw.get("decay_rate")
+    half_life = None if isinstance(rate, bool) or not isinstance(rate, int | float) else rate
+    return raw, {"half_life_seconds": half_life, "default_strength": NEW_STRENGTH} | initial
 
 
 def _signal(raw: JsonObject, place: _Place) -> tuple[JsonObject, JsonObject]:

@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 from aether.errors import Conflict, NotFound
 from aether.schemas import check
 from aether.store.authors import AETHER, ARCHIVE, HOOK, INIT
-from aether.store.journal import Entry, folded_entries, read_journal
+from aether.store.files import storage_errors
+from aether.store.journal import Entry, folded_entries, journal_path, read_journal
 from aether.store.merge import Place, merge, rules_of, value_at
 from aether.store.patch import apply, diff, entry_id, join_changes, json_equal, keys_of
 from aether.store.snapshot import Snapshot
@@ -136,7 +137,9 @@ def parts_of(snapshot: Snapshot, revision: int) -> list[int]:
 
 def entries_newest_first(snapshot: Snapshot, *, after: int = 0) -> Iterator[Entry]:
     """Yield every transaction with revision > `after`, newest first, reading no further than needed."""
-    fresh = [entry for entry in read_journal(snapshot.home).entries[::-1] if entry.revision > after]
+    with storage_errors(journal_path(snapshot.home)):
+        entries = read_journal(snapshot.home).entries
+    fresh = [entry for entry in reversed(entries) if entry.revision > after]
     yield from fresh
     seen = fresh[-1].revision if fresh else snapshot.revision + 1
     if seen == after + 1:
