@@ -22,16 +22,32 @@ _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!"
 _HEADS = frozenset({"for", "select", "function", "case", "in", "esac"})
 # Programs that start another, with those of their options that take a word.
 _STARTERS = {
-    "sudo": "ughpCrtTUR", "doas": "uC", "env": "uCS", "command": "", "builtin": "", "exec": "a", "nohup": "",
-    "nice": "n", "ionice": "cnp", "timeout": "ks", "stdbuf": "ioe", "setsid": "", "xargs": "IiLlnPEdsa", "time": "fo",
+    "sudo": "ughpCrtTURD", "doas": "uC", "env": "uCS", "command": "", "builtin": "", "exec": "a", "nohup": "",
+    "nice": "n", "ionice": "cnp", "timeout": "ks", "stdbuf": "ioe", "setsid": "", "xargs": "ILnPEdsa", "time": "fo",
     "chronic": "", "unbuffer": "", "caffeinate": "tw", "parallel": "jaILlNnPSs",
+    "flock": "wE",
 }  # fmt: skip
+# Of these a word comes before the program that they start: a time, a file.
+_AFTER_A_WORD = frozenset({"timeout", "flock"})
+# They add words of their input to the program that they start.
+_ADDING = frozenset({"xargs", "parallel"})
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish"})
 # Programs that run text, with the option before it; those with "" run their words.
-_SCRIPTED = {**dict.fromkeys(_SHELLS, "c"), "env": "S", "eval": "", "watch": "", "trap": ""}
-_GIT_WORDS = frozenset(
-    {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--exec-path", "--config-env", "--attr-source"}
+_SCRIPTED = {
+    **dict.fromkeys(_SHELLS, "-c"), "su": "-c", "env": "-S", "cmd": "/c", "pwsh": "-command", "powershell": "-command", "eval": "", "watch": "",
+    "trap": "",
+}  # fmt: skip
+_GIT_FLAGS = frozenset(
+    "-p -P -h -v --paginate --no-pager --bare --no-replace-objects --no-lazy-fetch --no-optional-locks --no-advice --literal-pathspecs "
+    "--glob-pathspecs --noglob-pathspecs --icase-pathspecs --version --help --html-path --man-path --info-path --exec-path".split()
 )
+_GIT_WORDS = frozenset(
+    {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"}
+)
+# The variable that gets the number of a file.
+_FILE_NUMBER = lazy(r"\d+|\{\w+\}")
+# A pattern that may be the name of a command or an option, and not of a file.
+_PATTERN_OF_NAME = lazy(r"[\w-]*[\[?*][\w\[\]?*^!-]*")
 # They become several words.
 _BRACES = lazy(r"\{[^\s{}'\"`$;&|()<>\\]*(?:,|\.\.)[^\s{}'\"`$;&|()<>\\]*\}")
 _ENDS = ";\n&|"
@@ -57,6 +73,12 @@ class _Word(NamedTuple):
     def is_known(self) -> bool:
         """Whether the program gets this text."""
         return UNKNOWN not in self.text
+
+    @property
+    def compared(self) -> str:
+        """The text for a rule; a pattern that may be the name of anything is not known."""
+        is_name = self.is_pattern and self.text != "*" and _PATTERN_OF_NAME.fullmatch(self.text)
+        return UNKNOWN if is_name else self.text
 
 
 class _Reader:
@@ -104,7 +126,11 @@ class _Reader:
         elif char == ")":
             raise Unreadable("a parenthesis is closed that was not opened")
         elif redirection := self._starting(_REDIRECTIONS):
-            if self.words and self.words[-1].text.isdigit() and self.text[self.at - 1].isdigit():
+            if (
+                self.words
+                and _FILE_NUMBER.fullmatch(self.words[-1].text)
+                and self.text[self.at - 1] not in " \t"
+            ):
                 self.words.pop()  # the number of the file
             self._redirect(redirection)
         elif operator := self._starting(_OPERATORS):
@@ -290,22 +316,59 @@ def commands(text: str, depth: int = 0) -> list[list[str]]:
 def _unwrapped(words: list[_Word], depth: int) -> list[list[str]]:
     """Return the command that `words` run, and those that it is given to run."""
     while words and (words[0].text in _KEYWORDS or _is_assignment(words[0].text)):
+        is_named = words[0].text == "coproc" and [word.text for word in words[2:3]] == ["{"]
+        words = words[2:] if is_named else words[1:]
+    words = words[2:] if words and words[0].text == "function" else words
+    while words and words[0].text == "{":
         words = words[1:]
     if not words or words[0].text in _HEADS:
         return []
     if not words[0].is_known or (words[0].is_pattern and words[0].text not in ("[", "[[")):
         raise Unreadable("the name of the program is computed")
     name = posixpath.basename(words[0].text.replace("\\", "/")).removesuffix(".exe")
-    plain = [name, *(word.text for word in words[1:])]
+    plain = [name, *(word.compared for word in words[1:])]
     scripted = _script(name, words[1:], depth) if name in _SCRIPTED else []
     if name in _STARTERS:
-        after = _after_options(words[1:], _STARTERS[name], skips_number=name == "timeout")
-        return [*scripted, *_unwrapped(after, depth)] or [plain]
+        started = [_unwrapped(start, depth) for start in _started(name, words[1:])]
+        return [*scripted, *(command for commands_ in started for command in commands_)] or [plain]
     if name in _SCRIPTED:
+        if name in _SHELLS and not scripted and all(word.text.startswith("-") for word in words[1:]):
+            raise Unreadable(f"what {name} reads is not known")
         return [*scripted, plain]
     if name == "find":
         return [*_found(words[1:], depth), plain]
-    return [_without_git_options(plain) if name == "git" else plain]
+    if name.startswith("git-"):
+        plain = ["git", name.removeprefix("git-"), *plain[1:]]
+    return [_without_git_options(plain) if plain[0] == "git" else plain]
+
+
+def _started(name: str, words: list[_Word]) -> list[list[_Word]]:
+    """Return what a program may start: where an option is not known to take a word, one reading for each case."""
+    starts, waiting = set[int](), [0]
+    while waiting:
+        at = waiting.pop()
+        option = words[at].text if at < len(words) else ""
+        if not option.startswith("-") or option == "-":
+            starts.add(at)
+        elif option == "--":
+            starts.add(at + 1)
+        elif option.startswith("--"):
+            waiting += [at + 1] if "=" in option else [at + 1, at + 2]
+        else:
+            letter_with_word = next((letter for letter in option[1:] if letter in _STARTERS[name]), "")
+            waiting.append(
+                at + 2
+                if letter_with_word and option.index(letter_with_word, 1) == len(option) - 1
+                else at + 1
+            )
+    skipped = int(name in _AFTER_A_WORD)
+    programs = [words[start + skipped :] for start in sorted(starts) if words[start + skipped :]]
+    if name in _ADDING:
+        unknown = _Word(UNKNOWN)
+        programs = [
+            [*(unknown if "{}" in word.text else word for word in program), unknown] for program in programs
+        ]
+    return programs
 
 
 def _is_assignment(text: str) -> bool:
@@ -313,31 +376,36 @@ def _is_assignment(text: str) -> bool:
     return bool(sign) and name.removesuffix("+").isidentifier()
 
 
-def _after_options(words: list[_Word], with_word: str, *, skips_number: bool) -> list[_Word]:
-    """Return what follows the options of a program that starts another."""
-    while words and words[0].text.startswith("-"):
-        option = words[0].text
-        takes = len(option) == len("-x") and option[1] in with_word
-        words = words[2:] if takes else words[1:]
-        if option == "--":
-            break
-    return words[1:] if skips_number else words
-
-
 def _script(name: str, words: list[_Word], depth: int) -> list[list[str]]:
     """Return the commands that a program is given as text."""
-    option = _SCRIPTED[name]
-    if option:
-        places = [
-            nth for nth, word in enumerate(words) if word.text.startswith("-") and word.text.endswith(option)
-        ]
-        texts = words[places[0] + 1 : places[0] + 2] if places else []
-    else:
-        texts = _after_options(words, "nq", skips_number=False)
-        texts = texts[:1] if name == "trap" else texts
+    texts = _given(name, words)
     if any(not word.is_known for word in texts):
         raise Unreadable(f"what {name} runs is computed")
     return commands(" ".join(word.text for word in texts), depth + 1)
+
+
+def _given(name: str, words: list[_Word]) -> list[_Word]:
+    """Return the words of the text that a program runs."""
+    option = _SCRIPTED[name]
+    if not option:
+        while words and words[0].text.startswith("-") and name != "eval":
+            words = words[2:] if words[0].text in ("-n", "-q") else words[1:]
+        words = words[1:] if name == "eval" and words and words[0].text == "--" else words
+        return words[:1] if name == "trap" else words
+    for nth, word in enumerate(words):
+        text, after = word.text, words[nth + 1 :]
+        if name == "env" and text.startswith("--split-string"):
+            return [word._replace(text=text.partition("=")[2]), *after]
+        if name == "env" and text.startswith("-") and not text.startswith("--") and "S" in text:
+            return [word._replace(text=text.partition("S")[2]), *after]
+        if name in ("cmd", "pwsh", "powershell"):
+            if text.lower() in (option, "-c"):
+                return after
+        elif name != "env" and text.startswith("-") and not text.startswith("--") and text.endswith("c"):
+            while after and after[0].text.startswith("-"):
+                after = after[1:]
+            return after[:1]
+    return []
 
 
 def _found(words: list[_Word], depth: int) -> list[list[str]]:
@@ -356,5 +424,9 @@ def _without_git_options(words: list[str]) -> list[str]:
     """Return a command of git without the options before its verb."""
     rest = words[1:]
     while rest and rest[0].startswith("-"):
+        if rest[0] == "-c" and rest[1:2] and rest[1].startswith("alias."):
+            raise Unreadable("git is given another name of a command")
+        if rest[0] not in _GIT_FLAGS | _GIT_WORDS and "=" not in rest[0]:
+            raise Unreadable(f"the option {rest[0]} of git is not known")
         rest = rest[2:] if rest[0] in _GIT_WORDS else rest[1:]
     return ["git", *rest]
