@@ -62,11 +62,7 @@ def markdown(text: str) -> Markup:
 
 
 def codes(text: Any) -> Markup:
-    """Return text as HTML in which words between backticks are code; everything else stays as it is.
-
-    >>> codes("Run `make <all>` in __src__ & go.")
-    Markup('Run <code>make &lt;all&gt;</code> in __src__ &amp; go.')
-    """
+    """Return text as HTML in which words between backticks are code; everything else stays as it is."""
     from markupsafe import escape
 
     words = str(text)

@@ -20,6 +20,7 @@ from aether.store import ledger, snapshot
 from tests import directory_ledger, homes
 from tests.colonies import Colony
 from tests.effort import examples
+from tests.lines import line
 
 HOSTILE = {
     "no revision": {"revision": None},
@@ -102,8 +103,8 @@ def _act(home, what, number, added, removed):
     elif what == "update" and one:
         working.update_working_memory_item(one, {"relevance_score": number / 10}, home=home)
     elif what == "undo":
-        line = admin.undo(home=home)
-        removed.update(added) if line.operation == "add" else None
+        undone = admin.undo(home=home)
+        removed.update(added) if undone.operation == "add" else None
     elif what == "edit":
         path = home / "data" / "memory.json"
         path.write_bytes(path.read_bytes().replace(b"fact", b"deed", 1))

@@ -15,9 +15,15 @@ from aether.api import admin, conversations, drain
 from aether.store import spool
 from aether.store.commit import fold_home
 from tests import children, homes
+from tests.sources import ROOT
 
 pytestmark = pytest.mark.skipif(
     sys.platform == "win32" or os.getuid() != 0, reason="only root can act as two users"
+)
+READABLE = (
+    all(directory.stat().st_mode & 0o001 for directory in (ROOT, *ROOT.parents))
+    if sys.platform != "win32"
+    else False
 )
 GROUP, USERS = 5_000, (5_001, 5_002)
 AT = "2026-03-01T10:15:00.000000Z"
@@ -25,6 +31,8 @@ AT = "2026-03-01T10:15:00.000000Z"
 
 @pytest.fixture
 def home():
+    if not READABLE:
+        pytest.skip("other users cannot read this checkout")
     directory = Path(tempfile.mkdtemp(dir=homes.IN_MEMORY))
     directory.chmod(0o755)
     home = admin.init(directory / ".aether")

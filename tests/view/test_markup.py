@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 pytestmark = pytest.mark.extras
 pytest.importorskip("markdown_it")
+pytest.importorskip("markupsafe")
 
 from aether.view.markup import codes, markdown  # noqa: E402 - markdown-it-py is optional
 
