@@ -127,7 +127,10 @@ def thread(conversation: str, *, home: Home = None) -> list[Turn]:
     Raises:
         NotFound: memory holds nothing of this conversation.
     """
-    turns = turns_of(moment for moment in item_moments(read(home)) if moment.conversation == conversation)
+    moments_of_all = (
+        item_moments(read(home)) if conversation else ()
+    )  # what was noted outside of all has no name
+    turns = turns_of(moment for moment in moments_of_all if moment.conversation == conversation)
     if not turns:
         fix = "The page Conversations lists those that memory holds."
         raise NotFound(

@@ -55,18 +55,23 @@ def thread(moments: Iterable[Moment]) -> list[Turn]:
     """Return the turns of one conversation, oldest first; every moment is in exactly one turn."""
     ordered = sorted(moments, key=_place)
     has_passages = any(moment.type == HISTORY for moment in ordered)
-    turns: list[Turn] = []
+    groups: list[tuple[str, list[Moment], list[Moment]]] = []  # speaker, parts of the message, notes
     for moment in ordered:
         speaker = _speaker(moment, has_passages=has_passages)
-        if not speaker:
-            turns = turns or [Turn("", moment.at, "", 0, (), ())]
-            turns[-1] = turns[-1]._replace(notes=(*turns[-1].notes, moment))
-        elif turns and _continues(turns[-1], moment, speaker):
-            text = f"{turns[-1].text}\n\n{_words(moment)}"
-            turns[-1] = turns[-1]._replace(text=text, ids=(*turns[-1].ids, moment.id))
+        if groups and not speaker:
+            groups[-1][2].append(moment)
+        elif groups and _continues(groups[-1], moment, speaker):
+            groups[-1][1].append(moment)
         else:
-            turns.append(Turn(speaker, moment.at, _words(moment), _line(moment), (moment.id,), ()))
-    return turns
+            groups.append((speaker, [moment], []) if speaker else ("", [], [moment]))
+    return [_turn(speaker, parts, notes) for speaker, parts, notes in groups]
+
+
+def _turn(speaker: str, parts: list[Moment], notes: list[Moment]) -> Turn:
+    first, text = (parts or notes)[0], "\n\n".join(map(_words, parts))
+    return Turn(
+        speaker, first.at, text, _line(first) if parts else 0, tuple(part.id for part in parts), tuple(notes)
+    )
 
 
 def thread_rows(moments: Iterable[Moment]) -> list[ThreadRow]:
@@ -108,11 +113,12 @@ def _speaker(moment: Moment, *, has_passages: bool) -> str:
     return "" if has_passages else _SPEAKER_OF_KIND.get(moment.kind, "")
 
 
-def _continues(turn: Turn, moment: Moment, speaker: str) -> bool:
-    """Return whether a passage is the next part of the message of `turn`: a long message is kept in parts."""
+def _continues(group: tuple[str, list[Moment], list[Moment]], moment: Moment, speaker: str) -> bool:
+    """Return whether a passage is the next part of the message of `group`: a long message is kept in parts."""
+    said_by, parts, notes = group
     return (
-        moment.type == HISTORY and turn.speaker == speaker and turn.line == _line(moment) and turn.at == moment.at
-        and turn.line > 0 and not turn.notes
+        moment.type == HISTORY and said_by == speaker and not notes
+        and _line(moment) > 0 and (parts[0].at, _line(parts[0])) == (moment.at, _line(moment))
     )  # fmt: skip
 
 

@@ -222,6 +222,7 @@ class Frame:
             "here": without(request.here, "done") if request else "/", "csrf": self.csrf, "once": secrets.token_hex(8), "read_only": self.read_only,
             "home": str(self.home), "place": paths.project_root(self.home) or str(self.home),
             "notice": self._notices.get(query.get("done", "")), "now": clock.now(), "query": query,
+            "query_with": lambda field, value: {name: text for name, text in query.items() if name != "done"} | {field: value},
             "query_without": lambda *names: {name: value for name, value in query.items() if name not in names},
             **content.values,
         }  # fmt: skip

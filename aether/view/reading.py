@@ -1,4 +1,4 @@
-"""The reader: captured conversations as threads, and the calendar of what happened."""
+"""Pages for reading along: captured conversations as threads, the days of a year, sessions at work, and the homes of this machine."""
 
 from __future__ import annotations
 
@@ -33,11 +33,12 @@ SHADES = 4
 def thread_page(frame: Frame, asked: Asked) -> Shown:
     """Return one captured conversation, the page with the entry `at` if that is asked for."""
     name, entry = asked.path["id"], asked.query.get("at", "")
-    turns = _turns(frame.home, name, state_of(frame.home))
+    state = state_of(frame.home)
+    turns = _turns(frame.home, name, state)
     holder = next((nth for nth, turn in enumerate(turns) if entry and turn.holds(entry)), None)
     page = asked.number("page", 1 if holder is None else holder // PAGE_LINES + 1)
     page_part, rules = part(turns, page), redaction_rules(frame.home)
-    row = next(row for row in thread_rows(frame.home, state_of(frame.home)) if row.conversation == name)
+    row = next(row for row in thread_rows(frame.home, state) if row.conversation == name)
     rows = [_row(turn, rules, here=turn.holds(entry) if entry else False) for turn in page_part.lines]
     title = redact(row.title or name, rules)
     return Shown("thread.html", {"id": name, "part": page_part, "rows": rows, "entry": entry}, title)
@@ -111,7 +112,8 @@ def live_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page
     sessions, rules = live_sessions(home=frame.home), redaction_rules(frame.home)
     titles = {row.conversation: row.title for row in thread_rows(frame.home, state_of(frame.home))}
     wanted = {line for session in sessions for line in session.injected if not _is_words(line)}
-    entries = live_entries(read(frame.home).documents, wanted)
+    documents = read(frame.home).documents
+    entries, count = live_entries(documents, wanted), counter_of(documents["memory"])
     rows = [
         {
             **session._asdict(), "title": redact(titles.get(session.session, ""), rules), "known": session.session in titles,
@@ -121,7 +123,6 @@ def live_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page
         }
         for session in sessions
     ]  # fmt: skip
-    count = counter_of(read(frame.home).documents["memory"])
     given = [
         {
             "name": row["title"] or row["session"],

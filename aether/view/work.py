@@ -85,19 +85,18 @@ def in_order(pages: Iterable[Page]) -> list[Page]:
 
 def timeline(frame: Frame, asked: Asked) -> Shown:
     """Return what happened, the newest day first, in the order of the day."""
-    names = ("type", "project", "conversation", "since", "day")
-    query = {name: asked.query.get(name, "").strip() for name in names}
+    query = {name: asked.query.get(name, "").strip() for name in ("type", "project", "conversation", "since")}
     query["type"] = query["type"] if query["type"] in KINDS else ""
-    page = asked.number("page")
-    for name in ("since", "day"):  # before the start of the page is sent
-        if query[name]:
-            clock.instant_of(query[name], at=clock.now(), where=name)
+    day, page = asked.query.get("day", "").strip(), asked.number("page")
+    for name, time in (("since", query["since"]), ("day", day)):  # before the start of the page is sent
+        if time:
+            clock.instant_of(time, at=clock.now(), where=name)
 
     def happened() -> dict[str, Any]:
         state = f"{state_of(frame.home)} {clock.stamp(clock.now())[:13]}"
         moments = _moments(frame.home, tuple(query.values()), state)
         weeks = reading.calendar(moments, clock.now().date())
-        chosen = [moment for moment in moments if not query["day"] or moment.at[:10] == query["day"]]
+        chosen = [moment for moment in moments if not day or moment.at[:10] == day]
         page_part = part(chosen, page)
         busy = sum(day["number"] > 0 for week in weeks for day in week["days"])
         return {
@@ -109,7 +108,7 @@ def timeline(frame: Frame, asked: Asked) -> Shown:
 
     return Shown(
         "timeline.html",
-        {**query, "type": query["type"], "kinds": KINDS, "spans": SPANS, "happened": later(frame, happened)},
+        {**query, "day": day, "kinds": KINDS, "spans": SPANS, "happened": later(frame, happened)},
         later=True,
     )  # fmt: skip
 
@@ -117,7 +116,7 @@ def timeline(frame: Frame, asked: Asked) -> Shown:
 @lru_cache(maxsize=4)
 def _moments(home: Path, query: tuple[str, ...], state: str) -> tuple[Any, ...]:  # noqa: ARG001 - the key of the cache
     """Return the moments that are asked for, the newest first; `state` changes with the home."""
-    kind, project, conversation, since, _ = query
+    kind, project, conversation, since = query
     try:
         moments = api_timeline.timeline(
             types=[kind] if kind else [], project=project, conversation=conversation, since=since, home=home

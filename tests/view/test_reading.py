@@ -99,7 +99,10 @@ def test_an_entry_leads_to_its_place_in_the_conversation(home, tmp_path, reader)
 def test_a_conversation_that_memory_does_not_hold_is_not_found(home, reader):
     aether.init(home)
 
+    aether.add_working_memory_item("Noted outside of conversations.", "decision", home=home)
+
     assert reader.get("/thread/nothing").status_code == 404
+    assert reader.get("/thread/").status_code == 404
 
 
 @pytest.mark.extras
