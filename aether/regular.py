@@ -177,6 +177,23 @@ def _replace_by_copy(path: str, status: os.stat_result) -> None:
         raise
 
 
+def append_line(path: str, line: bytes, most: int) -> None:
+    """Append a line to a log, which starts anew at `most` bytes; the full one stays beside it as `.1`.
+
+    Raises:
+        OSError: the disk refused.
+        UnsafePath: something else than a file is there.
+    """
+    with contextlib.suppress(OSError):  # no log yet, or another process was faster
+        if os.stat(path).st_size >= most:
+            os.replace(path, f"{path}.1")
+    descriptor = handle(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    try:
+        os.write(descriptor, line)
+    finally:
+        os.close(descriptor)
+
+
 def create(path: str | os.PathLike[str], data: bytes) -> None:
     """Make the file at `path`, which only its owner may read, with `data`; what is there stays as it is.
 

@@ -74,15 +74,10 @@ def note_stop(home: str, rule: str, action: str, tool: str, session: str) -> Non
         "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), "rule": rule, "action": action,
         "tool": tool[:_NAME_CHARS], "session": session[:_NAME_CHARS],
     }  # fmt: skip
-    path = f"{file_of(home)}{_STOPS}"
     try:
-        if os.path.exists(path) and os.path.getsize(path) >= _MOST_STOP_BYTES:
-            os.replace(path, f"{path}.1")
-        handle = regular.handle(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        try:
-            os.write(handle, json.dumps(stop).encode("ascii") + b"\n")
-        finally:
-            os.close(handle)
+        regular.append_line(
+            f"{file_of(home)}{_STOPS}", json.dumps(stop).encode("ascii") + b"\n", _MOST_STOP_BYTES
+        )
     except (AetherError, OSError):
         return
 

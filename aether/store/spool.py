@@ -304,12 +304,7 @@ def log_failure(home: str, event: str, session: str, what: str) -> bool:
         path = os.path.join(home, NAME)
         if os.path.islink(path):
             return False
-        _make_room(path)
-        handle = regular.handle(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
-        try:
-            os.write(handle, _line(event, session, what).encode("utf-8", "replace"))
-        finally:
-            os.close(handle)
+        regular.append_line(path, _line(event, session, what).encode("utf-8", "replace"), MOST_BYTES)
     except Exception:  # noqa: BLE001 - a log that fails must not be what fails
         return False
     return True
@@ -325,14 +320,6 @@ def log_failure_once(home: str, event: str, session: str, what: str) -> None:
     except (OSError, AetherError):
         pass  # no log yet
     log_failure(home, event, session, what)
-
-
-def _make_room(path: str) -> None:
-    try:
-        if os.stat(path).st_size >= MOST_BYTES:
-            os.replace(path, f"{path}.1")
-    except OSError:
-        return  # no log yet, or another hook was faster
 
 
 def _line(event: str, session: str, what: str) -> str:
