@@ -20,7 +20,7 @@ from tests.sources import ROOT, modules
 # a package (shapes, tiers, modes, checkpoints, guard) and one edge; goals, a chat and its streams, what the holder of a
 # lock is asked for (in the store and in the API) and the lines of the journal have theirs. What only looks like a rule, and what ends one, are a module each, and so are the names of hints.
 MAX_MODULES = 363
-MAX_LINES = 97_800
+MAX_LINES = 98_000
 MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
 # A module of fewer lines is read with the one that imports it, unless others import it too.
