@@ -178,7 +178,7 @@ def _replace_by_copy(path: str, status: os.stat_result) -> None:
 
 
 def append_line(path: str, line: bytes, most: int) -> None:
-    """Append a line to a log; one of `most` bytes is kept beside it as `.1`, and the log begins again.
+    """Append a line to a log; one of `most` bytes is moved beside it, to `.1`, and a new one starts.
 
     Raises:
         OSError: the disk refused.

@@ -8,6 +8,7 @@ a program whose name is in a variable, raises `Unreadable`: a caller that must b
 from __future__ import annotations
 
 import posixpath
+from itertools import dropwhile
 from typing import NamedTuple
 
 from aether.text.regex import lazy
@@ -17,6 +18,8 @@ MOST_DEPTH = 12
 MOST_CHARS = 50_000
 # In a word, for a variable or the output of a command.
 UNKNOWN = "\0"
+# In the place of a file, for the output of a command.
+_PROCESS = "/dev/fd"
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "fi", "done", "coproc"})  # fmt: skip
 # What follows them is no command.
 _HEADS = frozenset({"for", "select", "function", "case", "in", "esac"})
@@ -37,6 +40,8 @@ _SCRIPTED = {
     **dict.fromkeys(_SHELLS, "-c"), "su": "-c", "env": "-S", "cmd": "/c", "pwsh": "-command", "powershell": "-command", "eval": "", "watch": "",
     "trap": "",
 }  # fmt: skip
+# They read commands where they are given no text.
+_READERS = _SHELLS | {"su", "source", "."}
 _GIT_FLAGS = frozenset(
     "-p -P -h -v --paginate --no-pager --bare --no-replace-objects --no-lazy-fetch --no-optional-locks --no-advice --literal-pathspecs "
     "--glob-pathspecs --noglob-pathspecs --icase-pathspecs --version --help --html-path --man-path --info-path --exec-path".split()
@@ -73,6 +78,11 @@ class _Word(NamedTuple):
     def is_known(self) -> bool:
         """Whether the program gets this text."""
         return UNKNOWN not in self.text
+
+    @property
+    def is_input(self) -> bool:
+        """Whether a shell that gets this word reads its commands from a pipe, or from something unknown."""
+        return self.text.startswith("-") or self.text in (UNKNOWN, _PROCESS, "/dev/stdin")
 
     @property
     def compared(self) -> str:
@@ -170,7 +180,7 @@ class _Reader:
         if sign in "<>" and self.text.startswith("(", self.at + 1):  # a process in the place of a file
             self.at += 2
             self._inner(")")
-            self.words.append(_Word("/dev/fd"))
+            self.words.append(_Word(_PROCESS))
             return
         self.at += len(sign)
         while self.text[self.at : self.at + 1] in (" ", "\t"):
@@ -315,12 +325,7 @@ def commands(text: str, depth: int = 0) -> list[list[str]]:
 
 def _unwrapped(words: list[_Word], depth: int) -> list[list[str]]:
     """Return the command that `words` run, and those that it is given to run."""
-    while words and (words[0].text in _KEYWORDS or _is_assignment(words[0].text)):
-        is_named = words[0].text == "coproc" and [word.text for word in words[2:3]] == ["{"]
-        words = words[2:] if is_named else words[1:]
-    words = words[2:] if words and words[0].text == "function" else words
-    while words and words[0].text == "{":
-        words = words[1:]
+    words = _without_keywords(words)
     if not words or words[0].text in _HEADS:
         return []
     if not words[0].is_known or (words[0].is_pattern and words[0].text not in ("[", "[[")):
@@ -328,18 +333,29 @@ def _unwrapped(words: list[_Word], depth: int) -> list[list[str]]:
     name = posixpath.basename(words[0].text.replace("\\", "/")).removesuffix(".exe")
     plain = [name, *(word.compared for word in words[1:])]
     scripted = _script(name, words[1:], depth) if name in _SCRIPTED else []
+    if name in _READERS and not scripted and all(word.is_input for word in words[1:]):
+        raise Unreadable(f"what {name} reads is not known")
     if name in _STARTERS:
-        started = [_unwrapped(start, depth) for start in _started(name, words[1:])]
-        return [*scripted, *(command for commands_ in started for command in commands_)] or [plain]
-    if name in _SCRIPTED:
-        if name in _SHELLS and not scripted and all(word.text.startswith("-") for word in words[1:]):
-            raise Unreadable(f"what {name} reads is not known")
-        return [*scripted, plain]
+        started = [_unwrapped(program, depth) for program in _started(name, words[1:])]
+        return [*scripted, *(command for runs in started for command in runs)] or [plain]
     if name == "find":
-        return [*_found(words[1:], depth), plain]
+        scripted = _found(words[1:], depth)
     if name.startswith("git-"):
         plain = ["git", name.removeprefix("git-"), *plain[1:]]
-    return [_without_git_options(plain) if plain[0] == "git" else plain]
+    return [*scripted, _without_git_options(plain) if plain[0] == "git" else plain]
+
+
+def _without_keywords(words: list[_Word]) -> list[_Word]:
+    """Return a command without the keywords, the name of a function or coprocess, and the variables before it."""
+    while words:
+        first, is_named = words[0].text, [word.text for word in words[2:3]] == ["{"]
+        if first == "function" or (first == "coproc" and is_named):
+            words = words[2:]
+        elif first in _KEYWORDS or _is_assignment(first):
+            words = words[1:]
+        else:
+            break
+    return words
 
 
 def _started(name: str, words: list[_Word]) -> list[list[_Word]]:
@@ -363,12 +379,16 @@ def _started(name: str, words: list[_Word]) -> list[list[_Word]]:
             )
     skipped = int(name in _AFTER_A_WORD)
     programs = [words[start + skipped :] for start in sorted(starts) if words[start + skipped :]]
+    if name == "sudo" and not programs and {"-i", "-s"} & {word.text for word in words}:
+        raise Unreadable("what the shell of sudo reads is not known")
     if name in _ADDING:
-        unknown = _Word(UNKNOWN)
-        programs = [
-            [*(unknown if "{}" in word.text else word for word in program), unknown] for program in programs
-        ]
+        programs = [[*_filled(program), _Word(UNKNOWN)] for program in programs]
     return programs
+
+
+def _filled(words: list[_Word]) -> list[_Word]:
+    """Return the words of a program that is started for each file or line: what stands for that is not known."""
+    return [_Word(UNKNOWN) if word.text == "{}" else word for word in words]
 
 
 def _is_assignment(text: str) -> bool:
@@ -386,25 +406,35 @@ def _script(name: str, words: list[_Word], depth: int) -> list[list[str]]:
 
 def _given(name: str, words: list[_Word]) -> list[_Word]:
     """Return the words of the text that a program runs."""
-    option = _SCRIPTED[name]
-    if not option:
-        while words and words[0].text.startswith("-") and name != "eval":
-            words = words[2:] if words[0].text in ("-n", "-q") else words[1:]
-        words = words[1:] if name == "eval" and words and words[0].text == "--" else words
-        return words[:1] if name == "trap" else words
+    if name == "env":
+        return _split_string(words)
+    if option := _SCRIPTED[name]:
+        return _after_option(words, option)
+    while words and words[0].text.startswith("-") and (name != "eval" or words[0].text == "--"):
+        words = words[2:] if words[0].text in ("-n", "-q") else words[1:]
+    return words[:1] if name == "trap" else words
+
+
+def _split_string(words: list[_Word]) -> list[_Word]:
+    """Return what `env -S` splits and runs, with the words after it."""
+    for nth, word in enumerate(words):
+        text = word.text
+        if text.startswith("--split-string") or (text[:1] == "-" != text[1:2] and "S" in text):
+            return [
+                word._replace(text=text.partition("=" if text.startswith("--") else "S")[2]),
+                *words[nth + 1 :],
+            ]
+    return []
+
+
+def _after_option(words: list[_Word], option: str) -> list[_Word]:
+    """Return the text after the option of a shell that runs one; that of Windows takes all words, another the first."""
     for nth, word in enumerate(words):
         text, after = word.text, words[nth + 1 :]
-        if name == "env" and text.startswith("--split-string"):
-            return [word._replace(text=text.partition("=")[2]), *after]
-        if name == "env" and text.startswith("-") and not text.startswith("--") and "S" in text:
-            return [word._replace(text=text.partition("S")[2]), *after]
-        if name in ("cmd", "pwsh", "powershell"):
-            if text.lower() in (option, "-c"):
-                return after
-        elif name != "env" and text.startswith("-") and not text.startswith("--") and text.endswith("c"):
-            while after and after[0].text.startswith("-"):
-                after = after[1:]
-            return after[:1]
+        if option != "-c" and text.lower() in (option, "-c"):
+            return after
+        if option == "-c" and text[:1] == "-" != text[1:2] and text.endswith("c"):
+            return [*dropwhile(lambda following: following.text.startswith("-"), after)][:1]
     return []
 
 
@@ -416,7 +446,7 @@ def _found(words: list[_Word], depth: int) -> list[list[str]]:
     ]:
         words = words[starts[0] + 1 :]
         ends = [n for n, word in enumerate(words) if word.text in (";", "+")]
-        runs += _unwrapped(words[: ends[0]] if ends else words, depth)
+        runs += _unwrapped(_filled(words[: ends[0]] if ends else words), depth)
     return runs
 
 

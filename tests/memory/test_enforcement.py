@@ -97,6 +97,8 @@ PUSH = rule(command="git push*")
         "git-push origin",
         "cmd /c git push",
         "pwsh -Command git push",
+        "xargs -I{} sh -c 'git push {}'",
+        "find . -exec sh -c 'git push {}' ';'",
     ],
 )
 def test_a_command_is_stopped_however_it_is_written(line):
@@ -132,6 +134,10 @@ def test_a_command_is_stopped_however_it_is_written(line):
         "git add *.py && git log -p && rm *",
         "git --no-pager log",
         "function f { ls; }; f",
+        "source .venv/bin/activate && . ./env.sh",
+        "find . -name '*.py' -exec grep -n 'git push' {} +",
+        "bash build.sh --fast",
+        "sudo ls",
     ],
 )
 def test_what_only_mentions_it_is_not(line):
@@ -169,6 +175,14 @@ def test_what_only_mentions_it_is_not(line):
         "echo push | xargs git",
         "xargs -I{} sh -c {}",
         "echo git push | xargs env",
+        "source <(echo git push)",
+        ". /dev/stdin <<< 'git push'",
+        "bash <(echo git push)",
+        "echo git push | su",
+        "sudo -i",
+        "sudo -s <<< 'git push'",
+        "echo 'git push' | xargs sh",
+        "find . -name x -exec sh -c {} ';'",
         "git pus[h]",
         "git p?sh",
         "git --shallow-file x push",
