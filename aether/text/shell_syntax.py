@@ -387,7 +387,7 @@ def _started(name: str, words: list[_Word]) -> list[list[_Word]]:
 
 
 def _filled(words: list[_Word]) -> list[_Word]:
-    """Return the words of a program that is started for each file or line: what stands for that is not known."""
+    """Return the words of a program that is started for each file or line: what takes its place is not known."""
     return [_Word(UNKNOWN) if word.text == "{}" else word for word in words]
 
 
