@@ -250,9 +250,9 @@ def _closing(data: dict[str, Any]) -> list[str | Table]:
     check, findings = data["check"], len(data["check"]["findings"])
     undone = f"{check['undone']['operation']} {check['undone']['reason']}"
     same = "memory is the same" if check["restored"] else "memory DIFFERS"
-    health = pluralize(findings, "findings") if findings else "nothing is wrong"
+    health = pluralize(findings, "findings") if findings else "no problems found"
     return [
         "5. Nothing is lost (aether undo, aether doctor)",
         f'   undone and done again: "{undone}"; {same}',
-        f"   {data['status']['revision']} revisions, each can be undone; {health}",
+        f"   {data['status']['revision']} revisions; each can be undone; {health}",
     ]

@@ -100,6 +100,7 @@ def _fits(pattern: str, words: Sequence[str]) -> bool | None:
 def reason(decision: Decision) -> str:
     """Return the sentence that the agent is given with a stopped call."""
     rule = decision.rule
-    on = f" (said on {rule['said_at'][:10]})" if rule["said_at"] else ""
+    said_at = f" ({rule['said_at'][:10]})" if rule["said_at"] else ""
     doubt = f" It is asked because {decision.doubt}." if decision.doubt else ""
-    return f"A rule of this project's person stops this: {rule['text']}{on}.{doubt} A person ends it by: aether rule relax {rule['id']}"
+    text = rule["text"] if rule["text"][-1:] in ".!?。！？" else f"{rule['text']}."
+    return f"A rule of this project's person stops this{said_at}: {text}{doubt} To end the rule: aether rule relax {rule['id']}"
