@@ -268,9 +268,14 @@ def _pattern(raw: JsonObject, place: _Place) -> tuple[JsonObject, JsonObject]:
 
 def _signal_type(raw: JsonObject, place: _Place) -> tuple[JsonObject, JsonObject]:
     initial = place.notes.initial["pheromone_types"].get(place.key, {})
-    rate = raw.get("decay_rate")
-    half_life = None if isinstance(rate, bool) or not isinstance(rate, int | float) else rate
+    half_life = _positive(raw.get("decay_rate"))
     return raw, {"half_life_seconds": half_life, "default_strength": NEW_STRENGTH} | initial
+
+
+def _positive(value: Any, at_most: float = float("inf")) -> float | None:
+    """Return `value` if it can be a half-life or a strength: a number above zero."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if is_number and 0 < value <= at_most else None
 
 
 def _signal(raw: JsonObject, place: _Place) -> tuple[JsonObject, JsonObject]:
@@ -282,9 +287,9 @@ def _signal(raw: JsonObject, place: _Place) -> tuple[JsonObject, JsonObject]:
     kind = kind | (own_type if isinstance(own_type, dict) else {})
     return raw, {
         "id": signal_id,
-        "strength": kind.get("default_strength", NEW_STRENGTH),
+        "strength": _positive(kind.get("default_strength"), at_most=1) or NEW_STRENGTH,
         "created_at": _instant_in(signal_id),
-        "decay_rate": None if "decay_rate" in raw else kind.get("half_life_seconds"),
+        "decay_rate": None if "decay_rate" in raw else _positive(kind.get("half_life_seconds")),
     }
 
 

@@ -426,6 +426,16 @@ def test_a_setting_that_breaks_the_schema_is_set_aside(layer, key, odd, default)
     assert check.findings("memory", document) == []
 
 
+@pytest.mark.parametrize("nonsense", [0, -1, True, "x"])
+def test_a_signal_does_not_take_a_half_life_or_strength_that_nothing_can_fade_by(nonsense):
+    own = {"decay_rate": nonsense, "half_life_seconds": nonsense, "default_strength": -1}
+    document = pheromones(pheromone_types={"OWN": own}, active_pheromones=[{"type": "OWN"}])
+
+    assert document["pheromone_types"]["OWN"]["half_life_seconds"] is None
+    assert document["active_pheromones"][0]["decay_rate"] is None
+    assert document["active_pheromones"][0]["strength"] == 0.5
+
+
 @pytest.mark.parametrize("name", sorted(set(NAMES) - {"memory", "pheromones", "COLONY_STATE"}))
 def test_documents_that_the_original_did_not_have_keep_their_content(name):
     data = json.loads((EXAMPLES.parents[1] / "data" / f"{name}.json").read_text())
