@@ -1,4 +1,4 @@
-"""Write the generated pages: the error classes, the help, the keys of the configuration, the modules, the prompts.
+"""Write the generated pages: the error classes, the help, the keys of the configuration, the modules, the prompts, the demo.
 
 python docs/generate.py          writes them
 python docs/generate.py --check  exits 1 where one is not up to date; the tests do the same
@@ -28,7 +28,8 @@ from aether.store.keys import KEYS
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-import numbers_table as numbers  # noqa: E402 - the module is beside this script
+import demo_cast  # noqa: E402 - the modules are beside this script
+import numbers_table as numbers  # noqa: E402
 
 
 def errors_page() -> str:
@@ -237,6 +238,7 @@ PAGES = {
     "compaction.md": compaction_page,
     "compat.md": compat_page,
     "configuration.md": configuration_page,
+    "demo.svg": demo_cast.picture,
     "../examples/config.example.toml": lambda: example("toml"),
     "../examples/config.example.yaml": lambda: example("yaml"),
     "../README.md": readme_page,

@@ -35,24 +35,28 @@ def _speed() -> list[tuple[str, str, str]]:
         for name in ("add_by_python", "add_by_cli", "memory_status", "help")
     )
     return [
-        ("durable addition of one item, full against empty working memory", f"{full:.2f} ×", "durable_add"),
-        ("… against one committed SQLite row (WAL, synchronous=FULL)", f"{row:.2f} ×", "durable_add"),
+        (
+            "durable addition of one item: full compared with empty working memory",
+            f"{full:.2f} ×",
+            "durable_add",
+        ),
+        ("… compared with one committed SQLite row (WAL, synchronous=FULL)", f"{row:.2f} ×", "durable_add"),
         ("… rewriting the whole document instead would cost", f"{rewrite:.1f} ×", "durable_add"),
         (
-            "fresh process that adds an item, against `python -c pass`",
+            "fresh process that adds an item, compared with `python -c pass`",
             f"{library:.1f} × in Python, {command:.1f} × as a command",
             "startup",
         ),
         ("`aether status --layers` and `--help`, cold", f"{status:.1f} × and {shown:.1f} ×", "startup"),
         (
-            "reading the largest real transcript (eight times over) and taking its notes, before they are stored",
-            f"{largest['capture_mb_per_s']:.0f} MB per second of the processor, {largest['capture_peak_mib']:.0f} MiB at the peak, flat",
+            "reading the largest real transcript, repeated eight times, and extracting its notes, before they are stored",
+            f"{largest['capture_mb_per_s']:.0f} MB per CPU second, {largest['capture_peak_mib']:.0f} MiB at the peak, flat",
             "import_speed",
         ),
         *(
             (
                 f"`aether import` of {row['format']}, {row['mb']:.0f} MB, the whole command",
-                f"{row['mb_per_cpu_s']:.1f} MB per second of the processor (goal {row['goal_mb_per_s']})",
+                f"{row['mb_per_cpu_s']:.1f} MB per CPU second (goal {row['goal_mb_per_s']})",
                 "import_speed",
             )
             for row in result("import_speed").get("commands", ())
@@ -69,7 +73,7 @@ def _speed() -> list[tuple[str, str, str]]:
         ),
         *(
             (
-                f"{one['planted']} planted answers in {one['items']:,} items ({one['archive']}): found, and time of the processor for the middle question",
+                f"{one['planted']} planted answers in {one['items']:,} items ({one['archive']}): answers found, and median CPU time of a question",
                 "; ".join(
                     f"{name} {each['found']}, {each['p50_ms']:.1f} ms"
                     for name, each in one["engines"].items()
@@ -80,7 +84,7 @@ def _speed() -> list[tuple[str, str, str]]:
         ),
         *(
             (
-                "search in a home with all layers: warm call, and `aether memory search` against `python -c pass`",
+                "search in a home with all layers: warm call, and `aether memory search` compared with `python -c pass`",
                 f"p50 {layers['warm']['p50_ms']:.0f} ms, {layers['command_over_python_c_pass']:.1f} ×",
                 "search_speed",
             )
@@ -97,12 +101,12 @@ def _quality() -> list[tuple[str, str, str]]:
     counted = result("token_estimate")
     return [
         (
-            "answers still there after compression to 1/2.5, LoCoMo, conversations not developed on",
-            f"{talk['held_out']['kept']:.2f} (goal 0.90; longest sentences {longest['held_out']['kept']:.2f}); developed on: {talk['developed']['kept']:.2f}",
+            "answers still present after compression to 1/2.5, LoCoMo, conversations not used in development",
+            f"{talk['held_out']['kept']:.2f} (goal 0.90; longest sentences {longest['held_out']['kept']:.2f}); those used: {talk['developed']['kept']:.2f}",
             "architect_fidelity",
         ),
         (
-            "in real coding transcripts: files edited, rules, sentences of a person, paths, commands, identifiers, errors",
+            "kept of real coding transcripts: files edited, rules, sentences of a person, paths, commands, identifiers, errors",
             ", ".join(
                 f"{traces[name]:.2f}"
                 for name in (
@@ -134,8 +138,8 @@ def _quality() -> list[tuple[str, str, str]]:
             "search_recall",
         ),
         (
-            "kinds of text whose tokens are estimated within 10 % of o200k",
-            f"{100 * counted['within_10_percent']:.0f} %, all of it {counted['total']['error_percent']:+.1f} %",
+            "kinds of text with a token estimate within 10 % of o200k",
+            f"{100 * counted['within_10_percent']:.0f} %; over all text {counted['total']['error_percent']:+.1f} %",
             "token_estimate",
         ),
     ]
@@ -156,12 +160,12 @@ def _compaction() -> list[tuple[str, str, str]]:
     against = [one for one in contexts if "langchain, last five" in one]
     return [
         (
-            "planted facts of the last five of 20 compressions in the context itself; of all, there or by one call of recall",
+            "planted facts after 20 compressions: those of the last five, in the context itself; all, in the context or by one `recall`",
             f"{_worst(contexts, 'last five')} (a sliding window: {_worst(contexts, 'window, last five')}; LangChain's summariser: {_worst(against, 'langchain, last five')}), {_worst(contexts, 'context or one recall')} (worst case)",
             "context_facts",
         ),
         (
-            f"looking at {looked['messages']:,} messages before a model call, none to compact",
+            f"checking {looked['messages']:,} messages before a model call, with nothing to compact",
             f"{grown['median_ms']:.0f} ms when one message is new, {grown['first_ms'] / 1e3:.1f} s in a new process",
             "compaction_preflight",
         ),
@@ -176,18 +180,18 @@ def _compaction() -> list[tuple[str, str, str]]:
             "message_counting",
         ),
         (
-            "planted facts still there verbatim, without a model: after 5 compactions, and after 20",
+            "planted facts still present verbatim, without a model: after 5 compactions, and after 20",
             f"{_least(five, 'first', 'together')}, {_least(twenty, 'first', 'together')}; goals {_least(twenty, 'all', 'goal')}, constraints {_least(twenty, 'all', 'constraint')} (worst window)",
             "compaction_decay",
         ),
         (
-            "files edited before real compactions that are named after them",
-            f"{files['we_name']} of {files['edited']} (Claude Code's own summaries, as long: {files['model_names']})",
+            "edited files that are still named after real compactions",
+            f"{files['we_name']} of {files['edited']} (Claude Code's own summaries of the same length: {files['model_names']})",
             "compaction_files",
         ),
         (
             "a coding session compacted by hand, far from its trigger",
-            f"{100 * min(one['smaller_by'] for one in by_hand):.0f} % smaller at least, over all policies",
+            f"{100 * min(one['smaller_by'] for one in by_hand):.0f} % smaller at least, with every policy",
             "compaction_by_hand",
         ),
     ]
@@ -202,29 +206,29 @@ def _hooks() -> list[tuple[str, str, str]]:
     kept = result("briefing_value")["told_of_a_compaction"]
     return [
         (
-            "processor time of a hook after a tool call, against `python -c pass`, empty and full home",
+            "CPU time of a hook after a tool call, compared with `python -c pass`, empty and full home",
             f"{empty['PostToolUse']['median']:.1f} × and {full['PostToolUse']['median']:.1f} × (goal {goals['PostToolUse']:.0f})",
             "hook_latency",
         ),
         (
-            "processor time of a hook at the start of a session and after a compaction, full home",
+            "CPU time of a hook at the start of a session and after a compaction, full home",
             " and ".join(f"{full[name]['median']:.1f} ×" for name in starts)
             + f" (goal {goals['SessionStart']:.0f})",
             "hook_latency",
         ),
         (
-            "processor time of a hook at a prompt and at the end of a turn, full home",
+            "CPU time of a hook at a prompt and at the end of a turn, full home",
             f"{full['UserPromptSubmit']['median']:.1f} × and {full['Stop']['median']:.1f} ×"
             + (f" (goal {goals['Stop']:.0f})" if "Stop" in goals else ""),
             "hook_latency",
         ),
         (
-            "real prompts with injected memory: of the same project, and of another one",
+            "real prompts that got memory: of the same project, and of another one",
             f"{told['same_project']['told']} of {told['same_project']['prompts']}, {told['other_projects']['told']} of {told['other_projects']['prompts']:,}",
             "prompt_recall",
         ),
         (
-            "facts of real sessions injected again after their compaction: edited files, open errors",
+            "facts of real sessions injected again after a compaction: edited files, open errors",
             f"{kept['edited_files']['told']} of {kept['edited_files']['of']}, {kept['open_errors']['told']} of {kept['open_errors']['of']}",
             "briefing_value",
         ),
@@ -261,15 +265,15 @@ _COLUMNS = {
     "empty_summary_replaced_history": "empty summary replaced history",
     "median_ms": "median, ms",
     "p95_ms": "p95, ms",
-    "median_cpu_ms": "median of the processor, ms",
-    "p95_cpu_ms": "p95 of the processor, ms",
+    "median_cpu_ms": "median CPU time, ms",
+    "p95_cpu_ms": "p95 CPU time, ms",
 }
 # Real sessions have no rule, and their summariser never fails.
 _ONLY_GENERATED = {"rule_gone", "error_text_became_memory", "empty_summary_replaced_history"}
 
 
 def peers_table() -> list[str]:
-    """Return what the systems made of the same histories, one row a question, one table a scenario."""
+    """Return how each system handled the same histories, one row a question, one table a scenario."""
     measured = result("compaction_peers")
     lines = []
     for scenario, found in measured["found"].items():
@@ -297,17 +301,17 @@ _SUMMARIES = {
     "changed": "names of what edits define",
     "checks": "checks with their result",
     "plan": "open entries of the plan",
-    "late_errors": "late errors that nothing solved",
+    "late_errors": "late unsolved errors",
 }
 
 
 def summaries_table() -> list[str]:
-    """Return what three texts of the same size say of real sessions, one row a measure."""
+    """Return what three texts of the same size keep of real sessions, one row a measure."""
     measured = result("compaction_summaries")
     lines = [
         f"{measured['compactions']} compactions, {sum(one['tokens']['host'] for one in measured['each']):,} tokens of summaries:",
         "",
-        "| there afterwards | of | Claude Code's model | user's messages, files, last messages | aether, without a model |",
+        "| still present | of | Claude Code's model | user's messages, files, last messages | aether, without a model |",
         "|---|---|---|---|---|",
     ]
     for key, words in _SUMMARIES.items():
@@ -329,9 +333,9 @@ def _cell(key: str, value: float) -> str:
 
 # Starts of the questions whose answers README shows: the best and the worst against a goal or another program.
 BEST = (
-    "planted facts of the last five of 20 compressions",
+    "planted facts after 20 compressions",
     "right session first",
-    "files edited before real compactions",
+    "edited files that are still named",
 )
 WORST = (
     "`aether import` of a list of chat messages",

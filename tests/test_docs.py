@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import importlib.util
 import json
 import os
@@ -233,11 +234,17 @@ def test_the_steps_of_a_page_run_one_after_the_other(page, tmp_path, monkeypatch
     assert "Nothing is wrong." in capsys.readouterr().out
 
 
-def test_the_readme_shows_the_end_of_the_demo(capsys):
-    (shown,) = (block for block in blocks(README, "text") if "somebody asks" in block)
+def test_the_readme_shows_the_whole_demo(capsys):
+    picture = (ROOT / "docs" / "demo.svg").read_text(encoding="utf-8")
+    shown = [html.unescape(line) for line in re.findall(r">([^<]*)</text>", picture)]
 
     assert main(["demo"]) == 0
-    assert shown in capsys.readouterr().out
+    assert shown == ["$ aether demo", *filter(None, capsys.readouterr().out.splitlines())]
+    assert "](docs/demo.svg)" in README
+
+
+def test_the_readme_fits_in_150_lines():
+    assert len(README.splitlines()) <= 150
 
 
 def test_the_commands_of_the_page_on_claude_code_run(tmp_path, monkeypatch, capsys):
