@@ -86,7 +86,7 @@ HOMES = {
         "aether/store/search_index.py",
     },
     "tiktoken": {"aether/tokens/exact.py"},
-    "zstandard": {"aether/store/archive_store.py", "aether/api/backup.py"},
+    "zstandard": {"aether/store/files.py", "aether/api/backup.py"},
 }
 # A fresh process that adds an item must not pay for these.
 HEAVY = {

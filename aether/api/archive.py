@@ -554,7 +554,7 @@ def _raws(data: bytes, name: str, unread: list[Finding] | None = None) -> Iterat
     """
     if data[:2] == b"\x1f\x8b":
         with suppress(CorruptDocument):
-            data = archive_store.gunzipped(data, where=name)
+            data = files.gunzipped(data, where=name)
     value: Any = None
     with suppress(AetherError):
         value = files.parse_json(data, where=name)

@@ -73,14 +73,7 @@ LOCK = "lock"
 _NO_TEXT = re.compile(
     rf"(?:(?:hooks(?:/injected|/told)?|data/memories|conversations(?:/[^/]+)?)/)?{LOCK}|(?:data|conversations/[^/]+)/{HEAD}|{files.ERASURES}"
 )
-# Kind of the files whose path starts so, in the words of a report; any other is `other`.
-KINDS = {
-    "data/journal": "history", "data/backups": "backups", "data/archive": "archive", "data/receipts": "records",
-    "data/events": "records", "data/history": "records", "data": "documents", "compressions": "hand-offs",
-    "snapshots": "snapshots", "archive": "archived conversations", "conversations": "conversations", "memories": "memory files", "hooks": "hooks",
-    "quarantine": "quarantine", "share": "waiting changes", "hook.log": "logs", "telemetry": "logs",
-}  # fmt: skip
-# The same for the rules of a home that act: they are in the user's own state directory.
+# The kind of the rules of a home that act: they are in the user's own state directory.
 RULES = "rules that act"
 # Advice for ids that `supersede` rejects.
 _INSTEAD = {
@@ -567,7 +560,7 @@ def _rewritten(place: Path, texts: list[str]) -> tuple[Erased, list[Step]]:
         if holds or not in_archive:
             data = erasing.rewrite_file(file.form, data, replace, bool if is_whole else is_relevant)
         if raw.search(data) or pattern.search(replace(file.path)):
-            raise _in_the_way(f"a file format ({_kind(file.path)})")
+            raise _in_the_way(f"a file format ({seals.kind_of(file.path)})")
         if in_archive:
             archived[file.path] = file, data
         else:
@@ -578,7 +571,7 @@ def _rewritten(place: Path, texts: list[str]) -> tuple[Erased, list[Step]]:
         steps += [Step(name, "", (0, 0, 0), b"") for name in DERIVED]
     places: Counter[str] = Counter()
     for path, number in seen.counts.items():
-        places[_kind(path)] += number
+        places[seals.kind_of(path)] += number
     written = sum(bool(step.to) for step in steps)
     return Erased(dict(+places), written, 0, own_files, [], 0, done=False, unread=tuple(seen.unread)), steps
 
@@ -660,11 +653,11 @@ def _archive_steps(archived: dict[str, tuple[_File, bytes]]) -> Iterator[Step]:
                         value["id"], kind, grace["level"], content, until=grace["until"]
                     )
                     new = value["grace"]["file"]
-                    yield Step(fuller.path, new, fuller.known, archive_store.packed(content))
+                    yield Step(fuller.path, new, fuller.known, files.packed(content))
                     del archived[fuller.path]
                 packed = path.endswith(archive_store.PACKED)
                 body, name = archive_store.encoded(value), archive_store.name_of(value, packed=packed)
-                yield Step(path, name, file.known, archive_store.packed(body) if packed else body)
+                yield Step(path, name, file.known, files.packed(body) if packed else body)
             del archived[path]
     for path, (file, data) in archived.items():  # damaged ones, and forms that no file names
         if data != file.data:
@@ -684,10 +677,6 @@ def _sealed_again(place: Path, steps: list[Step], replace: erasing.Rewrite) -> I
                 record.whole[step.to] = files.checksum(step.data)
     losses = erasing.map_strings(record.losses, replace)
     yield Step(seals.PATH, seals.PATH, identity, seals.encoded(record._replace(losses=losses)))
-
-
-def _kind(path: str) -> str:
-    return next((kind for start, kind in KINDS.items() if path.startswith(start)), "other")
 
 
 def _steps(place: Path, file: _File, data: bytes, replace: erasing.Rewrite) -> Iterator[Step]:

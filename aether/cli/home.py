@@ -237,8 +237,9 @@ def show_command(ask: Ask, document: str, revision: int | None) -> None:
     help="Accept a hand edit that waits in quarantine, or take over a copy from another machine",
 )
 @click.option("--facts", is_flag=True, help="Check instead what memory says of files, commits and branches")
+@click.option("--size", is_flag=True, help="Show as well how many bytes the files have, by kind")
 @pass_ask
-def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...], *, facts: bool) -> int:
+def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...], *, facts: bool, size: bool) -> int:
     """Check a home and repair it.
 
     Only checks, unless --repair or --accept. An edit of a document that conflicts with later changes, or breaks the
@@ -255,6 +256,7 @@ def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...], *, facts: boo
       aether doctor --facts
     """
     from aether.api import admin
+    from aether.store import seals
 
     if facts and (repair or edits):
         raise click.UsageError("--facts excludes --repair and --accept: it changes nothing.")
@@ -277,8 +279,14 @@ def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...], *, facts: boo
         ask.found = None  # a check changes nothing, not even by folding
     errors = any(finding.level == "error" for finding in findings)
     text = [f"{finding.level}: {finding.where}: {finding.message} {finding.fix}" for finding in findings]
-    data = {"repaired": repairs, "findings": findings}
-    emit(ask, data, text or ("Nothing has changed that memory names." if facts else "Nothing is wrong."))
+    text = text or ["Nothing has changed that memory names." if facts else "Nothing is wrong."]
+    sizes = seals.sizes(place) if size else {}
+    text += [
+        f"{number:>15,}  {kind}"
+        for kind, number in [*sizes.items(), ("bytes in all", sum(sizes.values()))]
+        if size
+    ]
+    emit(ask, {"repaired": repairs, "findings": findings, "sizes": sizes}, text)
     return int(errors)
 
 

@@ -558,6 +558,8 @@ class Doctor(TypedDict):
 
     repaired: list[str]
     findings: list[Finding]
+    sizes: dict[str, int]
+    """With --size the bytes of the files, by kind."""
 
 
 class ErrorParts(TypedDict):

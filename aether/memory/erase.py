@@ -26,7 +26,7 @@ from aether.memory.capture.passages import REQUEST_CHARS
 from aether.memory.sessions import STATEMENT_FIELDS
 from aether.regular import sealed_body
 from aether.schemas import check
-from aether.store import archive_store, documents, files
+from aether.store import documents, files
 from aether.store.conversations import FILE as CONVERSATION
 from aether.store.journal import Entry
 from aether.store.log import seal_json, unsealed
@@ -51,8 +51,8 @@ FORMAT_WORDS = (
 )  # fmt: skip
 # Objects with digests over several texts: these are emptied, since a guess of the text could be tried against them.
 _EVIDENCE = ({"sha256_before", "sha256_after"}, {"id", "layer", "part", "sha256"})
-# How compressed data starts.
-_ZSTD, _GZIP = b"\x28\xb5\x2f\xfd", b"\x1f\x8b"
+# How data starts that gzip compressed.
+_GZIP = b"\x1f\x8b"
 # A file that was compressed before it was added to the archive has two; more is nobody's.
 _MOST_LAYERS = 4
 _BOMS = {
@@ -195,9 +195,9 @@ def unwrapped(
         CorruptDocument: it is compressed, or starts as UTF-16 or UTF-32, and is damaged.
     """
     layers: list[str] = []
-    while len(layers) < _MOST_LAYERS and data.startswith((_ZSTD, _GZIP)):
+    while len(layers) < _MOST_LAYERS and data.startswith((files.ZSTD, _GZIP)):
         is_gzip = data.startswith(_GZIP)
-        data = (archive_store.gunzipped if is_gzip else archive_store.unpacked)(data, where=where)
+        data = (files.gunzipped if is_gzip else files.unpacked)(data, where=where)
         layers.append("gzip" if is_gzip else "zstd")
     encoding = next((name for bom, name in _BOMS.items() if data.startswith(bom)), json.detect_encoding(data))
     if encoding.startswith(("utf-16", "utf-32")) and not (raw and raw.search(data)):
@@ -217,7 +217,7 @@ def wrapped(data: bytes, layers: Iterable[str]) -> bytes:
         if layer == "gzip":
             data = gzip.compress(data, mtime=0)
         elif layer == "zstd":
-            data = archive_store.packed(data)
+            data = files.packed(data)
         else:
             data = data.decode("utf-8", "surrogatepass").encode(layer, "surrogatepass")
     return data

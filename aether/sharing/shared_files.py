@@ -681,7 +681,7 @@ def _checked(id: str, fetched: list[tuple[str, bytes]]) -> JsonObject:
     """
     name, data = fetched[0]
     is_packed = name.endswith(".zst")
-    value = archive_store.parsed(archive_store.unpacked(data, where=name) if is_packed else data, where=name)
+    value = archive_store.parsed(files.unpacked(data, where=name) if is_packed else data, where=name)
     grace = value.get("grace") or {}
     prefix = f"{archive_store.GRACE}/{directory_name(id, what='conversation')}."
     is_right = (
@@ -692,7 +692,7 @@ def _checked(id: str, fetched: list[tuple[str, bytes]]) -> JsonObject:
         and grace.get("file", prefix).startswith(prefix)
     )
     for path, packed in fetched[1:] if is_right else ():
-        is_right = archive_steps.digest(archive_store.unpacked(packed, where=path)) == grace["sha256"]
+        is_right = archive_steps.digest(files.unpacked(packed, where=path)) == grace["sha256"]
     if not is_right:
         raise CorruptDocument("it is another archive file than its line says.", fix="", where=name)
     return value

@@ -322,7 +322,7 @@ def _exported_file(data: bytes) -> JsonObject:
     plain = data
     if data.startswith(b"\x1f\x8b"):
         with suppress(CorruptDocument):
-            plain = archive_store.gunzipped(data, where="")
+            plain = files.gunzipped(data, where="")
     for encoding in (json.detect_encoding(plain), "latin-1"):
         with suppress(UnicodeError):
             text = plain.decode(encoding)

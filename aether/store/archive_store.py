@@ -13,7 +13,6 @@ import math
 import os
 import re
 import sys
-import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
@@ -50,8 +49,6 @@ GRACE = f"{DIRECTORY}/grace"
 STEP = f"{DIRECTORY}/step.json"
 PLAIN, PACKED = ".json", ".json.zst"
 TITLE_CHARS = 50
-# More times its size than any text unpacks to that is not nearly all repetition, and the first bytes of what is packed.
-_MOST_TIMES, _ZSTD = 250, b"\x28\xb5\x2f\xfd"
 FILE_NAME = re.compile(r"archive/[0-9]{4}/[0-9]{2}/[^/\\\0.][^/\\\0]*\.json(?:\.zst)?")
 GRACE_NAME = re.compile(r"archive/grace/[^/\\\0.][^/\\\0]*\.zst")
 _SEAL = re.compile(rb',\n  "checksum": "([0-9a-f]{64})"\n\}\n\Z')
@@ -204,7 +201,7 @@ def read_bytes(home: Path, name: str, directories: dict[str, Path] | None = None
         data = regular.read(placed(home, name, directories), regular.LOG_BYTES)
     except FileNotFoundError as reason:
         raise NotFound("it is missing.", fix='Run "aether doctor".', where=name) from reason
-    return unpacked(data, where=name) if name.endswith(".zst") else data
+    return files.unpacked(data, where=name) if name.endswith(".zst") else data
 
 
 def read(home: Path, name: str, directories: dict[str, Path] | None = None) -> JsonObject:
@@ -238,7 +235,7 @@ def write(home: Path, name: str, value: JsonObject, *, over: bool = False) -> No
     if not over:
         require_free(home, name, value["id"])
     data = encoded(value)
-    _write(home, name, packed(data) if name.endswith(".zst") else data)
+    _write(home, name, files.packed(data) if name.endswith(".zst") else data)
     note_stored()
 
 
@@ -248,7 +245,7 @@ def write_grace(home: Path, name: str, data: bytes) -> None:
     Raises:
         StorageFailed: nothing was written.
     """
-    _write(home, name, packed(data))
+    _write(home, name, files.packed(data))
 
 
 def _write(home: Path, name: str, data: bytes) -> None:
@@ -290,64 +287,6 @@ def size(home: Path, name: str) -> int:
         return (home / name).stat().st_size
     except OSError:
         return 0
-
-
-def packed(data: bytes) -> bytes:
-    """Return `data` compressed, with a checksum; as it is if nobody would unpack that, because it is nearly all repetition."""
-    import zstandard
-
-    compressed = zstandard.ZstdCompressor(level=9, write_checksum=True).compress(data)
-    return data if len(data) > _most_unpacked(len(compressed)) and not data.startswith(_ZSTD) else compressed
-
-
-def unpacked(data: bytes, *, where: str) -> bytes:
-    """Return the content of `data`, which `packed` made.
-
-    Raises:
-        CorruptDocument: it is damaged, cut off, followed by other bytes, or too large.
-    """
-    import zstandard
-
-    most = _most_unpacked(len(data))
-    if len(data) > regular.DOCUMENT_BYTES and not data.startswith(_ZSTD):
-        return data
-    try:
-        if (size := zstandard.frame_content_size(data)) > most:
-            raise _too_large(f"{size:,} bytes", most, where)
-        unpacker = zstandard.ZstdDecompressor()
-        return unpacker.decompress(data, max_output_size=most, allow_extra_data=False)
-    except zstandard.ZstdError as reason:
-        raise CorruptDocument(f"damaged ({reason}).", fix='Run "aether doctor".', where=where) from reason
-
-
-def gunzipped(data: bytes, *, where: str) -> bytes:
-    """Return the content of `data`, which gzip compressed.
-
-    Raises:
-        CorruptDocument: it is damaged, cut off, or too large.
-    """
-    import gzip
-    import io
-
-    most = _most_unpacked(len(data))
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            content = file.read(most + 1)
-    except (OSError, EOFError, zlib.error) as reason:
-        raise CorruptDocument(f"damaged ({reason}).", fix='Run "aether doctor".', where=where) from reason
-    if len(content) > most:
-        raise _too_large("more", most, where)
-    return content
-
-
-def _most_unpacked(size: int) -> int:
-    """Return the most bytes that a packed file of `size` bytes may have unpacked; texts have three to thirty times as many."""
-    return min(regular.LOG_BYTES, max(regular.DOCUMENT_BYTES, _MOST_TIMES * size))
-
-
-def _too_large(size: str, most: int, where: str) -> CorruptDocument:
-    what = f"it unpacks to {size}, and of a file of its size at most {most:,} are read."
-    return CorruptDocument(what, fix="Look at it, then remove it.", where=where)
 
 
 def texts(content: Any) -> Iterator[str]:

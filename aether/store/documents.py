@@ -28,7 +28,7 @@ ALWAYS = ("memory", "pheromones", "COLONY_STATE")
 OPTIONAL = ("graph", "memories", "goals", "retention", "teamwork", "proposals")
 NAMES = (*ALWAYS, *OPTIONAL)
 # Previous versions kept beside each document; older states are reached through the journal.
-BACKUPS_KEPT = 5
+BACKUPS_KEPT = 3
 # Bytes; with the time, and a number, less than the 255 that a name can have.
 _LONGEST_NAME = 200
 _STAMP = re.compile(rb',\n  "stamp": \{"revision": (\d+), "checksum": "([0-9a-f]{16})"\}\n\}\n?$')
@@ -71,11 +71,14 @@ def default(name: str) -> Any:
 
 
 def read(path: Path) -> Document:
-    """Return the document at `path`."""
+    """Return the document at `path`, which is packed if its name says so."""
     try:
         data = regular.read(path)
+        data = files.unpacked(data, where=path.name) if path.suffix == files.PACKED else data
     except FileNotFoundError:
         return Document("missing", None, 0)
+    except CorruptDocument as reason:
+        return Document("corrupt", None, 0, reason.what)
     return parse(data, where=path.name)
 
 
@@ -126,8 +129,9 @@ def write(
     """
     path = path_of(home, name)
     old = read_revision(path)
-    backup = backups_of(home, name) / f"{name}.{old:012d}.json" if old is not None else None
     size = path.stat().st_size if path.exists() else 0
+    ending = files.PACKED if size >= files.WORTH_PACKING else ""
+    backup = backups_of(home, name) / f"{name}.{old:012d}.json{ending}" if old is not None else None
     identity = write_whole(
         path, encode(value, revision, size=max(size, grown // 4)), backup=backup, is_known=is_known
     )
@@ -170,7 +174,8 @@ def backups(home: Path, name: str) -> list[Path]:
     # A glob compiles a pattern for each document, and a hook asks for all of them.
     return sorted(
         place / file_name for file_name in file_names
-        if file_name.startswith(f"{name}.") and file_name.endswith(".json") and file_name[len(name) + 1] in "0123456789"
+        if file_name.startswith(f"{name}.") and file_name.endswith((".json", f".json{files.PACKED}"))
+        and file_name[len(name) + 1] in "0123456789"
     )  # fmt: skip
 
 

@@ -12,12 +12,13 @@ come with a repository: one that names anything but files that it can be about i
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from fnmatch import fnmatchcase
 from hashlib import sha256
-from os import fstat
+from os import fstat, walk
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,6 +37,14 @@ WHOLE = ("snapshots/*.json",)
 JOURNAL = "data/journal.jsonl"
 # Its lines are compared with the conversations that there are.
 CONVERSATIONS = "data/conversations.jsonl"
+# Kind of the files whose path starts so, in the words of a report; any other is `other`.
+KINDS = {
+    "data/journal": "history", "data/backups": "backups", "data/archive": "archive", "data/receipts": "records",
+    "data/events": "records", "data/history": "records", "data": "documents", "compressions": "hand-offs",
+    "snapshots": "snapshots", "archive": "archived conversations", "conversations": "conversations", "memories": "memory files", "hooks": "hooks",
+    "quarantine": "quarantine", "share": "waiting changes", "hook.log": "logs", "telemetry": "logs",
+    "index.sqlite": "search index",
+}  # fmt: skip
 _FORMAT = 1
 _CHAIN_CHARS = 16
 
@@ -145,6 +154,21 @@ def growing(home: Path) -> list[Path]:
 def place(home: Path, path: Path) -> str:
     """Return the path of a file in the home, as records name it."""
     return path.relative_to(home).as_posix()
+
+
+def kind_of(place: str) -> str:
+    """Return the kind of the file at `place`."""
+    return next((kind for start, kind in KINDS.items() if place.startswith(start)), "other")
+
+
+def sizes(home: Path) -> dict[str, int]:
+    """Return the bytes that the files of `home` have, by kind, most first."""
+    found: Counter[str] = Counter()
+    for directory, _, names in walk(home):
+        for path in (Path(directory, name) for name in names):
+            with suppress(FileNotFoundError):  # a file that comes and goes
+                found[kind_of(place(home, path))] += path.lstat().st_size
+    return dict(found.most_common())
 
 
 def measured(path: Path, known: Grown | None = None) -> Grown:

@@ -27,6 +27,7 @@ from aether.cli.main import main
 from aether.errors import Conflict, InvalidInput, LockTimeout, NotFound
 from aether.store import archive_store, snapshot, spool
 from aether.store import conversations as store_conversations
+from aether.store import files as store_files
 from aether.store.files import locked
 from tests import homes
 from tests.api.test_memory_tool import tool
@@ -481,10 +482,10 @@ def packings(data):
     """Every way in which a home may hold the bytes of a text in other bytes."""
     text = data.decode()
     return {
-        "zst": archive_store.packed(data),
+        "zst": store_files.packed(data),
         "gz": gzip.compress(data),
         "gz of gz": gzip.compress(gzip.compress(data[:9]) + gzip.compress(data[9:])),
-        "zst of gz": archive_store.packed(gzip.compress(data)),
+        "zst of gz": store_files.packed(gzip.compress(data)),
         "utf-16": text.encode("utf-16"),
         "utf-16-be": text.encode("utf-16-be"),
         "utf-32": text.encode("utf-32"),
@@ -568,7 +569,7 @@ def test_archive_files_of_another_program_and_those_in_quarantine_are_erased(pla
 
 def test_what_a_damaged_compressed_file_holds_cannot_be_seen_and_is_named(place, capsys):
     (place / "quarantine").mkdir()
-    (place / "quarantine/grace-x.corrupt-1").write_bytes(archive_store.packed(PLAIN.encode() * 9)[:-3])
+    (place / "quarantine/grace-x.corrupt-1").write_bytes(store_files.packed(PLAIN.encode() * 9)[:-3])
     aether.add_working_memory_item(f"It is {PLAIN}.", "decision", 0.9, home=place)
 
     done = forget.erase(match=PLAIN, home=place)

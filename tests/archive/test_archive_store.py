@@ -18,6 +18,7 @@ from aether.api.admin import import_export
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, NotFound, UnsafePath
 from aether.schemas import check
 from aether.store import archive_steps, archive_store, commit, conversations, doctor, history, search_index
+from aether.store import files as store_files
 from tests import homes
 from tests.archive.talks import SECRET, WORDS, add, levels, said, talk
 from tests.tables import rows
@@ -459,7 +460,7 @@ def holders(home, text):
     for path in sorted(home.rglob("*")):
         data = path.read_bytes() if path.is_file() else b""
         if path.suffix == ".zst":
-            data = archive_store.unpacked(data, where=path.name)
+            data = store_files.unpacked(data, where=path.name)
         if text.encode() in data + path.as_posix().encode():
             found.append(path.relative_to(home).as_posix())
     return found
@@ -523,11 +524,11 @@ def test_a_removed_conversation_is_in_no_search(home):
 
 
 def test_compressed_bytes_that_were_cut_or_extended_are_refused():
-    packed = archive_store.packed(b"body")
-    assert archive_store.unpacked(packed, where="x") == b"body"
+    packed = store_files.packed(b"body")
+    assert store_files.unpacked(packed, where="x") == b"body"
     for data in (packed + b"y", packed[:-1], b"", b"body"):
         with pytest.raises(CorruptDocument):
-            archive_store.unpacked(data, where="x")
+            store_files.unpacked(data, where="x")
 
 
 def test_what_unpacks_to_far_more_than_texts_do_is_refused_before_it_is_unpacked(monkeypatch):
@@ -535,11 +536,11 @@ def test_what_unpacks_to_far_more_than_texts_do_is_refused_before_it_is_unpacked
     plain = b'{"text": "%s"}' % (b"ants " * 100_000)
 
     with pytest.raises(CorruptDocument, match=r"at most [\d,]+ are read"):
-        archive_store.unpacked(zstandard.ZstdCompressor().compress(plain), where="x")
+        store_files.unpacked(zstandard.ZstdCompressor().compress(plain), where="x")
     with pytest.raises(CorruptDocument, match="it unpacks to more"):
-        archive_store.gunzipped(gzip.compress(plain), where="x")
-    stored = archive_store.packed(plain)
-    assert archive_store.unpacked(stored, where="x") == plain == stored
+        store_files.gunzipped(gzip.compress(plain), where="x")
+    stored = store_files.packed(plain)
+    assert store_files.unpacked(stored, where="x") == plain == stored
 
 
 @rows("make", [lambda path: path.mkdir(), lambda path: path.symlink_to("/etc/hostname"), os.mkfifo])

@@ -90,6 +90,20 @@ def test_doctor_is_content_with_a_good_home(here, capsys):
     assert out(capsys, "doctor") == "Nothing is wrong.\n"
 
 
+def test_doctor_shows_how_many_bytes_the_files_of_each_kind_have(here, tmp_path, capsys):
+    sizes = json.loads(out(capsys, "doctor", "--size", "--json"))["sizes"]
+    shown = out(capsys, "doctor", "--size").splitlines()
+
+    files = [path for path in (tmp_path / ".aether").rglob("*") if path.is_file()]
+    kept = [path for path in files if path.parent.name == "journal"]
+    assert sizes["history"] == sum(
+        path.stat().st_size for path in [*kept, tmp_path / ".aether/data/journal.jsonl"]
+    )
+    assert sum(sizes.values()) == sum(path.stat().st_size for path in files)
+    assert list(sizes.values()) == sorted(sizes.values(), reverse=True)
+    assert shown[-1] == f"{sum(sizes.values()):>15,}  bytes in all"
+
+
 def test_doctor_finds_mends_and_only_then_is_content(here, tmp_path, capsys):
     path = tmp_path / ".aether/data/memory.json"
     path.write_bytes(b"{ not JSON")

@@ -55,6 +55,15 @@ def _two_months(home):
     homes.remove(home, "fourth", now=homes.later(40 * 86400))
 
 
+def _packed(home):
+    """A home with packed history, and an unfolded item."""
+    for number in range(3):
+        _folded(home) if not number else fold_home(home, now=homes.NOW)
+        homes.add(home, f"more-{number}")
+        homes.remove(home, f"more-{number}", now=homes.later(1))
+        homes.add(home, f"last-{number}")
+
+
 def _edited(home):
     """A home with an unfolded item and an edit by hand."""
     _unfolded(home)
@@ -104,6 +113,8 @@ CASES = {
     "commit that folds": (_full, _several_documents),
     "fold": (_unfolded, _fold),
     "fold over two months": (_two_months, _fold),
+    "fold that packs": (_unfolded, _fold),
+    "fold that packs again": (_packed, _fold),
     "init": (_nothing, _fold),
     "bring in a hand edit": (_edited, _plain),
     "rebuild a corrupt document": (_corrupt, _plain),
@@ -128,8 +139,10 @@ def seen(home):
 )  # what an exception cut short is closed by the collector
 @pytest.mark.parametrize("kind", ["raised", "killed"])
 @pytest.mark.parametrize("case", CASES)
-def test_a_fault_at_any_call_leaves_all_or_nothing(case, kind, chosen, tmp_path, copies):
+def test_a_fault_at_any_call_leaves_all_or_nothing(case, kind, chosen, tmp_path, copies, monkeypatch):
     prepare, act = CASES[case]
+    if "packs" in case:
+        monkeypatch.setattr(files, "WORTH_PACKING", 0)
     original = tmp_path / "original" / ".aether"
     prepare(original)
     _measured(copies, original, act)  # the first time reads schemas and shipped files as well

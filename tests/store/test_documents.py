@@ -63,14 +63,35 @@ def test_there_are_only_the_known_documents(home):
         documents.path_of(home, "../x")
 
 
-def test_the_five_versions_before_are_kept(home):
+def test_the_three_versions_before_are_kept(home):
     for revision in range(1, 9):
         documents.write(home, "memory", {"n": revision}, revision)
 
     kept = documents.backups(home, "memory")
 
-    assert [documents.read(path).revision for path in kept] == [3, 4, 5, 6, 7]
+    assert [documents.read(path).revision for path in kept] == [5, 6, 7]
     assert documents.newest_good_backup(home, "memory", until=5).value == {"n": 5}
+
+
+def test_the_versions_of_a_large_document_are_packed_and_rebuild_it(home):
+    long = "a note of many words, said again " * 3_000
+    homes.add(home, "long", long)
+    fold_home(home, now=homes.NOW)
+    homes.add(home, "short")
+    fold_home(home, now=homes.NOW)
+    homes.add(home, "last")
+    newest = documents.backups(home, "memory")[-1]
+    month = journals.month_files(home)[0]
+    month.write_bytes(month.read_bytes().splitlines(keepends=True)[-1])
+
+    documents.path_of(home, "memory").write_bytes(b"{")
+
+    assert (newest.suffix, newest.stat().st_size < 5_000) == (".zst", True)
+    assert homes.ids(home) == ["long", "short", "last"]
+    newest.write_bytes(newest.read_bytes()[:-5])
+    assert [finding.where for finding in doctor.examine(home) if finding.code == "damaged-copy"] == [
+        f"data/backups/{newest.name}"
+    ]
 
 
 def test_a_damaged_backup_is_passed_over(home):
