@@ -15,8 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from aether import regular
 from aether.api import hook_sessions, memory_tool
@@ -44,8 +46,8 @@ from aether.store import (
 )
 from aether.store.authors import Author
 from aether.store.commit import fold, settle, write_lock
-from aether.store.conversation_list import list_lock
-from aether.store.conversations import path_of
+from aether.store.conversation_list import LIST_LOCK, list_lock
+from aether.store.conversations import FILE, path_of
 from aether.store.files import locked, storage_errors
 from aether.store.log import HEAD
 from aether.store.patch import chain_changes
@@ -390,13 +392,12 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         if (hooks := place / "hooks").is_dir():
             locks.enter_context(locked(hooks, timeout=seconds))
         locks.enter_context(write_lock(place))
-        start(place, timeout=seconds)
+        start(place, list_lock(place), timeout=seconds)
         locks.callback(_end, place)
         archive_steps.settle(place, now=now())
         if (injected := hooks / hook_sessions.INJECTED_DIRECTORY).is_dir():
             locks.enter_context(locked(injected, timeout=seconds))
-        if (place / "conversations").is_dir():
-            locks.enter_context(list_lock(place))
+        locks.enter_context(list_lock(place))
         with storage_errors(place):
             fold(settle(load(place), now=now()), now=now())
         report, steps, texts = _plan(place, id_list, match)
@@ -566,6 +567,7 @@ def _rewritten(place: Path, texts: list[str]) -> tuple[Erased, list[Step]]:
         else:
             steps += _steps(place, file, data, replace)
     steps += _archive_steps(archived)
+    steps += _directory_steps(place, replace)
     if steps:
         steps += _sealed_again(place, steps, replace)
         steps += [Step(name, "", (0, 0, 0), b"") for name in DERIVED]
@@ -599,25 +601,53 @@ def _line_end(text: str) -> str:
 def _occurrences(place: Path, pattern: re.Pattern[str], raw: re.Pattern[bytes]) -> _Occurrences:
     """Return the places of a text that `pattern` matches in strings, and `raw` in bytes."""
     seen = _Occurrences(Counter(), {}, [], set(), [])
+
+    def look(text: str, path: str) -> str:
+        matches = pattern.findall(text)
+        seen.counts[path] += len(matches)
+        seen.spellings.update(dict.fromkeys(matches))
+        seen.values.extend([text] if matches else [])
+        return text
+
+    for directory, name in _without_log(place).items():
+        look(name, directory)
     for file in _files(place, raw):
         seen.unread.extend([file.path] if file.layers is None else [])
         seen.taken.update(MARK.findall(f"{file.path}\n{file.data.decode('utf-8', 'replace')}"))
         if not raw.search(file.data) and not pattern.search(file.path):
             continue
-
-        def look(text: str, path: str = file.path) -> str:
-            matches = pattern.findall(text)
-            seen.counts[path] += len(matches)
-            seen.spellings.update(dict.fromkeys(matches))
-            seen.values.extend([text] if matches else [])
-            return text
-
-        look(f"/{file.path}")
-        look(erasing.conversation_of(file.path, file.data) or "")
-        erasing.rewrite_file(file.form, file.data, look, lambda line: bool(raw.search(line)))
+        look_here = partial(look, path=file.path)
+        look_here(f"/{file.path}")
+        look_here(erasing.conversation_of(file.path, file.data) or "")
+        erasing.rewrite_file(file.form, file.data, look_here, lambda line: bool(raw.search(line)))
         entries = erasing.objects(file.form, file.data)
         seen.values.extend(entry for entry in entries if pattern.search(str(entry.get("content"))))
     return seen
+
+
+def _without_log(place: Path) -> dict[str, str]:
+    """Return the directories of conversations that have no log, each with the id that it is named after.
+
+    One is left by a removal, and by a process that was killed while it started a conversation.
+    """
+    paths = (place / "conversations").glob("*/")
+    return {
+        seals.place(place, path): unquote(path.name, errors="surrogatepass")
+        for path in paths
+        if path.name != LIST_LOCK and not os.path.lexists(path / FILE)
+    }
+
+
+def _directory_steps(place: Path, replace: erasing.Rewrite) -> Iterator[Step]:
+    """Yield the steps that rename directories of conversations that have no log."""
+    for directory, name in _without_log(place).items():
+        if replace(name) != name:
+            to = seals.place(place, path_of(place, replace(name)).parent)
+            if identity := file_identity(place / directory / HEAD):
+                yield Step(
+                    f"{directory}/{HEAD}", f"{to}/{HEAD}", identity, regular.read(place / directory / HEAD)
+                )
+            yield Step(f"{directory}/{LOCK}", f"{to}/{LOCK}", (0, 0, 0), b"")
 
 
 def _receipts_about(place: Path, counts: Mapping[str, int]) -> list[bytes]:

@@ -581,9 +581,8 @@ def put_back(
     One that was `restored` on request counts as used now: the list says so, because its log is unchanged.
     """
     path, line = path_of(home, id), Listed(id, clock.stamp(now), restored=restored)
-    if listed_first:
-        enter(home, line)
-    write_whole(path, data)
+    with entered(home, line) if listed_first else nullcontext():
+        write_whole(path, data)
     note_stored()
     set_head(path.with_name(HEAD), load(home, id, whole=True).lines)
     if not listed_first:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,17 +65,19 @@ def file_identity(path: Path) -> tuple[int, int, int] | None:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def start(home: Path, *, timeout: float) -> None:
+def start(home: Path, list_lock: AbstractContextManager[None], *, timeout: float) -> None:
     """Mark that an erasure starts, and wait for those who write only conversations; the caller holds the lock of the home.
 
-    Whoever writes what it read earlier is refused from now on, until it has read everything again (`store.files`).
+    Whoever writes what it read earlier is refused from now on, until it has read everything again (`store.files`). The
+    mark is made under the lock of the list of conversations: one that starts is in the list and on the disk, or in neither.
 
     Raises:
         LockTimeout, StorageFailed: nothing was changed.
     """
     files.exempt_from_erasures(home)
     with storage_errors(home, left="Nothing was changed."):
-        _write_mark(home, files.RUNS)
+        with list_lock:
+            _write_mark(home, files.RUNS)
         for log in sorted((home / "conversations").glob("*/history.jsonl")):
             with suppress(NotFound), locked(log.parent, timeout=timeout):
                 pass
@@ -225,8 +227,9 @@ def _set_aside(home: Path, reason: str) -> None:
 def _carry_out(home: Path, new: Path, path: str, to: str, known: tuple[int, ...], *, talk: bool) -> bool:
     """Do one step, unless it is done, and return whether it could be done; `talk`: it is that of a conversation."""
     source, target = home / path, home / to
+    is_derived = bool(_DERIVED.fullmatch(path))  # whoever waits for a lock writes its name into it
     if to and new.exists():
-        if file_identity(source) == known:
+        if is_derived or file_identity(source) == known:
             make_directory(target.parent)
             os.replace(new, target)
             sync_directory(target.parent)
@@ -237,7 +240,7 @@ def _carry_out(home: Path, new: Path, path: str, to: str, known: tuple[int, ...]
             except (UnsafePath, InvalidDocument):  # a link, or gigabytes, took its place
                 return False
             known = file_identity(source) or known
-    if to != path and (file_identity(source) == known or not to):
+    if to != path and (is_derived or file_identity(source) == known):
         if to and talk:  # the conversation has another name now
             with suppress(FileNotFoundError):
                 os.replace(source.with_name(HEAD), target.with_name(HEAD))

@@ -7,6 +7,7 @@ the text is erased: wholly, or by a process that is killed after its decision, o
 from __future__ import annotations
 
 import inspect
+import itertools
 import json
 import os
 import signal
@@ -206,6 +207,13 @@ OPERATIONS = {
 }  # fmt: skip
 
 
+# Operations that give a conversation the erased text as its name.
+NAMED = {
+    "start": lambda home: conversations.add_messages(f"a {TEXT}", [NEW], home=home),
+    "bring back": lambda home: aether.restore_snapshot(home=home),
+}
+
+
 # Public functions that write nothing of what they read, and those that write as one of the operations does, or elsewhere.
 OTHERS = """
 accept_edit acompact active_signals answered apreflight archive_files archive_stats calls_stopped_by check_token_threshold
@@ -271,13 +279,15 @@ class Moments:
 
 
 @contextmanager
-def watched(moments):
-    """Count the moments of the block."""
+def watched(moments, *, compared=False):
+    """Count the moments of the block; if `compared`, also those before the mark of erasures is compared."""
 
     def appends(path, flags=os.O_RDONLY, **_):
         return bool(flags & os.O_APPEND)
 
     with pytest.MonkeyPatch.context() as patch:
+        if compared:
+            patch.setattr(files, "require_not_overtaken", moments.wrap(files.require_not_overtaken))
         patch.setattr(files, "_acquire", moments.wrap(files._acquire, is_lock=True))
         patch.setattr(files, "close", moments.closing(files.close))
         patch.setattr(files, "_temp_of", moments.wrap(files._temp_of))
@@ -289,8 +299,8 @@ def watched(moments):
 def operate(home, name, moments):
     """Run an operation, which may fail because of what became of the home."""
     homes.reopened(home)
-    with watched(moments), suppress(AetherError):
-        OPERATIONS[name](home)
+    with watched(moments, compared=name in NAMED), suppress(AetherError):
+        (OPERATIONS | NAMED)[name](home)
 
 
 def erase(home):
@@ -409,3 +419,24 @@ def test_nothing_that_was_read_before_an_erasing_is_in_a_file_after_it(name, eve
         if is_overtaken and how != "kills":  # a backup that was whole before is a copy outside the home
             assert backed_up(home.parent / "backup") == [], where
     print(f"moments: {len(cases)} of {counted.count * len(HOW)}, in none of them the text was left")
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+@pytest.mark.parametrize("name", NAMED)
+def test_a_conversation_that_starts_while_its_name_is_erased_is_not_missed_afterwards(name, home, copies):
+    conversations.add_messages(f"b {TEXT}", [NEW], home=home)
+    aether.create_snapshot(home=home)
+    conversations.delete_conversation(f"b {TEXT}", home=home)
+    counted = Moments()
+    operate(copies(home), name, counted)
+    for moment, how in itertools.product(range(counted.count), HOW):
+        copy, where = copies(home), f"{name}: {how} at moment {moment} of {counted.count}"
+        if how == "kills":
+            killed_beside(copy, name, moment)
+        else:
+            ran_beside(copy, name, moment, erase if how == "erased" else erase_killed)
+        homes.add(copy, "later", "the next writer finishes the erasing of a killed process")
+        erase(copy)  # what was passed is new text
+        missed = [finding for finding in admin.examine(home=copy) if finding.code == "missing-conversation"]
+        assert missed == [], where
+        assert holders(copy, TEXT) == [], where
