@@ -1,27 +1,64 @@
 """Memory for LLM agents: keep what they decided and learned, and make their conversations fit a model's window.
 
-The main verbs, in the order of use:
-
-    init                            make a home, the directory .aether/ that holds a colony's memory
-    add_working_memory_item         store one item: a decision, a constraint, an outcome, a blocker
-    import_transcripts              store the items of Claude Code and Codex transcripts, chats and text
-    recall, search_memory           find entries in all layers and the archive
-    complete_phase, compress        turn the items of a phase into a session, and repeated ones into patterns
-    get_memory_status               show how full each layer is
-    compact, preflight              make a message list fit a budget, with protected messages untouched
-    undo, forget, log               reverse a change, forget an entry, list all changes
-
 A first session:
 
     import aether
 
     aether.init()
     aether.add_working_memory_item("State is JSON, because people read it.", "decision", 0.9)
-    aether.search_memory("how is state stored")
+    aether.recall("how is state stored")
 
 Each function takes `home=None`: the home of `AETHER_HOME`, else the nearest `.aether/` above the current directory.
 State is JSON that a person can read, every write is atomic, and no model, server or daemon is needed. Errors are
 subclasses of `AetherError`, with the place, the reason and the fix. The command `aether` offers the same verbs.
+
+All functions by task; `help(aether.NAME)` shows the arguments, the result and the errors of one:
+
+    Make a home, look at it, and take a change back
+        init, get_memory_status, get_compression_stats, log, show, export, report, undo, undo_source
+    Store, read and change single items
+        add_working_memory_item, add_working_memory_items, get_working_memory_item, list_working_memory_items,
+        update_working_memory_item, clear_working_memory, import_transcripts
+    Search, and ask where an entry came from
+        recall, search_memory, timeline, file_history, trace
+    End, replace, forget
+        resolve_memory, supersede_memory, forget
+    Turn items into sessions
+        compress, check_token_threshold, auto_compress_if_needed, verify_token_limit, prepare_compression_data,
+        trigger_phase_boundary_compression, create_short_term_session, evict_short_term_session
+    Turn repeated statements into patterns, and link entries
+        trigger_pattern_extraction, detect_patterns_across_sessions, extract_pattern_to_long_term, create_associative_link
+    Lead the colony through its phases
+        colony, start_phase, complete_phase, transition_state, await_queen_decision, decide, emit_signal, active_signals,
+        adapt_next_phase_from_memory, register_worker, release_worker, detect_crash, recover_from_crash
+    Work side by side
+        claim, release, claims, hand_over, inbox, roster
+    Let rules stop calls of tools
+        enforce_rule, relax_rule, enforced_rules, rule_proposals, calls_stopped_by
+    Keep a goal through every conversation
+        add_goal, goal, goals, current_goal, start_goal, pause_goal, finish_goal, next_step, set_step, block_goal,
+        unblock_goal, decide_goal, checkpoint_goal, record_artifact
+    Make messages fit a window
+        preflight, compact, apreflight, acompact, answered, Options, bare, mark_protected, compaction_plan, compaction_diff,
+        conversation_list, undo_compaction, record_usage, recall_tool
+    Hold a long conversation
+        open_context, add_message, build_prompt, context_status, context_list, validate_context, compress_context,
+        emergency, handle_overflow, stream_overflow, set_mode, set_model, checkpoints, take_snapshot, snapshots,
+        restore_context, export_history
+    Archive conversations that lose detail with age
+        archive_conversations, archive_files, list_archived, read_archived, search_archive, archive_stats, age_archive,
+        restore_conversation, mark_conversation_important, explain_retention, retention_recommendations,
+        update_retention_policy, verify_archive
+    Check, repair, save and restore a home
+        examine, repair, fold, accept_edit, create_snapshot, list_snapshots, restore_snapshot, create_backup, backups,
+        verify_backup, restore_backup
+    Share a colony between machines
+        share, join, update_share, leave_share, share_status, share_members, share_grant, share_revoke, share_remove
+    Serve Anthropic's memory tool
+        memory_tool, clear_memory_files
+    Call aether under the names of earlier projects
+        CompactManager, CompactConfig, CompactPolicy, ContextManager, ContextOrchestrator, AsyncContextOrchestrator,
+        MemoryManager, ArchivalManager, CompressionEngine, RetentionPolicy
 """
 
 from __future__ import annotations
@@ -104,7 +141,8 @@ _FORMER = (
 )  # fmt: skip
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names.split()}
 
-__all__ = ["__version__", *sorted(_MODULE_OF)]  # noqa: PLE0604 - the names are in _NAMES_IN
+# A star import brings the everyday verbs, and `help(aether)` spells out no others: those of all names fill 2,000 lines.
+__all__ = ["add_working_memory_item", "compact", "compress", "init", "recall", "undo"]
 
 
 def __getattr__(name: str) -> Any:
@@ -117,7 +155,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return ["__version__", *sorted(_MODULE_OF)]
 
 
 class _Former:

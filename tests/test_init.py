@@ -1,5 +1,6 @@
 import inspect
 import os
+import pydoc
 import re
 import subprocess
 import sys
@@ -64,7 +65,7 @@ def test_a_public_function_is_documented_and_takes_a_home(name):
     assert home.kind is inspect.Parameter.KEYWORD_ONLY or name in ("init", "share")
 
 
-@rows("name", sorted(set(aether.__all__) - {"__version__", "AetherError"}))
+@rows("name", sorted(set(dir(aether)) - {"__version__", "AetherError"}))
 def test_the_type_checker_knows_every_public_name(name):
     source = Path(aether.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
 
@@ -82,7 +83,11 @@ def test_search_takes_its_query_and_limit_in_order():
 
 
 def test_every_name_is_listed_once_and_nothing_else_is_there():
-    assert len(set(aether.__all__)) == len(aether.__all__) == len(dir(aether))
+    assert (
+        len(set(dir(aether)))
+        == len(dir(aether))
+        == sum(len(names.split()) for names in aether._NAMES_IN.values()) + 1
+    )
     assert aether.AetherError.__name__ == "AetherError"
     assert aether.__version__
     with pytest.raises(AttributeError, match="no_such_name"):
@@ -102,17 +107,36 @@ def test_importing_aether_imports_nothing_of_it():
     assert done.stdout.strip() == "[]"
 
 
-def test_help_starts_with_the_purpose_and_names_verbs_that_exist():
-    purpose, _, rest = (aether.__doc__ or "").partition("\n")
-    verbs = [
-        name
-        for line in re.findall(r"^    (\w[\w, ]*?) {2,}\w", rest, re.MULTILINE)
-        for name in line.split(", ")
-    ]
+def test_help_names_every_public_name_once_and_fits_in_200_lines():
+    text = pydoc.render_doc(aether, renderer=pydoc.plaintext)
+    table = (aether.__doc__ or "").partition("\nAll functions by task")[2]
+    named = re.findall(r"\w+", " ".join(re.findall(r"^ {8}(.*)$", table, re.MULTILINE)))
 
-    assert purpose.startswith("Memory for LLM agents")
-    assert len(verbs) > 8
-    assert set(verbs) <= set(aether.__all__)
+    assert text.splitlines()[3].startswith("    aether - Memory for LLM agents")
+    assert sorted([*named, "AetherError", "__version__"]) == sorted(dir(aether))
+    assert len(text.splitlines()) <= 200
+    assert max(map(len, (aether.__doc__ or "").splitlines())) <= 120
+
+
+@rows("name", sorted(set(dir(aether)) - {"__version__"}))
+def test_a_signature_shows_its_defaults(name):
+    """A default that is a function shows as its address; None says that there is a default."""
+    offered = getattr(aether, name)
+    methods = inspect.getmembers(offered, inspect.isfunction) if inspect.isclass(offered) else []
+
+    shown = {name: str(inspect.signature(offered))} | {
+        method: str(inspect.signature(function)) for method, function in methods
+    }
+
+    assert {method: text for method, text in shown.items() if " at 0x" in text or "<factory>" in text} == {}
+
+
+def test_a_star_import_brings_the_everyday_verbs():
+    names: dict[str, object] = {}
+    exec("from aether import *", names)
+
+    assert {name for name in names if name != "__builtins__"} == set(aether.__all__)
+    assert set(aether.__all__) < set(dir(aether))
 
 
 FORMER_IMPORTS = {

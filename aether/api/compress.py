@@ -356,7 +356,7 @@ def compress(
     *,
     architect: str | Architect | None = None,
     home: Home = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] | None = None,
     by: str = "",
     alone: bool = False,
     part: str = "",
@@ -384,6 +384,7 @@ def compress(
     module, overrides, chosen = _backend(architect or usual)
     if module is not None and module.NAME in SERVED:
         config.require_trusted(place, ["architect.default", "architect.model", "architect.base_url"])
+    progress = progress or (lambda _: None)
     progress("preparing the hand-off")
     prepared = prepare(phase, manual=True, renew=True, home=place, by=by, alone=alone)
     if prepared.path is None or module is None:

@@ -198,7 +198,7 @@ def import_transcripts(
     dry_run: bool = False,
     accept: bool = False,
     home: Home = None,
-    progress: Callable[[int, int], None] = lambda records, items: None,
+    progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
     """Turn transcripts into working-memory items and return the result.
 
@@ -219,7 +219,7 @@ def import_transcripts(
     sources, snapshot = list(sources), read(home)
     if not dry_run:
         require_writable(snapshot.home)
-    run = _new_import(snapshot, sources, home, phase, format, dry_run=dry_run, progress=progress)
+    run = _new_import(snapshot, sources, home, phase, format, dry_run=dry_run, progress=progress or _silent)
     mode = gate.WRITE if accept else config.or_default(snapshot.home).memory_agents
     run.has_words = mode == gate.WRITE
     run.waits = lambda entry, memory: (
@@ -248,6 +248,10 @@ def import_transcripts(
         with suppress(AetherError):  # everything is in the journal: the next commit folds
             fold_home(snapshot.home, now=now(), least=config.or_default(snapshot.home).fold_bytes)
     return run.result()
+
+
+def _silent(records: int, items: int) -> None:
+    """Report no progress."""
 
 
 def _new_import(

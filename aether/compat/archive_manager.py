@@ -105,13 +105,13 @@ class CompressionEngine:
 
     def __init__(
         self, model_name: str = "", *, boundaries: Mapping[str, int] | str | None = None,
-        now: Callable[[], datetime] = clock.now,
+        now: Callable[[], datetime] | None = None,
     ) -> None:  # fmt: skip
         if model_name:
             warn_without_effect("CompressionEngine", "model_name", "sentences are extracted without a model.")
         self.model_name = model_name
         self.boundaries = retention.boundaries(boundaries)
-        self.now = now
+        self.now = now or clock.now
 
     def get_compression_level(self, age_days: int) -> CompressionLevel:
         """Return the level of an age; a negative one, of a clock set back, is full."""
@@ -220,9 +220,10 @@ class RetentionPolicy:
     """
 
     def __init__(
-        self, sqlite_manager: MemoryManager | None = None, *, home: Home = None, now: Callable[[], datetime] = clock.now,
+        self, sqlite_manager: MemoryManager | None = None, *, home: Home = None, now: Callable[[], datetime] | None = None,
     ) -> None:  # fmt: skip
-        self._manager, self._home, self._own, self.now = sqlite_manager, home, retention.policy(), now
+        self._manager, self._home, self._own = sqlite_manager, home, retention.policy()
+        self.now = now or clock.now
 
     @property
     def home(self) -> Home:
@@ -429,9 +430,9 @@ class MemoryManager:
     """
 
     def __init__(
-        self, db_path: str | PathLike[str] = "memory.db", *, now: Callable[[], datetime] = clock.now, backend: str | None = None,
+        self, db_path: str | PathLike[str] = "memory.db", *, now: Callable[[], datetime] | None = None, backend: str | None = None,
     ) -> None:  # fmt: skip
-        self.db_path, self.now, self.backend = str(db_path), now, backend
+        self.db_path, self.now, self.backend = str(db_path), now or clock.now, backend
         self._place: Path | None = None
         self._end: Callable[[], object] = dict
 

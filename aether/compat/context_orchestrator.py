@@ -234,13 +234,13 @@ class ContextOrchestrator:
         """
         return chat.open_chat(self.session_id, backend=backend, model=model, home=self.home)
 
-    def say(self, opened: Chat, text: str, *, on_text: Callable[[str], None] = lambda _: None) -> Turn:
+    def say(self, opened: Chat, text: str, *, on_text: Callable[[str], None] | None = None) -> Turn:
         """Say something in the chat, and return the turn that answers it.
 
         Raises:
             BackendUnavailable, BackendFailed, BudgetExceeded: as `aether.api.chat.say`.
         """
-        return chat.say(opened, text, on_text=on_text)
+        return chat.say(opened, text, on_text=on_text or (lambda _: None))
 
 
 def _in_thread(method: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, Any]]:

@@ -114,6 +114,12 @@ def _of(path: str) -> Any:
     return field(default=_SETTINGS[path].default, metadata={"key": _SETTINGS[path]})
 
 
+def _require(settings: CompactPolicy | CompactConfig) -> None:
+    for setting in fields(settings):
+        if "key" in setting.metadata:
+            check_value(setting.metadata["key"], getattr(settings, setting.name), called=setting.name)
+
+
 @dataclass(frozen=True)
 class CompactPolicy:
     """The triggers of a compaction and the messages that stay; values out of range raise `InvalidInput`.
@@ -159,7 +165,7 @@ class CompactConfig:
 
     model: str = _of("model")
     max_context_tokens: int = _of("max_context_tokens")
-    policy: CompactPolicy = field(default_factory=CompactPolicy)
+    policy: CompactPolicy = CompactPolicy()
     telemetry_enabled: bool = _of("telemetry.enabled")
     telemetry_exporter: str = _of("telemetry.exporter")
     telemetry_path: str = _of("telemetry.path")
@@ -209,12 +215,6 @@ class CompactConfig:
         if self.telemetry_exporter:
             return self.telemetry_exporter
         return "ariadne" if self.ariadne_url else "otlp" if self.otlp_url else "none"
-
-
-def _require(settings: CompactPolicy | CompactConfig) -> None:
-    for setting in fields(settings):
-        if "key" in setting.metadata:
-            check_value(setting.metadata["key"], getattr(settings, setting.name), called=setting.name)
 
 
 def config_from_values(values: Mapping[str, Any]) -> CompactConfig:

@@ -19,7 +19,7 @@ POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR
 
 def calls():
     """Each public function and method, by name, with how to get it for a home."""
-    for name in aether.__all__:
+    for name in dir(aether):
         found = getattr(aether, name)
         if inspect.isclass(found):
             if not issubclass(found, Exception):
