@@ -27,10 +27,12 @@ All functions by task; `help(aether.NAME)` shows the arguments, the result and t
         compress, check_token_threshold, auto_compress_if_needed, verify_token_limit, prepare_compression_data,
         trigger_phase_boundary_compression, create_short_term_session, evict_short_term_session
     Turn repeated statements into patterns, and link entries
-        trigger_pattern_extraction, detect_patterns_across_sessions, extract_pattern_to_long_term, create_associative_link
+        trigger_pattern_extraction, detect_patterns_across_sessions, extract_pattern_to_long_term,
+        create_associative_link
     Lead the colony through its phases
-        colony, start_phase, complete_phase, transition_state, await_queen_decision, decide, emit_signal, active_signals,
-        adapt_next_phase_from_memory, register_worker, release_worker, detect_crash, recover_from_crash
+        colony, start_phase, complete_phase, transition_state, await_queen_decision, decide, emit_signal,
+        active_signals, adapt_next_phase_from_memory, register_worker, release_worker, detect_crash,
+        recover_from_crash
     Work side by side
         claim, release, claims, hand_over, inbox, roster
     Let rules stop calls of tools
@@ -39,19 +41,19 @@ All functions by task; `help(aether.NAME)` shows the arguments, the result and t
         add_goal, goal, goals, current_goal, start_goal, pause_goal, finish_goal, next_step, set_step, block_goal,
         unblock_goal, decide_goal, checkpoint_goal, record_artifact
     Make messages fit a window
-        preflight, compact, apreflight, acompact, answered, Options, bare, mark_protected, compaction_plan, compaction_diff,
-        conversation_list, undo_compaction, record_usage, recall_tool
+        preflight, compact, apreflight, acompact, answered, Options, bare, mark_protected, compaction_plan,
+        compaction_diff, conversation_list, undo_compaction, record_usage, recall_tool
     Hold a long conversation
         open_context, add_message, build_prompt, context_status, context_list, validate_context, compress_context,
         emergency, handle_overflow, stream_overflow, set_mode, set_model, checkpoints, take_snapshot, snapshots,
         restore_context, export_history
     Archive conversations that lose detail with age
-        archive_conversations, archive_files, list_archived, read_archived, search_archive, archive_stats, age_archive,
-        restore_conversation, mark_conversation_important, explain_retention, retention_recommendations,
-        update_retention_policy, verify_archive
+        archive_conversations, archive_files, list_archived, read_archived, search_archive, archive_stats,
+        age_archive, restore_conversation, mark_conversation_important, explain_retention,
+        retention_recommendations, update_retention_policy, verify_archive
     Check, repair, save and restore a home
-        examine, repair, fold, accept_edit, create_snapshot, list_snapshots, restore_snapshot, create_backup, backups,
-        verify_backup, restore_backup
+        examine, repair, fold, accept_edit, create_snapshot, list_snapshots, restore_snapshot, create_backup,
+        backups, verify_backup, restore_backup
     Share a colony between machines
         share, join, update_share, leave_share, share_status, share_members, share_grant, share_revoke, share_remove
     Serve Anthropic's memory tool
