@@ -58,7 +58,7 @@ def overview(*, home: Home = None) -> JsonObject:
         "sessions": len(stored),
         "patterns": len(memory["long_term_memory"]["patterns"]),
         "compressions": memory["metrics"]["total_compressions"],
-        **in_force(snapshot.documents, now=clock.now()),
+        **in_force(snapshot.documents),
         "goal": goal
         and {name: goal[name] for name in ("id", "description", "status", "progress", "evidence")},
         "state": colony["state"],

@@ -51,13 +51,18 @@ def runs(text: str) -> list[str]:
     >>> runs("getUser(日本語)")
     ['getUser', '日本語']
     """
+    plain = _plain(text)
+    return (_ASCII_RUN if plain.isascii() else _RUN).findall(plain)
+
+
+def _plain(text: str) -> str:
+    """Return `text` compatibility-normalised, with blanks for what only separates words."""
     plain = text if text.isascii() else text.translate(_SEPARATORS)
     if plain.isascii():  # the one foreign character of many English texts is a dash
-        return _ASCII_RUN.findall(plain)
+        return plain
     from unicodedata import normalize  # hooks read mostly ASCII
 
-    plain = normalize("NFKC", text).translate(_SEPARATORS)
-    return (_ASCII_RUN if plain.isascii() else _RUN).findall(plain)
+    return normalize("NFKC", text).translate(_SEPARATORS)
 
 
 def words(text: str) -> Iterator[str]:
@@ -66,7 +71,11 @@ def words(text: str) -> Iterator[str]:
     >>> list(words("Don't retry fetch_user: HTTP 404 日本語"))
     ["don't", 'retry', 'fetch', 'user', 'http', '404', '日本', '本語']
     """
-    for run in runs(text):
+    plain = _plain(text)
+    if plain.isascii():
+        yield from _ASCII_RUN.findall(plain.lower())
+        return
+    for run in _RUN.findall(plain):
         if run.isascii() or not _UNSPACED_START.match(run):
             yield run.casefold().replace("’", "'")
         elif len(run) == 1:

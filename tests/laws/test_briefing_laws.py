@@ -4,18 +4,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.memory.briefing.briefing import (
+    LEAST_COMPARED,
     MOST_CHARS,
     MOST_TOKENS,
+    REPEATED_SHARE,
     STEERING_CHARS,
+    _without_repeats,
     agent_brief,
     brief_lines,
     briefing,
     steering,
 )
 from aether.memory.briefing.kept import kept_items, revoked_in
-from aether.memory.briefing.sections import NOTE_CHARS
+from aether.memory.briefing.sections import NOTE_CHARS, Line
 from aether.memory.items import is_noted
 from aether.text.cleaning import clean
+from aether.text.words import STOPWORDS, words
 from aether.tokens.estimate import estimate
 from tests.memory.briefs import (
     NOW,
@@ -263,3 +267,30 @@ def test_briefings_of_agents_and_summarisers_keep_their_limits(found, budget):
     assert estimate(brief) <= budget
     plain.encode()
     brief.encode()
+
+
+def said():
+    """Return a strategy of lines of few different words, so that many hold most of another."""
+    texts = st.lists(
+        st.sampled_from("the port cache 8007 file Cache gateway reads writes".split()), max_size=9
+    )
+    return st.builds(
+        lambda text, source: Line("lesson", " ".join(text), "", source=source),
+        texts,
+        st.sampled_from(["explicit", "session", "floor"]),
+    )
+
+
+@given(st.lists(said(), max_size=30))
+def test_a_line_is_left_out_if_and_only_if_a_line_above_holds_its_words(lines):
+    kept, texts, above = [], set(), []
+    for line in lines:
+        text, own = line.text.casefold(), frozenset(words(line.text)) - STOPWORDS
+        is_compared = line.source != "explicit" and len(own) >= LEAST_COMPARED
+        is_held = is_compared and any(len(own & other) >= REPEATED_SHARE * len(own) for other in above)
+        if text not in texts and not is_held:
+            kept.append(line)
+            texts.add(text)
+            above.append(own)
+
+    assert list(_without_repeats(lines)) == kept

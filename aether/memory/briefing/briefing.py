@@ -12,7 +12,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from itertools import zip_longest
+from itertools import islice, zip_longest
+from math import ceil
 from typing import TYPE_CHECKING, Any, get_args
 
 from aether import clock
@@ -39,6 +40,10 @@ STEERING_CHARS = 1_500
 RESUMED = frozenset({"resume", "fork"})
 # Of the explicit lines of a kind that may be many, as many come before the state of the work, the others after it.
 FOREMOST = 10
+# A line further down would fill a gap at best: a person waits while it is made.
+MOST_LINES = 500
+# More characters than this many a token do not fit, without counting.
+MOST_CHARS_OF_TOKEN = 16
 # A line with this share of its words in a line above says nothing new.
 REPEATED_SHARE = 0.8
 # Fewer words are in a longer line by chance.
@@ -105,8 +110,12 @@ def brief_lines(
     )  # fmt: skip
     if since and occasion in RESUMED:
         moment = clock.stamp(clock.parse(since, where="since"))
-        lines = [line for line in lines if line.at > moment]
-    return _checked(lines, check, partial(_fitting, occasion=occasion, now=now, count=count, budget=budget))
+        lines = (line for line in lines if line.at > moment)
+    return _checked(
+        [*islice(lines, MOST_LINES)],
+        check,
+        partial(_fitting, occasion=occasion, now=now, count=count, budget=budget),
+    )
 
 
 def agent_brief(
@@ -131,7 +140,7 @@ def agent_lines(
 
     Its own task is in its prompt; the request may name conditions of it.
     """
-    lines = _lines(documents, now=now, root=root, session=session, only=True, caste=caste)
+    lines = [*_lines(documents, now=now, root=root, session=session, only=True, caste=caste)]
     request = next((line for line in lines if line.source == "floor" and line.kind == "request"), None)
     chosen = [
         line
@@ -146,32 +155,36 @@ def agent_lines(
 def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "", session: str = "") -> str:
     """Return, as plain text for a summariser, what its summary of the conversation `session` must keep, or ""."""
     chosen: list[Line] = []
-    for line in _lines(documents, now=now, root=root, session=session, only=True, summary=False):
+    lines = _lines(documents, now=now, root=root, session=session, only=True, summary=False)
+    for line in islice(lines, MOST_LINES):
         if line.kind != "repository" and len(_steering_text([*chosen, line], now)) < STEERING_CHARS:
             chosen.append(line)
     return _steering_text(chosen, now) if chosen else ""
 
 
-def in_force(documents: Mapping[str, Any], *, now: datetime) -> dict[str, int]:
+def in_force(documents: Mapping[str, Any]) -> dict[str, int]:
     """Return how many rules, protected texts included, and decisions are in force: noted on purpose, or proven."""
-    lines = [
-        line for line in _lines(documents, now=now) if line.source != "floor" and line.heading != _SIGNALS
+    memory = documents["memory"]
+    ended = revoked_in(memory)
+    explicit = [
+        *making.goal_lines(documents),
+        *making.note_lines(item for item in known_items(memory) if item["id"] not in ended),
+        *making.protected_lines(memory),
     ]
-    return {
-        "rules": sum(line.kind == "rule" for line in lines),
-        "decisions": sum(line.kind == "decision" for line in lines),
-    }
+    stated = (line for lines in making.session_lines(memory) for line in lines)
+    lines = (line for line in (*explicit, *stated) if line.kind in ("rule", "decision"))
+    kinds = [line.kind for line in _without_repeats(lines)]
+    return {"rules": kinds.count("rule"), "decisions": kinds.count("decision")}
 
 
 _CASTE = "What this caste did last in this project"
-_SIGNALS = "Active signals"
 
 
 def _lines(
     documents: Mapping[str, Any], *, now: datetime, root: str = "", wide: Mapping[str, Any] | None = None,
     session: str = "", only: bool = False, caste: str | None = None, summary: bool = True, team: bool = False,
-) -> list[Line]:  # fmt: skip
-    """Return all lines in the order of importance, without repetitions.
+) -> Iterator[Line]:  # fmt: skip
+    """Return all lines in the order of importance, without repetitions, which are looked for as they are asked for.
 
     With `only`, the floor is that of the conversation `session`, or empty. `summary` allows the host's summary, which is in the
     context of the session that it was made of. With `team`, the agents at work are listed.
@@ -204,20 +217,20 @@ def _lines(
     lines = _own_first(lines, documents, wide)
     if below is None:
         return lines
-    return [
+    return (
         line if line.source == "explicit" else line._replace(text=below.sub("", line.text)) for line in lines
-    ]
+    )
 
 
 def _own_first(
-    lines: Sequence[Line], documents: Mapping[str, Any], wide: Mapping[str, Any] | None
-) -> list[Line]:
+    lines: Iterator[Line], documents: Mapping[str, Any], wide: Mapping[str, Any] | None
+) -> Iterator[Line]:
     """Return `lines` with those that came with the repository at the end, as its own: of no kind, and said by nobody.
 
     `documents["own"]` has the ids of the other entries; without it all are.
     """
     if "own" not in documents:
-        return [*lines]
+        return lines
     own = {*documents["own"], *(entry for line in _wide_lines(wide) for entry in line.ids)}
     groups: tuple[list[Line], list[Line]] = [], []
     for line in lines:
@@ -233,7 +246,7 @@ def _own_first(
         )
         for line in groups[True][:MOST_UNCONFIRMED]
     ]
-    return [*groups[False], *foreign]
+    return iter([*groups[False], *foreign])
 
 
 def _with_sender(line: Line, senders: Mapping[str, str]) -> Line:
@@ -285,23 +298,30 @@ def _explicit_first(lines: Sequence[Line]) -> list[Line]:
     return [next(by_kind[line.kind]) for line in lines]
 
 
-def _without_repeats(lines: Iterable[Line]) -> list[Line]:
-    """Return `lines` without those whose words are in a line above; of explicit ones only equal texts are repetitions."""
-    kept_lines: list[Line] = []
+def _without_repeats(lines: Iterable[Line]) -> Iterator[Line]:
+    """Yield `lines` without those whose words are in a line above; of explicit ones only equal texts are repetitions."""
     texts: set[str] = set()
-    seen: list[frozenset[str]] = []
+    # The lines above by each of their words, so that a line is compared with the few that share its rarest words.
+    above: dict[str, list[frozenset[str]]] = {}
     for line in lines:
         text = " ".join(line.text.casefold().split())
         own_words = frozenset(words(line.text)) - STOPWORDS
         is_compared = line.source != "explicit" and len(own_words) >= LEAST_COMPARED
-        is_contained = is_compared and any(
-            len(own_words & above) >= REPEATED_SHARE * len(own_words) for above in seen
-        )
-        if text not in texts and not is_contained:
-            kept_lines.append(line)
-            texts.add(text)
-            seen.append(own_words)
-    return kept_lines
+        if text in texts or (is_compared and _is_contained(own_words, above)):
+            continue
+        texts.add(text)
+        for word in own_words:
+            above.setdefault(word, []).append(own_words)
+        yield line
+
+
+def _is_contained(own_words: frozenset[str], above: Mapping[str, Sequence[frozenset[str]]]) -> bool:
+    """Return whether a line above has enough of `own_words`; it then has one of any words that are more than may be missing."""
+    missing = len(own_words) - ceil(REPEATED_SHARE * len(own_words))
+    rarest = sorted((above.get(word, ()) for word in own_words), key=len)[: missing + 1]
+    return any(
+        len(own_words & other) >= REPEATED_SHARE * len(own_words) for others in rarest for other in others
+    )
 
 
 def _fitting(
@@ -312,7 +332,7 @@ def _fitting(
     room = min(budget, MOST_TOKENS)
     rest_of_room = room
     for line in lines:
-        if count(line.text) > rest_of_room:
+        if len(line.text) > MOST_CHARS_OF_TOKEN * rest_of_room or count(line.text) > rest_of_room:
             continue
         text = _block([*chosen, line], occasion=occasion, now=now)
         if count(text) <= room and len(json.dumps(text)) <= MOST_CHARS:

@@ -123,6 +123,8 @@ def shortened(text: str, most: int) -> str:
 
 
 def _width(text: str) -> int:
+    if text.isascii():
+        return len(text)
     return len(text) + (_WIDE_CHARS - 1) * sum(sign >= _WIDE for sign in text)
 
 
