@@ -403,3 +403,65 @@ def test_every_field_of_a_line_is_named(tmp_path, monkeypatch):
     for path in (*data.glob("journal/*.jsonl"), *data.glob("archive/items/*.jsonl"), data / "receipts.jsonl"):
         for line in path.read_text(encoding="utf-8").splitlines():
             assert [field for field in json.loads(line) if f"`{field}`" not in FORMATS] == []
+
+
+def test_the_container_is_built_from_what_the_wheel_needs():
+    shown = [
+        line[1:] for line in (ROOT / ".dockerignore").read_text(encoding="utf-8").split() if line[0] == "!"
+    ]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    (extras,) = set(re.findall(r"\[([a-z,]+)\]'", (ROOT / "Dockerfile").read_text(encoding="utf-8")))
+
+    assert sorted(shown) == sorted(
+        [
+            "pyproject.toml", project["project"]["readme"], *project["project"]["license-files"],
+            *wheel["packages"], *wheel["force-include"],
+        ]
+    )  # fmt: skip
+    assert set(extras.split(",")) <= set(project["project"]["optional-dependencies"])
+
+
+def test_the_lock_file_is_of_these_dependencies_and_names_only_the_public_index():
+    lock = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    (own,) = (package for package in lock["package"] if package["name"] == project["name"])
+    others = [package for package in lock["package"] if package is not own]
+    files = [file for package in others for file in package.get("wheels", [package.get("sdist")])]
+    named = [
+        *project["dependencies"],
+        *(each for extra in project["optional-dependencies"].values() for each in extra),
+    ]
+
+    assert {package["source"].get("registry") for package in others} == {"https://pypi.org/simple"}
+    assert {file["url"].split("/")[2] for file in files} == {"files.pythonhosted.org"}
+    assert {(each["name"], each.get("specifier", "")) for each in own["metadata"]["requires-dist"]} == {
+        re.fullmatch(r"([\w.-]+)(?:\[.*\])?(.*)", each.lower()).groups()
+        for each in named
+        if not each.startswith(project["name"])
+    }
+
+
+def _words_of_prose():
+    """Yield each page outside the part Reference of the site, with its words; generated blocks are left out."""
+    menu = re.split(
+        r"^  - (\w+):\n",
+        (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:\n")[2],
+        flags=re.MULTILINE,
+    )
+    for part, pages in zip(menu[1::2], menu[2::2], strict=True):
+        for name in re.findall(r"- (\w[\w-]*\.md)", pages):
+            text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+            if part != "Reference":
+                yield (
+                    name,
+                    len(re.sub(r"<!-- [^>]*generated.*?<!-- end -->", "", text, flags=re.DOTALL).split()),
+                )
+
+
+def test_the_prose_of_the_docs_stays_below_30_000_words():
+    """Of the guides and the pages on the design: the reference lists, and is looked up. Who adds words, cuts as many."""
+    words = dict(_words_of_prose())
+
+    assert len(words) > 25
+    assert sum(words.values()) <= 30_000, sorted(words.items(), key=lambda each: -each[1])[:5]

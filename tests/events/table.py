@@ -1,4 +1,4 @@
-"""The table of docs/observability.md: when every event happens, and what it holds."""
+"""The table of docs/formats.md: when every event happens, and what it holds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from aether.events.events import (
 
 
 class EventDoc(NamedTuple):
-    """One kind of event: a row of the table in docs/observability.md."""
+    """One kind of event: a row of the table in docs/formats.md."""
 
     when: str
     properties: tuple[str, ...] = ()

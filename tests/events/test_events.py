@@ -27,7 +27,7 @@ from tests.events import samples
 from tests.events.table import COMMON, EVENTS
 from tests.tables import rows
 
-PAGE = Path(__file__).parents[2] / "docs" / "observability.md"
+PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 
 
 def reported(event):
