@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from aether import prompts
 from aether.errors import InvalidDocument, InvalidInput
 from aether.paths import resource
+from aether.store.keys import STRATEGIES
 from tests.tables import rows
 
 GOLDEN = Path(__file__).parent / "golden" / "prompts"
@@ -138,3 +139,11 @@ def test_no_text_closes_a_marker_and_none_is_lost(text):
 
     assert "</" not in line
     assert json.loads(line) == {"content": text}
+
+
+@rows("strategy", STRATEGIES)
+def test_the_prompt_of_a_strategy_shows_an_example(strategy):
+    heading, _, example = prompts.load(f"summaries/{strategy}").text.partition("\n# An example\n")
+
+    assert heading
+    assert len(example.split()) > 40
