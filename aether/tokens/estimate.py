@@ -2,9 +2,9 @@
 
 The text is cut as a byte-pair tokenizer cuts it: words with the character before them, groups of digits, runs of signs
 and of white space. A Latin word is priced by its pairs of letters, any other run by the block of its characters. The
-prices were fitted to o200k_base on prose in 36 languages, code, JSON, logs and transcripts. Prose of a script consists mostly of
-the letters that the script uses most. Where letters beyond a-z are others, no vocabulary joins them, and each costs what it
-has alone: one token if its script uses it often, else two, because the first bytes of its block are one token.
+prices were fitted to o200k_base on prose in many languages, code, JSON, logs and transcripts. Prose of a script consists mostly of
+pairs of letters that often join a token (`data/letter_pairs.json`), Han prose of frequent characters. Where they are missing, each
+letter costs what it has alone: one token if its script uses it often, else two, because the first bytes of its block are one token.
 
 Guarantees: deterministic, linear in the text, 0 for the empty text and at least 1 for any other. Cutting a text
 anywhere changes the sum by at most `CUT_BOUND` tokens.
@@ -12,11 +12,13 @@ anywhere changes the sum by at most `CUT_BOUND` tokens.
 
 from __future__ import annotations
 
+import json
 from bisect import bisect_right
 from collections import deque
 from functools import lru_cache
 from itertools import groupby, pairwise
 
+from aether.project import shipped
 from aether.text.regex import lazy
 
 # Prices are thousandths of a token: whole numbers add up to the same sum in any order.
@@ -30,16 +32,17 @@ PAIRED_LETTERS, _FLAT_LETTER, _REPEATED_LETTER = 24, 400, 125
 # First character of a block, price of a run, price of a character; a run without a price is one of signs.
 _BLOCKS = (
     (0, None, 1476), (0x20, None, 406), (0x7F, None, 1476), (0x80, None, 874), (0x250, None, 1500),
-    (0x370, 82, 375), (0x400, 700, 143), (0x530, 528, 305), (0x590, -21, 446), (0x600, 320, 285),
-    (0x900, 170, 285), (0x964, None, 1000), (0x970, 170, 285), (0x980, 460, 341), (0xE00, -120, 390),
-    (0xE80, 300, 700), (0x10A0, 532, 279), (0x1100, None, 2400), (0x1200, None, 2000), (0x13A0, None, 3000), (0x1400, None, 1500), (0x1780, 300, 700),
+    (0x370, 82, 375), (0x400, 700, 152), (0x530, 528, 305), (0x590, -21, 446), (0x600, 320, 285),
+    (0x900, 170, 300), (0x964, None, 1000), (0x970, 170, 300), (0x980, 460, 341), (0xA00, 460, 375), (0xA80, 460, 341),
+    (0xB00, 470, 1080), (0xB80, 460, 320), (0xC00, 460, 410), (0xC80, 460, 341), (0xD80, 460, 350), (0xE00, -120, 390),
+    (0xE80, 300, 2000), (0xF00, 300, 1800), (0x1000, 300, 400), (0x10A0, 532, 279), (0x1100, None, 2400), (0x1200, None, 2000), (0x13A0, None, 3000), (0x1400, None, 1500), (0x1780, 300, 470),
     (0x1800, None, 1500), (0x1F00, 82, 375), (0x2000, None, 919), (0x200D, None, 800), (0x200E, None, 919),
     (0x2070, None, 1900), (0x20D0, None, 800), (0x2100, None, 1900), (0x2500, None, 1800), (0x25A0, None, 1900),
     (0x2C00, None, 1500), (0x3000, None, 833), (0x3041, -430, 690), (0x3100, None, 1500), (0x3130, 760, 405),
     (0x3190, None, 1500), (0x3400, 0, 3000), (0x4E00, 340, 660), (0xA000, None, 3000), (0xA4D0, None, 1500), (0xAC00, 760, 405),
     (0xD800, None, 1000), (0xE000, None, 3000), (0xF900, 340, 660), (0xFB00, None, 1500), (0xFB1D, -21, 446),
     (0xFB50, 320, 285), (0xFE00, None, 800), (0xFE10, None, 1500), (0xFE70, 320, 285), (0xFF00, None, 833),
-    (0xFFF0, None, 1000), (0x10000, None, 2400), (0x20000, 0, 3000), (0x40000, None, 2150),
+    (0xFFF0, None, 1000), (0x10000, None, 3000), (0x1F000, None, 2400), (0x20000, 0, 3000), (0x40000, None, 2150),
 )  # fmt: skip
 _STARTS = [start for start, _, _ in _BLOCKS]
 # Cyrillic beyond Russian, and Han that only traditional Chinese writes.
@@ -51,31 +54,14 @@ _MARKS = range(0x300, 0x370)
 # Latin beyond the languages of Europe and Vietnam, Cyrillic beyond those with millions of readers, figures and signs of Thai.
 _RARE_BLOCKS = (range(0x180, 0x250), range(0x460, 0x500), range(0xE4F, 0xE5C))
 _USUAL = frozenset("ơưƠƯșțȘȚǎǐǒǔґҐғҒқҚңҢүҮұҰһҺәӘөӨҗҖ")
-# Letters that are looked at together, and the score below which they are not prose: a letter that its script uses often, or
-# very often among thousands, raises it, any other lowers it.
+# Letters that are looked at together, and the score below which they are not prose: a pair that its script often joins, and
+# a Han character that Chinese or Japanese uses often, raises it; any other lowers it. Where a script has many letters, fewer
+# pairs of its prose are joined, and each counts for more.
 _WINDOW, _NO_PROSE = 16, -1
-_OFTEN, _OFTEN_OF_THOUSANDS = 1, 3
-_LETTERS_ALONE = lazy(r"[\u0370-\u10ff\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3\n]")
-# The letters that make up three quarters of prose, by script.
-_FREQUENT = (
-    "αοιετσνηυρπκμλόίάέςήώΑΟΕΤΣ"  # Greek
-    "оеаинтсрвлкмдпуяіьыз"  # Cyrillic
-    "աեիոնրկտսմւյվլ"  # Armenian
-    "יוהלאתמרנבש"  # Hebrew
-    "اليمونرتبةعدسفهکیك"  # Arabic, Persian, Urdu
-    "ානය්ිවතමකරලුසදේහප"  # Sinhala
-    "านรกอเงมยลวดทสตะ่้ีัิ"  # Thai
-    "ານລກອເງມຍວດທສຕະ່້ີັິປບຄຫໃ"  # Lao
-    "་སདནགབརལམའོིེུ"  # Tibetan
-    "ာ်းိုေကတမနသပရည့ွ"  # Burmese
-    "აიესრმნდლობგვთ"  # Georgian
-    "ា្រនកតសមបុេងាយិលះអ"  # Khmer
-    "のにたいをはとるがしてでなかっれらもすりこさくうんまきンースルトリアイラッレドシタテフロジマコ"  # kana
-)
-# The letters of Devanagari that make up three quarters of prose; the blocks of nine more scripts of India have the same layout.
-_FREQUENT_INDIC, _INDIC_BLOCKS, _INDIC_LETTERS = "ाकरेनितसीम्हलयपदोंबवुटऩ", range(0x900, 0xD80, 0x80), 0x80
-# The characters of Chinese and Japanese, and the syllables of Korean, that make up the greater part of prose.
-_FREQUENT_OF_THOUSANDS = (
+_OFTEN, _OFTEN_OF_MANY, _MANY = 1, 3, "\u3041"
+_LETTERS_ALONE = lazy(r"[\u0370-\u10ff\u1780-\u17ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]+|\n")
+# The characters that make up the greater part of Chinese and Japanese prose.
+_FREQUENT_HAN = (
     "的一是不了在人有我他这个们中来上大为和国地到以说时要就出会可也你对生能而子那得于着下自之年过发后作里用道行所然家种事成方多经"
     "么去法学如都同现当没动面起看定天分还进好小部其些主样理心她本前开但因只从想实日军者意无力它与长把机十民第公此已工使情明性知全三"
     "又关点正业外将两高间由问很最重并物手应战向头文体政美相见被利什二等产或新己制身果加西斯月话合回特代内信表化老给世位次度门任常先"
@@ -85,8 +71,6 @@ _FREQUENT_OF_THOUSANDS = (
     "這個們來為國說時會對過發後經現當沒動還進樣實開關點業間問應見產電話給門員論處爾變數報結務場計統區隊決馬書聽達強難權設記類該規萬"
     "覺術領確傳師觀讓識帶導爭運試驗碼錯誤網絡據庫戶測單"
     "気会社実際対応変更場合使用確認処理追加設定必要検索前後毎読書込"
-    "이다는에의을가로하고지기를은한도리사자시어인해그아나서있정대일부라만제수보장전스원들게주성과여구상으적면안소동무습니까요된되할했우"
-    "신국공조회경관계내치용비행생각것때문마오말모방세실개물화위간설비저터파드트"
 )
 _HAN, _HANGUL = range(0x4E00, 0xA000), range(0xAC00, 0xD7A4)
 # Thai: consonants, the vowels written above or below one, and the tones written above either.
@@ -158,32 +142,51 @@ def _price_of_no_prose(text: str) -> int:
     """Return what the letters beyond a-z cost more than in prose; each line starts again from prose."""
     total = score = 0
     weights: deque[int] = deque((0,) * _WINDOW, _WINDOW)
-    for letter in _LETTERS_ALONE.findall(text):
-        if letter == "\n":
+    joined = _joined().get
+    for run in _LETTERS_ALONE.findall(text):
+        if run == "\n":
             score, weights = 0, deque((0,) * _WINDOW, _WINDOW)
             continue
-        weight, more = _letter_alone(letter)
-        score += weight - weights[0]
-        weights.append(weight)
-        if score < _NO_PROSE:
-            total += more
+        last = ""
+        for letter in run:
+            weight, more, start = _letter_alone(letter)
+            if weight is None:
+                weight = joined(last + letter, -1) if last else 0
+            score += weight - weights[0]
+            weights.append(weight)
+            if score < _NO_PROSE:
+                total += more if last else more + start
+            last = letter
     return total
 
 
 @lru_cache(maxsize=_CACHED_PIECES)
-def _letter_alone(letter: str) -> tuple[int, int]:
-    """Return how much `letter` speaks for prose, and its price alone beyond the usual one."""
-    weight = _frequent().get(letter, -1)
-    unit = _BLOCKS[bisect_right(_STARTS, ord(letter)) - 1][2]
-    usual = unit + _surcharge(letter, "")
-    return weight, max(0, (TOKEN if weight > 0 else 2 * TOKEN) - usual)
+def _letter_alone(letter: str) -> tuple[int | None, int, int]:
+    """Return how much `letter` speaks for prose, None if its pair decides; its price alone, and that of a run, beyond the usual."""
+    _, base, unit = _BLOCKS[bisect_right(_STARTS, ord(letter)) - 1]
+    weight: int | None
+    if ord(letter) in _HAN:
+        weight, known = (_OFTEN_OF_MANY, True) if letter in _FREQUENT_HAN else (-1, False)
+    else:
+        weight, known = None if ord(letter) >> 7 in _paired_blocks() else 0, letter in _joined()
+    alone = (TOKEN if known else 2 * TOKEN) - unit - _surcharge(letter, "")
+    return weight, max(0, alone), max(0, TOKEN - (base or 0))
 
 
 @lru_cache(maxsize=1)
-def _frequent() -> dict[str, int]:
-    indic = (chr(start + ord(sign) % _INDIC_LETTERS) for start in _INDIC_BLOCKS for sign in _FREQUENT_INDIC)
-    weights = dict.fromkeys((*_FREQUENT, *indic), _OFTEN)
-    return weights | dict.fromkeys(_FREQUENT_OF_THOUSANDS, _OFTEN_OF_THOUSANDS)
+def _joined() -> dict[str, int]:
+    """Return how much a pair of letters that often joins a token speaks for prose; the letters alone are there too."""
+    with open(shipped("data/letter_pairs.json"), "rb") as file:
+        table = json.loads(file.read())
+    return dict.fromkeys(table["alone"], 0) | {
+        part: _OFTEN if pairs < _MANY else _OFTEN_OF_MANY for pairs in table["pairs"].values()
+        for at in range(0, len(pairs), 2) for part in (pairs[at], pairs[at + 1], pairs[at : at + 2])
+    }  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def _paired_blocks() -> frozenset[int]:
+    return frozenset(ord(part) >> 7 for part in _joined() if len(part) == 1)
 
 
 def _price(piece: str) -> int:
