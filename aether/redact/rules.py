@@ -47,7 +47,7 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "token": values.is_token, "login": values.is_login, "docker": values.is_docker_auth,
     "web token": lambda value: values.is_random(value[3:]),
     "no template": lambda value: not values.is_template(value), "cookie": values.is_cookie,
-    "base58": values.is_base58, "bech32": values.is_bech32,
+    "base58": values.is_base58, "bech32": values.is_bech32, "nkey": values.is_nkey,
 }  # fmt: skip
 
 
@@ -226,9 +226,10 @@ def _divided(text: str, literal: str, nth: int) -> Iterator[tuple[int, int]]:
 
 
 def _of_form(nth: int, text: str) -> Iterator[tuple[int, int]]:
-    start = table()["forms"][nth]["form"].index("{")
+    row = table()["forms"][nth]
+    start, check = row["form"].index("{"), _CHECKS[row["check"]] if "check" in row else None
     for match in _form_pattern(nth).finditer(text):
-        if values.is_random(match[0][start:]):
+        if values.is_random(match[0][start:]) and (check is None or check(match[0])):
             yield match.span()
 
 

@@ -143,6 +143,15 @@ def is_base58(value: str) -> bool:
     return sha256(sha256(content[:-4]).digest()).digest()[:4] == content[-4:]
 
 
+def is_nkey(value: str) -> bool:
+    """Return whether `value`, a seed of NATS in base32, ends in the CRC-16 of its bytes."""
+    from base64 import b32decode
+    from binascii import crc_hqx
+
+    content = b32decode(value + "=" * (-len(value) % 8))
+    return crc_hqx(content[:-2], 0) == int.from_bytes(content[-2:], "little")
+
+
 def is_bech32(value: str) -> bool:
     """Return whether `value`, a prefix and its data behind a `1`, has the checksum of BIP-173."""
     prefix, _, data = value.partition("1")
