@@ -113,6 +113,14 @@ def tracked(directory: str, below: str = "") -> frozenset[str] | None:
     return frozenset(path.removeprefix(prefix) for path in listed.split("\0") if path)
 
 
+def aliases(directory: str) -> dict[str, str]:
+    """Return the aliases of git in `directory`, by the user's configuration and the repository's; empty without an answer."""
+    until = time.monotonic() + TIMEOUT_SECONDS
+    listed = _run(directory, ("config", "--null", "--get-regexp", r"^alias\."), until=until) or ""
+    pairs = (entry.partition("\n") for entry in listed.split("\0"))
+    return {name.removeprefix("alias."): text for name, _, text in pairs}
+
+
 class Removal(NamedTuple):
     """The commit that removed a file, or moved it."""
 

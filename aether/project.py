@@ -18,6 +18,8 @@ from aether.errors import NotFound, UnsafePath, shown
 HOME_NAME = ".aether"
 # The value of AETHER_AUTO_INIT by which no home is made automatically, and of AETHER_CHECK_FACTS without checks.
 OFF = "0"
+# Whether two names that differ in capitals are usually one file.
+IGNORES_CASE = os.name == "nt" or sys.platform == "darwin"
 
 
 def root_of(cwd: str, project_dir: str = "") -> str:

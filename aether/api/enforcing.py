@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
+from aether import git
 from aether.api.entries import about
 from aether.api.home import Home, find, now, read
 from aether.clock import new_id
@@ -124,6 +126,15 @@ def _check_patterns(**patterns: str) -> None:
         raise InvalidInput(
             f"is no regular expression: {reason}.", fix="Correct it.", where="regex"
         ) from reason
+    own_call = {"command": given.get("command", "")}
+    rule = EnforcedRule(
+        id="", entry="", text="", said_at="", action="deny", tool="", command=own_call["command"], regex="", path=""
+    )  # fmt: skip
+    if own_call["command"] and not decide([rule], "Bash", own_call, ""):
+        raise InvalidInput(
+            f"{shown(own_call['command'])} would not stop this command itself.", where="command",
+            fix="Name one command as its program gets it: without quotes, variables and the options of git before its verb.",
+        )  # fmt: skip
 
 
 @public
@@ -162,11 +173,11 @@ def calls_stopped_by(id: str, *, home: Home = None) -> list[StoppedCall]:
     """
     place = find(home)
     rule = _named(enforced.read(place), id)
-    directory = str(place.parent)
+    directory, git_aliases = str(place.parent), cache(git.aliases)
     stopped = []
     for item in items_of(read(home).documents["memory"]):
         call = _call(item["metadata"].get("fact") or {})
-        decision = decide([rule], call[0], call[1], directory) if call else None
+        decision = decide([rule], call[0], call[1], directory, git_aliases) if call else None
         if call and decision:
             words = str(call[1].get("command") or call[1].get("file_path"))
             stopped.append(

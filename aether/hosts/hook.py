@@ -16,6 +16,7 @@ import os
 import signal
 import sys
 import time
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -286,12 +287,19 @@ def _gate(host: Any, event: JsonObject, home: str) -> str:
         return ""
     from aether.memory.enforcement import decide, reason
 
-    decision = decide(rules, call["tool"], call["input"], event["directory"] or os.getcwd())
+    directory = event["directory"] or os.getcwd()
+    decision = decide(rules, call["tool"], call["input"], directory, cache(_git_aliases))
     if not decision:
         return ""
     enforced.note_stop(home, decision.rule["id"], decision.action, call["tool"], event["session"])
     output: str = host.stop(decision.action, printable(reason(decision)))
     return output
+
+
+def _git_aliases(directory: str) -> dict[str, str]:
+    from aether import git  # hardly any call has a verb that may be one
+
+    return git.aliases(directory)
 
 
 def _make_place(home: str) -> bool:

@@ -9,19 +9,26 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from aether.redact.redact import is_private
-from aether.text.shell_syntax import UNKNOWN, Unreadable, commands
+from aether.text.shell_syntax import UNKNOWN, Unreadable, commands, program_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from aether.types import Action, EnforcedRule, JsonObject
 
 SHELLS = frozenset({"Bash", "PowerShell"})
 EDITORS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch", "Delete"})
 _PATTERN_SIGNS = "*?["
+# Commands of git itself, which no alias can hide: the usual ones, so that git is hardly ever asked for its aliases.
+_GIT_COMMANDS = frozenset(
+    "add am apply archive bisect blame branch checkout cherry-pick clean clone commit config describe diff fetch format-patch gc grep help init log "
+    "ls-files ls-remote ls-tree merge merge-base mv notes pull push rebase reflog remote reset restore rev-list rev-parse revert rm shortlog show "
+    "sparse-checkout stash status submodule switch symbolic-ref tag worktree".split()
+)
 
 
 class Decision(NamedTuple):
@@ -33,16 +40,25 @@ class Decision(NamedTuple):
 
 
 def decide(
-    rules: Iterable[EnforcedRule], tool: str, arguments: JsonObject, directory: str
-) -> Decision | None:
-    """Return what stops the call of `tool` in `directory`; None if nothing does. Denying comes before asking."""
+    rules: Iterable[EnforcedRule], tool: str, arguments: JsonObject, directory: str,
+    git_aliases: Callable[[str], Mapping[str, str]] = lambda _: {},
+) -> Decision | None:  # fmt: skip
+    """Return what stops the call of `tool` in `directory`; None if nothing does. Denying comes before asking.
+
+    `git_aliases` returns the aliases of git in a directory; it is called for a verb that may be one.
+    """
     decisions = [
-        decision for rule in rules if (decision := _decision(rule, tool, arguments, directory)) is not None
+        decision
+        for rule in rules
+        if (decision := _decision(rule, tool, arguments, directory, git_aliases)) is not None
     ]
     return min(decisions, key=lambda decision: decision.action != "deny", default=None)
 
 
-def _decision(rule: EnforcedRule, tool: str, arguments: JsonObject, directory: str) -> Decision | None:
+def _decision(
+    rule: EnforcedRule, tool: str, arguments: JsonObject, directory: str,
+    git_aliases: Callable[[str], Mapping[str, str]],
+) -> Decision | None:  # fmt: skip
     if not _is_for(rule, tool):
         return None
     line = arguments.get("command")
@@ -52,7 +68,8 @@ def _decision(rule: EnforcedRule, tool: str, arguments: JsonObject, directory: s
     elif rule["regex"]:
         fits = isinstance(line, str) and re.search(rule["regex"], line) is not None
     elif rule["command"]:
-        fits, doubt = _fits_line(rule["command"], line) if isinstance(line, str) else (False, "")
+        aliases = partial(git_aliases, directory)
+        fits, doubt = _fits_line(rule["command"], line, aliases) if isinstance(line, str) else (False, "")
     else:
         fits = True
     if fits is None:
@@ -60,16 +77,31 @@ def _decision(rule: EnforcedRule, tool: str, arguments: JsonObject, directory: s
     return Decision(rule, rule["action"]) if fits else None
 
 
-def _fits_line(pattern: str, line: str) -> tuple[bool | None, str]:
+def _fits_line(
+    pattern: str, line: str, git_aliases: Callable[[], Mapping[str, str]]
+) -> tuple[bool | None, str]:
     """Return whether a command in `line` fits `pattern`; None, and why, if that cannot be known without running it."""
     try:
-        fits = [_fits(pattern, words) for words in commands(line)]
+        fits = [_fits(pattern, words) for words in _with_git_aliases(commands(line), git_aliases)]
     except Unreadable as reason:
         is_known = any(_fits(pattern, words) for words in reason.commands)
         return (True, "") if is_known else (None, str(reason))
     if True in fits:
         return True, ""
     return (None, "a part of the command is in a variable") if None in fits else (False, "")
+
+
+def _with_git_aliases(
+    commands_of_line: list[list[str]], git_aliases: Callable[[], Mapping[str, str]]
+) -> Iterator[list[str]]:
+    """Yield each command, and those that it runs if its verb is an alias of git."""
+    for words in commands_of_line:
+        yield words
+        verb = words[1] if words[0] == "git" and words[1:] else ""
+        if verb and verb not in _GIT_COMMANDS and (text := git_aliases().get(verb.lower())):
+            runs = commands(text[1:] if text.startswith("!") else f"git {text}")
+            yield from runs[:-1]
+            yield from ([*run, *words[2:]] for run in runs[-1:])
 
 
 def _is_for(rule: EnforcedRule, tool: str) -> bool:
@@ -84,16 +116,20 @@ def _fits(pattern: str, words: Sequence[str]) -> bool | None:
     >>> _fits("git push", ["git", "push", "origin"]), _fits("git push*", ["git", "pull"])
     (True, False)
     """
-    wanted = pattern.split()
-    has_signs = any(sign in pattern for sign in _PATTERN_SIGNS)
-    if has_signs and fnmatchcase(" ".join(words), " ".join(wanted)):
+    first, *others = pattern.split()
+    wanted = [program_of(first), *others]
+    text, form = " ".join(words), " ".join(wanted)
+    if any(sign in pattern for sign in _PATTERN_SIGNS):
+        if fnmatchcase(text, form):
+            return True
+        # A variable may hold any end of the pattern.
+        ends = (form[start:] for start in range(len(form))) if UNKNOWN in text else ()
+        is_open = any(fnmatchcase(text.replace(UNKNOWN, end), form) for end in ends)
+    elif words[: len(wanted)] == wanted:
         return True
-    if not has_signs and [*words[: len(wanted)]] == wanted:
-        return True
-    pairs = zip(words, wanted, strict=False)
-    is_open = any(UNKNOWN in word for word in words[: len(wanted)]) and all(
-        UNKNOWN in word or fnmatchcase(word, want) for word, want in pairs
-    )
+    else:
+        is_open = any(UNKNOWN in word for word in words[: len(wanted)])
+        is_open &= all(UNKNOWN in word or word == want for word, want in zip(words, wanted, strict=False))
     return None if is_open else False
 
 

@@ -15,6 +15,7 @@ from functools import lru_cache, partial
 from typing import NamedTuple
 
 from aether.errors import InvalidInput, shown
+from aether.project import IGNORES_CASE
 from aether.redact.assignments import is_secret_name, may_be_secret_name, without_assigned, without_said
 from aether.redact.encoded import without_encoded
 from aether.redact.rules import without_ruled
@@ -305,6 +306,8 @@ def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
     """
     matcher = _matcher(patterns)
     names = [value for key in _PATH_KEYS if isinstance(value := given.get(key), str)]
+    # A link is another name of a private file.
+    names += [os.path.realpath(os.path.join(cwd, name)) for name in names if "\0" not in name]
     for key in _COMMAND_KEYS:
         value = given.get(key)
         for text in value if isinstance(value, list) else [value]:
@@ -317,7 +320,11 @@ def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
         if isinstance(value := given.get(key), str):
             names += (path.strip() for path in re.findall(_PATCHED, value, re.MULTILINE))
     paths = {os.path.expanduser(path) for path in names if 0 < len(path) <= _PATH_CHARS}
-    return any(matcher.match(os.path.normcase(os.path.normpath(os.path.join(cwd, path)))) for path in paths)
+    return any(matcher.match(_normcase(os.path.normpath(os.path.join(cwd, path)))) for path in paths)
+
+
+def _normcase(path: str) -> str:
+    return os.path.normcase(path).casefold() if IGNORES_CASE else path
 
 
 @lru_cache(maxsize=4)
@@ -331,7 +338,7 @@ def _matcher(patterns: str) -> re.Pattern[str]:
     for pattern in filter(
         None, (os.path.expanduser(pattern_.strip()).rstrip("/") for pattern_ in patterns.split(","))
     ):
-        path = os.path.normcase(pattern.removesuffix("/**").removeprefix("**/"))
+        path = _normcase(pattern.removesuffix("/**").removeprefix("**/"))
         # `translate` ends its expression with the two characters that mean the end of the text.
         expressions.append(("" if os.path.isabs(path) else f"(?s:.*){separator}") + translate(path)[:-2])
     return re.compile(rf"(?:{'|'.join(expressions)})(?:{separator}|\Z)" if expressions else r"(?!)")

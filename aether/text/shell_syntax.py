@@ -1,6 +1,6 @@
 """The simple commands that a shell line would run, as words: for rules that must not be passed by quoting or nesting.
 
-Lists, pipes, groups, substitutions, here-documents, `bash -c`, `eval`, `find -exec` and the programs that start another
+Lists, pipes, groups, substitutions, here-documents, aliases, `bash -c`, `eval`, `find -exec` and the programs that start another
 (`sudo`, `env`, `timeout`, …) are followed. Nothing is executed or expanded. What cannot be known without running it, such as
 a program whose name is in a variable, raises `Unreadable`: a caller that must be sure then asks a person.
 """
@@ -11,6 +11,7 @@ import posixpath
 from itertools import dropwhile
 from typing import NamedTuple
 
+from aether.project import IGNORES_CASE
 from aether.text.regex import lazy
 
 # Deeper nesting is not read.
@@ -27,9 +28,12 @@ _HEADS = frozenset({"for", "select", "function", "case", "in", "esac"})
 _STARTERS = {
     "sudo": "ughpCrtTURD", "doas": "uC", "env": "uCS", "command": "", "builtin": "", "exec": "a", "nohup": "",
     "nice": "n", "ionice": "cnp", "timeout": "ks", "stdbuf": "ioe", "setsid": "", "xargs": "ILnPEdsa", "time": "fo",
-    "chronic": "", "unbuffer": "", "caffeinate": "tw", "parallel": "jaILlNnPSs",
-    "flock": "wE",
+    "chronic": "", "unbuffer": "", "caffeinate": "tw", "parallel": "jaILlNnPSs", "flock": "wE", "strace": "abeEIoOpPsSuUX",
+    "busybox": "", "npx": "pw", "uvx": "p", "… run": "p", **dict.fromkeys(["bash", "sh", "zsh", "dash", "ksh", "fish", "source", "."], "oO"),
 }  # fmt: skip
+# They start a program with one of these words before it.
+_RUNNERS = frozenset({"uv", "poetry", "pdm", "pipenv", "rye", "bundle"})
+_RUN_WORDS = frozenset({"run", "exec"})
 # Of these a word comes before the program that they start: a time, a file.
 _AFTER_A_WORD = frozenset({"timeout", "flock"})
 # They add words of their input to the program that they start.
@@ -38,7 +42,7 @@ _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish"})
 # Programs that run text, with the option before it; those with "" run their words.
 _SCRIPTED = {
     **dict.fromkeys(_SHELLS, "-c"), "su": "-c", "env": "-S", "cmd": "/c", "pwsh": "-command", "powershell": "-command", "eval": "", "watch": "",
-    "trap": "",
+    "trap": "", "script": "-c",
 }  # fmt: skip
 # They read commands where they are given no text.
 _READERS = _SHELLS | {"su", "source", "."}
@@ -298,7 +302,7 @@ def commands(text: str, depth: int = 0) -> list[list[str]]:
     r"""Return the words of every simple command in a shell line, the program by its bare name; `UNKNOWN` is in place of variables.
 
     >>> commands("cd /src && env A=1 /usr/bin/git -C . push origin \"$(git branch)\"")
-    [['cd', '/src'], ['git', 'branch'], ['git', 'push', 'origin', '\x00']]
+    [['cd', '/src'], ['git', 'branch'], ['git', 'push', 'origin', '\x00'], ['env', 'A=1', '/usr/bin/git', '-C', '.', 'push', 'origin', '\x00']]
     >>> commands("bash -c 'git push'")
     [['git', 'push'], ['bash', '-c', 'git push']]
 
@@ -312,15 +316,33 @@ def commands(text: str, depth: int = 0) -> list[list[str]]:
         _Reader(text, depth, found).read()
     except Unreadable as reason:
         doubts.append(reason)
+    aliases: dict[str, str] = {}
     for simple in found:
         try:
-            known += _unwrapped(simple, depth)
+            for words in _expanded(_without_keywords(simple), aliases, depth):
+                known += _unwrapped(words, depth)
         except Unreadable as reason:
             doubts.append(reason)
             known += reason.commands
     if doubts:
         raise Unreadable(str(doubts[0]), known)
     return known
+
+
+def _expanded(words: list[_Word], aliases: dict[str, str], depth: int) -> list[list[_Word]]:
+    """Return a command with those that the aliases in it stand for; the ones that it defines are added to `aliases`."""
+    name = words[0].text if words else ""
+    pairs = [word.text.partition("=") for word in words[1:]] if name == "alias" else []
+    aliases |= {alias: text for alias, sign, text in pairs if sign}
+    runs = [words]
+    for alias in [alias for alias, sign, _ in pairs if sign] or [name] * (name in aliases):
+        inner: list[list[_Word]] = []
+        _Reader(aliases[alias], depth + 1, inner).read()
+        if inner and not pairs:
+            inner[-1] = [*inner[-1], *words[1:]]
+        others = {other: text for other, text in aliases.items() if other != alias}
+        runs += [run for command in inner for run in _expanded(_without_keywords(command), others, depth)]
+    return runs
 
 
 def _unwrapped(words: list[_Word], depth: int) -> list[list[str]]:
@@ -330,19 +352,35 @@ def _unwrapped(words: list[_Word], depth: int) -> list[list[str]]:
         return []
     if not words[0].is_known or (words[0].is_pattern and words[0].text not in ("[", "[[")):
         raise Unreadable("the name of the program is computed")
-    name = posixpath.basename(words[0].text.replace("\\", "/")).removesuffix(".exe")
+    name = program_of(words[0].text)
     plain = [name, *(word.compared for word in words[1:])]
     scripted = _script(name, words[1:], depth) if name in _SCRIPTED else []
-    if name in _READERS and not scripted and all(word.is_input for word in words[1:]):
-        raise Unreadable(f"what {name} reads is not known")
-    if name in _STARTERS:
-        started = [_unwrapped(program, depth) for program in _started(name, words[1:])]
-        return [*scripted, *(command for runs in started for command in runs)] or [plain]
+    if name in _READERS and not scripted:
+        if name == "su" or "-s" in plain or all(word.is_input for word in words[1:]):
+            raise Unreadable(f"what {name} reads is not known")
+    starter, given = name, words[1:]
+    if given and (
+        (name in _RUNNERS and given[0].text in _RUN_WORDS) or (name[:6] == "python" and given[0].text == "-m")
+    ):
+        starter, given = "… run", given[1:]
+    if starter in _STARTERS:
+        for program in _started(starter, given):
+            scripted += _unwrapped(program, depth)
     if name == "find":
         scripted = _found(words[1:], depth)
     if name.startswith("git-"):
         plain = ["git", name.removeprefix("git-"), *plain[1:]]
     return [*scripted, _without_git_options(plain) if plain[0] == "git" else plain]
+
+
+def program_of(text: str) -> str:
+    """Return the bare name of a program, however it is called.
+
+    >>> program_of("/usr/bin/git"), program_of("./deploy.sh")
+    ('git', 'deploy.sh')
+    """
+    name = posixpath.basename(text.replace("\\", "/"))
+    return (name.casefold() if IGNORES_CASE else name).removesuffix(".exe")
 
 
 def _without_keywords(words: list[_Word]) -> list[_Word]:
@@ -459,4 +497,6 @@ def _without_git_options(words: list[str]) -> list[str]:
         if rest[0] not in _GIT_FLAGS | _GIT_WORDS and "=" not in rest[0]:
             raise Unreadable(f"the option {rest[0]} of git is not known")
         rest = rest[2:] if rest[0] in _GIT_WORDS else rest[1:]
+    if rest[:1] == ["config"] and any(word.startswith("alias.") for word in rest):
+        raise Unreadable("git is given another name of a command")
     return ["git", *rest]

@@ -65,6 +65,26 @@ def test_a_rule_of_a_person_stops_a_call_until_it_is_relaxed(home):
     assert aether.get_working_memory_item(entry, home=home)["content"] == TEXT
 
 
+@pytest.mark.parametrize("command", ["cd a && make", "A=1 make", "git -C a push", "git commit -m 'a b'"])
+def test_a_command_that_would_not_stop_itself_is_refused(home, command):
+    with pytest.raises(InvalidInput, match="would not stop"):
+        aether.enforce_rule(add(home), command=command, home=home)
+
+    assert aether.enforced_rules(home=home) == []
+
+
+def test_the_hook_and_the_test_of_a_rule_read_the_aliases_of_git(home, monkeypatch):
+    monkeypatch.setenv("HOME", str(home.parent))
+    (home.parent / ".gitconfig").write_text("[alias]\n\tShip = push --force\n")
+    rule = aether.enforce_rule(add(home), command="git push", home=home)
+    fact = {"kind": "run", "command": "git ship"}
+    aether.add_working_memory_item("Ran git ship.", "action", metadata={"fact": fact}, home=home)
+
+    assert call(home, "git ship origin")["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert call(home, "git lfs pull") == {}
+    assert [stopped.call for stopped in aether.calls_stopped_by(rule["id"], home=home)] == ["git ship"]
+
+
 def test_each_stopped_call_is_noted_without_its_words(home):
     rule = aether.enforce_rule(add(home), command="git push*", home=home)
     assert enforced.stops(home) == []

@@ -99,6 +99,15 @@ PUSH = rule(command="git push*")
         "pwsh -Command git push",
         "xargs -I{} sh -c 'git push {}'",
         "find . -exec sh -c 'git push {}' ';'",
+        "alias p='git push'; p",
+        "alias g=git\ng push",
+        "alias g=git p='g push'; A=1 p origin",
+        "p() { git push; }; p",
+        "script -qc 'git push' /dev/null",
+        "strace -f git push",
+        "uv run --with x git push",
+        "npx git push",
+        "git push $BRANCH",
     ],
 )
 def test_a_command_is_stopped_however_it_is_written(line):
@@ -138,6 +147,12 @@ def test_a_command_is_stopped_however_it_is_written(line):
         "find . -name '*.py' -exec grep -n 'git push' {} +",
         "bash build.sh --fast",
         "sudo ls",
+        "alias p='git pull'; p",
+        "alias",
+        "uv pip install git push",
+        "python -c 'print(1)' -m git push",
+        "git config user.name push",
+        "git lfs push",
     ],
 )
 def test_what_only_mentions_it_is_not(line):
@@ -187,6 +202,13 @@ def test_what_only_mentions_it_is_not(line):
         "git p?sh",
         "git --shallow-file x push",
         "git -c alias.p=push p",
+        "git config alias.p push; git p",
+        "p='git push'; $p",
+        "p=push; git $p",
+        "p() { git $1; }; p push",
+        'alias p="$LINE"; p',
+        "echo git push | su bob",
+        "bash -s x <<< 'git push'",
         "$(" * (MOST_DEPTH + 2) + ")" * (MOST_DEPTH + 2),
     ],
 )
@@ -232,6 +254,16 @@ def test_a_command_after_a_line_that_can_be_read_is_stopped(line):
     [
         ({"command": "git push"}, "Bash", {"command": "git push origin"}, True),
         ({"command": "git push"}, "Bash", {"command": "git pushx"}, False),
+        ({"command": "sudo"}, "Bash", {"command": "A=1 sudo -u me ls"}, True),
+        ({"command": "xargs rm"}, "Bash", {"command": "ls | xargs rm"}, True),
+        ({"command": "./deploy.sh"}, "Bash", {"command": "cd a; ./deploy.sh now"}, True),
+        ({"command": "./deploy.sh"}, "Bash", {"command": "bash -eo pipefail scripts/deploy.sh"}, True),
+        ({"command": "./deploy.sh"}, "Bash", {"command": ". deploy.sh"}, True),
+        ({"command": "./deploy.sh"}, "Bash", {"command": "cat deploy.sh"}, False),
+        ({"command": "alembic upgrade"}, "Bash", {"command": "python3.12 -m alembic upgrade head"}, True),
+        ({"command": "alembic upgrade"}, "Bash", {"command": "python3.12 -m alembic current"}, False),
+        ({"command": "git push*--force*"}, "Bash", {"command": "git push origin $FLAGS"}, True),
+        ({"command": "git push*--force*"}, "Bash", {"command": "git pull origin $FLAGS"}, False),
         ({"command": "rm -rf *"}, "Bash", {"command": "rm -rf build"}, True),
         ({"command": "git push"}, "PowerShell", {"command": "git push"}, True),
         ({"command": "git push"}, "Write", {"file_path": "git push"}, False),
@@ -249,6 +281,48 @@ def test_a_command_after_a_line_that_can_be_read_is_stopped(line):
 )
 def test_each_kind_of_rule_stops_its_calls_alone(patterns, tool, arguments, stops):
     assert (decide([rule(**patterns)], tool, arguments, "/src") is not None) == stops
+
+
+@pytest.mark.parametrize(
+    ("line", "action"),
+    [
+        ("git p", "deny"),
+        ("git P origin", "deny"),
+        ("git -C lib both", "deny"),
+        ("git shell", "deny"),
+        ("git computed", "ask"),
+        ("git l", None),
+        ("git other", None),
+    ],
+)
+def test_an_alias_of_git_is_what_it_stands_for(line, action):
+    aliases = {
+        "p": "push",
+        "both": "!git fetch && git push",
+        "shell": "!sh -c 'git push'",
+        "computed": "!$X",
+        "l": "log",
+    }
+
+    decision = decide([PUSH], "Bash", {"command": line}, "/src", {"/src": aliases}.__getitem__)
+
+    assert (decision and decision.action) == action
+
+
+def test_git_is_not_asked_for_a_verb_of_its_own():
+    def fail(directory):
+        raise AssertionError(directory)
+
+    assert decide([PUSH], "Bash", {"command": "git status && git commit -m x; ls"}, "/src", fail) is None
+
+
+@pytest.mark.parametrize("ignores", [True, False])
+def test_capitals_start_the_same_program_where_files_have_no_case(ignores, monkeypatch):
+    monkeypatch.setattr("aether.text.shell_syntax.IGNORES_CASE", ignores)
+
+    assert bool(decide([PUSH], "Bash", {"command": "Sudo /usr/bin/GIT push"}, "/src")) == ignores
+    assert decide([PUSH], "Bash", {"command": "git PUSH"}, "/src") is None
+    assert decide([rule(command="Rscript x")], "Bash", {"command": "Rscript x"}, "/src")
 
 
 def test_denying_comes_before_asking_and_the_person_is_quoted():

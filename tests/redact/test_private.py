@@ -114,3 +114,18 @@ def test_a_heredoc_of_a_hundred_thousand_letters_is_looked_through():
 
     assert not is_private({"command": f"cat <<EOF\n{words}\nEOF"}, PATTERNS, "/proj")
     assert is_private({"command": f"cat <<EOF\n{words} .env\nEOF"}, PATTERNS, "/proj")
+
+
+def test_a_link_to_a_private_file_is_private(tmp_path):
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "notes").symlink_to("secrets")
+
+    assert is_private({"file_path": "notes/a"}, PATTERNS, str(tmp_path))
+    assert not is_private({"file_path": "other/a"}, PATTERNS, str(tmp_path))
+
+
+def test_capitals_name_the_same_file_where_files_have_no_case(monkeypatch):
+    monkeypatch.setattr("aether.redact.redact.IGNORES_CASE", True)
+
+    assert is_private({"file_path": "Drafts/a"}, "drafts/**", "/app")
+    assert is_private({"file_path": "notes/a"}, "Notes/**", "/app")
