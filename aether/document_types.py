@@ -460,8 +460,8 @@ class Claim(TypedDict):
     """The fencing number: the revision that granted it."""
 
 
-class Packet(TypedDict):
-    """Entries that one agent hands over to another, as they were at `revision`."""
+class PacketHead(TypedDict):
+    """A packet without its entries."""
 
     id: str
     to: str
@@ -469,6 +469,11 @@ class Packet(TypedDict):
     at: str
     note: str
     revision: int
+
+
+class Packet(PacketHead):
+    """Entries that one agent hands over to another, as they were at `revision`."""
+
     items: list[str]
 
 

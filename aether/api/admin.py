@@ -28,12 +28,13 @@ from aether.errors import (
     InvalidDocument,
     InvalidInput,
     NotFound,
+    Refused,
     StorageFailed,
     note_stored,
     public,
     shown,
 )
-from aether.memory import items, sessions, snapshots
+from aether.memory import gate, items, sessions, snapshots
 from aether.memory.handoff import require_intact
 from aether.paths import HOME_NAME, file_name, inside
 from aether.schemas import check, migrations
@@ -53,7 +54,7 @@ from aether.store import archive_store as store_aged
 from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
 from aether.store import undo as undoing
-from aether.store.authors import HAND, Author
+from aether.store.authors import HAND, Author, is_agent
 from aether.store.commit import commit, fold_home, write_lock
 from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.journal import Entry
@@ -348,12 +349,23 @@ def show(document: str, *, home: Home = None, revision: int | None = None) -> An
 
     Raises:
         NotFound: there is no such document or revision.
+        Refused: an agent asks for what waits for a person.
     """
     place = find(home)
     documents.path_of(place, document)
-    if revision is None:
-        return copied(present(place).documents[document])
-    return copied(states_since(load(place), revision)[1][document])
+    if document == gate.DOCUMENT and is_agent():
+        raise Refused(
+            "only a person sees what waits.", fix="Type it at a terminal of your own.", where=document
+        )
+    state = present(place).documents if revision is None else states_since(load(place), revision)[1]
+    return _visible(state)[document]
+
+
+def _visible(state: Mapping[str, Any]) -> JsonObject:
+    """Return a copy of the documents; without what waits, if an agent asks."""
+    if not is_agent():
+        return copied(dict(state))
+    return {name: gate.without_waiting(value) for name, value in state.items() if name != gate.DOCUMENT}
 
 
 def is_erased(revision: int, *, home: Home = None) -> bool:
@@ -382,14 +394,15 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
 
     They are the transactions of the colony, and the compactions of conversations that can be undone.
     """
-    snapshot = read(home)
+    snapshot, hides = read(home), is_agent()
     entries = (
         entry for entry in entries_newest_first(snapshot) if everything or entry.operation not in BOOKKEEPING
     )
     lines = [
         LogLine(
             entry.revision, entry.at, entry.by, entry.operation,
-            f"{entry.reason} (erased)".lstrip() if entry.erased else entry.reason,
+            # A reason quotes what was added.
+            "" if hides and gate.DOCUMENT in entry.patches else f"{entry.reason} (erased)".lstrip() if entry.erased else entry.reason,
             [*entry.patches, *entry.appends], entry.member,
         )
         for entry in islice(entries, min(limit, sys.maxsize) or None)
@@ -659,7 +672,7 @@ def export(*, home: Home = None) -> JsonObject:
     snapshot = read(place)
     return {
         "revision": snapshot.revision,
-        "documents": copied(snapshot.documents),
+        "documents": _visible(snapshot.documents),
         **{
             kind: [copied(record) for _, record in record_files.records(snapshot, kind)]
             for kind in (*record_files.MONTHLY, *record_files.SINGLE)

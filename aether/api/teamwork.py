@@ -16,6 +16,7 @@ from aether import project
 from aether.api import entries
 from aether.api.home import Home, change, change_snapshot, copied, find, now, read
 from aether.clock import new_id
+from aether.document_types import PacketHead
 from aether.errors import InvalidInput, NotFound, public, shown
 from aether.memory import teamwork
 from aether.memory.teamwork import TTL_SECONDS
@@ -50,15 +51,9 @@ class ReceivedItem(TypedDict):
     """What happened to it since it was handed over; empty if nothing did."""
 
 
-class Received(TypedDict):
+class Received(PacketHead):
     """A packet with its entries as they are now."""
 
-    id: str
-    to: str
-    by: str
-    at: str
-    note: str
-    revision: int
     items: list[ReceivedItem]
 
 

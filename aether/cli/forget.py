@@ -77,12 +77,12 @@ def forget(
     place = ask.place()
     preview = forget.preview_forget(ids, match=match, similar=similar, home=place)
     if dry_run or not preview.targets:
-        emit(ask, _data(preview, is_done=False), _lines(preview))
+        emit(ask, _data(preview, is_done=False), target_lines(preview.targets))
         note(ask, "Nothing was changed." if preview.targets else "Nothing holds that; nothing was changed.")
         _note_left_over(ask, preview)
         return 0
     if not yes and not ask.json:
-        emit(ask, None, _lines(preview))
+        emit(ask, None, target_lines(preview.targets))
         _note_left_over(ask, preview)
     if not confirmed(f"{pluralize(len(preview.targets), 'entries')} will be forgotten.", yes=yes):
         if ask.json:
@@ -179,10 +179,11 @@ def _data(forgotten: Forgotten, *, is_done: bool) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _lines(forgotten: Forgotten) -> list[str | Table]:
-    hidden = len(forgotten.targets) - SHOWN
+def target_lines(targets: list[Target]) -> list[str | Table]:
+    """Return the lines that show the first of `targets`, and how many are not shown."""
+    hidden = len(targets) - SHOWN
     return [
-        Table(_rows(forgotten.targets), head=("id", "layer", "what", "text")),
+        Table(_rows(targets), head=("id", "layer", "what", "text")),
         *([f"… and {hidden} more; --json lists all"] if hidden > 0 else []),
     ]
 

@@ -40,6 +40,7 @@ from aether.hosts.claude_code.health import Report as Installation
 from aether.hosts.claude_code.rescue import Transcript
 from aether.hosts.installing import HostChange, NativeMemory
 from aether.hosts.settings import FileChange
+from aether.memory.briefing.sections import Kind
 from aether.memory.forget import Target
 from aether.memory.graph import Graph, Merged
 from aether.memory.ingest import IngestResult
@@ -137,19 +138,7 @@ class ContextDeleted(TypedDict):
 class BriefLine(TypedDict):
     """One line."""
 
-    kind: Literal[
-        "rule",
-        "decision",
-        "open",
-        "next",
-        "state",
-        "request",
-        "outcome",
-        "lesson",
-        "file",
-        "command",
-        "repository",
-    ]
+    kind: Kind
     """`repository`: what came with a clone, and nobody confirmed."""
     text: str
     ids: list[str]

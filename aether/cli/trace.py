@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aether.cli.complete import completes, ids
+from aether.cli.forget import target_lines
 from aether.cli.output import (
     Ask,
     Command,
@@ -22,9 +23,6 @@ from aether.text.words import pluralize
 
 if TYPE_CHECKING:
     from aether.api.withdraw import SourceUndo
-
-# Lines shown before the question; --json has all of them.
-SHOWN = 20
 
 
 @click.command("trace", cls=Command)
@@ -77,15 +75,9 @@ def undo_source(ask: Ask, source: str, since: str, *, dry_run: bool, yes: bool) 
 
 
 def _plan(preview: SourceUndo) -> list[str | Table]:
-    rows = [
-        (target.id, target.layer, target.part or target.type, target.text)
-        for target in preview.targets[:SHOWN]
-    ]
-    hidden = len(preview.targets) - SHOWN
     kinds = ", ".join(f"{kind} ({pluralize(number, 'items')})" for kind, number in preview.kinds.items())
     lines: list[str | Table] = [f"{plain(preview.source)}: {kinds}"] if kinds else []
-    lines += [Table(rows, head=("id", "layer", "what", "text"))] if rows else []
-    lines += [f"… and {hidden} more; --json lists all"] if hidden > 0 else []
+    lines += target_lines(preview.targets) if preview.targets else []
     lines += [
         f"{name} loses the support of this source, and keeps that of others." for name in preview.patterns
     ]

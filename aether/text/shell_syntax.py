@@ -355,9 +355,9 @@ def _unwrapped(words: list[_Word], depth: int) -> list[list[str]]:
     name = program_of(words[0].text)
     plain = [name, *(word.compared for word in words[1:])]
     scripted = _script(name, words[1:], depth) if name in _SCRIPTED else []
-    if name in _READERS and not scripted:
-        if name == "su" or "-s" in plain or all(word.is_input for word in words[1:]):
-            raise Unreadable(f"what {name} reads is not known")
+    reads_input = name == "su" or "-s" in plain or all(word.is_input for word in words[1:])
+    if name in _READERS and not scripted and reads_input:
+        raise Unreadable(f"what {name} reads is not known")
     starter, given = name, words[1:]
     if given and (
         (name in _RUNNERS and given[0].text in _RUN_WORDS) or (name[:6] == "python" and given[0].text == "-m")

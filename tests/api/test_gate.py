@@ -23,7 +23,7 @@ from aether.api import (
 )
 from aether.api.forget import erase, forget
 from aether.api.home import read
-from aether.cli.main import cli
+from aether.cli.main import cli, main
 from aether.errors import InvalidInput, NotFound, Refused
 from aether.hosts import hook
 from aether.memory import gate
@@ -114,6 +114,23 @@ def test_an_agent_decides_about_nothing(by, home):
     with authors.acting(by), pytest.raises(Refused, match="only a person decides"):
         review.decide([added], accept=True, home=home)
     assert waiting(home) == [RULE]
+
+
+def test_a_command_in_the_shell_of_an_agent_shows_nothing_that_waits(home, monkeypatch, capsys):
+    set_mode(home, "propose")
+    as_agent(home, FACT)
+
+    def printed(*command):
+        main(["--home", str(home), *command])
+        return "".join(capsys.readouterr())
+
+    assert all(FACT in printed(*command) for command in (["log"], ["export"], ["show", "proposals"]))
+
+    monkeypatch.setenv("CLAUDECODE", "1")
+
+    for command in (["log"], ["export"], ["show", "proposals"], ["show", "memory"], ["memory", "review"]):
+        assert FACT not in printed(*command), command
+    assert '"items"' in printed("show", "memory")
 
 
 def test_what_cannot_wait_is_refused_to_agents_and_not_to_persons(home):
