@@ -330,7 +330,7 @@ def commands(text: str, depth: int = 0) -> list[list[str]]:
 
 
 def _expanded(words: list[_Word], aliases: dict[str, str], depth: int) -> list[list[_Word]]:
-    """Return a command with those that the aliases in it stand for; the ones that it defines are added to `aliases`."""
+    """Return a command, and the commands of its alias or of the aliases that it defines, which are added to `aliases`."""
     name = words[0].text if words else ""
     pairs = [word.text.partition("=") for word in words[1:]] if name == "alias" else []
     aliases |= {alias: text for alias, sign, text in pairs if sign}

@@ -295,7 +295,7 @@ def test_each_kind_of_rule_stops_its_calls_alone(patterns, tool, arguments, stop
         ("git other", None),
     ],
 )
-def test_an_alias_of_git_is_what_it_stands_for(line, action):
+def test_an_alias_of_git_is_read_as_its_command(line, action):
     aliases = {
         "p": "push",
         "both": "!git fetch && git push",
