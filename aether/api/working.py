@@ -111,8 +111,8 @@ def add_note(
         NotFound: live memory has no entry with one of the ids.
     """
     end_states: dict[str, EndState] = {
-        **dict.fromkeys(resolves, "resolved"),
-        **dict.fromkeys(supersedes, "superseded"),
+        **dict.fromkeys(map(str, resolves), "resolved"),
+        **dict.fromkeys(map(str, supersedes), "superseded"),
     }
     older = next((entry for entry, how in end_states.items() if how == "superseded"), "")
     metadata = {**(fields.pop("metadata", None) or {}), **({SUPERSEDES: older} if older else {})}

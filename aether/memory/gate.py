@@ -218,6 +218,8 @@ def propose(
     result = []
     for nth, entry in enumerate(entries):
         about = {**_about(entry), "by": by, "at": clock.stamp(now)}
+        if about["target"] and not _is_live(documents["memory"], about["target"]):
+            about |= {"how": "new", "target": ""}
         metadata = {**entry["metadata"], "state": PROPOSED, "proposal": about}
         item = items.new_item(
             {**entry, "metadata": metadata},
@@ -239,11 +241,19 @@ def propose(
     return Change({DOCUMENT: patch} if patch else {}, result=result)
 
 
+def _is_live(memory: Mapping[str, Any], id: str) -> bool:
+    try:
+        end(memory, id, "resolved", at="")
+    except NotFound:
+        return False
+    return True
+
+
 def _about(entry: Mapping[str, Any]) -> JsonObject:
     """Return what an entry would change; a caller may have given it fields of any kind."""
     given_fields = entry["metadata"].get("proposal") or {}
     how, target, quote = (given_fields.get(name) for name in ("how", "target", "quote"))
-    is_end = how in _END_OF and isinstance(target, str) and bool(target)
+    is_end = isinstance(how, str) and how in _END_OF and isinstance(target, str) and bool(target)
     sources = given_fields.get("items")
     return {
         "how": how if is_end else "new", "target": target if is_end else "", "quote": quote if isinstance(quote, str) else "",
@@ -304,8 +314,10 @@ def accept(
 
 
 def _end(documents: Mapping[str, Any], *, item: Item, at: str) -> Change:
-    """Return the change that ends the target of an accepted entry."""
+    """Return the change that ends the target of an accepted entry; none if it has left live memory since."""
     how, target = _how(item), item["metadata"]["proposal"]["target"]
+    if not _is_live(documents["memory"], target):
+        return Change({})
     return end(documents["memory"], target, _END_OF[how], at=at, by="" if how == "resolve" else item["id"])
 
 

@@ -356,6 +356,31 @@ def test_decisions_are_one_change_each_and_undone_by_one(home):
     assert read(home).documents == before.documents
 
 
+@pytest.mark.parametrize(
+    "about", [{"how": [1], "target": {}, "quote": 1, "items": 5}, {"how": "supersede", "target": "no id"}]
+)
+def test_a_proposal_that_names_nothing_is_a_new_entry(about, home):
+    set_mode(home, "propose")
+    added = as_agent(home, FACT)
+    with authors.acting(authors.MCP):
+        odd = aether.add_working_memory_item(RULE, "constraint", metadata={"proposal": about}, home=home)
+
+    assert review.waiting(home=home)[1]["metadata"]["proposal"]["how"] == "new"
+    assert review.decide([added, odd], accept=True, home=home).entries == [added, odd]
+    assert {*live(home)} == {FACT, RULE}
+
+
+def test_what_ends_an_entry_that_has_left_memory_is_accepted(home):
+    older = aether.add_working_memory_item(RULE, "constraint", home=home)
+    as_agent(home, "Never push on a holiday.", "constraint", supersedes=[older])
+    assert review.waiting(home=home)[0]["metadata"]["proposal"]["target"] == older
+    forget([older], home=home)
+
+    review.decide([item["id"] for item in review.waiting(home=home)], accept=True, home=home)
+
+    assert live(home) == ["Never push on a holiday."]
+
+
 def test_an_accepted_entry_may_be_corrected_and_then_is_the_persons(home):
     added = as_agent(home, RULE, "constraint")
     with pytest.raises(InvalidInput, match="one accepted entry"):
