@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from fnmatch import fnmatchcase
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from aether.redact.redact import is_private
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SHELLS = frozenset({"Bash", "PowerShell"})
 EDITORS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch", "Delete"})
 _PATTERN_SIGNS = "*?["
+# With more variables a command is asked about, not compared.
+_MOST_UNKNOWN = 20
 # Commands of git itself, which no alias can hide: the usual ones, so that git is hardly ever asked for its aliases.
 _GIT_COMMANDS = frozenset(
     "add am apply archive bisect blame branch checkout cherry-pick clean clone commit config describe diff fetch format-patch gc grep help init log "
@@ -81,14 +83,24 @@ def _fits_line(
     pattern: str, line: str, git_aliases: Callable[[], Mapping[str, str]]
 ) -> tuple[bool | None, str]:
     """Return whether a command in `line` fits `pattern`; None, and why, if that cannot be known without running it."""
+    simple, doubt = _read(line)
     try:
-        fits = [_fits(pattern, words) for words in _with_git_aliases(commands(line), git_aliases)]
+        fits = [_fits(pattern, words) for words in _with_git_aliases(simple, git_aliases)]
     except Unreadable as reason:
-        is_known = any(_fits(pattern, words) for words in reason.commands)
-        return (True, "") if is_known else (None, str(reason))
+        fits, doubt = [_fits(pattern, words) for words in (*simple, *reason.commands)], str(reason)
     if True in fits:
         return True, ""
-    return (None, "a part of the command is in a variable") if None in fits else (False, "")
+    doubt = doubt or ("a part of the command is in a variable" if None in fits else "")
+    return (None, doubt) if doubt else (False, "")
+
+
+@lru_cache(maxsize=1)
+def _read(line: str) -> tuple[list[list[str]], str]:
+    """Return the simple commands of a line, once for all rules, and why others of it are not known, if so."""
+    try:
+        return commands(line), ""
+    except Unreadable as reason:
+        return reason.commands, str(reason)
 
 
 def _with_git_aliases(
@@ -118,13 +130,16 @@ def _fits(pattern: str, words: Sequence[str]) -> bool | None:
     """
     first, *others = pattern.split()
     wanted = [program_of(first), *others]
+    if words[0] != wanted[0] and not any(sign in first for sign in _PATTERN_SIGNS):
+        return False
     text, form = " ".join(words), " ".join(wanted)
     if any(sign in pattern for sign in _PATTERN_SIGNS):
         if fnmatchcase(text, form):
             return True
         # A variable may hold any end of the pattern.
         ends = (form[start:] for start in range(len(form))) if UNKNOWN in text else ()
-        is_open = any(fnmatchcase(text.replace(UNKNOWN, end), form) for end in ends)
+        is_open = text.count(UNKNOWN) > _MOST_UNKNOWN
+        is_open = is_open or any(fnmatchcase(text.replace(UNKNOWN, end), form) for end in ends)
     elif words[: len(wanted)] == wanted:
         return True
     else:

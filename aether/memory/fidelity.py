@@ -162,7 +162,7 @@ def _proven_items(session: Mapping[str, Any]) -> set[str]:
 def _survives(entry: Required, texts: list[str], plain: str, proven: set[str]) -> bool:
     if entry.why == "protected":
         return any(entry.content in text for text in texts)
-    return entry.item_id in proven or is_quoted(entry.content, plain)
+    return entry.item_id in proven or entry.content in texts or is_quoted(entry.content, plain)
 
 
 def _names(entries: list[Required]) -> list[str]:

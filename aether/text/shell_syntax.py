@@ -17,6 +17,8 @@ from aether.text.regex import lazy
 # Deeper nesting is not read.
 MOST_DEPTH = 12
 MOST_CHARS = 50_000
+# More words of started programs and aliases are not read: options that are not known have two readings each.
+MOST_WORDS = 30_000
 # In a word, for a variable or the output of a command.
 UNKNOWN = "\0"
 # In the place of a file, for the output of a command.
@@ -298,7 +300,7 @@ class _Reader:
             raise Unreadable("a command in a calculation is not read")
 
 
-def commands(text: str, depth: int = 0) -> list[list[str]]:
+def commands(text: str, depth: int = 0, room: list[int] | None = None) -> list[list[str]]:
     r"""Return the words of every simple command in a shell line, the program by its bare name; `UNKNOWN` is in place of variables.
 
     >>> commands("cd /src && env A=1 /usr/bin/git -C . push origin \"$(git branch)\"")
@@ -306,9 +308,12 @@ def commands(text: str, depth: int = 0) -> list[list[str]]:
     >>> commands("bash -c 'git push'")
     [['git', 'push'], ['bash', '-c', 'git push']]
 
+    `room` has the number of words that may still be read.
+
     Raises:
         Unreadable: what would be run cannot be known without running it.
     """
+    room = room or [MOST_WORDS]
     found: list[list[_Word]] = []
     doubts: list[Unreadable] = []
     known: list[list[str]] = []
@@ -319,8 +324,8 @@ def commands(text: str, depth: int = 0) -> list[list[str]]:
     aliases: dict[str, str] = {}
     for simple in found:
         try:
-            for words in _expanded(_without_keywords(simple), aliases, depth):
-                known += _unwrapped(words, depth)
+            for words in _expanded(_without_keywords(simple), aliases, depth, room):
+                known += _unwrapped(words, depth, room)
         except Unreadable as reason:
             doubts.append(reason)
             known += reason.commands
@@ -329,8 +334,15 @@ def commands(text: str, depth: int = 0) -> list[list[str]]:
     return known
 
 
-def _expanded(words: list[_Word], aliases: dict[str, str], depth: int) -> list[list[_Word]]:
+def _take(room: list[int], words: list[_Word]) -> None:
+    room[0] -= len(words) + 1
+    if room[0] <= 0:
+        raise Unreadable("it starts too many programs")
+
+
+def _expanded(words: list[_Word], aliases: dict[str, str], depth: int, room: list[int]) -> list[list[_Word]]:
     """Return a command, and the commands of its alias or of the aliases that it defines, which are added to `aliases`."""
+    _take(room, words)
     name = words[0].text if words else ""
     pairs = [word.text.partition("=") for word in words[1:]] if name == "alias" else []
     aliases |= {alias: text for alias, sign, text in pairs if sign}
@@ -341,12 +353,14 @@ def _expanded(words: list[_Word], aliases: dict[str, str], depth: int) -> list[l
         if inner and not pairs:
             inner[-1] = [*inner[-1], *words[1:]]
         others = {other: text for other, text in aliases.items() if other != alias}
-        runs += [run for command in inner for run in _expanded(_without_keywords(command), others, depth)]
+        for command in inner:
+            runs += _expanded(_without_keywords(command), others, depth, room)
     return runs
 
 
-def _unwrapped(words: list[_Word], depth: int) -> list[list[str]]:
+def _unwrapped(words: list[_Word], depth: int, room: list[int]) -> list[list[str]]:
     """Return the command that `words` run, and those that it is given to run."""
+    _take(room, words)
     words = _without_keywords(words)
     if not words or words[0].text in _HEADS:
         return []
@@ -354,7 +368,10 @@ def _unwrapped(words: list[_Word], depth: int) -> list[list[str]]:
         raise Unreadable("the name of the program is computed")
     name = program_of(words[0].text)
     plain = [name, *(word.compared for word in words[1:])]
-    scripted = _script(name, words[1:], depth) if name in _SCRIPTED else []
+    texts = _given(name, words[1:]) if name in _SCRIPTED else []
+    if any(not word.is_known for word in texts):
+        raise Unreadable(f"what {name} runs is computed")
+    scripted = commands(" ".join(word.text for word in texts), depth + 1, room) if texts else []
     reads_input = name == "su" or "-s" in plain or all(word.is_input for word in words[1:])
     if name in _READERS and not scripted and reads_input:
         raise Unreadable(f"what {name} reads is not known")
@@ -365,9 +382,9 @@ def _unwrapped(words: list[_Word], depth: int) -> list[list[str]]:
         starter, given = "… run", given[1:]
     if starter in _STARTERS:
         for program in _started(starter, given):
-            scripted += _unwrapped(program, depth)
+            scripted += _unwrapped(program, depth, room)
     if name == "find":
-        scripted = _found(words[1:], depth)
+        scripted = _found(words[1:], depth, room)
     if name.startswith("git-"):
         plain = ["git", name.removeprefix("git-"), *plain[1:]]
     return [*scripted, _without_git_options(plain) if plain[0] == "git" else plain]
@@ -398,9 +415,11 @@ def _without_keywords(words: list[_Word]) -> list[_Word]:
 
 def _started(name: str, words: list[_Word]) -> list[list[_Word]]:
     """Return what a program may start: where an option is not known to take a word, one reading for each case."""
-    starts, waiting = set[int](), [0]
+    starts, waiting, seen = set[int](), [0], set[int]()
     while waiting:
-        at = waiting.pop()
+        if (at := waiting.pop()) in seen:
+            continue
+        seen.add(at)
         option = words[at].text if at < len(words) else ""
         if not option.startswith("-") or option == "-":
             starts.add(at)
@@ -432,14 +451,6 @@ def _filled(words: list[_Word]) -> list[_Word]:
 def _is_assignment(text: str) -> bool:
     name, sign, _ = text.partition("=")
     return bool(sign) and name.removesuffix("+").isidentifier()
-
-
-def _script(name: str, words: list[_Word], depth: int) -> list[list[str]]:
-    """Return the commands that a program is given as text."""
-    texts = _given(name, words)
-    if any(not word.is_known for word in texts):
-        raise Unreadable(f"what {name} runs is computed")
-    return commands(" ".join(word.text for word in texts), depth + 1)
 
 
 def _given(name: str, words: list[_Word]) -> list[_Word]:
@@ -476,15 +487,16 @@ def _after_option(words: list[_Word], option: str) -> list[_Word]:
     return []
 
 
-def _found(words: list[_Word], depth: int) -> list[list[str]]:
+def _found(words: list[_Word], depth: int, room: list[int]) -> list[list[str]]:
     """Return the commands that `find` runs for each file."""
     runs: list[list[str]] = []
     while starts := [
         n for n, word in enumerate(words) if word.text in ("-exec", "-execdir", "-ok", "-okdir")
     ]:
         words = words[starts[0] + 1 :]
-        ends = [n for n, word in enumerate(words) if word.text in (";", "+")]
-        runs += _unwrapped(_filled(words[: ends[0]] if ends else words), depth)
+        end = next((n for n, word in enumerate(words) if word.text in (";", "+")), len(words))
+        runs += _unwrapped(_filled(words[:end]), depth, room)
+        words = words[end:]
     return runs
 
 

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import aether
@@ -84,6 +84,8 @@ def test_no_call_raises(command):
 
 
 @given(TEXTS, st.integers(0, 6), TEXTS)
+@example("\r\n", 0, "")
+@example("a\r\nb", 2, "c")
 def test_inserting_puts_lines_between_lines(text, at, added):
     answer = run({"/memories/a": text}, {"command": "insert", "path": "/memories/a", "insert_line": at, "insert_text": added})  # fmt: skip
     lines = memory_tool._lines(text)
@@ -92,7 +94,13 @@ def test_inserting_puts_lines_between_lines(text, at, added):
         assert at > len(lines)
         return
     now = answer.files["/memories/a"]
-    assert memory_tool._lines(now) == [*lines[:at], *(memory_tool._lines(added) or [""]), *lines[at:]]
+    after = [*lines[:at], *(memory_tool._lines(added) or [""]), *lines[at:]]
+    is_windows = memory_tool._ends_in_crlf(text)
+    end = "\r" if is_windows else ""
+    assert memory_tool._ends_in_crlf(now) or not is_windows
+    assert [line.removesuffix(end) for line in memory_tool._lines(now)] == [
+        line.removesuffix(end) for line in after
+    ]
     assert now.endswith("\n") or not text.endswith("\n")
 
 

@@ -149,13 +149,19 @@ def require_a_partition(messages):
     assert [at for turn in turns(messages, found) for at in turn] == list(range(len(found)))
 
 
+# An answer in front of the first request is lost with its calls, so the request stays.
 @given(histories("anthropic", "openai", "responses", "gemini"), st.sets(st.integers(0, 40)))
 def test_whichever_groups_go_no_result_is_left_without_its_call(case, removed):
     provider, raws = case
     messages = convert.read(raws, provider)
     found = groups(messages)
 
-    kept = sorted(at for number, group in enumerate(found) if number not in removed for at in group.members)
+    requests = [
+        at for at, message in enumerate(messages)
+        if message.role == "user" and any(block.kind == "text" for block in message.blocks)
+    ]  # fmt: skip
+    members = (at for number, group in enumerate(found) if number not in removed for at in group.members)
+    kept = sorted({*requests[:1], *members})
     left = check([messages[at] for at in kept], provider)
 
     assert not {

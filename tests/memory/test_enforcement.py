@@ -209,6 +209,10 @@ def test_what_only_mentions_it_is_not(line):
         'alias p="$LINE"; p',
         "echo git push | su bob",
         "bash -s x <<< 'git push'",
+        "sudo --a env --b " * 200 + "true",
+        "find . -exec find . " * 2_000,
+        "sudo " * 2_000 + "true",
+        "alias " + " ".join(f"a{nth}='a{nth + 1}; a{nth + 1}'" for nth in range(40)) + "; a0",
         "$(" * (MOST_DEPTH + 2) + ")" * (MOST_DEPTH + 2),
     ],
 )

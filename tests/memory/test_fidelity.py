@@ -115,6 +115,14 @@ def test_a_proven_statement_keeps_the_item_on_which_it_rests():
     assert carried(asked) == [asked["content"]]
 
 
+def test_a_short_statement_survives_as_a_whole_text_beside_others():
+    given = answer()
+    given["high_value_items"] = [{"content": "Use tabs"}, {"content": "No"}]
+
+    assert carried(item("wm1", "No", "decision"), given=given) == []
+    assert carried(item("wm1", "No", "decision")) == ["No"]
+
+
 def test_what_an_agent_said_or_a_person_ended_is_not_required():
     captured = item("wm1", "We use SQLite", "decision", evidence="agent", pointer={"line": 1})
     ended = item("wm2", "We use tabs", "decision", ended_at="2026-03-01T12:00:00Z")
