@@ -30,16 +30,7 @@ _LOG = ("log", "--no-show-signature", "--no-mailmap", "--no-textconv", "--no-ext
 # A hook of git sets variables that name another repository or index.
 # A clone with parts of its history would fetch the others.
 _QUIET = {"GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1", "LC_ALL": "C"}
-_SETTINGS = (
-    "--no-optional-locks",
-    "--no-pager",
-    "-c",
-    "core.fsmonitor=false",
-    "-c",
-    "core.hooksPath=/dev/null",
-    "-c",
-    "protocol.allow=never",
-)
+_SETTINGS = "--no-optional-locks --no-pager -c core.fsmonitor=false -c core.hooksPath=/dev/null -c protocol.allow=never".split()
 
 
 class Commit(NamedTuple):
@@ -136,18 +127,8 @@ def removals(top: str, paths: Sequence[str], *, since: str, until: float) -> dic
     Of a walk that takes too long, what it has by then.
     """
     form = f"--format={_RECORD}%H{_FIELDS}%ct"
-    command = (
-        *_LOG,
-        "--full-diff",
-        "-M",
-        "-l400",
-        "--diff-filter=DR",
-        "--name-status",
-        "-z",
-        form,
-        f"--since={since}",
-        "--",
-    )
+    options = "--full-diff -M -l400 --diff-filter=DR --name-status -z".split()
+    command = (*_LOG, *options, form, f"--since={since}", "--")
     listed = _run(top, (*command, *map(_literal, paths)), until=until, partial=True)
     if listed is None:
         return None
@@ -166,16 +147,8 @@ def removals(top: str, paths: Sequence[str], *, since: str, until: float) -> dic
 def has_lost(top: str, path: str, word: str, *, since: str, until: float) -> bool:
     """Return whether a commit since a time changed how often a word is in a file: if it is not there now, it was."""
     regex = f"(^|[^[:alnum:]_]){re.escape(word)}([^[:alnum:]_]|$)"
-    command = (
-        *_LOG,
-        "-1",
-        "--format=%H",
-        f"--since={since}",
-        "--pickaxe-regex",
-        f"-S{regex}",
-        "--",
-        _literal(path),
-    )
+    options = ("-1", "--format=%H", f"--since={since}", "--pickaxe-regex", f"-S{regex}")
+    command = (*_LOG, *options, "--", _literal(path))
     return bool(_run(top, command, until=until))
 
 

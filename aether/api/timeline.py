@@ -168,10 +168,7 @@ def _archived(snapshot: Snapshot) -> list[Moment]:
             str(record["item"].get("id")): record["item"]
             for _, record in record_files.records(snapshot, "items")
         }
-        cached = (
-            state,
-            [item_moment(layers.item_record(item, "archive")) for item in newest.values()],
-        )
+        cached = (state, [item_moment(layers.item_record(item, "archive")) for item in newest.values()])
         _ARCHIVED.clear()
         _ARCHIVED[snapshot.home] = cached
     return cached[1]

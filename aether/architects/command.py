@@ -164,11 +164,7 @@ def _words(command: str) -> list[str]:
 def _start(words: list[str], name: str, fix: str, place: dict[str, Any]) -> subprocess.Popen[bytes]:
     program = shutil.which(words[0])
     if program is None:
-        raise BackendUnavailable(
-            f"there is no program {shown(words[0])}.",
-            fix=fix,
-            where=name,
-        )
+        raise BackendUnavailable(f"there is no program {shown(words[0])}.", fix=fix, where=name)
     own_group: dict[str, Any] = (
         {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
         if _WINDOWS

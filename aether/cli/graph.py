@@ -75,11 +75,7 @@ def _import(ask: Ask, source: str) -> None:
         say(f"line {bad.line}: {bad.reason}")
     if len(imported.bad_lines) > MOST_BAD_LINES:
         say(f"… and {pluralize(len(imported.bad_lines) - MOST_BAD_LINES, 'lines')} more; --json names all.")
-    data = {
-        **merged._asdict(),
-        "bad_lines": imported.bad_lines,
-        "revision": imported.revision,
-    }
+    data = {**merged._asdict(), "bad_lines": imported.bad_lines, "revision": imported.revision}
     emit(
         ask,
         data,

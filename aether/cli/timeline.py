@@ -153,14 +153,7 @@ def _history(history: FileHistory) -> Iterator[str | Table]:
 @click.option("--no-redact", is_flag=True, help="Leave secrets in it")
 @pass_ask
 def report_command(
-    ask: Ask,
-    *,
-    since: str,
-    week: bool,
-    conversation: str,
-    form: str,
-    output: str | None,
-    no_redact: bool,
+    ask: Ask, *, since: str, week: bool, conversation: str, form: str, output: str | None, no_redact: bool
 ) -> None:
     """Write a report to keep or send.
 

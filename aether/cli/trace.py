@@ -8,17 +8,7 @@ import click
 
 from aether.cli.complete import completes, ids
 from aether.cli.forget import target_lines
-from aether.cli.output import (
-    Ask,
-    Command,
-    Table,
-    confirmed,
-    emit,
-    note,
-    pass_ask,
-    plain,
-    undo_words,
-)
+from aether.cli.output import Ask, Command, Table, confirmed, emit, note, pass_ask, plain, undo_words
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:

@@ -156,10 +156,7 @@ def previous_summary(messages: Sequence[Message], positions: Iterable[int]) -> P
 
 
 def facts_of_removed(
-    conversation: Conversation,
-    removed: Sequence[int],
-    before: PreviousSummary,
-    pointer: Callable[[int], str],
+    conversation: Conversation, removed: Sequence[int], before: PreviousSummary, pointer: Callable[[int], str]
 ) -> Facts:
     """Return the facts of earlier summaries and of the removed messages, with a pointer to their full text."""
     facts = merged_facts(before.facts, facts_in(conversation, removed))

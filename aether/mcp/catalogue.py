@@ -83,11 +83,7 @@ MEMORY = (
         },
         reads=True,
     ),
-    Tool(
-        tools.timeline,
-        "Step 2 of 3: what was recorded just before and after an entry.",
-        reads=True,
-    ),
+    Tool(tools.timeline, "Step 2 of 3: what was recorded just before and after an entry.", reads=True),
     Tool(
         tools.get,
         "Step 3 of 3: full texts by the ids of recall or timeline; also sessions, entities (entity:NAME) and the "
@@ -137,11 +133,7 @@ MEMORY = (
         tools.signals,
         "Read or emit signals that steer all workers and fade: FOCUS (work here first), REDIRECT (avoid this), "
         "FEEDBACK (how the work is seen).",
-        {
-            "context": "What it is about",
-            "strength": "0 to 1 [by type]",
-            "caste": "Who reads or sends it",
-        },
+        {"context": "What it is about", "strength": "0 to 1 [by type]", "caste": "Who reads or sends it"},
     ),
     Tool(
         tools.phase,

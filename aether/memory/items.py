@@ -19,13 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from aether import clock
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
 from aether.memory.colony import check_phase, phase_number
-from aether.memory.sessions import (
-    average_ratio,
-    compression_ratio,
-    session_text,
-    sessions_of,
-    without_parts,
-)
+from aether.memory.sessions import average_ratio, compression_ratio, session_text, sessions_of, without_parts
 from aether.store.patch import apply, chain_changes, get
 from aether.tokens.counters import session_tokens
 from aether.types import KIND_OF_TYPE, Change, Finding

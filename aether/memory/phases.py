@@ -28,14 +28,7 @@ from aether.types import Change, Decision, State
 
 if TYPE_CHECKING:
     from aether.clock import NewId
-    from aether.types import (
-        Adaptation,
-        JsonObject,
-        Patch,
-        Pattern,
-        QueenCheckin,
-        RoadmapPhase,
-    )
+    from aether.types import Adaptation, JsonObject, Patch, Pattern, QueenCheckin, RoadmapPhase
 
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 # The legal way from each state into the work of a phase.

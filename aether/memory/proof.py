@@ -149,10 +149,7 @@ def prove(
         for entry in answer_fields.get("high_value_items") or []
         if entry["type"] not in BINDING_TYPES
         or _checked(
-            "rules" if entry["type"] in RULE_TYPES else "high_value_items",
-            _statement(entry),
-            sources,
-            proven,
+            "rules" if entry["type"] in RULE_TYPES else "high_value_items", _statement(entry), sources, proven
         )
     ]
     return proven._replace(fields=fields)

@@ -81,9 +81,7 @@ def emit(
     value = table[name]["default_strength"] if strength is None else strength
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
         raise InvalidInput(
-            f"{shown(value)} is not a strength.",
-            fix="Use a number above 0, at most 1.",
-            where="signal",
+            f"{shown(value)} is not a strength.", fix="Use a number above 0, at most 1.", where="signal"
         )
     about: JsonObject = {**(metadata or {}), "source": source, "caste": caste, "context": context}
     if phase is not None:

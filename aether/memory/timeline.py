@@ -77,12 +77,7 @@ def moments(
     `items` are those of working memory and the archive (`item_moment`), `receipts` those of compressions, `compactions` those of conversations, and
     `colony` is the document with the phases.
     """
-    all_moments = [
-        *items,
-        *_compressions(receipts),
-        *compactions,
-        *_phases(colony),
-    ]
+    all_moments = [*items, *_compressions(receipts), *compactions, *_phases(colony)]
     return sorted((entry for entry in all_moments if _wanted(entry, asked)), key=itemgetter(0))
 
 

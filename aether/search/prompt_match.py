@@ -31,14 +31,7 @@ from aether.memory.layers import Record, excerpt
 from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.regex import lazy
-from aether.text.words import (
-    STOPWORDS,
-    asks_for_commit,
-    has_terms_beside,
-    is_question,
-    query_terms,
-    terms,
-)
+from aether.text.words import STOPWORDS, asks_for_commit, has_terms_beside, is_question, query_terms, terms
 
 # More matches are a page to read, not a hint.
 MOST_MATCHES = 3

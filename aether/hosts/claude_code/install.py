@@ -23,14 +23,7 @@ from aether.api.home import Home
 from aether.errors import AetherError, InvalidInput, shown
 from aether.hosts import programs, settings
 from aether.hosts.handlers import EMPTY, edit_of, parse_settings, table_at
-from aether.hosts.programs import (
-    COMMAND,
-    MODULE_ARGUMENTS,
-    PROGRAM,
-    is_on_path,
-    own_program,
-    own_script,
-)
+from aether.hosts.programs import COMMAND, MODULE_ARGUMENTS, PROGRAM, is_on_path, own_program, own_script
 from aether.hosts.settings import Edit, FileChange, read_bytes, text_of
 from aether.paths import find_home
 from aether.store import config

@@ -47,13 +47,8 @@ from aether.text.regex import lazy
 from aether.types import Fact
 
 if TYPE_CHECKING:
-    from aether.memory.capture.notes import (
-        Draft,
-        Origin,
-    )
-    from aether.memory.capture.tool_work import (
-        Work,
-    )
+    from aether.memory.capture.notes import Draft, Origin
+    from aether.memory.capture.tool_work import Work
     from aether.messages.records import Record
 
 # Characters, at about four to a token: an answer of two pages, a host's summary of four.

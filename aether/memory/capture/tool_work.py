@@ -62,10 +62,7 @@ _AETHER = frozenset({"aether", "aether-hook"})
 _MEMORY_FILES = "/memories"
 _VERSION_CONTROL = ("git ", "gh ", "glab ")
 # The address that a host of code answers.
-_PUBLISHED_AT = lazy(
-    r"^https://\S+/(?:pull|issues|merge_requests)/\d+\S*$",
-    re.MULTILINE,
-)
+_PUBLISHED_AT = lazy(r"^https://\S+/(?:pull|issues|merge_requests)/\d+\S*$", re.MULTILINE)
 # Claude Code puts a frame around the report of a sub-agent, and indents each of its lines.
 _REPORT_FRAME, _REPORT_END, _LAUNCHED = "[Subagent hand-back]", "\nagentId: ", "Async agent launched"
 

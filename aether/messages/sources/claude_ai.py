@@ -7,16 +7,7 @@ from typing import Any
 
 from aether.messages.model import as_arguments, as_object, as_text
 from aether.messages.records import Part, Record, asked
-from aether.messages.sources.reader import (
-    Skip,
-    branch,
-    call,
-    first_text,
-    objects,
-    of_values,
-    result,
-    time_of,
-)
+from aether.messages.sources.reader import Skip, branch, call, first_text, objects, of_values, result, time_of
 from aether.types import JsonObject
 
 _MEMORY = "conversations_memory"
