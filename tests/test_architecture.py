@@ -30,7 +30,7 @@ MAX_REACHED_LINES = 15_000
 # File names that occur more than once, and why: the same feature or provider on another floor.
 SHARED_NAMES = {
     **dict.fromkeys(
-        "archive backup briefing chat colony compact context conversations forget goals graph home memory_tool patterns recall review share status teamwork timeline tokens trace withdraw".split(),
+        "archive backup briefing chat colony compact context conversations forget goals graph home memory_tool patterns recall review share status teamwork timeline tokens withdraw".split(),
         "one feature on several floors",
     ),
     **dict.fromkeys("anthropic openai".split(), "a provider's backend and its message format"),

@@ -1,4 +1,4 @@
-"""Forgetting on the command line: show the affected entries, ask, and name the undo.
+"""Forgetting on the command line, and tracing: show the affected entries, ask, and name the undo.
 
 `--erase` cannot be undone: it asks twice, and never prints the text.
 """
@@ -27,6 +27,7 @@ from aether.text.words import pluralize
 
 if TYPE_CHECKING:
     from aether.api.forget import Erased, Forgotten
+    from aether.api.withdraw import SourceUndo
     from aether.memory.forget import Target
 
 # Lines shown before the question; --json and the receipt have all of them.
@@ -190,3 +191,64 @@ def target_lines(targets: list[Target]) -> list[str | Table]:
 
 def _rows(targets: list[Target]) -> list[tuple[str, ...]]:
     return [(target.id, target.layer, target.part or target.type, target.text) for target in targets[:SHOWN]]
+
+
+@click.command("trace", cls=Command)
+@click.argument("id", shell_complete=completes(ids))
+@pass_ask
+def trace_command(ask: Ask, id: str) -> None:
+    """Show where an entry came from, and what was made of it.
+
+    ID is the id of an item, a session, a session's statement, a pattern or an archived entry; aether brief
+    --why and aether recall show ids. The lines lead from the entry to the architect's statement, the words that
+    prove it, their place in the transcript, and the journal entry that stored them; then to the sessions and
+    patterns that rest on the entry. aether undo --source removes a whole source.
+
+    \b
+    Example:
+      aether trace "$ITEM"
+    """
+    from aether.api.trace import trace, trace_lines
+
+    result = trace(id, home=ask.place())
+    emit(ask, result._asdict(), [plain(line) for line in trace_lines(result)])
+    if result.rests_on > len(result.sources):
+        note(
+            ask,
+            f"It rests on {pluralize(result.rests_on, 'items')}; the newest {len(result.sources)} are shown.",
+        )
+
+
+def undo_source(ask: Ask, source: str, since: str, *, dry_run: bool, yes: bool) -> int:
+    """Show what came from a source, ask, and take it out of memory."""
+    from aether.api import withdraw
+
+    place = ask.place()
+    preview = withdraw.preview_undo_source(source, since=since, home=place)
+    if dry_run or not (preview.targets or preview.patterns):
+        emit(ask, preview._asdict(), _plan(preview))
+        note(ask, "Nothing was changed.")
+        return 0
+    if not yes and not ask.json:
+        emit(ask, None, _plan(preview))
+    if not confirmed(f"{pluralize(len(preview.targets), 'entries')} will be taken out of memory.", yes=yes):
+        if ask.json:
+            emit(ask, preview._asdict(), [])
+        return 1
+    result = withdraw.undo_source(source, since=since, home=place)
+    number = pluralize(len(result.targets), "entries")
+    done = f"{number} of {plain(source)} taken out. {undo_words(result.revision, 'brings them back')}"
+    emit(ask, result._asdict(), done)
+    return 0
+
+
+def _plan(preview: SourceUndo) -> list[str | Table]:
+    kinds = ", ".join(f"{kind} ({pluralize(number, 'items')})" for kind, number in preview.kinds.items())
+    lines: list[str | Table] = [f"{plain(preview.source)}: {kinds}"] if kinds else []
+    lines += target_lines(preview.targets) if preview.targets else []
+    lines += [
+        f"{name} loses the support of this source, and keeps that of others." for name in preview.patterns
+    ]
+    changes: list[Any] = [step for patch in preview.patches.values() for step in patch]
+    lines += [f"The patch has {pluralize(len(changes), 'steps')}; --json has it whole."] if changes else []
+    return lines

@@ -147,7 +147,7 @@ def undo_command(
     from aether.api import admin
 
     if source is not None:
-        from aether.cli.trace import undo_source
+        from aether.cli.forget import undo_source
 
         if revision is not None or conversation is not None or step is not None or output is not None:
             raise click.UsageError("--source excludes REVISION, --conversation, --step and --output.")

@@ -55,7 +55,7 @@ SECTIONS = {
     },
     "Memory": {
         "memory": ("memory", "Search, correct and promote memory"),
-        "trace": ("trace", "Show where an entry came from"),
+        "trace": ("forget", "Show where an entry came from"),
         "timeline": ("timeline", "Show what happened, day by day, or to one file"),
         "report": ("timeline", "Write a report to keep or send"),
         "log": ("home", "Show who changed what, when and why"),

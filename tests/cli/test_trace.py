@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import aether
-from aether.cli import trace
+from aether.cli import forget
 from tests.cli.stage import shown
 
 
@@ -41,7 +41,7 @@ def test_a_source_is_shown_asked_about_and_taken_out_and_comes_back(here, capsys
         "memory"
     ]
 
-    monkeypatch.setattr(trace, "confirmed", lambda what, yes: yes)
+    monkeypatch.setattr(forget, "confirmed", lambda what, yes: yes)
     assert here["ITEM"] in shown(capsys, "undo", "--source", here["ITEM"], code=1).out
     assert json.loads(shown(capsys, "undo", "--source", here["ITEM"], "--json", code=1).out)["revision"] == 0
 
@@ -53,7 +53,7 @@ def test_a_source_is_shown_asked_about_and_taken_out_and_comes_back(here, capsys
 
 
 def test_a_long_list_is_cut_and_patterns_that_stay_are_named(here, capsys, monkeypatch):
-    monkeypatch.setattr(trace, "SHOWN", 1)
+    monkeypatch.setattr(forget, "SHOWN", 1)
     for number in range(4):
         metadata = {"phase": 1, "conversation": f"c-{number % 2}{number // 3}"}
         aether.add_working_memory_item("Dates are parsed by hand.", "decision", 0.5, metadata=metadata)
