@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from aether import clock
 from aether.api import hook_sessions
-from aether.api.home import Home, read
+from aether.api.home import Home, counter_of, read
 from aether.api.timeline import item_moments
 from aether.errors import AetherError, public
 from aether.memory.items import HISTORY
+from aether.memory.layers import records
 from aether.memory.timeline import Moment
 from aether.store import enforced
 from aether.store.files import files_ending
@@ -25,8 +26,12 @@ class LiveSession(NamedTuple):
     session: str
     at: str
     """Time of the last event that changed what is known of it."""
-    injected: list[str]
-    """The lines and the ids of entries that it was given, in the order of being given."""
+    lines: list[str]
+    """The lines that it was given, in the order of being given."""
+    entries: dict[str, str]
+    """The entries of memory among them that are still there, by their ids: their texts."""
+    tokens: int
+    """What it was given, counted by the home's counter."""
     captured: list[Moment]
     """The newest notes that were made of it, the newest first."""
     stopped: list[enforced.Stop]
@@ -55,13 +60,25 @@ def live_sessions(*, limit: int = SESSIONS, home: Home = None) -> list[LiveSessi
         stops = enforced.stops(snapshot.home)[::-1]
     except (AetherError, OSError):
         stops = []  # the rules themselves say what is wrong with their directory
+    memory = snapshot.documents["memory"]
+    texts, count = {record.id: record.text for record in records(memory)}, counter_of(memory)
+    told = {name: hook_sessions.read_injected(snapshot.home, name) for name in names}
+    lines = {name: [line for line in told[name] if _is_words(line)] for name in names}
+    entries = {name: {line: texts[line] for line in told[name] if line in texts} for name in names}
     return [
         LiveSession(
             name,
             clock.stamp(datetime.fromtimestamp(ages[name], UTC)),
-            hook_sessions.read_injected(snapshot.home, name),
+            lines[name],
+            entries[name],
+            count("\n".join([*lines[name], *entries[name].values()])),
             sorted(captured[name], key=lambda moment: moment.at, reverse=True)[:CAPTURED],
             [stop for stop in stops if stop.session == name],
         )
         for name in names
     ]
+
+
+def _is_words(line: str) -> bool:
+    """Return whether an injected line is text; others are ids of entries, or marks of files."""
+    return any(character.isspace() for character in line.strip())

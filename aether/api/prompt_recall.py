@@ -23,6 +23,7 @@ from aether.project import checks_facts
 from aether.search.archive import searchable_archive
 from aether.search.index import Query
 from aether.search.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
+from aether.store import places
 from aether.store.snapshot import Snapshot
 from aether.text.tags import UNCONFIRMED, memory_block
 from aether.types import Counter
@@ -65,6 +66,7 @@ def prompt_recall(
     if shown_ids and session:
         with suppress(AetherError):  # at worst it is injected again
             hook_sessions.add_injected(place, session, shown_ids)
+    places.note_recall(place, places.PROMPT, len(shown_ids))
     return text
 
 

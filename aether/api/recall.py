@@ -23,7 +23,7 @@ from aether.search.archive import searchable_archive, shown_ids
 from aether.search.index import Candidate, Found, Query, Source
 from aether.search.rank import LIMIT, asks_for_state, best_passage, search
 from aether.search.texts import SearchEntry, search_entries
-from aether.store import record_files
+from aether.store import places, record_files
 from aether.store.snapshot import Snapshot
 from aether.text.words import query_terms, terms, with_synonyms
 from aether.types import KIND_OF_TYPE, Change, Counter, Hit, JsonObject
@@ -98,6 +98,8 @@ def search_memory(
         memory = documents["memory"]
         return items.record_access(memory, accessed, now=time) if isinstance(memory, dict) else Change({})
 
+    if access:
+        places.note_recall(place, places.SEARCH, sum(not hit.get("weak") for hit in hits))
     if accessed and access:
         # A home that cannot be written can still be searched.
         with suppress(AetherError):
@@ -342,8 +344,10 @@ def timeline(id: str, *, before: int = 3, after: int = 3, home: Home = None) -> 
     return [lines.recall_line(record, count=count) for record in near]
 
 
-def full(ids: Sequence[str], *, home: Home = None) -> list[JsonObject]:
+def full(ids: Sequence[str], *, access: bool = True, home: Home = None) -> list[JsonObject]:
     """Return the entries `ids` in full, in that order: id, layer, type, at, tokens, text, and the stored entry.
+
+    That they were opened is noted unless `access` is off.
 
     Raises:
         NotFound: nothing has one of these ids.
@@ -353,6 +357,8 @@ def full(ids: Sequence[str], *, home: Home = None) -> list[JsonObject]:
     records_by_id = {record.id: record for record in _by_id(snapshot, ids)}
     for missing in (entry_id for entry_id in ids if entry_id not in records_by_id):
         raise _unknown(missing)
+    if access:
+        places.note_recall(snapshot.home, places.OPEN, len(records_by_id))
     return [
         {
             "id": record.id, "layer": record.layer, "type": record.type, "at": record.at, "text": record.text,

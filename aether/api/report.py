@@ -6,9 +6,10 @@ left out. As an HTML file it is written by `view.charts`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import groupby
+from itertools import accumulate, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -16,8 +17,10 @@ from typing import Any
 from aether import clock, paths
 from aether.api import timeline as api_timeline
 from aether.api.home import Home, instant, now, read, redaction_rules
+from aether.api.live import live_sessions
 from aether.api.overview import overview
 from aether.conversation import goals
+from aether.conversation.summarise import FALLBACK
 from aether.errors import public
 from aether.memory import layers as recall
 from aether.memory import signals
@@ -26,6 +29,7 @@ from aether.memory.sessions import last_heard, sessions_of
 from aether.memory.timeline import Moment
 from aether.redact.redact import Rules, redacted
 from aether.redact.redact import redact as redact_text
+from aether.store import places, record_files
 from aether.store.snapshot import Snapshot
 from aether.types import JsonObject
 
@@ -85,11 +89,7 @@ def report(
             "decisions": max(0, len(decisions) - MOST_DECISIONS),
             "lessons": max(0, len(lessons) - MOST_LESSONS),
         },
-        "charts": {
-            "layers": layers(memory),
-            "saved": saved(snapshot, since=clock.stamp(start) if start else ""),
-            "signals": signal_strengths(snapshot.documents["pheromones"], now=moment),
-        },
+        "charts": numbers(snapshot, since=clock.stamp(start) if start else "", hidden=hidden),
     }
     return result
 
@@ -198,6 +198,85 @@ def _open(snapshot: Snapshot) -> list[str]:
         if not blocker.get("resolved_at")
     ]
     return texts[::-1]
+
+
+def numbers(snapshot: Snapshot, *, since: str = "", hidden: Rules | None = None) -> JsonObject:
+    """Return the numbers of each chart, from the time `since` on where they are of a time."""
+    return {
+        "told": told(snapshot, since=since, hidden=hidden),
+        "recalls": recalls(snapshot, since=since),
+        "architects": architects(snapshot, since=since),
+        "growth": growth(snapshot, since=since),
+        "saved": saved(snapshot, since=since),
+        "layers": layers(snapshot.documents["memory"]),
+        "signals": signal_strengths(snapshot.documents["pheromones"], now=now()),
+    }
+
+
+def told(snapshot: Snapshot, *, since: str = "", hidden: Rules | None = None) -> list[JsonObject]:
+    """Return the tokens of memory that each of the newest sessions was given, the newest first."""
+    titles = {row.conversation: row.title for row in api_timeline.threads(home=snapshot.home)}
+    return [
+        {"name": _safe_text(titles.get(session.session) or session.session, hidden), "at": session.at, "tokens": session.tokens}
+        for session in live_sessions(home=snapshot.home) if session.at >= since
+    ]  # fmt: skip
+
+
+def recalls(snapshot: Snapshot, *, since: str = "") -> list[JsonObject]:
+    """Return how often prompts and searches got an answer from memory, and how many entries were opened, by day."""
+    days: dict[str, JsonObject] = {}
+    for asked in places.recalls(snapshot.home):
+        if asked.at >= since:
+            day = days.setdefault(
+                asked.at[:10], {"day": asked.at[:10], "answered": 0, "unanswered": 0, "opened": 0}
+            )
+            if asked.by == places.OPEN:
+                day["opened"] += asked.hits
+            else:
+                day["answered" if asked.hits else "unanswered"] += 1
+    return [days[day] for day in sorted(days)]
+
+
+def architects(snapshot: Snapshot, *, since: str = "") -> list[JsonObject]:
+    """Return what models wrote by day: answers that were stored, undone ones too, their tokens, and the cost if it was reported."""
+    written = [
+        (receipt["at"], receipt.get("architect")) for _, receipt in record_files.records(snapshot, "receipts")
+    ]
+    written += [
+        (compaction.at, compaction.receipt.get("summary"))
+        for _, compaction in api_timeline.all_compactions(snapshot.home)
+    ]
+    days: dict[str, JsonObject] = {}
+    for at, author in written:
+        if not isinstance(author, Mapping) or author.get("backend") in (None, FALLBACK) or at < since:
+            continue
+        day = days.setdefault(
+            at[:10],
+            {
+                "day": at[:10],
+                "answers": 0,
+                "input_tokens": 0,
+                "output_tokens": 0,
+                "cost_usd": None,
+                "models": [],
+            },
+        )
+        day["answers"] += 1
+        day["models"] = sorted({*day["models"], author.get("model") or author["backend"]})
+        for field in ("input_tokens", "output_tokens", "cost_usd"):
+            if author.get(field):
+                day[field] = round((day[field] or 0) + author[field], 6)
+    return [days[day] for day in sorted(days)]
+
+
+def growth(snapshot: Snapshot, *, since: str = "") -> list[JsonObject]:
+    """Return how many entries were noted by day, and the sum of all until then."""
+    days = Counter(moment.at[:10] for moment in api_timeline.item_moments(snapshot) if moment.at)
+    sums = accumulate(days[day] for day in sorted(days))
+    return [
+        {"day": day, "entries": days[day], "sum": total}
+        for day, total in zip(sorted(days), sums, strict=True) if day >= since[:10]
+    ]  # fmt: skip
 
 
 def layers(memory: Mapping[str, Any]) -> list[JsonObject]:

@@ -199,13 +199,13 @@ def compressions(snapshot: Snapshot) -> list[JsonObject]:
 
 def compaction_sizes(home: Path) -> Iterator[tuple[str, int, int]]:
     """Yield the time of each compaction that is not undone, with its tokens before and after."""
-    for log, outcome in _all_compactions(home):
+    for log, outcome in all_compactions(home):
         before, after = outcome.receipt.get("tokens_before"), outcome.receipt.get("tokens_after")
         if outcome.step in log.open and isinstance(before, int) and isinstance(after, int):
             yield outcome.at, before, after
 
 
-def _all_compactions(home: Path) -> Iterator[tuple[history.Log, history.Compaction]]:
+def all_compactions(home: Path) -> Iterator[tuple[history.Log, history.Compaction]]:
     """Yield the compactions of all conversations that can be read; `doctor` names the others."""
     for stored in conversations.stored_conversations(home):
         with suppress(AetherError):
@@ -214,7 +214,7 @@ def _all_compactions(home: Path) -> Iterator[tuple[history.Log, history.Compacti
 
 
 def _compactions(home: Path) -> Iterator[Moment]:
-    for log, outcome in _all_compactions(home):
+    for log, outcome in all_compactions(home):
         receipt = outcome.receipt
         state = "" if outcome.step in log.open else " (undone)"
         text = f"Compacted from {receipt.get('tokens_before')} to {receipt.get('tokens_after')} tokens, {len(outcome.before)} to {len(outcome.after)} messages{state}"

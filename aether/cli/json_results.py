@@ -953,8 +953,12 @@ class ReportOmissions(TypedDict):
 class ReportCharts(TypedDict):
     """The numbers of the charts."""
 
-    layers: list[JsonObject]
+    told: list[JsonObject]
+    recalls: list[JsonObject]
+    architects: list[JsonObject]
+    growth: list[JsonObject]
     saved: list[JsonObject]
+    layers: list[JsonObject]
     signals: list[JsonObject]
 
 

@@ -33,7 +33,7 @@ from aether.errors import (
 from aether.store import places, spool
 from aether.store.authors import acting
 from aether.store.snapshot import load
-from aether.view import connections, graph_page, pages, work
+from aether.view import charts, connections, graph_page, pages, work
 from aether.view.frame import (
     BY,
     Action,
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-PAGES: list[Page] = work.in_order([*pages.PAGES, *work.PAGES, *graph_page.PAGES])
+PAGES: list[Page] = work.in_order([*pages.PAGES, *work.PAGES, *graph_page.PAGES, *charts.PAGES])
 ACTIONS: dict[str, Action] = {action.name: action for action in [*pages.ACTIONS, *work.ACTIONS]}
 PACKAGES = ("igraph", "jinja2", "leather", "markdown_it", "starlette", "uvicorn")
 HOST = "127.0.0.1"

@@ -11,7 +11,7 @@ from typing import Any
 
 from aether import clock, paths
 from aether.api import timeline as api_timeline
-from aether.api.home import counter_of, read, redaction_rules
+from aether.api.home import redaction_rules
 from aether.api.live import live_sessions
 from aether.errors import NotFound
 from aether.memory.captured_threads import ThreadRow, Turn
@@ -19,8 +19,7 @@ from aether.memory.timeline import Moment
 from aether.redact.redact import redact
 from aether.store import places
 from aether.types import JsonObject
-from aether.view import charts
-from aether.view.frame import BY, PAGE_LINES, Action, Asked, Frame, Page, Shown, live_entries, part, state_of
+from aether.view.frame import BY, PAGE_LINES, Action, Asked, Frame, Page, Shown, part, state_of
 
 SPEAKERS = {"person": "Person", "agent": "Agent", "host": "Host"}
 # Characters of a message that are shown at once; the rest is unfolded.
@@ -111,37 +110,16 @@ def live_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page
     """Return the sessions at work: what each was given, what was captured of it, and what a rule stopped."""
     sessions, rules = live_sessions(home=frame.home), redaction_rules(frame.home)
     titles = {row.conversation: row.title for row in thread_rows(frame.home, state_of(frame.home))}
-    wanted = {line for session in sessions for line in session.injected if not _is_words(line)}
-    documents = read(frame.home).documents
-    entries, count = live_entries(documents, wanted), counter_of(documents["memory"])
     rows = [
         {
             **session._asdict(), "title": redact(titles.get(session.session, ""), rules), "known": session.session in titles,
-            "injected": [redact(line, rules) for line in session.injected if _is_words(line) and not line.startswith("<")],
-            "entries": [(line, redact(_text_of(entries[line]), rules)) for line in session.injected if line in entries],
+            "injected": [redact(line, rules) for line in session.lines if not line.startswith("<")],
+            "entries": [(name, redact(text, rules)) for name, text in session.entries.items()],
             "captured": [note._replace(text=redact(note.text, rules)) for note in session.captured],
         }
         for session in sessions
     ]  # fmt: skip
-    given = [
-        {
-            "name": row["title"] or row["session"],
-            "tokens": count("\n".join([*row["injected"], *(words for _, words in row["entries"])])),
-        }
-        for row in rows
-    ]
-    return Shown("live.html", {"sessions": rows, "given": charts.injected_chart(given)})
-
-
-def _is_words(line: str) -> bool:
-    """Return whether an injected line is text; others are ids of entries, or marks of files."""
-    return any(character.isspace() for character in line.strip())
-
-
-def _text_of(entry: JsonObject) -> str:
-    return str(
-        entry.get("content") or entry.get("pattern") or entry.get("summary") or entry.get("description") or ""
-    )
+    return Shown("live.html", {"sessions": rows})
 
 
 # --- The homes of this machine

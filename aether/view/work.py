@@ -58,6 +58,7 @@ ORDER = (
     "/search",
     "/conversations",
     "/graph",
+    "/charts",
     "/archive",
     "/colony",
     "/log",
@@ -143,7 +144,7 @@ def _by_day(lines: Sequence[Any]) -> list[tuple[str, list[tuple[str, str, list[A
 def around(frame: Frame, asked: Asked) -> Shown:
     """Return what was said and noted around one entry: lines of its transcript if that is on this machine, and memory."""
     entry = asked.path["id"]
-    (result,) = recall.full([entry], home=frame.home)
+    (result,) = recall.full([entry], access=False, home=frame.home)
     pointer = (result["entry"].get("metadata") or {}).get("pointer") or {}
     lines = recall.timeline(entry, before=AROUND, after=AROUND, home=frame.home)
     return Shown(
@@ -207,11 +208,10 @@ def _short(text: str, hidden: Rules) -> str:
 def conversation_list(frame: Frame, asked: Asked) -> Shown:
     """Return the captured conversations, those whose contexts this home keeps, and the tokens that were saved."""
     conversations = compact_views.conversation_list(home=frame.home)
-    saved = charts.saved_chart(report.saved(read(frame.home)))
     captured = reading.thread_rows(frame.home, state_of(frame.home))
     return Shown(
         "conversations.html",
-        {"captured": part(captured, asked.number("page")), "part": part(conversations, asked.number("contexts")), "saved": saved},
+        {"captured": part(captured, asked.number("page")), "part": part(conversations, asked.number("contexts"))},
     )  # fmt: skip
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 import aether
-from aether.api import report
+from aether.api import recall, report
+from aether.api.compress import prepare, store_answer
+from aether.api.prompt_recall import prompt_recall
 from aether.cli.main import main
 from aether.errors import InvalidInput, NotFound
+from aether.store import places
 
 SECRET = "sk-ant-api03-" + "Ab3" * 27
 
@@ -168,3 +171,68 @@ def test_an_empty_home_gives_a_short_report(home):
 
     assert (found["timeline"], found["decisions"], found["charts"]["signals"]) == ([], [], [])
     assert report.as_markdown(found).startswith("# ")
+
+
+def test_hits_and_misses_of_recall_are_counted_by_day_and_the_page_counts_for_none(
+    home, monkeypatch, tmp_path
+):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    entry = add(home, "Use `ledger_cache.py` for the harbour ledger, because one file is enough.")
+    for nth in range(250):
+        add(home, f"Step {nth} is done.", "observation")
+
+    aether.search_memory("harbour ledger", home=home)
+    aether.search_memory("harbour ledger", access=False, home=home)
+    aether.search_memory("zeppelins", home=home)
+    prompt_recall("What does ledger_cache.py do for the harbour ledger?", budget=500, home=home)
+    prompt_recall("How do zeppelins fly over mountains?", budget=500, home=home)
+    recall.full([entry], home=home)
+    recall.full([entry], access=False, home=home)
+
+    (day,) = aether.report(home=home)["charts"]["recalls"]
+    assert (day["answered"], day["unanswered"], day["opened"]) == (2, 2, 1)
+
+
+def test_a_log_of_recalls_that_was_cut_short_is_read_as_far_as_it_goes(home, monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    places.note_recall(home, places.SEARCH, 2)
+    (log,) = (tmp_path / "state" / "aether" / "places").glob("*.recalls")
+    with log.open("a") as file:
+        file.write('[1]\n{"at": 1}\n["2026-')
+
+    assert [recalled.hits for recalled in places.recalls(home)] == [2]
+
+
+def test_what_models_cost_is_summed_up_by_day_and_the_built_in_architect_costs_nothing(home):
+    spent = {"input_tokens": 300, "output_tokens": 30, "cost_usd": 0.75}
+    for nth, author in enumerate([
+        {"backend": "anthropic", "model": "some-model", **spent},
+        {"backend": "ollama", "model": "", "input_tokens": 7, "output_tokens": 0, "cost_usd": None},
+        {"backend": "extractive", "model": ""},
+    ]):  # fmt: skip
+        add(
+            home,
+            f"Use file {nth}, because backups of {nth} are simple. " * 20,
+            "outcome",
+            metadata={"phase": nth + 1},
+        )
+        answer = {"summary": f"Use file {nth}.", "key_decisions": [], "outcomes": [], "high_value_items": []}
+        aether.prepare_compression_data(nth + 1, home=home)
+        prepared = prepare(nth + 1, manual=True, home=home).record["id"]
+        store_answer(nth + 1, answer, home=home, architect=author, compression_id=prepared)
+
+    (day,) = aether.report(home=home)["charts"]["architects"]
+    assert day.items() >= {
+        "answers": 2, "input_tokens": 307, "output_tokens": 30, "cost_usd": 0.75, "models": ["ollama", "some-model"],
+    }.items()  # fmt: skip
+
+
+def test_growth_counts_every_entry_on_the_day_it_was_noted(home):
+    for day, number in ((3, 2), (7, 1)):
+        for nth in range(number):
+            add(home, f"Use file {day}.{nth}.", metadata={"timestamp": f"2026-01-0{day}T10:00:00Z"})
+
+    assert aether.report(home=home)["charts"]["growth"] == [
+        {"day": "2026-01-03", "entries": 2, "sum": 2}, {"day": "2026-01-07", "entries": 1, "sum": 3},
+    ]  # fmt: skip
+    assert [day["sum"] for day in aether.report(since="2026-01-05", home=home)["charts"]["growth"]] == [3]

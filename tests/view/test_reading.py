@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import date
 from html import unescape
 
@@ -139,7 +140,8 @@ def test_the_live_page_shows_injected_lines_captured_notes_and_stopped_calls(
 
     assert "Ship the shop" in page
     assert "- Never push on Fridays." in page
-    assert "tokens in 1 session," in page
+    assert re.search(r"Told [1-9]\d* tokens: 1 line and 1 entry", page)
+    assert "Tokens of memory given to each session as a table" in reader.get("/charts").text
     assert page.count("Use SQLite for the shop.") == 2, "it was captured, and it was told"
     assert page.count(rule["id"]) == 1
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from html.parser import HTMLParser
 
 import pytest
 
 import aether
+from aether.api import hook_sessions
 from aether.errors import BackendUnavailable
 from aether.view import charts
 from aether.view.charts import as_html
@@ -41,6 +43,17 @@ def filled(home):
             f"Never use {text}", session_id=session, type="constraint", home=home
         )
     return home
+
+
+@pytest.fixture
+def numbers(filled, monkeypatch, tmp_path):
+    """Return the numbers of a report in which every chart has something to draw."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    aether.search_memory("All of it", home=filled)
+    hook_sessions.start_injected(filled, "s-1", [f"- {HOSTILE[0]}"])
+    found = aether.report(home=filled)["charts"]
+    spent = {"answers": 2, "input_tokens": 3, "output_tokens": 1, "cost_usd": 0.5, "models": [HOSTILE[0]]}
+    return {**found, "architects": [{"day": "2026-03-01", **spent}]}
 
 
 class Tags(HTMLParser):
@@ -78,8 +91,8 @@ def test_hostile_text_is_shown_as_text(filled):
     assert "{{ 7 * 7 }}" in text
 
 
-def test_each_chart_has_a_title_a_description_and_a_table(filled):
-    for chart in charts.charts_of(aether.report(home=filled)):
+def test_each_chart_has_a_title_a_description_and_a_table(filled, numbers):
+    for chart in charts.charts_of(numbers):
         assert f">{chart.title}</title>" in chart.svg, chart.title
         assert "<desc " in chart.svg
         assert 'role="img" ' in chart.svg
@@ -91,12 +104,42 @@ def test_each_chart_has_a_title_a_description_and_a_table(filled):
         assert drawn == {"stroke", "fill"}, "colours are classes"
 
 
-def test_a_chart_without_numbers_says_so_and_draws_nothing(home):
-    layers, saved, signals = charts.charts_of(aether.report(home=home))
+def test_the_labels_of_an_axis_differ(numbers):
+    for chart in charts.charts_of(numbers):
+        axes = re.findall(r'<g class="axis[^>]*>.*?</g>\s*</g>', chart.svg, re.DOTALL)
+        assert len(axes) == 2, chart.title
+        for axis in axes:
+            labels = re.findall(r"<text[^>]*>([^<]+)</text>", axis)
+            assert labels, chart.title
+            assert len(set(labels)) == len(labels), chart.title
 
-    assert layers.svg
-    assert (saved.svg, saved.description) == ("", "Nothing was compressed or compacted yet.")
-    assert (signals.svg, signals.description) == ("", "No signal is active.")
+
+def test_a_chart_without_numbers_says_so_and_draws_nothing(home):
+    drawn = {chart.title: chart for chart in charts.charts_of(aether.report(home=home)["charts"])}
+
+    assert drawn.pop("Fill of the layers").svg
+    assert {title: (chart.svg, chart.description) for title, chart in drawn.items()} == {
+        "Tokens of memory given to each session": ("", "No session was given memory yet."),
+        "Hits of recall": ("", "Memory was asked nothing since aether counts that."),
+        "Cost of architects": ("", "No model was asked yet; the built-in architect costs nothing."),
+        "Growth of memory": ("", "No entry was noted yet."),
+        "Tokens saved": ("", "Nothing was compressed or compacted yet."),
+        "Strength of signals": ("", "No signal is active."),
+    }
+
+
+def test_a_year_of_recalls_is_drawn_by_its_newest_days_and_told_in_full():
+    days = [
+        {"day": f"2026-0{month}-{day:02}", "answered": month, "unanswered": 9 - month, "opened": 1}
+        for month in range(1, 10) for day in range(1, 29)
+    ]  # fmt: skip
+
+    chart = charts.recalls_chart(days)
+
+    assert chart.description.startswith("Memory had an answer to 1,260 of 2,268 prompts and searches")
+    assert len(chart.rows) == len(days)
+    assert len(Tags(chart.svg).found) < 100
+    assert "2026-09-28: 9 of 9" in chart.svg
 
 
 def test_a_report_of_a_long_history_stays_below_a_megabyte(home):

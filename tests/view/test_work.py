@@ -143,7 +143,7 @@ def test_a_compaction_is_shown_side_by_side_and_undone_once(home, reader):
     step = reader.get("/conversation/talk/1?step=1")
 
     assert 'href="/conversation/talk/1"' in listed
-    assert "Tokens saved as a table" in listed
+    assert "Tokens saved as a table" in reader.get("/charts").text
     assert "not in the context" in page.text
     for words in ("Tokens before", "removed", "added", "the same"):
         assert words in step.text, words
