@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.complete import backends, completes
+from aether.cli.complete import archived_names, backends, completes
 from aether.cli.output import (
     Ask,
     Group,
@@ -184,7 +184,7 @@ def _time(text: str | None) -> datetime | None:
 
 
 @archive_command.command("list")
-@click.argument("id_", metavar="[ID]", required=False)
+@click.argument("id_", metavar="[ID]", required=False, shell_complete=completes(archived_names))
 @click.option("--month", metavar="YYYY-MM", help="Only those that were created in this month (UTC)")
 @click.option("--level", type=click.Choice(DETAILS), help="Only those at this level")
 @click.option("--search", "query", metavar="TEXT", help="Those that answer this, the best first")
@@ -288,7 +288,7 @@ def _verify(ask: Ask) -> int:
 
 
 @archive_command.command("restore")
-@click.argument("id_", metavar="ID")
+@click.argument("id_", metavar="ID", shell_complete=completes(archived_names))
 @click.option(
     "--output", type=click.Path(dir_okay=False), help="Write it to this file, and change nothing in the home"
 )
@@ -321,7 +321,7 @@ def restore(ask: Ask, id_: str, output: str | None) -> None:
 
 
 @archive_command.command("mark")
-@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...", shell_complete=completes(archived_names))
 @click.option("--remove", is_flag=True, help="Remove the mark, so that they age again")
 @pass_ask
 def mark(ask: Ask, ids: tuple[str, ...], remove: bool) -> int:

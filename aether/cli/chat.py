@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from aether.cli.complete import completes, conversation_names
 from aether.cli.output import Ask, Command, bar, cut_to, emit, note, one_line, pass_ask, plain, read_text, say
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Quit(Exception):
 
 
 @click.command("chat", cls=Command)
-@click.argument("conversation", required=False)
+@click.argument("conversation", required=False, shell_complete=completes(conversation_names))
 @click.option(
     "--backend", metavar="NAME",
     help="Who answers: echo, ollama, openai, anthropic or command:'PROGRAM'  [default: chat.backend, else echo]",

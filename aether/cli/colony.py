@@ -6,7 +6,7 @@ from typing import cast
 
 import click
 
-from aether.cli.complete import castes, completes
+from aether.cli.complete import castes, completes, signal_types
 from aether.cli.output import Ask, Command, Group, Table, emit, facts, note, pass_ask, say, when
 from aether.text.words import pluralize
 from aether.types import Caste, SignalName, State
@@ -15,7 +15,7 @@ PHASE = click.IntRange(0)
 
 
 @click.command("signal", cls=Command)
-@click.argument("type_", metavar="[TYPE]", required=False)
+@click.argument("type_", metavar="[TYPE]", required=False, shell_complete=completes(signal_types))
 @click.argument("context", required=False)
 @click.option("--strength", type=float, help="From 0 to 1  [default: by type]")
 @click.option(

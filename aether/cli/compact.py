@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.complete import backends, completes
+from aether.cli.complete import backends, completes, conversation_names
 from aether.cli.output import (
     Ask,
     Group,
@@ -232,7 +232,7 @@ def _findings(findings: Iterable[Finding]) -> list[str]:
 
 
 @compact_command.command("show")
-@click.argument("conversation", required=False)
+@click.argument("conversation", required=False, shell_complete=completes(conversation_names))
 @click.argument("number", metavar="[N]", required=False, type=click.IntRange(1))
 @click.option("--diff", is_flag=True, help="Show the summary, and what was kept, shortened and removed")
 @click.option("--step", type=click.IntRange(1), hidden=True, help="The former spelling of N")

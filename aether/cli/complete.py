@@ -63,6 +63,37 @@ def ids(home: str | None) -> Iterable[str]:
     ]
 
 
+def goal_ids(home: str | None) -> Iterable[str]:
+    """Return the ids of goals."""
+    return [goal["id"] for goal in _document("goals", home)["goals"]]
+
+
+def signal_types(home: str | None) -> Iterable[str]:
+    """Return the types of signals."""
+    return [*_document("pheromones", home)["pheromone_types"]]
+
+
+def conversation_names(home: str | None) -> Iterable[str]:
+    """Return the names of the conversations whose contexts the home keeps."""
+    from aether.api.compact_views import conversation_list
+
+    return [row.conversation for row in conversation_list(home=home)]
+
+
+def archived_names(home: str | None) -> Iterable[str]:
+    """Return the names of the archived conversations."""
+    from aether.api.archive import list_archived
+
+    return [row.id for row in list_archived(home=home)]
+
+
+def snapshot_ids(home: str | None) -> Iterable[str]:
+    """Return the names of the snapshots."""
+    from aether.api.admin import list_snapshots
+
+    return [snapshot["snapshot_id"] for snapshot in list_snapshots(home=home)]
+
+
 def completes(values: Callable[[str | None], Iterable[str]]) -> Complete:
     """Return the completion of a parameter that takes one of the `values` in a home."""
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.complete import backends, completes
+from aether.cli.complete import backends, completes, conversation_names
 from aether.cli.output import (
     Ask,
     Group,
@@ -44,7 +44,7 @@ def context_command() -> None:
 
 
 @context_command.command("status")
-@click.argument("conversation", required=False)
+@click.argument("conversation", required=False, shell_complete=completes(conversation_names))
 @click.option("--check", is_flag=True, help="Check whether it can be sent, and exit 7 if it is too large")
 @click.option("--checkpoints", is_flag=True, help="List its checkpoints, oldest first")
 @pass_ask
@@ -160,7 +160,7 @@ def _check(ask: Ask, conversation: str) -> int:
 
 
 @context_command.command("compress")
-@click.argument("conversation")
+@click.argument("conversation", shell_complete=completes(conversation_names))
 @click.option("--backend", metavar="NAME", shell_complete=completes(backends), help="The backend that writes the summaries  [default: summarizer.backend, else extractive]")  # fmt: skip
 @pass_ask
 def compress(ask: Ask, conversation: str, backend: str | None) -> int:
@@ -215,7 +215,7 @@ def _checkpoints(ask: Ask, conversation: str) -> None:
 
 
 @context_command.command("snapshot")
-@click.argument("conversation")
+@click.argument("conversation", shell_complete=completes(conversation_names))
 @click.argument("snapshot_id", metavar="[SNAPSHOT]", required=False)
 @click.option(
     "--purpose",
@@ -262,7 +262,7 @@ def snapshot(
 
 
 @context_command.command("set")
-@click.argument("conversation")
+@click.argument("conversation", shell_complete=completes(conversation_names))
 @click.option("--mode", type=click.Choice(MODES), help="The subject: what stays and what summaries look for")
 @click.option("--model", help="The model that receives it")
 @click.option(
@@ -345,7 +345,7 @@ def import_(
 
 
 @context_command.command("delete")
-@click.argument("conversation")
+@click.argument("conversation", shell_complete=completes(conversation_names))
 @click.option("--for-good", is_flag=True, help="Keep nothing of it in quarantine/")
 @click.option("--yes", is_flag=True, help="Do not ask")
 @pass_ask

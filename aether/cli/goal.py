@@ -6,10 +6,17 @@ from typing import Any
 
 import click
 
+from aether.cli.complete import completes, goal_ids
 from aether.cli.output import Ask, Group, Table, emit, facts, note, one_line, pass_ask, read_text, when
 from aether.text.words import pluralize
 
-GOAL = click.option("--goal", default="", metavar="GOAL", help="Another goal than the active one")
+GOAL = click.option(
+    "--goal",
+    default="",
+    metavar="GOAL",
+    shell_complete=completes(goal_ids),
+    help="Another goal than the active one",
+)
 
 
 @click.group("goal", cls=Group)
@@ -80,7 +87,7 @@ def add(
 
 
 @goal_command.command("show")
-@click.argument("goal", default="")
+@click.argument("goal", default="", shell_complete=completes(goal_ids))
 @click.option("--list", "listed", is_flag=True, help="List the open goals instead, the active one first")
 @click.option("--all", "ended", is_flag=True, help="List also the goals that ended")
 @pass_ask
@@ -125,7 +132,7 @@ def _list(ask: Ask, *, ended: bool) -> None:
 
 
 @goal_command.command("start")
-@click.argument("goal")
+@click.argument("goal", shell_complete=completes(goal_ids))
 @pass_ask
 def start(ask: Ask, goal: str) -> None:
     """Make a paused goal the active one.
@@ -142,7 +149,7 @@ def start(ask: Ask, goal: str) -> None:
 
 
 @goal_command.command("done")
-@click.argument("goal", default="")
+@click.argument("goal", default="", shell_complete=completes(goal_ids))
 @click.option("--step", default="", metavar="TEXT", help="Complete this step of it, not the goal")
 @click.option("--abandoned", is_flag=True, help="It was given up, not reached")
 @click.option("--paused", is_flag=True, help="Pause it, so that no goal is active")

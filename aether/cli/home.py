@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.complete import completes, documents
+from aether.cli.complete import completes, documents, snapshot_ids
 from aether.cli.output import (
     Ask,
     Command,
@@ -446,7 +446,7 @@ def _check_documents(ask: Ask, files: tuple[str, ...], name: str | None) -> int:
 
 
 @click.command("snapshot", cls=Command)
-@click.argument("snapshot_id", required=False)
+@click.argument("snapshot_id", required=False, shell_complete=completes(snapshot_ids))
 @click.option("--list", "listed", is_flag=True, help="List the snapshots instead, newest first")
 @click.option("--restore", is_flag=True, help="Restore SNAPSHOT_ID instead  [default: the newest]")
 @click.option("--label", default="", help="A label for the list")

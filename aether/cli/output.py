@@ -624,7 +624,15 @@ def user_name() -> str:
 
     if any(name in os.environ for name in AGENT_VARIABLES):
         return "agent"
-    return next((os.environ[name] for name in USER_VARIABLES if os.environ.get(name)), QUEEN)
+    for name in USER_VARIABLES:
+        if os.environ.get(name):
+            return os.environ[name]
+    try:  # cron and containers set none of them
+        import pwd
+
+        return pwd.getpwuid(os.geteuid()).pw_name or QUEEN
+    except (ImportError, KeyError):
+        return QUEEN
 
 
 def is_typed() -> bool:

@@ -120,7 +120,10 @@ def show_start(ask: Ask) -> None:
     shown = in_force[:MOST_IN_FORCE]
     text: list[str | Table] = [plain(f"Home: {home}") if home else "There is no home here yet.", ""]
     if shown:
-        text += ["In force:", Table([(entry["kind"], one_line(entry["text"])) for entry in shown], indent=2)]
+        text += [
+            "A new session is told:",
+            Table([(entry["kind"], one_line(entry["text"])) for entry in shown], indent=2),
+        ]
         text += (
             [f"  … and {len(in_force) - len(shown)} more: aether brief"] if in_force[MOST_IN_FORCE:] else []
         )

@@ -20,12 +20,12 @@ from aether.errors import BackendUnavailable
 from aether.types import JsonObject
 from aether.view.frame import Asked, Frame, Page, Shown, environment, later, plural, visible, when
 
-WIDTH, HEIGHT, BAR_HEIGHT = 640, 240, 34
+WIDTH, HEIGHT, BAR_HEIGHT = 480, 220, 34
 # For the second half of the last label.
 MARGIN = 30
 # Lines of one chart that differ visibly, also without colours, by their order in the legend.
 MOST_SERIES = 6
-NAME_CHARS = 36
+NAME_CHARS = 26
 # Days of which a chart has bars; its table has all.
 MOST_DAYS = 14
 # Any six different colours: each becomes a class.
@@ -223,7 +223,8 @@ def _empty() -> Any:
             fix="Run: pip install '.[view]' in a clone of aether",
             where="charts",
         ) from reason
-    leather.theme.legend_font_char_width = 7
+    # Of the letters on a phone, the largest.
+    leather.theme.legend_font_char_width = leather.theme.tick_font_char_width = 9
     return leather.Chart("")
 
 

@@ -254,7 +254,7 @@ def environment() -> Any:
     )  # fmt: skip
     templates.filters |= {
         "ago": ago, "days_ago": days_ago, "when": when, "number": number, "plural": plural,
-        "at": lambda path, /, **query: link(path, query), "digest": digest, "mark": marked, "markdown": lambda text: markup.markdown(visible(text)), "codes": lambda text: markup.codes(visible(text)),
+        "at": lambda path, /, **query: link(path, query), "digest": digest, "mark": marked, "markdown": lambda text: markup.markdown(visible(text)), "codes": lambda text: markup.codes(visible(text)), "gist": markup.gist,
     }  # fmt: skip
     templates.globals["files"] = {
         file.name: f"/static/{file.name}?v={hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"

@@ -6,12 +6,21 @@ a mail address stays text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from aether.memory.layers import excerpt
+
 if TYPE_CHECKING:
     from markupsafe import Markup
+
+# Characters of a text in a list.
+MOST_GIST = 300
+# Fences with their language, and the marks before a heading.
+_MARKS = re.compile(r"^[ \t]*(?:(?:```|~~~)[^`\n]*$|#{1,6}[ \t]+)", re.MULTILINE)
+_STRESS = re.compile(r"(?<!\w)\*\*(?=\S)([^*\n]+?)(?<=\S)\*\*(?!\w)")
 
 
 @lru_cache(maxsize=2)
@@ -69,6 +78,17 @@ def codes(text: Any) -> Markup:
     if "`" not in words:
         return escape(words)
     return _safe(_renderer("codes").renderInline(words))
+
+
+def gist(text: str, most: int = MOST_GIST) -> str:
+    r"""Return the start of a Markdown text on one line, without the marks that only fence, head or stress.
+
+    >>> gist("## Done\n\n**Two** options:\n```sh\nmake `all`\n```")
+    'Done Two options: make `all`'
+    >>> gist("Never pass **kwargs of a call to 2**3 things.")
+    'Never pass **kwargs of a call to 2**3 things.'
+    """
+    return excerpt(_STRESS.sub(r"\1", _MARKS.sub("", text[: most * 8])), most)
 
 
 def _safe(html: str) -> Markup:

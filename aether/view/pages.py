@@ -33,6 +33,7 @@ from aether.store import documents, spool
 from aether.store.snapshot import load
 from aether.store.undo import EntryChange
 from aether.types import RELEVANCE_OF_TYPE, JsonObject
+from aether.view import markup
 from aether.view.frame import (
     BY,
     PAGE_LINES,
@@ -221,7 +222,10 @@ def search(frame: Frame, asked: Asked) -> Shown:
         until=values["until"] or None, access=False, home=frame.home,
     )  # fmt: skip
     page_hits = hits[(page - 1) * PAGE_LINES : page * PAGE_LINES]
-    lines = [{**hit, "parts": marked(hit["passage"], hit["matched"])} for hit in page_hits]
+    lines = [
+        {**hit, "parts": marked(markup.gist(hit["passage"], MOST_FIELD).replace("`", ""), hit["matched"])}
+        for hit in page_hits
+    ]
     # How many there are beyond this page is not known: only that there are more.
     return Shown(
         "search.html",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import aether
 from aether.cli import demo_rules
 from aether.cli.main import main
-from aether.cli.output import AGENT_VARIABLES
+from aether.cli.output import AGENT_VARIABLES, USER_VARIABLES
 from tests.cli.stage import shown
 from tests.hook_player import put, turn
 
@@ -52,6 +53,20 @@ def test_the_log_names_the_user_and_an_agent(here, capsys, monkeypatch):
     assert aether.log(limit=1)[0].by == "agent"
     aether.add_working_memory_item("By a program", "observation")
     assert aether.log(limit=1)[0].by == "queen"
+
+
+def test_a_user_without_a_name_in_the_environment_has_the_one_of_the_system(here, capsys, monkeypatch):
+    pwd = pytest.importorskip("pwd")
+    for name in (*USER_VARIABLES, *AGENT_VARIABLES):
+        monkeypatch.delenv(name, raising=False)
+    user = pwd.getpwuid(os.geteuid())
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: pwd.struct_passwd(("mara", *user[1:])))
+    main(["add", "A note"])
+
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    main(["add", "Another note"])
+
+    assert [entry.by for entry in aether.log(limit=2)] == ["queen", "mara"]
 
 
 def test_counted_reads_are_in_the_log_only_when_asked_for(here, capsys):

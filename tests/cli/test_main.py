@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+import aether
 from aether import errors
 from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli, leave, main
 from aether.errors import AetherError, InvalidInput, StorageFailed
@@ -291,6 +292,29 @@ def test_values_are_completed(here, monkeypatch, capsys, line, completed):
 
     values = [entry.removeprefix("plain,") for entry in capsys.readouterr().out.split()]
     assert values == sorted(here.get(value, value) for value in completed)
+
+
+def test_names_of_what_a_home_keeps_are_completed(here, monkeypatch, capsys):
+    goal = aether.add_goal("Ship it")["id"]
+    snapshot = aether.create_snapshot("before")["snapshot_id"]
+    said = [{"role": ("user", "assistant")[nth % 2], "content": f"Note {nth}. " * 60} for nth in range(60)]
+    aether.compact("talk-one", said, window=8000)
+    aether.archive_conversations(
+        [{"id": "old-one", "created_at": "2026-01-01T10:00:00Z", "messages": said[:2]}]
+    )
+    lines = {
+        "aether goal done goal": goal, "aether snapshot --restore s": snapshot, "aether context status ta": "talk-one",
+        "aether archive restore o": "old-one", "aether signal FOC": "FOCUS",
+    }  # fmt: skip
+    monkeypatch.setenv("_AETHER_COMPLETE", "bash_complete")
+    for line, completed in lines.items():
+        monkeypatch.setenv("COMP_WORDS", line)
+        monkeypatch.setenv("COMP_CWORD", str(len(line.split()) - 1))
+        capsys.readouterr()
+
+        main([])
+
+        assert capsys.readouterr().out == f"plain,{completed}\n", line
 
 
 def ended(directory, code):

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.extras
 pytest.importorskip("markdown_it")
 pytest.importorskip("markupsafe")
 
-from aether.view.markup import codes, markdown  # noqa: E402 - markdown-it-py is optional
+from aether.view.markup import codes, gist, markdown  # noqa: E402 - markdown-it-py is optional
 
 HOSTILE = [
     "<script>alert(1)</script>", "<img src=x onerror=alert(1)>", "[a](javascript:alert(1))", "[a](data:text/html,x)",
@@ -91,3 +91,19 @@ def test_words_between_backticks_are_code_and_nothing_else_changes(text):
 
     assert set(re.findall(r"</?(\w+)", html)) <= {"code"}
     assert "<a" not in html
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("# Plan\n\n```python\nrun()\n```\nthen **stop** it", "Plan run() then stop it"),
+        (
+            "src/*.py, **/test_*.py and `**kw` of 2**8 * 3**2",
+            "src/*.py, **/test_*.py and `**kw` of 2**8 * 3**2",
+        ),
+        ("Fixes #12, see ```x``` and C#", "Fixes #12, see ```x``` and C#"),
+        ("x" * 400, "x" * 299 + "…"),
+    ],
+)
+def test_a_text_in_a_list_is_one_line_without_marks_that_say_nothing(text, shown):
+    assert gist(text) == shown

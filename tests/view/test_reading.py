@@ -214,3 +214,20 @@ def test_a_person_goes_from_one_home_to_another(home, tmp_path, monkeypatch, rea
         "a form of the other home changes nothing here"
     )
     assert reader.post("open-home", home="nowhere").status_code == 404
+
+
+@pytest.mark.extras
+def test_a_search_shows_no_marks_of_markdown_and_a_brief_leads_to_compressed_entries(home, reader):
+    rule = aether.add_working_memory_item(
+        "Never push on Fridays.", "constraint", metadata={"phase": 1, "evidence": "person"}, home=home
+    )
+    text = "## Plan\n\n```sh\nmake `ledger`\n```\n**Ledger** first. " + "It is one file. " * 60
+    aether.add_working_memory_item(text, "outcome", 0.9, metadata={"phase": 1}, home=home)
+    found = reader.get("/search?q=ledger").text
+
+    aether.compress(1, home=home)
+
+    assert not re.search(r"(?s)<bdi class=\"text\">[^<]*(`|##|\*\*)", found)
+    assert "<mark>ledger</mark>" in found
+    assert f'href="/entry/{rule}"' in reader.get("/brief").text
+    assert reader.get(f"/entry/{rule}").status_code == 200
