@@ -186,9 +186,14 @@ def _ticks(most: float) -> list[int]:
     return [*range(0, max(1, ceil(most / step)) * step + 1, step)]
 
 
+def _clean(text: str) -> str:
+    """Return a text without what XML has no place for: control characters and lone surrogates."""
+    return str(visible(text.encode("utf-8", "replace").decode()))
+
+
 def _name(text: str) -> str:
-    """Return a text that a drawing has room for, and XML a place: it has none for control characters and lone surrogates."""
-    shown = str(visible(text.encode("utf-8", "replace").decode()))
+    """Return a text that a drawing has room for."""
+    shown = _clean(text)
     return shown if len(shown) <= NAME_CHARS else f"{shown[: NAME_CHARS - 1]}…"
 
 
@@ -199,7 +204,7 @@ def signals_chart(signals: Sequence[JsonObject]) -> Chart:
     if not signals:
         return Chart(title, "No signal is active.", "", head, rows)
     strongest = signals[:MOST_SERIES]
-    text = f"{_name(signals[0]['name'])} is the strongest now, at {signals[0]['strength']:.2f}."
+    text = f"{_clean(signals[0]['name'])} is the strongest now, at {signals[0]['strength']:.2f}."
     chart = _empty()
     chart.add_y_scale(0, 1)
     chart.add_y_axis(ticks=[0, 0.25, 0.5, 0.75, 1], tick_formatter=lambda value, *_: f"{value:g}")
