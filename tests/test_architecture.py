@@ -41,8 +41,6 @@ SHARED_NAMES = {
 SMALL_WITH_A_REASON: dict[str, str] = {
     "aether.__main__": "what `python -m aether` runs",
     "aether.hosts.codex_hooks": "a row of the table of hosts",
-    "aether.api.live": "a function of the API that a page shows",
-    "aether.view.markup": "where text of others becomes HTML, to be read by itself",
     "aether.messages.directories": "files beside each other, as unpacking is about files within each other",
 }
 # The shapes, which the module of types loads when one of them is used.

@@ -104,14 +104,8 @@ def _past(id: str, last: JsonObject, count: Counter) -> JsonObject:
     )
     kind = last.get("type") or "session"
     return {
-        "id": id,
-        "layer": "",
-        "type": kind,
-        "at": compressed_at,
-        "tokens": count(text),
-        "text": text,
-        "entry": last,
-    }
+        "id": id, "layer": "", "type": kind, "at": compressed_at, "tokens": count(text), "text": text, "entry": last,
+    }  # fmt: skip
 
 
 def _state(memory: Mapping[str, Any], hit: Mapping[str, Any], ended_by: str) -> str:
@@ -244,14 +238,9 @@ def _archived(
         page_places = places[start : start + limit]
         stored = source.read(list(page_places))
         return (
-            [
-                layers.item_record(stored[position]["item"], "archive")
-                for position in page_places
-                if position in stored
-            ],
-            total,
-            True,
-        )
+            [layers.item_record(stored[position]["item"], "archive") for position in page_places if position in stored],
+            total, True,
+        )  # fmt: skip
     chosen: list[layers.Record] = []
     for first in range(0, total, READ_AT_ONCE):
         part = places[first : first + READ_AT_ONCE]

@@ -67,30 +67,23 @@ def report(
     decided = [_safe(entry, hidden) for entry in timeline if entry.kind == "decision"]
     decisions = _decisions(decided, None if conversation else snapshot, start)
     lessons = [] if conversation else _lessons(memory["long_term_memory"]["patterns"], start)
-    about = overview(home=snapshot.home)
+    about, first = overview(home=snapshot.home), clock.stamp(start) if start else ""
     result: JsonObject = {
         "project": _safe_text(Path(paths.project_root(snapshot.home) or snapshot.home).name, hidden),
-        "made_at": clock.stamp(moment),
-        "since": clock.stamp(start) if start else "",
-        "conversation": _safe_text(conversation, hidden),
+        "made_at": clock.stamp(moment), "since": first, "conversation": _safe_text(conversation, hidden),
         "overview": {
-            **{name: about[name] for name in _FOUND},
-            "goal": "" if conversation else (goal or {}).get("description", ""),
+            **{name: about[name] for name in _FOUND}, "goal": "" if conversation else (goal or {}).get("description", ""),
             "open": [] if conversation else _open(snapshot),
         },
         "counts": _counts(timeline),
-        "timeline": [
-            _day(day, list(group)) for day, group in groupby(visible, key=lambda entry: entry.at[:10])
-        ],
-        "decisions": decisions[-MOST_DECISIONS:],
-        "lessons": lessons[:MOST_LESSONS],
+        "timeline": [_day(day, list(group)) for day, group in groupby(visible, key=lambda entry: entry.at[:10])],
+        "decisions": decisions[-MOST_DECISIONS:], "lessons": lessons[:MOST_LESSONS],
         "left_out": {
-            "moments": len(timeline) - len(visible),
-            "decisions": max(0, len(decisions) - MOST_DECISIONS),
+            "moments": len(timeline) - len(visible), "decisions": max(0, len(decisions) - MOST_DECISIONS),
             "lessons": max(0, len(lessons) - MOST_LESSONS),
         },
-        "charts": numbers(snapshot, since=clock.stamp(start) if start else "", hidden=hidden),
-    }
+        "charts": numbers(snapshot, since=first, hidden=hidden),
+    }  # fmt: skip
     return result
 
 
@@ -141,24 +134,15 @@ def _decisions(
         return sorted(result, key=lambda entry: str(entry["at"]))
     for session in sessions_of(snapshot.documents["memory"]):
         result += [
-            _decision(
-                last_heard(session),
-                key_decision["decision"],
-                "",
-                session["session_id"],
-                key_decision["rationale"],
-            )
-            for key_decision in session["key_decisions"]
-            if last_heard(session) >= first and key_decision["decision"] not in texts
-        ]
+            _decision(last_heard(session), key_decision["decision"], "", session["session_id"],
+            key_decision["rationale"]) for key_decision in session["key_decisions"] if last_heard(session) >= first and
+            key_decision["decision"] not in texts
+        ]  # fmt: skip
     for goal in snapshot.documents["goals"]["goals"]:
         result += [
-            _decision(
-                decision["at"], decision["description"], goal["evidence"], goal["id"], decision["rationale"]
-            )
-            for decision in goal["decisions"]
-            if decision["at"] >= first
-        ]
+            _decision(decision["at"], decision["description"], goal["evidence"], goal["id"], decision["rationale"]) for
+            decision in goal["decisions"] if decision["at"] >= first
+        ]  # fmt: skip
     return sorted(result, key=lambda entry: str(entry["at"]))
 
 
@@ -203,14 +187,11 @@ def _open(snapshot: Snapshot) -> list[str]:
 def numbers(snapshot: Snapshot, *, since: str = "", hidden: Rules | None = None) -> JsonObject:
     """Return the numbers of each chart, from the time `since` on where they are of a time."""
     return {
-        "told": told(snapshot, since=since, hidden=hidden),
-        "recalls": recalls(snapshot, since=since),
-        "architects": architects(snapshot, since=since),
-        "growth": growth(snapshot, since=since),
-        "saved": saved(snapshot, since=since),
-        "layers": layers(snapshot.documents["memory"]),
+        "told": told(snapshot, since=since, hidden=hidden), "recalls": recalls(snapshot, since=since),
+        "architects": architects(snapshot, since=since), "growth": growth(snapshot, since=since),
+        "saved": saved(snapshot, since=since), "layers": layers(snapshot.documents["memory"]),
         "signals": signal_strengths(snapshot.documents["pheromones"], now=now()),
-    }
+    }  # fmt: skip
 
 
 def told(snapshot: Snapshot, *, since: str = "", hidden: Rules | None = None) -> list[JsonObject]:
@@ -252,15 +233,8 @@ def architects(snapshot: Snapshot, *, since: str = "") -> list[JsonObject]:
             continue
         day = days.setdefault(
             at[:10],
-            {
-                "day": at[:10],
-                "answers": 0,
-                "input_tokens": 0,
-                "output_tokens": 0,
-                "cost_usd": None,
-                "models": [],
-            },
-        )
+            {"day": at[:10], "answers": 0, "input_tokens": 0, "output_tokens": 0, "cost_usd": None, "models": []},
+        )  # fmt: skip
         day["answers"] += 1
         day["models"] = sorted({*day["models"], author.get("model") or author["backend"]})
         for field in ("input_tokens", "output_tokens", "cost_usd"):

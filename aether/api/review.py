@@ -305,9 +305,6 @@ def _entries(memory: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     session_items = [item for session in sessions for item in session["metadata"].get("items", [])]
     return {
         **{statement.id: (_TYPE_OF[statement.kind], statement.text) for statement in statements},
-        **{
-            pattern["id"]: (_TYPE_OF.get(pattern["type"], pattern["type"]), pattern["pattern"])
-            for pattern in patterns
-        },
+        **{pattern["id"]: (_TYPE_OF.get(pattern["type"], pattern["type"]), pattern["pattern"]) for pattern in patterns},
         **{item["id"]: (item["type"], item["content"]) for item in (*session_items, *items.items_of(memory))},
-    }
+    }  # fmt: skip

@@ -77,20 +77,13 @@ def timeline(
         raise InvalidInput(f"limit is {limit}.", fix="Use 0 for all, or the number wanted.", where="timeline")
     moment = now()
     options = Asked(
-        _stamp(since, moment, "since"),
-        _stamp(until, moment, "until"),
-        conversation,
-        project,
-        frozenset(types),
-    )
+        _stamp(since, moment, "since"), _stamp(until, moment, "until"), conversation, project, frozenset(types),
+    )  # fmt: skip
     snapshot = read(home)
     selection = moments(
-        item_moments(snapshot),
-        compressions(snapshot),
-        _compactions(snapshot.home),
-        snapshot.documents["COLONY_STATE"],
+        item_moments(snapshot), compressions(snapshot), _compactions(snapshot.home), snapshot.documents["COLONY_STATE"],
         options,
-    )
+    )  # fmt: skip
     if conversation and not selection:
         _require_conversation(snapshot, conversation)
     return selection[-limit:]

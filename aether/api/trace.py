@@ -216,11 +216,8 @@ def _written(snapshot: Snapshot, ids: Collection[str]) -> dict[str, Written]:
     lines: dict[str, Written] = {}
     for entry in entries_newest_first(snapshot):
         steps = [
-            step
-            for patch in entry.patches.values()
-            for step in patch
-            if not step["path"].startswith(_HANDOFFS)
-        ]
+            step for patch in entry.patches.values() for step in patch if not step["path"].startswith(_HANDOFFS)
+        ]  # fmt: skip
         for name in {*_ids_in(steps), *_ids_in(entry.appends)} & {*ids}:
             lines[name] = Written(
                 entry.revision, entry.at, entry.by, entry.operation, entry.reason, entry.member
@@ -312,12 +309,9 @@ def _source_lines(source: Source) -> list[str]:
     about = f"{_VOUCHERS.get(source.evidence, source.evidence)}, {_minute(source.at)}"
     again = f", and {pluralize(len(source.again), 'times')} before" if source.again else ""
     return [
-        f"From {source.id}",
-        f"    {excerpt(source.text, SHOWN_CHARS)}",
-        f"    {about}{again}",
-        f"    {place}",
+        f"From {source.id}", f"    {excerpt(source.text, SHOWN_CHARS)}", f"    {about}{again}", f"    {place}",
         f"    {_written_line(source.written)}",
-    ]
+    ]  # fmt: skip
 
 
 def _written_line(written: Written) -> str:

@@ -54,28 +54,19 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
 
         try:
             message: Any = client.messages.with_raw_response.create(
-                model=name,
-                max_tokens=room,
-                messages=[{"role": "user", "content": prompt}],
-                timeout=client.timeout,
+                model=name, max_tokens=room, messages=[{"role": "user", "content": prompt}], timeout=client.timeout,
                 **form,
-            )
+            )  # fmt: skip
             answered = message.http_response
         except anthropic.AnthropicError as reason:
             return _as_reply(reason)
         return model_server.parsed_reply(answered.status_code, answered.content, answered.headers)
 
     model = dialog.Model(
-        name=NAME,
-        server=str(client.base_url),
-        exchange=exchange,
-        read=_read,
-        forms=(
-            {"output_config": {"format": {"type": "json_schema", "schema": strict_schema(request.schema)}}},
-            {},
-        ),
+        name=NAME, server=str(client.base_url), exchange=exchange, read=_read,
+        forms=({"output_config": {"format": {"type": "json_schema", "schema": strict_schema(request.schema)}}}, {}),
         fixes=_FIXES,
-    )
+    )  # fmt: skip
     with client:
         return dialog.converse(request, model, settings=settings, count=count)
 
@@ -220,10 +211,7 @@ def _read(body: JsonObject) -> dialog.Answer:
     # Thinking comes first on current models, so blocks are selected by type, not by place.
     texts = [block.get("text", "") for block in body.get("content") or [] if block.get("type") == "text"]
     return dialog.Answer(
-        outcome=_OUTCOMES.get(reason, "whole"),
-        text="".join(texts),
-        model=str(body.get("model", "")),
-        input_tokens=sum(usage.get(kind) or 0 for kind in ANTHROPIC_INPUT),
-        output_tokens=usage.get("output_tokens") or 0,
-        detail=reason,
-    )
+        outcome=_OUTCOMES.get(reason, "whole"), text="".join(texts), model=str(body.get("model", "")),
+        input_tokens=sum(usage.get(kind) or 0 for kind in ANTHROPIC_INPUT), output_tokens=usage.get("output_tokens") or
+        0, detail=reason,
+    )  # fmt: skip

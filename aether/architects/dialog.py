@@ -314,17 +314,10 @@ def _part(handoff: JsonObject, items: list[JsonObject], nth: int, count: Counter
     all_ids = {item["id"] for item in handoff["items"]}
     share = tokens / max(1, sum(count(item["content"]) for item in handoff["items"]))
     return {
-        **handoff,
-        "items": items,
-        "item_count": len(items),
-        "total_tokens": tokens,
-        "target_tokens": max(1, round(handoff["target_tokens"] * share)),
-        "protected": [
-            statement
-            for statement in handoff.get("protected", [])
-            if statement.get("id") in ids or (nth == 0 and statement.get("id") not in all_ids)
-        ],
-    }
+        **handoff, "items": items, "item_count": len(items), "total_tokens": tokens, "target_tokens": max(1,
+        round(handoff["target_tokens"] * share)), "protected": [statement for statement in handoff.get("protected", [])
+        if statement.get("id") in ids or (nth == 0 and statement.get("id") not in all_ids)],
+    }  # fmt: skip
 
 
 def cut_text(text: str, chars: int) -> list[str]:
@@ -362,13 +355,10 @@ def merge_sessions(handoff: JsonObject, sessions: list[JsonObject]) -> JsonObjec
         for entry in _objects(session, field)
     }
     merged: JsonObject = {
-        "id": handoff["compression_id"],
-        "session_id": handoff["compression_id"],
-        "compressed_at": handoff["prepared_at"],
-        "phase": handoff["phase"],
-        "summary": " ".join(text.strip() for text in summaries if isinstance(text, str) and text.strip()),
-        **{name: sessions[-1].get(name) or [] for name in _LAST},
-    }
+        "id": handoff["compression_id"], "session_id": handoff["compression_id"],
+        "compressed_at": handoff["prepared_at"], "phase": handoff["phase"], "summary": " ".join(text.strip() for text in
+        summaries if isinstance(text, str) and text.strip()), **{name: sessions[-1].get(name) or [] for name in _LAST},
+    }  # fmt: skip
     for name, key in _LISTS.items():
         entries: dict[str, JsonObject] = {}
         for number, session in enumerate(sessions, start=1):

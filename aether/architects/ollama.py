@@ -65,16 +65,10 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         return reply
 
     model = dialog.Model(
-        name=NAME,
-        server=server,
-        exchange=exchange,
-        read=_read,
-        forms=({"format": strict_schema(request.schema)}, {"format": "json"}, {}),
-        fixes=_fixes(name),
-        input_tokens=INPUT_TOKENS,
-        answer_tokens=ANSWER_TOKENS,
-        room=2 * ANSWER_TOKENS,
-    )
+        name=NAME, server=server, exchange=exchange, read=_read, forms=({"format": strict_schema(request.schema)},
+        {"format": "json"}, {}), fixes=_fixes(name), input_tokens=INPUT_TOKENS, answer_tokens=ANSWER_TOKENS, room=2 *
+        ANSWER_TOKENS,
+    )  # fmt: skip
     return dialog.converse(request, model, settings=settings, count=count)
 
 
@@ -199,25 +193,16 @@ def _server(host: str) -> str:
 def _body(model: str, prompt: str, room: int, expected: int, temperature: float) -> JsonObject:
     needed = int(expected * TOKENIZER_MARGIN) + room
     return {
-        "model": model,
-        "messages": [{"role": "user", "content": prompt}],
-        "stream": False,
-        "truncate": False,
-        "options": {
-            "num_ctx": -(-needed // WINDOW_STEP_TOKENS) * WINDOW_STEP_TOKENS,
-            "num_predict": room,
-            "temperature": temperature,
-        },
-    }
+        "model": model, "messages": [{"role": "user", "content": prompt}], "stream": False, "truncate": False,
+        "options": {"num_ctx": -(-needed // WINDOW_STEP_TOKENS) * WINDOW_STEP_TOKENS, "num_predict": room,
+        "temperature": temperature},
+    }  # fmt: skip
 
 
 def _read(body: JsonObject) -> dialog.Answer:
     reason = body.get("done_reason") or "stop"
     return dialog.Answer(
-        outcome="cut" if reason == "length" else "whole",
-        text=(body.get("message") or {}).get("content") or "",
-        model=str(body.get("model", "")),
-        input_tokens=body.get("prompt_eval_count") or 0,
-        output_tokens=body.get("eval_count") or 0,
-        detail=reason,
-    )
+        outcome="cut" if reason == "length" else "whole", text=(body.get("message") or {}).get("content") or "",
+        model=str(body.get("model", "")), input_tokens=body.get("prompt_eval_count") or 0,
+        output_tokens=body.get("eval_count") or 0, detail=reason,
+    )  # fmt: skip

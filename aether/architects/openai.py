@@ -55,17 +55,9 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         )
 
     model = dialog.Model(
-        name=NAME,
-        server=server,
-        exchange=exchange,
-        read=_read,
-        forms=(
-            {"response_format": {"type": "json_schema", "json_schema": described}},
-            {"response_format": {"type": "json_object"}},
-            {},
-        ),
-        fixes=_FIXES,
-    )
+        name=NAME, server=server, exchange=exchange, read=_read, forms=({"response_format": {"type": "json_schema",
+        "json_schema": described}}, {"response_format": {"type": "json_object"}}, {}), fixes=_FIXES,
+    )  # fmt: skip
     return dialog.converse(request, model, settings=settings, count=count)
 
 
@@ -176,10 +168,7 @@ def _read(body: JsonObject) -> dialog.Answer:
     reason = choice.get("finish_reason") or "stop"
     refusal = message.get("refusal")
     return dialog.Answer(
-        outcome="refused" if refusal else _OUTCOMES.get(reason, "whole"),
-        text=message.get("content") or "",
-        model=str(body.get("model", "")),
-        input_tokens=usage.get("prompt_tokens") or 0,
-        output_tokens=usage.get("completion_tokens") or 0,
-        detail=str(refusal or reason),
-    )
+        outcome="refused" if refusal else _OUTCOMES.get(reason, "whole"), text=message.get("content") or "",
+        model=str(body.get("model", "")), input_tokens=usage.get("prompt_tokens") or 0,
+        output_tokens=usage.get("completion_tokens") or 0, detail=str(refusal or reason),
+    )  # fmt: skip

@@ -20,13 +20,10 @@ from aether.types import JsonObject
 SCHEMA = "data/schemas/session_answer.schema.json"
 # The prompt for each strategy of a summary.
 SUMMARIES = {
-    "task_state": "summaries/task_state",
-    "brief": "summaries/brief",
-    "decision_log": "summaries/decision_log",
-    "code_delta": "summaries/code_delta",
-    "step_ledger": "summaries/step_ledger",
+    "task_state": "summaries/task_state", "brief": "summaries/brief", "decision_log": "summaries/decision_log",
+    "code_delta": "summaries/code_delta", "step_ledger": "summaries/step_ledger",
     "requirements_ledger": "summaries/requirements_ledger",
-}
+}  # fmt: skip
 # That, and the prompt for a conversation that is put into the archive.
 _ASKED = SUMMARIES | {"archive": "archive/summary"}
 # The prompt for each level of a checkpoint.
@@ -57,26 +54,19 @@ def prompt_of(handoff: JsonObject) -> JsonObject:
 
 def _contents(handoff: JsonObject) -> str:
     return prompts.render(
-        "handoff",
-        items=_marked(conversation(handoff)),
-        protected=_marked(f"- {entry['content']}" for entry in handoff.get("protected", [])),
-        signals=_marked(_signal_line(signal) for signal in handoff.get("signals", [])),
-        earlier=_marked(
-            f"{entry['id']} {entry['kind']}: {entry['text']}" for entry in handoff.get("earlier", [])
-        ),
-    )
+        "handoff", items=_marked(conversation(handoff)), protected=_marked(f"- {entry['content']}" for entry in
+        handoff.get("protected", [])), signals=_marked(_signal_line(signal) for signal in handoff.get("signals", [])),
+        earlier=_marked(f"{entry['id']} {entry['kind']}: {entry['text']}" for entry in handoff.get("earlier", [])),
+    )  # fmt: skip
 
 
 def session_request(handoff: JsonObject, *, feedback: str = "") -> Request:
     """Return the request to turn `handoff` into session JSON; `feedback` says why the last answer was rejected."""
     return Request(
-        task="session",
-        data=handoff,
-        prompt=f"{instruction(handoff)['text']}\n{_contents(handoff)}",
-        schema=json.loads(resource(SCHEMA).read_text(encoding="utf-8")),
-        target_tokens=handoff["target_tokens"],
+        task="session", data=handoff, prompt=f"{instruction(handoff)['text']}\n{_contents(handoff)}",
+        schema=json.loads(resource(SCHEMA).read_text(encoding="utf-8")), target_tokens=handoff["target_tokens"],
         feedback=feedback,
-    )
+    )  # fmt: skip
 
 
 def prompt_sha256(strategy: str, level: int = 0) -> str:
@@ -97,22 +87,16 @@ def summary_request(task: JsonObject, *, feedback: str = "") -> Request:
     else:
         text = prompts.render(name, max_tokens=room)
     removed = prompts.render(
-        "summaries/removed",
-        facts=prompts.quoted({field: entries} for field, entries in task["facts"].items() if entries),
-        previous=prompts.quoted([{"text": task["previous"]}] if task["previous"] else []),
-        messages=prompts.quoted(
-            {field: value for field, value in message.items() if value != ""} for message in task["said"]
-        ),
-    )
+        "summaries/removed", facts=prompts.quoted({field: entries} for field, entries in task["facts"].items() if
+        entries), previous=prompts.quoted([{"text": task["previous"]}] if task["previous"] else []),
+        messages=prompts.quoted({field: value for field, value in message.items() if value != ""} for message in
+        task["said"]),
+    )  # fmt: skip
     prompt = {"name": name, "sha256": prompts.load(name).sha256, "text": text}
     return Request(
-        task="summary",
-        data={**task, "task": "summary", "prompt": prompt},
-        prompt=f"{text}\n{removed}",
-        schema={},
-        target_tokens=task["max_tokens"],
-        feedback=feedback,
-    )
+        task="summary", data={**task, "task": "summary", "prompt": prompt}, prompt=f"{text}\n{removed}", schema={},
+        target_tokens=task["max_tokens"], feedback=feedback,
+    )  # fmt: skip
 
 
 def whole_prompt(request: Request) -> str:

@@ -210,15 +210,12 @@ def compression_lines(statistics: dict[str, Any]) -> list[str | Table]:
     """Return the statistics of compression as lines."""
     lines: list[str | Table] = []
     lines += facts(
-        [
-            ("Total compressions", statistics["total_compressions"]),
-            ("Average ratio", f"{statistics['average_compression_ratio']:.2f}x"),
-            ("Sessions", f"{len(statistics['sessions'])} / {statistics['max_sessions']}"),
-            ("Working memory evictions", statistics["working_memory_evictions"]),
-            ("Short-term evictions", statistics["short_term_evictions"]),
-        ],
+        [("Total compressions", statistics["total_compressions"]), ("Average ratio",
+        f"{statistics['average_compression_ratio']:.2f}x"), ("Sessions",
+        f"{len(statistics['sessions'])} / {statistics['max_sessions']}"), ("Working memory evictions",
+        statistics["working_memory_evictions"]), ("Short-term evictions", statistics["short_term_evictions"])],
         indent=0,
-    )
+    )  # fmt: skip
     rows = [
         (
             session["session_id"], session["phase"], session["compressed_at"][:10],

@@ -135,14 +135,8 @@ def _import_ollm_file(
         if found is None:
             return OllmFile(name, "skipped", notes=("an index of snapshots",))
         report = OllmFile(
-            name,
-            "imported",
-            found.kind,
-            found.id,
-            len(found.messages),
-            len(found.checkpoints),
-            tuple(found.warnings),
-        )
+            name, "imported", found.kind, found.id, len(found.messages), len(found.checkpoints), tuple(found.warnings),
+        )  # fmt: skip
         if conversations.load(place, found.id).lines:
             known = _origin(place, found.id).get("file") == str(path.resolve())
             why = "imported before" if known else "a conversation of that id exists, and is not changed"

@@ -176,12 +176,8 @@ def parts_of(command: str) -> tuple[Part, ...]:
             marks = (mark.partition("\0")[0] for mark in text.split(_MARK)[1:])
             numbers = [int(mark) for mark in marks if mark.isdecimal()]
             parts.append(
-                Part(
-                    text,
-                    then,
-                    tuple(documents[index] for index in numbers if index < len(documents)),
-                )
-            )
+                Part(text, then, tuple(documents[index] for index in numbers if index < len(documents)))
+            )  # fmt: skip
     return tuple(parts)
 
 
@@ -358,14 +354,9 @@ def _covers(later: str, earlier: str) -> bool:
         {word for word in later_words if word[0] == "-"},
     )
     return picks <= earlier_words and (
-        not targets
-        or (
-            bool(earlier_words - picks)
-            and all(
-                any(_holds(target, inner) for target in targets) for inner in earlier_words if inner[0] != "-"
-            )
-        )
-    )
+        not targets or (bool(earlier_words - picks) and all(any(_holds(target, inner) for target in targets) for inner
+        in earlier_words if inner[0] != "-"))
+    )  # fmt: skip
 
 
 def _holds(outer: str, inner: str) -> bool:

@@ -17,22 +17,14 @@ _TIMES = r"(?: \((?P<times>\d+) (?:edits|runs)\))?"
 _ACTIONS = {"Created": "created", "Deleted": "deleted", "Changed": "changed", "Reverted": "reverted"}
 # What a sentence of an item of this type, or with this role, looked like.
 _PATTERNS = {
-    "code_change": re.compile(
-        rf"(?P<action>Created|Changed|Deleted|Reverted) (?P<path>\S.*?)(?: \((?P<lines>\d+) lines\))?{_TIMES}(?:: (?P<names>.+))?"
-    ),
+    "code_change": re.compile(rf"(?P<action>Created|Changed|Deleted|Reverted) (?P<path>\S.*?)(?: \((?P<lines>\d+) lines\))?{_TIMES}(?:: (?P<names>.+))?"),
     "command": re.compile(rf"Ran {_SPAN}{_TIMES}(?:: (?P<outcome>.+))?", re.DOTALL),
     "error": re.compile(rf"{_SPAN} failed(?: (?P<times>\d+) times)?: (?P<outcome>.*)", re.DOTALL),
-    "solution": re.compile(
-        rf"{_SPAN} failed(?: (?P<times>\d+) times)?: (?P<body>.*)\n(?:Worked|Part of it worked)(?: as `[^`]+`)?(?: when run again)?"
-        r"(?: after (?:changes to )?(?P<after>[^:]+))?(?:: (?P<outcome>.+)|\.)",
-        re.DOTALL,
-    ),
-    "commit": re.compile(
-        r"(?:\[(?:detached HEAD|(?P<branch>\S+)(?: \(root-commit\))?) (?P<id>[0-9a-f]{7,40})\] [^\n]*|(?P<address>https://\S+)|Committed|[0-9a-f]{7,40} [^\n]*)"
-        r"\n\n(?P<subject>[^\n]*)(?P<body>.*)",
-        re.DOTALL,
-    ),
-}
+    "solution": re.compile(rf"{_SPAN} failed(?: (?P<times>\d+) times)?: (?P<body>.*)\n(?:Worked|Part of it worked)(?: as `[^`]+`)?(?: when run again)?"
+    r"(?: after (?:changes to )?(?P<after>[^:]+))?(?:: (?P<outcome>.+)|\.)", re.DOTALL),
+    "commit": re.compile(r"(?:\[(?:detached HEAD|(?P<branch>\S+)(?: \(root-commit\))?) (?P<id>[0-9a-f]{7,40})\] [^\n]*|(?P<address>https://\S+)|Committed|[0-9a-f]{7,40} [^\n]*)"
+    r"\n\n(?P<subject>[^\n]*)(?P<body>.*)", re.DOTALL),
+}  # fmt: skip
 _STEP = re.compile(r"\[(?P<status>[\w -]+)\] (?P<text>.+)")
 _NUMBERS = frozenset({"times", "lines"})
 # Of a list in a sentence.
@@ -58,13 +50,9 @@ def fact_of(item: Item) -> Fact | None:
     if role == "plan" and isinstance(content, str):
         steps = [_STEP.fullmatch(line) for line in content.split("\n")]
         return (
-            Fact(
-                kind="plan",
-                steps=[{"text": step["text"], "status": step["status"]} for step in steps if step],
-            )
-            if all(steps)
-            else None
-        )
+            Fact(kind="plan", steps=[{"text": step["text"], "status": step["status"]} for step in steps if step]) if
+            all(steps) else None
+        )  # fmt: skip
     match = (
         _PATTERNS["commit" if role == "commit" else item["type"]].fullmatch(content)
         if isinstance(content, str)

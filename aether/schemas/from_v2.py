@@ -252,12 +252,9 @@ def _session(raw: JsonObject, place: _Place) -> tuple[JsonObject, JsonObject]:
         if isinstance(raw.get(key), list):
             raw[key] = [{field: entry} if isinstance(entry, str) else entry for entry in raw[key]]
     return raw, {
-        "id": ids[0],
-        "session_id": ids[-1],
-        "phase": int(phase) if phase.isdecimal() and len(phase) < 10 else 0,
-        "compressed_at": _instant_in(ids[0]),
-        "compression_ratio": 0,
-    }
+        "id": ids[0], "session_id": ids[-1], "phase": int(phase) if phase.isdecimal() and len(phase) < 10 else 0,
+        "compressed_at": _instant_in(ids[0]), "compression_ratio": 0,
+    }  # fmt: skip
 
 
 def _pattern(raw: JsonObject, place: _Place) -> tuple[JsonObject, JsonObject]:
@@ -318,16 +315,11 @@ def _roadmap_phase(raw: JsonObject, place: _Place) -> tuple[JsonObject, JsonObje
 
 
 _ROWS: dict[str, Callable[[JsonObject, _Place], tuple[JsonObject, JsonObject]]] = {
-    "working_memory/items/*": _item,
-    "working_memory/items/*/associative_links/*": _link,
-    "short_term_memory/sessions/*": _session,
-    "long_term_memory/patterns/*": _pattern,
-    "long_term_memory/patterns/*/associative_links/*": _link,
-    "active_pheromones/*": _signal,
-    "colony_status/workers/*": _worker,
-    "colony_status/queen_checkin": _checkin,
-    "phases/roadmap/*": _roadmap_phase,
-}
+    "working_memory/items/*": _item, "working_memory/items/*/associative_links/*": _link,
+    "short_term_memory/sessions/*": _session, "long_term_memory/patterns/*": _pattern,
+    "long_term_memory/patterns/*/associative_links/*": _link, "active_pheromones/*": _signal,
+    "colony_status/workers/*": _worker, "colony_status/queen_checkin": _checkin, "phases/roadmap/*": _roadmap_phase,
+}  # fmt: skip
 """The objects of the documents by their place: each with the object, perhaps with renamed fields, and its defaults."""
 
 

@@ -287,12 +287,8 @@ def _is_brand(run: str) -> bool:
     """Return whether `run` is a name of its own, as PostgreSQL is: a capitalized word, and capitals at the end."""
     word = run.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
     return (
-        len(run) - len(word) > 1
-        and word.isascii()
-        and word.isalpha()
-        and word[1:].islower()
-        and word.istitle()
-    )
+        len(run) - len(word) > 1 and word.isascii() and word.isalpha() and word[1:].islower() and word.istitle()
+    )  # fmt: skip
 
 
 _FAMILIES = """
@@ -478,26 +474,17 @@ def _split(block: str) -> tuple[str, ...]:
 
 # Plurals that differ by more than an "s" at the end.
 _SINGULAR = {
-    "entities": "entity",
-    "entries": "entry",
-    "waiting entries": "waiting entry",
-    "summaries": "summary",
-    "errors that are over": "error that is over",
-    "parts of requests": "part of a request",
-    "parts of opening requests": "part of an opening request",
-    "parts of current requests": "part of a current request",
-    "parts of older paragraphs": "part of an older paragraph",
-    "paragraphs of the state": "paragraph of the state",
-    "hashes of files that were read": "hash of a file that was read",
-    "hashes of files": "hash of a file",
-    "files that were read": "file that was read",
-    "lines or files": "line or file",
+    "entities": "entity", "entries": "entry", "waiting entries": "waiting entry", "summaries": "summary",
+    "errors that are over": "error that is over", "parts of requests": "part of a request",
+    "parts of opening requests": "part of an opening request", "parts of current requests": "part of a current request",
+    "parts of older paragraphs": "part of an older paragraph", "paragraphs of the state": "paragraph of the state",
+    "hashes of files that were read": "hash of a file that was read", "hashes of files": "hash of a file",
+    "files that were read": "file that was read", "lines or files": "line or file",
     "revisions that only count reads": "revision that only counts reads",
     "results of tools without a call": "result of a tool without a call",
     "calls of tools without an answer": "call of a tool without an answer",
-    "notes of Claude Code": "note of Claude Code",
-    "observations of known ones": "observation of known ones",
-}
+    "notes of Claude Code": "note of Claude Code", "observations of known ones": "observation of known ones",
+}  # fmt: skip
 
 
 def pluralize(number: int, plural: str) -> str:

@@ -34,19 +34,7 @@ from aether.store import places, spool
 from aether.store.authors import acting
 from aether.store.snapshot import load
 from aether.view import charts, connections, graph_page, pages, work
-from aether.view.frame import (
-    BY,
-    Action,
-    Asked,
-    File,
-    Frame,
-    Page,
-    Shown,
-    Stale,
-    state_of,
-    unchanged,
-    without,
-)
+from aether.view.frame import BY, Action, Asked, File, Frame, Page, Shown, Stale, state_of, unchanged, without
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -77,13 +65,7 @@ KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 # The fields of a form that name an entry, and those with its digest when it was shown.
 SHOWN = (("entry", "state"), ("other", "other_state"))
 # The status of an error's page, by its class.
-STATUS = {
-    "NotFound": 404,
-    "InvalidInput": 400,
-    "Conflict": 409,
-    "LockTimeout": 503,
-    "UnsafePath": 400,
-}
+STATUS = {"NotFound": 404, "InvalidInput": 400, "Conflict": 409, "LockTimeout": 503, "UnsafePath": 400}
 
 
 def require_packages() -> None:
@@ -116,14 +98,10 @@ def create_app(home: Path, *, port: int, read_only: bool = False) -> Any:
     frame = Frame(home, pages=PAGES, read_only=read_only)
     routes = [Route(page.path, _page_route(frame, page), name=page.title) for page in PAGES]
     app = Starlette(
-        routes=[
-            *routes,
-            Route("/do/{name}", _action_route(frame), methods=["POST"]),
-            Route("/live", _live_route(frame)),
-            Route("/static/{name}", _static),
-        ],
-        exception_handlers={404: _missing(frame), 405: _missing(frame), Exception: _broken(frame)},
-    )
+        routes=[*routes, Route("/do/{name}", _action_route(frame), methods=["POST"]), Route("/live",
+        _live_route(frame)), Route("/static/{name}", _static)], exception_handlers={404: _missing(frame), 405:
+        _missing(frame), Exception: _broken(frame)},
+    )  # fmt: skip
     app.state.frame = frame
     app.add_middleware(Guard, frame=frame, port=port)
     return app

@@ -311,10 +311,6 @@ def as_html(found: Mapping[str, Any], *, redacted: bool = True) -> str:
             where="report",
         ) from reason
     return str(
-        template.render(
-            found=found,
-            happened=in_words(found["counts"]),
-            drawn=charts_of(found["charts"]),
-            redacted=redacted,
-        )
-    )
+        template.render(found=found, happened=in_words(found["counts"]), drawn=charts_of(found["charts"]),
+        redacted=redacted)
+    )  # fmt: skip

@@ -145,12 +145,8 @@ def part(lines: Iterable[Any], page: int, *, total: int | None = None, more: boo
     pages = max(1, ceil(number / PAGE_LINES))
     page = min(page, pages)
     return Part(
-        listed[(page - 1) * PAGE_LINES : page * PAGE_LINES] if total is None else listed,
-        page,
-        pages,
-        number,
-        more,
-    )
+        listed[(page - 1) * PAGE_LINES : page * PAGE_LINES] if total is None else listed, page, pages, number, more,
+    )  # fmt: skip
 
 
 class Frame:

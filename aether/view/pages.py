@@ -82,7 +82,11 @@ KEPT_BRIEFS = 8
 def overview(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
     """Return where the work is, what is next and in force, how full memory is, and what is wrong."""
     snapshot = read(frame.home)
-    lines = _traced(snapshot, _brief(frame)["lines"])
+
+    def standing() -> list[tuple[str, list[JsonObject]]]:
+        lines = _traced(snapshot, _brief(frame)["lines"])
+        return [(title, [line for line in lines if line["kind"] == kind]) for kind, title in STANDING.items()]
+
     stats = get_compression_stats(home=frame.home)
     saved = sum(
         max(0, session["original_tokens"] - session["compressed_tokens"]) for session in stats["sessions"]
@@ -91,11 +95,12 @@ def overview(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page 
     return Shown(
         "overview.html",
         {
-            "found": overview_of(home=snapshot.home), "status": get_memory_status(home=frame.home), "saved": saved,
+            "found": later(frame, lambda: overview_of(home=snapshot.home)), "status": get_memory_status(home=frame.home), "saved": saved,
             "compressed": len(stats["sessions"]),
-            "standing": [(title, [line for line in lines if line["kind"] == kind]) for kind, title in STANDING.items()],
+            "standing": later(frame, standing),
             "goals": [goals.view(goal_document, goal) for goal in goal_document["goals"] if not goal.get("outcome")],
         },
+        later=True,
     )  # fmt: skip
 
 
@@ -107,13 +112,17 @@ def brief_page(frame: Frame, asked: Asked) -> Shown:
     castes = sorted(snapshot.documents["pheromones"]["caste_sensitivities"])
     caste = asked.query.get("caste", "") or next(iter(castes), "")
     session = asked.query.get("session", "")
-    result = _brief(frame, occasion=occasion, session=session, caste=caste)
+
+    def made() -> tuple[JsonObject, list[JsonObject]]:
+        result = _brief(frame, occasion=occasion, session=session, caste=caste)
+        return result, _traced(snapshot, result["lines"])
+
     return Shown(
         "brief.html",
         {
-            "found": result, "occasions": OCCASIONS, "occasion": occasion, "castes": castes, "caste": caste,
-            "session": session, "lines": _traced(snapshot, result["lines"]),
+            "made": later(frame, made), "occasions": OCCASIONS, "occasion": occasion, "castes": castes, "caste": caste,
         },
+        later=True,
     )  # fmt: skip
 
 
@@ -200,22 +209,13 @@ def search(frame: Frame, asked: Asked) -> Shown:
     }  # fmt: skip
     if not query:
         listing = entries.newest(
-            layer=layer,
-            types=[kind] if kind else [],
-            since=values["since"],
-            until=values["until"],
-            start=(page - 1) * PAGE_LINES,
-            limit=PAGE_LINES,
-            home=frame.home,
-        )
+            layer=layer, types=[kind] if kind else [], since=values["since"], until=values["until"], start=(page - 1) *
+            PAGE_LINES, limit=PAGE_LINES, home=frame.home,
+        )  # fmt: skip
         return Shown(
-            "search.html",
-            {
-                **values,
-                "part": part(listing.lines, page, total=listing.total, more=not listing.complete),
-                "hits": None,
-            },
-        )
+            "search.html", {**values, "part": part(listing.lines, page, total=listing.total, more=not listing.complete),
+            "hits": None},
+        )  # fmt: skip
     most = page * PAGE_LINES + 1
     hits = search_memory(
         query, most, layers=[layer] if layer else [], types=[kind] if kind else [], since=values["since"] or None,
@@ -228,13 +228,9 @@ def search(frame: Frame, asked: Asked) -> Shown:
     ]
     # How many there are beyond this page is not known: only that there are more.
     return Shown(
-        "search.html",
-        {
-            **values,
-            "hits": lines,
-            "part": Part(lines, page, page + (len(hits) == most), len(hits), more=len(hits) == most),
-        },
-    )
+        "search.html", {**values, "hits": lines, "part": Part(lines, page, page + (len(hits) == most), len(hits),
+        more=len(hits) == most)},
+    )  # fmt: skip
 
 
 def entry(frame: Frame, asked: Asked) -> Shown:
@@ -306,10 +302,7 @@ def _short(value: Any) -> str:
 def log(frame: Frame, asked: Asked) -> Shown:
     """Return the journal, newest first: who changed what, when and why; each change that can be undone with its button."""
     page, everything = asked.number("page"), bool(asked.query.get("all"))
-    values = {
-        "log": later(frame, lambda: _log(frame, page, everything=everything)),
-        "everything": everything,
-    }
+    values = {"log": later(frame, lambda: _log(frame, page, everything=everything)), "everything": everything}
     return Shown("log.html", values, later=True)
 
 
@@ -341,27 +334,22 @@ def review_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every pa
         )
 
     values = {
-        "found": later(frame, found),
-        "most": DOUBTS,
-        "shorten": excerpt,
-        "layers": {**LAYER_NAMES, gate.DOCUMENT: "waiting"},
-        "sources": later(
-            frame, lambda: Tally(doubt_source(item) for item in review.waiting(home=frame.home))
-        ),
-    }
+        "found": later(frame, found), "most": DOUBTS, "shorten": excerpt, "layers": {**LAYER_NAMES, gate.DOCUMENT:
+        "waiting"}, "sources": later(frame, lambda: Tally(doubt_source(item) for item in
+        review.waiting(home=frame.home))),
+    }  # fmt: skip
     return Shown("review.html", values, later=True)
 
 
 def health(frame: Frame, asked: Asked) -> Shown:
     """Return what is wrong with the home, the log of its hooks, and edits that wait; the whole home is checked when asked."""
-    try:
-        status: JsonObject | None = overview_of(home=frame.home)
-    except AetherError as reason:  # the page of a damaged home says what can be repaired
-        status = {
-            "problems": [str(reason)],
-            "hooks": {"paused": False, "waiting": 0, "last_event": ""},
-            "log": [],
-        }
+
+    def status() -> JsonObject:
+        try:
+            return overview_of(home=frame.home)
+        except AetherError as reason:  # the page of a damaged home says what can be repaired
+            return {"problems": [str(reason)], "hooks": {"paused": False, "waiting": 0, "last_event": ""}}
+
     try:
         text = regular.read(frame.home / spool.NAME).decode("utf-8", "replace")
     except (OSError, AetherError):
@@ -370,12 +358,12 @@ def health(frame: Frame, asked: Asked) -> Shown:
     return Shown(
         "health.html",
         {
-            "found": status, "log": text.splitlines()[-LOG_LINES:][::-1], "checked": checked,
+            "found": later(frame, status), "log": text.splitlines()[-LOG_LINES:][::-1], "checked": checked,
             "findings": later(frame, lambda: admin.examine(home=frame.home)),
             "most": MOST_FINDINGS,
             "edits": [edit.path.name for edit in documents.kept_edits(frame.home)],
         },
-        later=checked,
+        later=True,
     )  # fmt: skip
 
 
@@ -536,14 +524,10 @@ def conflict(frame: Frame, reason: Stale, form: Mapping[str, Any]) -> Shown:
 
 
 PAGES = [
-    Page("/", "Overview", overview),
-    Page("/brief", "Brief", brief_page),
-    Page("/search", "Search", search),
-    Page("/entry/{id:path}", "Entry", entry, in_menu=False),
-    Page("/log", "Log", log),
-    Page("/review", "Review", review_page),
-    Page("/health", "Health", health),
-]
+    Page("/", "Overview", overview), Page("/brief", "Brief", brief_page), Page("/search", "Search", search),
+    Page("/entry/{id:path}", "Entry", entry, in_menu=False), Page("/log", "Log", log), Page("/review", "Review",
+    review_page), Page("/health", "Health", health),
+]  # fmt: skip
 ACTIONS = [
     Action("forget", forget), Action("forget-text", forget_text), Action("correct", correct),
     Action("protect", protect), Action("link", link), Action("promote", promote),

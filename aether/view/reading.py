@@ -19,7 +19,7 @@ from aether.memory.timeline import Moment
 from aether.redact.redact import redact
 from aether.store import places
 from aether.types import JsonObject
-from aether.view.frame import BY, PAGE_LINES, Action, Asked, Frame, Page, Shown, part, state_of
+from aether.view.frame import BY, PAGE_LINES, Action, Asked, Frame, Page, Shown, later, part, state_of
 
 SPEAKERS = {"person": "Person", "agent": "Agent", "host": "Host"}
 # Characters of a message that are shown at once; the rest is unfolded.
@@ -108,9 +108,13 @@ def _shade(number: int, most: int) -> int:
 
 def live_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
     """Return the sessions at work: what each was given, what was captured of it, and what a rule stopped."""
+    return Shown("live.html", {"found": later(frame, lambda: _live_rows(frame))}, later=True)
+
+
+def _live_rows(frame: Frame) -> list[JsonObject]:
     sessions, rules = live_sessions(home=frame.home), redaction_rules(frame.home)
     titles = {row.conversation: row.title for row in thread_rows(frame.home, state_of(frame.home))}
-    rows = [
+    return [
         {
             **session._asdict(), "title": redact(titles.get(session.session, ""), rules), "known": session.session in titles,
             "injected": [redact(line, rules) for line in session.lines if not line.startswith("<")],
@@ -119,7 +123,6 @@ def live_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page
         }
         for session in sessions
     ]  # fmt: skip
-    return Shown("live.html", {"sessions": rows})
 
 
 # --- The homes of this machine

@@ -51,21 +51,9 @@ from aether.view.frame import (
 
 # The order of the menu; pages that are not in it come last.
 ORDER = (
-    "/",
-    "/brief",
-    "/live-sessions",
-    "/timeline",
-    "/search",
-    "/conversations",
-    "/graph",
-    "/charts",
-    "/archive",
-    "/colony",
-    "/log",
-    "/review",
-    "/health",
-    "/homes",
-)
+    "/", "/brief", "/live-sessions", "/timeline", "/search", "/conversations", "/graph", "/charts", "/archive",
+    "/colony", "/log", "/review", "/health", "/homes",
+)  # fmt: skip
 KINDS = {
     "": "main kinds", "request": "requests", "decision": "decisions", "rule": "rules", "result": "results", "error": "errors",
     "fix": "fixes", "change": "changes of files", "command": "commands", "note": "notes", "compression": "compressions",
@@ -101,11 +89,8 @@ def timeline(frame: Frame, asked: Asked) -> Shown:
         page_part = part(chosen, page)
         busy = sum(day["number"] > 0 for week in weeks for day in week["days"])
         return {
-            "part": page_part,
-            "days": _by_day(page_part.lines),
-            "weeks": weeks if busy else [],
-            "busy": busy,
-        }
+            "part": page_part, "days": _by_day(page_part.lines), "weeks": weeks if busy else [], "busy": busy,
+        }  # fmt: skip
 
     return Shown(
         "timeline.html",
@@ -146,13 +131,13 @@ def around(frame: Frame, asked: Asked) -> Shown:
     entry = asked.path["id"]
     (result,) = recall.full([entry], access=False, home=frame.home)
     pointer = (result["entry"].get("metadata") or {}).get("pointer") or {}
-    lines = recall.timeline(entry, before=AROUND, after=AROUND, home=frame.home)
     return Shown(
         "around.html",
         {
-            "found": result, "lines": lines, "pointer": pointer,
-            "said": _transcript_lines(frame, pointer, result["at"]),
+            "found": result, "pointer": pointer, "said": _transcript_lines(frame, pointer, result["at"]),
+            "near": later(frame, lambda: recall.timeline(entry, before=AROUND, after=AROUND, home=frame.home)),
         },
+        later=True,
     )  # fmt: skip
 
 
@@ -322,25 +307,24 @@ def archive_page(frame: Frame, asked: Asked) -> Shown:
     level = level if level in DETAILS else ""
     page_part = part(archive.list_archived(level=level or None, home=frame.home), asked.number("page"))
     marked = set(read(frame.home).documents["retention"]["marked"])
-    plan = archive.age_archive(dry_run=True, home=frame.home)
+
+    def rows() -> list[JsonObject]:
+        return [_archived(frame, archived, marked) for archived in page_part.lines]
+
     return Shown(
         "archive.html",
         {
-            "part": page_part, "rows": [_archived(frame, archived, marked) for archived in page_part.lines], "level": level, "levels": DETAILS,
-            "plan": plan.plan[:PAGE_LINES], "planned": len(plan.plan),
-            "failed": plan.failed, "state": _state(plan.plan),
+            "part": page_part, "rows": later(frame, rows), "level": level, "levels": DETAILS, "most": PAGE_LINES, "state": _state,
+            "ageing": later(frame, lambda: archive.age_archive(dry_run=True, home=frame.home)),
         },
+        later=True,
     )  # fmt: skip
 
 
 def _archived(frame: Frame, archived: archive.Archived, marked: set[str]) -> JsonObject:
     row: JsonObject = {
-        **archived._asdict(),
-        "title": redact(archived.title),
-        "marked": archived.id in marked,
-        "why": "",
-        "grace": "",
-    }
+        **archived._asdict(), "title": redact(archived.title), "marked": archived.id in marked, "why": "", "grace": "",
+    }  # fmt: skip
     try:
         about = archive.explain_retention(archived.id, home=frame.home)
         steps = archive.read_archived(archived.id, home=frame.home)["steps"]
@@ -457,22 +441,13 @@ def _phase(form: Mapping[str, str]) -> int:
 
 
 PAGES = [
-    Page("/timeline", "Timeline", timeline),
-    Page("/around/{id:path}", "Around an entry", around, in_menu=False),
-    *reading.PAGES,
-    Page("/conversations", "Conversations", conversation_list),
-    Page("/conversation/{id:path}", "Conversation", conversation, in_menu=False),
-    Page("/archive", "Archive", archive_page),
-    Page("/colony", "Signals and phases", colony_page),
-]
+    Page("/timeline", "Timeline", timeline), Page("/around/{id:path}", "Around an entry", around, in_menu=False),
+    *reading.PAGES, Page("/conversations", "Conversations", conversation_list), Page("/conversation/{id:path}",
+    "Conversation", conversation, in_menu=False), Page("/archive", "Archive", archive_page), Page("/colony",
+    "Signals and phases", colony_page),
+]  # fmt: skip
 ACTIONS = [
-    *reading.ACTIONS,
-    Action("undo-compaction", undo_compaction),
-    Action("mark", mark),
-    Action("restore", restore),
-    Action("age", age),
-    Action("emit", emit),
-    Action("start-phase", start_phase),
-    Action("complete-phase", complete_phase),
-    Action("decide", decide),
-]
+    *reading.ACTIONS, Action("undo-compaction", undo_compaction), Action("mark", mark), Action("restore", restore),
+    Action("age", age), Action("emit", emit), Action("start-phase", start_phase), Action("complete-phase",
+    complete_phase), Action("decide", decide),
+]  # fmt: skip

@@ -82,12 +82,9 @@ def write_summary(task: JsonObject, *, count: Counter) -> str:
     ]
     newest = max((line.at for line in lines), default=0) or 1
     units = [
-        Unit(
-            line.text,
-            WEIGHTS[line.sort] * (PREVIOUS_WEIGHT if line.at == BEFORE else 1 + RECENCY * line.at / newest),
-        )
+        Unit(line.text, WEIGHTS[line.sort] * (PREVIOUS_WEIGHT if line.at == BEFORE else 1 + RECENCY * line.at / newest))
         for line in lines
-    ]
+    ]  # fmt: skip
     most = room = task["max_tokens"]
     while True:
         text = form.write([lines[place] for place in choose(units, most=room, count=count)])
@@ -237,12 +234,8 @@ def _requirements(lines: Sequence[Line]) -> str:
 
 _EVERY = frozenset(SORTS)
 _FORMS: Mapping[str, _Form] = {
-    "task_state": _Form(_EVERY, _by_sort),
-    "brief": _Form(_EVERY - {"ran", "changed"}, _bullets),
-    "decision_log": _Form(frozenset({"decided"}), _logged, repeats=True),
-    "code_delta": _Form(
-        frozenset({"changed", "ran"}), lambda lines: "\n".join(line.text for line in lines), repeats=True
-    ),
-    "step_ledger": _Form(_EVERY, _numbered),
-    "requirements_ledger": _Form(frozenset({"asked"}), _requirements, repeats=True),
-}
+    "task_state": _Form(_EVERY, _by_sort), "brief": _Form(_EVERY - {"ran", "changed"}, _bullets),
+    "decision_log": _Form(frozenset({"decided"}), _logged, repeats=True), "code_delta": _Form(frozenset({"changed",
+    "ran"}), lambda lines: "\n".join(line.text for line in lines), repeats=True), "step_ledger": _Form(_EVERY,
+    _numbered), "requirements_ledger": _Form(frozenset({"asked"}), _requirements, repeats=True),
+}  # fmt: skip

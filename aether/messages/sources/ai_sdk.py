@@ -65,12 +65,8 @@ def _tool(head: Record, kind: str, part: JsonObject) -> Iterator[Record]:
         output = inner.get("errorText") or inner.get("output", inner.get("result"))
         text = output if isinstance(output, (str, list)) else first_text(*_texts(output)) or str(output)
         yield result(
-            head,
-            inner.get("toolCallId"),
-            text,
-            is_error=state not in {"output-available", "result"},
-            tool=name,
-        )
+            head, inner.get("toolCallId"), text, is_error=state not in {"output-available", "result"}, tool=name,
+        )  # fmt: skip
 
 
 def _texts(output: Any) -> list[Any]:

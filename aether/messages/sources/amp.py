@@ -28,12 +28,8 @@ def read(value: Any, skip: Skip) -> Iterator[Record]:
     for message in objects(value["messages"]):
         time = time_of(as_object(message.get("meta")).get("sentAt")) or time
         head = Record(
-            "system",
-            session=value["id"],
-            directory=directory,
-            time=time,
-            message_id=str(message.get("messageId", "")),
-        )
+            "system", session=value["id"], directory=directory, time=time, message_id=str(message.get("messageId", "")),
+        )  # fmt: skip
         yield from _content(head, message, skip)
 
 

@@ -69,11 +69,8 @@ def _message(head: Record, message: JsonObject, call_id: str, skip: Skip) -> Ite
     elif role == "tool":
         status = as_object(metadata.get("aggregate_result")).get("status")
         yield result(
-            head,
-            call_id,
-            text,
-            is_error=status == "failed_with_in_kernel_exception" or kind == "system_error",
-        )
+            head, call_id, text, is_error=status == "failed_with_in_kernel_exception" or kind == "system_error",
+        )  # fmt: skip
     elif role != "system":
         skip(f"messages of {role or 'nobody'}")
 

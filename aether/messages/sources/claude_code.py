@@ -230,13 +230,9 @@ def _line(
             return
         put_bounded(seen.lines, uuid, True, most=_REMEMBERED_LINES)
     head = Record(
-        "system",
-        uuid=uuid,
-        time=as_text(line.get("timestamp")),
-        line=number,
-        session=as_text(line.get("sessionId")),
+        "system", uuid=uuid, time=as_text(line.get("timestamp")), line=number, session=as_text(line.get("sessionId")),
         directory=as_text(line.get("cwd")),
-    )
+    )  # fmt: skip
     queued_text, queued_id = queued
     if queued_text:
         place = head.directory or seen.queue.directory
@@ -438,12 +434,9 @@ def hook_records(entry: JsonObject) -> list[Record]:
     """
     agent = as_text(entry.get("agent"))
     head = Record(
-        "system",
-        agent=agent,
-        caste=(as_text(entry.get("caste")) or "agent") if agent else "",
-        time=as_text(entry.get("at")),
-        session=as_text(entry.get("session")),
-    )
+        "system", agent=agent, caste=(as_text(entry.get("caste")) or "agent") if agent else "",
+        time=as_text(entry.get("at")), session=as_text(entry.get("session")),
+    )  # fmt: skip
     reader = _READERS.get(as_text(entry.get("event")))
     return reader(head, entry) if reader else []
 
@@ -554,19 +547,11 @@ def _task(head: Record, entry: JsonObject) -> list[Record]:
 
 
 _READERS: dict[str, Callable[[Record, JsonObject], list[Record]]] = {
-    "UserPromptSubmit": _prompt,
-    "PostToolUse": _answered,
-    "PostToolUseFailure": _answered,
-    "PostToolBatch": _batch,
-    "Stop": lambda head, entry: [
-        *_earlier_texts(head, entry),
-        *_last_text(head, f"stop/{as_text(entry.get('prompt_id'))}", entry),
-    ],
-    "SubagentStop": _subagent,
-    "TaskCompleted": _task,
-    "PreCompact": _boundary,
-    "PostCompact": _compacted,
-}
+    "UserPromptSubmit": _prompt, "PostToolUse": _answered, "PostToolUseFailure": _answered, "PostToolBatch": _batch,
+    "Stop": lambda head, entry: [*_earlier_texts(head, entry), *_last_text(head,
+    f"stop/{as_text(entry.get('prompt_id'))}", entry)], "SubagentStop": _subagent, "TaskCompleted": _task,
+    "PreCompact": _boundary, "PostCompact": _compacted,
+}  # fmt: skip
 
 
 def _digest(*values: Any) -> str:

@@ -51,12 +51,8 @@ def _calls(head: Record, entry: JsonObject, message: JsonObject) -> Iterator[Rec
         if output := objects(state.get("output")):
             texts = [as_text(part.get("content")) for part in output]
             yield result(
-                head,
-                call_id,
-                texts,
-                is_error=as_text(state.get("status")) in _FAILED,
-                tool=function.get("name"),
-            )
+                head, call_id, texts, is_error=as_text(state.get("status")) in _FAILED, tool=function.get("name"),
+            )  # fmt: skip
 
 
 records = of_values(read, holds)

@@ -13,17 +13,8 @@ from aether.types import JsonObject
 
 # Types whose start is that of an event; of these no more is read than below.
 _GROUPS = (
-    "session.",
-    "user.",
-    "assistant.",
-    "tool.",
-    "subagent.",
-    "hook.",
-    "skill.",
-    "system.",
-    "abort",
-    "permission.",
-)
+    "session.", "user.", "assistant.", "tool.", "subagent.", "hook.", "skill.", "system.", "abort", "permission.",
+)  # fmt: skip
 _PERSON = frozenset({"", "user", "cli"})
 
 
@@ -72,11 +63,8 @@ def _event(head: Record, kind: str, data: JsonObject, calls: set[str]) -> Iterat
             for request in map(as_object, requests if isinstance(requests, list) else ()):
                 calls.add(as_text(request.get("toolCallId")))
                 yield call(
-                    head,
-                    request.get("name"),
-                    as_arguments(request.get("arguments")),
-                    request.get("toolCallId"),
-                )
+                    head, request.get("name"), as_arguments(request.get("arguments")), request.get("toolCallId"),
+                )  # fmt: skip
         case "tool.execution_start" if call_id not in calls:
             yield call(head, data.get("toolName"), as_arguments(data.get("arguments")), call_id)
         case "tool.execution_complete":

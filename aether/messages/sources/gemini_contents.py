@@ -13,17 +13,9 @@ from aether.types import JsonObject
 _ROLES = frozenset({"user", "model", "function", "tool"})
 _LISTS = ("contents", "history")
 _FIELDS = frozenset(
-    {
-        "text",
-        "functionCall",
-        "function_call",
-        "functionResponse",
-        "function_response",
-        "inlineData",
-        "inline_data",
-        "fileData",
-    }
-)
+    {"text", "functionCall", "function_call", "functionResponse", "function_response", "inlineData", "inline_data",
+    "fileData"}
+)  # fmt: skip
 
 
 def holds(value: Any) -> bool:

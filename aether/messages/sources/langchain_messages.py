@@ -11,14 +11,9 @@ from aether.messages.sources.reader import Skip, call, first_text, objects, of_v
 from aether.types import JsonObject
 
 _ROLES = {
-    "human": "user",
-    "ai": "assistant",
-    "AIMessageChunk": "assistant",
-    "system": "system",
-    "tool": "result",
-    "function": "result",
-    "chat": "chat",
-}
+    "human": "user", "ai": "assistant", "AIMessageChunk": "assistant", "system": "system", "tool": "result",
+    "function": "result", "chat": "chat",
+}  # fmt: skip
 _SILENT = frozenset({"remove"})
 _PERSONS = (None, "", "user", "human")
 _LISTS = ("messages", "channel_values", "values", "kwargs", "inputs", "outputs", "input", "output")
@@ -72,12 +67,8 @@ def read(value: Any, skip: Skip) -> Iterator[Record]:
         if role == "result":
             failed = message.get("status") == "error"
             yield result(
-                head,
-                message.get("tool_call_id"),
-                message.get("content"),
-                is_error=failed,
-                tool=message.get("name"),
-            )
+                head, message.get("tool_call_id"), message.get("content"), is_error=failed, tool=message.get("name"),
+            )  # fmt: skip
         elif as_object(message.get("additional_kwargs")).get("lc_source") == "summarization":
             yield head._replace(kind="summary", text=content_text(message.get("content")))
         elif role == "user" and message.get("name") not in _PERSONS:

@@ -12,27 +12,13 @@ from aether.messages.sources.reader import branch, call, first_text, objects, re
 from aether.types import JsonObject
 
 _EVENTS = frozenset(
-    {
-        "MessageEvent",
-        "ActionEvent",
-        "ObservationEvent",
-        "AgentErrorEvent",
-        "UserRejectObservation",
-        "SystemPromptEvent",
-        "Condensation",
-    }
-)
+    {"MessageEvent", "ActionEvent", "ObservationEvent", "AgentErrorEvent", "UserRejectObservation", "SystemPromptEvent",
+    "Condensation"}
+)  # fmt: skip
 _SILENT = frozenset(
-    {
-        "SystemPromptEvent",
-        "ConversationStateUpdateEvent",
-        "CondensationRequest",
-        "CondensationSummaryEvent",
-        "PauseEvent",
-        "TokenEvent",
-        "StreamingDeltaEvent",
-    }
-)
+    {"SystemPromptEvent", "ConversationStateUpdateEvent", "CondensationRequest", "CondensationSummaryEvent",
+    "PauseEvent", "TokenEvent", "StreamingDeltaEvent"}
+)  # fmt: skip
 _ANSWERS = ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation")
 _FIELDS = frozenset({"source", "llm_message", "action", "observation"})
 # Where an observation has what the tool has printed.

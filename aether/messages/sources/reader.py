@@ -104,12 +104,8 @@ def call(head: Record, tool: Any, arguments: JsonObject, call_id: Any) -> Record
 def result(head: Record, call_id: Any, output: Any, *, is_error: bool = False, tool: Any = "") -> Record:
     """Return the record of a result, or of a person's refusal in its place."""
     record = head._replace(
-        kind="result",
-        text=content_text(output),
-        call_id=as_text(call_id),
-        is_error=is_error,
-        tool=as_text(tool),
-    )
+        kind="result", text=content_text(output), call_id=as_text(call_id), is_error=is_error, tool=as_text(tool),
+    )  # fmt: skip
     return reply(record)
 
 

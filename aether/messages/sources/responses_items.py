@@ -15,23 +15,12 @@ _CALLS = frozenset(
     {"function_call", "custom_tool_call", "local_shell_call", "shell_call", "apply_patch_call", "mcp_call"}
 )
 _OWN = _CALLS | {
-    "reasoning",
-    "item_reference",
-    "compaction",
-    "mcp_list_tools",
-    "mcp_approval_request",
-    "computer_call",
-}
+    "reasoning", "item_reference", "compaction", "mcp_list_tools", "mcp_approval_request", "computer_call",
+}  # fmt: skip
 _SILENT = frozenset(
-    {
-        "reasoning",
-        "item_reference",
-        "mcp_list_tools",
-        "mcp_approval_request",
-        "mcp_approval_response",
-        "additional_tools",
-    }
-)
+    {"reasoning", "item_reference", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response",
+    "additional_tools"}
+)  # fmt: skip
 _ROLES = frozenset({"user", "assistant", "system", "developer"})
 _OUTPUT = "_output"
 _ARGUMENTS = ("arguments", "input", "action", "operation")
