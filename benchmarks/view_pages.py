@@ -1,7 +1,7 @@
 """How soon does each page of `aether view` come, and how large is it?
 
 A real `aether view` serves a full home (`full_home`: 157,000 tokens, ten sessions, 500 patterns, 20,000 archived items;
-beside them a session of 2,000 messages, twelve sessions that were told memory, a compaction, and archived conversations),
+beside them a session of 2,000 messages, twelve sessions that were given memory, a compaction, and archived conversations),
 then one with 100,000 archived items. Each page of the menu, the page of an entry of each kind, of a session and of a
 compaction, a search, and the last page of each list that has several are asked over one connection: once cold, then in
 turns; the numbers are medians of the turns. That a page shows what it was asked for is asserted, and so is the size of
@@ -45,7 +45,7 @@ GREAT = 100_000
 SEARCHES = ("/search?q=cache+port", "/search?q=8007+gateway", "/search?q=service&layer=archive&page=2")
 
 
-SESSION, CONTEXT, MESSAGES, TOLD = "5d1b3c5e-0000-4000-8000-000000000001", "long-talk", 2_000, 12
+SESSION, CONTEXT, MESSAGES, GIVEN = "5d1b3c5e-0000-4000-8000-000000000001", "long-talk", 2_000, 12
 
 
 class Visit(NamedTuple):
@@ -67,7 +67,7 @@ class Answer(NamedTuple):
 
 
 def add_conversations(home: Path, directory: Path) -> None:
-    """Add a long session of an agent, sessions that were told memory, a compaction, and archived conversations."""
+    """Add a long session of an agent, sessions that were given memory, a compaction, and archived conversations."""
     lines, talk = [], []
     for nth in range(MESSAGES):
         role = ("user", "assistant")[nth % 2]
@@ -84,9 +84,9 @@ def add_conversations(home: Path, directory: Path) -> None:
     file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     aether.import_transcripts([file], home=home)
     items = [item["id"] for item in aether.list_working_memory_items(limit=20, home=home)]
-    for nth in range(TOLD):
+    for nth in range(GIVEN):
         hook_sessions.start_injected(
-            home, f"told-{nth}", [*(f"- Line {one} of {nth}." for one in range(40)), *items]
+            home, f"given-{nth}", [*(f"- Line {one} of {nth}." for one in range(40)), *items]
         )
     aether.compact(CONTEXT, talk[:400], window=16_000, home=home)
     old = [

@@ -62,9 +62,9 @@ def live_sessions(*, limit: int = SESSIONS, home: Home = None) -> list[LiveSessi
         stops = []  # the rules themselves say what is wrong with their directory
     memory = snapshot.documents["memory"]
     texts, count = {record.id: record.text for record in records(memory)}, counter_of(memory)
-    told = {name: hook_sessions.read_injected(snapshot.home, name) for name in names}
-    lines = {name: [line for line in told[name] if _is_words(line)] for name in names}
-    entries = {name: {line: texts[line] for line in told[name] if line in texts} for name in names}
+    given = {name: hook_sessions.read_injected(snapshot.home, name) for name in names}
+    lines = {name: [line for line in given[name] if _is_words(line)] for name in names}
+    entries = {name: {line: texts[line] for line in given[name] if line in texts} for name in names}
     return [
         LiveSession(name, clock.stamp(datetime.fromtimestamp(ages[name], UTC)), lines[name], entries[name],
         count("\n".join([*lines[name], *entries[name].values()])), sorted(captured[name], key=lambda moment: moment.at,

@@ -187,14 +187,14 @@ def _open(snapshot: Snapshot) -> list[str]:
 def numbers(snapshot: Snapshot, *, since: str = "", hidden: Rules | None = None) -> JsonObject:
     """Return the numbers of each chart, from the time `since` on where they are of a time."""
     return {
-        "told": told(snapshot, since=since, hidden=hidden), "recalls": recalls(snapshot, since=since),
+        "injected": injected(snapshot, since=since, hidden=hidden), "recalls": recalls(snapshot, since=since),
         "architects": architects(snapshot, since=since), "growth": growth(snapshot, since=since),
         "saved": saved(snapshot, since=since), "layers": layers(snapshot.documents["memory"]),
         "signals": signal_strengths(snapshot.documents["pheromones"], now=now()),
     }  # fmt: skip
 
 
-def told(snapshot: Snapshot, *, since: str = "", hidden: Rules | None = None) -> list[JsonObject]:
+def injected(snapshot: Snapshot, *, since: str = "", hidden: Rules | None = None) -> list[JsonObject]:
     """Return the tokens of memory that each of the newest sessions was given, the newest first."""
     titles = {row.conversation: row.title for row in api_timeline.threads(home=snapshot.home)}
     return [

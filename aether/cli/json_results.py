@@ -953,7 +953,7 @@ class ReportOmissions(TypedDict):
 class ReportCharts(TypedDict):
     """The numbers of the charts."""
 
-    told: list[JsonObject]
+    injected: list[JsonObject]
     recalls: list[JsonObject]
     architects: list[JsonObject]
     growth: list[JsonObject]

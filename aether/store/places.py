@@ -21,7 +21,7 @@ from aether.store.files import files_ending
 SUFFIX = ".place"
 # Beside the place: the recalls in that home, the newest ten thousand at least.
 _RECALLS, _MOST_RECALL_BYTES = ".recalls", 512 * 1024
-# What asks memory: a prompt by itself, a search, and who opens an entry that was told or found.
+# What asks memory: a prompt by itself, a search, and who opens an entry that it was given or that a search returned.
 PROMPT, SEARCH, OPEN = "prompt", "search", "open"
 
 

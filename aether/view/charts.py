@@ -102,7 +102,7 @@ def _distinct(times: Sequence[str]) -> list[str]:
     return next((labels for labels in forms if len(set(labels)) == len(labels)), minutes)
 
 
-def told_chart(sessions: Sequence[JsonObject]) -> Chart:
+def injected_chart(sessions: Sequence[JsonObject]) -> Chart:
     """Return the tokens of memory that each session was given; each has `name` and `tokens`, the newest first."""
     rows = [(session["name"], f"{session['tokens']:,}") for session in sessions]
     total = sum(session["tokens"] for session in sessions)
@@ -278,7 +278,7 @@ def _restyle(attributes: dict[str, str]) -> None:
 def charts_of(numbers: Mapping[str, Any]) -> list[Chart]:
     """Return the charts of `numbers` of `api.report`."""
     drawn: tuple[tuple[str, Callable[[Any], Chart]], ...] = (
-        ("told", told_chart), ("recalls", recalls_chart), ("architects", architects_chart), ("growth", growth_chart),
+        ("injected", injected_chart), ("recalls", recalls_chart), ("architects", architects_chart), ("growth", growth_chart),
         ("saved", saved_chart), ("layers", layers_chart), ("signals", signals_chart),
     )  # fmt: skip
     return [draw(numbers[name]) for name, draw in drawn]
