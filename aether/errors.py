@@ -235,10 +235,12 @@ def resembling(word: str, known: Iterable[str]) -> str:
     >>> resembling("decison", ["decision", "error"]), resembling("decision", ["decision"]), resembling("joke", ["error"])
     ('decision', '', '')
     """
+    names = list(known)
+    if word in names:
+        return ""
     from difflib import get_close_matches
 
-    names = list(known)
-    return "" if word in names else next(iter(get_close_matches(word.lower(), names, 1, 0.8)), "")
+    return next(iter(get_close_matches(word.lower(), names, 1, 0.8)), "")
 
 
 def one_of(value: object, known: Iterable[str]) -> str:
@@ -343,10 +345,13 @@ def _misfit(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Inv
     import inspect
     import typing  # only a failure pays for these
 
+    from aether import document_types, types  # a module may import shapes for the type checker only
+
     signature = inspect.signature(function)
+    names = {**vars(types), **vars(document_types), **inspect.unwrap(function).__globals__}
     try:
         given = signature.bind(*args, **named).arguments
-        hints = typing.get_type_hints(function)
+        hints = typing.get_type_hints(function, names)
     except (TypeError, NameError):
         return None
     for name, value in given.items():

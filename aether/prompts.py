@@ -7,15 +7,14 @@ errors. Values from outside are between tags in the file, and `quoted` keeps the
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable
 from string import Template
-from typing import NamedTuple
 
+from aether import regular
 from aether.errors import InvalidDocument, InvalidInput, shown
 from aether.paths import resource
-from aether.types import JsonObject
+from aether.types import JsonObject, NamedTuple
 
 _FENCE = "---\n"
 _HEAD_FIELDS = ("purpose", "variables", "output")
@@ -59,7 +58,7 @@ def load(name: str) -> Prompt:
         what = f"it declares {sorted(variables)} and uses {sorted(used)}."
         fix = "Declare in the head exactly what the text uses; write a plain dollar sign as $$."
         raise InvalidDocument(what, fix=fix, where=where)
-    digest = hashlib.sha256(source).hexdigest()
+    digest = regular.digest(source)
     return Prompt(name, text, variables, digest, fields["purpose"], fields["output"])
 
 

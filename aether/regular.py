@@ -12,9 +12,12 @@ import io
 import os
 import stat
 import sys
-from typing import Any, BinaryIO
 
 from aether.errors import InvalidDocument, InvalidInput, NotFound, UnsafePath
+
+TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+if TYPE_CHECKING:
+    from typing import Any, BinaryIO
 
 # A configuration with every setting and its comment has 10 KiB; the parser of TOML is slow.
 CONFIG_BYTES = 64 * 1024
@@ -334,34 +337,21 @@ def sealed_body(line: bytes) -> bytes | None:
 
 def checksum(data: bytes | memoryview) -> str:
     """Return the checksum of a line or a document."""
-    whole = (_small_sha256 if len(data) <= _SMALL_BYTES else _large_sha256)(data)
-    text: str = whole.hexdigest()
-    return text[:_CHECKSUM_CHARS]
+    return digest(data)[:_CHECKSUM_CHARS]
 
 
-def digest(data: bytes) -> str:
-    """Return the SHA-256 of a name or another short text, as 64 characters."""
-    text: str = _small_sha256(data).hexdigest()
-    return text
-
-
-def _small_sha256(data: bytes | memoryview) -> Any:
-    """Return the digest by the interpreter's own module: to load OpenSSL takes a hook as long as all its work."""
-    # An import that fails is looked for again at each call, which takes longer than the digest.
-    try:
-        if sys.version_info >= (3, 12):
-            from _sha2 import sha256
-        else:
-            from _sha256 import sha256
-    except ImportError:  # pragma: no cover - not every interpreter has them
-        from hashlib import sha256
-    return sha256(data)
-
-
-def _large_sha256(data: bytes | memoryview) -> Any:
+def digest(data: bytes | memoryview) -> str:
+    """Return the SHA-256 of `data`, as 64 characters; to load OpenSSL takes a hook as long as all its work."""
+    if len(data) <= _SMALL_BYTES:
+        with contextlib.suppress(ImportError):  # not every interpreter has them
+            if sys.version_info >= (3, 12):
+                from _sha2 import sha256 as small
+            else:
+                from _sha256 import sha256 as small
+            return str(small(data).hexdigest())
     from hashlib import sha256
 
-    return sha256(data)
+    return sha256(data).hexdigest()
 
 
 def is_sha256(text: str) -> bool:

@@ -7,7 +7,9 @@ by the counter of the home; times are text as `clock.stamp` writes it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, get_args
+
+from aether.tuples import NamedTuple as NamedTuple  # noqa: PLC0414 - a type, to the checker
 
 if TYPE_CHECKING:
     from aether.document_types import *  # noqa: F403 - they are names of this module
@@ -49,8 +51,6 @@ KIND_OF_TYPE: dict[str, Kind] = {
     "user_input": "request", "decision": "decision", "constraint": "rule", "preference": "rule", "outcome": "result",
     "error": "error", "blocker": "error", "solution": "fix", "code_change": "change", "command": "command",
 }  # fmt: skip
-
-
 FactKind = Literal["change", "run", "commit", "push", "branch", "plan", "question", "answer"]
 Evidence = Literal["person", "machine", "agent"]
 """Who vouches for a statement: a person said it, a machine showed it, an agent wrote it."""
@@ -125,14 +125,7 @@ class Finding(NamedTuple):
 State = Literal["IDLE", "INIT", "PLANNING", "EXECUTING", "VERIFYING", "COMPLETED", "FAILED"]
 PhaseStatus = Literal["planned", "in_progress", "completed"]
 Decision = Literal["continue", "adjust", "redo"]
-
-
-"""One transition of the state machine; `checkpoint` is the automatic snapshot taken before it."""
-
-
 SubtaskStatus = Literal["pending", "in-progress", "completed", "blocked"]
-
-
 Action = Literal["deny", "ask"]
 
 

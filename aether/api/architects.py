@@ -7,12 +7,11 @@ The state is in `<home>/hooks/architect/`: the tokens of today, the work at hand
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput
@@ -21,7 +20,7 @@ from aether.store import config
 from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.keys import KEYS, Config, check_value
 from aether.store.spool import require_real
-from aether.types import JsonObject
+from aether.types import JsonObject, NamedTuple
 
 DIRECTORY = "architect"
 _FORMS: dict[str, dict[str, type]] = {
@@ -234,6 +233,8 @@ def _read_config(path: Path) -> bytes | None:
 
 def _architect_table(data: bytes | None, path: Path, *, fix: str = "Correct the file.") -> dict[str, Any]:
     try:
+        import tomllib  # of a configuration only
+
         table = tomllib.loads((data or b"").decode("utf-8")).get("architect", {})
     except ValueError as reason:
         raise InvalidDocument(f"is not TOML: {reason}.", fix=fix, where=str(path)) from reason

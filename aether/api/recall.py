@@ -26,10 +26,11 @@ from aether.search.texts import SearchEntry, search_entries
 from aether.store import places, record_files
 from aether.store.snapshot import Snapshot
 from aether.text.words import query_terms, terms, with_synonyms
-from aether.types import KIND_OF_TYPE, Change, Counter, Hit, JsonObject
+from aether.types import KIND_OF_TYPE, Change, Counter, JsonObject
 
 if TYPE_CHECKING:
     from aether.store import archive_store
+    from aether.types import Hit
 
 __all__ = ["RecallLine", "find_by_id", "full", "recall", "search_memory", "timeline"]
 

@@ -259,14 +259,6 @@ class ClaudeRescue(TypedDict):
     items: int
 
 
-class LastSession(TypedDict):
-    """The last session whose hooks ran; null without one."""
-
-    session: str
-    at: str
-    first_source: str
-
-
 class ClaudeUninstall(TypedDict):
     """What uninstalling did."""
 
@@ -632,14 +624,6 @@ class Hook(TypedDict):
     """What Claude Code is given: an object with hookSpecificOutput, plain text, or an empty text."""
 
 
-class ImportFuture(TypedDict):
-    """One file."""
-
-    file: str
-    at: str
-    """The first time that is still to come."""
-
-
 class ImportRestored(TypedDict):
     """Of an export: what was restored."""
 
@@ -750,17 +734,6 @@ class MemoryLink(TypedDict):
     """The link."""
 
     link_id: str
-
-
-class HandoffRecord(TypedDict):
-    """The open hand-off, as memory.json keeps it."""
-
-    id: str
-    phase: int
-    prepared_at: str
-    total_tokens: int
-    items: dict[str, str]
-    """Item ids, each with a checksum of the item as it was handed off."""
 
 
 class DoubtCommands(TypedDict):

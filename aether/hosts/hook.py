@@ -18,7 +18,6 @@ import sys
 import time
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aether import regular
 from aether.errors import AetherError, StorageFailed
@@ -26,10 +25,12 @@ from aether.hosts import DEFAULT_HOST, HOSTS
 from aether.project import home_of, may_create_home, user_file
 from aether.redact.redact import is_private, redact, redacted, without_blocks
 from aether.store import spool
+from aether.tuples import NamedTuple
 
+TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
     from aether.store.keys import Config
     from aether.types import JsonObject

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from aether import clock, regular
 from aether.errors import NotFound, Refused, shown
@@ -22,7 +21,7 @@ from aether.memory.sessions import last_heard, sessions_of
 from aether.memory.statements import end, evidence_of, in_force
 from aether.store.patch import chain_changes
 from aether.text.words import normalized, sentences
-from aether.types import RELEVANCE_OF_TYPE, Change, EndState
+from aether.types import RELEVANCE_OF_TYPE, Change, EndState, NamedTuple
 
 if TYPE_CHECKING:
     from aether.clock import NewId
@@ -157,7 +156,7 @@ def _former(memory: Mapping[str, Any]) -> Iterator[tuple[str, Item]]:
     for session in sessions_of(memory):
         for place, fields in enumerate(session["metadata"].get(DOCUMENT) or []):
             words = f"proposal\n{session['session_id']}/{DOCUMENT}/{place} {fields['text']}"
-            mark = f"doubt_{sha256(words.encode('utf-8', 'surrogatepass')).hexdigest()[:10]}"
+            mark = f"doubt_{regular.digest(words.encode('utf-8', 'surrogatepass'))[:10]}"
             if mark in decided:
                 continue
             at = last_heard(session)

@@ -16,18 +16,18 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from hashlib import sha256
 from itertools import accumulate, islice
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from aether.errors import InvalidInput, UnsafePath, shown
 from aether.paths import RESERVED
+from aether.regular import digest
 from aether.store.files import TEMP_SUFFIX
 from aether.store.patch import diff
 from aether.text.regex import lazy
 from aether.text.words import stems
-from aether.types import Change
+from aether.types import Change, NamedTuple
 
 ROOT = "/memories"
 # 255 bytes is the limit of common file systems; the name of a temp file is 25 longer.
@@ -517,7 +517,7 @@ def compare(
 
 def checksum(text: str | None) -> str:
     """Return the checksum of a text; that of no file is empty."""
-    return "" if text is None else sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    return "" if text is None else digest(text.encode("utf-8", "surrogatepass"))
 
 
 def writable(path: str, text: str | None) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.messages.tool_calls import answers_in, is_refusal, words_of_refusal
+from aether.tuples import NamedTuple
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds
 if TYPE_CHECKING:

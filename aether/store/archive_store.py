@@ -16,9 +16,8 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aether import regular
 from aether.errors import (
@@ -36,7 +35,7 @@ from aether.store import files, search_index
 from aether.store.log import seal_json, unsealed
 from aether.store.search_index import CONVERSATIONS
 from aether.text.words import terms
-from aether.types import DETAILS, JsonObject
+from aether.types import DETAILS, JsonObject, NamedTuple
 
 if TYPE_CHECKING:
     import sqlite3
@@ -73,7 +72,7 @@ def grace_kind(name: str) -> str:
 
 def grace_of(id: str, kind: str, level: str, data: bytes, *, until: str) -> JsonObject:
     """Return the field `grace` of an archive file whose fuller form is `data`."""
-    digest = sha256(data).hexdigest()
+    digest = regular.digest(data)
     name = f"{GRACE}/{directory_name(id, what='conversation')}.{kind}.{level}.{digest[:8]}.zst"
     return {"file": name, "level": level, "sha256": digest, "bytes": len(data), "until": until}
 
@@ -151,7 +150,7 @@ def encoded(value: JsonObject) -> bytes:
     """Return the sealed content of the archive file of `value`."""
     fields = {key: field for key, field in value.items() if key != "checksum"}
     body = files.json_document(fields, size=files.SMALL_CHARS).removesuffix(b"\n}\n")
-    return body + b',\n  "checksum": "%s"\n}\n' % sha256(body).hexdigest().encode()
+    return body + b',\n  "checksum": "%s"\n}\n' % regular.digest(body).encode()
 
 
 def parsed(data: bytes, *, where: str) -> JsonObject:
@@ -167,7 +166,7 @@ def parsed(data: bytes, *, where: str) -> JsonObject:
     if value["version"] != VERSION:
         raise of_other_version(value["version"], where)
     seal = _SEAL.search(data)
-    if not seal or sha256(data[: seal.start()]).hexdigest() != seal[1].decode():
+    if not seal or regular.digest(data[: seal.start()]) != seal[1].decode():
         what = "it was changed since it was written: its checksum does not match."
         raise CorruptDocument(what, fix=files.REPAIR, where=where)
     grace = value.get("grace")
@@ -263,7 +262,7 @@ def read_grace(home: Path, grace: JsonObject, directories: dict[str, Path] | Non
         CorruptDocument: it differs from what was written.
     """
     data = read_bytes(home, grace["file"], directories)
-    if sha256(data).hexdigest() != grace["sha256"]:
+    if regular.digest(data) != grace["sha256"]:
         raise CorruptDocument("it is not what was written.", fix='Run "aether doctor".', where=grace["file"])
     return data
 

@@ -16,9 +16,8 @@ import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from aether import regular
 from aether.errors import AetherError, InvalidDocument, InvalidInput, NotFound, UnsafePath, shown
@@ -26,7 +25,7 @@ from aether.project import HOME_NAME, state_directory, user_file
 from aether.store import files
 from aether.store.keys import CHECKED_ON_USE, FIELDS, KEYS, NAMES, RETIRED, check_value
 from aether.store.keys import Config as Config  # noqa: PLC0414 - what `load` returns
-from aether.types import Finding
+from aether.types import Finding, NamedTuple
 
 NAME = "config.toml"
 FORMS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
@@ -359,7 +358,7 @@ def _of_config(path: Path, *, own: bool = False) -> _Source:
 
 def record_of_trust(file: Path) -> Path:
     """Return where the user's trust in the configuration `file` is stored, if it is."""
-    name = sha256(_real_path(file).encode("utf-8", "surrogateescape")).hexdigest()
+    name = regular.digest(_real_path(file).encode("utf-8", "surrogateescape"))
     return Path(state_directory(), "trust", f"{name}.json")
 
 
@@ -369,7 +368,7 @@ def _real_path(file: Path) -> str:
 
 def is_trusted(file: Path, data: bytes) -> bool:
     """Return whether the user trusts `file` with exactly the content `data`."""
-    return trusted_hash(file) == sha256(data).hexdigest()
+    return trusted_hash(file) == regular.digest(data)
 
 
 def trusted_hash(file: Path) -> str:
@@ -388,7 +387,7 @@ def grant_trust(file: Path, data: bytes) -> None:
         StorageFailed: the state directory cannot be written.
     """
     path = record_of_trust(file)
-    record = {"path": _real_path(file), "sha256": sha256(data).hexdigest()}
+    record = {"path": _real_path(file), "sha256": regular.digest(data)}
     with files.storage_errors(path):
         files.make_directory(path.parent)
         files.write_whole(path, files.json_line(record) + b"\n")

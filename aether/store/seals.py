@@ -17,17 +17,16 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from fnmatch import fnmatchcase
-from hashlib import sha256
 from os import fstat, walk
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError, UnsafePath
 from aether.paths import inside, is_plain
 from aether.store import documents, files
 from aether.store.log import head_path
-from aether.types import JsonObject
+from aether.types import JsonObject, NamedTuple
 
 PATH = "data/seals.json"
 MONTHS = "data/journal"
@@ -61,7 +60,7 @@ class Grown(NamedTuple):
         size, number, chain = self
         for line in lines:
             size, number = size + len(line), number + 1
-            chain = sha256(chain.encode() + line).hexdigest()[:_CHAIN_CHARS]
+            chain = regular.digest(chain.encode() + line)[:_CHAIN_CHARS]
         return Grown(size, number, chain)
 
 

@@ -62,7 +62,6 @@ _KNOWN = (
     | {"text", "compaction", "fallback", "mcp_tool_listing", "tool_addition", "tool_removal"}
 )
 _IN_RESULTS = frozenset({"text", "image", "document", "search_result", "tool_reference", "browser_state"})
-_MEDIA = frozenset({"image", "document", "container_upload"})
 _PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 # Keys of blocks without a check of their own whose values have to be texts.
 _TEXT_FIELDS = {
