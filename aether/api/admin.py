@@ -363,9 +363,12 @@ def show(document: str, *, home: Home = None, revision: int | None = None) -> An
 
 def _visible(state: Mapping[str, Any]) -> JsonObject:
     """Return a copy of the documents; without what waits, if an agent asks."""
-    if not is_agent():
-        return copied(dict(state))
-    return {name: gate.without_waiting(value) for name, value in state.items() if name != gate.DOCUMENT}
+    hides = is_agent()
+    return {
+        name: gate.without_waiting(value) if hides else copied(value)
+        for name, value in state.items()
+        if not (hides and name == gate.DOCUMENT)
+    }
 
 
 def is_erased(revision: int, *, home: Home = None) -> bool:
