@@ -104,7 +104,7 @@ def _said_since_cleared(log: Log) -> list[int]:
     return [n for n in sorted({*log.context, *replaced}) if not log.derived[n - 1]]
 
 
-class Reading(NamedTuple):
+class LoadedConversation(NamedTuple):
     """A conversation as it was read; messages by their number, in order, and never changed."""
 
     log: Log
@@ -114,7 +114,9 @@ class Reading(NamedTuple):
     """Every message that was added since the context was cleared."""
 
 
-def follow(conversation_id: str, known: Reading | None, *, home: Home = None) -> Reading:
+def follow(
+    conversation_id: str, known: LoadedConversation | None, *, home: Home = None
+) -> LoadedConversation:
     """Return the conversation as it is now: `known` itself if nobody changed it, else with only the new messages read.
 
     Raises:
@@ -131,7 +133,7 @@ def follow(conversation_id: str, known: Reading | None, *, home: Home = None) ->
     numbers = _said_since_cleared(log)
     missing = [n for n in numbers if n not in messages_by_number]
     messages_by_number |= dict(zip(missing, history.messages(log, missing), strict=True))
-    return Reading(
+    return LoadedConversation(
         log, {n: messages_by_number[n] for n in log.context}, {n: messages_by_number[n] for n in numbers}
     )
 

@@ -374,7 +374,7 @@ class ContextManager:
         self.home = conversations.record_directory(home)
         self._count = count or counter(ESTIMATE)
         self._about: dict[str, ConversationMetadata] = {}
-        self._readings: dict[str, conversations.Reading] = {}
+        self._readings: dict[str, conversations.LoadedConversation] = {}
         self._exporter = exporter or exporter_of(self.home)
 
     def create_conversation(
