@@ -400,14 +400,14 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         locks.enter_context(list_lock(place))
         with storage_errors(place):
             fold(settle(load(place), now=now()), now=now())
-        report, steps, texts = _plan(place, id_list, match)
+        report, steps, texts, ended = _plan(place, id_list, match)
         leftovers: list[str] = []
         if steps:
             _without_lines_of(place, texts)
             stage(place, steps)
             leftovers = finish(place, timeout=seconds)
-    if report.places.get(RULES):
-        enforced.change(place, lambda rules: [rule for rule in rules if not _holds(rule, id_list, texts)])
+    for home_of_rules, removed in ended.items():
+        enforced.change(home_of_rules, partial(_others, removed))
     return report._replace(left=leftovers, forgotten=len(present), done=bool(report.places or present))
 
 
@@ -418,16 +418,36 @@ def _end(place: Path) -> None:
             end(place)
 
 
+def _others(removed: list[EnforcedRule], rules: list[EnforcedRule]) -> list[EnforcedRule]:
+    return [rule for rule in rules if rule not in removed]
+
+
+def _ended(place: Path, ids: list[str], texts: list[str]) -> dict[Path, list[EnforcedRule]]:
+    """Return the rules that end with an erasure, by their homes: those of this one, also from where it was before."""
+    ended = {place: [rule for rule in enforced.read(place) if _holds(rule, ids, texts)]}
+    for former in enforced.former_homes():
+        rules = [rule for rule in enforced.read(former) if _holds(rule, ids, texts)]
+        entries = {rule["entry"].encode() for rule in rules}
+        # An entry that this home knows came with it.
+        known = {
+            entry for file in (_files(place) if rules else ()) for entry in entries if entry in file.data
+        }
+        ended[Path(former)] = [rule for rule in rules if rule["entry"].encode() in known]
+    return {home: rules for home, rules in ended.items() if rules}
+
+
 def _holds(rule: EnforcedRule, ids: list[str], texts: list[str]) -> bool:
     """Return whether a rule is that of an erased entry, or says an erased text in its words or its patterns."""
     fields = (rule["text"], rule["tool"], rule["command"], rule["regex"], rule["path"])
     # The words of a rule are in one line, whatever was between them.
-    pattern = erasing.pattern_of([*texts, *(" ".join(text.split()) for text in texts)])
-    return rule["entry"] in ids or any(pattern.search(field) for field in fields)
+    wanted = erasing.wanted([*texts, *(" ".join(text.split()) for text in texts)])
+    return rule["entry"] in ids or any(erasing.spans(wanted, field) for field in fields)
 
 
-def _plan(place: Path, ids: list[str], match: str) -> tuple[Erased, list[Step], list[str]]:
-    """Return the report of an erasure, its new files, all of them checked, and the texts that go."""
+def _plan(
+    place: Path, ids: list[str], match: str
+) -> tuple[Erased, list[Step], list[str], dict[Path, list[EnforcedRule]]]:
+    """Return the report of an erasure, its new files, all of them checked, the texts that go, and the rules that end."""
     text = match.strip()
     if bool(ids) == bool(text):
         raise InvalidInput("expected either ids or a text.", fix="Pass one of them.", where="erase")
@@ -441,9 +461,9 @@ def _plan(place: Path, ids: list[str], match: str) -> tuple[Erased, list[Step], 
         given, skipped = _texts_of_ids(place, ids) if ids else ([text], 0)
         texts = [*dict.fromkeys(spelling for text in given for spelling in _own_spellings(text))]
         report, steps = _rewritten(place, texts)
-        acting = sum(_holds(rule, ids, texts) for rule in enforced.read(place))
-    places = report.places | ({RULES: acting} if acting else {})
-    return report._replace(skipped=skipped, places=places), steps, texts
+        ended = _ended(place, ids, texts)
+    places = report.places | ({RULES: sum(map(len, ended.values()))} if ended else {})
+    return report._replace(skipped=skipped, places=places), steps, texts, ended
 
 
 def _own_spellings(text: str) -> list[str]:
@@ -503,8 +523,8 @@ def _torn_in(place: Path, texts: set[str]) -> set[str]:
     return {f"{start}{end}" for start, end in cut if len(start) >= erasing.MIN_SENTENCE_CHARS}
 
 
-def _files(place: Path, raw: re.Pattern[bytes] | None = None) -> Iterator[_File]:
-    """Yield every file of the home but locks, the indexes and the files of an erasure; `raw` as `erasing.unwrapped`."""
+def _files(place: Path, wanted: erasing.Wanted | None = None) -> Iterator[_File]:
+    """Yield every file of the home but locks, the indexes and the files of an erasure; `wanted` as `erasing.unwrapped`."""
 
     def fail(reason: OSError) -> None:
         raise reason  # a directory that cannot be read may hold the text
@@ -517,15 +537,15 @@ def _files(place: Path, raw: re.Pattern[bytes] | None = None) -> Iterator[_File]
             identity = file_identity(path)
             with suppress(FileNotFoundError):  # hooks make and remove theirs at any time
                 if identity is not None and stat.S_ISREG(path.lstat().st_mode):
-                    yield _read_file(path, relative, identity, raw)
+                    yield _read_file(path, relative, identity, wanted)
 
 
 def _read_file(
-    path: Path, relative: str, identity: tuple[int, int, int], raw: re.Pattern[bytes] | None
+    path: Path, relative: str, identity: tuple[int, int, int], wanted: erasing.Wanted | None
 ) -> _File:
     data = regular.read(path, regular.LOG_BYTES)
     try:
-        data, layers = erasing.unwrapped(data, raw, where=relative)
+        data, layers = erasing.unwrapped(data, wanted, where=relative)
     except CorruptDocument:
         return _File(relative, data, identity, relative, None)
     form = relative.removesuffix(".zst").removesuffix(".gz") if layers else relative
@@ -536,22 +556,23 @@ def _read_file(
 
 def _rewritten(place: Path, texts: list[str]) -> tuple[Erased, list[Step]]:
     """Return the report, and the new files without `texts`."""
-    pattern = erasing.pattern_of(texts)
-    raw = re.compile(pattern.pattern.encode("utf-8", "surrogatepass"))
-    seen = _occurrences(place, pattern, raw)
+    wanted = erasing.wanted(texts)
+    seen = _occurrences(place, wanted)
     own_files = [path for path in OWN_FILES if seen.counts.pop(path, 0)]
     mark_of = erasing.marks(seen.spellings, taken=seen.taken)
     digests: dict[str, str] = {}
 
     def replace(text: str) -> str:
-        return digests.get(text) or pattern.sub(lambda match: mark_of[match[0]] + _line_end(match[0]), text)
+        return digests.get(text) or erasing.replaced(
+            wanted, text, lambda spelling: mark_of[spelling] + _line_end(spelling)
+        )
 
     for value in seen.values:
         digests |= erasing.digests(value, replace)
-    is_relevant = _relevance(raw, _receipts_about(place, seen.counts), digests)
+    is_relevant = _relevance(wanted, _receipts_about(place, seen.counts), digests)
     steps: list[Step] = []
     archived: dict[str, tuple[_File, bytes]] = {}
-    for file in _files(place, raw) if seen.counts.total() else ():
+    for file in _files(place, wanted) if seen.counts.total() else ():
         holds, in_archive = seen.counts[file.path], file.path.startswith(f"{archive_store.DIRECTORY}/")
         if file.path in OWN_FILES or not (in_archive or holds or is_relevant(file.data)):
             continue
@@ -560,7 +581,7 @@ def _rewritten(place: Path, texts: list[str]) -> tuple[Erased, list[Step]]:
         data = file.data
         if holds or not in_archive:
             data = erasing.rewrite_file(file.form, data, replace, bool if is_whole else is_relevant)
-        if raw.search(data) or pattern.search(replace(file.path)):
+        if erasing.is_in(wanted, data) or erasing.spans(wanted, replace(file.path)):
             raise _in_the_way(f"a file format ({seals.kind_of(file.path)})")
         if in_archive:
             archived[file.path] = file, data
@@ -579,7 +600,7 @@ def _rewritten(place: Path, texts: list[str]) -> tuple[Erased, list[Step]]:
 
 
 def _relevance(
-    raw: re.Pattern[bytes], receipts: list[bytes], digests: Mapping[str, str]
+    wanted: erasing.Wanted, receipts: list[bytes], digests: Mapping[str, str]
 ) -> Callable[[bytes], bool]:
     """Return whether data has to be rewritten although it may not hold the text: it may hold a digest of it."""
 
@@ -587,7 +608,7 @@ def _relevance(
         # A receipt of forgetting may hold the digest of several texts, and one of the archive that of a conversation.
         digests_in_data = {digest.decode() for digest in _DIGEST.findall(data)}
         evidence = b'"forgotten":[' in data or any(receipt in data for receipt in receipts)
-        return bool(raw.search(data) or evidence or digests_in_data & digests.keys())
+        return bool(evidence or digests_in_data & digests.keys() or erasing.is_in(wanted, data))
 
     return is_relevant
 
@@ -598,12 +619,12 @@ def _line_end(text: str) -> str:
     return end[0] if end else ""
 
 
-def _occurrences(place: Path, pattern: re.Pattern[str], raw: re.Pattern[bytes]) -> _Occurrences:
-    """Return the places of a text that `pattern` matches in strings, and `raw` in bytes."""
+def _occurrences(place: Path, wanted: erasing.Wanted) -> _Occurrences:
+    """Return the places of the texts that are `wanted`."""
     seen = _Occurrences(Counter(), {}, [], set(), [])
 
     def look(text: str, path: str) -> str:
-        matches = pattern.findall(text)
+        matches = [text[start:end] for start, end in erasing.spans(wanted, text)]
         seen.counts[path] += len(matches)
         seen.spellings.update(dict.fromkeys(matches))
         seen.values.extend([text] if matches else [])
@@ -611,17 +632,17 @@ def _occurrences(place: Path, pattern: re.Pattern[str], raw: re.Pattern[bytes]) 
 
     for directory, name in _without_log(place).items():
         look(name, directory)
-    for file in _files(place, raw):
+    for file in _files(place, wanted):
         seen.unread.extend([file.path] if file.layers is None else [])
         seen.taken.update(MARK.findall(f"{file.path}\n{file.data.decode('utf-8', 'replace')}"))
-        if not raw.search(file.data) and not pattern.search(file.path):
+        if not erasing.is_in(wanted, file.data) and not erasing.spans(wanted, file.path):
             continue
         look_here = partial(look, path=file.path)
         look_here(f"/{file.path}")
         look_here(erasing.conversation_of(file.path, file.data) or "")
-        erasing.rewrite_file(file.form, file.data, look_here, lambda line: bool(raw.search(line)))
+        erasing.rewrite_file(file.form, file.data, look_here, partial(erasing.is_in, wanted))
         entries = erasing.objects(file.form, file.data)
-        seen.values.extend(entry for entry in entries if pattern.search(str(entry.get("content"))))
+        seen.values.extend(entry for entry in entries if erasing.spans(wanted, str(entry.get("content"))))
     return seen
 
 

@@ -1,6 +1,7 @@
 """Erasing: replace a text in one file of a home so that the file stays valid.
 
-The text is found exactly as it is, in NFC and NFD, and as JSON escapes each of these, also inside a string of JSON.
+The text is found exactly as it is, in NFC and NFD, and in every spelling of these that JSON allows, also of JSON in a
+string of JSON: strings are compared decoded, and what is replaced are the characters that they were decoded from.
 Sealed files (documents, hand-offs, snapshots, conversations) are sealed again. A journal line that contained the text
 keeps its revision and is marked `erased`; its patches still fit the lines around it, but `undo` rejects it. `api.forget`
 chooses the files, and `store.rewrite` exchanges them.
@@ -13,11 +14,13 @@ import gzip
 import json
 import re
 import unicodedata
+from array import array
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether.errors import AetherError, CorruptDocument
 from aether.memory import handoff, snapshots
@@ -59,26 +62,98 @@ _BOMS = {
     codecs.BOM_UTF32_LE: "utf-32-le", codecs.BOM_UTF32_BE: "utf-32-be",
     codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be",
 }  # fmt: skip
+# How JSON writes a character in a string: the letter after the backslash, if there is one for it.
+_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_HEX = "[0-9a-fA-F]{2}"
+_ESCAPE = re.compile(rf'\\(?:u[dD][89abAB]{_HEX}\\u[dD][c-fC-F]{_HEX}|u{_HEX}{_HEX}|["\\/bfnrt])')
+# JSON in a string of JSON, and so on: a transcript of a tool that writes JSON has three.
+_MOST_LEVELS = 6
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d)?)?")
 
 
-def forms(texts: Iterable[str]) -> list[str]:
-    r"""Return each of `texts` in all searched forms, longest first.
+class Wanted(NamedTuple):
+    """The texts to erase, as patterns."""
 
-    >>> forms(['a"b'])
-    ['a\\\\\\"b', 'a\\"b', 'a"b']
-    """
+    text: re.Pattern[str]
+    raw: re.Pattern[bytes]
+    """The same, in UTF-8."""
+    escape: re.Pattern[str]
+    """An escape that may stand for one of their characters; it is in whatever spells them in another way than `text`."""
+    raw_escape: re.Pattern[bytes]
+
+
+def wanted(texts: Iterable[str]) -> Wanted:
+    """Return the patterns that find `texts` in NFC and NFD; without texts they match nothing."""
     spellings = {unicodedata.normalize(form, text) for text in texts for form in ("NFC", "NFD")} | {*texts}
-    for _ in range(2):
-        spellings |= {
-            json.dumps(text, ensure_ascii=flag)[1:-1] for text in spellings for flag in (True, False)
-        }
-    return sorted(spellings - {""}, key=lambda text: (-len(text), text))
+    pattern = "|".join(map(re.escape, sorted(spellings - {""}, key=len, reverse=True))) or r"(?!)"
+    letters = "u" + "".join(
+        letter for letter, char in _ESCAPES.items() if any(char in text for text in spellings)
+    )
+    escape = rf"\\[{re.escape(letters)}]"
+    raw = pattern.encode("utf-8", "surrogatepass")
+    return Wanted(re.compile(pattern), re.compile(raw), re.compile(escape), re.compile(escape.encode()))
 
 
-def pattern_of(texts: Iterable[str]) -> re.Pattern[str]:
-    """Return the pattern that finds `texts` in all their forms; it matches nothing without texts."""
-    return re.compile("|".join(map(re.escape, forms(texts))) or r"(?!)")
+def spans(
+    wanted: Wanted, text: str, given: Iterable[tuple[int, int]] = (), levels: int = _MOST_LEVELS
+) -> list[tuple[int, int]]:
+    r"""Return where the wanted texts are in `text`, in order, with `given`, which are to be whole escapes as well.
+
+    >>> spans(wanted(["a/b"]), r"a/b a\/b \u0061/b a\\\u002Fb")
+    [(0, 3), (4, 8), (9, 17), (18, 28)]
+    """
+    every = sorted([*given, *(match.span() for match in wanted.text.finditer(text))])
+    if levels and (wanted.escape.search(text) or (every and "\\" in text)):
+        decoded, sources, targets = _unescaped(text)
+
+        def below(place: int, *, is_end: bool) -> int:
+            nth = bisect_right(sources, place) - 1
+            # Within an escape, which are the odd ones: before it, or behind it.
+            past = is_end if nth % 2 else place - sources[nth]
+            return targets[nth] + (past if place > sources[nth] else 0)
+
+        def above(place: int) -> int:
+            nth = bisect_right(targets, place) - 1
+            return sources[nth] + place - targets[nth]
+
+        inner = [(below(start, is_end=False), below(end, is_end=True)) for start, end in every]
+        return [(above(start), above(end)) for start, end in spans(wanted, decoded, inner, levels - 1)]
+    merged: list[tuple[int, int]] = []
+    for start, end in every:
+        last = merged.pop() if merged and start < merged[-1][1] else (start, end)
+        merged.append((last[0], max(end, last[1])))
+    return merged
+
+
+def _unescaped(text: str) -> tuple[str, array[int], array[int]]:
+    """Return `text` with its escapes decoded, the start and the end of each in `text`, and the same in the result."""
+    pieces, sources, targets = [], array("Q", [0]), array("Q", [0])
+    for match in _ESCAPE.finditer(text):
+        pieces += [
+            text[sources[-1] : match.start()],
+            _ESCAPES.get(match[0][1]) or json.loads(f'"{match[0]}"'),
+        ]
+        start = targets[-1] + match.start() - sources[-1]
+        sources.extend(match.span())
+        targets.extend((start, start + 1))
+    return "".join((*pieces, text[sources[-1] :])), sources, targets
+
+
+def is_in(wanted: Wanted, data: bytes) -> bool:
+    """Return whether a wanted text is in `data`; an escaped one is in one line, as all strings of JSON are."""
+    if wanted.raw.search(data) or not wanted.raw_escape.search(data):
+        return bool(wanted.raw.search(data))
+    lines = (line for line in data.splitlines() if wanted.raw_escape.search(line))
+    return any(spans(wanted, line.decode("utf-8", "surrogateescape")) for line in lines)
+
+
+def replaced(wanted: Wanted, text: str, replacement: Rewrite) -> str:
+    """Return `text` with the `replacement` of each wanted text in its place."""
+    pieces, last = [], 0
+    for start, end in spans(wanted, text):
+        pieces += [text[last:start], replacement(text[start:end])]
+        last = end
+    return "".join((*pieces, text[last:]))
 
 
 def marks(spellings: Iterable[str], *, taken: Iterable[str]) -> dict[str, str]:
@@ -184,12 +259,10 @@ def conversation_of(path: str, data: bytes) -> str | None:
     return (unsealed(data[: data.find(b"\n") + 1]) or {}).get("conversation")
 
 
-def unwrapped(
-    data: bytes, raw: re.Pattern[bytes] | None = None, *, where: str
-) -> tuple[bytes, tuple[str, ...]]:
+def unwrapped(data: bytes, wanted: Wanted | None = None, *, where: str) -> tuple[bytes, tuple[str, ...]]:
     """Return what is in `data`, uncompressed and in UTF-8, and the layers around it, the outer one first.
 
-    What looks like UTF-16 or UTF-32 and holds what `raw` matches as it is, stays as it is.
+    What looks like UTF-16 or UTF-32 and holds what is `wanted` as it is, stays as it is.
 
     Raises:
         CorruptDocument: it is compressed, or starts as UTF-16 or UTF-32, and is damaged.
@@ -200,7 +273,7 @@ def unwrapped(
         data = (files.gunzipped if is_gzip else files.unpacked)(data, where=where)
         layers.append("gzip" if is_gzip else "zstd")
     encoding = next((name for bom, name in _BOMS.items() if data.startswith(bom)), json.detect_encoding(data))
-    if encoding.startswith(("utf-16", "utf-32")) and not (raw and raw.search(data)):
+    if encoding.startswith(("utf-16", "utf-32")) and not (wanted and wanted.raw.search(data)):
         try:
             data = data.decode(encoding, "surrogatepass").encode("utf-8", "surrogatepass")
             layers.append(encoding)

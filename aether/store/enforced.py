@@ -43,6 +43,22 @@ def file_of(home: str | os.PathLike[str]) -> str:
     return os.path.join(state_directory(), "rules", f"{name}.json")
 
 
+def former_homes() -> list[str]:
+    """Return the paths of the homes that have rules and are not there: moved, removed, or on a disk that is elsewhere."""
+    from pathlib import Path
+
+    from aether.store import files
+
+    places = []
+    for path in files.files_ending(Path(os.path.dirname(file_of(""))), ".json"):
+        try:
+            home = json.loads(regular.read(path, regular.CONFIG_BYTES))["home"]
+            places += [home] if str(path) == file_of(home) and not os.path.isdir(home) else []
+        except (AetherError, OSError, ValueError, LookupError, TypeError, RecursionError):
+            continue  # it acts nowhere
+    return places
+
+
 def read(home: str | os.PathLike[str]) -> list[EnforcedRule]:
     """Return the rules that act in `home`, oldest first.
 

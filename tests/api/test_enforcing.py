@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+from functools import partial
 from importlib import import_module
 
 import pytest
@@ -260,6 +262,29 @@ def test_erasing_a_text_ends_the_rule_that_holds_it(home):
     assert aether.enforced_rules(home=home) == []
     with open(enforced.file_of(home)) as file:
         assert "Bluebird" not in file.read()
+
+
+@pytest.mark.parametrize("is_moved", [True, False])
+def test_erasing_reaches_the_rules_that_a_project_had_where_it_was(home, tmp_path, is_moved):
+    before, after = tmp_path / "before" / ".aether", tmp_path / "after" / ".aether"
+    for project in (before, tmp_path / "another" / ".aether"):
+        aether.init(project)
+        aether.enforce_rule(
+            add(project, "Do not touch the secret project Bluebird."), command="a", home=project
+        )
+        aether.enforce_rule(add(project), command="b", home=project)
+    (before.parent.rename if is_moved else partial(shutil.copytree, before.parent))(after.parent)
+    shutil.rmtree(tmp_path / "another")
+
+    found = forget.preview_erase(match="secret project Bluebird", home=after).places.get("rules that act", 0)
+    forget.erase(match="secret project Bluebird", home=after)
+
+    assert found == is_moved
+    assert len(enforced.read(before)) == 2 - is_moved
+    assert (
+        len(enforced.read(tmp_path / "another" / ".aether")) == 2
+    )  # may come back: a disk that is not there now
+    assert enforced.read(after) == []
 
 
 @pytest.mark.parametrize(
