@@ -103,6 +103,7 @@ def _missing(home: Path) -> Iterator[Finding]:
     """Yield findings for listed conversations that the home lacks, for the reverse, and for losses."""
     entries, damaged = listed(home)
     present = _in_place(home)
+    rows = {row.id: row for row in archive_store.rows(home)}
     if damaged:
         yield Finding("error", "damaged-file", LIST, "the list of the conversations is damaged.", REPAIR)
     for name, entry in entries.items():
@@ -114,7 +115,7 @@ def _missing(home: Path) -> Iterator[Finding]:
         if name in present or (entry.lost and not entry.source):
             continue
         if entry.archived:
-            yield from _missing_archived(home, entry)
+            yield from _missing_archived(home, entry, rows.get(entry.id))
         elif not directory.is_dir():
             what = f"conversation {shown(entry.id)} is missing: its directory was deleted."
             yield Finding("error", "missing-conversation", place, what, REPAIR)
@@ -131,13 +132,13 @@ def _missing(home: Path) -> Iterator[Finding]:
 
 def missing_archived(home: Path) -> Iterator[Finding]:
     """Yield a finding for each archived conversation whose file was deleted."""
+    rows = {row.id: row for row in archive_store.rows(home)}
     for entry in listed(home)[0].values():
         if entry.archived and not entry.lost:
-            yield from _missing_archived(home, entry)
+            yield from _missing_archived(home, entry, rows.get(entry.id))
 
 
-def _missing_archived(home: Path, entry: Listed) -> Iterator[Finding]:
-    row = archive_store.find(home, entry.id)
+def _missing_archived(home: Path, entry: Listed, row: archive_store.Row | None) -> Iterator[Finding]:
     if row is None and archive_store.name_on_disk(home, entry.id):
         return  # the findings of the archive name it: it is damaged, or of another version
     if row is None or not archive_store.size(home, row.name):

@@ -6,6 +6,7 @@ removed on request, came back, or is lost.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -61,7 +62,11 @@ def listed_in(home: Path, data: bytes) -> tuple[dict[str, Listed], bool]:
     lines = [*lines_of(data)]
     for entry in _entries(lines):
         with suppress(AetherError):
-            name = inside(home, f"conversations/{directory_name(entry.id, what='conversation')}").name
+            name = directory_name(entry.id, what="conversation")
+            if os.path.lexists(
+                home / "conversations" / name
+            ):  # to follow links is slow, and most rest in the archive
+                inside(home, f"conversations/{name}")
             entries.pop(name, None)
             if not entry.removed:
                 entries[name] = entry

@@ -339,3 +339,17 @@ def test_an_archive_of_which_a_file_was_deleted_is_not_verified(home):
     findings = [one for one in aether.verify_archive(home=home) if one.level == "error"]
 
     assert [(one.code, one.where) for one in findings] == [("missing-conversation", archived.path)]
+
+
+def test_doctor_opens_the_index_as_often_for_many_conversations_as_for_few(home, monkeypatch):
+    opened = []
+    real = search_index.connected
+    monkeypatch.setattr(search_index, "connected", lambda *args: opened.append(1) or real(*args))
+    counts = []
+    for number in (2, 12):
+        add(home, *(talk(f"{number}-{nth}") for nth in range(number)))
+        opened.clear()
+        assert [found for found in aether.examine(home=home) if found.level == "error"] == []
+        counts.append(len(opened))
+
+    assert counts[0] == counts[1] > 0
