@@ -17,24 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from aether import clock, regular
-from aether.errors import (
-    AetherError,
-    Conflict,
-    Refused,
-    StorageFailed,
-    note_stored,
-    own_call,
-)
-from aether.store import (
-    config,
-    documents,
-    files,
-    ledger,
-    record_files,
-    rewrite,
-    seals,
-    spool,
-)
+from aether.errors import AetherError, Conflict, Refused, StorageFailed, note_stored, own_call
+from aether.store import config, documents, files, ledger, record_files, rewrite, seals, spool
 from aether.store.authors import ACTING, AETHER, HAND, INIT, PERSON, QUEEN, Author, is_agent
 from aether.store.files import (
     EditedMeanwhile,
@@ -331,14 +315,7 @@ def _finish_erasing(home: Path, seconds: float) -> None:
         rewrite.end(home)
 
 
-def _append(
-    snapshot: Snapshot,
-    change: Change,
-    author: Author,
-    now: datetime,
-    *,
-    key: str = "",
-) -> Snapshot:
+def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime, *, key: str = "") -> Snapshot:
     """Return the state after `change`, whose line the ledger of a shared home takes first."""
     home = snapshot.home
     for kind in change.appends:

@@ -20,15 +20,7 @@ from aether.errors import AetherError, Conflict, NotFound, note_stored, shown
 from aether.paths import directory_name, inside
 from aether.regular import sealed_body
 from aether.store import archive_store, config, conversation_stream, documents, files, ledger, seals
-from aether.store.conversation_list import (
-    CONFLICT_TRIES,
-    LIST,
-    Listed,
-    crowded,
-    enter,
-    entered,
-    last_listed,
-)
+from aether.store.conversation_list import CONFLICT_TRIES, LIST, Listed, crowded, enter, entered, last_listed
 from aether.store.files import locked, make_directory, require_exclusive, storage_errors, write_whole
 from aether.store.history import (
     Log,
