@@ -145,10 +145,7 @@ def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
     from aether.hosts.claude_code import install
 
     if not install.can_serve():
-        note(
-            ask,
-            "The MCP server was left out: its package is not installed (pip install '.[mcp]' in a clone of aether).",
-        )
+        note(ask, install.LEFT_OUT)
     if advice := programs.path_advice():
         note(ask, advice)
         if scope == "project":

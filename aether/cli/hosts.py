@@ -62,7 +62,7 @@ def install_command(
       aether install claude-code --native-memory --dry-run
     """
     from aether.hosts import installing
-    from aether.hosts.claude_code.install import make_home
+    from aether.hosts.claude_code.install import LEFT_OUT, can_serve, make_home
     from aether.hosts.programs import path_advice
 
     if native_memory and hosts and DEFAULT_HOST not in hosts:
@@ -94,6 +94,8 @@ def install_command(
         for change in changes:
             if change.advice:
                 note(ask, change.advice)
+        if DEFAULT_HOST in chosen and not can_serve():
+            note(ask, LEFT_OUT)
         if scope == "project" and (advice := path_advice()):
             note(ask, advice)
         note(ask, f"To remove them: aether uninstall {' '.join(hosts)}{' ' if hosts else ''}--{scope}")

@@ -126,13 +126,16 @@ def edits(scope: str, project: Path | None) -> list[Edit]:
     root = project or project_directory()
     changes = [edit_of(path, root, wanted_groups(scope))]
     servers = server_path(scope, project=project)
-    if can_serve() or servers.exists():
+    serves = can_serve()
+    if serves or servers.exists():  # an older installation may have put the server there
         server = SHARED_SERVER if scope == "project" else own_server()
         server_keys = server_place(scope, project)
         changes.append(
             Edit(
                 servers,
-                lambda text: merge_server(text, server, at=server_keys, where=str(servers)),
+                lambda text: (
+                    merge_server(text, server, at=server_keys, where=str(servers)) if serves else text
+                ),
                 lambda text, before: unmerge_server(text, before, at=server_keys, where=str(servers)),
                 root,
             )
@@ -229,6 +232,11 @@ def make_home(named: Home = None) -> tuple[Path, bool]:
     is_new = not (place / "data").is_dir()
     init(place)
     return place, is_new
+
+
+LEFT_OUT = (
+    "The MCP server was left out: its package is not installed (pip install '.[mcp]' in a clone of aether)."
+)
 
 
 def can_serve() -> bool:

@@ -56,7 +56,7 @@ OLD_DAYS = 30
 # What is left out makes room for lines that are to be checked as well.
 CHECK_ROUNDS = 3
 
-HINT = "More: `aether recall`, or by MCP."
+HINT = "More: `aether recall`."
 _STEERING = "Keep this in the summary, names, paths and commands word for word. It is what the project's memory (aether) holds:"
 
 # In the order of the block. A line may have a heading of its own within its kind.

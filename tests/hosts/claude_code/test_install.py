@@ -300,6 +300,17 @@ def test_the_server_comes_with_a_project_where_its_package_is(project, monkeypat
     assert not (project / ".mcp.json").exists()
 
 
+@pytest.mark.parametrize("scope", ["project", "local", "user"])
+def test_no_server_is_put_into_a_file_where_its_package_is_missing(project, tmp_path, scope):
+    own = project / ".mcp.json" if scope == "project" else tmp_path / "config" / ".claude.json"
+    own.write_bytes(b'{\r\n"numStartups": 3}')
+
+    install_install(scope, project=project)
+
+    assert own.read_bytes() == b'{\r\n"numStartups": 3}'
+    assert install.installed_servers(project) == []
+
+
 OWN_FILES = [
     None,
     b"{}",
