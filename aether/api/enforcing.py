@@ -19,6 +19,7 @@ from aether.errors import InvalidInput, NotFound, public, shown
 from aether.memory.enforcement import decide
 from aether.memory.items import items_of
 from aether.store import enforced
+from aether.text.shell_syntax import UNFINISHED
 from aether.types import Action, EnforcedRule
 
 RULE_TYPES = frozenset({"constraint", "preference"})
@@ -166,7 +167,8 @@ def _named(rules: list[EnforcedRule], id: str) -> EnforcedRule:
 def calls_stopped_by(id: str, *, home: Home = None) -> list[StoppedCall]:
     """Return the calls that memory knows which a rule would have stopped, newest first.
 
-    Memory knows changed files and the runs that were worth a note, with shortened commands.
+    Memory knows changed files, and the runs that were worth a note by the beginning of their first line. So the end that such
+    a line lacks is no reason to ask.
 
     Raises:
         NotFound, InvalidInput: no rule that acts has this id, or several.
@@ -178,7 +180,7 @@ def calls_stopped_by(id: str, *, home: Home = None) -> list[StoppedCall]:
     for item in items_of(read(home).documents["memory"]):
         call = _call(item["metadata"].get("fact") or {})
         decision = decide([rule], call[0], call[1], directory, git_aliases) if call else None
-        if call and decision:
+        if call and decision and not decision.doubt.startswith(UNFINISHED):
             words = str(call[1].get("command") or call[1].get("file_path"))
             stopped.append(
                 StoppedCall(item["id"], item["metadata"]["timestamp"], call[0], words, decision.action)

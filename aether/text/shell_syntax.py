@@ -66,6 +66,10 @@ _OPERATORS = ("&&", "||", "|&", ";;&", ";;", ";&", ";", "\n", "&", "|")
 _REDIRECTIONS = ("&>>", "<<<", "<<-", "<<", "&>", ">>", ">&", ">|", "<&", "<>", ">", "<")
 
 
+UNFINISHED = "the command does not end"
+"""How the doubt of a line begins that has only the first part of a command."""
+
+
 class Unreadable(ValueError):
     """A command line that cannot be known without running it; `commands` are those of it that are known."""
 
@@ -119,7 +123,7 @@ class _Reader:
             if not self._skip_blank():
                 self._read_part()
         if end:
-            raise Unreadable(f"there is no closing {end}")
+            raise Unreadable(f"{UNFINISHED}: there is no closing {end}")
         self._finish()
 
     def _skip_blank(self) -> bool:
@@ -203,7 +207,7 @@ class _Reader:
             lines: list[str] = []
             while True:
                 if self.at >= len(self.text):
-                    raise Unreadable("a here-document does not end")
+                    raise Unreadable(f"{UNFINISHED}: a here-document is open")
                 line_end = self.text.find("\n", self.at)
                 line_end = len(self.text) if line_end < 0 else line_end
                 line, self.at = self.text[self.at : line_end], line_end + 1
@@ -258,7 +262,7 @@ class _Reader:
             else:
                 parts.append(char)
                 self.at += 1
-        raise Unreadable("a quotation does not end")
+        raise Unreadable(f"{UNFINISHED}: a quotation is open")
 
     def _expansion(self, parts: list[str]) -> None:
         """Read a substitution, a variable, or a lone dollar."""
@@ -289,7 +293,7 @@ class _Reader:
         """Return the text before `end`, and go past it."""
         close = self.text.find(end, self.at)
         if close < 0:
-            raise Unreadable("a quotation does not end")
+            raise Unreadable(f"{UNFINISHED}: a quotation is open")
         start, self.at = self.at, close + len(end)
         return self.text[start:close]
 

@@ -235,6 +235,20 @@ def test_history_names_exactly_what_would_have_been_stopped(home):
         assert bool(call(home, fact["command"])) == (fact["command"] == stopped.call)
 
 
+@pytest.mark.parametrize(
+    "beginning", ['go build -ldflags="-X main.version=$(git…', "git commit -m 'Say", "cat $(ls"]
+)
+def test_the_end_that_memory_cut_off_is_no_reason_to_ask(home, beginning):
+    for command in (beginning, f"git push && {beginning}"):
+        fact = {"kind": "run", "command": command}
+        add(home, f"Ran {command}", "machine", "outcome", fact=fact)
+    push = aether.enforce_rule(add(home), command="git push", home=home)
+
+    [stopped] = aether.calls_stopped_by(push["id"], home=home)
+
+    assert (stopped.action, stopped.call) == ("deny", f"git push && {beginning}")
+
+
 def test_rules_that_name_a_command_or_a_path_are_proposed_and_never_act_alone(home):
     command, path = add(home), add(home, "Do not edit `data/secrets.json` by hand.")
     add(home, "Never run `make deploy`.", "agent")
