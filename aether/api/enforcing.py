@@ -167,7 +167,7 @@ def _named(rules: list[EnforcedRule], id: str) -> EnforcedRule:
 def calls_stopped_by(id: str, *, home: Home = None) -> list[StoppedCall]:
     """Return the calls that memory knows which a rule would have stopped, newest first.
 
-    Memory knows changed files, and the runs that were worth a note by the beginning of their first line. So the end that such
+    Memory knows changed files, and the runs that were worth a note by the start of their first line. So the end that such
     a line lacks is no reason to ask.
 
     Raises:
