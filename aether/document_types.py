@@ -68,6 +68,8 @@ class ItemMetadata(TypedDict):
     role: NotRequired[str]
     reply: NotRequired[str]
     confirmed_by: NotRequired[str]
+    corrected_at: NotRequired[str]
+    corrected_by: NotRequired[str]
     ended_at: NotRequired[str]
     fate: NotRequired[str]
     conversation: NotRequired[str]

@@ -98,7 +98,7 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
     """Return exactly what a session would get: its lines by kind with their sources, and the block.
 
     Each line has its `kind`, `text`, the `ids` of the entries that it comes from, its `evidence`: a person said it,
-    a machine showed it, or an agent wrote it ("" if unknown), its cost in `tokens`, and `checks`, what the repository says
+    a machine showed it, or an agent wrote it ("" if unknown), or `corrected` it, its cost in `tokens`, and `checks`, what the repository says
     of the files, commits and branches that it names; `left_out` are lines that such a check left out. A line is `correctable` unless its
     entry is a session or a statement of one, which has the `quote` that proves it. The occasion `subagent` is that of a
     sub-agent of `caste`.
@@ -122,7 +122,7 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
     return {
         "occasion": occasion,
         "lines": [
-            {"kind": line.kind, "text": line.text, "ids": [*line.ids], "evidence": line.evidence, "at": line.at, "note": line.note,
+            {"kind": line.kind, "text": line.text, "ids": [*line.ids], "evidence": line.evidence, "corrected": line.corrected, "at": line.at, "note": line.note,
              "tokens": count(line.text), **({"quote": line.quote} if line.quote else {}),
              "checks": [verdict.words() for verdict in verdicts.get(line, ())],
              "correctable": bool(line.ids) and session_ids.isdisjoint(line.ids) and not is_statement(line.ids[0])}

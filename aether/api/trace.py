@@ -16,7 +16,7 @@ from aether.errors import NotFound, public
 from aether.memory.layers import excerpt
 from aether.memory.origins import Origin, every_item, origin_of
 from aether.memory.sessions import last_heard, sessions_of
-from aether.memory.statements import Stated, evidence_of, is_statement, statements_of
+from aether.memory.statements import Stated, evidence_of, is_statement, statements_of, witness
 from aether.store.snapshot import Snapshot
 from aether.store.undo import entries_newest_first
 from aether.text.words import is_quoted, normalized, pluralize
@@ -68,6 +68,10 @@ class Source(NamedTuple):
     written: Written
     again: list[JsonObject]
     """The other places in the transcript where the same words were said, as recorded."""
+    captured: str
+    """Who vouches for it as it was stored; `evidence` is of its present words."""
+    corrected: Written | None = None
+    """The line of the journal with its present words, if they were corrected since."""
 
 
 class Derived(NamedTuple):
@@ -105,6 +109,8 @@ def trace(id: str, *, home: Home = None) -> Trace:
     snapshot = read(home)
     memory, records = snapshot.documents["memory"], remembered_archive(snapshot)
     items = {item["id"]: item for item in every_item(memory, records)}
+    # An item that an undo took out and brought back is archived, too, as it was then.
+    items |= {item["id"]: item for item in reversed([*every_item(memory, ())])}
     sessions = {session["session_id"]: session for session in sessions_of(memory)} | {
         record["session"]["session_id"]: record["session"] for record in records if record.get("session")
     }
@@ -117,8 +123,16 @@ def trace(id: str, *, home: Home = None) -> Trace:
         reverse=True,
     )
     shown_ids = ordered[:MOST_ITEMS]
-    written = _written(snapshot, {id.partition("/")[0], *shown_ids})
-    sources = [_source(items[name], written.get(name, _UNKNOWN)) for name in shown_ids]
+    times = {name: at for name in shown_ids if (at := items[name]["metadata"].get("corrected_at"))}
+    written = _written(snapshot, {id.partition("/")[0], *shown_ids}, times)
+    sources = [
+        _source(
+            items[name],
+            written.get(name, _UNKNOWN),
+            written.get((name, times[name]), _UNKNOWN._replace(at=times[name])) if name in times else None,
+        )
+        for name in shown_ids
+    ]
     derived = _derived(id, text, snapshot, sessions, records)
     own = written.get(id.partition("/")[0], _UNKNOWN)
     result: Trace = copied(Trace(id, kind, text, at, state, own, statements, sources, len(ordered), derived))
@@ -203,17 +217,23 @@ def _holding(text: str, items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     yield from (item["id"] for item in items if is_quoted(text, normalized(item["content"])))
 
 
-def _source(item: Mapping[str, Any], written: Written) -> Source:
+def _source(item: Mapping[str, Any], written: Written, corrected: Written | None) -> Source:
     metadata = item["metadata"]
     places = metadata.get("places")
     again = [place for place in places if isinstance(place, dict)] if isinstance(places, list) else []
-    at, evidence = str(metadata.get("timestamp", "")), evidence_of(item)
-    return Source(item["id"], item["content"], at, evidence, origin_of(item), written, again)
+    at = str(metadata.get("timestamp", ""))
+    captured = evidence_of({**item, "metadata": {**metadata, "corrected_by": ""}})
+    origin = origin_of(item)
+    return Source(
+        item["id"], item["content"], at, evidence_of(item), origin, written, again, captured, corrected
+    )
 
 
-def _written(snapshot: Snapshot, ids: Collection[str]) -> dict[str, Written]:
-    """Return the first line of the journal that has each of `ids`, by id."""
-    lines: dict[str, Written] = {}
+def _written(
+    snapshot: Snapshot, ids: Collection[str], times: Mapping[str, str]
+) -> dict[str | tuple[str, str], Written]:
+    """Return the first line of the journal that has each of `ids`, by id, and by id and time that of each correction in `times`."""
+    lines: dict[str | tuple[str, str], Written] = {}
     for entry in entries_newest_first(snapshot):
         steps = [
             step for patch in entry.patches.values() for step in patch if not step["path"].startswith(_HANDOFFS)
@@ -222,7 +242,17 @@ def _written(snapshot: Snapshot, ids: Collection[str]) -> dict[str, Written]:
             lines[name] = Written(
                 entry.revision, entry.at, entry.by, entry.operation, entry.reason, entry.member
             )
+            if name in times and times[name] in set(_strings(steps)):
+                lines[name, times[name]] = lines[name]
     return lines
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for below in value.values() if isinstance(value, dict) else value:
+            yield from _strings(below)
 
 
 def _ids_in(value: Any) -> Iterator[str]:
@@ -271,8 +301,6 @@ def _supports(support: Mapping[str, Any], id: str, own: Collection[str], text: s
 
 # --- In words
 
-_VOUCHERS = {"person": "a person said it", "machine": "a machine showed it", "agent": "an agent wrote it"}
-
 
 def trace_lines(result: Trace) -> list[str]:
     """Return a trace in lines for a person or a model; long texts are shortened."""
@@ -306,10 +334,17 @@ def _source_lines(source: Source) -> list[str]:
     where += [f"conversation {origin.conversation}" if origin.conversation else ""]
     where += [f"agent {origin.agent}" if origin.agent else "", f"host {origin.host}" if origin.host else ""]
     place = ", ".join(name for name in where if name) or "it was not captured from a transcript"
-    about = f"{_VOUCHERS.get(source.evidence, source.evidence)}, {_minute(source.at)}"
+    about = f"{witness(source.captured)}, {_minute(source.at)}"
+    correction = []
+    if source.corrected:
+        correction = [
+            f"    {witness(source.evidence, corrected=True)}, {_minute(source.corrected.at)}",
+            f"    {_written_line(source.corrected)}",
+            "    before the correction:",
+        ]
     again = f", and {pluralize(len(source.again), 'times')} before" if source.again else ""
     return [
-        f"From {source.id}", f"    {excerpt(source.text, SHOWN_CHARS)}", f"    {about}{again}", f"    {place}",
+        f"From {source.id}", f"    {excerpt(source.text, SHOWN_CHARS)}", *correction, f"    {about}{again}", f"    {place}",
         f"    {_written_line(source.written)}",
     ]  # fmt: skip
 

@@ -145,6 +145,8 @@ class BriefLine(TypedDict):
     """The entries that it comes from; empty where it comes from the state of the colony, or from texts of an old session."""
     evidence: Literal["person", "machine", "agent", ""]
     """Who vouches for it: a person said it, a machine showed it, an agent wrote it; empty where unknown."""
+    corrected: bool
+    """Whether whoever vouches for it corrected its words, at the time `at`."""
     at: str
     note: str
     tokens: int

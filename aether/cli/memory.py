@@ -33,6 +33,7 @@ from aether.cli.output import (
     read_text,
     say,
     undo_words,
+    user_name,
     when,
 )
 from aether.memory.layers import WEAK_MATCH
@@ -281,9 +282,9 @@ def update(
     extra = _object(metadata) if metadata else {}
     if protected is not None:
         extra["protected"] = protected or None
-    if content is not None and is_typed():
-        extra.setdefault("evidence", "person")
-    if extra:
+    author = "person" if is_typed() else "agent" if user_name() == "agent" else None
+    by = {"corrected_by": author} if content is not None and author else {}
+    if extra := {**by, **extra}:
         updates["metadata"] = extra
     if not updates:
         raise click.UsageError(
@@ -295,6 +296,8 @@ def update(
     except NotFound:
         from aether.api.forget import supersede
 
+        if author and updates.get("metadata", {}).pop("corrected_by", None):
+            updates["metadata"].setdefault("evidence", author)
         outcome = supersede(item_id, updates, home=place)
         emit(ask, outcome.item, item_lines(outcome.item))
         forgotten = pluralize(len(outcome.forgotten), "entries")

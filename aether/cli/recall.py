@@ -133,7 +133,7 @@ def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: boo
     """Show what a new session gets.
 
     Prints exactly the text that the hook of Claude Code injects when a session starts. With --why each line is
-    followed by its kind, its witness (a person said it, a machine showed it, an agent wrote it), its quote, the
+    followed by its kind, its witness (a person said or corrected it, a machine showed it, an agent wrote it), its quote, the
     result of the checks in the work tree and in git (files, commits, branches, pull requests), and the commands
     that end, forget or correct it. They say how many entries a forgetting removes and how many lines of this
     brief change.
@@ -150,9 +150,6 @@ def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: boo
     emit(ask, brief, lines if brief["lines"] else [])
     if not brief["lines"]:
         note(ask, "Nothing is known that a session should get.")
-
-
-_VOUCHERS = {"person": "a person said it", "machine": "a machine showed it", "agent": "an agent wrote it"}
 
 
 def _whys(lines: Sequence[dict[str, Any]], ask: Ask) -> list[str]:
@@ -173,9 +170,9 @@ def _left_out(brief: Mapping[str, Any]) -> list[str]:
 
 
 def _why(line: dict[str, Any], numbers: Mapping[str, int], ids: Sequence[str]) -> list[str]:
-    from aether.memory.statements import is_statement
+    from aether.memory.statements import is_statement, witness
 
-    about = [line["kind"], _VOUCHERS.get(line["evidence"], "who said it is not known")]
+    about = [line["kind"], witness(line["evidence"], corrected=line["corrected"])]
     about += [when(line["at"])[:TO_THE_MINUTE]] if line["at"] else []
     about += [line["note"]] if line["note"] else []
     about += [f'proof: "{line["quote"]}"'] if line.get("quote") else []

@@ -6,7 +6,8 @@ missing is left out, so that every fact of a known kind has a text.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from aether.types import Fact
@@ -25,6 +26,17 @@ def fact_text(fact: Fact) -> str:
     'Ran `pytest -q` (3 runs): 14 passed'
     """
     return _WRITERS[fact["kind"]](fact)
+
+
+def stated_fact(item: Mapping[str, Any]) -> Fact | None:
+    """Return the fact of an item if the text states it: a corrected text states something else.
+
+    >>> fact = {"kind": "run", "command": "pytest -q"}
+    >>> [stated_fact({"content": text, "metadata": {"fact": fact}}) for text in ("Ran `pytest -q`", "Ran nothing")]
+    [{'kind': 'run', 'command': 'pytest -q'}, None]
+    """
+    fact = cast("Fact", item["metadata"].get("fact") or {})
+    return fact if fact.get("kind") in _WRITERS and fact_text(fact) == item["content"] else None
 
 
 def _change(fact: Fact) -> str:

@@ -48,6 +48,8 @@ _FIELDS_OF_KIND: tuple[tuple[type, tuple[str, ...], str], ...] = (
         (
             "confirmed_by",
             "conversation",
+            "corrected_at",
+            "corrected_by",
             "ended_at",
             "ended_by",
             "evidence",
@@ -495,7 +497,8 @@ def update(
 ) -> Change:
     """Return the change that merges `updates` (content, type, relevance_score, source, caste, metadata) into item `id`.
 
-    Metadata is merged key by key, and a key set to null is removed. The result is the new item.
+    Metadata is merged key by key, and a key set to null is removed. A new content is corrected words: of a person, unless the
+    updates name another as its `evidence` or `corrected_by`. A session that keeps the item gets it, too. The result is the new item.
 
     Raises:
         NotFound: it is not in working memory.
@@ -526,6 +529,10 @@ def update(
     item["metadata"]["access_count"] = old["metadata"]["access_count"]
     item["metadata"]["last_accessed"] = max(clock.stamp(now), old["metadata"]["last_accessed"])
     item["associative_links"] = old["associative_links"]
+    if item["content"] != old["content"]:
+        fields = changes or {}
+        item["metadata"]["corrected_at"] = clock.stamp(now)
+        item["metadata"]["corrected_by"] = fields.get("corrected_by") or fields.get("evidence") or "person"
     part = memory["working_memory"]
     total = part["current_tokens"] - old["token_count"] + item["token_count"]
     if total > max(part["max_capacity_tokens"], part["current_tokens"]):
@@ -534,10 +541,15 @@ def update(
             fix="Shorten it, or compress working memory first.",
             where=f"item {id}",
         )
-    path = f"{PART}/items/{place}"
-    return Change(
-        {DOCUMENT: [{"op": "replace", "path": path, "value": item}, _total_step(total)]}, result=item
-    )
+    paths = [f"{PART}/items/{place}"]
+    paths += [
+        f"/short_term_memory/sessions/{number}/metadata/items/{position}"
+        for number, session in enumerate(sessions_of(memory))
+        for position, kept in enumerate(session["metadata"].get("items", []))
+        if kept["id"] == id
+    ]
+    patch = [{"op": "replace", "path": path, "value": item} for path in paths]
+    return Change({DOCUMENT: [*patch, _total_step(total)]}, result=item)
 
 
 def clear(memory: Mapping[str, Any], *, now: datetime) -> Change:

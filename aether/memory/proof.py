@@ -175,7 +175,8 @@ def _sources(items: Sequence[Item], notes: Sequence[Mapping[str, Any]], context:
 def _words_of(item: Item) -> Iterator[tuple[str, Evidence]]:
     """Yield the words of `item`: of an answer to a question only the choice is the person's."""
     content, evidence = without_injected(item["content"]), evidence_of(item)
-    choice = item["metadata"].get("fact", {}).get("choice", "")
+    corrected = item["metadata"].get("corrected_at")
+    choice = "" if corrected else item["metadata"].get("fact", {}).get("choice", "")
     if choice and evidence == "person":
         yield choice, "person"
         evidence = "agent"

@@ -128,6 +128,20 @@ def _end_entries(memory: Mapping[str, Any], id: str, how: EndState, ended_at: st
     ]
 
 
+_WITNESSES = {"person": "a person said it", "machine": "a machine showed it", "agent": "an agent wrote it"}
+
+
+def witness(evidence: str, *, corrected: bool = False) -> str:
+    """Return who vouches for a text, in words.
+
+    >>> witness("machine"), witness("person", corrected=True), witness("")
+    ('a machine showed it', 'a person corrected it', 'who said it is not known')
+    """
+    if corrected:
+        return f"{'a person' if evidence == 'person' else 'an agent'} corrected it"
+    return _WITNESSES.get(evidence, "who said it is not known")
+
+
 class Earlier(NamedTuple):
     """Something in force that a session may end."""
 
@@ -140,9 +154,9 @@ class Earlier(NamedTuple):
 
 
 def evidence_of(item: Mapping[str, Any]) -> Evidence:
-    """Return who vouches for an item; the Queen is a person."""
+    """Return who vouches for an item, of corrected words who corrected them; the Queen is a person."""
     metadata = item["metadata"]
-    stated = metadata.get("evidence")
+    stated = metadata.get("corrected_by") or metadata.get("evidence")
     if stated in get_args(Evidence):
         return cast(Evidence, stated)
     typed = is_noted(item) or item["type"] == "user_input"

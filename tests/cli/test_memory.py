@@ -726,8 +726,11 @@ def test_what_a_person_types_at_a_terminal_has_the_evidence_of_a_person(
     added = shown(capsys, "add", "We deploy on Mondays.", "--type", "decision").out.split()[0]
     shown(capsys, "memory", "update", here["ITEM"], "--content", "State is written atomically, everywhere.")
 
-    held = {item["id"]: item["metadata"].get("evidence") for item in aether.list_working_memory_items()}
-    assert (held[added], held[here["ITEM"]]) == (evidence, None if agent else evidence)
+    held = {item["id"]: item["metadata"] for item in aether.list_working_memory_items()}
+    assert (held[added].get("evidence"), held[here["ITEM"]]["corrected_by"]) == (
+        evidence,
+        evidence or "person",
+    )
 
 
 def test_an_agent_closes_its_conversation_from_standard_input(here, capsys, monkeypatch):

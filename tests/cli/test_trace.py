@@ -25,6 +25,29 @@ def test_an_entry_leads_to_its_place_its_author_and_what_was_made_of_it(here, ca
     assert "Stated by extractive" in shown(capsys, "trace", pattern).out
 
 
+def test_corrected_words_have_the_witness_and_the_revision_of_the_correction(here, capsys):
+    metadata = {"evidence": "machine", "fact": {"kind": "run", "command": "make"}, "pointer": {"file": "c-1.jsonl", "line": 7}}  # fmt: skip
+    item = aether.add_working_memory_item("Ran `make`", "command", metadata=metadata)
+    undone = aether.undo()
+    aether.undo(undone.revision + 1)  # the archive has the item as it was
+    shown(capsys, "memory", "update", item, "--content", "Ran `make`: two warnings remain")
+    aether.add_working_memory_item("Another.", "observation")
+    ((corrected,),) = [[source.corrected for source in aether.trace(item).sources]]
+
+    text = shown(capsys, "trace", item).out
+    why = shown(capsys, "brief", "--why").out
+
+    assert (corrected.operation, corrected.reason) == ("update", item)
+    assert "    a person corrected it, " in text
+    assert f"revision {corrected.revision}, update {item}" in text
+    assert (
+        text.index("a person corrected it")
+        < text.index("before the correction")
+        < text.index("a machine showed it")
+    )
+    assert "Ran `make`: two warnings remain\n    command, a person corrected it, " in why
+
+
 def test_of_many_items_it_says_how_many_there_are(here, capsys, monkeypatch):
     monkeypatch.setattr("aether.api.trace.MOST_ITEMS", 1)
     name = aether.compress(1, architect="extractive").ingested.session["session_id"]
@@ -82,6 +105,7 @@ def test_why_says_what_was_checked_and_what_was_left_out(here, capsys, monkeypat
         "text": "Split a.py.",
         "ids": [],
         "evidence": "agent",
+        "corrected": False,
         "at": "",
         "note": "",
         "tokens": 3,

@@ -1,8 +1,10 @@
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aether.clock import stamp
 from aether.memory.briefing.briefing import (
     LEAST_COMPARED,
     MOST_CHARS,
@@ -17,7 +19,8 @@ from aether.memory.briefing.briefing import (
 )
 from aether.memory.briefing.kept import kept_items, revoked_in
 from aether.memory.briefing.sections import NOTE_CHARS, Line
-from aether.memory.items import is_noted
+from aether.memory.items import is_noted, update
+from aether.store.patch import apply
 from aether.text.cleaning import clean
 from aether.text.words import STOPWORDS, words
 from aether.tokens.estimate import estimate
@@ -150,6 +153,41 @@ def in_force(found):
         for note in memory["working_memory"]["items"]
         if is_noted(note) and not note["metadata"].get("injected") and note["id"] not in ended
     }
+
+
+KINDS_OF_LINES = {
+    "answer to a question": answered("Which alphabet?", "Cyrillic"),
+    "plan": captured("[pending] Write Cyrillic", "plan", fact={"kind": "plan", "steps": [{"text": "Write Cyrillic", "status": "pending"}]}),
+    "run": captured("Ran `Cyrillic`", "run", fact={"kind": "run", "command": "Cyrillic"}),
+    "failure": captured("`Cyrillic` failed", "failure", fact={"kind": "run", "command": "Cyrillic", "failed": True}),
+    "changed file": captured("Changed Cyrillic", "change", fact={"kind": "change", "path": "Cyrillic", "action": "changed"}),
+    "commit": captured("[main 1a2b3c4] Cyrillic", "commit", fact={"kind": "commit", "id": "1a2b3c4", "branch": "main", "subject": "Cyrillic"}),
+    "branch": captured("Branch Cyrillic. Nothing is uncommitted.", "tree", fact={"kind": "branch", "branch": "Cyrillic"}),
+    **{part: captured("Cyrillic letters", part) for part in ("request", "answer", "said", "summary")},
+    **{kind: item("Cyrillic letters", kind) for kind in TYPES},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS_OF_LINES)
+@given(st.sampled_from(OCCASIONS), st.booleans())
+def test_of_a_corrected_entry_every_brief_tells_the_new_text_and_never_the_old_text(kind, occasion, is_kept):
+    entry_before = KINDS_OF_LINES[kind]
+    others = [captured("Begin.", "request", day=1), captured("Begun.", "answer", day=1)]
+    kept = [session("s1", items=[entry_before])] if is_kept else []
+    found = documents(*others, entry_before, sessions=kept)
+    assert "Cyrillic" in reported(found, occasion, 3_000)
+
+    change = update(
+        found["memory"], entry_before["id"], {"content": "Georgian letters"}, now=NOW, count=estimate
+    )
+    found["memory"] = apply(found["memory"], change.patches["memory"])
+
+    (line,) = [line for line in lines(found, occasion) if "Georgian" in line.text]
+    assert (line.evidence, line.corrected, line.at) == ("person", True, stamp(NOW))
+    told = [reported(found, occasion, 3_000), steering(found, now=NOW)]
+    told += [agent_brief(found, "builder", now=NOW, count=estimate, budget=3_000)]
+    assert "Georgian" in told[0]
+    assert not any("Cyrillic" in text for text in told)
 
 
 @given(memories(), st.sampled_from(OCCASIONS), BUDGETS)

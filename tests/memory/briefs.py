@@ -4,6 +4,8 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
+from aether.memory.facts import fact_text
+
 DATA = Path(__file__).resolve().parents[2] / "data"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -54,7 +56,7 @@ def captured(content, part, *, conversation="c1", day=20, hour=0, **metadata):
 def answered(question, choice, **more):
     """Return the item of a person's answer to a question."""
     fact = {"kind": "answer", "question": question, "options": [choice, "another"], "choice": choice}
-    return captured(f"{question} {choice}", "request", fact=fact, **more) | {"type": "decision"}
+    return captured(fact_text(fact), "request", fact=fact, **more) | {"type": "decision"}
 
 
 def statement(text, quote="so it was said", *, evidence="person", **more):

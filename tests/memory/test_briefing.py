@@ -235,7 +235,7 @@ def test_facts_are_shown_as_facts():
         captured("Ran `make test`: 2 failed", "failure", hour=1, fact={"kind": "run", "command": "make test", "failed": True}),
         captured("Ran `make lint`: ok", "run", hour=2, fact={"kind": "run", "command": "make lint"}),
         captured("Changed src/a.py", "change", hour=3, fact={"kind": "change", "path": "src/a.py"}),
-        captured("Plan", "plan", hour=4, fact={"kind": "plan", "steps": steps}),
+        captured("[completed] write it\n[in_progress] test it", "plan", hour=4, fact={"kind": "plan", "steps": steps}),
         captured("On branch main, 2 files uncommitted", "tree", hour=5, fact={"kind": "branch"}),
     )  # fmt: skip
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock
 from aether.errors import InvalidInput
+from aether.memory.facts import stated_fact
 from aether.memory.items import is_noted, items_of
 from aether.memory.sessions import last_heard, sessions_of
 from aether.memory.statements import statements_of
@@ -50,11 +51,9 @@ def known_items(memory: Mapping[str, Any]) -> list[Item]:
 
 
 def facts_in(memory: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the facts of the items of memory, by the id of the item."""
+    """Return the facts that the items of memory state, by the id of the item."""
     stored = (item for session in sessions_of(memory) for item in session["metadata"].get("items", []))
-    return {
-        item["id"]: fact for item in (*items_of(memory), *stored) if (fact := item["metadata"].get("fact"))
-    }
+    return {item["id"]: fact for item in (*items_of(memory), *stored) if (fact := stated_fact(item))}
 
 
 def _newest_first(items: Iterable[Item]) -> list[Item]:

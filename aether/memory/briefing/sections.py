@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from aether.memory import signals, teamwork
 from aether.memory.briefing.kept import keeps_items, newest_sessions, timestamp
+from aether.memory.facts import stated_fact
 from aether.memory.items import is_noted
 from aether.memory.sessions import EXTRACTIVE, ended_in
 from aether.memory.statements import evidence_of, statements_of
@@ -98,6 +99,8 @@ class Line(NamedTuple):
     """Of a statement, the words that prove it."""
     heading: str = ""
     """Of a group within its kind, such as the agent's last message."""
+    corrected: bool = False
+    """Whether its words were corrected, at its time, by whoever vouches for it."""
 
 
 def one_line(text: str, most: int) -> str:
@@ -452,7 +455,10 @@ def _is_approved(item: Item) -> bool:
 def _of_item(kind: Kind, text: str, item: Item, *, note: str = "") -> Line:
     metadata = item["metadata"]
     ids = (item["id"],) if item.get("id") else ()
-    return Line(kind, text, metadata["timestamp"], note, ids, str(metadata.get("evidence", "")))
+    corrected_at = timestamp(metadata.get("corrected_at"))
+    evidence = str((corrected_at and metadata.get("corrected_by")) or metadata.get("evidence", ""))
+    at = corrected_at or metadata["timestamp"]
+    return Line(kind, text, at, note, ids, evidence, corrected=bool(corrected_at))
 
 
 def _with_reason(text: str, reason: str) -> str:
@@ -478,17 +484,20 @@ def _answer(item: Item) -> Line:
         return _of_item(
             "decision", one_line(item["content"], LINE_CHARS), item, note="approved by the person"
         )
-    fact = _fact(item)
-    text = f"{one_line(fact.get('choice', ''), LINE_CHARS)} (asked: {one_line(fact.get('question', ''), SHORT_CHARS)})"
+    text = one_line(item["content"], LINE_CHARS)
+    if fact := stated_fact(item):
+        text = f"{one_line(fact.get('choice', ''), LINE_CHARS)} (asked: {one_line(fact.get('question', ''), SHORT_CHARS)})"
     return _of_item("decision", text, item)._replace(heading="Answers of the person")
 
 
 def _plan(items: Iterable[Item]) -> Iterator[Line]:
     """Yield the steps of the newest plan that are not over."""
     for item in islice((item for item in items if _fact(item).get("kind") == "plan"), 1):
-        steps = [step for step in _fact(item)["steps"] if step["status"] not in _OVER]
-        for step in steps[:MOST_STEPS]:
-            line = _of_item("next", one_line(step["text"], SHORT_CHARS), item, note=step["status"])
+        fact = stated_fact(item)
+        steps = fact["steps"] if fact else [{"text": item["content"], "status": ""}]
+        for step in [step for step in steps if step["status"] not in _OVER][:MOST_STEPS]:
+            most = SHORT_CHARS if fact else LINE_CHARS
+            line = _of_item("next", one_line(step["text"], most), item, note=step["status"])
             yield line._replace(heading="Steps of the plan")
 
 
