@@ -152,13 +152,8 @@ def record_artifact(
 ) -> JsonObject:
     """Record a file that the work for a goal `created`, `modified` or `deleted`, and return the goal."""
     edit = partial(
-        pure.record_artifact,
-        reference=goal,
-        path=_plain(path),
-        action=action,
-        new_id=new_id,
-        about=_plain(about),
-    )
+        pure.record_artifact, reference=goal, path=_plain(path), action=action, new_id=new_id, about=_plain(about),
+    )  # fmt: skip
     return _change("record artifact", edit, home)
 
 

@@ -72,15 +72,8 @@ def add(
     place = ask.place()
     before = goals.current_goal(home=place)
     added = goals.add_goal(
-        words,
-        priority=priority,
-        steps=steps,
-        tags=tags,
-        parent=parent,
-        effort=effort,
-        start=not later,
-        home=place,
-    )
+        words, priority=priority, steps=steps, tags=tags, parent=parent, effort=effort, start=not later, home=place,
+    )  # fmt: skip
     emit(ask, added, added["id"])
     if before and not later:
         note(ask, f'Paused: "{one_line(before["description"])}" (aether goal start {_short(before)})')

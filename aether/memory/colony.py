@@ -24,14 +24,9 @@ MAX_PHASE = 9_007_199_254_740_991
 DOCUMENT = "COLONY_STATE"
 STATES: tuple[State, ...] = get_args(State)
 EDGES: dict[State, tuple[State, ...]] = {
-    "IDLE": ("INIT",),
-    "INIT": ("PLANNING",),
-    "PLANNING": ("EXECUTING",),
-    "EXECUTING": ("VERIFYING", "FAILED"),
-    "VERIFYING": ("COMPLETED", "EXECUTING"),
-    "COMPLETED": ("IDLE",),
-    "FAILED": ("PLANNING",),
-}
+    "IDLE": ("INIT",), "INIT": ("PLANNING",), "PLANNING": ("EXECUTING",), "EXECUTING": ("VERIFYING", "FAILED"),
+    "VERIFYING": ("COMPLETED", "EXECUTING"), "COMPLETED": ("IDLE",), "FAILED": ("PLANNING",),
+}  # fmt: skip
 # Without these edges, recovery would report success and leave the colony in the state of the crash.
 RECOVERY_EDGES: dict[State, tuple[State, ...]] = {"EXECUTING": ("PLANNING",), "VERIFYING": ("PLANNING",)}
 RECOVERY_TRIGGERS = ("crash_recovery", "timeout_recovery")

@@ -565,16 +565,8 @@ def _receipt(
 ) -> JsonObject:
     session = result.session
     fields = (
-        "carried",
-        "left_out",
-        "missing",
-        "fidelity",
-        "patterns",
-        "contradictions",
-        "evicted",
-        "notes",
-        "dropped",
-    )
+        "carried", "left_out", "missing", "fidelity", "patterns", "contradictions", "evicted", "notes", "dropped",
+    )  # fmt: skip
     return {
         "receipt_id": result.receipt_id, "kind": "compression", "at": recorded_at, "compression_id": record["id"],
         "session_id": session["session_id"], "phase": session["phase"],

@@ -33,14 +33,10 @@ if TYPE_CHECKING:
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 # The legal way from each state into the work of a phase.
 ROUTES_TO_EXECUTING: dict[State, list[State]] = {
-    "IDLE": ["INIT", "PLANNING", "EXECUTING"],
-    "INIT": ["PLANNING", "EXECUTING"],
-    "PLANNING": ["EXECUTING"],
-    "EXECUTING": [],
-    "VERIFYING": ["EXECUTING"],
-    "COMPLETED": ["IDLE", "INIT", "PLANNING", "EXECUTING"],
+    "IDLE": ["INIT", "PLANNING", "EXECUTING"], "INIT": ["PLANNING", "EXECUTING"], "PLANNING": ["EXECUTING"],
+    "EXECUTING": [], "VERIFYING": ["EXECUTING"], "COMPLETED": ["IDLE", "INIT", "PLANNING", "EXECUTING"],
     "FAILED": ["PLANNING", "EXECUTING"],
-}
+}  # fmt: skip
 # The legal way from running work to its end.
 ROUTES_TO_COMPLETED: dict[State, list[State]] = {
     "EXECUTING": ["VERIFYING", "COMPLETED"],

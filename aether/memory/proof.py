@@ -223,14 +223,9 @@ def _end(
 ) -> End:
     given_references = tuple(reference for reference in references if reference)
     return End(
-        kind,
-        given_references,
-        author,
-        preserved["text"],
-        preserved["quote"],
-        preserved["items"],
+        kind, given_references, author, preserved["text"], preserved["quote"], preserved["items"],
         preserved["evidence"],
-    )
+    )  # fmt: skip
 
 
 def _checked(field: str, entry: JsonObject, sources: _Sources, proven: Proven) -> JsonObject | None:

@@ -33,29 +33,15 @@ STATEMENT_FIELDS = {
 _DIGESTED = ANSWER_FIELDS[:8]
 # The metadata of a session that keep its items, or texts of them, word for word.
 VERBATIM_FIELDS = (
-    "items",
-    "ended",
-    "proposals",
-    "protected",
-    "noted",
-    "files",
-    "open",
-    "asked",
-    "found",
-    "state",
-    "next",
-)
+    "items", "ended", "proposals", "protected", "noted", "files", "open", "asked", "found", "state", "next",
+)  # fmt: skip
 # What a session says by the types of its entries, in the order in which it reads.
 _HEADINGS = {
-    "State": (),
-    "Asked": ("user_input", "user_request", "request"),
-    "Done": ("code_change", "command", "code_snippet"),
-    "Results": ("outcome", "solution"),
-    "Decisions": ("decision",),
-    "Rules": ("constraint", "preference"),
-    "Failed and open": ("error", "blocker"),
+    "State": (), "Asked": ("user_input", "user_request", "request"),
+    "Done": ("code_change", "command", "code_snippet"), "Results": ("outcome", "solution"),
+    "Decisions": ("decision",), "Rules": ("constraint", "preference"), "Failed and open": ("error", "blocker"),
     "Next": ("next",),
-}
+}  # fmt: skip
 _OTHERS = "Noted"
 # Replaces a forgotten line in the prose of a session.
 FORGOTTEN_LINE = "[forgotten]"

@@ -56,15 +56,10 @@ def statements_of(session: Mapping[str, Any]) -> Iterator[Stated]:
     for kind, (field, name) in FIELDS.items():
         for position, entry in enumerate(session.get(field) or []):
             yield Stated(
-                f"{session['session_id']}/{field}/{position}",
-                kind,
-                entry[name],
-                entry.get("rationale", ""),
-                tuple(entry.get("items", ())),
-                entry.get("quote", ""),
-                entry.get("evidence", "agent"),
+                f"{session['session_id']}/{field}/{position}", kind, entry[name], entry.get("rationale", ""),
+                tuple(entry.get("items", ())), entry.get("quote", ""), entry.get("evidence", "agent"),
                 entry.get("ended"),
-            )
+            )  # fmt: skip
 
 
 def is_statement(id: str) -> bool:

@@ -101,14 +101,9 @@ def _compressions(receipts: Iterable[JsonObject]) -> Iterator[Moment]:
             moment = instant_text(receipt["at"])
             author = str((receipt.get("architect") or {}).get("backend") or "")
             yield Moment(
-                moment,
-                "compression",
-                "compression",
-                text,
-                receipt["session_id"],
-                agent=author,
+                moment, "compression", "compression", text, receipt["session_id"], agent=author,
                 phase=receipt["phase"],
-            )
+            )  # fmt: skip
 
 
 def _phases(colony: Mapping[str, Any]) -> Iterator[Moment]:

@@ -28,18 +28,8 @@ if TYPE_CHECKING:
     from aether.types import Item
 
 Kind = Literal[
-    "state",
-    "next",
-    "rule",
-    "decision",
-    "open",
-    "request",
-    "outcome",
-    "lesson",
-    "file",
-    "command",
-    "repository",
-]
+    "state", "next", "rule", "decision", "open", "request", "outcome", "lesson", "file", "command", "repository",
+]  # fmt: skip
 Source = Literal["explicit", "session", "floor"]
 
 KIND_OF_NOTE: dict[str, Kind] = {
