@@ -170,7 +170,7 @@ KINDS_OF_LINES = {
 
 @pytest.mark.parametrize("kind", KINDS_OF_LINES)
 @given(st.sampled_from(OCCASIONS), st.booleans())
-def test_of_a_corrected_entry_every_brief_tells_the_new_text_and_never_the_old_text(kind, occasion, is_kept):
+def test_every_brief_shows_the_new_text_of_a_corrected_entry_and_never_the_old_one(kind, occasion, is_kept):
     entry_before = KINDS_OF_LINES[kind]
     others = [captured("Begin.", "request", day=1), captured("Begun.", "answer", day=1)]
     kept = [session("s1", items=[entry_before])] if is_kept else []
@@ -184,10 +184,10 @@ def test_of_a_corrected_entry_every_brief_tells_the_new_text_and_never_the_old_t
 
     (line,) = [line for line in lines(found, occasion) if "Georgian" in line.text]
     assert (line.evidence, line.corrected, line.at) == ("person", True, stamp(NOW))
-    told = [reported(found, occasion, 3_000), steering(found, now=NOW)]
-    told += [agent_brief(found, "builder", now=NOW, count=estimate, budget=3_000)]
-    assert "Georgian" in told[0]
-    assert not any("Cyrillic" in text for text in told)
+    briefs = [reported(found, occasion, 3_000), steering(found, now=NOW)]
+    briefs += [agent_brief(found, "builder", now=NOW, count=estimate, budget=3_000)]
+    assert "Georgian" in briefs[0]
+    assert not any("Cyrillic" in text for text in briefs)
 
 
 @given(memories(), st.sampled_from(OCCASIONS), BUDGETS)
