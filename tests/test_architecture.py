@@ -18,8 +18,8 @@ from tests.sources import ROOT, modules
 
 # Trust needs rooms of its own: regular files, seals, recovery, and the tags of injected text. Contexts are
 # a package (shapes, tiers, modes, checkpoints, guard) and one edge; goals, a chat and its streams, what the holder of a
-# lock is asked for (in the store and in the API), the lines of the journal and named tuples without `typing` have theirs. What only looks like a rule, and what ends one, are a module each, and so are the names of hints.
-MAX_MODULES = 364
+# lock is asked for (in the store and in the API) and the lines of the journal have theirs. What only looks like a rule, and what ends one, are a module each, and so are the names of hints.
+MAX_MODULES = 362
 MAX_LINES = 98_000
 MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
@@ -106,7 +106,7 @@ HEAVY = {
 }
 # Nor may the event of a tool, a process for each call of one, pay for these.
 HEAVY_FOR_A_TOOL = HEAVY | set(
-    "typing inspect pathlib dataclasses click subprocess tempfile datetime base64 "
+    "pathlib dataclasses click subprocess tempfile datetime base64 "
     "aether.api aether.memory aether.paths".split()
 )
 

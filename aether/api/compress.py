@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from aether.api.architects import TRIES, UNASKED
 from aether.api.drain import PATIENCE_SECONDS
@@ -53,7 +53,7 @@ from aether.store.authors import Author
 from aether.store.files import require_writable
 from aether.store.keys import Config
 from aether.store.snapshot import Snapshot
-from aether.types import Change, Counter, Handoff, JsonObject, NamedTuple, Session
+from aether.types import Change, Counter, Handoff, JsonObject, Session
 
 FALLBACK = "extractive"
 # The architects that have a server and a model.

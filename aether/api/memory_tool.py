@@ -13,7 +13,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.api.home import Home, change, find, read
@@ -32,7 +32,7 @@ from aether.memory.memory_tool import MAX_FILE_BYTES, ROOT, Files, checksum, com
 from aether.store import config, documents, files
 from aether.store.authors import MODEL, Author
 from aether.store.files import locked, make_directory, storage_errors, write_whole
-from aether.types import Change, Finding, NamedTuple
+from aether.types import Change, Finding
 
 # Share of the words of a query, as for entities of the knowledge graph.
 MATCH_SHARE = 0.6

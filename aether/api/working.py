@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from itertools import compress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aether import clock, seams
 from aether.api.home import (
@@ -37,7 +37,7 @@ from aether.store.commit import commit
 from aether.store.patch import chain_changes, join_changes
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize
-from aether.types import RELEVANCE_OF_TYPE, Caste, Change, EndState, ItemType, JsonObject, NamedTuple
+from aether.types import RELEVANCE_OF_TYPE, Caste, Change, EndState, ItemType, JsonObject
 
 if TYPE_CHECKING:
     from aether.types import Item

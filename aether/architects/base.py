@@ -6,9 +6,9 @@ prompt, for a backend that reads (a model, a program). The answer is unchecked t
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from aether.types import Counter, JsonObject, NamedTuple
+from aether.types import Counter, JsonObject
 
 
 class Request(NamedTuple):

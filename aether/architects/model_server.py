@@ -12,12 +12,12 @@ import re
 import time
 from collections.abc import Callable, Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from aether import clock, http
 from aether.architects.base import Settings
 from aether.errors import BackendFailed, BackendUnavailable, InvalidInput
-from aether.types import JsonObject, NamedTuple
+from aether.types import JsonObject
 
 # Request timeout, conflict, too early, rate limit; statuses from 500 on are retried, too.
 RETRIED = frozenset({408, 409, 425, 429})

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NoReturn, Protocol
+from typing import Any, Literal, NamedTuple, NoReturn, Protocol
 
 from aether import http
 from aether.architects import model_server
@@ -19,7 +19,7 @@ from aether.architects.base import Settings
 from aether.errors import BackendFailed, ContextOverflow
 from aether.messages.model import as_object, content_text
 from aether.tokens.estimate import estimate
-from aether.types import JsonObject, NamedTuple
+from aether.types import JsonObject
 
 NAME = "echo"
 # The window of `echo`, if none is chosen: small, so that a try shows what happens when it is full.

@@ -18,6 +18,7 @@ import sys
 import time
 from functools import cache
 from importlib import import_module
+from typing import NamedTuple
 
 from aether import regular
 from aether.errors import AetherError, StorageFailed
@@ -25,7 +26,6 @@ from aether.hosts import DEFAULT_HOST, HOSTS
 from aether.project import home_of, may_create_home, user_file
 from aether.redact.redact import is_private, redact, redacted, without_blocks
 from aether.store import spool
-from aether.tuples import NamedTuple
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 if TYPE_CHECKING:

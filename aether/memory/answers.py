@@ -13,7 +13,7 @@ import math
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from aether import clock
 from aether.errors import InvalidInput, shown
@@ -21,7 +21,7 @@ from aether.memory.proof import read_statements
 from aether.memory.statements import STATED_FIELDS
 from aether.text.regex import lazy
 from aether.text.summary_checks import EMPTY, model_fault
-from aether.types import Counter, Finding, Handoff, JsonObject, NamedTuple
+from aether.types import Counter, Finding, Handoff, JsonObject
 
 REQUIRED = ("id", "session_id", "compressed_at", "summary", "key_decisions", "outcomes")
 

@@ -10,7 +10,7 @@ missing is named. No sentence is judged here: `proof` checks what the architect 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from aether.memory.items import is_noted
 from aether.memory.sessions import STATEMENT_FIELDS
@@ -18,7 +18,7 @@ from aether.memory.statements import evidence_of
 from aether.text.cleaning import without_injected
 from aether.text.identifiers import identifiers
 from aether.text.words import is_quoted, missing_name, normalized
-from aether.types import Counter, Handoff, Item, JsonObject, NamedTuple
+from aether.types import Counter, Handoff, Item, JsonObject
 
 Why = Literal["protected", "constraint", "decision", "blocker"]
 

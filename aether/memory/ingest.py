@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from aether import clock
 from aether.clock import NewId
@@ -26,7 +26,6 @@ from aether.types import (
     Handoff,
     Item,
     JsonObject,
-    NamedTuple,
     Patch,
     Session,
 )

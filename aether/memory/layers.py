@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aether import clock
 from aether.errors import InvalidInput, shown
@@ -17,7 +17,7 @@ from aether.memory import sessions
 from aether.memory.colony import phase_number
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, matching_part
-from aether.types import KIND_OF_TYPE, NamedTuple
+from aether.types import KIND_OF_TYPE
 
 if TYPE_CHECKING:
     from aether.types import Counter, Hit, JsonObject

@@ -18,7 +18,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from itertools import accumulate, islice
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether.errors import InvalidInput, UnsafePath, shown
 from aether.paths import RESERVED
@@ -27,7 +27,7 @@ from aether.store.files import TEMP_SUFFIX
 from aether.store.patch import diff
 from aether.text.regex import lazy
 from aether.text.words import stems
-from aether.types import Change, NamedTuple
+from aether.types import Change
 
 ROOT = "/memories"
 # 255 bytes is the limit of common file systems; the name of a temp file is 25 longer.

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from copy import deepcopy
 from datetime import datetime
 from itertools import count
-from typing import Any, Literal, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from aether import clock
 from aether.clock import NewId
@@ -32,7 +32,7 @@ from aether.store.patch import diff
 from aether.text.cleaning import without_injected
 from aether.text.similarity import Index, implied_by, index, meaning, opposites, supporting
 from aether.text.words import sentences, stem, words
-from aether.types import Change, JsonObject, Link, NamedTuple, Pattern
+from aether.types import Change, JsonObject, Link, Pattern
 
 PatternType = Literal["success_pattern", "failure_pattern", "preference", "constraint"]
 PATTERN_TYPES: tuple[PatternType, ...] = get_args(PatternType)

@@ -9,7 +9,7 @@ statement. Injected items prove nothing. `ingest` stores what is proven; which e
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from aether.memory.statements import STATED_FIELDS, evidence_of
 from aether.redact.redact import redact
@@ -17,7 +17,7 @@ from aether.text.cleaning import without_injected
 from aether.text.identifiers import identifiers
 from aether.text.similarity import contradicts, nearest, opposites
 from aether.text.words import is_quoted, missing_name, normalized, sentences, stems
-from aether.types import Evidence, Item, JsonObject, NamedTuple
+from aether.types import Evidence, Item, JsonObject
 
 # Where models write the text of a statement, and the earlier one that it ends.
 _TEXTS = ("text", "statement", "rule", "content", "description", "decision")

@@ -10,10 +10,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether.messages.model import as_text
-from aether.tuples import NamedTuple
 
 _ROOT = -1
 _UNNAMED = "below "

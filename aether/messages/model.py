@@ -15,10 +15,10 @@ import json
 import re
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from aether.text.regex import lazy
-from aether.types import JsonObject, NamedTuple
+from aether.types import JsonObject
 
 ProviderFormat = Literal["anthropic", "openai", "responses", "gemini", "plain"]
 """The form of messages at a provider: Anthropic Messages, OpenAI Chat Completions, OpenAI Responses items, Gemini

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from aether.messages.model import (
     IMAGE,
@@ -27,7 +27,7 @@ from aether.messages.model import (
 )
 from aether.messages.speakers import own_words
 from aether.text.regex import lazy
-from aether.types import JsonObject, NamedTuple
+from aether.types import JsonObject
 
 Kind = Literal[
     "user", "assistant", "call", "result", "answer", "refusal", "boundary", "summary", "system", "text", "item"

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from aether.redact.rules import Rule, look, matches, replaced, rules
 from aether.redact.table import PLACEHOLDER, compiled, pattern, table, words
@@ -28,7 +29,6 @@ from aether.redact.values import (
     is_template,
 )
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 
 _WORDS = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # Names whose answer stays in memory.

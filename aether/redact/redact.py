@@ -12,6 +12,7 @@ import os
 import re
 from fnmatch import translate
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 from aether.errors import InvalidInput, shown
 from aether.project import IGNORES_CASE
@@ -20,7 +21,6 @@ from aether.redact.encoded import without_encoded
 from aether.redact.rules import without_ruled
 from aether.redact.table import PLACEHOLDER
 from aether.redact.values import is_docker_auth, is_drawn
-from aether.tuples import NamedTuple
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 from aether.redact import values
 from aether.redact.table import PLACEHOLDER, compiled, pattern, table, words
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

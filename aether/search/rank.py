@@ -17,7 +17,7 @@ from datetime import datetime
 from functools import cache
 from itertools import chain
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from aether.errors import InvalidInput, shown
 from aether.memory.items import HISTORY, STATES
@@ -60,7 +60,7 @@ from aether.text.words import (
     terms,
     with_synonyms,
 )
-from aether.types import JsonObject, Layer, NamedTuple
+from aether.types import JsonObject, Layer
 
 if TYPE_CHECKING:
     from aether.types import Archived, Hit, HitEvidence

@@ -19,6 +19,7 @@ from functools import lru_cache
 from itertools import accumulate, chain, repeat
 from operator import add, mul, sub
 from types import MappingProxyType
+from typing import NamedTuple
 
 from aether import clock
 from aether.memory.items import HISTORY, PERSON
@@ -27,7 +28,6 @@ from aether.search.index import term_counts as text_counts
 from aether.search.texts import SearchEntry, texts_of_types
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, words
-from aether.tuples import NamedTuple
 
 USER_INPUT = "user_input"
 # A whole session holds many words that have nothing to do with what is looked for, and what it says is found beside it.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether.memory.layers import instant_text, plain_text
 from aether.memory.sessions import STATEMENT_FIELDS, last_heard
 from aether.search.index import Row, cut, cut_row, unit_fraction
-from aether.types import JsonObject, Layer, NamedTuple
+from aether.types import JsonObject, Layer
 
 # A decision weighs more than a line of the summary around it, the context of a pattern less than the pattern.
 DECISION_WEIGHT = 1.2

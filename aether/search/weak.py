@@ -11,12 +11,13 @@ import math
 from collections import Counter as Tally
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from aether.search.index import Row
 from aether.search.texts import SearchEntry
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, STOPWORDS
-from aether.types import RELEVANCE_OF_TYPE, NamedTuple
+from aether.types import RELEVANCE_OF_TYPE
 
 # In a home with more entries a guess is wrong more often than it helps.
 SMALL_HOME = 200

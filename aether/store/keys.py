@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from aether.errors import InvalidInput, shown
 from aether.store.files import LOCK_SECONDS
-from aether.tuples import NamedTuple
 
 T = TypeVar("T")
 Rule = Callable[[Any], str]

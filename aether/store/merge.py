@@ -13,11 +13,11 @@ and counters take the difference. What does not fit is left out as a whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether.errors import AetherError, InvalidInput
 from aether.store.patch import apply, entry_id, get, json_equal, keys_of, pointer
-from aether.types import JsonObject, NamedTuple, Operation, Patch
+from aether.types import JsonObject, Operation, Patch
 
 Place = tuple[str, ...]
 Rules = dict[Place, str]

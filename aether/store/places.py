@@ -11,12 +11,12 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from aether import regular
 from aether.errors import AetherError
 from aether.project import state_directory
 from aether.store.files import files_ending
-from aether.tuples import NamedTuple
 
 SUFFIX = ".place"
 # Beside the place: the recalls in that home, the newest ten thousand at least.

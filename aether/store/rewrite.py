@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether import regular
 from aether.errors import CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
@@ -32,7 +32,6 @@ from aether.store.files import (
 )
 from aether.store.log import HEAD, lines_of, seal_json, unsealed
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 
 # `commit.write_lock` looks for it.
 DIRECTORY = "erasing"

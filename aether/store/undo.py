@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether.errors import Conflict, NotFound
 from aether.schemas import check
@@ -18,7 +18,7 @@ from aether.store.journal import Entry, folded_entries, journal_path, read_journ
 from aether.store.merge import Place, merge, rules_of, value_at
 from aether.store.patch import apply, diff, entry_id, join_changes, json_equal, keys_of
 from aether.store.snapshot import Snapshot
-from aether.types import Change, JsonObject, NamedTuple, Patch
+from aether.types import Change, JsonObject, Patch
 
 # Changes that only count reads: never what a person means by the last change.
 BOOKKEEPING = frozenset({"access"})

@@ -12,10 +12,11 @@ from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from heapq import heapify, heappop, heappush
+from typing import NamedTuple
 
 from aether.text.identifiers import identifiers
 from aether.text.words import STOPWORDS, sentences, stem, words
-from aether.types import Counter, NamedTuple
+from aether.types import Counter
 
 # The first and the last unit of a text say what it is about and how it ends.
 ENDS_WEIGHT = 1.15

@@ -21,12 +21,12 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from rapidfuzz import fuzz, process
 
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, UNSPACED, stem, words
-from aether.tuples import NamedTuple
 
 # Tuned on the even half of tests/text/similarity_pairs.json, reported on the odd half.
 SAME_AT = 0.72

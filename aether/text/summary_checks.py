@@ -15,13 +15,14 @@ from collections import Counter as Tally
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
+from typing import NamedTuple
 
 from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
 from aether.text.selection import contents
 from aether.text.similarity import contradicts
 from aether.text.words import STOPWORDS, find_quote, normalized, runs, sentences, stems, words
-from aether.types import Counter, NamedTuple
+from aether.types import Counter
 
 # A model counts by another tokenizer, up to a third more than ours; the caller cuts a small excess.
 SLACK = 1.35

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from aether.memory import signals, teamwork
 from aether.memory.briefing.kept import keeps_items, newest_sessions, timestamp
@@ -21,7 +21,6 @@ from aether.memory.sessions import EXTRACTIVE, ended_in
 from aether.memory.statements import evidence_of, statements_of
 from aether.text.cleaning import without_emphasis, without_injected
 from aether.text.words import STOPWORDS, words
-from aether.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from aether.memory.statements import Stated

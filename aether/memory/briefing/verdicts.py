@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from aether.text.identifiers import identifiers
-from aether.tuples import NamedTuple
 
 if TYPE_CHECKING:
     from aether.memory.briefing.sections import Line

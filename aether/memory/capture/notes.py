@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from aether import regular
 from aether.memory.facts import fact_text
 from aether.redact.redact import redact, redacted
 from aether.text.regex import lazy
-from aether.types import RELEVANCE_OF_TYPE, NamedTuple
+from aether.types import RELEVANCE_OF_TYPE
 
 if TYPE_CHECKING:
     from aether.messages.records import Record

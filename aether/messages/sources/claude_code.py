@@ -15,7 +15,7 @@ import json
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether import regular
 from aether.messages.branches import Node, Role, withdrawn
@@ -25,7 +25,7 @@ from aether.messages.replies import answers, reply
 from aether.messages.speakers import is_agent, is_person, own_words
 from aether.messages.tool_calls import ASKING_TOOL
 from aether.text.regex import lazy
-from aether.types import JsonObject, NamedTuple
+from aether.types import JsonObject
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds
 if TYPE_CHECKING:
