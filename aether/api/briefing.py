@@ -97,7 +97,7 @@ def subagent_brief(home: Home, caste: str, session: str = "") -> str:
 def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: str = "") -> JsonObject:
     """Return exactly what a session would get: its lines by kind with their sources, and the block.
 
-    Each line has its `kind`, `text`, the `ids` of the entries that it comes from, its `evidence`: a person said it,
+    Each line has its `kind`, the `heading` of a group within it, `text`, the `ids` of the entries that it comes from, its `evidence`: a person said it,
     a machine showed it, or an agent wrote it ("" if unknown), or `corrected` it, its cost in `tokens`, and `checks`, what the repository says
     of the files, commits and branches that it names; `left_out` are lines that such a check left out. A line is `correctable` unless its
     entry is a session or a statement of one, which has the `quote` that proves it. The occasion `subagent` is that of a
@@ -122,7 +122,7 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
     return {
         "occasion": occasion,
         "lines": [
-            {"kind": line.kind, "text": line.text, "ids": [*line.ids], "evidence": line.evidence, "corrected": line.corrected, "at": line.at, "note": line.note,
+            {"kind": line.kind, "heading": line.heading, "text": line.text, "ids": [*line.ids], "evidence": line.evidence, "corrected": line.corrected, "at": line.at, "note": line.note,
              "tokens": count(line.text), **({"quote": line.quote} if line.quote else {}),
              "checks": [verdict.words() for verdict in verdicts.get(line, ())],
              "correctable": bool(line.ids) and session_ids.isdisjoint(line.ids) and not is_statement(line.ids[0])}
@@ -136,6 +136,14 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
         "block": block,
         "tokens": count(block) if block else 0,
     }  # fmt: skip
+
+
+def in_force(snapshot: Snapshot) -> JsonObject:
+    """Return how many rules and decisions are in force: those of a brief without bounds."""
+    from aether.memory.briefing import briefing
+
+    arguments = _arguments(snapshot, "startup", "", _wide_home(snapshot.home))
+    return {**briefing.in_force(arguments["documents"], now=arguments["now"], wide=arguments["wide"])}
 
 
 def _checker(snapshot: Snapshot) -> Checker | None:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from aether import clock, regular
 from aether.api.architects import standing
+from aether.api.briefing import in_force
 from aether.api.home import Home, find, present
 from aether.conversation import goals
 from aether.errors import AetherError
 from aether.memory import sessions
-from aether.memory.briefing.briefing import in_force
 from aether.memory.items import token_usage
 from aether.store import config, conversation_checks, copies, documents, files, seals, spool
 from aether.store.snapshot import Snapshot
@@ -58,7 +58,7 @@ def overview(*, home: Home = None) -> JsonObject:
         "sessions": len(stored),
         "patterns": len(memory["long_term_memory"]["patterns"]),
         "compressions": memory["metrics"]["total_compressions"],
-        **in_force(snapshot.documents),
+        **in_force(snapshot),
         "goal": goal
         and {name: goal[name] for name in ("id", "description", "status", "progress", "evidence")},
         "state": colony["state"],

@@ -140,6 +140,8 @@ class BriefLine(TypedDict):
 
     kind: Kind
     """`repository`: what came with a clone, and nobody confirmed."""
+    heading: str
+    """Of a group within its kind, such as the answers of the person."""
     text: str
     ids: list[str]
     """The entries that it comes from; empty where it comes from the state of the colony, or from texts of an old session."""

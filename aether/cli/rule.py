@@ -129,10 +129,18 @@ def relax(ask: Ask, id: str) -> None:
     Example:
       aether rule relax "$RULE"
     """
-    from aether.api import enforcing
+    from contextlib import suppress
 
-    rule = enforcing.relax_rule(id, home=ask.place())
+    from aether.api import enforcing, entries
+    from aether.errors import NotFound
+
+    place = ask.place()
+    rule = enforcing.relax_rule(id, home=place)
     emit(ask, rule, f"Relaxed: {plain(rule['text'])}")
+    with suppress(NotFound):
+        if rule["entry"] and entries.about(rule["entry"], home=place).state == "in force":
+            how = " or ".join(f"aether memory {verb} {rule['entry']}" for verb in ("resolve", "forget"))
+            note(ask, f"It stops no call any more, and is still a rule that briefs show. To end that: {how}")
 
 
 @rule_command.command("test")

@@ -103,6 +103,7 @@ def show_start(ask: Ask) -> None:
     """Print the home, the rules and decisions in force, and three commands to go on with."""
     from aether.api.briefing import brief
     from aether.errors import NotFound
+    from aether.memory.briefing.sections import SIGNALS
 
     try:
         place = ask.place()
@@ -114,7 +115,7 @@ def show_start(ask: Ask) -> None:
         in_force = [
             {"kind": line["kind"], "text": line["text"]}
             for line in lines
-            if line["kind"] in ("rule", "decision")
+            if line["kind"] in ("rule", "decision") and line["heading"] != SIGNALS
         ]
         commands = _NEXT if lines else _EMPTY
     shown = in_force[:MOST_IN_FORCE]

@@ -352,7 +352,9 @@ def test_the_commands_say_what_acts_and_how_to_end_it(home, capsys, monkeypatch)
     assert "nothing that memory knows" in run("rule", "test", acting["id"]).out
     add(home, "Pushed.", "machine", "outcome", fact={"kind": "run", "command": "git push"})
     assert "1 call" in run("rule", "test", acting["id"]).err
-    assert "Relaxed" in run("rule", "relax", acting["id"]).out
+    relaxed = run("rule", "relax", acting["id"])
+    assert "Relaxed" in relaxed.out
+    assert f"aether memory resolve {acting['entry']} or aether memory forget {acting['entry']}" in relaxed.err
 
     with pytest.raises(InvalidInput, match="no terminal"):
         run("rule", "add", "Never tag.", "--command", "git tag")

@@ -10,6 +10,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import aether
 from aether.cli import status
 from aether.cli.main import main
 from tests.cli.stage import shown
@@ -45,6 +46,21 @@ def test_status_says_what_there_is(here, capsys):
     assert "/ 200000 tokens (0%), 2 items" in text
     assert "Last compression:  never" in text
     assert "Hooks:             no event yet" in text
+
+
+def test_the_counts_of_what_is_in_force_are_those_of_the_start(here, capsys):
+    fact = {"kind": "answer", "question": "Windows?", "options": [], "choice": "Skip it"}
+    metadata = {"fact": fact, "evidence": "person", "pointer": {"line": 1}, "conversation": "c1"}
+    aether.add_working_memory_item("Asked: Windows?\nAnswered: Skip it", "decision", metadata=metadata)
+    aether.add_working_memory_item("Never push to main.", "constraint")
+    aether.emit_signal("FOCUS", "the parser")
+
+    in_force = json.loads(shown(capsys, "--json").out)["in_force"]
+    state = json.loads(shown(capsys, "status", "--json").out)
+
+    kinds = [entry["kind"] for entry in in_force]
+    assert "Skip it (asked: Windows?)" in [entry["text"] for entry in in_force]
+    assert (state["rules"], state["decisions"]) == (kinds.count("rule"), kinds.count("decision"))
 
 
 def test_a_quiet_and_a_busy_colony_as_lines():

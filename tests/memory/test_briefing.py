@@ -375,8 +375,8 @@ def test_the_block_has_its_sections_in_order_and_ends_with_the_hint():
     ]
 
     assert heads == [
-        "The agent's last message",
         "Rules",
+        "The agent's last message",
         "Decisions",
         "Open",
         "Requests of the person",
@@ -475,7 +475,7 @@ def test_what_is_in_force_is_counted():
         signals=[signal("FOCUS", "x")],
     )
 
-    assert in_force(found) == {"rules": 1, "decisions": 1}
+    assert in_force(found, now=NOW) == {"rules": 1, "decisions": 2}
 
 
 def test_a_session_keeps_what_outlasts_its_work_and_the_newest_of_each_part():

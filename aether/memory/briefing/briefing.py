@@ -1,6 +1,6 @@
 """Briefing: the extract of memory that a model gets at the start of a session, a sub-agent or a summary.
 
-A briefing is one marked block of dated lines: data, never instructions. Its sections are state, next, rules, decisions, open,
+A briefing is one marked block of dated lines: data, never instructions. Its sections are rules, state, next, decisions, open,
 requests, then facts; in each what was noted on purpose comes first, then the proven statements of sessions, then the floor. It
 repeats nothing, keeps within its budget and the host's limit, and the same memory at the same time gives the same text.
 """
@@ -61,7 +61,7 @@ _STEERING = "Keep this in the summary, names, paths and commands word for word. 
 
 # In the order of the block. A line may have a heading of its own within its kind.
 HEADINGS: dict[Kind, str] = {
-    "state": "State", "next": "Next", "rule": "Rules", "decision": "Decisions", "open": "Open", "request": "Requests of the person",
+    "rule": "Rules", "state": "State", "next": "Next", "decision": "Decisions", "open": "Open", "request": "Requests of the person",
     "outcome": "Results", "lesson": "Notes", "file": "Files changed", "command": "Branch and commands",
     "repository": f"{UNCONFIRMED.capitalize()} (the user can: `aether trust`)",
 }  # fmt: skip
@@ -162,18 +162,12 @@ def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "", ses
     return _steering_text(chosen, now) if chosen else ""
 
 
-def in_force(documents: Mapping[str, Any]) -> dict[str, int]:
-    """Return how many rules, protected texts included, and decisions are in force: noted on purpose, or proven."""
-    memory = documents["memory"]
-    ended = revoked_in(memory)
-    explicit = [
-        *making.goal_lines(documents),
-        *making.note_lines(item for item in known_items(memory) if item["id"] not in ended),
-        *making.protected_lines(memory),
-    ]
-    stated = (line for lines in making.session_lines(memory) for line in lines)
-    lines = (line for line in (*explicit, *stated) if line.kind in ("rule", "decision"))
-    kinds = [line.kind for line in _without_repeats(lines)]
+def in_force(
+    documents: Mapping[str, Any], *, now: datetime, wide: Mapping[str, Any] | None = None
+) -> dict[str, int]:
+    """Return how many rules and decisions a start of a session would show if there were room for all."""
+    lines = _lines(documents, now=now, wide=wide)
+    kinds = [line.kind for line in lines if line.heading != making.SIGNALS]
     return {"rules": kinds.count("rule"), "decisions": kinds.count("decision")}
 
 

@@ -35,6 +35,8 @@ KIND_OF_NOTE: dict[str, Kind] = {
     "constraint": "rule", "preference": "rule", "decision": "decision", "blocker": "open", "next": "next", "user_input": "request",
     "outcome": "outcome",
 }  # fmt: skip
+# The heading of signals, which are no rules.
+SIGNALS = "Active signals"
 _SIGNAL_TYPES = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
 _IMPORTANCE = ("rule", "open", "next", "state", "decision")
 _REPLIES = frozenset({"answer", "said", "change", "summary"})
@@ -231,7 +233,7 @@ def signal_lines(documents: Mapping[str, Any], *, now: datetime, caste: str | No
         context = one_line(str(signal["metadata"].get("context", "")), LINE_CHARS)
         text = f"{signal['type']} {signal['effective_strength']:.2f}: {context}"
         time = timestamp(signal["created_at"])
-        yield Line("rule", text, time, ids=(signal["id"],), source="explicit", heading="Active signals")
+        yield Line("rule", text, time, ids=(signal["id"],), source="explicit", heading=SIGNALS)
 
 
 def team_lines(documents: Mapping[str, Any], *, now: datetime) -> Iterator[Line]:
