@@ -259,6 +259,8 @@ class Hit(TypedDict):
     neighbours: NotRequired[dict[str, list[JsonObject]]]
     repeats: NotRequired[list[JsonObject]]
     """The id, time and conversation of notes of other conversations that say the same in the same words."""
+    ended: NotRequired[Ended]
+    """How it ended, of one that is not in force."""
 
 
 class SignalType(TypedDict):

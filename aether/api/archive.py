@@ -447,19 +447,13 @@ def _file(
     elif level == "full":
         metrics["sha256"] = archive_steps.digest(files.json_line(content))
     return {
-        "version": archive_store.VERSION,
-        **{key: conversation[key] for key in ("id", "created_at", "updated_at")},
-        "title": redact(conversation["title"]),
-        "archived_at": old["archived_at"] if old else clock.stamp(rules.now),
-        "level": level,
-        "marked": False,
-        "source": source or (old["source"] if old else {"kind": "conversation", "name": ""}),
-        "content": content,
-        "metadata": redacted(old["metadata"] if old else metadata(conversation)),
-        "metrics": metrics,
-        "steps": [*old["steps"]] if old else [],
-        "grace": None,
-    }
+        "version": archive_store.VERSION, **{key: conversation[key] for key in ("id", "created_at", "updated_at")},
+        "title": redact(conversation["title"]), "archived_at": old["archived_at"] if old else clock.stamp(rules.now),
+        "level": level, "marked": False,
+        "source": source or (old["source"] if old else {"kind": "conversation", "name": ""}), "content": content,
+        "metadata": redacted(old["metadata"] if old else metadata(conversation)), "metrics": metrics,
+        "steps": [*old["steps"]] if old else [], "grace": None,
+    }  # fmt: skip
 
 
 def _receipt(value: JsonObject, before: str, rule: str, data: bytes, timestamp: datetime) -> JsonObject:

@@ -347,14 +347,9 @@ def read_repository(root: str) -> Repository:
         return Repository("", root, (), frozenset(), frozenset(), "", complete=False)
     if os.path.exists(os.path.join(git_directory, "reftable")):
         return Repository(
-            top,
-            root,
-            _worktrees(git_directory, main, top),
-            frozenset(),
-            frozenset(),
-            _line(git_directory, "HEAD"),
+            top, root, _worktrees(git_directory, main, top), frozenset(), frozenset(), _line(git_directory, "HEAD"),
             complete=False,
-        )
+        )  # fmt: skip
     loose = dict(_loose(git_directory))
     packed = _packed(_line(git_directory, "packed-refs", 4 << 20))
     heads = [_line(top_of, "HEAD") for top_of in (git_directory, *_administrations(git_directory))]
@@ -364,13 +359,8 @@ def read_repository(root: str) -> Repository:
         )
     )
     return Repository(
-        top,
-        root,
-        _worktrees(git_directory, main, top),
-        frozenset({*loose, *packed}),
-        _former(git_directory),
-        state,
-    )
+        top, root, _worktrees(git_directory, main, top), frozenset({*loose, *packed}), _former(git_directory), state,
+    )  # fmt: skip
 
 
 def _line(directory: str, name: str, most: int = 4096) -> str:

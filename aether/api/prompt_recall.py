@@ -18,6 +18,7 @@ from aether.api.home import Home, counter_of, find, now, present
 from aether.errors import AetherError
 from aether.memory import items
 from aether.memory.layers import Record, date_and_age, item_record, records
+from aether.memory.statements import end_of
 from aether.paths import project_root
 from aether.project import checks_facts
 from aether.search.archive import searchable_archive
@@ -50,9 +51,11 @@ def prompt_recall(
     snapshot = present(place)
     memory = snapshot.documents["memory"]
     injected = hook_sessions.read_injected(place, session)
-    entries = [record for record in records(memory) if not _is_of(record, session)]
+    entries = [
+        record for record in records(memory) if not _is_of(record, session) and not end_of(record.value)
+    ]
     stored, term_counts, other_entries = _in_archive(snapshot, query, late, {record.id for record in entries})
-    entries += [record for record in stored if not _is_of(record, session)]
+    entries += [record for record in stored if not _is_of(record, session) and not end_of(record.value)]
     matches = [
         match
         for match in match_prompt(query, entries, held=term_counts, others=other_entries, leave_out=injected)

@@ -19,6 +19,7 @@ from aether.memory import items
 from aether.memory import layers as lines
 from aether.memory.layers import RecallLine, Record, item_record, plain_text, records
 from aether.memory.sessions import find_session, session_sections, session_text
+from aether.memory.statements import end_of
 from aether.search.archive import searchable_archive, shown_ids
 from aether.search.index import Candidate, Found, Query, Source
 from aether.search.rank import LIMIT, asks_for_state, best_passage, search
@@ -364,6 +365,7 @@ def full(ids: Sequence[str], *, access: bool = True, home: Home = None) -> list[
         {
             "id": record.id, "layer": record.layer, "type": record.type, "at": record.at, "text": record.text,
             "tokens": record.tokens or count(record.text), "entry": copied(record.value),
+            **({"ended": ended} if (ended := end_of(record.value)) else {}),
         }
         for record in (records_by_id[entry_id] for entry_id in ids)
     ]  # fmt: skip

@@ -56,6 +56,7 @@ from aether.types import (
     Claim,
     Detail,
     EmittedSignal,
+    Ended,
     EnforcedRule,
     Finding,
     GoalStatus,
@@ -845,6 +846,8 @@ class RecallEntry(TypedDict):
     text: NotRequired[str]
     entry: NotRequired[JsonObject]
     """The item, session or pattern as it is stored; of full entries."""
+    ended: NotRequired[Ended]
+    """How it ended, of one that is not in force."""
 
 
 class RecalledNote(TypedDict):

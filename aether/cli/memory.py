@@ -37,6 +37,7 @@ from aether.cli.output import (
     when,
 )
 from aether.memory.layers import WEAK_MATCH
+from aether.memory.statements import end_words
 from aether.text.words import matching_part, pluralize
 
 # Before the second line of a hit, below its number.
@@ -927,7 +928,8 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         also = f"({times} times)" if times != 1 else ""
         also += "(removed)" if (hit.get("archived") or {}).get("why") == "removed" else ""
         also += f"{' ' if also else ''}(and in {pluralize(again, 'other conversations')})" if again else ""
-        speaker = hit.get("speaker") or metadata.get("evidence")
+        also += f"{' ' if also else ''}({ended})" if (ended := end_words(hit.get("ended"))) else ""
+        speaker = hit.get("speaker") or metadata.get("corrected_by") or metadata.get("evidence")
         if isinstance(speaker, list):  # the statements that a pattern was learned from, one of each session
             speaker = f"learned in {pluralize(len(speaker), 'sessions')}"
         by = f"{speaker} ({host})" if host else speaker

@@ -11,6 +11,7 @@ from aether.cli.complete import castes, completes, ids
 from aether.cli.memory import filter_options, given, hit_rows, origins
 from aether.cli.output import Ask, Command, Table, emit, facts, note, note_nothing, pass_ask, plain, when
 from aether.memory.layers import MATCH_CHARS
+from aether.memory.statements import end_words
 from aether.text.words import matching_part, pluralize
 
 # Characters of a time as it is shown.
@@ -20,7 +21,7 @@ LEAST_SHOWN = 0.005
 # The fields of a hit in the index that --json prints.
 _INDEXED = (
     "id", "layer", "type", "at", "tokens", "gist", "passage", "score", "speaker", "project", "conversation", "title",
-    "repeats", "weak", "evidence",
+    "repeats", "weak", "evidence", "ended",
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def recall_command(
         for entry in entries_in_full:
             pairs = [(name, entry[name]) for name in ("id", "layer", "type")]
             pairs += [("at", when(entry["at"]) or "—"), ("tokens", entry["tokens"])]
+            pairs += [("state", end_words(entry["ended"]))] if "ended" in entry else []
             lines += facts(((name, plain(str(value))) for name, value in pairs), indent=0)
             lines += ["", plain(entry["text"]), ""]
         emit(ask, _data("full", entries_in_full, tokens), lines[:-1])

@@ -36,6 +36,7 @@ from aether.memory.ingest import IngestResult
 from aether.memory.items import items_of
 from aether.memory.layers import excerpt, format_line, hit_line
 from aether.memory.memory_tool import ROOT
+from aether.memory.statements import end_words
 from aether.redact.redact import redact, without_whole_blocks
 from aether.store.documents import NAMES
 from aether.text.tags import UNCONFIRMED, memory_block
@@ -190,7 +191,10 @@ def get(ids: list[str], part: int = 1, *, home: Path) -> Answer:
                 (entry,) = api_recall.full([id_], home=home)
             except NotFound as reason:
                 raise NotFound(reason.what, fix="Take ids from recall.", where=reason.where) from reason
-            head = f"# {id_} · {entry['layer']} · {entry['type']} · {entry['at'][:16]}"
+            ended = end_words(entry.get("ended"))
+            head = (
+                f"# {id_} · {entry['layer']} · {entry['type']} · {entry['at'][:16]}{ended and f' · {ended}'}"
+            )
             texts.append(f"{head}\n{entry['text']}")
     return _marked([part_of("\n\n".join(texts), part, ask="the same ids")], "", home)
 

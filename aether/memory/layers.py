@@ -15,6 +15,7 @@ from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.memory import sessions
 from aether.memory.colony import phase_number
+from aether.memory.statements import end_of, end_words
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, matching_part
 from aether.types import KIND_OF_TYPE
@@ -98,13 +99,15 @@ class RecallLine(NamedTuple):
 def recall_line(record: Record, *, count: Counter) -> RecallLine:
     """Return a record as a line of an index; tokens that were never counted are counted now."""
     tokens = record.tokens or count(record.text)
-    return RecallLine(record.id, record.layer, record.type, record.at, tokens, excerpt(record.text), 0.0)
+    gist = excerpt(f"({ended}) {record.text}" if (ended := end_words(end_of(record.value))) else record.text)
+    return RecallLine(record.id, record.layer, record.type, record.at, tokens, gist, 0.0)
 
 
 def hit_line(hit: Hit) -> RecallLine:
     """Return a hit of a search as a line of an index, with the part of its text that answers."""
     answer = matching_part(hit["passage"], hit["matched"], MATCH_CHARS) or hit["gist"]
     answer = f"{WEAK_MATCH}: {answer}" if hit.get("weak") else answer
+    answer = f"({ended}) {answer}" if (ended := end_words(hit.get("ended"))) else answer
     return RecallLine(hit["id"], hit["layer"], hit["type"], hit["at"], hit["tokens"], answer, hit["score"])
 
 

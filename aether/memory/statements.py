@@ -91,6 +91,29 @@ def end(memory: Mapping[str, Any], id: str, how: EndState, *, at: str, by: str =
     return Change({"memory": patch})
 
 
+def end_of(entry: Mapping[str, Any]) -> Ended | None:
+    """Return how an item or a pattern ended; None if it is in force."""
+    metadata = entry.get("metadata")
+    if not isinstance(metadata, Mapping) or not metadata.get("ended_at"):
+        return None
+    # Homes of earlier releases have no state: a person's words ended it.
+    how = cast("EndState", metadata.get("state") or "revoked")
+    return {"how": how, "at": str(metadata["ended_at"]), "by": str(metadata.get("ended_by", ""))}
+
+
+def end_words(ended: Mapping[str, Any] | None) -> str:
+    """Return how an entry ended, in words; empty for one in force.
+
+    >>> end_words({"how": "superseded", "by": "wm_1"}), end_words({"how": "resolved", "by": ""}), end_words(None)
+    ('superseded by wm_1', 'resolved', '')
+    """
+    if not ended:
+        return ""
+    return (
+        f"superseded by {ended['by']}" if ended["how"] == "superseded" and ended["by"] else str(ended["how"])
+    )
+
+
 def _end_statement(memory: Mapping[str, Any], id: str, ended: Ended) -> Patch:
     for place, session in enumerate(sessions_of(memory)):
         if any(statement.id == id for statement in statements_of(session)):

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 from aether.errors import InvalidInput, shown
 from aether.memory.items import HISTORY, STATES
 from aether.memory.layers import EVERYTHING, Filter, entry_filter, plain_text
+from aether.memory.statements import end_of
 from aether.search.index import EMPTY, Query, Row, Source, phrase, term_marks
 from aether.search.score import (
     COMMIT,
@@ -171,6 +172,10 @@ def search(
             _Match(guess.entry, _WEAK, guess.score, 0.0, {}, guess.alike)
             for guess in guesses(live, wanted, terms_asked.weights)
         ]
+    successors = (
+        entry for entry in live if (all_wanted or _wanted(entry, keep, layers)) and entry.row.id not in asking
+    )
+    chosen = _successors_first(chosen, successors)
     most: int | None = None if by_layer else LIMIT
     of_layer: int | None = memory.get("search", {}).get("max_results_per_layer") or None
     if limit is not LIMIT:
@@ -188,6 +193,27 @@ def search(
         if evidence:
             hit["evidence"] = _evidence(match, answer.corpus, answer.question, terms_asked.spelled)
     return _without_replaced(hits)
+
+
+def _successors_first(matches: Sequence[_Match], live: Iterable[SearchEntry]) -> list[_Match]:
+    """Return `matches` with what supersedes a match in its place, and the match after it; each entry once."""
+    ends = {match.entry.row.id: end_of(match.entry.value) for match in matches}
+    if not any(ends.values()):
+        return [*matches]
+    known = {entry.row.id: _Match(entry, _WORDS, 0.0, 0.0, {}) for entry in live}
+    known |= {match.entry.row.id: match for match in matches}
+    ordered: dict[str, _Match] = {}
+    for match in matches:
+        chain = [match]
+        while end := end_of(chain[-1].entry.value):
+            successor = known.get(end["by"].partition("/")[0])  # it may be a statement of a session
+            if successor is None or successor in chain:
+                break
+            chain.append(successor)
+        for each in reversed(chain):
+            ranked = each._replace(tier=match.tier, score=match.score, relevance=match.relevance)
+            ordered.setdefault(each.entry.row.id, ranked)
+    return [*ordered.values()]
 
 
 def _without_replaced(hits: Sequence[Hit]) -> list[Hit]:
@@ -492,6 +518,8 @@ def _hits(
         }  # fmt: skip
         if match.tier == _WEAK:
             hit["weak"] = True
+        if ended := end_of(entry.value):
+            hit["ended"] = ended
         metadata = entry.value.get("metadata")
         for name in _PLACES:
             if isinstance(metadata, dict) and isinstance(metadata.get(name), str):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 import aether
+from aether.api.prompt_recall import prompt_recall
+from aether.mcp import tools
 from tests.cli.stage import shown
 
 
@@ -171,3 +174,30 @@ def test_notes_of_a_model_are_below_the_index(here, capsys):
         {"path": "/memories/deploy.md", "passage": "Deploy by make ship."}
     ]
     assert "deploy.md" not in shown(capsys, "recall", "deploying ships", "--type", "decision").out
+
+
+def test_what_supersedes_an_entry_comes_before_it_and_the_entry_is_marked(here, capsys):
+    old = aether.add_working_memory_item("Skip the Windows build.", "decision")
+    other = aether.add_working_memory_item("The Windows build is slow.", "observation")
+    shown(capsys, "memory", "resolve", old, "--by", "Ship for every system since May.")
+    new = aether.list_working_memory_items()[0]["id"]
+    settled = aether.add_working_memory_item("The Windows build is red.", "blocker")
+    shown(capsys, "memory", "resolve", settled)
+
+    hits = aether.recall("skip the Windows build")
+
+    assert [hit["id"] for hit in hits][:2] == [new, old]
+    assert other in [hit["id"] for hit in hits]
+    ends = {hit["id"]: (hit["ended"]["how"], hit["ended"]["by"]) for hit in hits if "ended" in hit}
+    assert ends == {old: ("superseded", new), settled: ("resolved", "")}
+    assert [hit["id"] for hit in aether.recall("skip the Windows build", limit=1)] == [new]
+    assert f"(superseded by {new})" in shown(capsys, "recall", "skip Windows").out
+    assert f"superseded by {new}" in shown(capsys, "recall", "--full", old).out
+    assert f"(superseded by {new}) Skip" in shown(capsys, "recall", "--timeline", old).out
+    entries = json.loads(shown(capsys, "recall", "skip Windows", "--json").out)["entries"]
+    assert [entry.get("ended", {}).get("how") for entry in entries][:2] == [None, "superseded"]
+    lines = [
+        line for line in tools.recall("skip Windows", home=Path(".aether")).text.splitlines() if old in line
+    ]
+    assert f"(superseded by {new}) Skip" in lines[0]
+    assert "Skip" not in prompt_recall("Shall we skip the Windows build, or not?", budget=500)

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from aether import clock
 from aether.errors import InvalidInput
 from aether.memory.facts import stated_fact
 from aether.memory.items import is_noted, items_of
 from aether.memory.sessions import last_heard, sessions_of
-from aether.memory.statements import statements_of
+from aether.memory.statements import end_of, statements_of
 
 if TYPE_CHECKING:
-    from aether.types import Ended, EndState, Item
+    from aether.types import Ended, Item
 
 # Explicit notes of these types hold until somebody ends them.
 LASTING_TYPES = frozenset({"constraint", "preference", "decision", "blocker", "next"})
@@ -116,18 +116,10 @@ def kept_items(items_of_session: Sequence[Item], ended: Collection[str] = ()) ->
 def ends_in(memory: Mapping[str, Any]) -> dict[str, Ended]:
     """Return how the items, patterns and statements ended that are not in force any more, by id."""
     entries = [*known_items(memory), *memory["long_term_memory"]["patterns"]]
-    ended = {entry["id"]: _end_of(entry.get("metadata") or {}) for entry in entries}
+    ended = {entry["id"]: end_of(entry) for entry in entries}
     statements = [statement for session in sessions_of(memory) for statement in statements_of(session)]
     ended |= {statement.id: statement.ended for statement in statements}
     return {name: end for name, end in ended.items() if end}
-
-
-def _end_of(metadata: Mapping[str, Any]) -> Ended | None:
-    if not metadata.get("ended_at"):
-        return None
-    # Homes of earlier releases have no state: a person's words ended it.
-    how = cast("EndState", metadata.get("state") or "revoked")
-    return {"how": how, "at": str(metadata["ended_at"]), "by": str(metadata.get("ended_by", ""))}
 
 
 def revoked_in(memory: Mapping[str, Any]) -> dict[str, str]:
