@@ -123,7 +123,7 @@ def trace(id: str, *, home: Home = None) -> Trace:
         reverse=True,
     )
     shown_ids = ordered[:MOST_ITEMS]
-    times = {name: at for name in shown_ids if (at := items[name]["metadata"].get("corrected_at"))}
+    times = {name: time for name in shown_ids if (time := items[name]["metadata"].get("corrected_at"))}
     written = _written(snapshot, {id.partition("/")[0], *shown_ids}, times)
     sources = [
         _source(
