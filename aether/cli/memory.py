@@ -594,7 +594,7 @@ def _phases_by_size(ask: Ask) -> tuple[list[int], list[int]]:
     if small:
         note(
             ask,
-            f"In working memory stay phases of less than a page: {', '.join(map(str, small))}. A session would be no "
+            f"Less than a page, so kept in working memory: phase {', '.join(map(str, small))}. A session would be no "
             "smaller; aether compress --phase N makes one of all items up to phase N.",
         )
     return [phase for phase in sizes if phase not in small], small

@@ -555,7 +555,7 @@ def test_compress_without_a_phase_leaves_small_phases_in_working_memory(here, ca
 
     said = shown(capsys, "compress")
 
-    assert "stay phases of less than a page: 1, 3, 7." in said.err
+    assert "so kept in working memory: phase 1, 3, 7." in said.err
     assert [one["phase"] for one in aether.get_compression_stats()["sessions"]] == [5]
     assert sorted(one["metadata"]["phase"] for one in aether.list_working_memory_items()) == [1, 1, 3, 7]
     before = aether.log(limit=1)
