@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from aether import paths
+from aether.store.authors import PERSON, QUEEN
 from tests import effort, homes, postgres_server
 from tests.colonies import colony  # noqa: F401 - a fixture
 
@@ -56,6 +57,7 @@ def _only_chosen_homes(monkeypatch, tmp_path_factory):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(nowhere))
     monkeypatch.chdir(nowhere)
+    PERSON.set(QUEEN)  # a command of an earlier test in this process named the user
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -95,7 +95,7 @@ def test_every_typed_dictionary_of_the_memory_has_its_schema():
     assert made - set(SAME) == {
         "Signal", "SignalType", "QueenCheckin", "Worker", "HistoryEntry", "RoadmapPhase", "Adaptation",
         "Goal", "GoalStatus", "Subtask", "GoalDecision", "Artifact", "Blocker", "GoalCheckpoint", "GoalCheckpointState",
-        "ActiveSignal", "Claim", "EnforcedRule", "Packet", "TeamMember", "Handoff", "HitEvidence", "Snapshot", "EmittedSignal", "Hit", "Archived",
+        "ActiveSignal", "Claim", "EnforcedRule", "Packet", "PacketHead", "TeamMember", "Handoff", "HitEvidence", "Snapshot", "EmittedSignal", "Hit", "Archived",
     }  # fmt: skip
 
 

@@ -384,7 +384,7 @@ def _unwrapped(words: list[_Word], depth: int, room: list[int]) -> list[list[str
         (name in _RUNNERS and given[0].text in _RUN_WORDS) or (name[:6] == "python" and given[0].text == "-m")
     ):
         starter, given = "… run", given[1:]
-    if starter in _STARTERS:
+    if starter in _STARTERS and not (texts and name in _READERS):  # after -c there is no file
         for program in _started(starter, given):
             scripted += _unwrapped(program, depth, room)
     if name == "find":

@@ -1,0 +1,1 @@
+-- Lines may say when the content of an item was corrected, and who vouches for it.
