@@ -48,6 +48,7 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "web token": lambda value: values.is_random(value[3:]),
     "no template": lambda value: not values.is_template(value), "cookie": values.is_cookie,
     "base58": values.is_base58, "bech32": values.is_bech32, "nkey": values.is_nkey,
+    "digit": lambda value: not value.replace(".", "").isalpha(),
 }  # fmt: skip
 
 
