@@ -422,26 +422,6 @@ def test_the_container_is_built_from_what_the_wheel_needs():
     assert set(extras.split(",")) <= set(project["project"]["optional-dependencies"])
 
 
-def test_the_lock_file_is_of_these_dependencies_and_names_only_the_public_index():
-    lock = tomllib.loads((ROOT / "uv.lock").read_text(encoding="utf-8"))
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    (own,) = (package for package in lock["package"] if package["name"] == project["name"])
-    others = [package for package in lock["package"] if package is not own]
-    files = [file for package in others for file in package.get("wheels", [package.get("sdist")])]
-    named = [
-        *project["dependencies"],
-        *(each for extra in project["optional-dependencies"].values() for each in extra),
-    ]
-
-    assert {package["source"].get("registry") for package in others} == {"https://py" + "pi.org/simple"}
-    assert {file["url"].split("/")[2] for file in files} == {"files.pythonhosted.org"}
-    assert {(each["name"], each.get("specifier", "")) for each in own["metadata"]["requires-dist"]} == {
-        re.fullmatch(r"([\w.-]+)(?:\[.*\])?(.*)", each.lower()).groups()
-        for each in named
-        if not each.startswith(project["name"])
-    }
-
-
 def _words_of_prose():
     """Yield each page outside the part Reference of the site, with its words; generated blocks are left out."""
     menu = re.split(
