@@ -16,7 +16,7 @@ from aether.api.entries import about
 from aether.api.home import Home, find, now, read
 from aether.clock import new_id
 from aether.errors import InvalidInput, NotFound, public, shown
-from aether.memory.enforcement import decide
+from aether.memory.enforcement import decide, fits_itself
 from aether.memory.items import items_of
 from aether.store import enforced
 from aether.text.shell_syntax import UNFINISHED
@@ -127,13 +127,9 @@ def _check_patterns(**patterns: str) -> None:
         raise InvalidInput(
             f"is no regular expression: {reason}.", fix="Correct it.", where="regex"
         ) from reason
-    own_call = {"command": given.get("command", "")}
-    rule = EnforcedRule(
-        id="", entry="", text="", said_at="", action="deny", tool="", command=own_call["command"], regex="", path=""
-    )  # fmt: skip
-    if own_call["command"] and not decide([rule], "Bash", own_call, ""):
+    if "command" in given and not fits_itself(given["command"]):
         raise InvalidInput(
-            f"{shown(own_call['command'])} would not stop this command itself.", where="command",
+            f"{shown(given['command'])} would not stop this command itself.", where="command",
             fix="Name one command as its program gets it: without quotes, variables and the options of git before its verb.",
         )  # fmt: skip
 

@@ -40,7 +40,7 @@ from aether.text.words import pluralize
 from aether.types import RELEVANCE_OF_TYPE, Caste, Change, EndState, ItemType, JsonObject
 
 if TYPE_CHECKING:
-    from aether.types import Item
+    from aether.types import Evidence, Item
 
 
 class ItemId(str):
@@ -293,14 +293,23 @@ def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Hom
         NotFound: it is not in working memory.
         InvalidInput: a field is unknown or impossible.
         BudgetExceeded: the new content does not fit.
+        Refused: an agent says who vouches for it.
     """
     fields = dict(updates) if isinstance(updates, Mapping) else updates
     changes = copied(files.checked_json(fields, where=f"item {id}"))
     moment = now()
+    by: Evidence = "agent" if is_agent() else "person"
+    given = changes.get("metadata") if isinstance(changes, dict) else None
+    if by == "agent" and isinstance(given, dict) and {"evidence", "corrected_by"} & given.keys():
+        raise Refused(
+            "an agent does not say who vouches for an entry.",
+            fix="Leave out evidence and corrected_by.",
+            where=f"item {id}",
+        )
 
     def plan(documents: Mapping[str, Any]) -> Change:
         memory = documents["memory"]
-        updated = items.update(memory, id, changes, now=moment, count=counter_of(memory))
+        updated = items.update(memory, id, changes, now=moment, count=counter_of(memory), by=by)
         return chain_changes(
             documents, lambda _: updated, lambda state: signal_threshold(state, now=moment, new_id=new_id)
         )

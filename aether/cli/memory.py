@@ -95,10 +95,7 @@ def memory_command() -> None:
 )  # fmt: skip
 @click.option("--relevance", default=0.5, show_default=True, type=float, help="Its importance, 0 to 1")
 @click.option(
-    "--source",
-    default="queen",
-    show_default=True,
-    help="Its author; queen is the person whose colony it is",
+    "--source", default="queen", show_default=True, help="Its author; queen is the person whose colony it is"
 )
 @click.option("--caste", shell_complete=completes(castes), help="The caste of its author")
 @click.option("--phase", type=click.IntRange(0), help="Its phase of the colony's work")
@@ -283,9 +280,7 @@ def update(
     extra = _object(metadata) if metadata else {}
     if protected is not None:
         extra["protected"] = protected or None
-    author = "person" if is_typed() else "agent" if user_name() == "agent" else None
-    by = {"corrected_by": author} if content is not None and author else {}
-    if extra := {**by, **extra}:
+    if extra:
         updates["metadata"] = extra
     if not updates:
         raise click.UsageError(
@@ -297,8 +292,9 @@ def update(
     except NotFound:
         from aether.api.forget import supersede
 
-        if author and updates.get("metadata", {}).pop("corrected_by", None):
-            updates["metadata"].setdefault("evidence", author)
+        author = "person" if is_typed() else "agent" if user_name() == "agent" else None
+        if author:
+            updates["metadata"] = {"evidence": author, **extra}
         outcome = supersede(item_id, updates, home=place)
         emit(ask, outcome.item, item_lines(outcome.item))
         forgotten = pluralize(len(outcome.forgotten), "entries")
@@ -833,11 +829,7 @@ def item_lines(item: Mapping[str, Any], *, layer: str = "working_memory") -> lis
         rows.append(("from", f"{pointer['file']}, line {pointer.get('line', '?')}"))
     if "host" in pointer:
         rows.append(("host", pointer["host"]))
-    return [
-        *facts(((name, plain(str(value))) for name, value in rows), indent=0),
-        "",
-        plain(item["content"]),
-    ]
+    return [*facts(((name, plain(str(value))) for name, value in rows), indent=0), "", plain(item["content"])]
 
 
 def items_table(items: Sequence[Mapping[str, Any]]) -> Table:

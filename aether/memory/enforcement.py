@@ -58,8 +58,7 @@ def decide(
 
 
 def _decision(
-    rule: EnforcedRule, tool: str, arguments: JsonObject, directory: str,
-    git_aliases: Callable[[str], Mapping[str, str]],
+    rule: EnforcedRule, tool: str, arguments: JsonObject, directory: str, git_aliases: Callable[[str], Mapping[str, str]],
 ) -> Decision | None:  # fmt: skip
     if not _is_for(rule, tool):
         return None
@@ -92,6 +91,11 @@ def _fits_line(
         return True, ""
     doubt = doubt or ("a part of the command is in a variable" if None in fits else "")
     return (None, doubt) if doubt else (False, "")
+
+
+def fits_itself(pattern: str) -> bool:
+    """Return whether a rule of `pattern` would stop that very command, or ask about it."""
+    return _fits_line(pattern, pattern, dict)[0] is not False
 
 
 @lru_cache(maxsize=1)

@@ -26,7 +26,7 @@ from aether.types import KIND_OF_TYPE, Change, Finding
 
 if TYPE_CHECKING:
     from aether.clock import NewId
-    from aether.types import Counter, Item, JsonObject, Patch
+    from aether.types import Counter, Evidence, Item, JsonObject, Patch
 
 DOCUMENT = "memory"
 PART = "/working_memory"
@@ -493,11 +493,11 @@ def record_access(memory: Mapping[str, Any], ids: Iterable[str], *, now: datetim
 
 
 def update(
-    memory: Mapping[str, Any], id: str, updates: Mapping[str, Any], *, now: datetime, count: Counter
-) -> Change:
+    memory: Mapping[str, Any], id: str, updates: Mapping[str, Any], *, now: datetime, count: Counter, by: Evidence = "person",
+) -> Change:  # fmt: skip
     """Return the change that merges `updates` (content, type, relevance_score, source, caste, metadata) into item `id`.
 
-    Metadata is merged key by key, and a key set to null is removed. A new content is corrected words: of a person, unless the
+    Metadata is merged key by key, and a key set to null is removed. A new content is corrected words: those of `by`, unless the
     updates name another as its `evidence` or `corrected_by`. A session that keeps the item gets it, too. The result is the new item.
 
     Raises:
@@ -532,7 +532,7 @@ def update(
     if item["content"] != old["content"]:
         fields = changes or {}
         item["metadata"]["corrected_at"] = clock.stamp(now)
-        item["metadata"]["corrected_by"] = fields.get("corrected_by") or fields.get("evidence") or "person"
+        item["metadata"]["corrected_by"] = fields.get("corrected_by") or fields.get("evidence") or by
     part = memory["working_memory"]
     total = part["current_tokens"] - old["token_count"] + item["token_count"]
     if total > max(part["max_capacity_tokens"], part["current_tokens"]):

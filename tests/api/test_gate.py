@@ -133,6 +133,19 @@ def test_a_command_in_the_shell_of_an_agent_shows_nothing_that_waits(home, monke
     assert '"items"' in printed("show", "memory")
 
 
+@pytest.mark.parametrize("field", ["evidence", "corrected_by"])
+def test_an_agent_that_corrects_an_entry_vouches_for_it_itself(home, field):
+    rule = aether.add_working_memory_item("Deploy on Mondays.", "constraint", home=home)
+
+    with authors.acting(authors.AGENT):
+        with pytest.raises(Refused, match="who vouches"):
+            aether.update_working_memory_item(rule, {"metadata": {field: "person"}}, home=home)
+        aether.update_working_memory_item(rule, {"content": "Deploy on Fridays."}, home=home)
+
+    item = aether.get_working_memory_item(rule, home=home)
+    assert item["metadata"]["corrected_by"] == "agent"
+
+
 def test_what_cannot_wait_is_refused_to_agents_and_not_to_persons(home):
     set_mode(home, "propose")
     with authors.acting(authors.MCP), pytest.raises(Refused, match="cannot wait"):
