@@ -12,12 +12,9 @@ import io
 import os
 import stat
 import sys
+from typing import Any, BinaryIO
 
 from aether.errors import InvalidDocument, InvalidInput, NotFound, UnsafePath
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-if TYPE_CHECKING:
-    from typing import Any, BinaryIO
 
 # A configuration with every setting and its comment has 10 KiB; the parser of TOML is slow.
 CONFIG_BYTES = 64 * 1024

@@ -407,7 +407,7 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
             stage(place, steps)
             leftovers = finish(place, timeout=seconds)
     for home_of_rules, removed in ended.items():
-        enforced.change(home_of_rules, partial(_others, removed))
+        enforced.change(home_of_rules, lambda rules: [rule for rule in rules if rule not in removed])  # noqa: B023 - called at once
     return report._replace(left=leftovers, forgotten=len(present), done=bool(report.places or present))
 
 
@@ -416,10 +416,6 @@ def _end(place: Path) -> None:
     if not (place / DIRECTORY / PLAN).exists():
         with suppress(AetherError):  # the next writer does it
             end(place)
-
-
-def _others(removed: list[EnforcedRule], rules: list[EnforcedRule]) -> list[EnforcedRule]:
-    return [rule for rule in rules if rule not in removed]
 
 
 def _ended(place: Path, ids: list[str], texts: list[str]) -> dict[Path, list[EnforcedRule]]:

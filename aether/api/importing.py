@@ -219,7 +219,15 @@ def import_transcripts(
     sources, snapshot = list(sources), read(home)
     if not dry_run:
         require_writable(snapshot.home)
-    run = _new_import(snapshot, sources, home, phase, format, dry_run=dry_run, progress=progress or _silent)
+    run = _new_import(
+        snapshot,
+        sources,
+        home,
+        phase,
+        format,
+        dry_run=dry_run,
+        progress=progress or (lambda records, items: None),
+    )
     mode = gate.WRITE if accept else config.or_default(snapshot.home).memory_agents
     run.has_words = mode == gate.WRITE
     run.waits = lambda entry, memory: (
@@ -248,10 +256,6 @@ def import_transcripts(
         with suppress(AetherError):  # everything is in the journal: the next commit folds
             fold_home(snapshot.home, now=now(), least=config.or_default(snapshot.home).fold_bytes)
     return run.result()
-
-
-def _silent(records: int, items: int) -> None:
-    """Report no progress."""
 
 
 def _new_import(

@@ -19,7 +19,7 @@ from aether.memory.sessions import last_heard, sessions_of
 from aether.memory.statements import Stated, evidence_of, is_statement, statements_of, witness
 from aether.store.snapshot import Snapshot
 from aether.store.undo import entries_newest_first
-from aether.text.words import is_quoted, normalized, pluralize
+from aether.text.words import is_quoted, normalized, pluralize, strings_in
 from aether.types import JsonObject
 
 # Items of a session or a pattern that are followed to their transcripts; `rests_on` is the number of all.
@@ -74,6 +74,9 @@ class Source(NamedTuple):
     """The line of the journal with its present words, if they were corrected since."""
 
 
+_Lines = dict[str | tuple[str, str], Written]
+
+
 class Derived(NamedTuple):
     """Something that was made of an entry, or is linked with it."""
 
@@ -125,14 +128,7 @@ def trace(id: str, *, home: Home = None) -> Trace:
     shown_ids = ordered[:MOST_ITEMS]
     times = {name: time for name in shown_ids if (time := items[name]["metadata"].get("corrected_at"))}
     written = _written(snapshot, {id.partition("/")[0], *shown_ids}, times)
-    sources = [
-        _source(
-            items[name],
-            written.get(name, _UNKNOWN),
-            written.get((name, times[name]), _UNKNOWN._replace(at=times[name])) if name in times else None,
-        )
-        for name in shown_ids
-    ]
+    sources = [_source(items[name], written) for name in shown_ids]
     derived = _derived(id, text, snapshot, sessions, records)
     own = written.get(id.partition("/")[0], _UNKNOWN)
     result: Trace = copied(Trace(id, kind, text, at, state, own, statements, sources, len(ordered), derived))
@@ -217,23 +213,21 @@ def _holding(text: str, items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     yield from (item["id"] for item in items if is_quoted(text, normalized(item["content"])))
 
 
-def _source(item: Mapping[str, Any], written: Written, corrected: Written | None) -> Source:
-    metadata = item["metadata"]
+def _source(item: Mapping[str, Any], lines: _Lines) -> Source:
+    metadata, name = item["metadata"], item["id"]
     places = metadata.get("places")
     again = [place for place in places if isinstance(place, dict)] if isinstance(places, list) else []
     at = str(metadata.get("timestamp", ""))
     captured = evidence_of({**item, "metadata": {**metadata, "corrected_by": ""}})
-    origin = origin_of(item)
-    return Source(
-        item["id"], item["content"], at, evidence_of(item), origin, written, again, captured, corrected
-    )
+    time = metadata.get("corrected_at")
+    corrected = lines.get((name, time), _UNKNOWN._replace(at=time)) if time else None
+    written, origin = lines.get(name, _UNKNOWN), origin_of(item)
+    return Source(name, item["content"], at, evidence_of(item), origin, written, again, captured, corrected)
 
 
-def _written(
-    snapshot: Snapshot, ids: Collection[str], times: Mapping[str, str]
-) -> dict[str | tuple[str, str], Written]:
+def _written(snapshot: Snapshot, ids: Collection[str], times: Mapping[str, str]) -> _Lines:
     """Return the first line of the journal that has each of `ids`, by id, and by id and time that of each correction in `times`."""
-    lines: dict[str | tuple[str, str], Written] = {}
+    lines: _Lines = {}
     for entry in entries_newest_first(snapshot):
         steps = [
             step for patch in entry.patches.values() for step in patch if not step["path"].startswith(_HANDOFFS)
@@ -242,17 +236,9 @@ def _written(
             lines[name] = Written(
                 entry.revision, entry.at, entry.by, entry.operation, entry.reason, entry.member
             )
-            if name in times and times[name] in set(_strings(steps)):
+            if name in times and times[name] in strings_in(steps):
                 lines[name, times[name]] = lines[name]
     return lines
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        for below in value.values() if isinstance(value, dict) else value:
-            yield from _strings(below)
 
 
 def _ids_in(value: Any) -> Iterator[str]:

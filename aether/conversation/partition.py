@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from fnmatch import translate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from unicodedata import east_asian_width
 
 from aether.conversation.shapes import Policy
@@ -22,6 +22,7 @@ from aether.messages.convert import META
 from aether.messages.model import Block, Group, Message, as_object, as_text, groups, turns
 from aether.messages.tool_calls import file_changes
 from aether.text.selection import longest_front
+from aether.text.words import strings_in
 from aether.types import Counter, JsonObject
 
 _YES = frozenset({"true", "yes", "1", "on"})
@@ -196,17 +197,10 @@ def is_protected(message: Message, policy: Policy, roles: frozenset[str]) -> boo
 def paths_in_call(block: Block) -> Iterator[str]:
     """Yield possible paths in the arguments of a call: its texts, and the words of them."""
     if block.kind == "call":
-        for text in _texts(block.arguments):
-            yield text
-            yield from _BETWEEN_PATHS.split(text)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value[:_PATH_CHARS]
-    elif isinstance(value, (dict, list)):
-        for inner in value.values() if isinstance(value, dict) else value:
-            yield from _texts(inner)
+        for text in strings_in(block.arguments):
+            start = text[:_PATH_CHARS]
+            yield start
+            yield from _BETWEEN_PATHS.split(start)
 
 
 def is_brief(text: str, most: int = BRIEF_CHARS) -> bool:

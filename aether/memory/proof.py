@@ -16,7 +16,7 @@ from aether.redact.redact import redact
 from aether.text.cleaning import without_injected
 from aether.text.identifiers import identifiers
 from aether.text.similarity import contradicts, nearest, opposites
-from aether.text.words import is_quoted, missing_name, normalized, sentences, stems
+from aether.text.words import is_quoted, missing_name, normalized, sentences, stems, strings_in
 from aether.types import Evidence, Item, JsonObject
 
 # Where models write the text of a statement, and the earlier one that it ends.
@@ -167,7 +167,11 @@ def _sources(items: Sequence[Item], notes: Sequence[Mapping[str, Any]], context:
         text
         for item in items
         for times in [str(item["metadata"].get("timestamp", ""))]
-        for text in (item["content"], f"{times[:10]} {times[11:16]}", *_strings(item["metadata"].get("fact")))
+        for text in (
+            item["content"],
+            f"{times[:10]} {times[11:16]}",
+            *strings_in(item["metadata"].get("fact")),
+        )
     ]
     return _Sources(words, normalized("\n".join([*texts, *context])), [item["id"] for item in items], notes)
 
@@ -184,14 +188,6 @@ def _words_of(item: Item) -> Iterator[tuple[str, Evidence]]:
     # A model that is not on this machine saw it without secrets.
     if (redacted := redact(content)) != content:
         yield redacted, evidence
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping | list):
-        for inner in value.values() if isinstance(value, Mapping) else value:
-            yield from _strings(inner)
 
 
 def _decisions(entries: Sequence[JsonObject], sources: _Sources, proven: Proven) -> Iterator[JsonObject]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from _thread import allocate_lock  # threading takes a millisecond of a hook to import
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -63,6 +63,19 @@ def _plain(text: str) -> str:
     from unicodedata import normalize  # hooks read mostly ASCII
 
     return normalize("NFKC", text).translate(_SEPARATORS)
+
+
+def strings_in(value: object) -> Iterator[str]:
+    """Yield every string in a JSON value, but no key.
+
+    >>> list(strings_in({"a": ["b", {"c": "d"}], "e": 1}))
+    ['b', 'd']
+    """
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from strings_in(inner)
 
 
 def words(text: str) -> Iterator[str]:
@@ -287,8 +300,12 @@ def _is_brand(run: str) -> bool:
     """Return whether `run` is a name of its own, as PostgreSQL is: a capitalized word, and capitals at the end."""
     word = run.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
     return (
-        len(run) - len(word) > 1 and word.isascii() and word.isalpha() and word[1:].islower() and word.istitle()
-    )  # fmt: skip
+        len(run) - len(word) > 1
+        and word.isascii()
+        and word.isalpha()
+        and word[1:].islower()
+        and word.istitle()
+    )
 
 
 _FAMILIES = """

@@ -77,12 +77,16 @@ def saved_chart(saved: Sequence[JsonObject]) -> Chart:
 def growth_chart(growth: Sequence[JsonObject]) -> Chart:
     """Return the number of entries that were noted, summed up by day."""
     rows = [(day["day"], f"{day['entries']:,}", f"{day['sum']:,}") for day in growth]
-    table = Chart("Growth of memory", "No entry was noted yet.", "", ("day", "entries noted", "entries in all"), rows)  # fmt: skip
+    table = Chart(
+        "Growth of memory", "No entry was noted yet.", "", ("day", "entries noted", "entries in all"), rows
+    )
     if not growth:
         return table
     text = f"{plural(growth[-1]['sum'], 'entries')} noted on {plural(len(growth), 'days')}; those that left memory since are counted too."
     days = [date.fromisoformat(day["day"]).toordinal() for day in growth]
-    labels = {day: date.fromordinal(day).isoformat() for day in (days[0], (days[0] + days[-1]) // 2, days[-1])}  # fmt: skip
+    labels = {
+        day: date.fromordinal(day).isoformat() for day in (days[0], (days[0] + days[-1]) // 2, days[-1])
+    }
     sums = [(day, entry["sum"]) for day, entry in zip(days, growth, strict=True)]
     before = (days[0] - 1, growth[0]["sum"] - growth[0]["entries"])
     return _line(table._replace(description=text), [before, *sums], labels)
@@ -106,7 +110,9 @@ def injected_chart(sessions: Sequence[JsonObject]) -> Chart:
     """Return the tokens of memory that each session was given; each has `name` and `tokens`, the newest first."""
     rows = [(session["name"], f"{session['tokens']:,}") for session in sessions]
     total = sum(session["tokens"] for session in sessions)
-    text = f"{plural(total, 'tokens')} in {plural(len(sessions), 'sessions')}, the newest first." if total else "No session was given memory yet."  # fmt: skip
+    text = f"{plural(total, 'tokens')} in {plural(len(sessions), 'sessions')}, the newest first."
+    if not total:
+        text = "No session was given memory yet."
     table = Chart("Tokens of memory given to each session", text, "", ("session", "tokens"), rows)
     bars = [(session["tokens"], f"{nth}. {session['name']}") for nth, session in enumerate(sessions, 1)]
     return _bars(table, bars if total else [])
@@ -115,7 +121,9 @@ def injected_chart(sessions: Sequence[JsonObject]) -> Chart:
 def recalls_chart(days: Sequence[JsonObject]) -> Chart:
     """Return which share of the questions to memory it had an answer to, by day."""
     head = ("day", "answered", "without an answer", "entries opened")
-    rows = [(day["day"], f"{day['answered']:,}", f"{day['unanswered']:,}", f"{day['opened']:,}") for day in days]  # fmt: skip
+    rows = [
+        (day["day"], f"{day['answered']:,}", f"{day['unanswered']:,}", f"{day['opened']:,}") for day in days
+    ]
     asked = [day | {"asked": day["answered"] + day["unanswered"]} for day in days]
     total, hits, opened = (sum(day[name] for day in asked) for name in ("asked", "answered", "opened"))
     text = (
@@ -159,7 +167,9 @@ def _bars(table: Chart, bars: Sequence[tuple[float, str]], *, percent: bool = Fa
     chart.add_bars([(number, _name(label)) for number, label in bars], fill_color=_COLOURS[0])
     ticks = [0, 25, 50, 75, 100] if percent else _ticks(max(number for number, _ in bars))
     chart.add_x_scale(0, ticks[-1])
-    chart.add_x_axis(ticks=ticks, tick_formatter=lambda value, *_: f"{value:g} %" if percent else f"{value:,}")  # fmt: skip
+    chart.add_x_axis(
+        ticks=ticks, tick_formatter=lambda value, *_: f"{value:g} %" if percent else f"{value:,}"
+    )
     return table._replace(svg=_svg(chart, table.title, table.description, height=70 + BAR_HEIGHT * len(bars)))
 
 
@@ -286,11 +296,8 @@ def charts_of(numbers: Mapping[str, Any]) -> list[Chart]:
 
 def charts_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
     """Return the charts of a report, of all time."""
-
-    def drawn() -> list[Chart]:
-        return charts_of(numbers(read(frame.home), hidden=redaction_rules(frame.home)))
-
-    return Shown("charts.html", {"drawn": later(frame, drawn)}, later=True)
+    drawn = later(frame, lambda: charts_of(numbers(read(frame.home), hidden=redaction_rules(frame.home))))
+    return Shown("charts.html", {"drawn": drawn}, later=True)
 
 
 PAGES = [Page("/charts", "Charts", charts_page)]
@@ -311,6 +318,5 @@ def as_html(found: Mapping[str, Any], *, redacted: bool = True) -> str:
             where="report",
         ) from reason
     return str(
-        template.render(found=found, happened=in_words(found["counts"]), drawn=charts_of(found["charts"]),
-        redacted=redacted)
+        template.render(found=found, happened=in_words(found["counts"]), drawn=charts_of(found["charts"]), redacted=redacted)
     )  # fmt: skip

@@ -32,6 +32,7 @@ from aether.memory.sessions import sessions_of
 from aether.store import documents, spool
 from aether.store.snapshot import load
 from aether.store.undo import EntryChange
+from aether.text.words import strings_in
 from aether.types import RELEVANCE_OF_TYPE, JsonObject
 from aether.view import markup
 from aether.view.frame import (
@@ -140,8 +141,10 @@ def _traced(snapshot: Any, lines: list[JsonObject]) -> list[JsonObject]:
     """Return the lines of a brief, each with the live entry that it comes from, or the session that holds its words."""
     memory = snapshot.documents["memory"]
     live = live_entries(snapshot.documents, {name for line in lines for name in line["ids"][:1]})
+    # Lines of a brief have single blanks; texts of the metadata of a session are shown in a brief as well.
     sessions = [
-        (candidate, "\n".join(_texts(candidate)).casefold()) for candidate in reversed(sessions_of(memory))
+        (candidate, "\n".join(" ".join(text.split()) for text in strings_in(candidate)).casefold())
+        for candidate in reversed(sessions_of(memory))
     ]
     traced = []
     for line in lines:
@@ -160,15 +163,6 @@ def _traced(snapshot: Any, lines: list[JsonObject]) -> list[JsonObject]:
             }
         )  # fmt: skip
     return traced
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """Yield every text of a session, each on one line: those of its metadata are shown in a brief as well."""
-    if isinstance(value, str):
-        yield " ".join(value.split())
-    elif isinstance(value, list | dict):
-        for below in value.values() if isinstance(value, dict) else value:
-            yield from _texts(below)
 
 
 def _kind_of(entry: Mapping[str, Any] | None) -> str:
@@ -209,12 +203,12 @@ def search(frame: Frame, asked: Asked) -> Shown:
     }  # fmt: skip
     if not query:
         listing = entries.newest(
-            layer=layer, types=[kind] if kind else [], since=values["since"], until=values["until"], start=(page - 1) *
-            PAGE_LINES, limit=PAGE_LINES, home=frame.home,
+            layer=layer, types=[kind] if kind else [], since=values["since"], until=values["until"],
+            start=(page - 1) * PAGE_LINES, limit=PAGE_LINES, home=frame.home,
         )  # fmt: skip
         return Shown(
-            "search.html", {**values, "part": part(listing.lines, page, total=listing.total, more=not listing.complete),
-            "hits": None},
+            "search.html",
+            {**values, "part": part(listing.lines, page, total=listing.total, more=not listing.complete), "hits": None},
         )  # fmt: skip
     most = page * PAGE_LINES + 1
     hits = search_memory(
@@ -228,8 +222,8 @@ def search(frame: Frame, asked: Asked) -> Shown:
     ]
     # How many there are beyond this page is not known: only that there are more.
     return Shown(
-        "search.html", {**values, "hits": lines, "part": Part(lines, page, page + (len(hits) == most), len(hits),
-        more=len(hits) == most)},
+        "search.html",
+        {**values, "hits": lines, "part": Part(lines, page, page + (len(hits) == most), len(hits), more=len(hits) == most)},
     )  # fmt: skip
 
 
@@ -334,9 +328,8 @@ def review_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every pa
         )
 
     values = {
-        "found": later(frame, found), "most": DOUBTS, "shorten": excerpt, "layers": {**LAYER_NAMES, gate.DOCUMENT:
-        "waiting"}, "sources": later(frame, lambda: Tally(doubt_source(item) for item in
-        review.waiting(home=frame.home))),
+        "found": later(frame, found), "most": DOUBTS, "shorten": excerpt, "layers": {**LAYER_NAMES, gate.DOCUMENT: "waiting"},
+        "sources": later(frame, lambda: Tally(doubt_source(item) for item in review.waiting(home=frame.home))),
     }  # fmt: skip
     return Shown("review.html", values, later=True)
 
@@ -525,8 +518,8 @@ def conflict(frame: Frame, reason: Stale, form: Mapping[str, Any]) -> Shown:
 
 PAGES = [
     Page("/", "Overview", overview), Page("/brief", "Brief", brief_page), Page("/search", "Search", search),
-    Page("/entry/{id:path}", "Entry", entry, in_menu=False), Page("/log", "Log", log), Page("/review", "Review",
-    review_page), Page("/health", "Health", health),
+    Page("/entry/{id:path}", "Entry", entry, in_menu=False), Page("/log", "Log", log),
+    Page("/review", "Review", review_page), Page("/health", "Health", health),
 ]  # fmt: skip
 ACTIONS = [
     Action("forget", forget), Action("forget-text", forget_text), Action("correct", correct),

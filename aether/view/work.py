@@ -308,13 +308,11 @@ def archive_page(frame: Frame, asked: Asked) -> Shown:
     page_part = part(archive.list_archived(level=level or None, home=frame.home), asked.number("page"))
     marked = set(read(frame.home).documents["retention"]["marked"])
 
-    def rows() -> list[JsonObject]:
-        return [_archived(frame, archived, marked) for archived in page_part.lines]
-
+    rows = later(frame, lambda: [_archived(frame, archived, marked) for archived in page_part.lines])
     return Shown(
         "archive.html",
         {
-            "part": page_part, "rows": later(frame, rows), "level": level, "levels": DETAILS, "most": PAGE_LINES, "state": _state,
+            "part": page_part, "rows": rows, "level": level, "levels": DETAILS, "most": PAGE_LINES, "state": _state,
             "ageing": later(frame, lambda: archive.age_archive(dry_run=True, home=frame.home)),
         },
         later=True,
@@ -442,12 +440,12 @@ def _phase(form: Mapping[str, str]) -> int:
 
 PAGES = [
     Page("/timeline", "Timeline", timeline), Page("/around/{id:path}", "Around an entry", around, in_menu=False),
-    *reading.PAGES, Page("/conversations", "Conversations", conversation_list), Page("/conversation/{id:path}",
-    "Conversation", conversation, in_menu=False), Page("/archive", "Archive", archive_page), Page("/colony",
-    "Signals and phases", colony_page),
+    *reading.PAGES, Page("/conversations", "Conversations", conversation_list),
+    Page("/conversation/{id:path}", "Conversation", conversation, in_menu=False),
+    Page("/archive", "Archive", archive_page), Page("/colony", "Signals and phases", colony_page),
 ]  # fmt: skip
 ACTIONS = [
     *reading.ACTIONS, Action("undo-compaction", undo_compaction), Action("mark", mark), Action("restore", restore),
-    Action("age", age), Action("emit", emit), Action("start-phase", start_phase), Action("complete-phase",
-    complete_phase), Action("decide", decide),
+    Action("age", age), Action("emit", emit), Action("start-phase", start_phase),
+    Action("complete-phase", complete_phase), Action("decide", decide),
 ]  # fmt: skip
