@@ -40,19 +40,32 @@ FLOOR = (
     "    if path.is_file(): hashlib.sha256(path.read_bytes())"
 )
 COMMANDS = {
-    "status": ["status"], "brief": ["brief"], "add": ["add", "The queue drops what nobody reads."],
-    "recall": ["recall", "why does the gateway need port 8007"], "log": ["log"], "timeline": ["timeline"],
-    "memory list": ["memory", "list"], "show memory": ["show", "memory"], "archive list": ["archive", "list"],
-    "compact show": ["compact", "show"], "goal list": ["goal", "list"], "fold": ["fold"],
+    "status": ["status"],
+    "brief": ["brief"],
+    "add": ["add", "The queue drops what nobody reads."],
+    "recall": ["recall", "why does the gateway need port 8007"],
+    "log": ["log"],
+    "timeline": ["timeline"],
+    "memory list": ["memory", "list"],
+    "show memory": ["show", "memory"],
+    "archive list": ["archive", "list"],
+    "compact show": ["compact", "show"],
+    "goal list": ["goal", "list"],
+    "fold": ["fold"],
     "doctor": ["doctor"],
-}  # fmt: skip
+}
 EVENTS: dict[str, dict[str, Any]] = {
     "SessionStart": {"source": "startup"},
     "UserPromptSubmit": {"prompt": "Why does src/cache/service_7.py need port 8007 of the gateway?"},
-    "PostToolUse": {"tool_name": "Bash", "tool_use_id": "t1", "tool_input": {"command": "make"}, "tool_response": {"stdout": "ok"}},
+    "PostToolUse": {
+        "tool_name": "Bash",
+        "tool_use_id": "t1",
+        "tool_input": {"command": "make"},
+        "tool_response": {"stdout": "ok"},
+    },
     "Stop": {"last_assistant_message": "Decision: the cache listens on 8007."},
     "PreCompact": {"trigger": "auto"},
-}  # fmt: skip
+}
 
 
 def spent(command: list[str], place: Path, text: bytes = b"") -> float:

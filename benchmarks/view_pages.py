@@ -76,10 +76,16 @@ def add_conversations(home: Path, directory: Path) -> None:
             + "It reads one table. " * 12
         )
         talk.append({"role": role, "content": text})
-        lines.append({
-            "type": role, "uuid": f"u{nth}", "sessionId": SESSION, "cwd": "/srv/shop", "message": talk[-1],
-            "timestamp": f"2026-03-{1 + nth // 400:02}T{nth // 60 % 24:02}:{nth % 60:02}:00.000Z",
-        })  # fmt: skip
+        lines.append(
+            {
+                "type": role,
+                "uuid": f"u{nth}",
+                "sessionId": SESSION,
+                "cwd": "/srv/shop",
+                "message": talk[-1],
+                "timestamp": f"2026-03-{1 + nth // 400:02}T{nth // 60 % 24:02}:{nth % 60:02}:00.000Z",
+            }
+        )
     file = directory / "talk.jsonl"
     file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
     aether.import_transcripts([file], home=home)
@@ -199,11 +205,14 @@ def measured(home: Path) -> dict[str, Any]:
     }
     return {
         "static" if path == static else path: {
-            **{name: round(statistics.median(answer[nth] for answer in each), 1) for name, nth in fields.items()},
+            **{
+                name: round(statistics.median(answer[nth] for answer in each), 1)
+                for name, nth in fields.items()
+            },
             "bytes": size[path],
         }
         for path, each in answers.items()
-    }  # fmt: skip
+    }
 
 
 def main() -> None:

@@ -455,10 +455,7 @@ def _storable(
     plain = frozenset([id(raw) for raw in new if encodable(raw) is raw])
     if len(plain) == len(new):
         return raws, [], plain
-    storable = [
-        *raws[:accepted],
-        *(raw if id(raw) in plain else encodable(raw, lone=False) for raw in new),
-    ]
+    storable = [*raws[:accepted], *(raw if id(raw) in plain else encodable(raw, lone=False) for raw in new)]
     what = "Rewrote what no record can hold: numbers that are not finite, or nesting that is too deep."
     findings = [
         Finding("info", "not-json", f"messages[{index}]", what, "Nothing has to be done.")

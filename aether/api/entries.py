@@ -238,9 +238,14 @@ def _archived(
         page_places = places[start : start + limit]
         stored = source.read(list(page_places))
         return (
-            [layers.item_record(stored[position]["item"], "archive") for position in page_places if position in stored],
-            total, True,
-        )  # fmt: skip
+            [
+                layers.item_record(stored[position]["item"], "archive")
+                for position in page_places
+                if position in stored
+            ],
+            total,
+            True,
+        )
     chosen: list[layers.Record] = []
     for first in range(0, total, READ_AT_ONCE):
         part = places[first : first + READ_AT_ONCE]

@@ -162,11 +162,7 @@ def looked(place: Path, committed: Committed) -> None:
 
 
 def change(
-    home: Home,
-    plan: Callable[[Mapping[str, Any]], Change],
-    author: Author,
-    *,
-    settings: Config | None = None,
+    home: Home, plan: Callable[[Mapping[str, Any]], Change], author: Author, *, settings: Config | None = None
 ) -> Committed:
     """Commit the change that `plan` makes of the documents, export its events, and return its result.
 

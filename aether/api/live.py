@@ -66,10 +66,17 @@ def live_sessions(*, limit: int = SESSIONS, home: Home = None) -> list[LiveSessi
     lines = {name: [line for line in given[name] if _is_words(line)] for name in names}
     entries = {name: {line: texts[line] for line in given[name] if line in texts} for name in names}
     return [
-        LiveSession(name, clock.stamp(datetime.fromtimestamp(ages[name], UTC)), lines[name], entries[name],
-        count("\n".join([*lines[name], *entries[name].values()])), sorted(captured[name], key=lambda moment: moment.at,
-        reverse=True)[:CAPTURED], [stop for stop in stops if stop.session == name]) for name in names
-    ]  # fmt: skip
+        LiveSession(
+            name,
+            clock.stamp(datetime.fromtimestamp(ages[name], UTC)),
+            lines[name],
+            entries[name],
+            count("\n".join([*lines[name], *entries[name].values()])),
+            sorted(captured[name], key=lambda moment: moment.at, reverse=True)[:CAPTURED],
+            [stop for stop in stops if stop.session == name],
+        )
+        for name in names
+    ]
 
 
 def _is_words(line: str) -> bool:

@@ -117,8 +117,10 @@ def _checked(snapshot: Snapshot, matches: list[PromptMatch]) -> list[PromptMatch
     from aether.memory.briefing.sections import Line
 
     lines = [
-        Line("lesson", match.passage, match.record.at, ids=(match.record.id,), source="explicit",
-        evidence=_evidence(match.record)) for match in matches
+        Line(
+            "lesson", match.passage, match.record.at, ids=(match.record.id,), source="explicit", evidence=_evidence(match.record),
+        )
+        for match in matches
     ]  # fmt: skip
     facts = {
         match.record.id: fact

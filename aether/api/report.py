@@ -134,14 +134,14 @@ def _decisions(
         return sorted(result, key=lambda entry: str(entry["at"]))
     for session in sessions_of(snapshot.documents["memory"]):
         result += [
-            _decision(last_heard(session), key_decision["decision"], "", session["session_id"],
-            key_decision["rationale"]) for key_decision in session["key_decisions"] if last_heard(session) >= first and
-            key_decision["decision"] not in texts
+            _decision(last_heard(session), key_decision["decision"], "", session["session_id"], key_decision["rationale"])
+            for key_decision in session["key_decisions"]
+            if last_heard(session) >= first and key_decision["decision"] not in texts
         ]  # fmt: skip
     for goal in snapshot.documents["goals"]["goals"]:
         result += [
-            _decision(decision["at"], decision["description"], goal["evidence"], goal["id"], decision["rationale"]) for
-            decision in goal["decisions"] if decision["at"] >= first
+            _decision(decision["at"], decision["description"], goal["evidence"], goal["id"], decision["rationale"])
+            for decision in goal["decisions"] if decision["at"] >= first
         ]  # fmt: skip
     return sorted(result, key=lambda entry: str(entry["at"]))
 

@@ -211,7 +211,6 @@ def _read(body: JsonObject) -> dialog.Answer:
     # Thinking comes first on current models, so blocks are selected by type, not by place.
     texts = [block.get("text", "") for block in body.get("content") or [] if block.get("type") == "text"]
     return dialog.Answer(
-        outcome=_OUTCOMES.get(reason, "whole"), text="".join(texts), model=str(body.get("model", "")),
-        input_tokens=sum(usage.get(kind) or 0 for kind in ANTHROPIC_INPUT), output_tokens=usage.get("output_tokens") or
-        0, detail=reason,
+        outcome=_OUTCOMES.get(reason, "whole"), text="".join(texts), model=str(body.get("model", "")), detail=reason,
+        input_tokens=sum(usage.get(kind) or 0 for kind in ANTHROPIC_INPUT), output_tokens=usage.get("output_tokens") or 0,
     )  # fmt: skip

@@ -314,9 +314,12 @@ def _part(handoff: JsonObject, items: list[JsonObject], nth: int, count: Counter
     all_ids = {item["id"] for item in handoff["items"]}
     share = tokens / max(1, sum(count(item["content"]) for item in handoff["items"]))
     return {
-        **handoff, "items": items, "item_count": len(items), "total_tokens": tokens, "target_tokens": max(1,
-        round(handoff["target_tokens"] * share)), "protected": [statement for statement in handoff.get("protected", [])
-        if statement.get("id") in ids or (nth == 0 and statement.get("id") not in all_ids)],
+        **handoff, "items": items, "item_count": len(items), "total_tokens": tokens,
+        "target_tokens": max(1, round(handoff["target_tokens"] * share)),
+        "protected": [
+            statement for statement in handoff.get("protected", [])
+            if statement.get("id") in ids or (nth == 0 and statement.get("id") not in all_ids)
+        ],
     }  # fmt: skip
 
 
@@ -356,8 +359,9 @@ def merge_sessions(handoff: JsonObject, sessions: list[JsonObject]) -> JsonObjec
     }
     merged: JsonObject = {
         "id": handoff["compression_id"], "session_id": handoff["compression_id"],
-        "compressed_at": handoff["prepared_at"], "phase": handoff["phase"], "summary": " ".join(text.strip() for text in
-        summaries if isinstance(text, str) and text.strip()), **{name: sessions[-1].get(name) or [] for name in _LAST},
+        "compressed_at": handoff["prepared_at"], "phase": handoff["phase"],
+        "summary": " ".join(text.strip() for text in summaries if isinstance(text, str) and text.strip()),
+        **{name: sessions[-1].get(name) or [] for name in _LAST},
     }  # fmt: skip
     for name, key in _LISTS.items():
         entries: dict[str, JsonObject] = {}

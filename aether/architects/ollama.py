@@ -65,9 +65,9 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         return reply
 
     model = dialog.Model(
-        name=NAME, server=server, exchange=exchange, read=_read, forms=({"format": strict_schema(request.schema)},
-        {"format": "json"}, {}), fixes=_fixes(name), input_tokens=INPUT_TOKENS, answer_tokens=ANSWER_TOKENS, room=2 *
-        ANSWER_TOKENS,
+        name=NAME, server=server, exchange=exchange, read=_read,
+        forms=({"format": strict_schema(request.schema)}, {"format": "json"}, {}), fixes=_fixes(name),
+        input_tokens=INPUT_TOKENS, answer_tokens=ANSWER_TOKENS, room=2 * ANSWER_TOKENS,
     )  # fmt: skip
     return dialog.converse(request, model, settings=settings, count=count)
 
@@ -194,8 +194,9 @@ def _body(model: str, prompt: str, room: int, expected: int, temperature: float)
     needed = int(expected * TOKENIZER_MARGIN) + room
     return {
         "model": model, "messages": [{"role": "user", "content": prompt}], "stream": False, "truncate": False,
-        "options": {"num_ctx": -(-needed // WINDOW_STEP_TOKENS) * WINDOW_STEP_TOKENS, "num_predict": room,
-        "temperature": temperature},
+        "options": {
+            "num_ctx": -(-needed // WINDOW_STEP_TOKENS) * WINDOW_STEP_TOKENS, "num_predict": room, "temperature": temperature,
+        },
     }  # fmt: skip
 
 

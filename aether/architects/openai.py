@@ -55,8 +55,8 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         )
 
     model = dialog.Model(
-        name=NAME, server=server, exchange=exchange, read=_read, forms=({"response_format": {"type": "json_schema",
-        "json_schema": described}}, {"response_format": {"type": "json_object"}}, {}), fixes=_FIXES,
+        name=NAME, server=server, exchange=exchange, read=_read, fixes=_FIXES,
+        forms=({"response_format": {"type": "json_schema", "json_schema": described}}, {"response_format": {"type": "json_object"}}, {}),
     )  # fmt: skip
     return dialog.converse(request, model, settings=settings, count=count)
 

@@ -54,8 +54,9 @@ def prompt_of(handoff: JsonObject) -> JsonObject:
 
 def _contents(handoff: JsonObject) -> str:
     return prompts.render(
-        "handoff", items=_marked(conversation(handoff)), protected=_marked(f"- {entry['content']}" for entry in
-        handoff.get("protected", [])), signals=_marked(_signal_line(signal) for signal in handoff.get("signals", [])),
+        "handoff", items=_marked(conversation(handoff)),
+        protected=_marked(f"- {entry['content']}" for entry in handoff.get("protected", [])),
+        signals=_marked(_signal_line(signal) for signal in handoff.get("signals", [])),
         earlier=_marked(f"{entry['id']} {entry['kind']}: {entry['text']}" for entry in handoff.get("earlier", [])),
     )  # fmt: skip
 
@@ -63,9 +64,8 @@ def _contents(handoff: JsonObject) -> str:
 def session_request(handoff: JsonObject, *, feedback: str = "") -> Request:
     """Return the request to turn `handoff` into session JSON; `feedback` says why the last answer was rejected."""
     return Request(
-        task="session", data=handoff, prompt=f"{instruction(handoff)['text']}\n{_contents(handoff)}",
+        task="session", data=handoff, prompt=f"{instruction(handoff)['text']}\n{_contents(handoff)}", feedback=feedback,
         schema=json.loads(resource(SCHEMA).read_text(encoding="utf-8")), target_tokens=handoff["target_tokens"],
-        feedback=feedback,
     )  # fmt: skip
 
 
@@ -87,10 +87,9 @@ def summary_request(task: JsonObject, *, feedback: str = "") -> Request:
     else:
         text = prompts.render(name, max_tokens=room)
     removed = prompts.render(
-        "summaries/removed", facts=prompts.quoted({field: entries} for field, entries in task["facts"].items() if
-        entries), previous=prompts.quoted([{"text": task["previous"]}] if task["previous"] else []),
-        messages=prompts.quoted({field: value for field, value in message.items() if value != ""} for message in
-        task["said"]),
+        "summaries/removed", facts=prompts.quoted({field: entries} for field, entries in task["facts"].items() if entries),
+        previous=prompts.quoted([{"text": task["previous"]}] if task["previous"] else []),
+        messages=prompts.quoted({field: value for field, value in message.items() if value != ""} for message in task["said"]),
     )  # fmt: skip
     prompt = {"name": name, "sha256": prompts.load(name).sha256, "text": text}
     return Request(

@@ -176,8 +176,12 @@ def _as_reply(received: http.Reply, heard: Heard) -> model_server.Reply:
         code = as_object(heard.error["error"]).get("code") or heard.error.get("status_code")
         words = json.dumps(heard.error)
         status = (
-            code if isinstance(code, int) and code >= 400 else 400 if model_server.says_too_long(words) else 500
-        )  # fmt: skip
+            code
+            if isinstance(code, int) and code >= 400
+            else 400
+            if model_server.says_too_long(words)
+            else 500
+        )
         heard.error = {}
         return model_server.Reply(status, json.loads(words), words)
     if not heard.stop:

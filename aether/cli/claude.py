@@ -311,11 +311,7 @@ def rescue(ask: Ask, everywhere: bool, make: bool, older_than: float, dry_run: b
     items = sum(transcript.items for transcript in transcripts)
     imported = sum(transcript.state in {"imported", "planned"} for transcript in transcripts)
     total = f"{pluralize(items, 'items')} {'would be stored' if dry_run else 'stored'}, from {imported} of {pluralize(len(transcripts), 'transcripts')}."
-    data = {
-        "dry_run": dry_run,
-        "transcripts": transcripts,
-        "items": items,
-    }
+    data = {"dry_run": dry_run, "transcripts": transcripts, "items": items}
     skipped = Counter(transcript.reason for transcript in transcripts if transcript.state == "skipped")
     why = [
         plain(f"{pluralize(number, 'transcripts')} skipped: {reason}.") for reason, number in skipped.items()

@@ -308,9 +308,7 @@ class ArchivalManager:
         return self.home / "archive"
 
     def archive_conversation(
-        self,
-        conversation: JsonObject,
-        compressed: CompressedConversation | None = None,
+        self, conversation: JsonObject, compressed: CompressedConversation | None = None
     ) -> str:
         """Store a conversation and return the path of its file.
 

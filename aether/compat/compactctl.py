@@ -184,8 +184,10 @@ def compact(
     )  # fmt: skip
     data = {
         "messages": [bare(raw) for raw in compaction.messages],
-        "statistics": {"tokens_before": compaction.tokens_before, "tokens_after": compaction.tokens_after,
-        "pruned_count": len(compaction.receipt.removed) if compaction.receipt else 0},
+        "statistics": {
+            "tokens_before": compaction.tokens_before, "tokens_after": compaction.tokens_after,
+            "pruned_count": len(compaction.receipt.removed) if compaction.receipt else 0,
+        },
     }  # fmt: skip
     if output is not None:
         write_file(output, (as_json(data) + "\n").encode("utf-8", "surrogatepass"))

@@ -596,10 +596,7 @@ def goal_text(goal: Mapping[str, Any], *, without: int = 0) -> str:
 
     All locked decisions and open blockers are in it, `without` the oldest so many decisions of a model.
     """
-    lines = [
-        f"Goal: {goal['description']}",
-        f"Status: {goal['status']}. Priority: {goal['priority']}.",
-    ]
+    lines = [f"Goal: {goal['description']}", f"Status: {goal['status']}. Priority: {goal['priority']}."]
     steps: list[Subtask] = goal["subtasks"]
     unfinished = [step for step in steps if step["status"] != "completed"]
     if steps:

@@ -95,8 +95,8 @@ def _with_invalid_calls(raws: Any, message: Any) -> Any:
     """Return the forms of a message with its calls whose arguments are no JSON: LangChain sends them, and their answers."""
     if invalid := getattr(message, "invalid_tool_calls", None):
         calls = [
-            {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": call["args"]}} for
-            call in invalid
+            {"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": call["args"]}}
+            for call in invalid
         ]  # fmt: skip
         raws[-1]["tool_calls"] = [*raws[-1].get("tool_calls", []), *calls]
     return raws

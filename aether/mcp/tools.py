@@ -192,9 +192,8 @@ def get(ids: list[str], part: int = 1, *, home: Path) -> Answer:
             except NotFound as reason:
                 raise NotFound(reason.what, fix="Take ids from recall.", where=reason.where) from reason
             ended = end_words(entry.get("ended"))
-            head = (
-                f"# {id_} · {entry['layer']} · {entry['type']} · {entry['at'][:16]}{ended and f' · {ended}'}"
-            )
+            about = (id_, entry["layer"], entry["type"], entry["at"][:16], *filter(None, [ended]))
+            head = f"# {' · '.join(about)}"
             texts.append(f"{head}\n{entry['text']}")
     return _marked([part_of("\n\n".join(texts), part, ask="the same ids")], "", home)
 

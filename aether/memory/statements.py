@@ -109,9 +109,8 @@ def end_words(ended: Mapping[str, Any] | None) -> str:
     """
     if not ended:
         return ""
-    return (
-        f"superseded by {ended['by']}" if ended["how"] == "superseded" and ended["by"] else str(ended["how"])
-    )
+    by = f" by {ended['by']}" if ended["how"] == "superseded" and ended["by"] else ""
+    return f"{ended['how']}{by}"
 
 
 def _end_statement(memory: Mapping[str, Any], id: str, ended: Ended) -> Patch:

@@ -108,8 +108,7 @@ def _name_responses(tree: _Tree) -> None:
 def _branch(tree: _Tree) -> set[int]:
     """Return the line that was said last, with all lines above it."""
     index = next(
-        (index for index in reversed(range(len(tree.roles))) if tree.roles[index] >= Role.PROMPT),
-        _ROOT,
+        (index for index in reversed(range(len(tree.roles))) if tree.roles[index] >= Role.PROMPT), _ROOT
     )
     branch: set[int] = set()
     while index != _ROOT and index not in branch:

@@ -95,7 +95,7 @@ _LOOKS = frozenset(
 _LOOKING = lazy(
     r"(?:sed\s+-n|command\s+-v|"
     r"git\s+(?:-C\s+\S+\s+)?(?:status|log|diff|show|branch|blame|ls-files|ls-tree|rev-parse|remote|fetch|grep|cat-file|describe|config|reflog|stash\s+list|worktree\s+list|merge-base)|"
-    r"gh\s+(?:pr|issue|release|workflow|repo|run)\s+(?:view|list|diff|checks|status)|go\s+(?:doc|list|version|env)|\S+\s+(?:--version|--help|-h|version|help))(?:\s|\Z)",
+    r"gh\s+(?:pr|issue|release|workflow|repo|run)\s+(?:view|list|diff|checks|status)|go\s+(?:doc|list|version|env)|\S+\s+(?:--version|--help|-h|version|help))(?:\s|\Z)"
 )
 _SUMMARY = lazy(
     r"(?<![\w.])\d+\s+(?:passed|failed|errors?|warnings?|tests?|files?\s+changed|packages?|problems?)\b(?!/)|^(?:ok|FAIL|PASS|BUILD|Success|Finished|Compiled)\b|"
@@ -177,7 +177,7 @@ def parts_of(command: str) -> tuple[Part, ...]:
             numbers = [int(mark) for mark in marks if mark.isdecimal()]
             parts.append(
                 Part(text, then, tuple(documents[index] for index in numbers if index < len(documents)))
-            )  # fmt: skip
+            )
     return tuple(parts)
 
 
@@ -354,9 +354,14 @@ def _covers(later: str, earlier: str) -> bool:
         {word for word in later_words if word[0] == "-"},
     )
     return picks <= earlier_words and (
-        not targets or (bool(earlier_words - picks) and all(any(_holds(target, inner) for target in targets) for inner
-        in earlier_words if inner[0] != "-"))
-    )  # fmt: skip
+        not targets
+        or (
+            bool(earlier_words - picks)
+            and all(
+                any(_holds(target, inner) for target in targets) for inner in earlier_words if inner[0] != "-"
+            )
+        )
+    )
 
 
 def _holds(outer: str, inner: str) -> bool:

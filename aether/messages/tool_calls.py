@@ -61,7 +61,7 @@ ASKING_TOOL = "AskUserQuestion"
 # How Claude Code introduces a person's answers, and how it goes on after them.
 _ANSWERED = lazy(
     r"\A(?:.{0,40}(?:questions have been answered|answered your questions)|The user (?:answered|(?P<freely>responded))(?=:)"
-    r"|The user asked for more questions before (?:answering|you proceed\. So far they answered))(?::\s*)?",
+    r"|The user asked for more questions before (?:answering|you proceed\. So far they answered))(?::\s*)?"
 )
 _ANSWERS_END = (". You can now", ". Read the answers carefully", ". Call AskUserQuestion again")
 _ALSO_WROTE = 'They also wrote: "'
@@ -70,7 +70,7 @@ _ANSWER_IS, _NEXT_ANSWER = '"="', ', "'
 _PREVIEW, _NOTES = " selected preview:\n", " notes: "
 _PATCHED = lazy(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
 _WRITTEN = lazy(
-    r"(?:^|[;&|\n]\s*)(?:(?:cat|tee)\b[^\n|;&]*?(?:>{1,2}\s*)?([\w./~@+-]+)\s*<<|cat\s*>{1,2}\s*([\w./~@+-]+))",
+    r"(?:^|[;&|\n]\s*)(?:(?:cat|tee)\b[^\n|;&]*?(?:>{1,2}\s*)?([\w./~@+-]+)\s*<<|cat\s*>{1,2}\s*([\w./~@+-]+))"
 )
 _IN_PLACE = lazy(r"\bsed\s+-i\S*\s+(?:''\s+)?(?:-e\s+)?(?:'[^']*'|\"[^\"]*\")((?:\s+[\w./~@+-]+)+)")
 _DEFINED = lazy(
@@ -91,8 +91,7 @@ _LOOKS_LIKE_FILE = lazy(r"(?:[\w~.@+-]*/)*[\w~.@+-]*(?:\.\w+|[A-Z]\w+)")
 _MAKE_COMMITS = frozenset({"commit", "revert", "cherry-pick", "merge", "am", "rebase"})
 # What git answers to a commit.
 _COMMITTED = lazy(
-    r"^\[(?:detached HEAD|([^\]\s]+)(?: \(root-commit\))?) ([0-9a-f]{7,40})\] (.+)$",
-    re.MULTILINE,
+    r"^\[(?:detached HEAD|([^\]\s]+)(?: \(root-commit\))?) ([0-9a-f]{7,40})\] (.+)$", re.MULTILINE
 )
 # What a commit says, or the title and the text of a pull request, on the command line.
 _MESSAGE = lazy(

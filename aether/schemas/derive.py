@@ -96,6 +96,6 @@ def field_docs(shape: type) -> dict[str, str]:
         return {}
     body = getattr(tree.body[0], "body", [])
     return {
-        field.target.id: " ".join(ast.literal_eval(text.value).split()) for field, text in pairwise(body) if
-        isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr)
+        field.target.id: " ".join(ast.literal_eval(text.value).split()) for field, text in pairwise(body)
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr)
     }  # fmt: skip

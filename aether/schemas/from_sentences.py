@@ -50,9 +50,13 @@ def fact_of(item: Item) -> Fact | None:
     if role == "plan" and isinstance(content, str):
         steps = [_STEP.fullmatch(line) for line in content.split("\n")]
         return (
-            Fact(kind="plan", steps=[{"text": step["text"], "status": step["status"]} for step in steps if step]) if
-            all(steps) else None
-        )  # fmt: skip
+            Fact(
+                kind="plan",
+                steps=[{"text": step["text"], "status": step["status"]} for step in steps if step],
+            )
+            if all(steps)
+            else None
+        )
     match = (
         _PATTERNS["commit" if role == "commit" else item["type"]].fullmatch(content)
         if isinstance(content, str)

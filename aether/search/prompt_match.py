@@ -215,9 +215,9 @@ def match_prompt(
     ):
         return [*islice(_unique(commits), MOST_MATCHES)]
     matches = [
-        match for record in (records[place] for place in _likely(weights)) if record.id not in hidden and record.type
-        not in NEVER_MATCHED and (record.type != HISTORY or prompt.asks) and not (prompt.why and record.type ==
-        "code_change") and (match := _best_passage(prompt, record, weights))
+        match for record in (records[place] for place in _likely(weights))
+        if record.id not in hidden and record.type not in NEVER_MATCHED and (record.type != HISTORY or prompt.asks)
+        and not (prompt.why and record.type == "code_change") and (match := _best_passage(prompt, record, weights))
     ]  # fmt: skip
     if prompt.why:
         places = sorted({*chain.from_iterable(weights.holders[word] for word in weights.rare)})

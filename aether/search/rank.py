@@ -449,9 +449,9 @@ def _tiers(entries: Sequence[SearchEntry], counts: Sequence[Mapping[str, float]]
     single = len(ask.said.sequence) == 1
     wanted_terms = ask.said.weights.keys() & ask.said.sequence
     maybe = [
-        number for number, (entry, inside) in enumerate(zip(entries, counts, strict=True)) if sequence and wanted_terms
-        <= inside.keys() and any(text.partition("(")[0] == sequence if single else sequence in text for _, text in
-        entry.fields)
+        number for number, (entry, inside) in enumerate(zip(entries, counts, strict=True))
+        if sequence and wanted_terms <= inside.keys()
+        and any(text.partition("(")[0] == sequence if single else sequence in text for _, text in entry.fields)
     ]  # fmt: skip
     tiers = [_ID if entry.row.id in ask.ids else _WORDS for entry in entries]
     phrase_text = _normalized(ask.query)
@@ -530,8 +530,11 @@ def _hits(
         if context:
             around = {"before": range(-context, 0), "after": range(1, context + 1)}
             hit["neighbours"] = {
-                side: [{key: items[place].get(key) for key in ("id", "type", "content")} for place in (entry.place +
-                step for step in steps) if place in items] for side, steps in around.items()
+                side: [
+                    {key: items[place].get(key) for key in ("id", "type", "content")}
+                    for place in (entry.place + step for step in steps) if place in items
+                ]
+                for side, steps in around.items()
             }  # fmt: skip
         hits.append(hit)
     return hits

@@ -67,11 +67,11 @@ def _weighted_texts(layer: Layer, value: JsonObject) -> list[tuple[float, str]]:
         decisions, outcomes = _objects_at(value, "key_decisions"), _objects_at(value, "outcomes")
         fields = [
             (1.0, value.get("summary")), *((DECISION_WEIGHT, decision.get("decision")) for decision in decisions),
-            *((1.0, decision.get("rationale")) for decision in decisions), *((1.0, outcome.get("result")) for outcome in
-            outcomes), *((1.0, outcome.get("impact")) for outcome in outcomes), *((HIGH_VALUE_WEIGHT,
-            item.get("content")) for item in _objects_at(value, "high_value_items")), *((DECISION_WEIGHT,
-            statement.get("text")) for part, names in STATEMENT_FIELDS.items() if "text" in names for statement in
-            _objects_at(value, part)),
+            *((1.0, decision.get("rationale")) for decision in decisions),
+            *((1.0, outcome.get("result")) for outcome in outcomes), *((1.0, outcome.get("impact")) for outcome in outcomes),
+            *((HIGH_VALUE_WEIGHT, item.get("content")) for item in _objects_at(value, "high_value_items")),
+            *((DECISION_WEIGHT, statement.get("text")) for part, names in STATEMENT_FIELDS.items() if "text" in names
+              for statement in _objects_at(value, part)),
         ]  # fmt: skip
     else:
         metadata = value.get("metadata")

@@ -18,16 +18,7 @@ from aether import regular
 from aether.errors import Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath, shown
 from aether.sharing.lines import checked_news, require_accepted
 from aether.store import files, spool
-from aether.store.ledger import (
-    JOURNAL,
-    PLACE,
-    Appended,
-    Mark,
-    News,
-    Offline,
-    is_shared,
-    stays_local,
-)
+from aether.store.ledger import JOURNAL, PLACE, Appended, Mark, News, Offline, is_shared, stays_local
 
 URL = "AETHER_SHARE_URL"
 # Where the files of a colony are if not in the database: a directory that all machines have, or s3://bucket/prefix.

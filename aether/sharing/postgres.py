@@ -688,9 +688,7 @@ def _row(connection: Any, statement: str, arguments: tuple[Any, ...]) -> tuple[A
 
 def _append(connection: Any, arguments: tuple[Any, ...]) -> Appended:
     done, head, lines = _row(
-        connection,
-        "call aether.append(%s, %s, %s, %s, %s::bytea[], %s, null, null, null)",
-        arguments,
+        connection, "call aether.append(%s, %s, %s, %s, %s::bytea[], %s, null, null, null)", arguments
     )
     return Appended(done, head, lines or [])
 

@@ -564,11 +564,7 @@ def _sent(
                 blobs.put(data)
             if not server.append_if(STREAM, mark, lines).done:
                 return None
-        return (
-            units,
-            Mark(mark.revision + len(lines), checksum_of(lines[-1])),
-            len(lines) == len(out),
-        )
+        return (units, Mark(mark.revision + len(lines), checksum_of(lines[-1])), len(lines) == len(out))
     return remote, mark, True
 
 

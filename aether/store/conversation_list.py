@@ -64,9 +64,8 @@ def listed_in(home: Path, data: bytes) -> tuple[dict[str, Listed], bool]:
     for entry in _entries(lines):
         with suppress(AetherError):
             name = directory_name(entry.id, what="conversation")
-            if os.path.lexists(
-                home / "conversations" / name
-            ):  # to follow links is slow, and most rest in the archive
+            # To follow links is slow, and most conversations rest in the archive.
+            if os.path.lexists(home / "conversations" / name):
                 inside(home, f"conversations/{name}")
             entries.pop(name, None)
             if not entry.removed:

@@ -48,7 +48,7 @@ _URLS = ("https://", "http://", "ftp://", "ssh://", "git://", "file://", "www.")
 _FILE = lazy(
     r"[\w@+-][\w.@+-]*\.(?:py|pyi|js|jsx|ts|tsx|mjs|json|jsonl|toml|ya?ml|md|rst|txt|html|css|scss|c|h|cc|cpp|hpp|rs|go|java|kt|rb|"
     r"php|cs|swift|sh|bash|sql|csv|xml|ini|cfg|conf|lock|log|env|ipynb|vue|svelte|proto|tf|gradle|diff|patch|pdf|png|jpe?g|svg|zip|gz|tar|db|sqlite)"
-    r"|Makefile|Dockerfile|\.env|\.gitignore",
+    r"|Makefile|Dockerfile|\.env|\.gitignore"
 )
 _ROOTED = lazy(r"(?:~|\.{1,2})?/[\w.@+~-]+(?:/[\w.@+~-]*)*|[A-Za-z]:\\[^\s]+")
 _INNER = lazy(r"[\w.@+-]+(?:/[\w.@+-]+)+/?|[\w.@+-]+/")

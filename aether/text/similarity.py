@@ -230,10 +230,14 @@ def _supports(longer: Meaning, a: Meaning) -> bool:
     """Return whether `longer` says `a` among a few other things."""
     shared = a.signs.keys() & longer.signs.keys()
     return (
-        len(a.signs) >= LEAST_SUPPORT_WORDS and len(longer.signs) <= SUPPORT_SPAN * len(a.signs) and len(shared) >=
-        SUPPORT_AT * len(a.signs) and not (a.question or longer.question or _opposed(a, longer)) and a.numbers <=
-        longer.numbers and a.names <= longer.names and longer.condition <= a.signs.keys()
-    )  # fmt: skip
+        len(a.signs) >= LEAST_SUPPORT_WORDS
+        and len(longer.signs) <= SUPPORT_SPAN * len(a.signs)
+        and len(shared) >= SUPPORT_AT * len(a.signs)
+        and not (a.question or longer.question or _opposed(a, longer))
+        and a.numbers <= longer.numbers
+        and a.names <= longer.names
+        and longer.condition <= a.signs.keys()
+    )
 
 
 def _opposed(a: Meaning, b: Meaning) -> bool:
@@ -472,9 +476,12 @@ PHRASES = tuple(
 
 # Units, scaled so that "1 minute" is "60 seconds"; 1 for plain counts.
 UNITS = {
-    unit: scale for scale, units in ((0.001, "ms msec millisecond milliseconds"), (1.0,
-    "s sec secs second seconds sekunde sekunden secondes segundos секунд times x % percent"), (60.0,
-    "min mins minute minutes minuten minutos минут"), (3600.0, "h hr hrs hour hours stunden heures horas часов"),
-    (86_400.0, "day days tage jours días дней"), (1e3, "kb kib k"), (1e6, "mb mib"), (1e9, "gb gib")) for unit in
-    units.split()
+    unit: scale
+    for scale, units in (
+        (0.001, "ms msec millisecond milliseconds"),
+        (1.0, "s sec secs second seconds sekunde sekunden secondes segundos секунд times x % percent"),
+        (60.0, "min mins minute minutes minuten minutos минут"), (3600.0, "h hr hrs hour hours stunden heures horas часов"),
+        (86_400.0, "day days tage jours días дней"), (1e3, "kb kib k"), (1e6, "mb mib"), (1e9, "gb gib"),
+    )
+    for unit in units.split()
 }  # fmt: skip

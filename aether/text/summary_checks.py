@@ -73,11 +73,14 @@ def model_fault(
         return "says nothing"
     everything = (before, *given)
     return (
-        _error(text) or (_REFUSAL if _refuses(text, everything) else "") or ("repeats the instruction" if
-        _instructs(text, instruction, given) else "") or ("breaks off in a block of code" if text.count("```") % 2 else
-        "") or (_length(text, everything, most_tokens, count) if count else "") or _echo(text, given) or (UNRELATED if
-        about is not None and _is_unrelated(text, (*about, *everything), given) else "")
-    )  # fmt: skip
+        _error(text)
+        or (_REFUSAL if _refuses(text, everything) else "")
+        or ("repeats the instruction" if _instructs(text, instruction, given) else "")
+        or ("breaks off in a block of code" if text.count("```") % 2 else "")
+        or (_length(text, everything, most_tokens, count) if count else "")
+        or _echo(text, given)
+        or (UNRELATED if about is not None and _is_unrelated(text, (*about, *everything), given) else "")
+    )
 
 
 def _error(text: str) -> str:

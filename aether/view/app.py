@@ -98,9 +98,11 @@ def create_app(home: Path, *, port: int, read_only: bool = False) -> Any:
     frame = Frame(home, pages=PAGES, read_only=read_only)
     routes = [Route(page.path, _page_route(frame, page), name=page.title) for page in PAGES]
     app = Starlette(
-        routes=[*routes, Route("/do/{name}", _action_route(frame), methods=["POST"]), Route("/live",
-        _live_route(frame)), Route("/static/{name}", _static)], exception_handlers={404: _missing(frame), 405:
-        _missing(frame), Exception: _broken(frame)},
+        routes=[
+            *routes, Route("/do/{name}", _action_route(frame), methods=["POST"]), Route("/live", _live_route(frame)),
+            Route("/static/{name}", _static),
+        ],
+        exception_handlers={404: _missing(frame), 405: _missing(frame), Exception: _broken(frame)},
     )  # fmt: skip
     app.state.frame = frame
     app.add_middleware(Guard, frame=frame, port=port)

@@ -40,8 +40,8 @@ def graph_page(frame: Frame, asked: Asked) -> Shown:
     for node, (x, y) in zip(nodes.values(), _places(tuple(nodes), tuple(graph.edges)), strict=True):
         node.update(x=x, y=y)
     lines = [
-        {"source": nodes[edge.source], "target": nodes[edge.target], "words": LINK_WORDS.get(edge.type, edge.type)} for
-        edge in graph.edges
+        {"source": nodes[edge.source], "target": nodes[edge.target], "words": LINK_WORDS.get(edge.type, edge.type)}
+        for edge in graph.edges
     ]  # fmt: skip
     return Shown(
         "graph.html",

@@ -205,11 +205,13 @@ def test_a_log_of_recalls_that_was_cut_short_is_read_as_far_as_it_goes(home, mon
 
 def test_what_models_cost_is_summed_up_by_day_and_the_built_in_architect_costs_nothing(home):
     spent = {"input_tokens": 300, "output_tokens": 30, "cost_usd": 0.75}
-    for nth, author in enumerate([
-        {"backend": "anthropic", "model": "some-model", **spent},
-        {"backend": "ollama", "model": "", "input_tokens": 7, "output_tokens": 0, "cost_usd": None},
-        {"backend": "extractive", "model": ""},
-    ]):  # fmt: skip
+    for nth, author in enumerate(
+        [
+            {"backend": "anthropic", "model": "some-model", **spent},
+            {"backend": "ollama", "model": "", "input_tokens": 7, "output_tokens": 0, "cost_usd": None},
+            {"backend": "extractive", "model": ""},
+        ]
+    ):
         add(
             home,
             f"Use file {nth}, because backups of {nth} are simple. " * 20,
@@ -222,9 +224,16 @@ def test_what_models_cost_is_summed_up_by_day_and_the_built_in_architect_costs_n
         store_answer(nth + 1, answer, home=home, architect=author, compression_id=prepared)
 
     (day,) = aether.report(home=home)["charts"]["architects"]
-    assert day.items() >= {
-        "answers": 2, "input_tokens": 307, "output_tokens": 30, "cost_usd": 0.75, "models": ["ollama", "some-model"],
-    }.items()  # fmt: skip
+    assert (
+        day.items()
+        >= {
+            "answers": 2,
+            "input_tokens": 307,
+            "output_tokens": 30,
+            "cost_usd": 0.75,
+            "models": ["ollama", "some-model"],
+        }.items()
+    )
 
 
 def test_growth_counts_every_entry_on_the_day_it_was_noted(home):
@@ -233,6 +242,7 @@ def test_growth_counts_every_entry_on_the_day_it_was_noted(home):
             add(home, f"Use file {day}.{nth}.", metadata={"timestamp": f"2026-01-0{day}T10:00:00Z"})
 
     assert aether.report(home=home)["charts"]["growth"] == [
-        {"day": "2026-01-03", "entries": 2, "sum": 2}, {"day": "2026-01-07", "entries": 1, "sum": 3},
-    ]  # fmt: skip
+        {"day": "2026-01-03", "entries": 2, "sum": 2},
+        {"day": "2026-01-07", "entries": 1, "sum": 3},
+    ]
     assert [day["sum"] for day in aether.report(since="2026-01-05", home=home)["charts"]["growth"]] == [3]

@@ -303,9 +303,12 @@ def test_names_of_what_a_home_keeps_are_completed(here, monkeypatch, capsys):
         [{"id": "old-one", "created_at": "2026-01-01T10:00:00Z", "messages": said[:2]}]
     )
     lines = {
-        "aether goal done goal": goal, "aether snapshot --restore s": snapshot, "aether context status ta": "talk-one",
-        "aether archive restore o": "old-one", "aether signal FOC": "FOCUS",
-    }  # fmt: skip
+        "aether goal done goal": goal,
+        "aether snapshot --restore s": snapshot,
+        "aether context status ta": "talk-one",
+        "aether archive restore o": "old-one",
+        "aether signal FOC": "FOCUS",
+    }
     monkeypatch.setenv("_AETHER_COMPLETE", "bash_complete")
     for line, completed in lines.items():
         monkeypatch.setenv("COMP_WORDS", line)

@@ -157,15 +157,29 @@ def in_force(found):
 
 KINDS_OF_LINES = {
     "answer to a question": answered("Which alphabet?", "Cyrillic"),
-    "plan": captured("[pending] Write Cyrillic", "plan", fact={"kind": "plan", "steps": [{"text": "Write Cyrillic", "status": "pending"}]}),
+    "plan": captured(
+        "[pending] Write Cyrillic",
+        "plan",
+        fact={"kind": "plan", "steps": [{"text": "Write Cyrillic", "status": "pending"}]},
+    ),
     "run": captured("Ran `Cyrillic`", "run", fact={"kind": "run", "command": "Cyrillic"}),
-    "failure": captured("`Cyrillic` failed", "failure", fact={"kind": "run", "command": "Cyrillic", "failed": True}),
-    "changed file": captured("Changed Cyrillic", "change", fact={"kind": "change", "path": "Cyrillic", "action": "changed"}),
-    "commit": captured("[main 1a2b3c4] Cyrillic", "commit", fact={"kind": "commit", "id": "1a2b3c4", "branch": "main", "subject": "Cyrillic"}),
-    "branch": captured("Branch Cyrillic. Nothing is uncommitted.", "tree", fact={"kind": "branch", "branch": "Cyrillic"}),
+    "failure": captured(
+        "`Cyrillic` failed", "failure", fact={"kind": "run", "command": "Cyrillic", "failed": True}
+    ),
+    "changed file": captured(
+        "Changed Cyrillic", "change", fact={"kind": "change", "path": "Cyrillic", "action": "changed"}
+    ),
+    "commit": captured(
+        "[main 1a2b3c4] Cyrillic",
+        "commit",
+        fact={"kind": "commit", "id": "1a2b3c4", "branch": "main", "subject": "Cyrillic"},
+    ),
+    "branch": captured(
+        "Branch Cyrillic. Nothing is uncommitted.", "tree", fact={"kind": "branch", "branch": "Cyrillic"}
+    ),
     **{part: captured("Cyrillic letters", part) for part in ("request", "answer", "said", "summary")},
     **{kind: item("Cyrillic letters", kind) for kind in TYPES},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_LINES)

@@ -157,9 +157,10 @@ def test_whichever_groups_go_no_result_is_left_without_its_call(case, removed):
     found = groups(messages)
 
     requests = [
-        at for at, message in enumerate(messages)
+        at
+        for at, message in enumerate(messages)
         if message.role == "user" and any(block.kind == "text" for block in message.blocks)
-    ]  # fmt: skip
+    ]
     members = (at for number, group in enumerate(found) if number not in removed for at in group.members)
     kept = sorted({*requests[:1], *members})
     left = check([messages[at] for at in kept], provider)

@@ -131,8 +131,9 @@ def test_a_chart_without_numbers_says_so_and_draws_nothing(home):
 def test_a_year_of_recalls_is_drawn_by_its_newest_days_and_listed_in_full():
     days = [
         {"day": f"2026-0{month}-{day:02}", "answered": month, "unanswered": 9 - month, "opened": 1}
-        for month in range(1, 10) for day in range(1, 29)
-    ]  # fmt: skip
+        for month in range(1, 10)
+        for day in range(1, 29)
+    ]
 
     chart = charts.recalls_chart(days)
 

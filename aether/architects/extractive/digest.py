@@ -235,7 +235,7 @@ def _requirements(lines: Sequence[Line]) -> str:
 _EVERY = frozenset(SORTS)
 _FORMS: Mapping[str, _Form] = {
     "task_state": _Form(_EVERY, _by_sort), "brief": _Form(_EVERY - {"ran", "changed"}, _bullets),
-    "decision_log": _Form(frozenset({"decided"}), _logged, repeats=True), "code_delta": _Form(frozenset({"changed",
-    "ran"}), lambda lines: "\n".join(line.text for line in lines), repeats=True), "step_ledger": _Form(_EVERY,
-    _numbered), "requirements_ledger": _Form(frozenset({"asked"}), _requirements, repeats=True),
+    "decision_log": _Form(frozenset({"decided"}), _logged, repeats=True),
+    "code_delta": _Form(frozenset({"changed", "ran"}), lambda lines: "\n".join(line.text for line in lines), repeats=True),
+    "step_ledger": _Form(_EVERY, _numbered), "requirements_ledger": _Form(frozenset({"asked"}), _requirements, repeats=True),
 }  # fmt: skip

@@ -271,8 +271,9 @@ def _result(head: Record, message: JsonObject, before: _Before) -> Record:
     ids = (message.get("tool_call_id"), message.get("toolCallId"), first, before.command)
     names = (message.get("name"), message.get("toolName"), message.get("function"))
     return head._replace(
-        kind="result", text=text, tool=next(filter(None, map(as_text, names)), ""), call_id=next(filter(None,
-        map(as_text, ids)), ""), is_error=bool(message.get("error")) or "error" in states or failed,
+        kind="result", text=text, tool=next(filter(None, map(as_text, names)), ""),
+        call_id=next(filter(None, map(as_text, ids)), ""),
+        is_error=bool(message.get("error")) or "error" in states or failed,
     )  # fmt: skip
 
 

@@ -548,9 +548,8 @@ def _task(head: Record, entry: JsonObject) -> list[Record]:
 
 _READERS: dict[str, Callable[[Record, JsonObject], list[Record]]] = {
     "UserPromptSubmit": _prompt, "PostToolUse": _answered, "PostToolUseFailure": _answered, "PostToolBatch": _batch,
-    "Stop": lambda head, entry: [*_earlier_texts(head, entry), *_last_text(head,
-    f"stop/{as_text(entry.get('prompt_id'))}", entry)], "SubagentStop": _subagent, "TaskCompleted": _task,
-    "PreCompact": _boundary, "PostCompact": _compacted,
+    "Stop": lambda head, entry: [*_earlier_texts(head, entry), *_last_text(head, f"stop/{as_text(entry.get('prompt_id'))}", entry)],
+    "SubagentStop": _subagent, "TaskCompleted": _task, "PreCompact": _boundary, "PostCompact": _compacted,
 }  # fmt: skip
 
 

@@ -314,8 +314,8 @@ def conversations(values: Iterable[tuple[int, Any]]) -> list[RawConversation]:
     lines = [as_object(line) for _, line in values]
     inactive = withdrawn_lines(lines)
     items = [
-        payload for index, line in enumerate(lines) if index not in inactive and line.get("type") == "response_item" and
-        (payload := as_object(line.get("payload")))
+        payload for index, line in enumerate(lines)
+        if index not in inactive and line.get("type") == "response_item" and (payload := as_object(line.get("payload")))
     ]  # fmt: skip
     meta = next((as_object(line.get("payload")) for line in lines if line.get("type") == "session_meta"), {})
     instructions = meta.get("instructions") or as_object(meta.get("base_instructions")).get("text")

@@ -13,9 +13,8 @@ from aether.types import JsonObject
 _ROLES = frozenset({"user", "model", "function", "tool"})
 _LISTS = ("contents", "history")
 _FIELDS = frozenset(
-    {"text", "functionCall", "function_call", "functionResponse", "function_response", "inlineData", "inline_data",
-    "fileData"}
-)  # fmt: skip
+    "text functionCall function_call functionResponse function_response inlineData inline_data fileData".split()
+)
 
 
 def holds(value: Any) -> bool:

@@ -14,19 +14,22 @@ from aether.messages.sources.reader import call, objects, report, result, said, 
 from aether.types import JsonObject
 
 _SILENT = frozenset(
-    {"thinking", "redactedThinking", "image", "toolConfirmationRequest", "frontendToolRequest", "systemNotification",
-    "actionRequired"}
-)  # fmt: skip
+    "thinking redactedThinking image toolConfirmationRequest frontendToolRequest systemNotification actionRequired".split()
+)
 
 
 def holds(value: Any) -> bool:
     """Return whether `value` is a message, the head of a session, an export, or a row of the database."""
     entry = as_object(value)
     return (
-        ("working_dir" in entry and {"conversation", "message_count", "schedule_id"} & entry.keys() != set()) or
-        (entry.get("table") == "messages" and "content_json" in as_object(entry.get("row"))) or ("created" in entry and
-        "role" in entry and any("toolCall" in part or "type" in part for part in objects(entry.get("content"))))
-    )  # fmt: skip
+        ("working_dir" in entry and {"conversation", "message_count", "schedule_id"} & entry.keys() != set())
+        or (entry.get("table") == "messages" and "content_json" in as_object(entry.get("row")))
+        or (
+            "created" in entry
+            and "role" in entry
+            and any("toolCall" in part or "type" in part for part in objects(entry.get("content")))
+        )
+    )
 
 
 def records(

@@ -12,13 +12,12 @@ from aether.messages.sources.reader import branch, call, first_text, objects, re
 from aether.types import JsonObject
 
 _EVENTS = frozenset(
-    {"MessageEvent", "ActionEvent", "ObservationEvent", "AgentErrorEvent", "UserRejectObservation", "SystemPromptEvent",
-    "Condensation"}
-)  # fmt: skip
+    "MessageEvent ActionEvent ObservationEvent AgentErrorEvent UserRejectObservation SystemPromptEvent Condensation".split()
+)
 _SILENT = frozenset(
-    {"SystemPromptEvent", "ConversationStateUpdateEvent", "CondensationRequest", "CondensationSummaryEvent",
-    "PauseEvent", "TokenEvent", "StreamingDeltaEvent"}
-)  # fmt: skip
+    "SystemPromptEvent ConversationStateUpdateEvent CondensationRequest CondensationSummaryEvent PauseEvent TokenEvent "
+    "StreamingDeltaEvent".split()
+)
 _ANSWERS = ("ObservationEvent", "AgentErrorEvent", "UserRejectObservation")
 _FIELDS = frozenset({"source", "llm_message", "action", "observation"})
 # Where an observation has what the tool has printed.

@@ -28,8 +28,8 @@ def records(values: Iterable[tuple[int, Any]], **_: Any) -> Iterator[Record]:
     """Yield the records of the active branch."""
     lines = [(number, as_object(value)) for number, value in values]
     inactive = withdrawn(
-        Node(_ROLES.get(as_text(line.get("type")), Role.BESIDE), as_text(line.get("uuid")), line.get("parentUuid", "")
-        and as_text(line["parentUuid"])) for _, line in lines
+        Node(_ROLES.get(as_text(line.get("type")), Role.BESIDE), as_text(line.get("uuid")), line.get("parentUuid", "") and as_text(line["parentUuid"]))
+        for _, line in lines
     )  # fmt: skip
     for index, (number, line) in enumerate(lines):
         head = Record(

@@ -18,9 +18,8 @@ _OWN = _CALLS | {
     "reasoning", "item_reference", "compaction", "mcp_list_tools", "mcp_approval_request", "computer_call",
 }  # fmt: skip
 _SILENT = frozenset(
-    {"reasoning", "item_reference", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response",
-    "additional_tools"}
-)  # fmt: skip
+    "reasoning item_reference mcp_list_tools mcp_approval_request mcp_approval_response additional_tools".split()
+)
 _ROLES = frozenset({"user", "assistant", "system", "developer"})
 _OUTPUT = "_output"
 _ARGUMENTS = ("arguments", "input", "action", "operation")
