@@ -30,6 +30,8 @@ ItemType = Literal[
     "observation",
 ]  # fmt: skip
 """The known types of items. A home takes others, too; where types are checked, `cast` says that one is meant."""
+RULE_TYPES = frozenset({"constraint", "preference"})
+"""The types of rules. Who types `rule` means a constraint."""
 SignalName = Literal["INIT", "FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN", "PHASE_COMPLETE", "TOKEN_THRESHOLD"]
 """The known types of signals; a home may define others."""
 Caste = Literal["colonizer", "route_setter", "builder", "watcher", "scout", "architect"]

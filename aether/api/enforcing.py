@@ -20,9 +20,8 @@ from aether.memory.enforcement import decide, fits_itself
 from aether.memory.items import items_of
 from aether.store import enforced
 from aether.text.shell_syntax import UNFINISHED
-from aether.types import Action, EnforcedRule
+from aether.types import RULE_TYPES, Action, EnforcedRule
 
-RULE_TYPES = frozenset({"constraint", "preference"})
 MOST_RULES = 200
 PATTERN_CHARS = 500
 _QUOTED = re.compile(r"`([^`\n]{2,80})`")

@@ -31,6 +31,7 @@ from aether.redact.redact import Rules, redacted
 from aether.redact.redact import redact as redact_text
 from aether.store import places, record_files
 from aether.store.snapshot import Snapshot
+from aether.text.words import pluralize
 from aether.types import JsonObject
 
 # A report of a full home is read by a person: so many moments, decisions and lessons, the newest.
@@ -341,7 +342,7 @@ def _markdown(data: Mapping[str, Any]) -> Iterator[str]:
     yield f"- Memory: {overview_data['items']} items ({overview_data['percent']:g} %), {overview_data['sessions']} sessions, {overview_data['patterns']} patterns"
     if data["charts"]["saved"]:
         steps = data["charts"]["saved"]
-        yield f"- Saved: {steps[-1]['sum']:,} tokens by {len(steps)} compressions and compactions"
+        yield f"- Saved: {steps[-1]['sum']:,} tokens in {pluralize(len(steps), 'steps')}"
     if data["counts"]:
         yield f"- Happened: {in_words(data['counts'])}"
     yield from (f"- Open: {_md(text)}" for text in overview_data["open"])

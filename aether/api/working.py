@@ -73,7 +73,7 @@ def add_working_memory_item(
 
     At 80 % of the capacity the id says `compression_needed`, the colony is signalled, and the hand-off
     is prepared; adding drops nothing. Only at the hard limit do the least recently used items move to
-    the archive (`evicted`). A type of the caller's own is stored as it is; if it looks like a misspelt one, there is a warning.
+    the archive (`evicted`). A type of the caller's own is stored as it is, `rule` as `constraint`; if it looks like a misspelt one, there is a warning.
 
     Raises:
         InvalidInput: content or type is missing, or a field is impossible.

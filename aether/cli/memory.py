@@ -123,7 +123,7 @@ def add_command(
     """Store one item and print its id.
 
     TEXT is the content, or - for standard input. Text typed at a terminal counts as a person's. It is in force
-    at once, as typed: constraint and preference are rules; decision, blocker and next mean what they say.
+    at once, as typed: rule, constraint and preference are rules; decision, blocker and next mean what they say.
 
     \b
     Example:

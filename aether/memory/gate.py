@@ -21,7 +21,7 @@ from aether.memory.sessions import last_heard, sessions_of
 from aether.memory.statements import end, evidence_of, in_force
 from aether.store.patch import chain_changes
 from aether.text.words import normalized, sentences
-from aether.types import RELEVANCE_OF_TYPE, Change, EndState
+from aether.types import RELEVANCE_OF_TYPE, RULE_TYPES, Change, EndState
 
 if TYPE_CHECKING:
     from aether.clock import NewId
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 DOCUMENT = "proposals"
 PROPOSED = "proposed"
 WRITE, PROPOSE, OFF = "write", "propose", "off"
-RULE_TYPES = frozenset({"constraint", "preference"})
 # Types that a person vouches for by accepting them; of others it is only known that a person saw them.
 _VOUCHED_TYPES = RULE_TYPES | {"decision", "blocker", "next"}
 # Facts that a machine shows, and that are an agent's words.

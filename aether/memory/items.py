@@ -201,7 +201,7 @@ def checked_entry(
             )
         metadata = {**(metadata or {}), "phase": phase}
     return {
-        "content": content, "type": type, "relevance_score": _relevance(relevance_score), "source": source,
+        "content": content, "type": "constraint" if type == "rule" else type, "relevance_score": _relevance(relevance_score), "source": source,
         "caste": caste, "metadata": _checked_metadata(metadata),
     }  # fmt: skip
 

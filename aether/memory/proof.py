@@ -17,14 +17,14 @@ from aether.text.cleaning import without_injected
 from aether.text.identifiers import identifiers
 from aether.text.similarity import contradicts, nearest, opposites
 from aether.text.words import is_quoted, missing_name, normalized, sentences, stems, strings_in
-from aether.types import Evidence, Item, JsonObject
+from aether.types import RULE_TYPES, Evidence, Item, JsonObject
 
 # Where models write the text of a statement, and the earlier one that it ends.
 _TEXTS = ("text", "statement", "rule", "content", "description", "decision")
 _TARGETS = ("target", "id", "resolves", "ends")
 # High-value items of these types count as statements.
-RULE_TYPES = frozenset({"constraint", "preference", "rule"})
-BINDING_TYPES = RULE_TYPES | {"decision", "blocker"}
+STATED_RULES = RULE_TYPES | {"rule"}
+BINDING_TYPES = STATED_RULES | {"decision", "blocker"}
 # "e.g" and "U.S" have the form of names.
 LEAST_NAME_CHARS = 4
 # A statement is a sentence or two.
@@ -149,7 +149,7 @@ def prove(
         for entry in answer_fields.get("high_value_items") or []
         if entry["type"] not in BINDING_TYPES
         or _checked(
-            "rules" if entry["type"] in RULE_TYPES else "high_value_items", _statement(entry), sources, proven
+            "rules" if entry["type"] in STATED_RULES else "high_value_items", _statement(entry), sources, proven
         )
     ]
     return proven._replace(fields=fields)

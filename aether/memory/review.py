@@ -31,9 +31,8 @@ from aether.redact.table import PLACEHOLDER
 from aether.store.authors import HOOK, QUEEN
 from aether.text.similarity import index, nearest
 from aether.text.words import sentences, words
-from aether.types import Change, Item
+from aether.types import RULE_TYPES, Change, Item
 
-RULE_TYPES = frozenset({"constraint", "preference"})
 # Types whose statements hold until something else is said.
 _LASTING = RULE_TYPES | {"decision", "lesson", "success_pattern", "failure_pattern"}
 # Nobody works on a blocker for longer without a word about it.

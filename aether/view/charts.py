@@ -67,7 +67,7 @@ def saved_chart(saved: Sequence[JsonObject]) -> Chart:
     table = Chart("Tokens saved", "Nothing was compressed or compacted yet.", "", head, rows)
     if not saved:
         return table
-    text = f"{len(saved)} compressions and compactions saved {saved[-1]['sum']:,} tokens."
+    text = f"Compressing and compacting saved {saved[-1]['sum']:,} tokens in {plural(len(saved), 'steps')}."
     ticks = sorted({(len(saved) + 1) // 2, len(saved)})
     labels = dict(zip(ticks, _distinct([saved[tick - 1]["at"] for tick in ticks]), strict=True))
     sums = [(0, 0), *enumerate((saving["sum"] for saving in saved), 1)]

@@ -49,6 +49,16 @@ def test_what_is_resolved_is_in_no_brief_until_it_is_undone(home):
     assert entries.about(blocker, home=home).state == "in force"
 
 
+def test_the_word_rule_makes_a_rule_when_it_is_added_and_when_it_is_corrected(home):
+    typed = aether.add_working_memory_item("At most 4 workers", "rule", home=home)
+    corrected = aether.add_working_memory_item("At most 8 threads", "outcome", home=home)
+    aether.update_working_memory_item(corrected, {"type": "rule"}, home=home)
+
+    assert sorted(brief(home)) == [("rule", "At most 4 workers"), ("rule", "At most 8 threads")]
+    types = {item["id"]: item["type"] for item in aether.list_working_memory_items(home=home)}
+    assert types == {typed: "constraint", corrected: "constraint"}
+
+
 def test_a_text_in_the_place_of_an_entry_is_a_note_of_its_type(home):
     older = add(home, "At most 4 workers")
 

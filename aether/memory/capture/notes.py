@@ -30,7 +30,6 @@ _BY_ROLE = {"commit": 0.1, "plan": 0.1, "said": -0.1}
 UNCONFIRMED = -0.1
 # Above 0.8 one sighting is enough for long-term memory, which is for what a person says on purpose.
 MOST_RELEVANCE = 0.8
-RULE_TYPES = frozenset({"constraint", "preference"})
 # A longer text keeps its head and its tail: a message of a page, what an agent says on the way of a paragraph.
 REQUEST_CHARS = 4_000
 STATEMENT_CHARS = 900
