@@ -249,6 +249,13 @@ def test_facts_are_shown_as_facts():
     ]  # fmt: skip
 
 
+def test_the_reason_of_a_refusal_names_the_call_and_no_question():
+    fact = {"kind": "answer", "choice": "use our own backup", "command": "cp a b"}
+    refusal = captured("Refused `cp a b`: use our own backup", "request", fact=fact)
+
+    assert [line.text for line in lines(documents(refusal))] == ["use our own backup (refused: cp a b)"]
+
+
 def test_a_failure_after_which_the_command_worked_is_over():
     run = {"fact": {"kind": "run", "command": "make test"}}
     found = documents(

@@ -141,7 +141,7 @@ def _units(item: Mapping[str, Any], text: str) -> list[Unit]:
     changed = item["type"] == "code_change"
     if item["metadata"].get("evidence") != "machine" and not changed:
         return units_of(text)
-    lines = [line for line in text.splitlines() if line.strip()]
+    lines = [line for line in text.splitlines() if any(map(str.isalnum, line))] or [text]
     if len(text) <= SHOWN_CHARS and not changed:
         return [Unit(text)]
     return [Unit(line, required=changed and place == 0) for place, line in enumerate(lines)]

@@ -477,7 +477,11 @@ def _answer(item: Item) -> Line:
         )
     text = one_line(item["content"], LINE_CHARS)
     if fact := stated_fact(item):
-        text = f"{one_line(fact.get('choice', ''), LINE_CHARS)} (asked: {one_line(fact.get('question', ''), SHORT_CHARS)})"
+        verb, about = "asked", fact.get("question", "")
+        if not about:
+            verb, about = "refused", fact.get("command") or fact.get("path", "")
+        about = f" ({verb}: {one_line(about, SHORT_CHARS)})" if about else ""
+        text = f"{one_line(fact.get('choice', ''), LINE_CHARS)}{about}"
     return _of_item("decision", text, item)._replace(heading="Answers of the person")
 
 

@@ -63,7 +63,7 @@ class Verdict(NamedTuple):
         """
         what = {
             "holds": "is there", "changed": "changed since", "removed": "was removed", "moved": f"moved to {self.to}",
-            "merged": "was merged", "deleted": "was deleted", "dropped": "is in no branch any more", "unchecked": "was not checked",
+            "merged": "was merged", "deleted": "was deleted", "dropped": "is in no branch any more", "unchecked": "could not be checked",
         }[self.finding]  # fmt: skip
         name = self.mention.name
         name = f"branch {name}" if self.mention.subject == "branch" else name

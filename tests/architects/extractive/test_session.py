@@ -51,6 +51,15 @@ def test_it_meets_the_target_and_uses_it():
     assert 0.9 * data["target_tokens"] < tokens <= data["target_tokens"]
 
 
+def test_the_mark_of_a_cut_is_no_line_of_an_output():
+    output = "\n".join([FILLER.format(n=1), "…", *(FILLER.format(n=n) for n in range(2, 12))])
+    written = [
+        session(handoff(item(output, "outcome", evidence="machine"), target=most)) for most in range(4, 90)
+    ]
+
+    assert all("…" not in texts(data) for data in written)
+
+
 def test_what_binds_is_kept_whole_even_over_the_target():
     bound = [item(f"Rule {n}: {'never ' * 40}push.", kind) for n, kind in enumerate(("constraint", "decision", "preference", "blocker"))]  # fmt: skip
     data = handoff(*bound, *filler(5), target=10)
