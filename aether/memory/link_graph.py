@@ -1,7 +1,7 @@
 """The graph of live memory: decisions, sessions, patterns, conversations and files, and how they are linked.
 
-Its links are those that entries hold, the sessions that are the evidence of a pattern, the conversation in which an item
-was said, and the file that it changed.
+Its links are those that entries hold, the sessions that are the evidence of a pattern, the items of a session, the
+conversation in which an item was said, and the file that it changed.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _nodes(memory: Mapping[str, Any]) -> Iterator[Node]:
         yield Node(pattern["id"], "pattern", pattern["pattern"])
     for session in sessions_of(memory):
         yield Node(session["session_id"], "session", session["summary"])
-    for item in items_of(memory):
+    for _, item in _items(memory):
         metadata = item["metadata"]
         if metadata.get("conversation"):
             yield Node(
@@ -90,13 +90,24 @@ def _edges(memory: Mapping[str, Any]) -> Iterator[Edge]:
         yield from _linked(pattern["id"], pattern.get("associative_links"))
     for session in sessions_of(memory):
         yield from _linked(session["session_id"], (session.get("metadata") or {}).get("associative_links"))
-    for item in items_of(memory):
+    for session_id, item in _items(memory):
         metadata = item["metadata"]
         conversation = metadata.get("conversation") or ""
         if path := _changed_file(metadata):
-            yield Edge(conversation or item["id"], path, "changed")
+            yield Edge(session_id or conversation or item["id"], path, "changed")
         yield Edge(item["id"], conversation, "said_in")
+        if session_id:
+            yield Edge(session_id, item["id"], "extracted_from")
+            yield Edge(session_id, conversation, "extracted_from")
         yield from _linked(item["id"], item["associative_links"])
+
+
+def _items(memory: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the items of working memory, and with its id those of each session."""
+    yield from (("", item) for item in items_of(memory))
+    for session in sessions_of(memory):
+        items = (session.get("metadata") or {}).get("items") or ()
+        yield from ((session["session_id"], item) for item in items)
 
 
 def _linked(id: str, links: Any) -> Iterator[Edge]:

@@ -97,3 +97,17 @@ def test_patterns_sessions_conversations_and_files_are_linked():
         ("c", "a.py", "changed"),
         ("wm_2", "c", "said_in"),
     }
+
+
+def test_the_items_of_a_session_are_linked_to_it_after_a_compression():
+    change = item("wm_1", type="code_change", conversation="c", fact={"kind": "change", "path": "a.py"})
+    choice = item("wm_2", conversation="c")
+    session = {"session_id": "s", "summary": "Tests.", "metadata": {"items": [change, choice]}}
+    graph = link_graph(memory([], [session]), most=9)
+
+    assert set(graph.edges) == {
+        ("s", "a.py", "changed"),
+        ("s", "c", "extracted_from"),
+        ("s", "wm_2", "extracted_from"),
+        ("wm_2", "c", "said_in"),
+    }
