@@ -23,8 +23,8 @@ from aether.types import RULE_TYPES, Evidence, Item, JsonObject
 _TEXTS = ("text", "statement", "rule", "content", "description", "decision")
 _TARGETS = ("target", "id", "resolves", "ends")
 # High-value items of these types count as statements.
-STATED_RULES = RULE_TYPES | {"rule"}
-BINDING_TYPES = STATED_RULES | {"decision", "blocker"}
+RULE_KINDS = RULE_TYPES | {"rule"}
+BINDING_TYPES = RULE_KINDS | {"decision", "blocker"}
 # "e.g" and "U.S" have the form of names.
 LEAST_NAME_CHARS = 4
 # A statement is a sentence or two.
@@ -149,7 +149,7 @@ def prove(
         for entry in answer_fields.get("high_value_items") or []
         if entry["type"] not in BINDING_TYPES
         or _checked(
-            "rules" if entry["type"] in STATED_RULES else "high_value_items", _statement(entry), sources, proven
+            "rules" if entry["type"] in RULE_KINDS else "high_value_items", _statement(entry), sources, proven
         )
     ]
     return proven._replace(fields=fields)

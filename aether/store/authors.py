@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 # Authors of automatic changes: a hook, and aether (a new home, a hand-off prepared for a full memory).
 HOOK, AETHER = "hook", "aether"
-# The author of sessions, whoever wrote them.
-ARCHITECT = "architect"
 # The author of steps of the archive, which change no document.
 ARCHIVE = "archive"
 # The author of edits that a person made in a file.

@@ -477,9 +477,8 @@ def _answer(item: Item) -> Line:
         )
     text = one_line(item["content"], LINE_CHARS)
     if fact := stated_fact(item):
-        verb, about = "asked", fact.get("question", "")
-        if not about:
-            verb, about = "refused", fact.get("command") or fact.get("path", "")
+        verb = "asked" if fact.get("question") else "refused"
+        about = fact.get("question") or fact.get("command") or fact.get("path", "")
         about = f" ({verb}: {one_line(about, SHORT_CHARS)})" if about else ""
         text = f"{one_line(fact.get('choice', ''), LINE_CHARS)}{about}"
     return _of_item("decision", text, item)._replace(heading="Answers of the person")
