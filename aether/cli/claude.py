@@ -230,11 +230,7 @@ def status(ask: Ask) -> int:
         *architect,
     ]  # fmt: skip
     installed = Table(rows, head=("scope", "installed", "settings"))
-    data = {
-        **report._asdict(), "installed": report.installed,
-        "architect": report.architect,
-    }  # fmt: skip
-    emit(ask, data, [installed, *facts(pairs, indent=0), *log_lines(report.log, report.home)])
+    emit(ask, report, [installed, *facts(pairs, indent=0), *log_lines(report.log, report.home)])
     for words in report.problems:
         say(plain(f"Problem: {words}"))
     if report.path:

@@ -286,10 +286,7 @@ def _removed(ask: Ask, conversation: str, step: int | None) -> None:
     from aether.api import removed
 
     number, messages = removed.removed_by_compaction(conversation, step, home=ask.home)
-    data = {
-        "conversation": conversation, "step": number,
-        "messages": [{**message._asdict(), "parts": message.parts} for message in messages],
-    }  # fmt: skip
+    data = {"conversation": conversation, "step": number, "messages": messages}
     emit(ask, data, [plain(line) for message in messages for line in [*removed.message_lines(message), ""]])
     if not messages:
         note(ask, f"Compaction {number} removed no message.")
@@ -423,8 +420,7 @@ def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | Non
         write_file(output, report.repaired)
     fields = report._asdict()
     del fields["repaired"]
-    lists = {key: value for key, value in fields.items() if isinstance(value, list)}
-    emit(ask, {"file": file, **fields, **lists, "output": output or ""}, _lines(report))
+    emit(ask, {"file": file, **fields, "output": output or ""}, _lines(report))
     if report.wire != report.provider and report.wire in CHECKED:
         note(
             ask,

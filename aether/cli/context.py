@@ -143,18 +143,13 @@ def _check(ask: Ask, conversation: str) -> int:
     from aether.errors import BudgetExceeded
 
     result = validate_context(conversation, home=ask.home)
-    data = {
-        **{key: getattr(result, key) for key in ("valid", "tokens", "limit", "overage", "level")},
-        "ratio": round(result.ratio, 4),
-        "suggestions": result.suggestions,
-        "findings": result.findings,
-    }
     words = "fits" if result.valid else f"is {result.overage:,} tokens too large"
     lines = [f"It {words}: {result.tokens:,} of {result.limit:,} tokens ({100 * result.ratio:.1f} %)."]
     lines += [
         f"{item.priority}. {item.action}: saves about {item.tokens:,} tokens. {item.why}"
         for item in result.suggestions
     ]
+    data = {**result._asdict(), "ratio": round(result.ratio, 4)}
     emit(ask, data, [*map(plain, lines), *_findings(result.findings)])
     return 0 if result.valid else BudgetExceeded.exit_code
 
@@ -179,11 +174,8 @@ def compress(ask: Ask, conversation: str, backend: str | None) -> int:
             conversation, backend=backend, progress=lambda stage, percent, _: progress(percent, stage), home=ask.home
         )  # fmt: skip
     checkpoint = compression.checkpoint
-    data = {
-        **{key: getattr(compression, key) for key in ("success", "reason", "error", "tokens_before", "tokens_after", "step")},
-        "freed_tokens": compression.freed_tokens, "checkpoint": checkpoint,
-        "aged": list(compression.aged), "merged": list(compression.merged),
-    }  # fmt: skip
+    data = {**compression._asdict(), "freed_tokens": compression.freed_tokens}
+    del data["validation"], data["findings"]
     if not compression.success:
         emit(ask, data, plain(f"Nothing was compressed: {compression.reason}. {compression.error}".rstrip()))
         return 1
@@ -328,12 +320,8 @@ def import_(
         (file.state, file.kind, file.messages, file.checkpoints, file.conversation, file.file)
         for file in imported.files
     ]
-    data = {
-        **imported._asdict(),
-        "files": [{**file._asdict(), "notes": list(file.notes)} for file in imported.files],
-    }
     head = ("state", "kind", "messages", "checkpoints", "conversation", "file")
-    emit(ask, data, Table(rows, head=head, right=[2, 3]))
+    emit(ask, imported, Table(rows, head=head, right=[2, 3]))
     for file in imported.files:
         for words in file.notes:
             (say if file.state == "bad" else lambda text: note(ask, text))(plain(f"{file.file}: {words}"))

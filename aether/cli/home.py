@@ -378,8 +378,7 @@ _CONTENT = {
 
 
 def _trust(trust: Trust, content: HomeTrust | None) -> dict[str, Any]:
-    about = content and {**content._asdict(), "home": str(content.home)}
-    return {"file": str(trust.file), "state": trust.state, "settings": trust.settings, "content": about}
+    return {"file": trust.file, "state": trust.state, "settings": trust.settings, "content": content}
 
 
 @click.command("schema", cls=Command)

@@ -84,8 +84,7 @@ def install_command(
         *native_lines(native, dry_run),
     ]
     data = {
-        "scope": scope, "hosts": _data(changes), "failed": failures, "home": str(home) if home else None,
-        "native_memory": native,
+        "scope": scope, "hosts": changes, "failed": failures, "home": home, "native_memory": native,
     }  # fmt: skip
     emit(ask, data, lines)
     for host, failure in failures.items():
@@ -179,14 +178,10 @@ def uninstall_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_r
         if (files := [file for file in change.files if file.change != "unchanged"])
     ]
     lines = _lines(changed, dry_run=dry_run) if changed else ["Nothing of aether is in these settings."]
-    data = {"scope": scope, "hosts": _data(changed), "native_memory": native}
+    data = {"scope": scope, "hosts": changed, "native_memory": native}
     emit(ask, data, [*lines, *native_lines(native, dry_run)])
     if changed and not dry_run:
         note(ask, "The memory stays in the project's .aether/; remove that directory to forget all of it.")
-
-
-def _data(changes: Iterable[HostChange]) -> list[dict[str, Any]]:
-    return [{**change._asdict(), "files": [file._asdict() for file in change.files]} for change in changes]
 
 
 def _lines(changes: Iterable[HostChange], *, dry_run: bool) -> list[Any]:

@@ -1202,9 +1202,7 @@ _COMPRESSED_CONTEXT = adapted(
     "ContextCompress", Compression, without=["validation", "findings"], freed_tokens=int
 )
 _IMPORTED = adapted("Import", Imported, restored=NotRequired[ImportRestored])
-_HANDOFF = adapted("MemoryPrepare", Prepared, without=["newer"])
 _CHECKED_MESSAGES = adapted("MessagesCheck", CheckedMessages, without=["repaired"], file=str, output=str)
-_REPLICA = adapted("ShareInit", Shared, without=["missing"])
 _TRUST = adapted("Trust", Trust, without=["data"], content=HomeTrust | None)
 _DRY_RUN = adapted("CtlDryRun", DryRun, without=["after", "findings"])
 
@@ -1269,7 +1267,7 @@ RESULTS: dict[str, Any] = {
     "compress": CompressedPhase | CompressedPhases | MemoryClear,
     "memory forget": MemoryForget,
     "memory ingest": IngestResult | MemoryClose,
-    "memory prepare": _HANDOFF,
+    "memory prepare": Prepared,
     "memory promote": Promotion,
     "memory resolve": Ending,
     "memory review": MemoryReview,
@@ -1281,8 +1279,8 @@ RESULTS: dict[str, Any] = {
     "phase start": PhaseChange,
     "recall": Recall,
     "report": Report,
-    "share init": _REPLICA,
-    "share join": _REPLICA,
+    "share init": Shared,
+    "share join": Shared,
     "share leave": Shared,
     "share members": list[Member] | ShareGrant | ShareRevoke,
     "share remove": ShareRemove,

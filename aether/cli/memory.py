@@ -390,11 +390,12 @@ def prepare(ask: Ask, phase: int, new: bool, prints: bool) -> int:
     prepared = compress.prepare(phase, manual=True, new=new, home=ask.place())
     if prepared.path is None:
         say(f"{prepared.reason} No compression needed.")
-        emit(ask, {"path": None, "reason": prepared.reason, "record": None}, [])
+        emit(ask, prepared, [])
         return 1
-    data = {"path": str(prepared.path), "reason": "", "record": prepared.record}
     prompt = json.loads(prepared.path.read_text(encoding="utf-8"))["prompt"] if prints else {}
-    emit(ask, data, plain(f"{prompt['text']}\n{prompt['conversation']}") if prints else str(prepared.path))
+    emit(
+        ask, prepared, plain(f"{prompt['text']}\n{prompt['conversation']}") if prints else str(prepared.path)
+    )
     if prepared.newer:
         say(
             f"Note: without {pluralize(prepared.newer, 'newer items')} of phase {phase}; --new makes one with them."
@@ -522,9 +523,8 @@ def _compress(ask: Ask, phase: int | None, architect: str | None) -> int:
                 revisions.append(compressed.ingested.revision)
             results.append(
                 {
-                    "handoff": str(compressed.prepared.path) if compressed.prepared.path else None,
-                    "reason": compressed.prepared.reason, "architect": compressed.architect, "notes": compressed.notes,
-                    "result": compressed.ingested._asdict() if compressed.ingested else None,
+                    "handoff": compressed.prepared.path, "reason": compressed.prepared.reason,
+                    "architect": compressed.architect, "notes": compressed.notes, "result": compressed.ingested,
                 }
             )  # fmt: skip
             if not ask.json:
@@ -533,7 +533,7 @@ def _compress(ask: Ask, phase: int | None, architect: str | None) -> int:
                 note(ask, f"Write the session by hand, then: aether memory ingest --phase {number} FILE")
                 break  # each hand-off holds the items of the phases before it
     except BaseException:
-        stored = [number["result"]["session"]["session_id"] for number in results if number["result"]]
+        stored = [number["result"].session["session_id"] for number in results if number["result"]]
         if ask.json and stored:  # the one value on stdout is the error
             say(f"Stored before it failed: {', '.join(stored)}")
         raise
@@ -634,15 +634,11 @@ def promote(ask: Ask, item: str | None) -> None:
 
     place = ask.place()
     promotion = patterns.promote_item(item, home=place) if item else patterns.promote(home=place)
-    data = {
-        "created": promotion.created,
-        "supported": promotion.supported,
-        "contradictions": promotion.contradictions,
-    }
     text = [
         f"{pluralize(len(promotion.created), 'new patterns')}, {len(promotion.supported)} with more evidence."
     ]
-    emit(ask, data, text + contradiction_lines([pair._asdict() for pair in promotion.contradictions]))
+    pairs = [pair._asdict() for pair in promotion.contradictions]
+    emit(ask, promotion, text + contradiction_lines(pairs))
 
 
 @memory_command.command("review")
@@ -719,7 +715,7 @@ def _emit_review(
     """Print the first doubts with the commands that settle them, and what was settled."""
     listed = doubts[:limit]
     data = {
-        "doubts": [{**doubt._asdict(), "entries": doubt.entries, "commands": _commands(doubt)} for doubt in listed],
+        "doubts": [{**doubt._asdict(), "commands": _commands(doubt)} for doubt in listed],
         "settled": settled, "more": max(0, len(doubts) - limit),
     }  # fmt: skip
     lines = [

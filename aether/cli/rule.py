@@ -10,8 +10,6 @@ from aether.cli.output import Ask, Group, Table, emit, is_typed, note, pass_ask,
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from aether.types import Action, EnforcedRule
 
 
@@ -56,8 +54,8 @@ def list_rules(ask: Ask) -> None:
     place = ask.place()
     acting, proposals = enforcing.enforced_rules(home=place), enforcing.rule_proposals(home=place)
     rows = [(rule["id"], rule["action"], _what(rule), plain(rule["text"])) for rule in acting]
-    data = {"rules": acting, "proposals": [proposal._asdict() for proposal in proposals]}
-    emit(ask, data, [Table(rows, head=("id", "action", "stops", "rule"))] if rows else ["No rule acts."])
+    table = Table(rows, head=("id", "action", "stops", "rule"))
+    emit(ask, {"rules": acting, "proposals": proposals}, table if rows else "No rule acts.")
     for proposal in proposals:
         option = f'--command "{proposal.command}"' if proposal.command else f'--path "{proposal.path}"'
         note(ask, f"To let it act: aether rule enforce {proposal.entry} {option}   ({plain(proposal.text)})")
@@ -159,12 +157,8 @@ def test(ask: Ask, id: str) -> None:
 
     calls = enforcing.calls_stopped_by(id, home=ask.place())
     rows = [(when(call.at), call.action, call.tool, plain(call.call), call.id) for call in calls]
-    lines: Sequence[Any] = [Table(rows, head=("when", "action", "tool", "call", "entry"))]
-    emit(
-        ask,
-        [call._asdict() for call in calls],
-        lines if rows else ["It would have stopped nothing that memory knows."],
-    )
+    table = Table(rows, head=("when", "action", "tool", "call", "entry"))
+    emit(ask, calls, table if rows else "It would have stopped nothing that memory knows.")
     if rows:
         note(ask, f"It would have stopped {pluralize(len(rows), 'calls')}.")
 

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
 from aether.cli.output import Ask, Group, Table, emit, note, pass_ask, plain
-
-if TYPE_CHECKING:
-    from aether.api.share import Shared
 
 
 @click.group("share", cls=Group)
@@ -47,11 +42,7 @@ def init_command(ask: Ask, url: str, colony: str) -> None:
     if not colony.strip():  # a variable of the shell that is not set, perhaps
         raise InvalidInput("a colony needs a name.", fix="Name it.", where="COLONY")
     shared = share.share(ask.place(), url, colony)
-    emit(
-        ask,
-        _fields(shared),
-        f"Shared as {shared.colony}, revision {shared.revision}. Set AETHER_SHARE_URL here.",
-    )
+    emit(ask, shared, f"Shared as {shared.colony}, revision {shared.revision}. Set AETHER_SHARE_URL here.")
 
 
 @share_command.command("join")
@@ -69,9 +60,8 @@ def join_command(ask: Ask, url: str, colony: str, directory: str) -> None:
     from aether.api import share
 
     shared = share.join(url, colony, directory)
-    emit(
-        ask, _fields(shared), f"Joined {shared.colony} at revision {shared.revision}: {shared.home}. Set AETHER_SHARE_URL here."
-    )  # fmt: skip
+    words = f"Joined {shared.colony} at revision {shared.revision}: {shared.home}. Set AETHER_SHARE_URL here."
+    emit(ask, shared, words)
 
 
 @share_command.command("status")
@@ -131,8 +121,7 @@ def leave_command(ask: Ask, force: bool) -> None:
 
     shared = share.leave_share(home=ask.place(), force=force)
     name = shared.colony or "its colony"
-    fields = {**_fields(shared), "missing": list(shared.missing)}
-    emit(ask, fields, f"This home has left {name} at revision {shared.revision}.")
+    emit(ask, shared, f"This home has left {name} at revision {shared.revision}.")
     for part in shared.missing:
         note(ask, plain(f"Note: it lacks {part}."))
 
@@ -190,12 +179,3 @@ def remove_command(ask: Ask, revision: int) -> None:
 
     share.share_remove(revision, home=ask.place())
     emit(ask, {"revision": revision}, f"Line {revision} is removed from the colony.")
-
-
-def _fields(shared: Shared) -> dict[str, object]:
-    return {
-        "home": str(shared.home),
-        "colony": shared.colony,
-        "replica": shared.replica,
-        "revision": shared.revision,
-    }
