@@ -36,6 +36,13 @@ _FIELDS = {"decisions": "key_decisions"}
 STATEMENTS = ("state", "next", "rules", "open", "resolved", "key_decisions")
 
 
+class Dropped(NamedTuple):
+    """A statement that was not stored, for want of proof."""
+
+    field: str
+    text: str
+
+
 class Closed(NamedTuple):
     """Result of closing a conversation."""
 
@@ -44,8 +51,7 @@ class Closed(NamedTuple):
     reason: str = ""
     """Why there was nothing to close."""
     conversation: str = ""
-    dropped: Sequence[tuple[str, str]] = ()
-    """Field and text of each statement that was not stored, for want of proof."""
+    dropped: Sequence[Dropped] = ()
 
 
 class Work(NamedTuple):
@@ -128,11 +134,11 @@ def _with_summary(fields: JsonObject, work: Work, *, waits: bool) -> tuple[JsonO
     return {**fields, "summary": own or stored or texts or NO_SUMMARY}, stored
 
 
-def _missing(stated: Mapping[str, Any], stored: IngestResult) -> list[tuple[str, str]]:
-    """Return field and text of each statement that is neither stored nor waits."""
+def _missing(stated: Mapping[str, Any], stored: IngestResult) -> list[Dropped]:
+    """Return the statements that are neither stored nor wait."""
     there, waiting = [*_statements(stored.session)], [*stored.waiting.values()]
     return [
-        (field, text)
+        Dropped(field, text)
         for field, text in _statements(stated)
         if (field, text) not in there and not any(late.startswith(text) for late in waiting)
     ]

@@ -13,11 +13,12 @@ from aether.cli.output import (
     Ask,
     Group,
     Table,
+    agreed,
     as_json,
     bar,
-    confirmed,
     emit,
     facts,
+    finding_line,
     note,
     one_line,
     pass_ask,
@@ -159,11 +160,8 @@ def _age(
         emit(ask, _aged(plan, dry_run=True), _plan(plan.plan, everything=True))
         note(ask, "Nothing was changed." if plan.plan else "Nothing is old enough; nothing was changed.")
         return _report(plan.failed)
-    if not yes and not ask.json:
-        emit(ask, None, _plan(plan.plan))
-    if not confirmed(f"{pluralize(len(plan.plan), 'conversations')} will lose detail.", yes=yes):
-        if ask.json:
-            emit(ask, _aged(plan, dry_run=True), [])
+    question = f"{pluralize(len(plan.plan), 'conversations')} will lose detail."
+    if not agreed(ask, _aged(plan, dry_run=True), _plan(plan.plan), question, yes=yes):
         return 1
     with bar(ask, "Ageing") as report:
         aged = age_archive(
@@ -280,10 +278,7 @@ def _verify(ask: Ask) -> int:
     from aether.api.archive import verify_archive
 
     findings = verify_archive(home=ask.place())
-    lines = [
-        plain(f"{finding.level}: {finding.where}: {finding.message} {finding.fix}") for finding in findings
-    ]
-    emit(ask, findings, lines or "Every archived conversation is whole.")
+    emit(ask, findings, [*map(finding_line, findings)] or "Every archived conversation is whole.")
     return int(any(finding.level == "error" for finding in findings))
 
 
@@ -446,7 +441,7 @@ def age_daily(home: Path) -> None:
         say("Note: ageing was interrupted. What is done is stored, and the rest ages tomorrow.")
         return
     for failure in aged.failed:
-        say(plain(f"Note: {failure.where}: {failure.message} {failure.fix}"))
+        say(finding_line(failure, "Note"))
     if aged.done:
         say(f"Note: {_summed(aged)} aether archive list shows them.")
 

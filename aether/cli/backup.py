@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import click
 
-from aether.cli.output import Ask, Group, Table, bar, emit, pass_ask, plain, say, when
+from aether.cli.output import Ask, Group, Table, bar, emit, finding_line, pass_ask, plain, say, when
 from aether.text.words import pluralize
-
-if TYPE_CHECKING:
-    from aether.api.backup import Backup
 
 
 @click.group("backup", cls=Group)
@@ -78,7 +73,11 @@ def list_command(ask: Ask, destination: str, id: str | None, verify: bool) -> in
     if not listed and "://" not in destination and not os.path.isdir(os.path.expanduser(destination)):
         raise NotFound("there is no such directory.", fix="Name the place of the backups.", where=destination)
     head = ("id", "when (UTC)", "files", "size", "added", "home")
-    table = Table([_row(entry) for entry in listed], head=head, right=[2, 3, 4])
+    rows = [
+        (entry.id, when(entry.at), entry.files, size(entry.bytes), size(entry.new_bytes), entry.home)
+        for entry in listed
+    ]
+    table = Table(rows, head=head, right=[2, 3, 4])
     nothing = (
         f"There are no backups in {destination}."
         if id is None
@@ -88,19 +87,12 @@ def list_command(ask: Ask, destination: str, id: str | None, verify: bool) -> in
     return 0
 
 
-def _row(entry: Backup) -> tuple[object, ...]:
-    return entry.id, when(entry.at), entry.files, size(entry.bytes), size(entry.new_bytes), entry.home
-
-
 def _verify(ask: Ask, destination: str, id: str | None) -> int:
     from aether.api import backup
 
     with bar(ask, "Checking…") as report:
         findings = backup.verify_backup(destination, id, progress=report)
-    text = [
-        plain(f"{finding.level}: {finding.where}: {finding.message} {finding.fix}") for finding in findings
-    ]
-    emit(ask, findings, text or "Everything is there, as it was written.")
+    emit(ask, findings, [*map(finding_line, findings)] or "Everything is there, as it was written.")
     return int(bool(findings))
 
 
@@ -124,23 +116,11 @@ def restore_command(ask: Ask, destination: str, id: str | None) -> None:
     with bar(ask, "Restoring…") as report:
         restored = backup.restore_backup(destination, id, progress=report, home=ask.home)
     source = restored.backup
-    data = {
-        "home": str(restored.home), "id": source.id, "at": source.at, "revision": source.revision, "files": source.files, "bytes": source.bytes,
-        "findings": restored.findings,
-    }  # fmt: skip
-    emit(
-        ask,
-        data,
-        plain(
-            f"{restored.home}: {pluralize(source.files, 'files')}, {size(source.bytes)}, of {when(source.at)} UTC."
-        ),
-    )
+    data = {**source._asdict(), "home": restored.home, "findings": restored.findings}
+    of = f"{pluralize(source.files, 'files')}, {size(source.bytes)}, of {when(source.at)} UTC"
+    emit(ask, data, plain(f"{restored.home}: {of}."))
     for finding in restored.findings:
-        say(
-            plain(
-                f"Note: the home was damaged when it was backed up: {finding.where}: {finding.message} {finding.fix}"
-            )
-        )
+        say(finding_line(finding, "Note: the home was damaged when it was backed up"))
 
 
 def size(number: float) -> str:

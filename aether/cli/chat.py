@@ -13,6 +13,7 @@ import click
 
 from aether.cli.complete import completes, conversation_names
 from aether.cli.output import Ask, Command, bar, cut_to, emit, note, one_line, pass_ask, plain, read_text, say
+from aether.text.words import pluralize
 
 if TYPE_CHECKING:
     from aether.api.chat import Chat, Turn
@@ -402,7 +403,7 @@ def status_line(opened: Chat) -> str:
     goal = _current_goal(opened)
     parts = [
         f"{status.tokens:,} of {status.limit:,} tokens ({share} %)", f"tier {status.tier.label}",
-        f"{status.checkpoints} checkpoint{'' if status.checkpoints == 1 else 's'}", f"mode {status.settings.mode}",
+        pluralize(status.checkpoints, "checkpoints"), f"mode {status.settings.mode}",
         *([f"goal: {cut_to(one_line(goal), GOAL_COLUMNS)}"] if goal else []),
     ]  # fmt: skip
     return " | ".join(parts)

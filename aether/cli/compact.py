@@ -18,6 +18,7 @@ from aether.cli.output import (
     as_json,
     emit,
     facts,
+    finding_line,
     gathered,
     need_output,
     note,
@@ -352,7 +353,7 @@ def _loaded(ask: Ask, file: str, chosen: dict[str, Any], report: Any) -> tuple[A
             "no window and no model is given.", fix="Pass --window or --model.", where="compact"
         )
     for finding in gathered(loaded.unread):
-        say(plain(f"{file}: {finding.where}: {finding.message} {finding.fix}"))
+        say(finding_line(finding, file))
     if loaded.others:
         note(ask, f"The file holds {pluralize(loaded.others, 'more conversations')}; --nth names one.")
     if chosen["provider"]:
@@ -437,7 +438,7 @@ def _lines(checked: Any) -> Iterator[str]:
     yield from _finding_lines("converted", checked.converted)
     yield from _finding_lines("repaired", checked.repairs)
     for finding in gathered(checked.findings):
-        yield _line(finding.level, finding)
+        yield finding_line(finding, f"{finding.level} {finding.code}")
     if not checked.findings:
         converted = "" if checked.wire == checked.provider else f", converted from {checked.wire}"
         these = "this message" if checked.messages == 1 else f"these {checked.messages} messages"
@@ -445,8 +446,4 @@ def _lines(checked: Any) -> Iterator[str]:
 
 
 def _finding_lines(label: str, findings: Iterable[Finding]) -> Iterator[str]:
-    return (_line(label, finding) for finding in gathered(findings))
-
-
-def _line(label: str, finding: Finding) -> str:
-    return plain(f"{label} {finding.code}: {finding.where}: {finding.message} {finding.fix}")
+    return (finding_line(finding, f"{label} {finding.code}") for finding in gathered(findings))

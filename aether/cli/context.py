@@ -99,15 +99,14 @@ def _list(ask: Ask) -> None:
 
 
 def _status_data(status: ContextStatus) -> dict[str, Any]:
-    return {
-        "conversation": status.conversation, "tokens": status.tokens, "limit": status.limit,
-        "ratio": round(status.validation.ratio, 4), "window": status.settings.window, "model": status.settings.model,
-        "mode": status.settings.mode, "tier": {"number": status.tier.number, "label": status.tier.label},
-        "messages": status.messages, "checkpoints": status.checkpoints, "compressions": status.compressions,
-        "snapshots": status.snapshots, "level": status.validation.level, "reliability": status.reliability,
-        "findings": status.findings,
+    settings, validation = status.settings, status.validation
+    data = {
+        **status._asdict(), "ratio": round(validation.ratio, 4), "window": settings.window, "model": settings.model,
+        "mode": settings.mode, "level": validation.level,
         "metrics": {**status.metrics._asdict(), "hit_rate": round(status.metrics.hit_rate, 4)},
     }  # fmt: skip
+    del data["settings"], data["validation"]
+    return data
 
 
 def _status_lines(status: ContextStatus) -> list[str]:

@@ -111,10 +111,7 @@ def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]
     from aether.api.status import get_memory_status
 
     place, imported = start_demo(directory)
-    data["imported"] = {
-        "records": imported.records, "items": imported.items, "tokens": imported.tokens,
-        "types": imported.types, "phases": imported.phases,
-    }  # fmt: skip
+    data["imported"] = imported
     yield [
         "Mara built a small invoicing service with an agent, in four phases.",
         "",

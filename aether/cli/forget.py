@@ -14,7 +14,7 @@ from aether.cli.output import (
     Ask,
     Command,
     Table,
-    confirmed,
+    agreed,
     emit,
     note,
     pass_ask,
@@ -83,11 +83,9 @@ def forget(
         _note_left_over(ask, preview)
         return 0
     if not yes and not ask.json:
-        emit(ask, None, target_lines(preview.targets))
         _note_left_over(ask, preview)
-    if not confirmed(f"{pluralize(len(preview.targets), 'entries')} will be forgotten.", yes=yes):
-        if ask.json:
-            emit(ask, _data(preview, is_done=False), [])
+    question = f"{pluralize(len(preview.targets), 'entries')} will be forgotten."
+    if not agreed(ask, _data(preview, is_done=False), target_lines(preview.targets), question, yes=yes):
         return 1
     result = forget.forget(ids, match=match, similar=similar, home=place)
     emit(
@@ -109,15 +107,12 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
         note(ask, "Nothing was changed." if preview.places else "Nothing holds that; nothing was changed.")
         _report_left(preview)
         return 1 if preview.unread and not dry_run else 0
-    if not yes and not ask.json:
-        emit(ask, None, _erased_table(preview))
     places = f"{pluralize(sum(preview.places.values()), 'places')} in {pluralize(preview.files, 'files')}"
-    if not (
-        confirmed(f"It will be erased at {places}, in the history too.", yes=yes)
-        and confirmed("It cannot be undone, not even by aether undo.", yes=yes)
-    ):
-        if ask.json:
-            emit(ask, _erased_data(preview), [])
+    questions = (
+        f"It will be erased at {places}, in the history too.",
+        "It cannot be undone, not even by aether undo.",
+    )
+    if not agreed(ask, _erased_data(preview), _erased_table(preview), *questions, yes=yes):
         return 1
     result = erase(ids, match=match, home=place)
     emit(
@@ -211,7 +206,7 @@ def trace_command(ask: Ask, id: str) -> None:
     from aether.api.trace import trace, trace_lines
 
     result = trace(id, home=ask.place())
-    emit(ask, result._asdict(), [plain(line) for line in trace_lines(result)])
+    emit(ask, result, [plain(line) for line in trace_lines(result)])
     if result.rests_on > len(result.sources):
         note(
             ask,
@@ -226,19 +221,16 @@ def undo_source(ask: Ask, source: str, since: str, *, dry_run: bool, yes: bool) 
     place = ask.place()
     preview = withdraw.preview_undo_source(source, since=since, home=place)
     if dry_run or not (preview.targets or preview.patterns):
-        emit(ask, preview._asdict(), _plan(preview))
+        emit(ask, preview, _plan(preview))
         note(ask, "Nothing was changed.")
         return 0
-    if not yes and not ask.json:
-        emit(ask, None, _plan(preview))
-    if not confirmed(f"{pluralize(len(preview.targets), 'entries')} will be taken out of memory.", yes=yes):
-        if ask.json:
-            emit(ask, preview._asdict(), [])
+    question = f"{pluralize(len(preview.targets), 'entries')} will be taken out of memory."
+    if not agreed(ask, preview, _plan(preview), question, yes=yes):
         return 1
     result = withdraw.undo_source(source, since=since, home=place)
     number = pluralize(len(result.targets), "entries")
     done = f"{number} of {plain(source)} taken out. {undo_words(result.revision, 'brings them back')}"
-    emit(ask, result._asdict(), done)
+    emit(ask, result, done)
     return 0
 
 

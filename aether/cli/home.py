@@ -13,9 +13,11 @@ from aether.cli.output import (
     Ask,
     Command,
     Table,
+    agreed,
     as_json,
     confirmed,
     emit,
+    finding_line,
     note,
     pass_ask,
     plain,
@@ -278,7 +280,7 @@ def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...], *, facts: boo
     if not repair and not edits:
         ask.found = None  # a check changes nothing, not even by folding
     errors = any(finding.level == "error" for finding in findings)
-    text = [f"{finding.level}: {finding.where}: {finding.message} {finding.fix}" for finding in findings]
+    text = [*map(finding_line, findings)]
     text = text or ["Nothing has changed that memory names." if facts else "Nothing is wrong."]
     sizes = seals.sizes(place) if size else {}
     text += [
@@ -494,8 +496,8 @@ def _restore_snapshot(ask: Ask, place: Path, snapshot_id: str, *, yes: bool) -> 
     from aether.api import admin
 
     admin.snapshot_file(snapshot_id, home=place)
-    if not confirmed(f"The colony will be restored to snapshot {snapshot_id}.", yes=yes):
-        emit(ask, {"changed": []}, [])
+    question = f"The colony will be restored to snapshot {snapshot_id}."
+    if not agreed(ask, {"changed": []}, [], question, yes=yes):
         return 1
     changed = admin.restore_snapshot(snapshot_id, home=place)
     emit(ask, {"changed": changed}, f"Restored: {', '.join(changed) or 'nothing differed'}.")

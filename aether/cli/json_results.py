@@ -9,17 +9,18 @@ from __future__ import annotations
 
 from typing import Any, Literal, NotRequired, TypedDict
 
-from aether.api.admin import Folded, LogLine, Trust
+from aether.api.admin import Folded, LogLine, Restored, Trust
 from aether.api.architects import Standing
 from aether.api.archive import Ageing, Archived, ArchivedBatch, ArchiveHit
 from aether.api.archive import Restored as RestoredConversation
 from aether.api.backup import Backup
 from aether.api.chat import Compressed
+from aether.api.closing import Closed
 from aether.api.compact import Compaction
 from aether.api.compact_views import ConversationEntry, DiffRow, DryRun
 from aether.api.compress import Prepared
 from aether.api.confirming import HomeTrust
-from aether.api.context import ContextEntry
+from aether.api.context import ContextEntry, ContextStatus
 from aether.api.conversations import CheckedMessages
 from aether.api.enforcing import Proposal, StoppedCall
 from aether.api.importing import Imported
@@ -27,15 +28,15 @@ from aether.api.removed import RemovedMessage
 from aether.api.review import Ending
 from aether.api.share import Apart, Shared
 from aether.api.teamwork import Received, Roster
-from aether.api.tokens import ListedModel
+from aether.api.tokens import ListedModel, TokenCount
 from aether.api.trace import Trace
 from aether.api.withdraw import SourceUndo
+from aether.api.working import ItemId
 from aether.cli.schedule import Job
 from aether.compat.ollm_import import OllmImport
 from aether.conversation.archive_retention import Policy
 from aether.conversation.archived import ArchivedConversation
-from aether.conversation.modes import Reliability
-from aether.conversation.shapes import Checkpoint, Compression, Kept, Validation
+from aether.conversation.shapes import Checkpoint, Compression, Kept, TokenMetrics, Validation
 from aether.hosts.claude_code.health import Report as Installation
 from aether.hosts.claude_code.rescue import Transcript
 from aether.hosts.installing import HostChange, NativeMemory
@@ -44,6 +45,7 @@ from aether.memory.briefing.sections import Kind
 from aether.memory.forget import Target
 from aether.memory.graph import Graph, Merged
 from aether.memory.ingest import IngestResult
+from aether.memory.memory_tool import Match
 from aether.memory.patterns import Promotion
 from aether.memory.phases import PhaseChange
 from aether.memory.review import Entry
@@ -51,6 +53,7 @@ from aether.memory.timeline import FileHistory, Moment
 from aether.messages.records import BadLine
 from aether.schemas.derive import adapted
 from aether.sharing.postgres import Member
+from aether.store.history import Snapshot as ContextState
 from aether.types import (
     ActiveSignal,
     Claim,
@@ -68,6 +71,7 @@ from aether.types import (
     Packet,
     QueenCheckin,
     RoadmapPhase,
+    Snapshot,
     Worker,
 )
 
@@ -339,69 +343,6 @@ class ContextExport(TypedDict):
     text: str | None
 
 
-class ContextTier(TypedDict):
-    """The class of the window."""
-
-    number: int
-    label: str
-
-
-class ContextMetrics(TypedDict):
-    """How its messages were counted by this process."""
-
-    hits: int
-    misses: int
-    recalculations: int
-    """Of these, messages that were counted before, by another counter or for another model."""
-    tokens: int
-    largest_message: int
-    average_tokens: float
-    seconds: float
-    hit_rate: float
-
-
-class ContextStatus(TypedDict):
-    """The context, with its mode."""
-
-    conversation: str
-    tokens: int
-    limit: int
-    ratio: float
-    window: int
-    model: str
-    mode: str
-    tier: ContextTier
-    messages: int
-    checkpoints: int
-    compressions: int
-    snapshots: int
-    level: str
-    """What the fill asks for: none, inform, compress, emergency or rollover."""
-    reliability: Reliability
-    findings: list[Finding]
-    metrics: ContextMetrics
-
-
-class ContextSnapshot(TypedDict):
-    """One snapshot."""
-
-    id: str
-    at: str
-    purpose: str
-    tokens: int
-    messages: int
-
-
-class DemoImported(TypedDict):
-    """What importing the sample did."""
-
-    records: int
-    items: int
-    tokens: int
-    types: dict[str, int]
-    phases: list[int]
-
-
 class DemoPhase(TypedDict):
     """One compressed phase."""
 
@@ -493,7 +434,7 @@ class DemoCheck(TypedDict):
 class Demo(TypedDict):
     """What the demo did."""
 
-    imported: DemoImported
+    imported: Imported
     phases: list[DemoPhase]
     patterns: list[JsonObject]
     search: DemoSearch
@@ -629,16 +570,6 @@ class Hook(TypedDict):
     """What Claude Code is given: an object with hookSpecificOutput, plain text, or an empty text."""
 
 
-class ImportRestored(TypedDict):
-    """Of an export: what was restored."""
-
-    entries: dict[str, int]
-    conversations: list[str]
-    kept: list[str]
-    unread: list[str]
-    """Those that could not be read when the export was made."""
-
-
 class Init(TypedDict):
     """The home that is ready for use."""
 
@@ -652,40 +583,10 @@ class Mcp(TypedDict):
     description: str
 
 
-class MemoryAdd(TypedDict):
-    """The added item."""
-
-    id: str
-    compression_needed: bool
-    evicted: list[str]
-    """Ids of items that the hard limit pushed into the archive."""
-    handoff: str
-    waits: bool
-    """Whether it waits for a person, as memory.agents says."""
-
-
 class MemoryClear(TypedDict):
     """What was cleared."""
 
     archived: int
-
-
-class DroppedStatement(TypedDict):
-    """One statement."""
-
-    field: str
-    text: str
-
-
-class MemoryClose(TypedDict):
-    """The result of closing a conversation."""
-
-    reason: str
-    """Why there was nothing to close; empty if a session was stored."""
-    conversation: str
-    result: IngestResult | None
-    """What storing the session did; null if there was nothing to close."""
-    dropped: list[DroppedStatement]
 
 
 class CompressedPhase(TypedDict):
@@ -850,21 +751,13 @@ class RecallEntry(TypedDict):
     """How it ended, of one that is not in force."""
 
 
-class RecalledNote(TypedDict):
-    """A file of the memory tool."""
-
-    path: str
-    passage: str
-    """The part of its text that answers the query."""
-
-
 class Recall(TypedDict):
     """What memory knows."""
 
     step: Literal["index", "timeline", "full"]
     entries: list[RecallEntry]
     tokens: int
-    notes: NotRequired[list[RecalledNote]]
+    notes: NotRequired[list[Match]]
     """The files of the memory tool that answer the query; of an index."""
 
 
@@ -967,24 +860,18 @@ class Report(TypedDict):
     report: ReportData
 
 
-class ShareGrant(TypedDict):
+class ShareRight(TypedDict):
     """A role and its right."""
 
     role: str
-    right: Literal["read", "write", "admin"]
+    right: Literal["read", "write", "admin"] | None
+    """Null if it has none any more."""
 
 
 class ShareRemove(TypedDict):
     """A line that is not at the server any more."""
 
     revision: int
-
-
-class ShareRevoke(TypedDict):
-    """A role that has no right any more."""
-
-    role: str
-    right: None
 
 
 class ShareStatus(TypedDict):
@@ -1008,17 +895,6 @@ class ShareStatus(TypedDict):
     """What keeps conversations, files or notes of hooks from being exchanged."""
     server: NotRequired[JsonObject]
     """What the server says of the colony: its versions, replicas and faults."""
-
-
-class SnapshotEntry(TypedDict):
-    """One snapshot, without its documents."""
-
-    snapshot_id: str
-    label: str
-    automatic: bool
-    timestamp: str
-    revision: int
-    checksum: str
 
 
 class SnapshotRestore(TypedDict):
@@ -1127,15 +1003,6 @@ class Timeline(TypedDict):
     left_out: int
 
 
-class TokensCount(TypedDict):
-    """One file."""
-
-    file: str
-    tokens: int
-    counter: str
-    characters: int
-
-
 class TokensFetch(TypedDict):
     """The vocabulary."""
 
@@ -1189,8 +1056,15 @@ class CtlValidateConfig(TypedDict):
     findings: list[JsonObject]
 
 
+# To mypy, what `adapted` makes is no type.
+_list: Any = list
+_METRICS = adapted("ContextMetrics", TokenMetrics, hit_rate=float)
+_CONTEXT = adapted(
+    "ContextStatus", ContextStatus, without=["settings", "validation"], ratio=float, window=int, model=str, mode=str,
+    level=Literal["none", "inform", "compress", "emergency", "rollover"], metrics=_METRICS,
+)  # fmt: skip
 _AGED = adapted("ArchiveAge", Ageing, plan=list[ArchiveAgePlan], dry_run=bool)
-_RESTORED_HOME = adapted("BackupRestore", Backup, without=["new_bytes", "left_out"], findings=list[Finding])
+_RESTORED_HOME = adapted("BackupRestore", Backup, findings=list[Finding])
 _COMPACTED = adapted(
     "CompactRun", Compaction, without=["window"], conversation=str, output=str | None, receipt=JsonObject | None, messages=list[JsonObject] | None,
 )  # fmt: skip
@@ -1201,7 +1075,14 @@ _CHECKED_CONTEXT = adapted("ContextCheck", Validation, ratio=float)
 _COMPRESSED_CONTEXT = adapted(
     "ContextCompress", Compression, without=["validation", "findings"], freed_tokens=int
 )
-_IMPORTED = adapted("Import", Imported, restored=NotRequired[ImportRestored])
+_IMPORTED = adapted("Import", Imported, restored=NotRequired[Restored])
+_ADDED_ITEM = adapted("MemoryAdd", ItemId, id=str)
+_CLOSED = adapted("MemoryClose", Closed, without=["ingested"], result=IngestResult | None)
+_SNAPSHOT = adapted("SnapshotEntry", Snapshot, without=["documents", "conversations"])
+_CONTEXT_SNAPSHOT = adapted(
+    "ContextSnapshot", ContextState, without=["context", "settings", "compressions"], messages=int
+)
+_COUNTED = adapted("TokensCount", TokenCount, file=str)
 _CHECKED_MESSAGES = adapted("MessagesCheck", CheckedMessages, without=["repaired"], file=str, output=str)
 _TRUST = adapted("Trust", Trust, without=["data"], content=HomeTrust | None)
 _DRY_RUN = adapted("CtlDryRun", DryRun, without=["after", "findings"])
@@ -1243,9 +1124,9 @@ RESULTS: dict[str, Any] = {
     "context compress": _COMPRESSED_CONTEXT,
     "context delete": ContextDeleted,
     "context import": OllmImport,
-    "context set": ContextStatus,
-    "context snapshot": list[ContextSnapshot] | ContextStatus,
-    "context status": ContextStatus | _CHECKED_CONTEXT | list[Checkpoint] | list[ContextEntry],
+    "context set": _CONTEXT,
+    "context snapshot": _list[_CONTEXT_SNAPSHOT] | _CONTEXT,
+    "context status": _CONTEXT | _CHECKED_CONTEXT | list[Checkpoint] | list[ContextEntry],
     "demo": Demo | DemoRules,
     "doctor": Doctor,
     "error": Failure,
@@ -1263,10 +1144,10 @@ RESULTS: dict[str, Any] = {
     "init": Init,
     "log": list[LogLine],
     "mcp": list[Mcp],
-    "add": MemoryAdd,
+    "add": _ADDED_ITEM,
     "compress": CompressedPhase | CompressedPhases | MemoryClear,
     "memory forget": MemoryForget,
-    "memory ingest": IngestResult | MemoryClose,
+    "memory ingest": IngestResult | _CLOSED,
     "memory prepare": Prepared,
     "memory promote": Promotion,
     "memory resolve": Ending,
@@ -1282,14 +1163,14 @@ RESULTS: dict[str, Any] = {
     "share init": Shared,
     "share join": Shared,
     "share leave": Shared,
-    "share members": list[Member] | ShareGrant | ShareRevoke,
+    "share members": list[Member] | ShareRight,
     "share remove": ShareRemove,
     "share status": ShareStatus,
     "signal": EmittedSignal | list[ActiveSignal],
     "claim": Claim | list[Claim],
     "inbox": Packet | list[Received],
     "roster": Roster,
-    "snapshot": SnapshotEntry | list[SnapshotEntry] | SnapshotRestore,
+    "snapshot": _SNAPSHOT | _list[_SNAPSHOT] | SnapshotRestore,
     "state": StateShow | HistoryEntry,
     "graph": Graph | _MERGED | GraphText | GraphFile | MemoryLink,
     "schema": JsonObject | list[Finding],
@@ -1297,7 +1178,7 @@ RESULTS: dict[str, Any] = {
     "status": Status | MemoryStatus | MemoryStats | MemoryVerify,
     "statusline": Statusline,
     "timeline": Timeline | FileHistory,
-    "tokens count": list[TokensCount] | list[ListedModel],
+    "tokens count": _list[_COUNTED] | list[ListedModel],
     "tokens fetch": TokensFetch,
     "tokens use": TokensUse,
     "trace": Trace,

@@ -22,6 +22,7 @@ from aether.cli.output import (
     Group,
     drop_stdout,
     emit,
+    finding_line,
     note,
     notices,
     open_missing,
@@ -300,7 +301,7 @@ def _note_untrusted(ask: Ask, reason: BaseException | None = None) -> None:
     from aether.store.config import untrusted
 
     for finding in untrusted(ask.found):
-        note(ask, plain(f"Note: {finding.where}: {finding.message} {finding.fix}"))
+        note(ask, finding_line(finding, "Note"))
     from aether.store.origin import is_confirmed
 
     if not is_confirmed(ask.found):

@@ -18,7 +18,7 @@ from aether.cli.output import (
     Command,
     Group,
     Table,
-    confirmed,
+    agreed,
     cut_to,
     emit,
     facts,
@@ -463,11 +463,8 @@ def _close(ask: Ask, session: str, file: str) -> int:
     from aether.api.closing import close_session
 
     outcome = close_session(read_text(file), home=ask.place(), session=session)
-    result = outcome.ingested
-    data = {
-        "reason": outcome.reason, "conversation": outcome.conversation, "result": result,
-        "dropped": [{"field": name, "text": text} for name, text in outcome.dropped],
-    }  # fmt: skip
+    data = outcome._asdict()
+    result = data["result"] = data.pop("ingested")
     lines = [f"  Not stored, for want of proof: {name}: {one_line(text)}" for name, text in outcome.dropped]
     emit(ask, data, [*ingested_lines(result), *lines] if result else outcome.reason)
     return 0 if result else 1
@@ -555,15 +552,13 @@ def _clear(ask: Ask, *, yes: bool) -> int:
     if not number:
         emit(ask, {"archived": 0}, "Working memory is empty already: nothing was changed.")
         return 0
-    if not confirmed(f"{pluralize(number, 'items')} will move to the archive.", yes=yes):
-        emit(ask, {"archived": 0}, [])
+    if not agreed(
+        ask, {"archived": 0}, [], f"{pluralize(number, 'items')} will move to the archive.", yes=yes
+    ):
         return 1
     cleared = working.clear_working_memory(home=place)
-    emit(
-        ask,
-        {"archived": cleared},
-        f"{pluralize(cleared, 'items')} moved to the archive. aether undo brings them back.",
-    )
+    words = f"{pluralize(cleared, 'items')} moved to the archive. aether undo brings them back."
+    emit(ask, {"archived": cleared}, words)
     return 0
 
 

@@ -571,6 +571,11 @@ def need_output(ask: Ask, output: str | None, *, content: str) -> None:
         )
 
 
+def finding_line(finding: Finding, head: str = "") -> str:
+    """Return a finding on one line: `head` or its level, its place, what it says and what to do."""
+    return plain(f"{head or finding.level}: {finding.where}: {finding.message} {finding.fix}")
+
+
 def gathered(findings: Iterable[Finding]) -> list[Finding]:
     """Return `findings` with equal ones merged into one that counts the places."""
     places: dict[Finding, list[str]] = {}
@@ -653,6 +658,23 @@ def confirmed(question: str, *, yes: bool) -> bool:
 
         raise InvalidInput(question, fix="Pass --yes to do it.")
     return click.confirm(f"{question} Continue?", err=True)
+
+
+def agreed(
+    ask: Ask, data: Any, preview: str | Table | Iterable[str | Table], *questions: str, yes: bool
+) -> bool:
+    """Show what would be done, and return whether a person agreed to all `questions`; else `data` is printed with `--json`.
+
+    Raises:
+        InvalidInput: `--yes` is missing and there is no terminal to ask.
+    """
+    if not yes and not ask.json:
+        emit(ask, None, preview)
+    if all(confirmed(question, yes=yes) for question in questions):
+        return True
+    if ask.json:
+        emit(ask, data, [])
+    return False
 
 
 def open_missing() -> None:

@@ -114,10 +114,9 @@ def _emit_index(ask: Ask, hits: Sequence[Mapping[str, Any]], notes: Sequence[Mat
     """Print the hits of a query, and below them the notes of models that answer it."""
     tokens = sum(hit["tokens"] for hit in hits)
     entries = [{name: hit[name] for name in _INDEXED if name in hit} for hit in hits]
-    files = [{"path": note.path, "passage": note.passage} for note in notes]
     index: list[Any] = _reasons(hits) if why else hit_rows(hits) if sys.stdout.isatty() else [_index(hits)]
     lines = [plain(f"{note.path}: {' '.join(note.passage.split())[:MATCH_CHARS]}") for note in notes]
-    emit(ask, {**_data("index", entries, tokens), "notes": files}, [*index, *lines])
+    emit(ask, {**_data("index", entries, tokens), "notes": notes}, [*index, *lines])
     if hits:
         _note_cost(ask, len(hits), tokens)
 

@@ -40,10 +40,8 @@ def job(kind: str, home: Path, program: Sequence[str], *, at: str = AT) -> Job:
     """Return the job that runs `program archive age --yes` for `home`, each day `at` a local time, written HH:MM.
 
     Raises:
-        InvalidInput: the kind or time is unknown, or a path has a control character.
+        InvalidInput: it is no time, or a path has a control character.
     """
-    if kind not in KINDS:
-        raise InvalidInput(f"{shown(kind)} is no scheduler.", fix=f"Use {' or '.join(KINDS)}.", where="kind")
     moment = _time_of_day(at)
     words = (*program, "archive", "age", "--yes", "--quiet", "--home", str(home))
     for word in words:

@@ -179,10 +179,7 @@ def _restore(ask: Ask, exported: Any, *, dry_run: bool) -> int:
         say(
             plain(f"Note: conversation {name} is not in the export: it could not be read when that was made.")
         )
-    restored = {
-        "entries": result.entries, "conversations": result.conversations, "kept": result.kept, "unread": result.unread,
-    }  # fmt: skip
-    emit(ask, {**data, "restored": restored}, lines or [f"Nothing {verb}: the export is empty."])
+    emit(ask, {**data, "restored": result}, lines or [f"Nothing {verb}: the export is empty."])
     if result.revision:
         note_undo(ask, [result.revision])
     return 0

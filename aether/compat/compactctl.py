@@ -19,10 +19,10 @@ from aether.cli.output import (
     as_json,
     emit,
     facts,
+    finding_line,
     need_output,
     note,
     pass_ask,
-    plain,
     say,
     write_file,
 )
@@ -84,7 +84,7 @@ def validate_config(ask: Ask, config: str | None, merge_env: bool) -> None:
     rows = [(path, loaded.origins[path], " ".join(as_json(value).split())) for path, value in values.items()]
     data = {
         "valid": True, "config": nested(values), "origins": {path: loaded.origins[path] for path in values},
-        "findings": [finding._asdict() for finding in loaded.findings],
+        "findings": loaded.findings,
     }  # fmt: skip
     emit(ask, data, Table(rows, head=("setting", "from", "value")))
     note(ask, "The configuration is valid.")
@@ -116,8 +116,7 @@ def dry_run(ask: Ask, messages: str, config: str | None) -> None:
         ("trigger", f"Yes: {trial.reason}" if trial.trigger else "No"), ("after", f"{trial.tokens_after} tokens"),
     ]  # fmt: skip
     emit(ask, data, facts(rows, indent=0, room=14))
-    for finding in trial.findings:
-        note(ask, plain(f"{finding.level}: {finding.message}"))
+    _note(ask, trial.findings)
 
 
 @compactctl.command("diff")
@@ -145,8 +144,7 @@ def diff(ask: Ask, messages: str, after: str | None, config: str | None) -> None
         then = _raws(_loaded(after))
     rows = diff_messages(before, then)
     changed = [(_SIGNS[row.change], row.role, row.text) for row in rows if row.change != "kept"]
-    data = [row._asdict() for row in rows]
-    emit(ask, data, [f"{len(before)} -> {len(then)} messages", Table(changed), "- removed   + added"])
+    emit(ask, rows, [f"{len(before)} -> {len(then)} messages", Table(changed), "- removed   + added"])
 
 
 @compactctl.command("compact")
@@ -192,8 +190,7 @@ def compact(
     if output is not None:
         write_file(output, (as_json(data) + "\n").encode("utf-8", "surrogatepass"))
     emit(ask, data, output or as_json(data))
-    for finding in compaction.findings:
-        note(ask, plain(f"{finding.level}: {finding.message}"))
+    _note(ask, compaction.findings)
     note(ask, f"{compaction.tokens_before} -> {compaction.tokens_after} tokens, by {compaction.counter}.")
 
 
@@ -230,7 +227,7 @@ def _settings(ask: Ask, config: str | None) -> Settings:
 
     early = unknown_variables(os.environ)
     for finding in early:
-        say(plain(f"{finding.level}: {finding.where} {finding.message} {finding.fix}"))
+        say(finding_line(finding))
     loaded = settings(config, home=record_directory(ask.home))
     _note(ask, [finding for finding in loaded.findings if finding not in early])
     return loaded
@@ -238,7 +235,7 @@ def _settings(ask: Ask, config: str | None) -> Settings:
 
 def _note(ask: Ask, findings: Sequence[Finding]) -> None:
     for finding in findings:
-        note(ask, plain(f"{finding.level}: {finding.where}: {finding.message} {finding.fix}"))
+        note(ask, finding_line(finding))
 
 
 def _configured(ask: Ask, config: str | None) -> CompactConfig:

@@ -179,7 +179,7 @@ def test_the_environment_counts_where_it_is_merged(capsys, monkeypatch):
     assert alone["config"]["policy"]["strategy"] == "task_state"
     assert json.loads(merged)["config"]["policy"]["strategy"] == "brief"
     assert json.loads(merged)["origins"]["max_context_tokens"] == "file"
-    assert words.startswith("warning: COMPACT_TRIGER_PCT is not a setting of aether.")
+    assert words.startswith("warning: COMPACT_TRIGER_PCT: is not a setting of aether.")
     assert called("dry-run", "--messages", "messages.json") == 0
     assert "COMPACT_TRIGER_PCT" in capsys.readouterr().err
 

@@ -17,7 +17,7 @@ def test_a_context_is_compressed_shown_and_taken_back(here, capsys):
     shown(capsys, "context", "import", "ollm", "--quiet")
     before = data(capsys, "context", "status", "talk")
     assert (before["checkpoints"], before["compressions"], before["window"]) == (0, 0, 8192)
-    assert before["tier"] == {"number": 2, "label": "basic"}
+    assert (before["tier"]["number"], before["tier"]["label"]) == (2, "basic")
 
     done = data(capsys, "context", "compress", "talk")
     (made,) = data(capsys, "context", "status", "--checkpoints", "talk")

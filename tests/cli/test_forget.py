@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from aether.cli import forget
+from aether.cli import forget, output
 from tests.cli.stage import shown
 
 
@@ -27,7 +27,7 @@ def test_it_needs_a_yes_then_says_how_to_have_it_back(here, capsys):
 
 
 def test_a_person_sees_it_and_may_say_no(here, capsys, monkeypatch):
-    monkeypatch.setattr(forget, "confirmed", lambda what, yes: False)
+    monkeypatch.setattr(output, "confirmed", lambda what, yes: False)
 
     assert here["ITEM"] in shown(capsys, "memory", "forget", here["ITEM"], code=1).out
     assert (
@@ -60,7 +60,7 @@ def test_erasing_shows_where_and_never_what_and_asks_twice(here, capsys, monkeyp
     )
 
     asked = []
-    monkeypatch.setattr(forget, "confirmed", lambda what, yes: asked.append(what) or len(asked) % 2 == 1)
+    monkeypatch.setattr(output, "confirmed", lambda what, yes: asked.append(what) or len(asked) % 2 == 1)
     shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", code=1)
     reported = json.loads(
         shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", "--json", code=1).out

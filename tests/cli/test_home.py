@@ -180,7 +180,7 @@ def test_restoring_what_is_there_says_so(here, capsys):
 
 def test_a_person_may_keep_the_present_state(here, capsys, monkeypatch):
     main(["snapshot"])
-    monkeypatch.setattr("aether.cli.home.confirmed", lambda what, yes: False)
+    monkeypatch.setattr("aether.cli.output.confirmed", lambda what, yes: False)
 
     assert json.loads(shown(capsys, "snapshot", "--restore", "--json", code=1).out) == {"changed": []}
 

@@ -421,7 +421,7 @@ def test_of_a_pair_either_entry_can_be_forgotten_or_corrected(here, capsys, monk
 
 
 def test_a_person_may_say_no(here, capsys, monkeypatch):
-    monkeypatch.setattr("aether.cli.memory.confirmed", lambda what, yes: False)
+    monkeypatch.setattr("aether.cli.output.confirmed", lambda what, yes: False)
 
     assert json.loads(shown(capsys, "compress", "--no-session", "--json", code=1).out) == {"archived": 0}
 

@@ -171,7 +171,7 @@ def test_notes_of_a_model_are_below_the_index(here, capsys):
 
     assert "/memories/deploy.md: Deploy by make ship." in shown(capsys, "recall", "deploying ships").out
     assert json.loads(shown(capsys, "recall", "deploying ships", "--json").out)["notes"] == [
-        {"path": "/memories/deploy.md", "passage": "Deploy by make ship."}
+        {"path": "/memories/deploy.md", "passage": "Deploy by make ship.", "share": 1.0}
     ]
     assert "deploy.md" not in shown(capsys, "recall", "deploying ships", "--type", "decision").out
 

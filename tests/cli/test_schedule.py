@@ -59,7 +59,7 @@ def test_each_home_has_a_job_of_its_own():
 @rows(
     ("kind", "home", "at"),
     [
-        ("at", "/a", "03:30"), ("cron", "/a", "25:00"), ("cron", "/a", "3:30\n* * * * * rm"),
+        ("cron", "/a", "25:00"), ("cron", "/a", "3:30\n* * * * * rm"),
         ("cron", "/a\n* * * * * rm -r /", "03:30"), ("systemd", "/a\nExecStart=rm", "03:30"),
     ],
 )  # fmt: skip

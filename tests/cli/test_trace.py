@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import aether
-from aether.cli import forget
+from aether.cli import forget, output
 from tests.cli.stage import shown
 
 
@@ -64,7 +64,7 @@ def test_a_source_is_shown_asked_about_and_taken_out_and_comes_back(here, capsys
         "memory"
     ]
 
-    monkeypatch.setattr(forget, "confirmed", lambda what, yes: yes)
+    monkeypatch.setattr(output, "confirmed", lambda what, yes: yes)
     assert here["ITEM"] in shown(capsys, "undo", "--source", here["ITEM"], code=1).out
     assert json.loads(shown(capsys, "undo", "--source", here["ITEM"], "--json", code=1).out)["revision"] == 0
 
