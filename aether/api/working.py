@@ -153,10 +153,10 @@ def _add(
     mode = config.or_default(place).memory_agents
     if mode == gate.OFF and any(map(gate.is_of_agent, entries)):
         raise gate.refusal("agents state nothing here")
-    ends = end_states or {}
+    ends, handed_over = end_states or {}, handed.read_checksums(place)
 
     def waits(entry: JsonObject, memory: Mapping[str, Any]) -> bool:
-        if not ends and handed.was_handed(place, entry["content"]):
+        if not ends and handed.was_handed(handed_over, entry["content"]):
             return False
         ends_rule = gate.is_of_agent(entry) and gate.ends_rule_of_person(memory, ends)
         return ends_rule or gate.waits(entry, mode, memory)
