@@ -46,6 +46,8 @@ _BLOCK = lazy(
     r"[|>][0-9+-]{0,2}[ \t]*\r?\n(?P<indent>[ \t]+)[^\n]*(?:\n(?:(?P=indent)[^\n]*|[ \t]*(?=\r?\n)))*"
 )
 _SCHEMA = lazy(r"""\{\s{0,40}["']?(?:type|description|title|\$ref|anyOf|enum)["']?\s{0,4}:""")
+# After a secret that a sentence ends with, a person says something else.
+_NEXT_SENTENCE = lazy(r"[.!?](?P<blank> +)(?=[^\W\d_a-zß-ÿ])")
 # A secret's object longer than this, and the objects after so many that never close, are skipped.
 _LONGEST_OBJECT = 1 << 16
 _UNCLOSED_OBJECTS = 16
@@ -331,11 +333,9 @@ def _quoted(place: _Place, quote: re.Match[str]) -> tuple[int, int]:
     text, index = place.text, place.value
     if text[place.end : place.end + 1] == place.sign == ":":
         is_closing = text[quote.end() : quote.end() + 1] in ("", " ", ",", ".", ")", ";", "\n")
+        # The quote closes one that was opened before the name: at the `Password:` prompt.
         if text[place.start - 1 : place.start] == quote["quote"] or (is_closing and not place.spaced):
-            return (
-                index,
-                index,
-            )  # the quote closes one that was opened before the name: at the `Password:` prompt
+            return index, index
     start, end = _after_scheme(place, quote.end()), _closing(text, quote)
     if quote["quote"] == "`" and place.sign == "=" and not place.spaced and " " in text[start:end]:
         return start, start  # the output of a command
@@ -360,7 +360,8 @@ def _unquoted(place: _Place) -> tuple[int, int]:
     is_plain = any(
         _is_no_secret(place, text[index:stop], index, text[stop : stop + 1]) for stop in (stop_, end)
     )
-    return (index, index) if is_plain else (index, end)
+    sentence = _NEXT_SENTENCE.search(text, index, end) if place.spaced else None
+    return (index, index) if is_plain else (index, sentence.start("blank") if sentence else end)
 
 
 def _after_scheme(place: _Place, start: int) -> int:

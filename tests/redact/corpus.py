@@ -83,6 +83,7 @@ ASSIGNED = (
     # The plain forms, as Ariadne's compaction extension names them.
     Case("spec", "api_key=sk-" + "abc123", ("abc123",), ("api_key=<REDACTED>",)),
     Case("colon", f"password: {_WORD}", (_WORD,), ("password: <REDACTED>",)),
+    Case("next sentence", f"password: {_WORD} for the deploy. Never log it.", (_WORD,), (" Never log it.",)),
     Case("no space", f"Password:{_WORD}", (_WORD,), ("Password:",)),
     Case("upper", f"API-KEY = {_RAW}", (_RAW,), ("API-KEY = ",)),
     Case("words", f"API key: {_RAW}", (_RAW,), ("API key: ",)),
