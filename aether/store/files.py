@@ -50,8 +50,6 @@ MAX_NUMBER_BITS = 14_000
 # A commit takes about a millisecond, a fold of a full home about twenty: this is hundreds of holders.
 LOCK_SECONDS = 30.0
 FIRST_WAIT_SECONDS = 0.0005
-# Who has asked the holder for something has it after a few milliseconds.
-FIRST_LOOK_SECONDS = 0.002
 LONGEST_WAIT_SECONDS = 0.02
 # What a person does about a damage that a finding or an error names.
 REPAIR = 'Run "aether doctor --repair".'
@@ -127,16 +125,13 @@ def unconfirmed(reason: OSError, path: Path, *, part: bool = False) -> StorageFa
 
 
 def write_whole(
-    path: Path, data: bytes, *, backup: Path | None = None, last_look: Callable[[], None] = lambda: None,
-    is_known: Callable[[Path], bool] | None = None,
-) -> tuple[int, int, int]:  # fmt: skip
+    path: Path, data: bytes, *, backup: Path | None = None, is_known: Callable[[Path], bool] | None = None
+) -> tuple[int, int, int]:
     """Replace the file at `path` with `data`, durably, and return inode, time of change and size of the new file.
 
-    The old file becomes `backup` if that is given.
-
-    `last_look` is called just before the rename; an exception of it leaves the old file as it is. With `is_known` only
-    a file of which it is true is dropped, even if another is saved at the instant of the rename; systems that cannot
-    exchange two files (not Linux or macOS, some network disks) ask it just before.
+    The old file becomes `backup` if that is given. With `is_known` only a file of which it is true is dropped, even if
+    another is saved at the instant of the rename; systems that cannot exchange two files (not Linux or macOS, some
+    network disks) ask it just before.
 
     Raises:
         EditedMeanwhile: the file at `path` is not known; it is still there, or was put aside.
@@ -158,7 +153,6 @@ def write_whole(
             os.close(handle)
         if backup is not None and path.exists():
             keep_backup(path, backup)
-        last_look()
         if is_known is None:
             _replace(temp, path)
         else:
@@ -588,16 +582,13 @@ def _check_one(entry: Any, where: str, below: list[Any]) -> None:
 
 
 @contextlib.contextmanager
-def locked(
-    directory: Path, *, timeout: float = LOCK_SECONDS, for_reading: bool = False,
-    may_try: Callable[[], bool] | None = None,
-) -> Iterator[None]:  # fmt: skip
+def locked(directory: Path, *, timeout: float = LOCK_SECONDS, for_reading: bool = False) -> Iterator[None]:
     """Hold the lock of `directory` during the block; `commit.write_lock` is that of a home.
 
     On Unix it is `flock` on `<directory>/lock`, the lock that `filelock.FileLock` takes too, without the 28 ms of
     its import; on Windows `filelock` takes it. The name of the holder in the file is only for the error.
     `for_reading`, a directory that may not be written is locked, too, by the file that its last writer left; without one
-    nobody writes there. `may_try` is asked before each try, but not on Windows; what it raises ends the wait.
+    nobody writes there.
 
     Raises:
         LockTimeout: another process held it for longer than `timeout` seconds.
@@ -621,7 +612,7 @@ def locked(
             lock.release()
         return
     with storage_errors(directory):
-        handle = _acquire(path, timeout, may_try, for_reading=for_reading)
+        handle = _acquire(path, timeout, for_reading=for_reading)
     if handle is None:
         yield
         return
@@ -673,16 +664,14 @@ def _opened_lock(path: Path, *, for_reading: bool) -> int | None:
     return None
 
 
-def _acquire(
-    path: Path, timeout: float, may_try: Callable[[], bool] | None, *, for_reading: bool
-) -> int | None:
+def _acquire(path: Path, timeout: float, *, for_reading: bool) -> int | None:
     give_up = time.monotonic() + timeout
     while True:
         handle = _opened_lock(path, for_reading=for_reading)
         if handle is None:
             return None
         try:
-            _wait(handle, path, timeout, give_up, may_try)
+            _wait(handle, path, timeout, give_up)
             # The home may have been removed and made again meanwhile: then we hold a lock on nothing.
             status = os.fstat(handle)
             if os.path.samestat(status, os.stat(path)):
@@ -706,14 +695,10 @@ def _own_name(pid: int, *command: str) -> bytes:
     return words.encode(errors="replace")[:100].ljust(100) + b"\n"
 
 
-def _wait(
-    handle: int, path: Path, timeout: float, give_up: float, may_try: Callable[[], bool] | None
-) -> None:
+def _wait(handle: int, path: Path, timeout: float, give_up: float) -> None:
     import fcntl
 
     def is_locked() -> bool:
-        if may_try and not may_try():
-            return False
         with contextlib.suppress(BlockingIOError):
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             return True
@@ -723,7 +708,7 @@ def _wait(
         return
     import random  # seldom needed, and slow to import
 
-    wait = FIRST_WAIT_SECONDS if may_try is None else FIRST_LOOK_SECONDS
+    wait = FIRST_WAIT_SECONDS
     with clock.waiting_for(lambda: _wait_words(path, timeout)):
         while time.monotonic() < give_up:
             # Jitter: equal waits would make the same process lose every round.
@@ -731,7 +716,6 @@ def _wait(
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)
             if is_locked():
                 return
-        may_try = None  # whoever may try first has not come: the lock may be free
         if is_locked():
             return
     raise _timed_out(path, timeout)

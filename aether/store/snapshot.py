@@ -111,11 +111,6 @@ def remember(snapshot: Snapshot) -> None:
     _CACHE[snapshot.home] = snapshot
 
 
-def cached(home: Path) -> Snapshot | None:
-    """Return the state of `home` that this process has read or written last; others may have written since."""
-    return _CACHE.get(home)
-
-
 def require_home(place: Path) -> Path:
     """Return `place` if it holds a home.
 

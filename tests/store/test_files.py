@@ -211,18 +211,6 @@ def test_temp_files_of_killed_processes_are_found(tmp_path):
     assert files.leftover_temps(tmp_path) == [stray]
 
 
-def test_what_the_last_look_raises_leaves_the_old_file(tmp_path):
-    files.write_whole(tmp_path / "a", b"old")
-
-    def look():
-        raise ValueError(sorted(path.stat().st_size for path in tmp_path.iterdir()))
-
-    with pytest.raises(ValueError, match=r"\[3, 5\]"):
-        files.write_whole(tmp_path / "a", b"newer", last_look=look)
-
-    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("a", b"old")]
-
-
 def nested(levels):
     """Return `levels` lists, one in the other."""
     value = []
