@@ -189,6 +189,23 @@ class own_call:  # noqa: N801 - a context manager without the cost of contextlib
         CALL.reset(self.token)
 
 
+class packages_of:  # noqa: N801 - as `own_call`
+    """Let a package that cannot be imported in the block be an error that says how to install the `extra` with it."""
+
+    def __init__(self, extra: str, *, where: str, otherwise: str = "") -> None:
+        self.extra, self.where, self.otherwise = extra, where, otherwise
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, reason: object, trace: object) -> None:
+        if isinstance(reason, ImportError):
+            clone = f"'.[{self.extra}]'" if self.extra else "."
+            fix = f"Run: pip install {clone} in a clone of aether{self.otherwise}"
+            what = f"a package cannot be imported ({reason})."
+            raise BackendUnavailable(what, fix=fix, where=self.where) from reason
+
+
 def note_stored() -> None:
     """Note that the public function that runs has stored a change: an error of a later step must not deny it."""
     if call := CALL.get():

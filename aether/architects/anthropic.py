@@ -14,7 +14,7 @@ from aether import http
 from aether.architects import dialog, model_server, stream
 from aether.architects.base import Completion, Request, Settings
 from aether.architects.request import strict_schema
-from aether.errors import BackendUnavailable
+from aether.errors import BackendUnavailable, packages_of
 from aether.messages import convert
 from aether.messages.model import as_object
 from aether.tokens.models import ANTHROPIC_INPUT
@@ -175,14 +175,8 @@ def _as_reply(reason: Exception) -> model_server.Reply:
 
 
 def _client(settings: Settings) -> Anthropic:
-    try:
+    with packages_of("", where=NAME, otherwise=", or use the extractive backend."):
         import anthropic
-    except ImportError as reason:
-        raise BackendUnavailable(
-            f"the package anthropic cannot be imported ({reason}).",
-            fix="Run: pip install . in a clone of aether, or use the extractive backend.",
-            where=NAME,
-        ) from reason
     key = model_server.setting_or_environment(settings.api_key, "ANTHROPIC_API_KEY")
     try:
         client = anthropic.Anthropic(

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from aether import clock
-from aether.errors import AetherError, BackendUnavailable
+from aether.errors import AetherError, packages_of
 from aether.events.delivery import TIMEOUT_SECONDS, BackgroundExporter, SendResult
 from aether.events.events import Event, json_value, parent_id, span_id, trace_id, truncate
 from aether.http import address
@@ -46,16 +46,10 @@ def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backgrou
         BackendUnavailable: opentelemetry is not installed.
         InvalidInput: `url` is not an http or https address.
     """
-    try:
+    with packages_of("otel", where=WHERE):
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace.export import SpanExportResult
-    except ImportError as reason:
-        raise BackendUnavailable(
-            "opentelemetry is not installed.",
-            fix="Run: pip install '.[otel]' in a clone of aether",
-            where=WHERE,
-        ) from reason
     endpoint = (
         str(address(url, where=WHERE)) if url else None if any(map(os.environ.get, _VARIABLES)) else URL
     )

@@ -17,7 +17,7 @@ from aether.api import compact, conversations
 from aether.api.compact import DEFAULT_OPTIONS, UNNAMED_MODEL, Options
 from aether.api.home import Home
 from aether.conversation.shapes import Policy
-from aether.errors import BackendUnavailable
+from aether.errors import packages_of
 from aether.messages import convert
 from aether.types import JsonObject
 
@@ -36,14 +36,8 @@ def compaction_middleware(
     Raises:
         BackendUnavailable: langchain is not installed.
     """
-    try:
+    with packages_of("langchain", where="langchain"):
         from langchain.agents.middleware import AgentMiddleware
-    except ImportError as reason:
-        raise BackendUnavailable(
-            "langchain is not installed.",
-            fix="Run: pip install '.[langchain]' in a clone of aether",
-            where="langchain",
-        ) from reason
 
     def fitted(request: Any) -> Any:
         messages = _fitted(

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from aether import clock
 from aether.api.home import Home, now, read
 from aether.api.memory_tool import edit_memory_files
-from aether.errors import BackendUnavailable, InvalidInput, shown
+from aether.errors import InvalidInput, packages_of, shown
 from aether.memory.memory_tool import DOCUMENT, ROOT, canonical
 from aether.paths import RESERVED
 from aether.text.words import stems
@@ -51,14 +51,8 @@ def memory_store(home: Home = None) -> Any:
     Raises:
         BackendUnavailable: langgraph is not installed.
     """
-    try:
+    with packages_of("langchain", where="langgraph"):
         from langgraph.store import base
-    except ImportError as reason:
-        raise BackendUnavailable(
-            "langgraph is not installed.",
-            fix="Run: pip install '.[langchain]' in a clone of aether",
-            where="langgraph",
-        ) from reason
 
     def answer(op: Any) -> Any:
         entries = _entries(home)

@@ -13,7 +13,7 @@ from typing import Any
 
 from aether.api.home import Home
 from aether.api.memory_tool import clear_memory_files, memory_tool
-from aether.errors import AetherError, BackendUnavailable
+from aether.errors import AetherError, packages_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,14 +56,8 @@ def _cleared(home: Home) -> str:
 def _classes() -> dict[str, Any]:
     from asyncio import to_thread
 
-    try:
+    with packages_of("", where="memory tool"):
         from anthropic.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool
-    except ImportError as reason:
-        raise BackendUnavailable(
-            "the package anthropic is not installed.",
-            fix="Run: pip install . in a clone of aether",
-            where="memory tool",
-        ) from reason
 
     class AetherMemoryTool(BetaAbstractMemoryTool):
         """The memory tool over the named home, else over the one found at each command."""

@@ -23,7 +23,7 @@ from aether.api.compact import DEFAULT_OPTIONS, UNNAMED_MODEL, Options
 from aether.api.home import Home
 from aether.clock import short_id
 from aether.conversation.shapes import Policy
-from aether.errors import BackendUnavailable, BudgetExceeded, Conflict
+from aether.errors import BudgetExceeded, Conflict, packages_of
 from aether.messages.convert import bare
 from aether.messages.validate import sendable
 from aether.types import JsonObject
@@ -148,14 +148,8 @@ def usage_hooks(session: AetherSession | str, *, home: Home = None) -> Any:
     Raises:
         BackendUnavailable: openai-agents is not installed.
     """
-    try:
+    with packages_of("agents", where="agents"):
         from agents import RunHooks
-    except ImportError as reason:
-        raise BackendUnavailable(
-            "openai-agents is not installed.",
-            fix="Run: pip install '.[agents]' in a clone of aether",
-            where="agents",
-        ) from reason
     own, record = (session, home) if isinstance(session, str) else (session.session_id, session.home)
 
     def learned(tokens: int) -> None:

@@ -29,7 +29,7 @@ from aether.api.admin import init
 from aether.api.confirming import labelled, own_test
 from aether.api.status import get_memory_status
 from aether.architects.request import SUMMARIES
-from aether.errors import AetherError, BackendUnavailable, InvalidInput, NotFound, shown
+from aether.errors import AetherError, InvalidInput, NotFound, packages_of, shown
 from aether.mcp import catalogue
 from aether.mcp.catalogue import Tool
 from aether.mcp.graph_tools import RESOURCE
@@ -141,14 +141,8 @@ def build(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Any
         InvalidInput: the set of tools is unknown.
     """
     offered = catalogue.tools_of(tools)
-    try:
+    with packages_of("mcp", where="mcp"):
         from mcp.server.mcpserver import MCPServer
-    except ImportError as reason:
-        raise BackendUnavailable(
-            "the package mcp is missing, or older than 2.",
-            fix="Run: pip install '.[mcp]' in a clone of aether",
-            where="mcp",
-        ) from reason
     server = MCPServer(
         NAME, version=__version__, instructions=catalogue.instructions(tools),
         tools=[_made(tool, home) for tool in offered], log_level="WARNING",

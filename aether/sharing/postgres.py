@@ -27,13 +27,13 @@ from weakref import WeakSet
 from aether import clock
 from aether.errors import (
     AetherError,
-    BackendUnavailable,
     Conflict,
     CorruptDocument,
     InvalidInput,
     NotFound,
     StorageFailed,
     UnsafePath,
+    packages_of,
     shown,
 )
 from aether.paths import resource
@@ -759,13 +759,9 @@ def _psycopg() -> Any:
     Raises:
         BackendUnavailable: it is not installed.
     """
-    try:
+    with packages_of("postgres", where="aether share"):
         import psycopg
         import psycopg.conninfo
-    except ImportError as reason:
-        what = f"psycopg is not installed ({reason})."
-        fix = "Install it: pip install '.[postgres]' in a clone of aether."
-        raise BackendUnavailable(what, fix=fix, where="aether share") from None
     return psycopg
 
 

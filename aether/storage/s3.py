@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from aether.errors import BackendUnavailable, InvalidDocument, InvalidInput, StorageFailed
+from aether.errors import InvalidDocument, InvalidInput, StorageFailed, packages_of
 from aether.paths import directory_name
 from aether.storage.adapter import (
     EVENTS,
@@ -223,15 +223,9 @@ def patient_client() -> Any:
 
 
 def _client(*, connect: int = CONNECT_SECONDS, read: int = READ_SECONDS, attempts: int = 0) -> Any:
-    try:
+    with packages_of("s3", where="storage.adapter"):
         import boto3
         from botocore.config import Config
-    except ImportError as reason:
-        raise BackendUnavailable(
-            "the storage s3 needs boto3.",
-            fix="Run: pip install '.[s3]' in a clone of aether",
-            where="storage.adapter",
-        ) from reason
     timeouts = Config(
         connect_timeout=connect,
         read_timeout=read,

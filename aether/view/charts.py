@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from aether.api.home import read, redaction_rules
 from aether.api.report import in_words, numbers
-from aether.errors import BackendUnavailable
+from aether.errors import packages_of
 from aether.types import JsonObject
 from aether.view.frame import Asked, Frame, Page, Shown, environment, later, plural, visible, when
 
@@ -230,14 +230,8 @@ def signals_chart(signals: Sequence[JsonObject]) -> Chart:
 
 
 def _empty() -> Any:
-    try:
+    with packages_of("view", where="charts"):
         import leather
-    except ImportError as reason:
-        raise BackendUnavailable(
-            "the package leather is not installed.",
-            fix="Run: pip install '.[view]' in a clone of aether",
-            where="charts",
-        ) from reason
     # Of the letters on a phone, the largest.
     leather.theme.legend_font_char_width = leather.theme.tick_font_char_width = 9
     return leather.Chart("")
@@ -309,14 +303,8 @@ def as_html(found: Mapping[str, Any], *, redacted: bool = True) -> str:
     Raises:
         BackendUnavailable: the extra `view` is not installed.
     """
-    try:
+    with packages_of("view", where="report", otherwise=", or use --format markdown, which needs nothing."):
         template = environment().get_template("report.html")
-    except ImportError as reason:
-        raise BackendUnavailable(
-            f"the package {reason.name or 'jinja2'} is not installed.",
-            fix="Run: pip install '.[view]' in a clone of aether, or use --format markdown, which needs nothing.",
-            where="report",
-        ) from reason
     return str(
         template.render(found=found, happened=in_words(found["counts"]), drawn=charts_of(found["charts"]), redacted=redacted)
     )  # fmt: skip
