@@ -14,6 +14,7 @@ from aether.api.forget import remembered_archive
 from aether.api.home import Home, copied, read
 from aether.errors import NotFound, public
 from aether.memory.layers import excerpt
+from aether.memory.link_graph import Node
 from aether.memory.origins import Origin, every_item, origin_of
 from aether.memory.sessions import last_heard, sessions_of
 from aether.memory.statements import Stated, evidence_of, is_statement, statements_of, witness
@@ -77,15 +78,6 @@ class Source(NamedTuple):
 _Lines = dict[str | tuple[str, str], Written]
 
 
-class Derived(NamedTuple):
-    """Something that was made of an entry, or is linked with it."""
-
-    id: str
-    kind: str
-    """session, statement, pattern, or the type of a link."""
-    text: str
-
-
 class Trace(NamedTuple):
     """Where an entry of memory came from, and what was made of it."""
 
@@ -99,7 +91,8 @@ class Trace(NamedTuple):
     sources: list[Source]
     rests_on: int
     """The number of all items that it rests on; of many, only the newest are in `sources`."""
-    derived: list[Derived]
+    derived: list[Node]
+    """What was made of it, or is linked with it: a session, a statement, a pattern, or the type of a link."""
 
 
 @public
@@ -199,7 +192,10 @@ def _items_of(
     for statement in statements:
         yield from statement.items
         if session := sessions.get(statement.session) if not statement.items else None:
-            yield from _holding(statement.text, _of_session(session, records))
+            items = _of_session(session, records)
+            yield from (
+                item["id"] for item in items if is_quoted(statement.text, normalized(item["content"]))
+            )
     if session := sessions.get(id):
         yield from (item["id"] for item in _of_session(session, records))
 
@@ -207,10 +203,6 @@ def _items_of(
 def _of_session(session: Mapping[str, Any], records: Iterable[JsonObject]) -> Iterator[Mapping[str, Any]]:
     yield from session["metadata"].get("items", [])
     yield from (record["item"] for record in records if record.get("session_id") == session["session_id"])
-
-
-def _holding(text: str, items: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    yield from (item["id"] for item in items if is_quoted(text, normalized(item["content"])))
 
 
 def _source(item: Mapping[str, Any], lines: _Lines) -> Source:
@@ -256,25 +248,23 @@ def _ids_in(value: Any) -> Iterator[str]:
 
 def _derived(
     id: str, text: str, snapshot: Snapshot, sessions: Mapping[str, Any], records: Iterable[JsonObject]
-) -> list[Derived]:
+) -> list[Node]:
     """Return what was made of an entry, and what is linked with it: each once."""
     memory = snapshot.documents["memory"]
-    derived: list[Derived] = []
+    derived: list[Node] = []
     own = {id}
     for session in sessions.values():
         cited = [stated for stated in statements_of(session) if id in stated.items]
-        derived += [Derived(stated.id, "statement", stated.text) for stated in cited]
+        derived += [Node(stated.id, "statement", stated.text) for stated in cited]
         if any(item["id"] == id for item in _of_session(session, records)) or cited:
-            derived.append(Derived(session["session_id"], "session", excerpt(session["summary"])))
+            derived.append(Node(session["session_id"], "session", excerpt(session["summary"])))
             own |= {session["session_id"]}
     for pattern in memory["long_term_memory"]["patterns"]:
         supports = (pattern.get("metadata") or {}).get("evidence") or ()
         if any(_supports(support, id, own, text) for support in supports):
-            derived.append(Derived(pattern["id"], "pattern", pattern["pattern"]))
+            derived.append(Node(pattern["id"], "pattern", pattern["pattern"]))
     if not is_statement(id):
-        derived += [
-            Derived(end.id, end.type, end.text) for end in entries.about(id, home=snapshot.home).links
-        ]
+        derived += [Node(end.id, end.type, end.text) for end in entries.about(id, home=snapshot.home).links]
     return list({(entry.id, entry.kind): entry for entry in derived if entry.id != id}.values())
 
 

@@ -224,6 +224,29 @@ class Frame:
         }  # fmt: skip
 
 
+def form_number(text: str, what: str, fix: str) -> int:
+    """Return the whole number that a form, or an address, has for `what`.
+
+    Raises:
+        InvalidInput: it has none.
+    """
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return int(text)
+    raise InvalidInput(f"{text!r} is no {what}.", fix=fix, where=BY)
+
+
+def form_share(text: str, what: str) -> float:
+    """Return the number from 0 to 1 that a form has for `what`.
+
+    Raises:
+        InvalidInput: it has none.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidInput(f"{text!r} is no {what}.", fix="Use a number from 0 to 1.", where=BY) from None
+
+
 def later(frame: Frame, make: Callable[[], T]) -> Callable[[], T]:
     """Return a function for a template, which calls `make` when the start of the page is sent; it runs in another task."""
 

@@ -45,6 +45,8 @@ from aether.view.frame import (
     Part,
     Shown,
     Stale,
+    form_number,
+    form_share,
     later,
     live_entries,
     live_entry,
@@ -382,7 +384,7 @@ def correct(frame: Frame, form: Mapping[str, str]) -> str:
         text = before  # what cannot be shown was not typed away
     changes: dict[str, Any] = {"content": text} | ({"type": form["type"]} if form.get("type") else {})
     if "relevance" in form:
-        changes["relevance_score"] = _share(form["relevance"])
+        changes["relevance_score"] = form_share(form["relevance"], "relevance")
     if _is_item(frame, old):
         update_working_memory_item(old, changes, home=frame.home)
         return "Corrected. The next session gets the new text."
@@ -464,7 +466,8 @@ def doubt_source(item: Mapping[str, Any]) -> str:
 
 def undo(frame: Frame, form: Mapping[str, str]) -> str:
     """Undo one revision."""
-    line = admin.undo(_revision(form), home=frame.home)
+    revision = form_number(form.get("revision", ""), "revision", "Choose one of the log.")
+    line = admin.undo(revision, home=frame.home)
     return f"Revision {line.revision} ({line.operation}) is undone."
 
 
@@ -482,20 +485,6 @@ def accept(frame: Frame, form: Mapping[str, str]) -> str:
 
 def _is_item(frame: Frame, id: str) -> bool:
     return any(item["id"] == id for item in items_of(load(frame.home).documents["memory"]))
-
-
-def _share(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise InvalidInput(f"{text!r} is no relevance.", fix="Use a number from 0 to 1.", where=BY) from None
-
-
-def _revision(form: Mapping[str, str]) -> int:
-    text = form.get("revision", "")
-    if not (text.isascii() and text.isdigit()):
-        raise InvalidInput(f"{text!r} is no revision.", fix="Choose one of the log.", where=BY)
-    return int(text)
 
 
 def conflict(frame: Frame, reason: Stale, form: Mapping[str, Any]) -> Shown:

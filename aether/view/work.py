@@ -43,6 +43,8 @@ from aether.view.frame import (
     Page,
     Shown,
     digest,
+    form_number,
+    form_share,
     later,
     part,
     plural,
@@ -64,6 +66,7 @@ SPANS = {"": "all time", "24h": "24 hours", "7d": "7 days", "30d": "30 days", "1
 AROUND = 8
 # Characters of a message; a longer one is in the export.
 MESSAGE_CHARS = 2_000
+_FROM_LIST = "Choose a compaction of the list."
 _TRANSCRIPT = re.compile(r"[\w.-]+\.jsonl", re.ASCII)
 
 
@@ -207,7 +210,7 @@ def conversation(frame: Frame, asked: Asked) -> Shown | File:
         return _export(frame, name, form)
     log = conversations.load(record_directory(frame.home), name)
     if step := asked.query.get("step", ""):
-        return _compaction(frame, name, _number(step), asked)
+        return _compaction(frame, name, form_number(step, "number", _FROM_LIST), asked)
     page_part, hidden = part(history.said(log), asked.number("page")), redaction_rules(frame.home)
     changed = {message.number: message.change for message in removed_from_context(name, home=frame.home)}
     live = set(log.context)
@@ -234,12 +237,6 @@ def conversation(frame: Frame, asked: Asked) -> Shown | File:
 
 def _text(message: Message, hidden: Rules) -> str:
     return _short("\n".join(f"{block.tool} {block.text}".strip() for block in message.blocks), hidden)
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise InvalidInput(f"{text!r} is no number.", fix="Choose a compaction of the list.", where=BY)
-    return int(text)
 
 
 def _step(log: history.Log, compaction: history.Compaction) -> JsonObject:
@@ -293,7 +290,7 @@ def _export(frame: Frame, name: str, form: str) -> File:
 
 def undo_compaction(frame: Frame, form: Mapping[str, str]) -> str:
     """Undo the newest compaction of a conversation, if it is still the one that was shown."""
-    step = _number(form["step"]) or -1  # 0 would be any
+    step = form_number(form["step"], "number", _FROM_LIST) or -1  # 0 would be any
     result = compact.undo_compaction(form["conversation"], step=step, home=frame.home)
     return f"Compaction {result.step} is undone: {plural(len(result.messages), 'messages')} are in the context again."
 
@@ -395,10 +392,7 @@ def colony_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every pa
 def emit(frame: Frame, form: Mapping[str, str]) -> str:
     """Emit a signal."""
     text = form.get("strength", "").strip()
-    try:
-        strength = float(text) if text else None
-    except ValueError as reason:
-        raise InvalidInput(f"{text!r} is no strength.", fix="Use a number from 0 to 1.", where=BY) from reason
+    strength = form_share(text, "strength") if text else None
     result = colony.emit_signal(
         cast("SignalName", form.get("type", "")), form.get("context", ""), strength=strength, home=frame.home
     )
@@ -432,10 +426,7 @@ def decide(frame: Frame, form: Mapping[str, str]) -> str:
 
 
 def _phase(form: Mapping[str, str]) -> int:
-    text = form.get("phase", "")
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise InvalidInput(f"{text!r} is no phase.", fix="Use its number.", where=BY)
-    return int(text)
+    return form_number(form.get("phase", ""), "phase", "Use its number.")
 
 
 PAGES = [
