@@ -339,7 +339,7 @@ def checksum(data: bytes | memoryview) -> str:
 
 def digest(data: bytes | memoryview) -> str:
     """Return the SHA-256 of `data`, as 64 characters; to load OpenSSL takes a hook as long as all its work."""
-    if len(data) <= _SMALL_BYTES:
+    if len(data) <= _SMALL_BYTES and "hashlib" not in sys.modules:
         with contextlib.suppress(ImportError):  # not every interpreter has them
             if sys.version_info >= (3, 12):
                 from _sha2 import sha256 as small

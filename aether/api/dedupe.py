@@ -145,11 +145,9 @@ def storable(draft: JsonObject, *, capacity: int, certain_chars: float, count: C
         InvalidInput: it cannot be stored.
     """
     metadata = dict(draft["metadata"])
-    if "timestamp" in metadata:
-        try:
-            clock.parse(metadata["timestamp"])
-        except InvalidInput:  # without a valid timestamp the time of storing applies
-            del metadata["timestamp"]
+    time = metadata.get("timestamp")
+    if not isinstance(time, str) or not clock.stamped(time):
+        metadata.pop("timestamp", None)  # without a valid one the time of storing applies
     checked = items.checked_entry(**{**draft, "metadata": metadata})
     files.checked_json(checked, where="item", above=NESTING_ABOVE)
     tokens = count(checked["content"]) if len(checked["content"]) > certain_chars else 0
@@ -178,7 +176,8 @@ def _archived(
 ) -> Iterator[JsonObject]:  # fmt: skip
     """Yield the records of the archive `after` a position; see `known_keys` for what may be left out."""
     names = {*files, *conversations}
-    if after < 0 and conversations and all(names) and _archive_bytes(snapshot) > SCANNED_BYTES:
+    archived = sum(path.stat().st_size for path in record_files.files_of(snapshot.home, "items"))
+    if after < 0 and conversations and all(names) and archived > SCANNED_BYTES:
         from aether.search.archive import records_of_conversations  # a hook seldom needs it
 
         if indexed := records_of_conversations(snapshot, names):
@@ -187,10 +186,6 @@ def _archived(
     holding = [*(("key", key) for key in keys), *(("file", file) for file in files)]
     for _, record in record_files.records(snapshot, "items", after=after, holding=holding):
         yield record
-
-
-def _archive_bytes(snapshot: Snapshot) -> int:
-    return sum(path.stat().st_size for path in record_files.files_of(snapshot.home, "items"))
 
 
 def _pointer(entry: Any) -> JsonObject:

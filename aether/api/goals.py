@@ -8,9 +8,9 @@ takes `goal`, it is an id, the end of one, or words of the goal's description; "
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, cast
+from typing import cast
 
 from aether.api.home import Home, change, now, read
 from aether.clock import new_id
@@ -47,7 +47,7 @@ def goals(*, ended: bool = False, home: Home = None) -> list[JsonObject]:
     Each has its `status` (active, paused, blocked, completed, abandoned), `progress` in percent, `next` and
     `actual_effort` beside what is stored.
     """
-    return pure.views(_document(home), ended=ended)
+    return pure.views(read(home).documents[pure.DOCUMENT], ended=ended)
 
 
 @public
@@ -58,7 +58,7 @@ def goal(reference: str = "", *, home: Home = None) -> JsonObject:
         NotFound: there is no such goal, or none is current.
         InvalidInput: several fit.
     """
-    document = _document(home)
+    document = read(home).documents[pure.DOCUMENT]
     goal_id = pure.find(document, reference)
     return next(goal for goal in pure.views(document, ended=True) if goal["id"] == goal_id)
 
@@ -66,7 +66,7 @@ def goal(reference: str = "", *, home: Home = None) -> JsonObject:
 @public
 def current_goal(*, home: Home = None) -> JsonObject | None:
     """Return the goal that is worked on, active or blocked; None without one."""
-    return pure.current(_document(home))
+    return pure.current(read(home).documents[pure.DOCUMENT])
 
 
 @public
@@ -112,7 +112,7 @@ def next_step(*, goal: str = "", home: Home = None) -> list[str]:
     Raises:
         NotFound: there is no such goal, or none is current.
     """
-    document = _document(home)
+    document = read(home).documents[pure.DOCUMENT]
     goal_id = pure.find(document, goal)
     return next(pure.next_steps(goal) for goal in document["goals"] if goal["id"] == goal_id)
 
@@ -174,12 +174,12 @@ def prompt_text(fits: Callable[[str], bool] = bool, *, home: Home = None) -> str
 
     What does not fit loses the oldest decisions that a model reported.
     """
-    return pure.prompt_text(_document(home), fits)
+    return pure.prompt_text(read(home).documents[pure.DOCUMENT], fits)
 
 
 def guidance(*, home: Home = None) -> str:
     """Return the current goal in words for a summariser, "" without one."""
-    goal = pure.current(_document(home))
+    goal = pure.current(read(home).documents[pure.DOCUMENT])
     return pure.goal_text(goal) if goal else ""
 
 
@@ -204,11 +204,6 @@ def apply_markers(text: str, *, proposed: bool = False, home: Home = None) -> Ap
     except Refused:
         return Applied("")
     return cast("Applied", applied.result)
-
-
-def _document(home: Home) -> Mapping[str, Any]:
-    document: JsonObject = read(home).documents[pure.DOCUMENT]
-    return document
 
 
 def _change(operation: str, edit: Callable[..., Change], home: Home) -> JsonObject:

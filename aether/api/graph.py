@@ -21,7 +21,7 @@ from aether.messages.sources import knowledge_graph
 from aether.redact.redact import redact, without_whole_blocks
 from aether.store import config
 from aether.store.authors import Author
-from aether.types import Change, JsonObject
+from aether.types import Change
 
 # Share of the words of a query, two of three: an entity with fewer is about another subject.
 MATCH_SHARE = 0.6
@@ -119,22 +119,22 @@ def delete_relations(relations: Iterable[Relation], *, home: Home = None) -> int
 
 def read_graph(*, home: Home = None) -> Graph:
     """Return the whole graph, in order of creation."""
-    return graph.read_graph(_document(home))
+    return graph.read_graph(read(home).documents[graph.DOCUMENT])
 
 
 def search_nodes(query: str, *, home: Home = None) -> Graph:
     """Return the entities with `query` in a name, type or observation, whatever its case, and their relations."""
-    return graph.search_nodes(_document(home), query)
+    return graph.search_nodes(read(home).documents[graph.DOCUMENT], query)
 
 
 def open_nodes(names: Sequence[str], *, home: Home = None) -> Graph:
     """Return the entities of these names, and the relations that touch them."""
-    return graph.open_nodes(_document(home), _without_secrets(list(names)))
+    return graph.open_nodes(read(home).documents[graph.DOCUMENT], _without_secrets(list(names)))
 
 
 def recall_entities(query: str, *, limit: int, home: Home = None) -> list[Match]:
     """Return the entities that have most of the words of `query`, best first."""
-    return graph.matches(_document(home), query, at_least=MATCH_SHARE)[:limit]
+    return graph.matches(read(home).documents[graph.DOCUMENT], query, at_least=MATCH_SHARE)[:limit]
 
 
 def describe_entity(name: str, *, home: Home = None) -> Match:
@@ -143,7 +143,7 @@ def describe_entity(name: str, *, home: Home = None) -> Match:
     Raises:
         NotFound: there is no such entity.
     """
-    return graph.describe(_document(home), name)
+    return graph.describe(read(home).documents[graph.DOCUMENT], name)
 
 
 @public
@@ -181,11 +181,6 @@ def _lines(source: Any, bad: list[BadLine]) -> Any:
         return knowledge_graph.read_graph(source, on_bad=bad.append)
     with regular.named(source) as file:
         return knowledge_graph.read_graph(file, on_bad=bad.append)
-
-
-def _document(home: Home) -> Mapping[str, Any]:
-    document: JsonObject = read(home).documents[graph.DOCUMENT]
-    return document
 
 
 def _change(operation: str, plan: Callable[[Mapping[str, Any]], Change], home: Home) -> Any:

@@ -454,8 +454,9 @@ def archive_records(
     session_id: str | None = None, compression_id: str | None = None,
 ) -> list[JsonObject]:  # fmt: skip
     """Return the archive records of `items` that leave working memory."""
+    left_at = clock.stamp(now)
     return [
-        {"item": item, "left_at": clock.stamp(now), "why": why, "session_id": session_id, "compression_id": compression_id}
+        {"item": item, "left_at": left_at, "why": why, "session_id": session_id, "compression_id": compression_id}
         for item in items
     ]  # fmt: skip
 

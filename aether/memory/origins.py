@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from aether.memory.items import DEFAULT_SOURCE, items_of
 from aether.memory.sessions import sessions_of
+from aether.messages.model import as_text
 
 SourceKind = Literal["entry", "conversation", "file", "agent", "host"]
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
@@ -46,22 +47,18 @@ def origin_of(item: Mapping[str, Any]) -> Origin:
     metadata = item["metadata"]
     pointer = metadata.get("pointer")
     pointer = pointer if isinstance(pointer, Mapping) else {}
-    source = _text(metadata.get("source"))
+    source = as_text(metadata.get("source"))
     return Origin(
-        conversation=_text(metadata.get("conversation")),
-        title=_text(metadata.get("title")),
-        file=_text(pointer.get("file")),
+        conversation=as_text(metadata.get("conversation")),
+        title=as_text(metadata.get("title")),
+        file=as_text(pointer.get("file")),
         line=_number(pointer.get("line")),
         part=_number(pointer.get("part")),
-        message=_text(pointer.get("uuid")),
-        host=_text(pointer.get("host")) or (FIRST_HOST if pointer.get("via") == HOOKS else ""),
-        agent=_text(metadata.get("caste")) or ("" if source == DEFAULT_SOURCE else source),
-        project=_text(metadata.get("project")),
+        message=as_text(pointer.get("uuid")),
+        host=as_text(pointer.get("host")) or (FIRST_HOST if pointer.get("via") == HOOKS else ""),
+        agent=as_text(metadata.get("caste")) or ("" if source == DEFAULT_SOURCE else source),
+        project=as_text(metadata.get("project")),
     )
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _number(value: Any) -> int:
@@ -75,7 +72,7 @@ def names_of(item: Mapping[str, Any], member: str = "") -> Iterator[tuple[Source
     yield "conversation", origin.conversation
     yield "file", file_name(origin.file)
     yield "agent", origin.agent
-    yield "agent", _text(item["metadata"].get("source"))
+    yield "agent", as_text(item["metadata"].get("source"))
     yield "host", origin.host
     yield "host", member
 
@@ -95,7 +92,7 @@ def is_from(item: Mapping[str, Any], source: str, *, since: str = "", member: st
     The person's own name is no source: it is also that of the main conversation.
     """
     metadata = item["metadata"]
-    if source == DEFAULT_SOURCE or (since and _text(metadata.get("timestamp")) < since):
+    if source == DEFAULT_SOURCE or (since and as_text(metadata.get("timestamp")) < since):
         return False
     names = [name for kind, name in names_of(item, member) if kind != "file"]
     return source in filter(None, names) or _is_file(origin_of(item).file, source)

@@ -162,7 +162,8 @@ def without_ruled(text: str) -> str:
     seen = look(text)
     spans = [*_tokens(text, seen), *_arguments(text, seen)]
     for rule in rules("rules"):
-        spans += (match.span(rule.secret) for match in matches(text, seen, rule))
+        if not seen.signs.isdisjoint(rule.keywords):
+            spans += (match.span(rule.secret) for match in matches(text, seen, rule))
     if "Secret" in text and _SECRET_KIND.search(text):
         spans += _kubernetes(text)
     return replaced(text, spans)
@@ -171,19 +172,19 @@ def without_ruled(text: str) -> str:
 def matches(
     text: str, seen: Look, rule: Rule, accepts: Callable[[Rule, re.Match[str]], bool] | None = None
 ) -> Iterator[re.Match[str]]:
-    """Yield the matches of `rule` in `text` that it accepts, by its check if not by `accepts`; `seen` is the look at `text`.
+    """Yield the matches of `rule`, a keyword of which is there, in `text` that it accepts, by its check if not by `accepts`.
 
     The search goes on behind a match that is accepted, and within one that is not.
     """
     accepts = accepts or _passes
-    if seen.signs.isdisjoint(rule.keywords) or (rule.sign and not rule.sign.search(text)):
+    if rule.sign and not rule.sign.search(text):
         return
     if not rule.at:
         yield from (match for match in rule.pattern.finditer(text) if accepts(rule, match))
         return
     searched = seen.folded if rule.any_case else text
-    for keyword in rule.at:
-        index = searched.find(keyword) if keyword.lower() in seen.signs else -1
+    for keyword, sign in zip(rule.at, rule.keywords, strict=True):
+        index = searched.find(keyword) if sign in seen.signs else -1
         while index >= 0:
             match = rule.pattern.match(text, index) if _follows(rule, text, index + len(keyword)) else None
             if match and accepts(rule, match):
@@ -205,13 +206,12 @@ def _passes(rule: Rule, match: re.Match[str]) -> bool:
 
 def _tokens(text: str, seen: Look) -> Iterator[tuple[int, int]]:
     """Yield the places of the tokens of providers; a form is searched in the text if one of its words has it."""
-    for literal, nth in _forms() if seen.tokens else ():
-        if literal not in seen.tokens:
-            continue
-        if any(_of_form(nth, seen.tokens)):
-            yield from _of_form(nth, seen.shadow)
-        if len(literal) >= _LEAST_DIVIDED:
-            yield from _divided(text, literal, nth)
+    for literal in filter(seen.tokens.__contains__, _forms() if seen.tokens else ()):
+        for nth in _forms()[literal]:
+            if any(_of_form(nth, seen.tokens)):
+                yield from _of_form(nth, seen.shadow)
+            if len(literal) >= _LEAST_DIVIDED:
+                yield from _divided(text, literal, nth)
 
 
 def _divided(text: str, literal: str, nth: int) -> Iterator[tuple[int, int]]:
@@ -235,12 +235,13 @@ def _of_form(nth: int, text: str) -> Iterator[tuple[int, int]]:
 
 
 @lru_cache(maxsize=1)
-def _forms() -> list[tuple[str, int]]:
-    """Return the numbers of the forms of the table, each behind its longest literal, without which no text has it."""
-    forms = []
+def _forms() -> dict[str, list[int]]:
+    """Return the numbers of the forms of the table, by the longest literal of each, without which no text has it."""
+    forms: dict[str, list[int]] = {}
     for nth, row in enumerate(table()["forms"]):
         start = row["form"].partition("{")[0]
-        forms.append((start if len(start) > 1 else max(re.split(r"\{.*?\}", row["form"]), key=len), nth))
+        literal = start if len(start) > 1 else max(re.split(r"\{.*?\}", row["form"]), key=len)
+        forms.setdefault(literal, []).append(nth)
     return forms
 
 

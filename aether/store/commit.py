@@ -167,15 +167,11 @@ def _commit(
 ) -> Committed:
     if author.by == QUEEN:
         author = author._replace(by=PERSON.get())
-    if _is_shared(home) or os.path.exists(f"{home}/{ledger.QUEUE}"):
+    if ledger.is_shared(home) or os.path.exists(f"{home}/{ledger.QUEUE}"):
         shared = ledger.sharing(home)
         done: Committed = shared.commit(home, plan, author, now=now, settings=settings, may_wait=may_wait)
         return done
     return commit_to(settle(load(home), now=now), plan, author, now, settings)
-
-
-def _is_shared(home: Path) -> bool:
-    return os.path.exists(f"{home}/{ledger.PLACE}")  # most homes are not, and pay for no more than this
 
 
 def _planned_ahead(home: Path, plan: Callable[[Snapshot], Change]) -> tuple[Snapshot, Change] | None:
@@ -241,7 +237,7 @@ def _stored_before(home: Path, tried: Mapping[int, tuple[bytes, Change]]) -> Com
 
 
 def _crowded(home: Path) -> Conflict:
-    if _is_shared(home):
+    if ledger.is_shared(home):
         what = f"other machines changed the colony each time, {CONFLICT_TRIES} times. Nothing was stored."
         return Conflict(what, fix="Try again.", where=str(home))
     what = f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held."
@@ -268,7 +264,7 @@ def _planned(
         except AetherError as reason:
             refusal = reason
         newest = snapshot
-        if not does_something(change) and _is_shared(snapshot.home):
+        if not does_something(change) and ledger.is_shared(snapshot.home):
             with suppress(StorageFailed):  # it cannot be asked
                 newest = settle(catch_up(snapshot, now=now), now=now)
         if newest.revision == snapshot.revision:
@@ -320,7 +316,7 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime, *
     home = snapshot.home
     for kind in change.appends:
         record_files.files_of(home, kind)  # raises NotFound
-    server = ledger.of(home) if _is_shared(home) else None
+    server = ledger.of(home)
     if server:
         author = author._replace(member=server.member)
     after, entry = after_change(snapshot, change, author, now, key=key)
@@ -636,7 +632,7 @@ def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
             try:
                 return _fold(_with_files_committed(snapshot, now))
             except ConcurrentWrite:
-                if not _is_shared(snapshot.home):
+                if not ledger.is_shared(snapshot.home):
                     raise
                 snapshot = catch_up(load(snapshot.home), now=now)  # an edit lost the race to another replica
             except EditedMeanwhile as edited:

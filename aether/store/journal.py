@@ -23,6 +23,8 @@ from aether.store.patch import apply, apply_with_inverse
 from aether.types import JsonObject, Patch
 
 JOURNAL_FORMAT = 1
+# What a step of a patch or a record has at least: where there are many, the line is long.
+PART_CHARS = 200
 
 
 class Entry(NamedTuple):
@@ -284,7 +286,8 @@ def journal_header(base: int, *, made: Sequence[str] = (), sealed: bool = False)
 
 def entry_line(entry: Entry) -> bytes:
     """Return the line of `entry`, with checksum and newline; empty fields are left out."""
-    return seal_json(entry_fields(entry))
+    parts = sum(map(len, (*entry.patches.values(), *entry.appends.values())))
+    return seal_json(entry_fields(entry), size=parts * PART_CHARS)
 
 
 def entry_fields(entry: Entry) -> JsonObject:

@@ -43,9 +43,9 @@ class ConcurrentWrite(Exception):
     """The revision and the line that were to be appended, which may be in the log by now."""
 
 
-def seal_json(value: JsonObject) -> bytes:
-    """Return `value` as a line of JSON that ends in its checksum."""
-    return seal(json_line(value))
+def seal_json(value: JsonObject, *, size: int = 0) -> bytes:
+    """Return `value` as a line of JSON that ends in its checksum; `size` as for `json_line`."""
+    return seal(json_line(value, size=size))
 
 
 def unsealed(line: bytes) -> JsonObject | None:

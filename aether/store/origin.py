@@ -33,7 +33,7 @@ def is_confirmed(home: str | os.PathLike[str]) -> bool:
         return True
     # Once met as another's, a home stays so: taking it out of git's index makes its words nobody else's.
     return not os.path.lexists(os.path.join(place, MARK)) and (
-        not spool.holds_tracked(place) or _was_used(place)
+        not spool.holds_tracked(place) or bool(local_sessions(place))
     )
 
 
@@ -124,10 +124,6 @@ def _has_record(home: str) -> bool:
         return False
     is_same = isinstance(record, dict) and bool(token) and record.get("token") == token
     return is_same and not spool.tracked(home, TOKEN)
-
-
-def _was_used(home: str) -> bool:
-    return not os.path.lexists(os.path.join(home, MARK)) and bool(local_sessions(home))
 
 
 def _create(home: str, name: str, data: bytes) -> None:

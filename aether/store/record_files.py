@@ -19,6 +19,7 @@ from aether import regular
 from aether.errors import CorruptDocument, NotFound, shown
 from aether.regular import sealed_body
 from aether.store.files import json_line, make_directory, months_in, parse_json
+from aether.store.journal import PART_CHARS
 from aether.store.log import append, cut_torn_end, head_path, lines_backwards, read_head, seal_json
 from aether.store.snapshot import Pending, Snapshot
 from aether.types import JsonObject
@@ -198,7 +199,8 @@ def lines_to_fold(home: Path, pending: tuple[Pending, ...]) -> dict[Path, list[b
             # Never an earlier file than the last one: a clock that was set back must not break the order.
             path = max([file_of(home, kind, transaction.at), *files[-1:], *ours])
             if fresh := [record for record in numbered(transaction, kind) if position(record) > folded]:
-                lines.setdefault(path, []).extend(map(seal_json, fresh))
+                size = len(fresh) * PART_CHARS
+                lines.setdefault(path, []).extend(seal_json(record, size=size) for record in fresh)
                 ours.append(path)
     return lines
 

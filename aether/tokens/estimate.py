@@ -133,8 +133,7 @@ def tokens_of(price: int) -> int:
 
 def price(text: str) -> int:
     """Return the tokens of `text` in thousandths, before they are rounded; cut at line ends, the parts have the same sum."""
-    pieces = _PIECE.findall(text)
-    known = sum([_cached_price(piece) if len(piece) < _CACHED_CHARS else _price(piece) for piece in pieces])
+    known = sum(map(_PRICES.__getitem__, _PIECE.findall(text)))
     return known if text.isascii() else known + _price_of_no_prose(text)
 
 
@@ -210,7 +209,18 @@ def _price(piece: str) -> int:
     return max(TOKEN, _WORD[lead][shape] + _LETTER[shape] * len(head) + pairs + tail_price + rare)
 
 
-_cached_price = lru_cache(maxsize=_CACHED_PIECES)(_price)
+class _Prices(dict[str, int]):
+    """The prices of the pieces that come again; a mapping answers in half the time of a cached function."""
+
+    def __missing__(self, piece: str) -> int:
+        if len(piece) >= _CACHED_CHARS:
+            return _price(piece)
+        if len(self) >= _CACHED_PIECES:
+            self.clear()
+        return self.setdefault(piece, _price(piece))
+
+
+_PRICES = _Prices()
 
 
 @lru_cache(maxsize=_CACHED_PIECES)

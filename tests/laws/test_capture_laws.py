@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from aether.errors import InvalidInput
 from aether.memory.capture.extract import capture
+from aether.memory.capture.notes import words_of
 from aether.memory.facts import fact_text
 from aether.messages.read import formats, read_records
 from aether.messages.records import Record, read_json_values
@@ -294,6 +295,21 @@ def records():
 
 
 BY_PERSONS = {"user", "answer", "refusal"}
+
+
+@given(
+    st.lists(
+        st.sampled_from(["key=hunter2hunter2 ", "", "<private>a</private>b", "Use it.", "Use that."])
+        | st.text(),
+        max_size=6,
+    )
+)
+def test_the_words_of_a_record_are_kept_for_no_other(texts):
+    fresh = [redact(without_echoes(clean(text)).strip()) for text in texts]
+
+    assert [words_of(text) for text in texts for _ in range(2)] == [
+        words for words in fresh for _ in range(2)
+    ]
 
 
 @given(records())

@@ -24,9 +24,9 @@ def plain():
     )
 
 
-@given(values())
-def test_a_line_comes_back_exactly(value):
-    data = files.json_line(files.checked_json(value, where="law"))
+@given(values(), st.sampled_from([0, files.SMALL_CHARS]))
+def test_a_line_comes_back_exactly(value, size):
+    data = files.json_line(files.checked_json(value, where="law"), size=size)
 
     assert json_equal(files.parse_json(data, where="law"), value)
     assert b"\n" not in data
@@ -41,6 +41,7 @@ def test_a_document_comes_back_exactly(value, size):
 @given(plain())
 def test_both_encoders_write_the_same_bytes(value):
     assert files.json_document(value, size=0) == files.json_document(value, size=files.SMALL_CHARS)
+    assert files.json_line(value) == files.json_line(value, size=files.SMALL_CHARS)
 
 
 @given(scalars(), st.integers(0, files.MAX_DEPTH - 1), st.booleans())

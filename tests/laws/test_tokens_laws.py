@@ -17,7 +17,9 @@ from aether.tokens import exact
 from aether.tokens.count import message_tokens, system_tokens
 from aether.tokens.counters import counter
 from aether.tokens.estimate import (
+    _CACHED_CHARS,
     _FREQUENT_HAN,
+    _PRICES,
     _WINDOW,
     CUT_BOUND,
     PAIRED_LETTERS,
@@ -59,6 +61,19 @@ def test_a_text_has_at_most_three_tokens_per_character(text):
 @given(any_text())
 def test_counting_twice_gives_the_same(text):
     assert estimate(text) == estimate(text)
+
+
+@given(st.lists(st.sampled_from(["API", "api", "Api a" * 16]) | dense_text(), max_size=6))
+def test_what_was_counted_before_changes_no_count(texts):
+    _PRICES.clear()
+    kept = [*map(estimate, texts), *map(estimate, texts)]
+    fresh = []
+    for text in texts:
+        _PRICES.clear()
+        fresh.append(estimate(text))
+
+    assert kept == fresh * 2
+    assert all(len(piece) < _CACHED_CHARS for piece in _PRICES)
 
 
 @given(any_text() | dense_text(), any_text() | dense_text())

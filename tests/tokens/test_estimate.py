@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from aether.errors import BackendUnavailable
+from aether.tokens import estimate as estimation
 from aether.tokens import exact
 from aether.tokens.estimate import estimate
 from tests.tables import rows
@@ -176,3 +177,11 @@ def test_the_recorded_counts_of_the_articles_are_exact():
         pytest.skip(str(error))
 
     assert counts == [ARTICLE_COUNTS, SHUFFLED_COUNTS]
+
+
+def test_no_more_prices_are_kept_than_their_limit(monkeypatch):
+    monkeypatch.setattr(estimation, "_CACHED_PIECES", 8)
+    estimation._PRICES.clear()
+    estimate(" ".join(f"w{chr(97 + nth)}x" for nth in range(20)))
+
+    assert 0 < len(estimation._PRICES) <= 8

@@ -28,6 +28,7 @@ from aether.memory.capture.notes import (
     origin,
     shorten,
     title_of,
+    words_of,
 )
 from aether.memory.capture.tool_work import (
     close_failures,
@@ -42,7 +43,7 @@ from aether.memory.capture.tool_work import (
 from aether.memory.items import STATES
 from aether.messages.model import as_object, as_text
 from aether.redact.redact import redact, redacted, without_blocks
-from aether.text.cleaning import clean, without_echoes, without_thoughts
+from aether.text.cleaning import clean, without_thoughts
 from aether.text.regex import lazy
 from aether.types import Fact
 
@@ -186,7 +187,7 @@ def end_agent(state: State, agent: str) -> list[Draft]:
 
 
 def _request(state: State, record: Record, place: Origin) -> list[Draft]:
-    text = _cleaned(record)
+    text = words_of(record.text)
     if record.agent:
         notes = end_agent(state, record.agent)
         task = Note(place, shorten(text, TASK_CHARS), "observation", "task", role="said")
@@ -209,7 +210,7 @@ def _notice(state: State, record: Record) -> list[Draft]:
 
 def _answered(state: State, record: Record, place: Origin) -> list[Draft]:
     """Note a person's answer with its question and options."""
-    choice = _cleaned(record)
+    choice = words_of(record.text)
     if not choice:
         return []
     arguments, options = record.arguments, record.arguments.get("options")
@@ -231,7 +232,7 @@ def _refused(state: State, record: Record, place: Origin) -> list[Draft]:
     """Note the reason for which a person refused a call, with that call; the message before is what the person read last."""
     turn = _turn(state, record.agent)
     call = refused_call(turn["work"], record.call_id)
-    reason = _cleaned(record)
+    reason = words_of(record.text)
     if not reason:
         return []
     before, turn["answer"] = turn["answer"], None
@@ -241,7 +242,7 @@ def _refused(state: State, record: Record, place: Origin) -> list[Draft]:
 
 
 def _statement(state: State, record: Record, place: Origin) -> list[Draft]:
-    text = _cleaned(record)
+    text = words_of(record.text)
     if not text:
         return []
     turn = _turn(state, record.agent)
@@ -286,13 +287,13 @@ def _end_of_agent(state: State, agent: str) -> list[Draft]:
 
 
 def _summary(state: State, record: Record, place: Origin) -> list[Draft]:
-    text = _cleaned(record._replace(text=without_thoughts(record.text)))
+    text = words_of(without_thoughts(record.text))
     text = shorten(_SUMMARY_TAIL.split(text, maxsplit=1)[0].strip(), SUMMARY_CHARS)
     return _new_items(state, [Note(place, text, "observation", "summary", role="summary")]) if text else []
 
 
 def _paragraph(state: State, record: Record, place: Origin) -> list[Draft]:
-    text = shorten(_cleaned(record), PARAGRAPH_CHARS)
+    text = shorten(words_of(record.text), PARAGRAPH_CHARS)
     return _new_items(state, [Note(place, text, "observation", "paragraph")]) if text else []
 
 
@@ -330,11 +331,6 @@ _HANDLERS: dict[str, Callable[[State, Record, Origin], list[Draft]]] = {
     "user": _request, "answer": _answered, "refusal": _refused, "assistant": _statement, "call": _call,
     "summary": _summary, "text": _paragraph, "item": _item,
 }  # fmt: skip
-
-
-def _cleaned(record: Record) -> str:
-    """Return the text of a record without machinery, private parts and secrets, before it is shortened."""
-    return redact(without_echoes(clean(record.text)).strip())
 
 
 def _new_items(state: State, notes: list[Note]) -> list[Draft]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from aether import regular
 from aether.memory.facts import fact_text
 from aether.redact.redact import redact, redacted
+from aether.text.cleaning import clean, without_echoes
 from aether.text.regex import lazy
 from aether.types import RELEVANCE_OF_TYPE
 
@@ -114,6 +116,12 @@ def origin(record: Record, session: str) -> Origin:
         digest="" if is_unique(record.uuid) else _digest(record), caste=record.caste,
         directory=record.directory, named=bool(record.session),
     )  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def words_of(text: str) -> str:
+    """Return `text` of a record without machinery, private parts and secrets: once for its passages and its notes."""
+    return redact(without_echoes(clean(text)).strip())
 
 
 def is_unique(name: str) -> bool:

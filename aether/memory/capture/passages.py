@@ -16,11 +16,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aether import clock
-from aether.errors import InvalidInput
-from aether.memory.capture.notes import is_unique, title_of
+from aether.memory.capture.notes import is_unique, title_of, words_of
 from aether.memory.items import COPY_PREFIX, HISTORY, PASSAGE_PREFIX, PERSON, Place, passage_place
-from aether.redact.redact import redact
-from aether.text.cleaning import clean, without_echoes
 from aether.types import Change
 
 if TYPE_CHECKING:
@@ -135,7 +132,7 @@ class Collector:
     def _observe(self, record: Record) -> None:
         is_task = record.agent and record.kind == "user"
         words = "" if is_task or record.kind not in _SPEAKERS else record.text
-        text = words and redact(without_echoes(clean(words)).strip())[:MESSAGE_CHARS]
+        text = words and words_of(words)[:MESSAGE_CHARS]
         if not text:
             return
         if not self._start:
@@ -209,7 +206,7 @@ class Collector:
         self._chars += len(text)
         if self._chars > CONVERSATION_CHARS:
             return
-        time = _time(first.time) if first.time else None
+        time = clock.stamped(first.time) or None
         metadata: JsonObject = {
             "timestamp": time, "relevance_score": RELEVANCE, "access_count": 0, "last_accessed": time, "speaker": speaker, "source": "queen" if speaker == PERSON else "worker_ant", "caste": first.caste or None,
             "pointer": {"file": self.file, "line": first.line} | ({"key": pieces[-1].copy_key} if first.copied else {}),
@@ -251,13 +248,6 @@ def _pieces(text: str) -> Iterator[str]:
             piece = piece[cut:].lstrip()
     if piece.strip():
         yield piece
-
-
-def _time(text: str) -> str | None:
-    try:
-        return clock.stamp(clock.parse(text))
-    except InvalidInput:
-        return None
 
 
 def request_in(item: Mapping[str, Any]) -> str:
