@@ -86,7 +86,7 @@ def parse(text: str, *, where: str = "time") -> datetime:
 
 @lru_cache(maxsize=4)
 def stamped(text: str) -> str:
-    """Return the time that `text` names as text that sorts; "" if it is none."""
+    """Return the time that `text` names as text that sorts; "" for any other text."""
     try:
         return stamp(parse(text))
     except InvalidInput:
