@@ -8,6 +8,7 @@ without running it is asked about. A rule of a path is for the tools that edit f
 from __future__ import annotations
 
 import re
+import shlex
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -108,16 +109,18 @@ def _read(line: str) -> tuple[list[list[str]], str]:
 
 
 def _with_git_aliases(
-    commands_of_line: list[list[str]], git_aliases: Callable[[], Mapping[str, str]]
+    commands_of_line: list[list[str]],
+    git_aliases: Callable[[], Mapping[str, str]],
+    above: tuple[str, ...] = (),
 ) -> Iterator[list[str]]:
-    """Yield each command, and those that it runs if its verb is an alias of git."""
+    """Yield each command, and those that it runs if its verb is an alias of git; `above` are the aliases that lead to it."""
     for words in commands_of_line:
         yield words
-        verb = words[1] if words[0] == "git" and words[1:] else ""
-        if verb and verb not in _GIT_COMMANDS and (text := git_aliases().get(verb.lower())):
-            runs = commands(text[1:] if text.startswith("!") else f"git {text}")
-            yield from runs[:-1]
-            yield from ([*run, *words[2:]] for run in runs[-1:])
+        verb = words[1].lower() if words[0] == "git" and words[1:] else ""
+        if verb and verb not in (*_GIT_COMMANDS, *above) and (text := git_aliases().get(verb)):
+            line = text[1:] if text.startswith("!") else f"git {text}"
+            runs = commands(f"{line} {shlex.join(words[2:])}", len(above))
+            yield from _with_git_aliases(runs, git_aliases, (*above, verb))
 
 
 def _is_for(rule: EnforcedRule, tool: str) -> bool:

@@ -8,7 +8,7 @@ a program whose name is in a variable, raises `Unreadable`: a caller that must b
 from __future__ import annotations
 
 import posixpath
-from itertools import dropwhile
+from itertools import dropwhile, pairwise
 from typing import NamedTuple
 
 from aether.project import IGNORES_CASE
@@ -21,6 +21,8 @@ MOST_CHARS = 50_000
 MOST_WORDS = 30_000
 # In a word, for a variable or the output of a command.
 UNKNOWN = "\0"
+# What `find` and `xargs` replace, also within the text of a shell.
+_FILLED = "{}"
 # In the place of a file, for the output of a command.
 _PROCESS = "/dev/fd"
 _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!", "{", "}", "fi", "done", "coproc"})  # fmt: skip
@@ -28,10 +30,10 @@ _KEYWORDS = frozenset({"if", "then", "else", "elif", "do", "while", "until", "!"
 _HEADS = frozenset({"for", "select", "function", "case", "in", "esac"})
 # Programs that start another, with those of their options that take a word.
 _STARTERS = {
-    "sudo": "ughpCrtTURD", "doas": "uC", "env": "uCS", "command": "", "builtin": "", "exec": "a", "nohup": "",
+    "sudo": "ughpCrtTURD", "doas": "uC", "env": "uCS", "command": "", "builtin": "", "noglob": "", "nocorrect": "", "exec": "a", "nohup": "",
     "nice": "n", "ionice": "cnp", "timeout": "ks", "stdbuf": "ioe", "setsid": "", "xargs": "ILnPEdsa", "time": "fo",
     "chronic": "", "unbuffer": "", "caffeinate": "tw", "parallel": "jaILlNnPSs", "flock": "wE", "strace": "abeEIoOpPsSuUX",
-    "busybox": "", "npx": "pw", "uvx": "p", "… run": "p", **dict.fromkeys(["bash", "sh", "zsh", "dash", "ksh", "fish", "source", "."], "oO"),
+    "busybox": "", "npx": "pw", "uvx": "p", "watch": "nq", "… run": "p", **dict.fromkeys(["bash", "sh", "zsh", "dash", "ksh", "fish", "source", "."], "oO"),
 }  # fmt: skip
 # They start a program with one of these words before it.
 _RUNNERS = frozenset({"uv", "poetry", "pdm", "pipenv", "rye", "bundle"})
@@ -43,8 +45,8 @@ _ADDING = frozenset({"xargs", "parallel"})
 _SHELLS = frozenset({"bash", "sh", "zsh", "dash", "ksh", "fish"})
 # Programs that run text, with the option before it; those with "" run their words.
 _SCRIPTED = {
-    **dict.fromkeys(_SHELLS, "-c"), "su": "-c", "env": "-S", "cmd": "/c", "pwsh": "-command", "powershell": "-command", "eval": "", "watch": "",
-    "trap": "", "script": "-c",
+    **dict.fromkeys(_SHELLS, "-c"), "su": "-c", "env": "-S", "cmd": "/c", "pwsh": "-command", "powershell": "-command", "eval": "", "trap": "",
+    "script": "-c",
 }  # fmt: skip
 # They read commands where they are given no text.
 _READERS = _SHELLS | {"su", "source", "."}
@@ -55,10 +57,14 @@ _GIT_FLAGS = frozenset(
 _GIT_WORDS = frozenset(
     {"-C", "-c", "--git-dir", "--work-tree", "--namespace", "--config-env", "--attr-source"}
 )
+# A setting of git that defines an alias, or a file that may.
+_NAMES_A_COMMAND = lazy(r"(?i)(?:--config-env=)?(?:alias|include(?:if)?)\.")
 # The variable that gets the number of a file.
 _FILE_NUMBER = lazy(r"\d+|\{\w+\}")
 # A pattern that may be the name of a command or an option, and not of a file.
 _PATTERN_OF_NAME = lazy(r"[\w-]*[\[?*][\w\[\]?*^!-]*")
+# The text of a shell in the place of a program: after an option that is not known, or `sudo -s`.
+_SHELL_TEXT = lazy(r"[\s;&|]")
 # They become several words.
 _BRACES = lazy(r"\{[^\s{}'\"`$;&|()<>\\]*(?:,|\.\.)[^\s{}'\"`$;&|()<>\\]*\}")
 _ENDS = ";\n&|"
@@ -92,13 +98,13 @@ class _Word(NamedTuple):
     @property
     def is_input(self) -> bool:
         """Whether a shell that gets this word reads its commands from a pipe, or from something unknown."""
-        return self.text.startswith("-") or self.text in (UNKNOWN, _PROCESS, "/dev/stdin")
+        return self.text == UNKNOWN or self.text.startswith(("/dev/", "/proc/"))
 
     @property
     def compared(self) -> str:
         """The text for a rule; a pattern that may be the name of anything is not known."""
         is_name = self.is_pattern and self.text != "*" and _PATTERN_OF_NAME.fullmatch(self.text)
-        return UNKNOWN if is_name else self.text
+        return UNKNOWN if is_name else self.text.replace(_FILLED, UNKNOWN)
 
 
 class _Reader:
@@ -234,8 +240,8 @@ class _Reader:
             elif char == "'":
                 self.at += 1
                 parts.append(self._until("'"))
-            elif char == '"':
-                self.at += 1
+            elif char == '"' or self.text.startswith('$"', self.at):
+                self.at = self.text.index('"', self.at) + 1
                 self._quoted(parts)
             elif char in "$`":
                 self._expansion(parts)
@@ -255,7 +261,7 @@ class _Reader:
                 self.at += 1
                 return
             if char == "\\":
-                parts.append(self.text[self.at + 1 : self.at + 2])
+                parts.append(self.text[self.at + 1 : self.at + 2].replace("\n", ""))
                 self.at += 2
             elif char in "$`":
                 self._expansion(parts)
@@ -368,7 +374,11 @@ def _unwrapped(words: list[_Word], depth: int, room: list[int]) -> list[list[str
     words = _without_keywords(words)
     if not words or words[0].text in _HEADS:
         return []
-    if not words[0].is_known or (words[0].is_pattern and words[0].text not in ("[", "[[")):
+    if (
+        not words[0].is_known
+        or _FILLED in words[0].text
+        or (words[0].is_pattern and words[0].text not in ("[", "[["))
+    ):
         raise Unreadable("the name of the program is computed")
     name = program_of(words[0].text)
     plain = [name, *(word.compared for word in words[1:])]
@@ -376,17 +386,23 @@ def _unwrapped(words: list[_Word], depth: int, room: list[int]) -> list[list[str
     if any(not word.is_known for word in texts):
         raise Unreadable(f"what {name} runs is computed")
     scripted = commands(" ".join(word.text for word in texts), depth + 1, room) if texts else []
-    reads_input = name == "su" or "-s" in plain or all(word.is_input for word in words[1:])
+    starter, given = name, words[1:]
+    if name in _RUNNERS or name[:6] == "python":
+        run_words = _RUN_WORDS if name in _RUNNERS else ("-m",)
+        given = [
+            *dropwhile(
+                lambda word: word.text not in run_words and (name in _RUNNERS or word.text[:1] == "-"), given
+            )
+        ]
+        starter, given = ("… run", given[1:]) if given and given[0].text in run_words else ("", [])
+    programs = _started(starter, given) if starter in _STARTERS else []
+    reads_input = name == "su" or "-s" in plain or all(program[0].is_input for program in programs)
     if name in _READERS and not scripted and reads_input:
         raise Unreadable(f"what {name} reads is not known")
-    starter, given = name, words[1:]
-    if given and (
-        (name in _RUNNERS and given[0].text in _RUN_WORDS) or (name[:6] == "python" and given[0].text == "-m")
-    ):
-        starter, given = "… run", given[1:]
-    if starter in _STARTERS and not (texts and name in _READERS):  # after -c there is no file
-        for program in _started(starter, given):
-            scripted += _unwrapped(program, depth, room)
+    for program in [] if texts and name in _READERS else programs:  # after -c there is no file
+        scripted += _unwrapped(program, depth, room)
+        if _SHELL_TEXT.search(program[0].text):
+            scripted += commands(program[0].text, depth + 1, room)
     if name == "find":
         scripted = _found(words[1:], depth, room)
     if name.startswith("git-"):
@@ -425,31 +441,41 @@ def _started(name: str, words: list[_Word]) -> list[list[_Word]]:
             continue
         seen.add(at)
         option = words[at].text if at < len(words) else ""
-        if not option.startswith("-") or option == "-":
+        if not option.startswith(("-", "+")) or option == "-":
             starts.add(at)
         elif option == "--":
             starts.add(at + 1)
         elif option.startswith("--"):
             waiting += [at + 1] if "=" in option else [at + 1, at + 2]
         else:
-            letter_with_word = next((letter for letter in option[1:] if letter in _STARTERS[name]), "")
+            letter_with_word = next(
+                (letter for letter in option[1:] if letter in _STARTERS.get(name, "")), ""
+            )
             waiting.append(
                 at + 2
                 if letter_with_word and option.index(letter_with_word, 1) == len(option) - 1
                 else at + 1
             )
     skipped = int(name in _AFTER_A_WORD)
-    programs = [words[start + skipped :] for start in sorted(starts) if words[start + skipped :]]
+    programs = [
+        program
+        for start in sorted(starts)
+        if (program := [*dropwhile(lambda word: word.text.startswith("-"), words[start + skipped :])])
+    ]
     if name == "sudo" and not programs and {"-i", "-s"} & {word.text for word in words}:
         raise Unreadable("what the shell of sudo reads is not known")
     if name in _ADDING:
-        programs = [[*_filled(program), _Word(UNKNOWN)] for program in programs]
+        marks = [word.text[2:] or after.text for word, after in pairwise(words) if word.text[:2] == "-I"]
+        programs = [[*_filled(program, *marks[:1]), _Word(UNKNOWN)] for program in programs]
     return programs
 
 
-def _filled(words: list[_Word]) -> list[_Word]:
+def _filled(words: list[_Word], mark: str = _FILLED) -> list[_Word]:
     """Return the words of a program that is started for each file or line: what takes its place is not known."""
-    return [_Word(UNKNOWN) if word.text == "{}" else word for word in words]
+    return [
+        _Word(UNKNOWN) if word.text == mark else word._replace(text=word.text.replace(mark, _FILLED))
+        for word in words
+    ]
 
 
 def _is_assignment(text: str) -> bool:
@@ -462,9 +488,8 @@ def _given(name: str, words: list[_Word]) -> list[_Word]:
     if name == "env":
         return _split_string(words)
     if option := _SCRIPTED[name]:
-        return _after_option(words, option)
-    while words and words[0].text.startswith("-") and (name != "eval" or words[0].text == "--"):
-        words = words[2:] if words[0].text in ("-n", "-q") else words[1:]
+        return _after_option(name, words, option)
+    words = words[1:] if words and words[0].text == "--" else words
     return words[:1] if name == "trap" else words
 
 
@@ -480,14 +505,13 @@ def _split_string(words: list[_Word]) -> list[_Word]:
     return []
 
 
-def _after_option(words: list[_Word], option: str) -> list[_Word]:
+def _after_option(name: str, words: list[_Word], option: str) -> list[_Word]:
     """Return the text after the option of a shell that runs one; that of Windows takes all words, another the first."""
     for nth, word in enumerate(words):
-        text, after = word.text, words[nth + 1 :]
-        if option != "-c" and text.lower() in (option, "-c"):
-            return after
-        if option == "-c" and text[:1] == "-" != text[1:2] and text.endswith("c"):
-            return [*dropwhile(lambda following: following.text.startswith("-"), after)][:1]
+        if option != "-c" and word.text.lower() in (option, "-c"):
+            return words[nth + 1 :]
+        if option == "-c" and word.text[:1] == "-" != word.text[1:2] and "c" in word.text:
+            return [program[0] for program in _started(name, words[nth:])]
     return []
 
 
@@ -508,11 +532,10 @@ def _without_git_options(words: list[str]) -> list[str]:
     """Return a command of git without the options before its verb."""
     rest = words[1:]
     while rest and rest[0].startswith("-"):
-        if rest[0] == "-c" and rest[1:2] and rest[1].startswith("alias."):
-            raise Unreadable("git is given another name of a command")
         if rest[0] not in _GIT_FLAGS | _GIT_WORDS and "=" not in rest[0]:
             raise Unreadable(f"the option {rest[0]} of git is not known")
         rest = rest[2:] if rest[0] in _GIT_WORDS else rest[1:]
-    if rest[:1] == ["config"] and any(word.startswith("alias.") for word in rest):
+    settings = words if rest[:1] == ["config"] else words[: len(words) - len(rest)]
+    if any(_NAMES_A_COMMAND.match(word) for word in settings):
         raise Unreadable("git is given another name of a command")
     return ["git", *rest]
