@@ -12,18 +12,22 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from aether import git
-from aether.api.entries import about
+from aether.api.entries import About, about
 from aether.api.home import Home, find, now, read
+from aether.api.working import add_working_memory_item
 from aether.clock import new_id
 from aether.errors import InvalidInput, NotFound, public, shown
 from aether.memory.enforcement import decide, fits_itself
 from aether.memory.items import items_of
 from aether.store import enforced
+from aether.store.origin import is_confirmed
 from aether.text.shell_syntax import UNFINISHED
 from aether.types import RULE_TYPES, Action, EnforcedRule
 
 MOST_RULES = 200
 PATTERN_CHARS = 500
+# So many rules of so many characters are far below the limit of who reads them.
+TEXT_CHARS = 5_000
 _QUOTED = re.compile(r"`([^`\n]{2,80})`")
 
 
@@ -70,42 +74,62 @@ def enforce_rule(
 
     Raises:
         NotFound: memory has no such entry.
-        InvalidInput: the entry is not one of a person, or is no longer in force; the pattern is missing or wrong; or there
-            are too many rules.
+        InvalidInput: the entry is not one of a person of this home, or is no longer in force; the pattern is missing or
+            wrong; or there are too many rules.
         StorageFailed: the state directory cannot be written.
     """
     known = about(entry, home=home)
     metadata: Mapping[str, Any] = known.entry.get("metadata") or {}
-    if metadata.get("evidence") != "person":
+    if metadata.get("evidence") != "person" or not is_confirmed(find(home)):
         raise InvalidInput(
             "only an entry of a person can act.", where=known.id,
             fix='Add the rule yourself, at a terminal: aether rule add "…" --command "…".',
         )  # fmt: skip
     if known.state not in ("in force", "archived"):
         raise InvalidInput(f"the entry is {known.state}.", fix="Choose one that is in force.", where=known.id)
-    _check_patterns(tool=tool, command=command, regex=regex, path=path)
-    if action not in ("deny", "ask"):
-        raise InvalidInput(f"unknown action {shown(action)}.", fix="Use deny or ask.", where="action")
-    rule = EnforcedRule(
-        id=new_id("rule", now()), entry=known.id, text=" ".join(known.text.split()), said_at=known.at, action=action,
-        tool=tool, command=command, regex=regex, path=path,
-    )  # fmt: skip
-    enforced.change(find(home), lambda rules: _with(rules, rule))
-    return rule
+    return _let_act(known.text, known, action, home, tool=tool, command=command, regex=regex, path=path)
 
 
-def _with(rules: list[EnforcedRule], rule: EnforcedRule) -> list[EnforcedRule]:
-    others = [other for other in rules if _pattern(other) != _pattern(rule)]
-    if len(others) >= MOST_RULES:
-        raise InvalidInput(f"{MOST_RULES} rules act already.", fix="Relax one first.", where="rule")
-    return [*others, rule]
+@public
+def add_rule(text: str, *, action: Action = "deny", home: Home = None, **patterns: str) -> EnforcedRule:
+    """Add the words of a person, and let them stop calls of tools as `enforce_rule` does; of a rule that cannot act nothing is added."""
+    return _let_act(text, None, action, home, **patterns)
+
+
+def _let_act(text: str, known: About | None, action: Action, home: Home, **patterns: str) -> EnforcedRule:
+    patterns = {name: patterns.get(name, "") for name in ("tool", "command", "regex", "path")}
+    _check(text, action, patterns)
+
+    def with_rule(rules: list[EnforcedRule]) -> list[EnforcedRule]:
+        others = [
+            other for other in rules if known is None or _pattern(other) != (known.id, *patterns.values())
+        ]
+        if len(others) >= MOST_RULES:
+            raise InvalidInput(f"{MOST_RULES} rules act already.", fix="Relax one first.", where="rule")
+        entry = known or about(
+            add_working_memory_item(text, "constraint", 0.9, metadata={"evidence": "person"}, home=home),
+            home=home,
+        )
+        rule = EnforcedRule(
+            id=new_id("rule", now()), entry=entry.id, text=" ".join(text.split()), said_at=entry.at, action=action,
+            tool=patterns["tool"], command=patterns["command"], regex=patterns["regex"], path=patterns["path"],
+        )  # fmt: skip
+        return [*others, rule]
+
+    return enforced.change(find(home), with_rule)[-1]
 
 
 def _pattern(rule: EnforcedRule) -> tuple[str, ...]:
     return rule["entry"], rule["tool"], rule["command"], rule["regex"], rule["path"]
 
 
-def _check_patterns(**patterns: str) -> None:
+def _check(text: str, action: Action, patterns: Mapping[str, str]) -> None:
+    if action not in ("deny", "ask"):
+        raise InvalidInput(f"unknown action {shown(action)}.", fix="Use deny or ask.", where="action")
+    if len(text) > TEXT_CHARS:
+        raise InvalidInput(
+            f"the rule has {len(text)} characters.", fix=f"Add one of at most {TEXT_CHARS}.", where="text"
+        )
     given = {name: pattern for name, pattern in patterns.items() if pattern}
     if not given or len(given.keys() - {"tool"}) > 1:
         raise InvalidInput(
@@ -196,10 +220,10 @@ def _call(fact: Mapping[str, Any]) -> tuple[str, dict[str, str]] | None:
 def rule_proposals(*, home: Home = None) -> list[Proposal]:
     """Return the rules of a person that name a command or a path in backticks and do not act, newest first."""
     place = find(home)
-    acting = {rule["entry"] for rule in enforced.read(place)}
+    acting, confirmed = {rule["entry"] for rule in enforced.read(place)}, is_confirmed(place)
     proposals = []
     for item in items_of(read(home).documents["memory"]):
-        is_rule = item["type"] in RULE_TYPES and item["metadata"].get("evidence") == "person"
+        is_rule = confirmed and item["type"] in RULE_TYPES and item["metadata"].get("evidence") == "person"
         quoted = _QUOTED.search(item["content"]) if is_rule and item["id"] not in acting else None
         if quoted:
             is_path = " " not in quoted[1] and ("/" in quoted[1] or "." in quoted[1][1:])

@@ -89,14 +89,11 @@ def _commit(directory: Path, subject: str, *, days_ago: int = 0, made: str = "")
 
 
 def _rule_acts(place: Path, directory: Path, data: dict[str, Any]) -> list[str | Table]:
-    from aether.api import enforcing, working
+    from aether.api import enforcing
     from aether.memory.enforcement import decide, reason
     from aether.store import enforced
 
-    entry = working.add_working_memory_item(
-        RULE, "constraint", 0.9, metadata={"evidence": "person"}, home=place
-    )
-    rule = enforcing.enforce_rule(entry, command=COMMAND, home=place)
+    rule = enforcing.add_rule(RULE, command=COMMAND, home=place)
     decisions = [decide([rule], "Bash", {"command": call}, str(directory)) for call in CALLS]
     actions: list[Action | str] = [decision.action if decision else "" for decision in decisions]
     words = next(reason(decision) for decision in decisions if decision)

@@ -74,7 +74,7 @@ def add(ask: Ask, /, text: str, action: Action, **patterns: str) -> None:
     Example:
       aether rule add "Never push on Fridays." --command "git push" --ask
     """
-    from aether.api import enforcing, working
+    from aether.api import enforcing
     from aether.errors import InvalidInput
 
     if not is_typed():
@@ -83,12 +83,7 @@ def add(ask: Ask, /, text: str, action: Action, **patterns: str) -> None:
             fix="Type it at a terminal, or enforce an entry of a person: aether rule enforce ID.",
             where="rule add",
         )
-    place = ask.place()
-    entry = working.add_working_memory_item(
-        text, "constraint", 0.9, metadata={"evidence": "person"}, home=place
-    )
-    rule = enforcing.enforce_rule(entry, action=action, home=place, **patterns)
-    _emit_rule(ask, rule)
+    _emit_rule(ask, enforcing.add_rule(text, action=action, home=ask.place(), **patterns))
 
 
 @rule_command.command("enforce")

@@ -52,7 +52,7 @@ def former_homes() -> list[str]:
     places = []
     for path in files.files_ending(Path(os.path.dirname(file_of(""))), ".json"):
         try:
-            home = json.loads(regular.read(path, regular.CONFIG_BYTES))["home"]
+            home = json.loads(regular.read(path, regular.DOCUMENT_BYTES))["home"]
             places += [home] if str(path) == file_of(home) and not os.path.isdir(home) else []
         except (AetherError, OSError, ValueError, LookupError, TypeError, RecursionError):
             continue  # it acts nowhere
@@ -68,7 +68,7 @@ def read(home: str | os.PathLike[str]) -> list[EnforcedRule]:
     """
     path = file_of(home)
     try:
-        value = json.loads(regular.read(path, regular.CONFIG_BYTES))["rules"]
+        value = json.loads(regular.read(path, regular.DOCUMENT_BYTES))["rules"]
     except FileNotFoundError:
         return []
     except (ValueError, LookupError, TypeError, RecursionError) as reason:

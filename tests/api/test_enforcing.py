@@ -12,9 +12,11 @@ import pytest
 
 import aether
 from aether.api import enforcing, forget
+from aether.api.home import read
 from aether.cli.main import cli
 from aether.errors import CorruptDocument, InvalidInput, NotFound
 from aether.hosts import HOSTS, hook
+from aether.memory.items import items_of
 from aether.store import enforced
 from tests import homes
 
@@ -73,6 +75,55 @@ def test_a_command_that_would_not_stop_itself_is_refused(home, command):
         aether.enforce_rule(add(home), command=command, home=home)
 
     assert aether.enforced_rules(home=home) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "patterns"),
+    [
+        (TEXT, {"command": "cd a && make"}),
+        (TEXT, {}),
+        (TEXT, {"regex": "("}),
+        ("long " * 1_001, {"command": "make"}),
+    ],
+)
+def test_a_rule_that_is_refused_leaves_no_entry(home, text, patterns):
+    with pytest.raises(InvalidInput):
+        enforcing.add_rule(text, home=home, **patterns)
+
+    assert items_of(read(home).documents["memory"]) == []
+
+
+def test_one_rule_too_many_leaves_no_entry(home, monkeypatch):
+    monkeypatch.setattr(enforcing, "MOST_RULES", 1)
+    rule = enforcing.add_rule(TEXT, command="git push", home=home)
+
+    with pytest.raises(InvalidInput, match="act already"):
+        enforcing.add_rule("Never merge.", command="git merge", home=home)
+    assert aether.enforce_rule(rule["entry"], command="git push", action="ask", home=home)["action"] == "ask"
+    assert [item["content"] for item in items_of(read(home).documents["memory"])] == [TEXT]
+
+
+def test_as_many_rules_as_there_may_be_can_be_read(home):
+    long = "行" * enforcing.PATTERN_CHARS
+    rules = [
+        {"id": f"rule_{nth}", "entry": "wm_1", "text": "行" * enforcing.TEXT_CHARS, "said_at": "", "action": "deny", "tool": long,
+         "command": long, "regex": long, "path": long}
+        for nth in range(enforcing.MOST_RULES)
+    ]  # fmt: skip
+
+    enforced.change(home, lambda _: rules)
+
+    assert aether.enforced_rules(home=home) == rules
+
+
+def test_an_entry_that_came_with_a_repository_does_not_act(home, monkeypatch):
+    entry = add(home)
+    monkeypatch.setattr(enforcing, "is_confirmed", lambda _: False)
+
+    with pytest.raises(InvalidInput, match="only an entry of a person"):
+        aether.enforce_rule(entry, command="git push", home=home)
+    assert enforcing.rule_proposals(home=home) == []
+    assert enforcing.add_rule(TEXT, command="git push", home=home)["text"] == TEXT
 
 
 def test_the_hook_and_the_test_of_a_rule_read_the_aliases_of_git(home, monkeypatch):
