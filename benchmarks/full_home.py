@@ -1,6 +1,6 @@
 """A home as a year of work leaves it, for the benchmarks: every layer is full, and its archive is long.
 
-Nothing is written through the documents' files: one commit adds the entries, as commits do, and is folded.
+Nothing is written through the documents' files: commits add the entries and archive items, and are folded.
 """
 
 from __future__ import annotations
@@ -15,9 +15,12 @@ from aether import clock
 from aether.memory.items import archive_records
 from aether.store.authors import Author
 from aether.store.commit import commit, fold_home
+from aether.store.snapshot import load
 from aether.types import Change
 
 TOKENS, SESSIONS, PATTERNS, ARCHIVED = 157_000, 10, 500, 20_000
+# Items that leave memory together, as a compression lets them go.
+LEAVING = 100
 # Of what was asked for; beyond four fifths of its capacity memory is compressed, and a full home would be full once.
 LEAST_SHARE = 0.95
 MOST_OF_ITEM = 200
@@ -45,9 +48,13 @@ def make(
         aether.add_working_memory_items(drafts, home=home)
         made, used = made + len(drafts), aether.verify_token_limit(home=home).current
     now = clock.now()
-    commit(
-        home, lambda found: _layers(found.documents, patterns, archived, rng, now), Author("fill"), now=now
-    )
+    commit(home, lambda snapshot: _layers(patterns, rng, now), Author("fill"), now=now)
+    for first in range(0, archived, LEAVING):
+        left = range(first, min(first + LEAVING, archived))
+        records = _records(load(home).documents["memory"], left, archived, rng, now)
+        commit(
+            home, lambda snapshot, records=records: Change({}, {"items": records}), Author("fill"), now=now
+        )
     fold_home(home, now=now)
     aether.search_memory("service", home=home)  # the index of a home that is in use is there
     used = aether.verify_token_limit(home=home)
@@ -70,8 +77,7 @@ def _draft(nth: int, rng: random.Random) -> dict[str, Any]:
     return {"content": text, "type": kind, "relevance_score": 0.6, "metadata": {"phase": 1}}
 
 
-def _layers(documents: Any, patterns: int, archived: int, rng: random.Random, now: Any) -> Change:
-    memory = documents["memory"]
+def _layers(patterns: int, rng: random.Random, now: Any) -> Change:
     patch: list[dict[str, Any]] = [
         {"op": "add", "path": "/short_term_memory/sessions/-", "value": _session(nth, rng, now)}
         for nth in range(SESSIONS)
@@ -81,9 +87,14 @@ def _layers(documents: Any, patterns: int, archived: int, rng: random.Random, no
         {"op": "add", "path": "/long_term_memory/patterns/-", "value": _pattern(nth, rng, now)}
         for nth in range(patterns)
     ]
+    return Change({"memory": patch})
+
+
+def _records(memory: Any, left: range, archived: int, rng: random.Random, now: Any) -> list[dict[str, Any]]:
+    """Return the records of those of `archived` items that left memory in one transaction."""
     template = memory["working_memory"]["items"][0]
     held = []
-    for nth in range(archived):
+    for nth in left:
         at = clock.stamp(now - timedelta(minutes=archived - nth))
         metadata = {**template["metadata"], "timestamp": at, "last_accessed": at}
         text = " ".join(sentence(nth, rng) for _ in range(3))
@@ -91,8 +102,7 @@ def _layers(documents: Any, patterns: int, archived: int, rng: random.Random, no
         held.append(
             {**template, "id": f"wm_archived_{nth}", "type": kind, "content": text, "metadata": metadata}
         )
-    records = archive_records(held, why="compressed", now=now, session_id="session_0", compression_id="c0")
-    return Change({"memory": patch}, {"items": records})
+    return archive_records(held, why="compressed", now=now, session_id="session_0", compression_id="c0")
 
 
 def _session(nth: int, rng: random.Random, now: Any) -> dict[str, Any]:
@@ -106,7 +116,7 @@ def _session(nth: int, rng: random.Random, now: Any) -> dict[str, Any]:
         ],
         "outcomes": [{"result": sentence(one, rng), "impact": "The tests pass."} for one in range(30)],
         "high_value_items": [
-            {"type": "constraint" if one % 6 == 0 else "decision", "content": sentence(one + nth * 100, rng), "relevance": 0.8}
+            {"type": "constraint" if one % 6 == 0 else "decision", "content": sentence(one + nth * 100, rng), "relevance_score": 0.8}
             for one in range(60)
         ],
         "metadata": {
