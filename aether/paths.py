@@ -156,7 +156,9 @@ def directory_name(text: str, *, what: str) -> str:
             f"{shown(text)} cannot be the id of a {what}.", fix="Use a text that is not empty.", where=what
         )
     data = text.encode("utf-8", "surrogatepass")
-    name = "".join(chr(byte) if chr(byte) in _PLAIN else f"%{byte:02x}" for byte in data)
+    name = text
+    if not _PLAIN.issuperset(text):
+        name = "".join(chr(byte) if chr(byte) in _PLAIN else f"%{byte:02x}" for byte in data)
     if name[0] in ".-" or name.partition(".")[0].lower() in RESERVED:
         name = f"%{ord(name[0]):02x}{name[1:]}"
     if name[-1] == ".":

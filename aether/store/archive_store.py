@@ -14,7 +14,7 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -110,28 +110,34 @@ def grace_names(home: Path) -> list[str]:
 
 
 def _names(home: Path, pattern: str, *endings: str) -> list[str]:
+    from glob import iglob
+
     try:
-        root = inside(home, DIRECTORY)
+        inside(home, DIRECTORY)
     except UnsafePath:
         return []
     return sorted(
-        path.relative_to(root.parent).as_posix()
-        for path in root.glob(pattern)
-        if path.name.endswith(endings) and path.name[0] != "." and path.is_file() and not path.is_symlink()
+        path
+        for path in iglob(f"{DIRECTORY}/{pattern}", root_dir=home)
+        if path.endswith(endings)
+        and os.path.isfile(f"{home}/{path}")
+        and not os.path.islink(f"{home}/{path}")
     )
 
 
-def name_on_disk(home: Path, id: str) -> str:
-    """Return the path of the file that is named after conversation `id`, readable or not; "" without one."""
-    end = f"_{directory_name(id, what='conversation')}"
-    for name in names(home):
-        if name.endswith((end + PLAIN, end + PACKED)):
+def ids_on_disk(home: Path, ids: Collection[str]) -> set[str]:
+    """Return those conversations of `ids` after which a file is named, readable or not."""
+    ids_by_name = {directory_name(id, what="conversation"): id for id in ids}  # noqa: A001
+    on_disk: set[str] = set()
+    for name in names(home) if ids else ():
+        stem = name.removesuffix(".zst").removesuffix(PLAIN)
+        ends = (stem[place + 1 :] for place, character in enumerate(stem) if character == "_")
+        for id in filter(None, map(ids_by_name.get, ends)):  # noqa: A001
             try:
-                if read(home, name)["id"] == id:  # another id may end in the same name
-                    return name
+                on_disk |= {id} & {read(home, name)["id"]}  # another id may end in the same name
             except (AetherError, KeyError):
-                return name
-    return ""
+                on_disk.add(id)
+    return on_disk
 
 
 def is_empty(home: Path) -> bool:
@@ -283,7 +289,7 @@ def remove(home: Path, name: str) -> None:
 def size(home: Path, name: str) -> int:
     """Return the bytes on disk of a file of the home, 0 without one."""
     try:
-        return (home / name).stat().st_size
+        return os.stat(f"{home}/{name}").st_size
     except OSError:
         return 0
 

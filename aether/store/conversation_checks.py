@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -103,11 +103,11 @@ def _missing(home: Path) -> Iterator[Finding]:
     """Yield findings for listed conversations that the home lacks, for the reverse, and for losses."""
     entries, damaged = listed(home)
     present = _in_place(home)
-    rows = {row.id: row for row in archive_store.rows(home)}
+    archived: list[Listed] = []
     if damaged:
         yield Finding("error", "damaged-file", LIST, "the list of the conversations is damaged.", REPAIR)
     for name, entry in entries.items():
-        place, directory = f"conversations/{name}/{FILE}", home / "conversations" / name
+        place = f"conversations/{name}/{FILE}"
         if entry.lost:
             back = f"it was brought back from {entry.source}" if entry.source else "nothing of it was left"
             what = f"conversation {shown(entry.id)} was deleted, and {back} (found {entry.at[:19]}Z)."
@@ -115,13 +115,14 @@ def _missing(home: Path) -> Iterator[Finding]:
         if name in present or (entry.lost and not entry.source):
             continue
         if entry.archived:
-            yield from _missing_archived(home, entry, rows.get(entry.id))
-        elif not directory.is_dir():
+            archived.append(entry)
+        elif not (directory := (home / place).parent).is_dir():
             what = f"conversation {shown(entry.id)} is missing: its directory was deleted."
             yield Finding("error", "missing-conversation", place, what, REPAIR)
         elif not any((directory / file).exists() for file in (FILE, HEAD)):
             what = f"conversation {shown(entry.id)} has no messages: none was acknowledged, or its files were deleted."
             yield Finding("info", "no-messages", place, what, "Nothing to do, or restore a snapshot.")
+    yield from _missing_archived(home, archived)
     for name, stored in present.items():
         if name not in entries and not damaged:
             sealed = (header_of(stored.path) or {}).get("listed")
@@ -132,20 +133,21 @@ def _missing(home: Path) -> Iterator[Finding]:
 
 def missing_archived(home: Path) -> Iterator[Finding]:
     """Yield a finding for each archived conversation whose file was deleted."""
+    entries = listed(home)[0].values()
+    yield from _missing_archived(home, [entry for entry in entries if entry.archived and not entry.lost])
+
+
+def _missing_archived(home: Path, entries: Sequence[Listed]) -> Iterator[Finding]:
     rows = {row.id: row for row in archive_store.rows(home)}
-    for entry in listed(home)[0].values():
-        if entry.archived and not entry.lost:
-            yield from _missing_archived(home, entry, rows.get(entry.id))
-
-
-def _missing_archived(home: Path, entry: Listed, row: archive_store.Row | None) -> Iterator[Finding]:
-    if row is None and archive_store.name_on_disk(home, entry.id):
-        return  # the findings of the archive name it: it is damaged, or of another version
-    if row is None or not archive_store.size(home, row.name):
-        what = f"conversation {shown(entry.id)} is missing: its archive file was deleted."
-        where = row.name if row else archive_store.DIRECTORY
-        fix = f"{REPAIR[:-1]}: its fuller form in grace is restored."
-        yield Finding("error", "missing-conversation", where, what, fix)
+    # A file without a row is damaged, or of another version: the findings of the archive name it.
+    on_disk = archive_store.ids_on_disk(home, {entry.id for entry in entries} - rows.keys())
+    for entry in entries:
+        row = rows.get(entry.id)
+        if entry.id not in on_disk and not (row and archive_store.size(home, row.name)):
+            what = f"conversation {shown(entry.id)} is missing: its archive file was deleted."
+            where = row.name if row else archive_store.DIRECTORY
+            fix = f"{REPAIR[:-1]}: its fuller form in grace is restored."
+            yield Finding("error", "missing-conversation", where, what, fix)
 
 
 def _in_place(home: Path) -> dict[str, Stored]:

