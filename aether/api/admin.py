@@ -11,7 +11,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from aether import clock, paths, regular
 from aether.api import memory_tool
 from aether.api.home import REFUSALS, Home, change, copied, drained, find, look_again, now, present, read
 from aether.api.memory_tool import directory_updated
+from aether.api.timeline import all_compactions
 from aether.clock import new_id
 from aether.errors import (
     AetherError,
@@ -424,22 +424,12 @@ def _at(line: LogLine) -> str:
 
 def _compactions(home: Path, since: str) -> Iterator[LogLine]:
     """Yield the compactions that can be undone and are not older than `since`."""
-    for stored in store_conversations.stored_conversations(home):
-        changed = datetime.fromtimestamp(stored.path.stat().st_mtime, tz=UTC)
-        if clock.stamp(changed) < since:
-            continue
-        try:
-            log = store_conversations.load(home, stored.id)
-        except AetherError:
-            continue  # `examine` reports it
-        undo = f"aether undo {argument(log.id, '--conversation')}"
-        for step in log.open:
-            time = log.compactions[step - 1].at
+    for log, compaction in all_compactions(home, since=since):
+        if (step := compaction.step) in log.open:
+            undo = f"aether undo {argument(log.id, '--conversation')}"
             reason = f'step {step}, undone by "{undo}"' if step == log.open[-1] else f"step {step}"
-            if time >= since:
-                yield LogLine(
-                    0, time, "caller", "compact", reason, [f"conversations/{stored.path.parent.name}"]
-                )
+            place = f"conversations/{log.path.parent.name}"
+            yield LogLine(0, compaction.at, "caller", "compact", reason, [place])
 
 
 @public

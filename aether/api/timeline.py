@@ -5,6 +5,7 @@ What a moment is, and when a path is the same file, is decided in `memory.timeli
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
@@ -25,19 +26,20 @@ from aether.memory.captured_threads import thread as turns_of
 from aether.memory.items import forgotten_parts, items_of
 from aether.memory.sessions import sessions_of
 from aether.memory.timeline import (
-    Asked,
+    MAIN_KINDS,
     FileHistory,
     Known,
     Moment,
     about_file,
     components,
+    is_wanted,
     item_moment,
     moments,
 )
 from aether.redact.redact import redact
-from aether.search.archive import searchable_archive, shown_ids
-from aether.search.index import Query
-from aether.store import archive_store, conversations, history, record_files
+from aether.search.archive import archive_of, searchable_archive, shown_ids
+from aether.search.index import Query, newest
+from aether.store import archive_store, conversations, history, record_files, search_index
 from aether.store.snapshot import Snapshot, file_id, load
 from aether.store.undo import undone_revisions
 from aether.text.tags import UNCONFIRMED, memory_block
@@ -76,13 +78,18 @@ def timeline(
     if limit < 0:
         raise InvalidInput(f"limit is {limit}.", fix="Use 0 for all, or the number wanted.", where="timeline")
     moment = now()
-    options = Asked(
-        _stamp(since, moment, "since"), _stamp(until, moment, "until"), conversation, project, frozenset(types),
-    )  # fmt: skip
+    names = (*types,)
+    keep = layers.entry_filter(
+        since=instant(since, at=moment, where="since"),
+        until=instant(until, at=moment, where="until"),
+        project=project,
+        conversation=conversation,
+    )._replace(types=names, kinds=frozenset(names) or MAIN_KINDS)
     snapshot = read(home)
+    items, floor = _newest(snapshot, keep, limit)
     selection = moments(
-        item_moments(snapshot), compressions(snapshot), _compactions(snapshot.home), snapshot.documents["COLONY_STATE"],
-        options,
+        items, compressions(snapshot, since=floor), _compactions(snapshot.home, since=floor),
+        snapshot.documents["COLONY_STATE"], keep,
     )  # fmt: skip
     if conversation and not selection:
         _require_conversation(snapshot, conversation)
@@ -132,20 +139,32 @@ def thread(conversation: str, *, home: Home = None) -> list[Turn]:
     return turns
 
 
-def _stamp(time: str | datetime, now_: datetime, where: str) -> str:
-    moment = instant(time, at=now_, where=where)
-    return clock.stamp(moment) if moment else ""
+def _newest(snapshot: Snapshot, keep: layers.Filter, limit: int) -> tuple[list[Moment], str]:
+    """Return the moments of items, and a time after which none is missing, but `limit` are there; "" if all are there."""
+    most = limit
+    while limit:
+        most = min(most * 2, sys.maxsize)
+        answer = newest(snapshot.home / search_index.FILE, archive_of(snapshot), keep, most)
+        if answer is None:
+            break
+        records, oldest = answer
+        items = [*item_moments(snapshot, _moments_of(records))]
+        floor = layers.item_record(oldest["item"], "archive").at if oldest else ""
+        if not oldest or sum(entry.at > floor and is_wanted(entry, keep) for entry in items) >= limit:
+            return items, floor
+    return [*item_moments(snapshot)], ""
 
 
-def item_moments(snapshot: Snapshot) -> Iterator[Moment]:
-    """Yield the moments of all items, live and archived, that nobody has forgotten."""
+def item_moments(snapshot: Snapshot, archived: Iterable[Moment] | None = None) -> Iterator[Moment]:
+    """Yield the moments of all items, live and `archived`, that nobody has forgotten."""
     memory = snapshot.documents["memory"]
     live = items_of(memory)
     yield from (item_moment(layers.item_record(item, "working_memory")) for item in live)
     here, is_shown = {item["id"] for item in live}, shown_ids(memory)
     cut = forgotten_parts(memory)
-    texts = {record.id: record.text for record in _all_records(snapshot) if record.id in cut} if cut else {}
-    for entry in _archived(snapshot):
+    candidates = searchable_archive(snapshot).find(Query((), tuple(cut))).candidates if cut else []
+    texts = {candidate.id: candidate.record["item"]["content"] for candidate in candidates}
+    for entry in _archived(snapshot) if archived is None else archived:
         if entry.id not in here and is_shown(entry.id):
             yield entry._replace(text=texts.get(entry.id, entry.text))
 
@@ -156,15 +175,17 @@ def _archived(snapshot: Snapshot) -> list[Moment]:
     state = (record_files.head(snapshot), files)
     cached = _ARCHIVED.get(snapshot.home)
     if cached is None or cached[0] != state:
-        # Of two records of one item the newer counts.
-        newest = {
-            str(record["item"].get("id")): record["item"]
-            for _, record in record_files.records(snapshot, "items")
-        }
-        cached = (state, [item_moment(layers.item_record(item, "archive")) for item in newest.values()])
+        records = (record for _, record in record_files.records(snapshot, "items"))
+        cached = (state, _moments_of(records))
         _ARCHIVED.clear()
         _ARCHIVED[snapshot.home] = cached
     return cached[1]
+
+
+def _moments_of(records: Iterable[JsonObject]) -> list[Moment]:
+    """Return the moments of archived items; of two records of one item the newer counts."""
+    newest = {str(record["item"].get("id")): record["item"] for record in records}
+    return [item_moment(layers.item_record(item, "archive")) for item in newest.values()]
 
 
 def _all_records(snapshot: Snapshot) -> Iterator[layers.Record]:
@@ -173,12 +194,12 @@ def _all_records(snapshot: Snapshot) -> Iterator[layers.Record]:
     return layers.records(snapshot.documents["memory"], (stored[place] for place in sorted(stored)))
 
 
-def compressions(snapshot: Snapshot) -> list[JsonObject]:
-    """Return the receipts of the compressions that are not undone, oldest first."""
+def compressions(snapshot: Snapshot, *, since: str = "") -> list[JsonObject]:
+    """Return the receipts of the compressions `since` then that are not undone, oldest first."""
     receipts = [
         receipt
         for _, receipt in record_files.records(snapshot, "receipts")
-        if receipt.get("kind") == "compression"
+        if receipt.get("kind") == "compression" and layers.instant_text(receipt["at"]) >= since
     ]
     newest = {receipt["session_id"]: receipt for receipt in receipts}
     receipts_in_memory = [
@@ -198,16 +219,17 @@ def compaction_sizes(home: Path) -> Iterator[tuple[str, int, int]]:
             yield outcome.at, before, after
 
 
-def all_compactions(home: Path) -> Iterator[tuple[history.Log, history.Compaction]]:
-    """Yield the compactions of all conversations that can be read; `doctor` names the others."""
+def all_compactions(home: Path, *, since: str = "") -> Iterator[tuple[history.Log, history.Compaction]]:
+    """Yield the compactions `since` then of all conversations that can be read; `doctor` names the others."""
     for stored in conversations.stored_conversations(home):
-        with suppress(AetherError):
-            log = conversations.load(home, stored.id)
-            yield from ((log, compaction) for compaction in log.compactions)
+        if clock.stamp(clock.of_file(stored.path.stat().st_mtime)) >= since:
+            with suppress(AetherError):
+                log = conversations.load(home, stored.id)
+                yield from ((log, compaction) for compaction in log.compactions if compaction.at >= since)
 
 
-def _compactions(home: Path) -> Iterator[Moment]:
-    for log, outcome in all_compactions(home):
+def _compactions(home: Path, *, since: str) -> Iterator[Moment]:
+    for log, outcome in all_compactions(home, since=since):
         receipt = outcome.receipt
         state = "" if outcome.step in log.open else " (undone)"
         text = f"Compacted from {receipt.get('tokens_before')} to {receipt.get('tokens_after')} tokens, {len(outcome.before)} to {len(outcome.after)} messages{state}"

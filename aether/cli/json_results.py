@@ -1000,7 +1000,8 @@ class Timeline(TypedDict):
     """What happened."""
 
     moments: list[Moment]
-    left_out: int
+    left_out: bool
+    """Whether there are older ones."""
 
 
 class TokensFetch(TypedDict):

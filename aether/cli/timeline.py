@@ -24,7 +24,6 @@ from aether.cli.output import (
     when,
     write_file,
 )
-from aether.text.words import pluralize
 
 if TYPE_CHECKING:
     from aether.api.timeline import FileHistory, Known, Moment
@@ -74,14 +73,16 @@ def timeline_command(
         _file_history(ask, file)
         return
 
+    most = limit and limit + 1  # one more shows that there are more
     moments = timeline(
-        since=since, until=until, conversation=conversation, project=project, types=types, home=ask.place()
-    )
+        since=since, until=until, conversation=conversation, project=project, types=types, limit=most,
+        home=ask.place(),
+    )  # fmt: skip
     visible = moments[-limit:]
-    data = {"moments": visible, "left_out": len(moments) - len(visible)}
+    data = {"moments": visible, "left_out": len(moments) > len(visible)}
     emit(ask, data, _days(visible))
-    if len(moments) > len(visible):
-        note(ask, f"{pluralize(len(moments) - len(visible), 'older moments')} left out: --limit 0 shows all.")
+    if data["left_out"]:
+        note(ask, "Older moments are left out: --limit 0 shows all.")
     if not moments:
         unknown = [entry for entry in types if entry not in KINDS.split(", ")]
         note_nothing(ask, unknown, words="Nothing happened that memory knows of.")

@@ -174,11 +174,14 @@ class Filter(NamedTuple):
     """A part of it, case-folded."""
     conversation: str = ""
     """A part of its id, title or file, case-folded."""
+    kinds: frozenset[str] = frozenset()
+    """Kinds of moments: entries of a type of these are wanted as well as those of `types`."""
 
     def has(self, field: str, text: str) -> bool:
         """Return whether `text` is what the filter wants in `field`."""
         if field == "type":
-            return not self.types or text in self.types
+            is_of_kind = KIND_OF_TYPE.get(text, "note") in self.kinds
+            return is_of_kind or text in self.types or not (self.types or self.kinds)
         value: str = getattr(self, field)
         return not value or (value in text.casefold() if field in PARTLY else value == text.casefold())
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from aether.memory.layers import Record, instant_text
+from aether.memory.layers import Filter, Record, instant_text
 from aether.text.words import pluralize
 from aether.types import KIND_OF_TYPE, JsonObject, Kind
 
@@ -22,8 +22,6 @@ from aether.types import KIND_OF_TYPE, JsonObject, Kind
 MAIN_KINDS = frozenset(
     {"request", "decision", "rule", "result", "error", "fix", "compression", "compaction", "phase"}
 )
-# The words of imported conversations, kept for search: they repeat the requests and results.
-_PASSAGE = "history"
 
 
 class Moment(NamedTuple):
@@ -51,34 +49,20 @@ class Moment(NamedTuple):
     """Of a passage: `person`, `agent` or `host`."""
 
 
-class Asked(NamedTuple):
-    """The moments that a caller wants to see; an empty field accepts all."""
-
-    since: str = ""
-    until: str = ""
-    """The first instant that is too late."""
-    conversation: str = ""
-    """A part of its id, title or transcript."""
-    project: str = ""
-    """A part of its directory."""
-    types: frozenset[str] = frozenset()
-    """Kinds of moments or types of items; empty: `MAIN_KINDS`."""
-
-
 def moments(
     items: Iterable[Moment],
     receipts: Iterable[JsonObject],
     compactions: Iterable[Moment],
     colony: Mapping[str, Any],
-    asked: Asked,
+    keep: Filter,
 ) -> list[Moment]:
-    """Return the moments that are `asked` for, oldest first.
+    """Return the moments that a filter keeps, oldest first.
 
     `items` are those of working memory and the archive (`item_moment`), `receipts` those of compressions, `compactions` those of conversations, and
     `colony` is the document with the phases.
     """
     all_moments = [*items, *_compressions(receipts), *compactions, *_phases(colony)]
-    return sorted((entry for entry in all_moments if _wanted(entry, asked)), key=itemgetter(0))
+    return sorted((entry for entry in all_moments if is_wanted(entry, keep)), key=itemgetter(0))
 
 
 def item_moment(record: Record) -> Moment:
@@ -115,18 +99,16 @@ def _phases(colony: Mapping[str, Any]) -> Iterator[Moment]:
                 yield Moment(instant_text(entry[field]), "phase", "phase", text, "", phase=entry["phase"])
 
 
-def _wanted(moment: Moment, options: Asked) -> bool:
-    if options.types:
-        kinds = moment.kind in options.types or moment.type in options.types
-    else:
-        kinds = moment.kind in MAIN_KINDS and moment.type != _PASSAGE
-    places = f"{moment.conversation}\n{moment.title}\n{moment.pointer.get('file', '')}".casefold()
+def is_wanted(moment: Moment, keep: Filter) -> bool:
+    """Return whether a filter keeps a moment."""
     return (
-        kinds
-        and (not options.since or moment.at >= options.since)
-        and (not options.until or moment.at < options.until)
-        and options.conversation.casefold() in places
-        and options.project.casefold() in moment.project.casefold()
+        (moment.kind in keep.kinds or moment.type in keep.types)
+        and moment.at >= keep.since
+        and (not keep.until or moment.at < keep.until)
+        and keep.has(
+            "conversation", f"{moment.conversation}\n{moment.title}\n{moment.pointer.get('file', '')}"
+        )
+        and keep.has("project", moment.project)
     )
 
 

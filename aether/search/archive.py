@@ -29,7 +29,7 @@ def searchable_archive(snapshot: Snapshot, late: Callable[[], None] | None = Non
 
     A caller that cannot wait gives `late`, see `indexed_source`.
     """
-    archive = _archive(snapshot)
+    archive = archive_of(snapshot)
     if archive.head < 0:
         return EMPTY
     source = indexed_source(snapshot.home / search_index.FILE, archive, late)
@@ -63,7 +63,8 @@ def searchable_archive(snapshot: Snapshot, late: Callable[[], None] | None = Non
     return Source(find, read)
 
 
-def _archive(snapshot: Snapshot) -> Archive:
+def archive_of(snapshot: Snapshot) -> Archive:
+    """Return the archived items of `snapshot`, as the index reads them."""
     return Archive(
         record_files.head(snapshot),
         lambda after: record_files.located(snapshot, "items", after=after),
@@ -78,7 +79,7 @@ def records_of_conversations(
 
     A name is an id, a title or a file. None if that would take reading the whole archive.
     """
-    archive = _archive(snapshot)
+    archive = archive_of(snapshot)
     indexed = of_conversations(snapshot.home / search_index.FILE, archive, names)
     return indexed and (indexed[0], archive.fetch(indexed[1]).values())
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import heapq
 import json
 import math
+import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -348,7 +349,8 @@ SELECT position, offset FROM item WHERE conversation IN (SELECT value FROM json_
 # An index that an earlier version made gets it when items are added.
 _BY_CONVERSATION = "CREATE INDEX IF NOT EXISTS item_conversation ON item (conversation)"
 _KEPT = """
-SELECT place FROM item WHERE (:since IS NULL OR at >= :since) AND (:until IS NULL OR at IS NULL OR at < :until)
+SELECT place, key FROM item
+WHERE (:since IS NULL OR at >= :since) AND (:until IS NULL OR at IS NULL OR at < :until)
 """
 _Answer = TypeVar("_Answer")
 
@@ -414,6 +416,27 @@ def of_conversations(
     wanted = {*map(plain_text, names)}
     result = search_index.on_index(path, read, busy_seconds=0.0) if path.is_file() else None
     return result[0] if result else None
+
+
+def newest(
+    path: Path, archive: Archive, keep: Filter, most: int
+) -> tuple[list[JsonObject], JsonObject | None] | None:
+    """Return the records of the `most` newest items that a filter keeps, with all records of these items, oldest first.
+
+    The second is that of the oldest of these items, or None if there are no others; None if there is no index.
+    """
+
+    def read(db: sqlite3.Connection) -> tuple[list[JsonObject], JsonObject | None]:
+        db.execute("BEGIN")  # one state for all the questions below
+        query, bound = _kept(db, keep)
+        query += " AND position <= :head ORDER BY at DESC, place DESC LIMIT :most"
+        rows = dict(db.execute(query, {**bound, "head": archive.head, "most": most}))
+        same = db.execute(_KEYS, (json.dumps([*rows.values()]), sys.maxsize))
+        records = _read(db, [place for (place,) in same], archive)
+        oldest = next((records[place] for place in reversed(rows) if place in records), None)
+        return [*records.values()], oldest if len(rows) == most else None
+
+    return _indexed(path, archive, read)
 
 
 def _indexed(
@@ -521,21 +544,22 @@ def _find(db: sqlite3.Connection, ask: Query, archive: Archive) -> Found:
     values = value_of_levels(ask, numbers, state.items)
     points = search_index.points(db, ITEMS, values, numbers, wanted=ask.full_terms, last=last)
     named = [place for (place,) in db.execute(_KEYS, (json.dumps([*map(_key, ask.ids)]), last))]
-    places = _best_places(points, [None] if ask.keep == EVERYTHING else [None, _kept(db, ask.keep)], ask.cap)
+    kept = [None] if ask.keep == EVERYTHING else [None, dict(db.execute(*_kept(db, ask.keep)))]
+    places = _best_places(points, kept, ask.cap)
     records = _read(db, sorted(places.union(named)), archive)
     candidates = [Candidate(place, record) for place, record in sorted(records.items())]
     return Found(state.items, state.length, numbers, candidates)
 
 
-def _kept(db: sqlite3.Connection, keep: Filter) -> set[int]:
-    """Return the places of the items that a filter keeps."""
+def _kept(db: sqlite3.Connection, keep: Filter) -> tuple[str, dict[str, int | None]]:
+    """Return the query for the places and keys of the items that a filter keeps, with its parameters."""
     query, bound = _KEPT, {"since": _micros(keep.since), "until": _micros(keep.until)}
     names = db.execute("SELECT number, text FROM name").fetchall()
     for field in FILTERED:
-        if getattr(keep, "types" if field == "type" else field):
+        if getattr(keep, field, keep.types or keep.kinds):
             fit = [str(number) for number, text in names if keep.has(field, text)]
             query += f" AND {field} IN ({', '.join(fit)})"
-    return {place for (place,) in db.execute(query, bound)}
+    return query, bound
 
 
 def _read(db: sqlite3.Connection, places: Sequence[int], archive: Archive) -> dict[int, JsonObject]:

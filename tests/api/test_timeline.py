@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from random import Random
 
 import pytest
 
@@ -11,7 +13,9 @@ from aether.api import hook_sessions, report
 from aether.api.forget import erase
 from aether.api.home import read
 from aether.api.timeline import file_reminder
-from aether.errors import InvalidInput
+from aether.errors import AetherError, InvalidInput
+
+SAID = [{"role": ("user", "assistant")[nth % 2], "content": f"Note {nth}. " * 60} for nth in range(60)]
 
 
 def add(home, text, type="decision", **given):
@@ -45,8 +49,7 @@ def test_a_compression_that_was_undone_is_neither_on_the_timeline_nor_in_what_wa
 
 
 def test_a_compaction_is_on_the_timeline_with_its_conversation(home):
-    said = [{"role": ("user", "assistant")[nth % 2], "content": f"Note {nth}. " * 60} for nth in range(60)]
-    aether.compact("talk", said, window=8000, home=home)
+    aether.compact("talk", SAID, window=8000, home=home)
 
     (found,) = aether.timeline(conversation="talk", home=home)
 
@@ -133,3 +136,49 @@ def test_an_archived_item_that_was_forgotten_or_erased_is_on_no_timeline(home):
     aether.undo(home=home)
     erase(match="swordfish", home=home)
     assert "swordfish" not in str(aether.timeline(home=home))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_newest_moments_are_the_last_of_all(home, seed):
+    """Whatever was archived, forgotten, undone and archived again, in whatever order of time, and at equal times."""
+    rng = Random(seed)
+
+    types = ["decision", "constraint", "code_change", "error", "lesson"]
+
+    def time():
+        return f"20{rng.choice((24, 26, 31))}-01-0{rng.randint(1, 5)}T00:00:00Z"
+
+    def all_moments():
+        return aether.timeline(home=home)
+
+    steps = [
+        lambda: add(
+            home, f"Use one file, says {rng.random()}. Nobody reads the other.",
+            rng.choice(types),
+            metadata={
+                "timestamp": time(),
+                "conversation": rng.choice(["talk", "walk"]), "project": rng.choice(["/srv/shop", "/srv/bank"]),
+            },
+        ),
+        lambda: aether.compress(1, home=home),
+        lambda: aether.clear_working_memory(home=home),
+        lambda: aether.undo(home=home),
+        lambda: aether.forget(ids=[one.id for one in all_moments()[-8:] if one.id], home=home),
+        lambda: aether.update_working_memory_item(
+            rng.choice(all_moments()).id, {"type": rng.choice(types), "metadata": {"timestamp": time()}}, home=home
+        ),
+        lambda: aether.compact("talk", SAID, window=8000, home=home),
+        lambda: aether.fold(home=home),
+    ]  # fmt: skip
+    for _ in range(80):
+        with suppress(AetherError, IndexError):
+            rng.choices(steps, weights=(16, 1, 4, 4, 1, 4, 1, 1))[0]()
+
+    filters = [
+        {}, {"types": ["error", "phase"]}, {"types": ["note"]}, {"since": "2026-01-02T00:00:00Z"},
+        {"until": "2026-01-04T00:00:00Z"}, {"conversation": "TAL"}, {"project": "bank", "types": ["constraint"]},
+    ]  # fmt: skip
+    for keep in filters:
+        whole = aether.timeline(home=home, **keep)
+        for limit in (1, 2, 3, 5, 8, 13, 99):
+            assert aether.timeline(limit=limit, home=home, **keep) == whole[-limit:], (keep, limit)

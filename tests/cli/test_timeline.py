@@ -27,7 +27,7 @@ def test_older_moments_beyond_the_limit_are_named(here, capsys):
     seen = shown(capsys, "timeline", "--limit", "1")
 
     assert len(seen.out.splitlines()) == 2
-    assert seen.err == "1 older moment left out: --limit 0 shows all.\n"
+    assert seen.err == "Older moments are left out: --limit 0 shows all.\n"
 
 
 def test_an_empty_answer_says_so(here, capsys):
