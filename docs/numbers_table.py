@@ -160,7 +160,7 @@ def _compaction() -> list[tuple[str, str, str]]:
     against = [one for one in contexts if "langchain, last five" in one]
     return [
         (
-            "planted facts after 20 compressions: those of the last five, in the context itself; all, in the context or by one `recall`",
+            "planted facts still available after 20 compressions: of the last five, in the context; of all, in the context or by one `recall`",
             f"{_worst(contexts, 'last five')} (a sliding window: {_worst(contexts, 'window, last five')}; LangChain's summariser: {_worst(against, 'langchain, last five')}), {_worst(contexts, 'context or one recall')} (worst case)",
             "context_facts",
         ),
@@ -333,7 +333,7 @@ def _cell(key: str, value: float) -> str:
 
 # Starts of the questions whose answers README shows: the best and the worst against a goal or another program.
 BEST = (
-    "planted facts after 20 compressions",
+    "planted facts still available after 20 compressions",
     "right session first",
     "edited files that are still named",
 )

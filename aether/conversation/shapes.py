@@ -26,13 +26,13 @@ class Policy(NamedTuple):
 
     name: str = "compact"
     trigger: float = 0.85
-    """Share of the window from which on a conversation is compacted (requirements/002)."""
+    """Share of the window at which a conversation is compacted."""
     target: float = 0.60
     """Share of the window to compact to; below the trigger, or it would fire again on the next turn."""
     trigger_tokens: int = 0
-    """Tokens from which on it is compacted whatever their share; 0: no such trigger."""
+    """Number of tokens at which it is compacted, whatever their share; 0: no such trigger."""
     trigger_messages: int = 0
-    """Number of messages from which on it is compacted; 0: no such trigger."""
+    """Number of messages at which it is compacted; 0: no such trigger."""
     reserve: int = 1500
     """Tokens of the window that stay free for the answer (`hard_cap_buffer`)."""
     keep_recent_turns: int = 6

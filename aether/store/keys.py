@@ -43,7 +43,7 @@ MODEL, WINDOW, MIN_WINDOW = "gpt-4", 128_000, 1000
 MIN_CONTEXT_WINDOW = 256
 # Seconds: an hour, longer than any model writes a summary; sockets refuse times that are far longer.
 MAX_SECONDS = 3600.0
-_TYPE_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", tuple: "a list of texts"}  # fmt: skip
+_TYPE_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string", tuple: "a list of strings"}  # fmt: skip
 # The rules of these tables bind those who use them: homes of older versions hold unchecked values.
 CHECKED_ON_USE = ("summarizer", "telemetry", "storage")
 
@@ -165,7 +165,7 @@ def _some_of(*names: str, minimum: int = 0) -> Rule:
 
 
 def _no_blanks(value: tuple[str, ...]) -> str:
-    return "" if all(text.strip() for text in value) else "must be a list of texts that are not empty"
+    return "" if all(text.strip() for text in value) else "must be a list of strings that are not empty"
 
 
 def _expressions(value: tuple[str, ...]) -> str:
@@ -201,7 +201,7 @@ _key(
     "max_context_tokens", 0, f"window of the model in tokens; 0: that of the model named above where it is known, else {WINDOW}",
     _zero_or_at_least(MIN_WINDOW), field="max_context_tokens", harmless=True,
 )  # fmt: skip
-_key("policy.trigger_pct", 0.85, "share of the window from which on a conversation is compacted", positive_share, field="trigger_pct", harmless=True)  # fmt: skip
+_key("policy.trigger_pct", 0.85, "share of the window at which a conversation is compacted", positive_share, field="trigger_pct", harmless=True)  # fmt: skip
 _key(
     "policy.target_pct", 0.0, "share of the window to compact to, below the trigger; 0: 0.6, or 0.75 of a lower trigger",
     share_below_one, field="target_pct", harmless=True,
@@ -221,7 +221,7 @@ _key("storage.path", "./.compact/archive", "directory of the adapter `fs`", not_
 _key("storage.bucket", "", "bucket of the adapter `s3`", field="storage_bucket", old="compact.storage_bucket")  # fmt: skip
 _key("storage.prefix", "", "prefix of its keys", field="storage_prefix", old="compact.storage_prefix")  # fmt: skip
 # They can only redact more.
-_key("redaction.patterns", (), "regular expressions of further secrets", _expressions, field="redaction_patterns", harmless=True)  # fmt: skip
+_key("redaction.patterns", (), "regular expressions for further secrets", _expressions, field="redaction_patterns", harmless=True)  # fmt: skip
 _COMPACTION_KEYS = len(KEYS)
 
 
@@ -253,8 +253,8 @@ class Config(NamedTuple):
     chat_model: str = _key("chat.model", "", "its model; empty: AETHER_MODEL, or its default")
     chat_base_url: str = _key("chat.base_url", "", "its server; empty: its usual address or environment variable")  # fmt: skip
     context_window: int = _key("context.window", 0, "window of a new context in tokens; 0: that of its model, or of its server", _zero_or_at_least(MIN_CONTEXT_WINDOW))  # fmt: skip
-    context_profiles: str = _key("context.profiles", "", "file of model profiles as OLLM-CLI has it (`LLM_profiles.json`): limits of prompts, windows, tool support; a relative path starts at the home")  # fmt: skip
-    context_compress_pct: float = _key("context.compress_pct", 0.80, "share of the limit from which on a message is followed by a compression", positive_share, harmless=True)  # fmt: skip
+    context_profiles: str = _key("context.profiles", "", "file of model profiles in the form of OLLM-CLI (`LLM_profiles.json`): limits of prompts, windows, tool support; a relative path starts at the home")  # fmt: skip
+    context_compress_pct: float = _key("context.compress_pct", 0.80, "share of the limit at which a message is followed by a compression", positive_share, harmless=True)  # fmt: skip
     telemetry_exporter: str = _key(
         "telemetry.exporter", "",
         f"exporters of events, separated by commas: {', '.join(EXPORTERS)}; "
@@ -268,7 +268,7 @@ class Config(NamedTuple):
     claude_inject: bool = _key("claude.inject", True, "whether memory is injected into a session and its sub-agents at their start", lowers=True)  # fmt: skip
     claude_recall: bool = _key("claude.recall", True, "whether memory is injected into a prompt that strongly matches it", lowers=True)  # fmt: skip
     claude_file_history: bool = _key("claude.file_history", False, "whether decisions and errors about a source file are injected when it is read; `aether claude install` again after a change", lowers=True)  # fmt: skip
-    claude_brief_tokens: int = _key("claude.brief_tokens", 1_500, "most tokens to tell at the start of a session; 700 at most, whatever is set", lowers=True)  # fmt: skip
+    claude_brief_tokens: int = _key("claude.brief_tokens", 1_500, "most tokens of memory at the start of a session; never more than 700", lowers=True)  # fmt: skip
     # Files whose secrets have no form that gives them away. A home adds to those of its user.
     claude_private_paths: str = _key(
         "claude.private_paths", ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**",
@@ -285,7 +285,7 @@ class Config(NamedTuple):
     # An untrusted home may let agents state less than its user does: the values are in the order of the alphabet.
     memory_agents: str = _key(
         "memory.agents", "write",
-        "what becomes of the statements of agents, importers and architects: write (only rules wait for a person), propose (all of them wait), off (they are refused, and hooks capture nothing)",
+        "treatment of statements of agents, importers and architects: write (only rules wait for a person), propose (all of them wait), off (they are refused, and hooks capture nothing)",
         _one_of(*GATES), lowers=True,
     )  # fmt: skip
     share_offline: str = _key("share.offline", "refuse", "what happens to a change of a shared home whose server cannot be reached: refuse, queue", _one_of("refuse", "queue"))  # fmt: skip
@@ -335,8 +335,8 @@ RETIRED = {
 CODE_FIELDS: dict[str, Key] = {
     path: Key(path, default, meaning, rule, field=path.rpartition(".")[2])
     for path, default, meaning, rule in (
-        ("policy.trigger_tokens", 0, "tokens from which on it is compacted whatever their share; 0: no such trigger", at_least(0)),
-        ("policy.trigger_messages", 0, "number of messages from which on it is compacted; 0: no such trigger", at_least(0)),
+        ("policy.trigger_tokens", 0, "number of tokens at which it is compacted, whatever their share; 0: no such trigger", at_least(0)),
+        ("policy.trigger_messages", 0, "number of messages at which it is compacted; 0: no such trigger", at_least(0)),
         ("policy.protected_flag", "protected", "key of `meta` that protects a message where it is truthy", not_empty),
         ("policy.protected_labels", (), "labels (`meta.label`) that protect a message", _no_blanks),
         ("policy.protected_paths", (), "glob patterns: tool calls and results about such files are protected", _no_blanks),

@@ -36,7 +36,7 @@ from aether.store.keys import summarisers
         ({"keep_recent_turns": 1.5}, "keep_recent_turns must be a whole number, got 1.5"),
         ({"keep_tool_io_pairs": 0}, "keep_tool_io_pairs must be >= 1"),
         ({"roles_never_prune": ("robot",)}, "roles_never_prune must be a list of system, developer"),
-        ({"roles_never_prune": "system"}, "roles_never_prune must be a list of texts"),
+        ({"roles_never_prune": "system"}, "roles_never_prune must be a list of strings"),
         ({"protected_flag": " "}, "protected_flag must not be empty"),
         ({"strategy": "nonsense"}, "strategy must be one of task_state, brief.*got 'nonsense'"),
         ({"steps": ("summarise", "dream")}, "steps must be a list of .*'dream'"),

@@ -58,7 +58,7 @@ EVENTS: Mapping[str, EventDoc] = {
     CONTEXT + "message-added": EventDoc("a context took a message", ("tokens",)),
     CONTEXT + "context-warning": EventDoc("a context is at least 70 % full", ("usage_pct",)),
     CONTEXT + "block-user-input": EventDoc("a compression started; typed input waits", ("reason",)),
-    CONTEXT + "unblock-user-input": EventDoc("it ended"),
+    CONTEXT + "unblock-user-input": EventDoc("a compression ended"),
     CONTEXT + "checkpoint-started": EventDoc("summaries are being written", ("summaries",)),
     CONTEXT + "checkpoint-progress": EventDoc("a stage of a compression was reached", ("stage", "percent", "message")),
     CONTEXT + "checkpoint-completed": EventDoc("a compression was recorded", ("step", "tokens_before", "tokens_after")),
@@ -74,9 +74,9 @@ EVENTS: Mapping[str, EventDoc] = {
         for number in range(1, 6)
     },
     CONTEXT + "emergency-compression-started": EventDoc("an emergency action started", ("action",)),
-    CONTEXT + "emergency-compression-completed": EventDoc("it ended", ("action", "success", "freed")),
+    CONTEXT + "emergency-compression-completed": EventDoc("an emergency action ended", ("action", "success", "freed")),
     CONTEXT + "emergency-rollover-started": EventDoc("an emergency rollover started", ("action",)),
-    CONTEXT + "emergency-rollover-completed": EventDoc("it ended", ("action", "success", "freed")),
+    CONTEXT + "emergency-rollover-completed": EventDoc("an emergency rollover ended", ("action", "success", "freed")),
     CONTEXT + "prompt-validation-passed": EventDoc("a prompt fits", ("tokens", "limit")),
     CONTEXT + "prompt-validation-failed": EventDoc("a prompt did not fit before emergency actions", ("tokens", "limit")),
     CONTEXT + "snapshot-created": EventDoc("a snapshot was taken", ("purpose",)),
@@ -91,5 +91,5 @@ EVENTS: Mapping[str, EventDoc] = {
         "a phase no longer waits for a decision", ("checkin_phase", "checkin_status"), payload="checkin"
     ),
     MEMORY + "signal_expired": EventDoc("a signal faded", ("signal_id", "signal_type"), payload="signal"),
-    MEMORY + "signal_withdrawn": EventDoc("a signal was taken back", ("signal_id", "signal_type"), payload="signal"),
+    MEMORY + "signal_withdrawn": EventDoc("a signal was withdrawn", ("signal_id", "signal_type"), payload="signal"),
 }  # fmt: skip

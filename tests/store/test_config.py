@@ -131,7 +131,7 @@ def test_every_key_of_a_home_can_be_set(tmp_path):
         ("[store]\nfold_bytes = 1.5", "store.fold_bytes must be a whole number, got 1.5"),
         ("[store]\nlock_timeout_seconds = nan", "store.lock_timeout_seconds must be >= 0, got nan"),
         ("[store]\nlock_timeout_seconds = -0.5", "store.lock_timeout_seconds must be >= 0, got -0.5"),
-        ("[architect]\nmodel = 1", "architect.model must be a text, got 1"),
+        ("[architect]\nmodel = 1", "architect.model must be a string, got 1"),
         ("[claude]\ncapture = 1", "claude.capture must be true or false, got 1"),
         ("[store", "not TOML"),
     ],
@@ -205,8 +205,8 @@ def test_truths_have_many_names_in_variables(text, truth):
         ("COMPACT_TRIGGER_PCT", "1.5", r"policy.trigger_pct must be in range \(0.0, 1.0\], got 1.5"),
         ("COMPACT_KEEP_RECENT_TURNS", "6.5", "policy.keep_recent_turns must be a whole number"),
         ("COMPACT_STRATEGY", "nonsense", "policy.strategy must be one of task_state"),
-        ("COMPACT_ROLES_NEVER_PRUNE", "[1]", "policy.roles_never_prune must be a list of texts"),
-        ("COMPACT_ROLES_NEVER_PRUNE", "[", "policy.roles_never_prune must be a list of texts"),
+        ("COMPACT_ROLES_NEVER_PRUNE", "[1]", "policy.roles_never_prune must be a list of strings"),
+        ("COMPACT_ROLES_NEVER_PRUNE", "[", "policy.roles_never_prune must be a list of strings"),
     ],
 )
 def test_a_variable_that_is_not_allowed_is_named(variable, text, words):
