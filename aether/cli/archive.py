@@ -51,8 +51,8 @@ def archive_command(ask: Ask) -> None:
     """Keep conversations that lose detail as they age.
 
     A conversation is full for 30 days, then key points, a summary, and after a year its metadata; important and marked
-    ones keep more. What a step reduces stays for another 30 days. After the first step that is the original, which restore
-    brings back byte for byte.
+    ones keep more. The previous form is kept for 30 more days; after the first step that is the original, which restore
+    returns byte for byte.
 
     \b
     Example:
@@ -117,12 +117,10 @@ def add(ask: Ask, files: tuple[str, ...]) -> int:
     shell_complete=completes(backends),
     help="Let this backend write summaries  [default: extract, without a model]",
 )
-@click.option("--forever", is_flag=True, help="Keep the fuller forms for ever, compressed")
+@click.option("--forever", is_flag=True, help="Keep the fuller forms forever, compressed")
 @click.option("--dry-run", is_flag=True, help="Show the plan, and change nothing")
 @click.option("--yes", is_flag=True, help="Do not ask")
-@click.option(
-    "--schedule", is_flag=True, help="Print a daily job that does this, for you to install, and do nothing"
-)
+@click.option("--schedule", is_flag=True, help="Only print a daily job that does this, for you to install")
 @click.option(
     "--kind", type=click.Choice(["cron", "systemd"]), default="cron", show_default=True,
     help="With --schedule: the line of a crontab, or the units of a systemd user timer",
@@ -183,11 +181,13 @@ def _time(text: str | None) -> datetime | None:
 
 @archive_command.command("list")
 @click.argument("id_", metavar="[ID]", required=False, shell_complete=completes(archived_names))
-@click.option("--month", metavar="YYYY-MM", help="Only those that were created in this month (UTC)")
+@click.option("--month", metavar="YYYY-MM", help="Only conversations created in this month (UTC)")
 @click.option("--level", type=click.Choice(DETAILS), help="Only those at this level")
-@click.option("--search", "query", metavar="TEXT", help="Those that answer this, the best first")
+@click.option("--search", "query", metavar="TEXT", help="Only conversations that match this, best first")
 @click.option(
-    "--limit", type=click.IntRange(0), help="How many at most; 0 for all  [default: 20, and 10 of --search]"
+    "--limit",
+    type=click.IntRange(0),
+    help="Most conversations to list; 0 for all  [default: 20, or 10 with --search]",
 )
 @click.option("--why", is_flag=True, help="With ID: explain which rule decides its level")
 @click.option("--now", metavar="TIME", help="With --why: decide as if it were this time  [default: now]")
@@ -204,7 +204,7 @@ def list_(
 ) -> int:  # fmt: skip
     """List archived conversations, or show one of them.
 
-    With ID the conversation as it is now, with its history; without, the newest first.
+    With ID, shows the conversation in its current form and its history; without ID, lists the newest first.
 
     \b
     Example:
@@ -291,10 +291,10 @@ def _verify(ask: Ask) -> int:
 def restore(ask: Ask, id_: str, output: str | None) -> None:
     """Restore a conversation to the fullest form that exists.
 
-    While the original is kept (archive.grace_days after the first step, and longer if a further step falls into that time),
-    this is exactly what was archived, byte for byte; afterwards it is the fullest form that is left, and the command says so.
-    A conversation of this home becomes a live one again, and ages as one that was used today; one that was added from a
-    file, or of which a lesser form is left, is printed, or written to --output, and stays in the archive.
+    While the original is kept (archive.grace_days after the first step, and longer if a further step falls into that
+    time), this is exactly what was archived, byte for byte; afterwards it is the fullest form that exists, which the
+    command names. An original of this home becomes live again, and ages as if used today. A conversation that was added
+    from a file, or a lesser form, is printed or written to --output, and stays in the archive.
 
     \b
     Example:

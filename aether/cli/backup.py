@@ -23,7 +23,7 @@ def backup_command() -> None:
 
 @backup_command.command("create")
 @click.argument("destination")
-@click.option("--adopt", is_flag=True, help="Go on in a place with backups of another home")
+@click.option("--adopt", is_flag=True, help="Continue in a place with backups of another home")
 @pass_ask
 def create_command(ask: Ask, destination: str, adopt: bool) -> None:
     """Back the home up to DESTINATION.
@@ -103,9 +103,9 @@ def _verify(ask: Ask, destination: str, id: str | None) -> int:
 def restore_command(ask: Ask, destination: str, id: str | None) -> None:
     """Restore a backup in DESTINATION as a new home.
 
-    The newest, or the one with this ID, into the new or empty directory of --home, else of AETHER_HOME, else into
-    .aether/ here. What is written is compared with the backup, and is a home only then. A restored config.toml with
-    authority has to be trusted again.
+    Restores the newest backup, or the one with this ID, into the new or empty directory of --home, else of AETHER_HOME,
+    else into .aether/ here. The files are compared with the backup before they become a home. A restored config.toml must
+    be trusted again.
 
     \b
     Example:

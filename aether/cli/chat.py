@@ -72,12 +72,12 @@ class Quit(Exception):
     help="Who answers: echo, ollama, openai, anthropic or command:'PROGRAM'  [default: chat.backend, else echo]",
 )  # fmt: skip
 @click.option("--model", help="The model of that backend  [default: chat.model, else AETHER_MODEL]")
-@click.option("--window", type=click.IntRange(min=1), help="Its window in tokens  [default: as the server says, else that of the model]")  # fmt: skip
+@click.option("--window", type=click.IntRange(min=1), help="Its window in tokens  [default: from the server, else from the model]")  # fmt: skip
 @click.option("--mode", default="assistant", help="The mode: developer, planning, assistant, debugger or user")  # fmt: skip
 @click.option(
     "--system", metavar="FILE", help="Take the system prompt from this file, or - for standard input"
 )
-@click.option("--message", "messages", multiple=True, metavar="TEXT", help="Say this and print the answer, instead of reading lines; may be repeated")  # fmt: skip
+@click.option("--message", "messages", multiple=True, metavar="TEXT", help="Send this and print the answer, instead of reading lines; may be repeated")  # fmt: skip
 @pass_ask
 def chat_command(
     ask: Ask, /, conversation: str | None, messages: tuple[str, ...], system: str | None, **chosen: Any

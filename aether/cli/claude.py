@@ -67,13 +67,12 @@ def claude_command() -> None:
 def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: str | None) -> None:
     """Put hooks and MCP server into the settings of Claude Code.
 
-    With --project they start the aether on PATH, because these files are committed; with --local and --user the
-    program of this environment. The MCP server is left out if its package is not installed.
-    The default is --project if aether is on PATH in every shell, else --local.
-    At a terminal it asks once who writes the sessions, and says what each costs. The choice is written into the
-    config.toml of the home, with --user into your own.
-    Everything else in these files stays unchanged to the byte, and a backup is kept.
-    In a virtual environment, --link is the one line that makes the programs run in every shell.
+    With --project they start the aether on PATH, because these files are committed; with --local and --user the program
+    of this environment. The MCP server is left out if its package is not installed. The default is --project if aether is
+    on PATH in every shell, else --local. At a terminal it asks once who writes the sessions, and shows the cost of each
+    choice. The choice is written into the config.toml of the home, with --user into your own. Everything else in these
+    files stays unchanged to the byte, and a backup is kept. In a virtual environment, --link makes the programs run in
+    every shell.
 
     \b
     Example:
@@ -275,8 +274,8 @@ def pause(ask: Ask, resume: bool) -> None:
 def rescue(ask: Ask, everywhere: bool, make: bool, older_than: float, dry_run: bool) -> int:
     """Import transcripts before Claude Code deletes them.
 
-    It deletes transcripts older than cleanupPeriodDays (default 30). The files are only read, each is imported into the
-    home of its own project, and a second run adds only new items.
+    Claude Code deletes transcripts older than cleanupPeriodDays (default 30). The files are only read, each is imported
+    into the home of its own project, and a second run adds only new items.
 
     \b
     Example:

@@ -21,14 +21,14 @@ PHASE = click.IntRange(0)
 @click.option(
     "--caste",
     shell_complete=completes(castes),
-    help="The caste that sends it; of the list, the caste whose sensitivity counts",
+    help="The caste that sends it; for the list, the caste that senses it",
 )
 @click.option("--phase", type=PHASE, help="The phase it is about")
 @pass_ask
 def signal_command(
     ask: Ask, *, type_: str | None, context: str | None, strength: float | None, caste: str | None, phase: int | None
 ) -> None:  # fmt: skip
-    """Deposit a signal, or list those that are active.
+    """Deposit a signal, or list the active ones.
 
     TYPE is INIT, FOCUS, REDIRECT, FEEDBACK, CHECKIN or PHASE_COMPLETE; it fades by its half-life. The id is printed.
     Without TYPE the active signals are listed, strongest first.
@@ -162,9 +162,9 @@ def decide(ask: Ask, decision: str, note: str | None) -> None:
 def state_command(ask: Ask, *, state: str | None, trigger: str, recover: bool) -> None:
     """Show the state of the colony and its phases.
 
-    It also says whether the colony crashed, and which phase waits for your decision. With STATE the state changes; it must be
-    one that the present state leads to, and a snapshot is taken before and after. To recover leaves memory and signals as
-    they are; a snapshot is taken before.
+    Also shows whether the colony crashed, and which phase waits for your decision. With STATE, changes the state to one
+    that the present state leads to; a snapshot is taken before and after. --recover leaves memory and signals as they
+    are, and takes a snapshot first.
 
     \b
     Example:

@@ -68,7 +68,7 @@ def _choices(command: Any) -> Any:
         click.option("--strategy", type=click.Choice(STRATEGIES), help="The subject of the summary  [default: task_state]"),
         click.option(
             "--for", "provider", type=click.Choice(PROVIDERS),
-            help="Write the messages as this provider spells them  [default: as the file does]",
+            help="Write the messages in the format of this provider  [default: that of the file]",
         ),
         click.option("--conversation", metavar="ID", help="Its name in the home  [default: that of the file]"),
         click.option(
@@ -245,9 +245,9 @@ def show(
     """Print what a compaction removed, or list the conversations.
 
     N is the number of the compaction, by default the newest that is not undone. Each message has its number in the
-    conversation and its role; calls (→) and results (←) have their tool. Nothing is cut. With --diff messages are numbered
-    from 1 in the list that was compacted; in --json their places are counted from 0. Without CONVERSATION those that are
-    kept are listed.
+    conversation and its role; calls (→) and results (←) name their tool. Nothing is cut. With --diff messages are
+    numbered from 1 in the list that was compacted; in --json their places are counted from 0. Without CONVERSATION, lists
+    the kept conversations.
 
     \b
     Example:
@@ -397,7 +397,7 @@ def _name(ask: Ask, file: str, loaded: Conversation) -> str:
 )
 @click.option(
     "--nth", type=click.IntRange(min=0), default=0, show_default=True,
-    help="Which conversation, of a file of several",
+    help="The number of the conversation in a file of several, from 0",
 )  # fmt: skip
 @pass_ask
 def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | None, nth: int) -> int:

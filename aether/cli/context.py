@@ -33,9 +33,9 @@ PURPOSES = ("recovery", "rollback", "emergency")
 
 @click.group("context", cls=Group)
 def context_command() -> None:
-    """Look after the contexts of long conversations.
+    """Show and change the contexts of long conversations.
 
-    A context is what is sent to a model: older messages are in it as checkpoints, and the whole conversation is kept.
+    A context is the part of a conversation that is sent to a model, with checkpoints for older messages; the whole is kept.
 
     \b
     Example:
@@ -51,8 +51,8 @@ def context_command() -> None:
 def status(ask: Ask, conversation: str | None, *, check: bool, checkpoints: bool) -> int:
     """Show how full a context is, and what is in it.
 
-    Without CONVERSATION all contexts are listed, the newest first. With --check suggestions say what would make it smaller;
-    the next prompt makes it fit first.
+    Without CONVERSATION all contexts are listed, the newest first. With --check, lists ways to make it smaller; the next
+    prompt also makes it fit by itself.
 
     \b
     Example:
@@ -160,7 +160,7 @@ def _check(ask: Ask, conversation: str) -> int:
 def compress(ask: Ask, conversation: str, backend: str | None) -> int:
     """Compress older messages into a checkpoint, however full.
 
-    Nothing is lost: "aether undo --conversation" takes it back. Exits 1 if there was nothing to compress.
+    Nothing is lost: "aether undo --conversation" reverses it. Exits 1 if there was nothing to compress.
 
     \b
     Example:
@@ -290,16 +290,16 @@ def set_(ask: Ask, conversation: str, *, mode: str | None, model: str | None, wi
 @click.argument("sources", nargs=-1, metavar="SOURCE...")
 @click.option("--dry-run", is_flag=True, help="Report what would be imported, and store nothing")
 @click.option("--backup", metavar="DIR", help="Copy each file that is read into this directory")
-@click.option("--rollback", metavar="IMPORT", help="Take this import back instead: its id was printed by it")
+@click.option("--rollback", metavar="IMPORT", help="Reverse the import that printed this id instead")
 @pass_ask
 def import_(
     ask: Ask, sources: tuple[str, ...], dry_run: bool, backup: str | None, rollback: str | None
 ) -> int:
     """Import sessions and snapshots of OLLM-CLI.
 
-    SOURCE is a file or a directory with *.json, such as ~/.ollm. Each file becomes a conversation; sources and
-    conversations that exist are never changed. Bad files are named, and the exit code is then 4. A rollback moves the
-    imported conversations to quarantine/, but for those that were continued.
+    SOURCE is a file or a directory with *.json, such as ~/.ollm. Each file becomes a conversation; sources and existing
+    conversations are never changed. Bad files are named, and the exit code is then 4. A rollback moves the imported
+    conversations to quarantine/, except those that were continued.
 
     \b
     Example:

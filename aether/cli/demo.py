@@ -34,7 +34,7 @@ NEXT = (
     "Next:",
     "   aether init           make a home for your own project",
     "   aether import FILE    turn a transcript of yours into memory",
-    "   aether install        give every agent on this machine the memory",
+    "   aether install        connect the agents on this machine to memory",
 )
 
 
@@ -60,7 +60,7 @@ class Promoted(NamedTuple):
 @click.option("--rules", is_flag=True, help="Show memory that acts, is checked, waits and is taken back")
 @pass_ask
 def demo_command(ask: Ask, keep: str | None, *, rules: bool) -> None:
-    """Show on a sample what memory is for.
+    """Show what memory is for, on a sample.
 
     In a scratch home and offline: a transcript becomes memory, its phases become sessions, and a decision is found again.
     With --rules: a rule stops a push, a stale fact is named, an agent's rule waits, and a source is taken back (needs git).

@@ -114,7 +114,7 @@ def _fact_is_stale(place: Path, data: dict[str, Any]) -> list[str | Table]:
     findings = [_same_each_time(finding.message) for finding in checking.examine_facts(home=place)]
     data["stale"] = findings
     return [
-        "2. A fact is checked before a model is told (aether doctor --facts)",
+        "2. A fact is checked before a model gets it (aether doctor --facts)",
         f"   Mara noted: {FACT}",
         f"   An agent moves {OLD} to {NEW}.",
         *_wrapped(f"Memory says: {' '.join(findings)}", 3),

@@ -42,9 +42,9 @@ OUTSIDE = (
 @click.argument("ids", metavar="[ID]...", nargs=-1, shell_complete=completes(ids))
 @click.option(
     "--match", metavar="TEXT", default="",
-    help="Forget all that holds this text, in any case (--erase: exactly); - reads it from stdin",
+    help="Forget everything that holds this text, in any case (--erase: exactly); - reads it from stdin",
 )  # fmt: skip
-@click.option("--similar", is_flag=True, help="Also entries that say the same in other words")
+@click.option("--similar", is_flag=True, help="Also forget entries that say the same in other words")
 @click.option("--erase", is_flag=True, help="Replace the text in every file of the home; no undo")
 @click.option("--dry-run", is_flag=True, help="Show the affected entries, and change nothing")
 @click.option("--yes", is_flag=True, help="Do not ask")
@@ -55,9 +55,9 @@ def forget(
     """Forget entries, so that no search finds them.
 
     With an item or pattern, all entries with the same text are forgotten: archived items, statements of sessions,
-    patterns, the prompt that held it. Entries that say it in other words are listed, and forgotten with --similar. Sessions,
-    signals and entities of the knowledge graph (entity:NAME) are named by their id too. No search, recall or briefing shows
-    it any more. The text stays in the history of the home, so that aether undo brings it back.
+    patterns, the prompt that held it. Entries that say it in other words are listed, and forgotten with --similar.
+    Sessions, signals and entities of the knowledge graph (entity:NAME) are named by their id too. No search, recall or
+    briefing shows them any more. The text stays in the history of the home, so that aether undo brings it back.
 
     --erase removes a secret for good: afterwards no file of the home holds the text, and its history does not either;
     revisions that held it cannot be undone. The text is found exactly as given, also as JSON escapes it. With --match

@@ -34,7 +34,7 @@ def goal_command() -> None:
 
 @goal_command.command("add")
 @click.argument("text")
-@click.option("--step", "steps", multiple=True, metavar="TEXT", help="A step to it, may be repeated")
+@click.option("--step", "steps", multiple=True, metavar="TEXT", help="A step to it; may be repeated")
 @click.option(
     "--priority",
     type=click.Choice(["high", "medium", "low"]),
@@ -42,9 +42,9 @@ def goal_command() -> None:
     show_default=True,
     help="How much it matters",
 )
-@click.option("--tag", "tags", multiple=True, metavar="WORD", help="A word to sort it by, may be repeated")
+@click.option("--tag", "tags", multiple=True, metavar="WORD", help="A word to sort it by; may be repeated")
 @click.option("--parent", default="", metavar="GOAL", help="The goal that it is a part of")
-@click.option("--effort", default="", metavar="TEXT", help="The work that it may take, in words")
+@click.option("--effort", default="", metavar="TEXT", help="The expected effort, in words")
 @click.option("--later", is_flag=True, help="Do not make it the active goal")
 @pass_ask
 def add(
@@ -60,7 +60,7 @@ def add(
 ) -> None:
     """Add a goal and make it the active one.
 
-    TEXT stays as it is, to the last character; - reads it from standard input. The active goal is paused.
+    TEXT is stored exactly as given; - reads it from standard input. The active goal is paused.
 
     \b
     Example:
@@ -82,7 +82,7 @@ def add(
 @goal_command.command("show")
 @click.argument("goal", default="", shell_complete=completes(goal_ids))
 @click.option("--list", "listed", is_flag=True, help="List the open goals instead, the active one first")
-@click.option("--all", "ended", is_flag=True, help="List also the goals that ended")
+@click.option("--all", "ended", is_flag=True, help="Also list finished goals")
 @pass_ask
 def show(ask: Ask, *, goal: str, listed: bool, ended: bool) -> None:
     """Show a goal with its steps, decisions and blockers.
@@ -144,13 +144,13 @@ def start(ask: Ask, goal: str) -> None:
 @goal_command.command("done")
 @click.argument("goal", default="", shell_complete=completes(goal_ids))
 @click.option("--step", default="", metavar="TEXT", help="Complete this step of it, not the goal")
-@click.option("--abandoned", is_flag=True, help="It was given up, not reached")
+@click.option("--abandoned", is_flag=True, help="End it as given up, not reached")
 @click.option("--paused", is_flag=True, help="Pause it, so that no goal is active")
 @pass_ask
 def done(ask: Ask, *, goal: str, step: str, abandoned: bool, paused: bool) -> None:
     """Complete a goal or one step of it, or stop work on it.
 
-    The ten newest goals that ended are kept; "aether log" knows the others.
+    The ten most recently finished goals are kept; "aether log" has the others.
 
     \b
     Example:
@@ -194,13 +194,13 @@ def done(ask: Ask, *, goal: str, step: str, abandoned: bool, paused: bool) -> No
 @click.option(
     "--resolved",
     is_flag=True,
-    help="Resolve the blocker instead; TEXT is words of it, needed if several are open",
+    help="Resolve the blocker instead; TEXT is part of its text, needed if several are open",
 )
 @click.option("--how", default="", metavar="TEXT", help="With --resolved: how")
 @GOAL
 @pass_ask
 def block(ask: Ask, *, text: str, kind: str, resolved: bool, how: str, goal: str) -> None:
-    """Say what blocks a goal, or that it is resolved.
+    """Record what blocks a goal, or that it is resolved.
 
     \b
     Example:
@@ -225,7 +225,7 @@ def block(ask: Ask, *, text: str, kind: str, resolved: bool, how: str, goal: str
     "alternatives",
     multiple=True,
     metavar="TEXT",
-    help="A rejected alternative, may be repeated",
+    help="A rejected alternative; may be repeated",
 )
 @click.option("--open", "still_open", is_flag=True, help="Do not lock it yet")
 @GOAL
@@ -235,7 +235,7 @@ def decide(
 ) -> None:
     """Record a decision and lock it.
 
-    A locked decision stays in every context, and nothing unlocks it but "aether undo".
+    A locked decision stays in every context, and only "aether undo" unlocks it.
 
     \b
     Example:
@@ -256,7 +256,7 @@ def decide(
 def next_(ask: Ask, *, text: str, goal: str) -> None:
     """Show what comes next, or add a step.
 
-    With TEXT, a step of the goal; without, the steps in progress and those that nothing holds up.
+    With TEXT, adds a step; without it, shows the steps in progress and the steps that nothing holds up.
 
     \b
     Example:

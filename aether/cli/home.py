@@ -66,10 +66,10 @@ def init_command(ask: Ask, directory: str | None) -> None:
 def log_command(ask: Ask, limit: int, everything: bool) -> None:
     """Show who changed what, when and why.
 
-    Newest first; the first column is the revision that undo and show accept, the third who changed it: the user's name,
-    agent for a command of an agent, queen for a program that names nobody; hook and aether are automatic; in a shared home
-    the role of the server that sent it follows. A compaction of a conversation has no revision: it names the command that
-    undoes it.
+    Newest first. The first column is the revision that undo and show accept. The third is the author: the user's name,
+    agent for an agent's command, or queen for a program that names nobody; hook and aether are automatic. In a shared
+    home the sender's role on the server follows. A compaction of a conversation has no revision: its line has the command
+    that undoes it.
 
     \b
     Example:
@@ -115,9 +115,9 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
     "--since",
     metavar="TIME",
     default="",
-    help="With --source: only what was said from then on, such as 2026-03-01 or 7d",
+    help="With --source: only what was said since this time, such as 2026-03-01 or 7d",
 )
-@click.option("--dry-run", is_flag=True, help="With --source: show what would go, and change nothing")
+@click.option("--dry-run", is_flag=True, help="With --source: show what would be removed, and change nothing")
 @click.option("--yes", is_flag=True, help="With --source: do not ask")
 @pass_ask
 def undo_command(
@@ -180,8 +180,8 @@ def undo_command(
 def fold_command(ask: Ask) -> int:
     """Write the journal into the documents.
 
-    Every command does so at its end; library calls and hooks only append. A shared home takes what is new in its colony
-    before, conversations and files as well, and sends what it has; exits 1 if something could not be taken or sent.
+    Every command does so at its end; library calls and hooks only append. A shared home first exchanges changes,
+    conversations and files with its colony; exits 1 if something could not be fetched or sent.
 
     \b
     Example:
@@ -213,8 +213,8 @@ def fold_command(ask: Ask) -> int:
 def show_command(ask: Ask, document: str, revision: int | None) -> None:
     """Print a document as it is now.
 
-    DOCUMENT is memory, pheromones, COLONY_STATE, graph, memories, goals or retention; always JSON, to the last committed change. A
-    text that was erased has a mark in its place, at any revision.
+    DOCUMENT is memory, pheromones, COLONY_STATE, graph, memories, goals, retention, teamwork or proposals. Prints JSON
+    with every committed change. A mark replaces an erased text, at any revision.
 
     \b
     Example:
@@ -238,15 +238,15 @@ def show_command(ask: Ask, document: str, revision: int | None) -> None:
     metavar="FILE",
     help="Accept a hand edit that waits in quarantine, or take over a copy from another machine",
 )
-@click.option("--facts", is_flag=True, help="Check instead what memory says of files, commits and branches")
-@click.option("--size", is_flag=True, help="Show as well how many bytes the files have, by kind")
+@click.option("--facts", is_flag=True, help="Check statements about files, commits and branches instead")
+@click.option("--size", is_flag=True, help="Also show the size of the files in bytes, by kind")
 @pass_ask
 def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...], *, facts: bool, size: bool) -> int:
     """Check a home and repair it.
 
     Only checks, unless --repair or --accept. An edit of a document that conflicts with later changes, or breaks the
-    schema, waits in quarantine/ with its changes; correct it there if need be, and accept it. Where both changed
-    something, the edit wins; undo reverses it. From a copy of another machine, or a file with both sides of a merge, the
+    schema, waits in quarantine/ with its changes; correct it there if necessary, and accept it. If both changed the same
+    place, the edit wins; undo reverses it. From a copy of another machine, or a file with both sides of a merge, the
     entries that memory lacks are taken over, and the copy is kept in quarantine/. Exits 1 if an error remains.
 
     --facts looks up what entries in force name (files, symbols in them, commits, branches, pull requests) in the work tree and
@@ -396,7 +396,7 @@ def schema_command(ask: Ask, words: tuple[str, ...], *, check: bool, name: str |
     """Print the JSON Schema of --json, or check documents.
 
     COMMAND names the command whose output is described; without it, the schemas of all commands are printed. "error" is
-    what every command prints when it fails.
+    the output of every command that fails.
 
     \b
     Example:

@@ -47,7 +47,7 @@ def scope_options(*scopes: str) -> Callable[[Any], Any]:
 def install_command(
     ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_run: bool, *, native_memory: bool
 ) -> int:
-    """Give every agent on this machine the memory.
+    """Connect the agents on this machine to memory.
 
     Puts hooks into the settings of the agents. HOST is claude-code, codex, gemini-cli, copilot, cursor or
     opencode; the default is every host installed on this machine. All hosts share one home, so each gets the
@@ -157,7 +157,7 @@ def uninstall_command(ask: Ask, hosts: Sequence[str], scope: Scope | None, dry_r
 
     The memory stays. Notes that Claude Code keeps in the home are given back to its own directory.
 
-    Without HOST from those of every host, and without --project and --user from both.
+    Without HOST, removes them for every host; without --project and --user, from both.
 
     \b
     Example:

@@ -66,12 +66,12 @@ SECTIONS = {
     "Conversations": {
         "chat": ("chat", "Talk with a model for as long as you like"),
         "compact": ("compact", "Make conversations fit a model's window"),
-        "context": ("context", "Look after the contexts of long conversations"),
+        "context": ("context", "Show and change the contexts of long conversations"),
         "archive": ("archive", "Keep conversations that lose detail as they age"),
         "goal": ("goal", "Set goals and keep them through every conversation"),
     },
     "Colony": {
-        "signal": ("colony", "Deposit a signal, or list those that are active"),
+        "signal": ("colony", "Deposit a signal, or list the active ones"),
         "phase": ("colony", "Start, complete and review phases"),
         "state": ("colony", "Show the state of the colony and its phases"),
         "claim": ("teamwork", "Claim a file or a task for one agent, or list the claims"),
@@ -80,10 +80,10 @@ SECTIONS = {
         "share": ("share", "Share a colony between machines"),
     },
     "Integrations": {
-        "install": ("hosts", "Give every agent on this machine the memory"),
+        "install": ("hosts", "Connect the agents on this machine to memory"),
         "uninstall": ("hosts", "Remove aether's hooks from the settings of agents"),
         "claude": ("claude", "Install in Claude Code, and check the installation"),
-        "rule": ("rule", "Let rules stop what agents do"),
+        "rule": ("rule", "Let rules stop tool calls of agents"),
         "mcp": ("claude", "Serve memory to an MCP client over stdin and stdout"),
     },
     "Care": {
@@ -92,7 +92,7 @@ SECTIONS = {
         "snapshot": ("home", "Save the whole colony and restore it"),
         "trust": ("home", "Confirm the settings and the memory of a home"),
         "completion": ("main", "Print the completion script of a shell"),
-        "demo": ("demo", "Show on a sample what memory is for"),
+        "demo": ("demo", "Show what memory is for, on a sample"),
         "schema": ("home", "Print the JSON Schema of --json, or check documents"),
         "fold": ("home", "Write the journal into the documents"),
         "tokens": ("tokens", "Count tokens and choose the counter"),
@@ -128,7 +128,7 @@ class Nouns(Group):
         )
         if spelling:
             now = FORMER_SPELLINGS[spelling].replace("{*}", "…").replace("{}", "…")
-            hint = f"aether {spelling} is now aether {now}; the former spelling goes with the next release."
+            hint = f"aether {spelling} is now aether {now}; the former spelling ends with the next release."
             note(ctx.ensure_object(Ask), hint)
             args = spelled_now(spelling, args[len(spelling.split()) :])
         return super().resolve_command(ctx, args)
@@ -147,8 +147,8 @@ class Nouns(Group):
 def cli(ctx: click.Context) -> None:
     """Keep, compress and search the memory of a colony of agents.
 
-    State is JSON below .aether/, found with --home, AETHER_HOME, or the nearest one above here. Data goes to
-    stdout, words go to stderr; every command takes --json.
+    State is JSON below .aether/, found with --home, AETHER_HOME, or the nearest one above here. Data goes to stdout,
+    messages go to stderr; every command takes --json.
 
     \b
     Example:

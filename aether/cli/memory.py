@@ -59,10 +59,10 @@ def filter_options(command: Any) -> Any:
 _FILTERS = (
     click.option("--type", "types", multiple=True, shell_complete=completes(types), help="Only this type, such as decision, or rule for constraints and preferences; may be repeated"),
     click.option("--phase", type=click.IntRange(0), help="Only this phase"),
-    click.option("--caste", shell_complete=completes(castes), help="Only this caste, in capitals or not"),
-    click.option("--project", help="Only of this project: a part of its directory"),
-    click.option("--conversation", help="Only of this conversation: a part of its id, title or file"),
-    click.option("--since", help="Not older than this ISO 8601 time, or than 36h, 7d, 2w, 3m, 1y"),
+    click.option("--caste", shell_complete=completes(castes), help="Only this caste, in upper or lower case"),
+    click.option("--project", help="Only this project: a part of its directory"),
+    click.option("--conversation", help="Only this conversation: a part of its id, title or file"),
+    click.option("--since", help="Not older than this ISO 8601 time or age: 36h, 7d, 2w, 3m, 1y"),
     click.option("--until", help="Older than this time"),
 )  # fmt: skip
 
@@ -106,14 +106,14 @@ def memory_command() -> None:
     multiple=True,
     shell_complete=completes(ids),
     metavar="ID",
-    help="An entry that it settles, may be repeated",
+    help="An entry that it settles; may be repeated",
 )
 @click.option(
     "--supersedes",
     multiple=True,
     shell_complete=completes(ids),
     metavar="ID",
-    help="An entry whose place it takes, may be repeated",
+    help="An entry that it replaces; may be repeated",
 )
 @pass_ask
 def add_command(
@@ -309,7 +309,7 @@ def update(
 
 @memory_command.command("resolve")
 @click.argument("entry_id", metavar="ID", shell_complete=completes(ids))
-@click.option("--by", metavar="TEXT|ID", help="The new text, or the id of the entry in its place")
+@click.option("--by", metavar="TEXT|ID", help="The text or the id of the entry that replaces it")
 @pass_ask
 def resolve(ask: Ask, entry_id: str, by: str | None) -> None:
     """End an entry that is settled: no brief shows it any more.
@@ -339,7 +339,7 @@ def resolve(ask: Ask, entry_id: str, by: str | None) -> None:
 @click.argument("query")
 @click.option(
     "--limit", type=click.IntRange(1),
-    help="Most hits  [default: 20, and of a layer search.max_results_per_layer of memory.json]",
+    help="Most hits  [default: 20, and for each layer search.max_results_per_layer of memory.json]",
 )  # fmt: skip
 @click.option(
     "--layer", "layers", multiple=True, type=click.Choice(LAYERS), help="Only this layer; may be repeated"
@@ -372,13 +372,14 @@ def search(ask: Ask, /, query: str, **options: Any) -> None:
 @click.option("--phase", required=True, type=click.IntRange(0), help="The phase of the colony's work")
 @click.option("--new", is_flag=True, help="Open another hand-off even if one is open")
 @click.option(
-    "--print", "prints", is_flag=True, help="Print the whole prompt for a model in place of the path"
+    "--print", "prints", is_flag=True, help="Print the whole prompt for a model instead of the path"
 )
 @pass_ask
 def prepare(ask: Ask, phase: int, new: bool, prints: bool) -> int:
     """Write the hand-off for an architect and print its path.
 
-    It holds the items of the phase, of earlier phases and without a phase. While it is open, the same one is returned.
+    It holds the items of the phase, of earlier phases and without a phase. While a hand-off is open, it is returned
+    again.
 
     \b
     Example:
@@ -428,10 +429,10 @@ def ingest(ask: Ask, *, phase: int | None, handoff: str | None, session: str, fi
     FILE is one JSON object, or the architect's whole answer; - is standard input. A rejected answer changes nothing, and the
     corrections are listed. With --phase it answers a hand-off of "aether memory prepare".
 
-    Without --phase it is what an agent says of its own conversation. Its fields are lists, and all of them optional: state,
-    next, rules, open and resolved hold objects with text and quote; decisions hold decision, rationale, quote and
-    supersedes. A quote is copied verbatim from the conversation: a statement without one is not stored, and is listed.
-    Exits 1 if there is nothing to store.
+    Without --phase, FILE is an agent's report on its own conversation. Its fields are lists, and all of them optional:
+    state, next, rules, open and resolved hold objects with text and quote; decisions hold decision, rationale, quote and
+    supersedes. A quote is copied verbatim from the conversation: a statement without one is listed and not stored. Exits
+    1 if there is nothing to store.
 
     \b
     {"state": [{"text": "The importer works.", "quote": "12 passed"}],
@@ -637,29 +638,25 @@ def promote(ask: Ask, item: str | None) -> None:
 
 
 @memory_command.command("review")
-@click.option(
-    "--keep", multiple=True, metavar="ID", help="Keep what this doubt is about; it is not raised again"
-)
+@click.option("--keep", multiple=True, metavar="ID", help="Keep the entry; this doubt is not raised again")
 @click.option("--forget", "drop", multiple=True, metavar="ID", help="Forget its first entry")
 @click.option(
     "--correct", multiple=True, nargs=2, metavar="ID TEXT", help="Replace the text of its first entry"
 )
 @click.option("--newer", is_flag=True, help="Forget or correct the second entry of a pair, the newer one")
-@click.option("--accept", multiple=True, metavar="ID", help="Put an entry that waits in force")
+@click.option("--accept", multiple=True, metavar="ID", help="Put a waiting entry in force")
+@click.option("--reject", multiple=True, metavar="ID", help="Drop a waiting entry; it is not proposed again")
 @click.option(
-    "--reject", multiple=True, metavar="ID", help="Drop an entry that waits; it is not proposed again"
-)
-@click.option(
-    "--all", "every", type=click.Choice(["accept", "reject"]), help="Decide about all entries that wait"
+    "--all", "every", type=click.Choice(["accept", "reject"]), help="Decide about all waiting entries"
 )
 @click.option(
     "--session",
     default="",
     metavar="NAME",
-    help="Only what waits of this conversation, file or author, with --all",
+    help="With --all: only entries of this conversation, file or author",
 )
 @click.option(
-    "--limit", default=20, show_default=True, type=click.IntRange(1), help="Most doubts to show or ask"
+    "--limit", default=20, show_default=True, type=click.IntRange(1), help="Most doubts to show or ask about"
 )
 @pass_ask
 def review(
@@ -668,10 +665,11 @@ def review(
 ) -> None:  # fmt: skip
     """Review what waits for you and what is doubtful.
 
-    What agents, importers and architects state waits here as memory.agents says, each entry with its quote, its source and
-    what it would change; no model sees it before it is accepted. Doubtful are secrets, orders to a model, decisions that an
-    agent wrote, statements kept twice, and entries not seen for long; also in sessions. A terminal asks about each; elsewhere
-    they are listed with the commands that settle them. Every answer is one change that aether undo reverses.
+    Statements of agents, importers and architects wait here as memory.agents decides, each with its quote, its source and
+    what it would change; no model sees one before it is accepted. Doubtful entries, also in sessions, are secrets, orders
+    to a model, decisions that an agent wrote, statements kept twice, and entries not seen for long. A terminal asks about
+    each; elsewhere they are listed with the commands that settle them. Every answer is one change that aether undo
+    reverses.
 
     \b
     Example:

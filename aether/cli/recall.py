@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     multiple=True,
     help="Print this entry in full, and those whose ids follow",
 )
-@click.option("--why", is_flag=True, help="Say below each line of the index what its rank follows from")
+@click.option("--why", is_flag=True, help="Show below each line of the index how its rank was computed")
 @pass_ask
 def recall_command(
     ask: Ask, /, *, words: tuple[str, ...], limit: int, budget: int | None, around: str | None,
@@ -128,16 +128,15 @@ def _emit_index(ask: Ask, hits: Sequence[Mapping[str, Any]], notes: Sequence[Mat
 )  # fmt: skip
 @click.option("--session", default="", metavar="ID", help="The conversation whose own work is shown")
 @click.option("--caste", default="", shell_complete=completes(castes), help="The caste of the sub-agent")
-@click.option("--why", is_flag=True, help="Say of each line where it comes from and how to correct it")
+@click.option("--why", is_flag=True, help="Show where each line comes from and how to correct it")
 @pass_ask
 def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: bool) -> None:
     """Show what a new session gets.
 
-    Prints exactly the text that the hook of Claude Code injects when a session starts. With --why each line is
-    followed by its kind, its witness (a person said or corrected it, a machine showed it, an agent wrote it), its quote, the
-    result of the checks in the work tree and in git (files, commits, branches, pull requests), and the commands
-    that end, forget or correct it. They say how many entries a forgetting removes and how many lines of this
-    brief change.
+    Prints exactly the text that the hook of Claude Code injects when a session starts. With --why each line is followed
+    by its kind, its witness (a person said or corrected it, a machine showed it, an agent wrote it), its quote, the
+    result of the checks in the work tree and in git (files, commits, branches, pull requests), and the commands that end,
+    forget or correct it, with the number of entries removed and of lines of this brief that change.
 
     \b
     Example:
@@ -150,7 +149,7 @@ def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: boo
     lines = [*_whys(brief["lines"], ask), *_left_out(brief)] if why else brief["block"].split("\n")
     emit(ask, brief, lines if brief["lines"] else [])
     if not brief["lines"]:
-        note(ask, "Nothing is known that a session should get.")
+        note(ask, "No memory to show for this project.")
 
 
 def _whys(lines: Sequence[dict[str, Any]], ask: Ask) -> list[str]:

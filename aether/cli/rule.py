@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @click.group("rule", cls=Group)
 def rule_command() -> None:
-    """Let rules stop what agents do.
+    """Let rules stop tool calls of agents.
 
     A rule acts before each call of a tool, in every agent that `aether install` gave hooks. It is yours, on this machine:
-    a home that came from others stops nothing. It keeps an agent from mistakes and is no sandbox: what a script does
-    inside is not seen.
+    a home that came from others stops nothing. It prevents mistakes and is not a sandbox: it does not see what a script
+    does.
 
     \b
     Example:
@@ -31,11 +31,11 @@ def pattern_options(command: Any) -> Any:
     """Add the options that say what a rule stops."""
     options = [
         click.option("--deny", "action", flag_value="deny", default=True, help="Refuse such a call  [default]"),
-        click.option("--ask", "action", flag_value="ask", help="Have the agent ask you first, where it can; else refuse"),
-        click.option("--command", metavar="WORDS", default="", help="Commands of a shell that start so, or fit a pattern with *"),
-        click.option("--regex", metavar="REGEX", default="", help="Commands of a shell that this expression finds"),
-        click.option("--path", metavar="PATTERNS", default="", help="Edits of files that fit, such as migrations/**"),
-        click.option("--tool", metavar="NAME", default="", help="Calls of this tool, as the agent names it; * fits any"),
+        click.option("--ask", "action", flag_value="ask", help="Have the agent ask you first if it can, else refuse"),
+        click.option("--command", metavar="WORDS", default="", help="Shell commands that start with these words, or match a pattern with *"),
+        click.option("--regex", metavar="REGEX", default="", help="Shell commands that contain a match of this expression"),
+        click.option("--path", metavar="PATTERNS", default="", help="Edits of matching files, such as migrations/**"),
+        click.option("--tool", metavar="NAME", default="", help="Calls of this tool, as the agent names it; * matches any"),
     ]  # fmt: skip
     return with_options(command, options)
 
@@ -91,7 +91,7 @@ def add(ask: Ask, /, text: str, action: Action, **patterns: str) -> None:
 @pattern_options
 @pass_ask
 def enforce(ask: Ask, /, id: str, action: Action, **patterns: str) -> None:
-    """Let an entry of a person stop calls of tools.
+    """Let a person's entry stop tool calls.
 
     \b
     Example:
@@ -116,7 +116,7 @@ def _emit_rule(ask: Ask, rule: EnforcedRule) -> None:
 @click.argument("id")
 @pass_ask
 def relax(ask: Ask, id: str) -> None:
-    """Let a rule act no longer; its entry stays in memory.
+    """Stop enforcing a rule; its entry stays in memory.
 
     \b
     Example:
@@ -140,9 +140,9 @@ def relax(ask: Ask, id: str) -> None:
 @click.argument("id")
 @pass_ask
 def test(ask: Ask, id: str) -> None:
-    """Show the calls of the past that a rule would have stopped.
+    """Show past calls that a rule would have stopped.
 
-    Memory knows changed files and the commands that were worth a note.
+    Memory holds changed files and the commands that were worth a note.
 
     \b
     Example:

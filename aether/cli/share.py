@@ -11,9 +11,9 @@ from aether.cli.output import Ask, Group, Table, emit, note, pass_ask, plain
 def share_command() -> None:
     """Share a colony between machines, by a PostgreSQL server.
 
-    The server orders the changes of all. Each machine has a home of its own, a replica that a person can read. URL is the address of a database, such as
-    postgresql://HOST/DATABASE; its password belongs in .pgpass. No home holds it: set AETHER_SHARE_URL to it where the
-    home is used.
+    The server orders all changes. Each machine has a home of its own, a replica that a person can read. URL is the
+    address of a database, such as postgresql://HOST/DATABASE; its password belongs in .pgpass. No home holds the address:
+    set AETHER_SHARE_URL on each machine.
 
     \b
     Example:
@@ -27,7 +27,7 @@ def share_command() -> None:
 @click.argument("colony")
 @pass_ask
 def init_command(ask: Ask, url: str, colony: str) -> None:
-    """Make COLONY at URL of this home.
+    """Share this home as COLONY at URL.
 
     The colony gets everything in the home. Its files are kept in the database, or in the directory or
     s3://bucket/prefix that AETHER_SHARE_FILES names, the same on every machine.
@@ -67,7 +67,7 @@ def join_command(ask: Ask, url: str, colony: str, directory: str) -> None:
 @share_command.command("status")
 @pass_ask
 def status_command(ask: Ask) -> int:
-    """Show how far this replica is, and what its server says.
+    """Show the state of this replica and of its server.
 
     Exits 1 if the server cannot be reached, refuses, or has another history of a conversation or the files.
 
@@ -105,13 +105,13 @@ def status_command(ask: Ask) -> int:
 
 
 @share_command.command("leave")
-@click.option("--force", is_flag=True, help="Go on without what cannot be taken")
+@click.option("--force", is_flag=True, help="Leave even if something cannot be fetched")
 @pass_ask
 def leave_command(ask: Ask, force: bool) -> None:
-    """Let this home go on alone, with all that the colony has.
+    """Leave the colony, and keep everything that it has.
 
-    The colony and its other replicas stay as they are. If something cannot be taken, or the server cannot be asked, the
-    home stays shared; with --force it goes on without, and says without what.
+    The colony and its other replicas stay as they are. If something cannot be fetched, or the server cannot be reached,
+    the home stays shared; with --force it leaves anyway, and what is missing is listed.
 
     \b
     Example:
@@ -129,12 +129,12 @@ def leave_command(ask: Ask, force: bool) -> None:
 @share_command.command("members")
 @click.argument("role", required=False)
 @click.argument("right", required=False, type=click.Choice(["read", "write", "admin"]))
-@click.option("--revoke", is_flag=True, help="Take the right of ROLE in this colony")
+@click.option("--revoke", is_flag=True, help="Revoke the right of ROLE in this colony")
 @pass_ask
 def members_command(ask: Ask, role: str | None, right: str | None, *, revoke: bool) -> None:
     """List the roles that may use the colony, or change one.
 
-    A role is one of the database. With ROLE and RIGHT it gets this right in this colony.
+    ROLE is a role of the database. With RIGHT, it gets this right in this colony.
 
     \b
     Example:

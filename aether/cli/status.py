@@ -39,11 +39,11 @@ MOST_IN_FORCE = 8
 # Three commands to go on with, without a home, in an empty home and in any other.
 _FIRST = {
     "aether init": "make a home in this directory",
-    "aether demo": "see on a sample what memory is for",
+    "aether demo": "see what memory is for, on a sample",
     "aether --help": "list the commands",
 }
 _EMPTY = {
-    "aether install": "give every agent on this machine the memory",
+    "aether install": "connect the agents on this machine to memory",
     "aether import FILE": "turn a transcript into memory",
     'aether add "TEXT" --type decision': "note a decision",
 }
@@ -69,9 +69,9 @@ _NEXT = {
 def status_command(ask: Ask, *, watch: bool, part: str | None) -> int:
     """Show the whole colony at a glance.
 
-    What memory holds, the active goal, the phase, the last compression, and the state of the hooks of Claude Code. With --watch it is
-    refreshed in place; on a pipe every change is one line. Exits 1 if there is a problem; with --limits, if working memory
-    is over its capacity.
+    Shows what memory holds, the active goal, the phase, the last compression, and the state of the hooks of Claude Code.
+    With --watch it is refreshed in place; on a pipe every change is one line. Exits 1 if there is a problem; with
+    --limits, if working memory is over its capacity.
 
     \b
     Example:
@@ -122,7 +122,7 @@ def show_start(ask: Ask) -> None:
     text: list[str | Table] = [plain(f"Home: {home}") if home else "There is no home here yet.", ""]
     if shown:
         text += [
-            "A new session is told:",
+            "A new session gets:",
             Table([(entry["kind"], one_line(entry["text"])) for entry in shown], indent=2),
         ]
         text += (

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @click.command("claim", cls=Command)
 @click.argument("resource", required=False)
-@click.option("--by", metavar="NAME", help="The agent that claims it; its name must be its own")
+@click.option("--by", metavar="NAME", help="The agent that claims it; no other agent may have its name")
 @click.option(
     "--ttl", type=float, default=TTL_SECONDS, show_default=True, help="Seconds until it ends by itself"
 )
-@click.option("--task", default="", metavar="TEXT", help="Work of the agent on it")
+@click.option("--task", default="", metavar="TEXT", help="The agent's work on it")
 @click.option(
     "--release", "ends", is_flag=True, help="End the claim; without RESOURCE all claims of the agent"
 )
@@ -32,9 +32,9 @@ def claim_command(
 ) -> None:  # fmt: skip
     """Claim a file or a task for one agent, or list the claims.
 
-    RESOURCE is a path, or a task such as task:docs; a directory covers what is below it. If another agent holds it, the exit code
-    is 11 and the error names the agent. The holder renews by claiming again. The number that is printed is a fencing number: that
-    of a later holder is greater. Without RESOURCE the claims are listed.
+    RESOURCE is a path, or a task such as task:docs; a directory covers what is below it. If another agent holds it, the
+    exit code is 11 and the error names the agent. The holder renews by claiming again. The printed number is a fencing
+    number; a later holder gets a greater one. Without RESOURCE the claims are listed.
 
     \b
     Example:
@@ -132,7 +132,7 @@ def _packet(packet: Received) -> list[str]:
 def roster_command(ask: Ask) -> None:
     """Show who works on what.
 
-    These are the registered workers, the agents that hold claims, and those for whom packets wait.
+    Lists the registered workers, the agents that hold claims, and the agents whose inbox has packets.
 
     \b
     Example:

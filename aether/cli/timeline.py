@@ -36,13 +36,13 @@ KINDS = "request, decision, rule, result, error, fix, change, command, note, com
 
 @click.command("timeline", cls=Command)
 @click.argument("file", required=False)
-@click.option("--since", default="", help="Not older than this ISO 8601 time, or than 36h, 7d, 2w, 3m, 1y")
+@click.option("--since", default="", help="Not older than this ISO 8601 time or age: 36h, 7d, 2w, 3m, 1y")
 @click.option("--until", default="", help="Older than this time")
-@click.option("--conversation", default="", help="Only of this conversation: a part of its id, title or file")
-@click.option("--project", default="", help="Only of this project: a part of its directory")
+@click.option("--conversation", default="", help="Only this conversation: a part of its id, title or file")
+@click.option("--project", default="", help="Only this project: a part of its directory")
 @click.option(
     "--type", "types", multiple=True, metavar="KIND",
-    help=f"Only of this kind ({KINDS}) or type of item; may be repeated",
+    help=f"Only this kind ({KINDS}) or type of item; may be repeated",
 )  # fmt: skip
 @click.option(
     "--limit", default=200, show_default=True, type=click.IntRange(0), help="Most lines, the newest; 0: all"
@@ -54,10 +54,10 @@ def timeline_command(
 ) -> None:  # fmt: skip
     """Show what happened, day by day, or to one file.
 
-    Requests, decisions, rules, results, errors and their fixes, compressions, compactions and phases, by day and
-    conversation, with the agent and its caste. Changed files, commands and notes are shown if --type asks for them.
-    With FILE, a name, the end of a path or a whole path: its changes, the errors with what fixed them, and the decisions
-    and rules that name it.
+    Lists requests, decisions, rules, results, errors and their fixes, compressions, compactions and phases by day and
+    conversation, with the agent and its caste. Changed files, commands and notes are shown if --type asks for them. FILE
+    is a name, the end of a path or a whole path: lists its changes, its errors with their fixes, and the decisions and
+    rules that name it.
 
     \b
     Example:
@@ -143,9 +143,9 @@ def _history(history: FileHistory) -> Iterator[str | Table]:
 
 
 @click.command("report", cls=Command)
-@click.option("--since", default="", help="Not older than this ISO 8601 time, or than 36h, 7d, 2w, 3m, 1y")
+@click.option("--since", default="", help="Not older than this ISO 8601 time or age: 36h, 7d, 2w, 3m, 1y")
 @click.option("--week", is_flag=True, help="The last seven days")
-@click.option("--conversation", default="", help="Only of this conversation: a part of its id, title or file")
+@click.option("--conversation", default="", help="Only this conversation: a part of its id, title or file")
 @click.option(
     "--format", "form", type=click.Choice(["html", "markdown"]), default="html", show_default=True,
     help="One HTML file, or Markdown",
@@ -158,9 +158,9 @@ def report_command(
 ) -> None:
     """Write a report to keep or send.
 
-    Overview, decisions with their reasons, lessons, charts and the timeline, as one HTML file that opens offline, holds
-    no script and loads nothing (--output report.html), or as Markdown. Secrets are replaced. HTML needs the extra
-    `view`, Markdown needs nothing.
+    It has an overview, decisions with their reasons, lessons, charts and the timeline, as one HTML file that opens
+    offline, holds no script and loads nothing (--output report.html), or as Markdown. Secrets are replaced. HTML needs
+    the extra `view`, Markdown needs nothing.
 
     \b
     Example:

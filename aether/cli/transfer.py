@@ -58,12 +58,11 @@ def import_command(
 ) -> int:
     """Turn transcripts into items, or restore an export.
 
-    Reads Claude Code and Codex transcripts, chat message lists, text, Markdown and JSON Lines of items,
-    detected by content. A second import adds only new items. Messages that a sub-agent's rollout copied from
-    another session are skipped if that session's own transcript is imported. Secrets are redacted. `<private>`
-    blocks, calls about the paths of claude.private_paths, and licences in a directory are left out. If some
-    files cannot be read, they are named and the others imported; the exit code is then 4, as it is if nothing
-    could be stored.
+    Reads transcripts and exports of many agents and chat programs, message lists, Markdown and JSON Lines of items,
+    detected by content. A second import adds only new items. Messages that a sub-agent's rollout copied from another
+    session are skipped if that session's own transcript is imported. Secrets are redacted. `<private>` blocks, calls
+    about the paths of claude.private_paths, and licences in a directory are left out. If some files cannot be read, they
+    are named and the others imported; the exit code is then 4, as it is if nothing could be stored.
 
     A file written by "aether export" is restored into an empty home: documents, archive, receipts and events as
     one change that undo reverses, and conversations, whose messages are redacted in an export. A home that is
@@ -264,8 +263,8 @@ def _undated_line(undated: list[dict[str, Any]]) -> str:
 def export_command(ask: Ask, conversation: str | None, *, form: str, output: str | None) -> None:
     """Write the whole colony as JSON, or one conversation.
 
-    The documents, the archive, receipts, events, history and conversations, to read or to keep; nothing is changed. With
-    CONVERSATION its whole history, to read.
+    Writes the documents, the archive, receipts, events, history and conversations, or with CONVERSATION its whole
+    history; nothing is changed.
 
     \b
     Example:

@@ -41,10 +41,10 @@ _SIGNS = {"kept": " ", "removed": "-", "added": "+"}
 
 @click.group("compactctl", cls=Group)
 def compactctl() -> None:
-    """Try and do compactions by a configuration.
+    """Try and run compactions with a configuration.
 
     Settings come from variables, else from the file of --config, else from the config.toml of the home, else from the
-    user's, else from the defaults; "compactctl create-config" lists them. Failures end with 1.
+    user's, else from the defaults; "compactctl create-config" lists them. Failures exit with 1.
 
     \b
     Example:

@@ -57,7 +57,7 @@ class _Loader:
     def create_module(self, spec: Any) -> ModuleType:
         module = import_module(self.target)
         if spec.name not in SPLIT:
-            text = f"{spec.name} is now {self.target}; the former name goes with the next release."
+            text = f"{spec.name} is now {self.target}; the former name ends with the next release."
             warnings.warn(text, DeprecationWarning, stacklevel=2)
         self.spec = module.__spec__
         return module

@@ -152,11 +152,11 @@ def witness(evidence: str, *, corrected: bool = False) -> str:
     """Return who vouches for a text, in words.
 
     >>> witness("machine"), witness("person", corrected=True), witness("")
-    ('a machine showed it', 'a person corrected it', 'who said it is not known')
+    ('a machine showed it', 'a person corrected it', 'its author is unknown')
     """
     if corrected:
         return f"{'a person' if evidence == 'person' else 'an agent'} corrected it"
-    return _WITNESSES.get(evidence, "who said it is not known")
+    return _WITNESSES.get(evidence, "its author is unknown")
 
 
 class Earlier(NamedTuple):
