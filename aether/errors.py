@@ -88,7 +88,7 @@ class InvalidDocument(AetherError, ValueError):
 
 
 class CorruptDocument(AetherError, ValueError):
-    """A document or journal line does not parse; it was kept aside, not deleted."""
+    """A document or journal line does not parse; it was set aside, not deleted."""
 
     exit_code = 5
 
@@ -118,7 +118,7 @@ class BackendFailed(AetherError):
 
 
 class UnsafePath(AetherError, ValueError):
-    """A path leads out of the home, it is no regular file, or a home names what only its user may name."""
+    """A path leads out of the home or is not a regular file, or a home sets what only its user may set."""
 
     exit_code = 10
 
@@ -132,7 +132,7 @@ class Conflict(AetherError):
 
 
 class StorageFailed(AetherError, OSError):
-    """The disk refused; the error says what is stored."""
+    """The disk failed; the error states what is stored."""
 
     exit_code = 12
     left = ""
@@ -146,7 +146,7 @@ class ContextOverflow(BackendFailed):
 
 
 class Refused(AetherError):
-    """The person whose home it is lets no agent do this."""
+    """The owner of the home lets no agent do this."""
 
     exit_code = 14
 

@@ -310,7 +310,7 @@ def _on_purpose(path: str | bytes, kind: os.stat_result) -> bool:
 
 
 def _refused(path: str | os.PathLike[str]) -> UnsafePath:
-    what = "is a link, a pipe or a device, and no regular file."
+    what = "is a link, a pipe or a device, not a regular file."
     return UnsafePath(what, fix="Remove it, or put a regular file there.", where=os.fspath(path))
 
 

@@ -63,7 +63,7 @@ def test_only_a_regular_file_is_opened(make, tmp_path):
 
     assert not regular.is_readable(tmp_path / "file")
     for flags in (os.O_RDONLY, os.O_RDWR | os.O_CREAT, os.O_WRONLY | os.O_CREAT | os.O_APPEND):
-        with pytest.raises(UnsafePath, match=r"no regular file\. Remove it|mostly holes"):
+        with pytest.raises(UnsafePath, match=r"not a regular file\. Remove it|mostly holes"):
             regular.handle(tmp_path / "file", flags)
 
 
@@ -245,7 +245,7 @@ def test_an_agent_goes_on_where_its_record_is_no_file_and_doctor_and_status_say_
         aether.compact("large", given, window=4_000, home=home)
     named = {found.where for found in admin.examine(home=home) if found.code == "no-file"}
     assert named == {"conversations/small/history.jsonl", "conversations/large/history.jsonl"}
-    assert sum("is no regular file" in problem for problem in overview(home=home)["problems"]) == 2
+    assert sum("is not a regular file" in problem for problem in overview(home=home)["problems"]) == 2
 
 
 def test_every_file_of_a_home_is_its_owners_alone_whatever_the_umask_is(tmp_path, monkeypatch):

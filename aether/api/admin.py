@@ -572,7 +572,7 @@ def accept_edit(name: str, *, home: Home = None) -> list[str]:
     edit = next((edit for edit in documents.kept_edits(place) if edit.path == path), None)
     if edit is None:
         fix = 'See "aether doctor" for the edits that wait.'
-        raise NotFound(f"{shown(name)} is no edit in quarantine.", fix=fix, where=str(place))
+        raise NotFound(f"{shown(name)} is not an edit in quarantine.", fix=fix, where=str(place))
     fix = f"Correct quarantine/{path.name}, then accept it again."
     value = files.parse_json(regular.read(path), where=path.name)
     if not isinstance(value, dict):
@@ -754,7 +754,7 @@ def _parts_of(export: Any) -> tuple[JsonObject, dict[str, list[JsonObject]]]:
         InvalidDocument: it is no export, or has a part that this aether does not know or cannot read.
     """
     if not is_export(export):
-        raise InvalidDocument("it is no export.", fix='Make one with "aether export".', where="export")
+        raise InvalidDocument("it is not an export.", fix='Make one with "aether export".', where="export")
     parts = {"revision", "documents", "conversations", "archived", *record_files.KINDS}
     strange = [*(export.keys() - parts), *(export["documents"].keys() - {*documents.NAMES})]
     if strange:

@@ -124,7 +124,7 @@ def create_backup(
     person lets a home `adopt` those of another. `progress` gets percents, and the step.
 
     Raises:
-        InvalidInput: the destination is in a home, or is no place for files.
+        InvalidInput: the destination is in a home, or is not a place for files.
         Conflict: the place has backups of another home.
         LockTimeout, StorageFailed: there is no new backup; older ones are as they were.
         BackendUnavailable: S3 needs boto3, and it is not installed.
@@ -196,7 +196,7 @@ def backups(destination: str) -> list[Backup]:
     """Return the backups in a place, newest first; unreadable ones are left out, and `verify_backup` names them.
 
     Raises:
-        InvalidInput: the destination is no place for files.
+        InvalidInput: the destination is not a place for files.
         StorageFailed: it cannot be read.
     """
     target, result = _target(destination), []
@@ -213,7 +213,7 @@ def verify_backup(
     """Read every object of the backups in a place, or of one of them, and return the missing and the changed ones.
 
     Raises:
-        InvalidInput: the destination is no place for files.
+        InvalidInput: the destination is not a place for files.
         NotFound: there is no such backup, or none at all.
         StorageFailed: the place cannot be read.
     """
@@ -295,7 +295,7 @@ def _target(destination: str, *, outside: bool = False) -> NamedFiles:
     """Return the place of backups; with `outside`, one in a home is refused: it would be lost with the home.
 
     Raises:
-        InvalidInput: it is no place for files, or a part of the path is a file.
+        InvalidInput: it is not a place for files, or a part of the path is a file.
     """
     target = named_files(destination)
     if not isinstance(target, FileStorage):

@@ -326,7 +326,7 @@ def _make_room(chat: Chat, refused: ContextOverflow, window: int) -> None:
     elif not context.handle_overflow(chat.conversation, refused, home=chat.home).retry:
         raise BudgetExceeded(
             "the server refuses the prompt as too long, and nothing more can be taken out of the context.",
-            fix="Take a model with a larger window, or name the real one with --window.",
+            fix="Use a model with a larger window, or name the real one with --window.",
             where=f"conversation {chat.conversation}",
         ) from refused
 

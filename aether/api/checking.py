@@ -460,7 +460,7 @@ def examine_facts(*, home: Home = None) -> list[Finding]:
     if not root:
         fix = "Use the home in the directory of a project: PROJECT/.aether."
         raise InvalidInput(
-            "this home lies in no project whose files could be looked at.", fix=fix, where=str(snapshot.home)
+            "this home is not in a project whose files can be checked.", fix=fix, where=str(snapshot.home)
         )
     lines = [*_lines_in_force(memory)]
     findings: list[Finding] = []

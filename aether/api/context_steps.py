@@ -507,7 +507,7 @@ def _failures(case: Case, author: _Author) -> Iterator[Finding]:
     for backend, message in dict.fromkeys((str(each["backend"]), str(each["message"])) for each in failures):
         what = f"{backend} failed: {message} The text was selected without a model."
         yield Finding(
-            "warning", "summarizer-failed", case.log.id, what, "See that it answers, then compress again."
+            "warning", "summarizer-failed", case.log.id, what, "Check that it answers, then compress again."
         )
 
 

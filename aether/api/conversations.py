@@ -287,7 +287,7 @@ def check_messages(
     provider = provider or loaded.format
     if provider == "plain":
         raise InvalidInput(
-            "the messages have the format of no provider.",
+            "the messages are in no provider's format.",
             fix="Name the provider with --for.",
             where=loaded.name,
         )

@@ -148,7 +148,7 @@ def _check(text: str, action: Action, patterns: Mapping[str, str]) -> None:
         re.compile(given.get("regex", ""))
     except re.error as reason:
         raise InvalidInput(
-            f"is no regular expression: {reason}.", fix="Correct it.", where="regex"
+            f"is not a regular expression: {reason}.", fix="Correct it.", where="regex"
         ) from reason
     if "command" in given and not fits_itself(given["command"]):
         raise InvalidInput(

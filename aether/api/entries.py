@@ -200,7 +200,7 @@ def newest(
     """
     if layer and layer not in LAYERS:
         raise InvalidInput(
-            f"{shown(layer)} is no layer.", fix=f"Use one of {', '.join(LAYERS)}.", where="layer"
+            f"{shown(layer)} is not a layer.", fix=f"Use one of {', '.join(LAYERS)}.", where="layer"
         )
     first, end = (
         clock.stamp(clock.parse(text, where=name)) if text else ""

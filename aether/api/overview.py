@@ -110,7 +110,7 @@ def conversation_problems(home: Path) -> list[str]:
     """Return a line for each conversation whose record is no regular file."""
     paths = conversation_checks.irregular(home)
     return [
-        f'The record {seals.place(home, path)} is no regular file: run "aether doctor".' for path in paths
+        f'The record {seals.place(home, path)} is not a regular file: run "aether doctor".' for path in paths
     ]
 
 

@@ -74,7 +74,7 @@ def promote_item(item_id: str, *, home: Home = None) -> patterns.Promotion:
     """Make a pattern of the text of an item, and return the promotion; an equal pattern is linked with the item instead.
 
     Raises:
-        InvalidInput: the entry is no item of working memory.
+        InvalidInput: the entry is not an item of working memory.
         NotFound: nothing has this id.
     """
     moment = now()

@@ -133,7 +133,7 @@ def settle(
     subject = doubt.entries[newer]
     if answer not in get_args(Answer) or (answer == "correct" and not text.strip()):
         raise InvalidInput(
-            f"{shown(answer)} with the text {shown(text)} is no answer.",
+            f"{shown(answer)} with the text {shown(text)} is not an answer.",
             fix="Use keep, forget, or correct with a text.", where="review",
         )  # fmt: skip
     if doubt.kind == "proposal":

@@ -376,12 +376,12 @@ def examine_share(place: Path) -> list[Finding]:
     if not share or not seen:
         return _examine_left(place)
     findings = [
-        Finding("warning", "server", ledger.PLACE, f"{fault}.", "Ask who runs the server.")
+        Finding("warning", "server", ledger.PLACE, f"{fault}.", "Ask the administrator of the server.")
         for fault in seen.about.get("faults", [])
     ]
     if not seen.about.get("checked", True):
         what = "the server has too many lines to look through: whether any are missing was not checked."
-        findings.append(Finding("info", "unchecked", ledger.PLACE, what, "Nothing is wrong by that."))
+        findings.append(Finding("info", "unchecked", ledger.PLACE, what, "This is not a fault."))
     findings += seen.findings
     revision = load(place).revision
     replicas = [replica for replica in seen.about["replicas"] if replica["replica"] == share.replica]
@@ -399,7 +399,7 @@ def _refusal(reason: AetherError) -> Finding:
     if isinstance(reason, Conflict):
         return Finding("error", "other-history", ledger.PLACE, reason.what, reason.fix)
     if isinstance(reason, UnsafePath):
-        what = f"nothing new comes from the colony: {reason.what}"
+        what = f"nothing new arrives from the colony: {reason.what}"
         return Finding("warning", "refused", ledger.PLACE, what, reason.fix)
     if isinstance(reason, ledgers.Unusable):
         what = f"the server answers, and nothing comes from it or goes there: {reason.what}"

@@ -119,7 +119,7 @@ def converse(request: Request, model: Model, *, settings: Settings, count: Count
     if text is None:
         raise BackendFailed(
             f"the prompt is too long for the model, even in parts of {most} tokens ({spent[-1].detail}).",
-            fix="Take a model with a larger window, or use the extractive backend.",
+            fix="Use a model with a larger window, or use the extractive backend.",
             where=model.name,
         )
     input_tokens = sum(answer.input_tokens for answer in spent)
@@ -165,7 +165,7 @@ def _session(request: Request, most: int, dialog: _Dialog) -> str | None:
         if session is None:
             raise BackendFailed(
                 f"the answer to part {nth} of {len(handoffs)} was not a session, twice.",
-                fix="Try again, take a stronger model, or use the extractive backend.",
+                fix="Try again, use a stronger model, or use the extractive backend.",
                 where=dialog.model.name,
             )
         sessions.append(session)

@@ -163,7 +163,7 @@ def raise_failure(
     if reply.failure == "timeout":
         raise BackendFailed(
             f"no answer within {settings.timeout_seconds:g} s.",
-            fix="Raise the timeout, take a faster model, or use the extractive backend.",
+            fix="Raise the timeout, use a faster model, or use the extractive backend.",
             where=where,
         )
     if reply.failure == "dropped":

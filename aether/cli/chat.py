@@ -117,7 +117,7 @@ def chat_command(
         code = 0
     if ask.json:
         emit(ask, _as_data(opened, turns), "")
-    note(ask, f"To go on: aether chat {name}")
+    note(ask, f"To continue: aether chat {name}")
     return code
 
 

@@ -79,7 +79,7 @@ def forget(
     preview = forget.preview_forget(ids, match=match, similar=similar, home=place)
     if dry_run or not preview.targets:
         emit(ask, _data(preview, is_done=False), target_lines(preview.targets))
-        note(ask, "Nothing was changed." if preview.targets else "Nothing holds that; nothing was changed.")
+        note(ask, "Nothing was changed." if preview.targets else "No entry holds that; nothing was changed.")
         _note_left_over(ask, preview)
         return 0
     if not yes and not ask.json:
@@ -104,7 +104,7 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
     preview = preview_erase(ids, match=match, home=place)
     if dry_run or not (preview.places or ids):
         emit(ask, _erased_data(preview), _erased_table(preview))
-        note(ask, "Nothing was changed." if preview.places else "Nothing holds that; nothing was changed.")
+        note(ask, "Nothing was changed." if preview.places else "No entry holds that; nothing was changed.")
         _report_left(preview)
         return 1 if preview.unread and not dry_run else 0
     places = f"{pluralize(sum(preview.places.values()), 'places')} in {pluralize(preview.files, 'files')}"
@@ -136,7 +136,7 @@ def _report_left(erased: Erased) -> None:
         say(f"{plain(path)} was changed meanwhile and stays as it is: run the command again.")
     for path in erased.unread:
         say(
-            f"{plain(path)} is compressed and damaged: what it holds cannot be seen. Remove it, if you can do without."
+            f"{plain(path)} is compressed and damaged: its content cannot be checked. Remove it if you do not need it."
         )
 
 

@@ -66,7 +66,7 @@ def install_command(
     from aether.hosts.programs import path_advice
 
     if native_memory and hosts and DEFAULT_HOST not in hosts:
-        raise click.UsageError(f"--native-memory is for {DEFAULT_HOST}.")
+        raise click.UsageError(f"--native-memory works only with {DEFAULT_HOST}.")
     chosen = list(hosts) or [state.host for state in installing.hosts() if state.present]
     if not chosen:
         say(f"No agent was found on this machine. Name one: {', '.join(HOSTS)}.")

@@ -318,7 +318,7 @@ def _note_waiting(ask: Ask) -> None:
     access = sys.modules.get("aether.api.home")
     refusal = access.REFUSALS.get(ask.found) if access else None
     if refusal and refusal.code != "Offline":  # then the next line says it
-        note(ask, plain(f"Note: nothing new comes from the colony: {refusal.what} See: aether share status"))
+        note(ask, plain(f"Note: no news from the colony: {refusal.what} See: aether share status"))
     if not os.path.isdir(f"{ask.found}/share"):
         return
     from aether.sharing import offline
@@ -331,7 +331,7 @@ def _note_waiting(ask: Ask) -> None:
         unfit_changes = pluralize(len(unfit), "changes")
         note(
             ask,
-            f"Note: {unfit_changes} no longer fitted what others wrote, kept in quarantine: aether doctor",
+            f"Note: {unfit_changes} no longer fitted the changes of others, kept in quarantine: aether doctor",
         )
 
 

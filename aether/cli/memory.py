@@ -284,7 +284,7 @@ def update(
         updates["metadata"] = extra
     if not updates:
         raise click.UsageError(
-            "Nothing is given to change. Name --content, --type, --relevance, --protect or --metadata."
+            "Nothing to change is given. Name --content, --type, --relevance, --protect or --metadata."
         )
     place = ask.place()
     try:

@@ -79,7 +79,7 @@ def add(ask: Ask, /, text: str, action: Action, **patterns: str) -> None:
 
     if not is_typed():
         raise InvalidInput(
-            "a rule acts only if a person typed it, and this is no terminal.",
+            "a rule acts only if a person typed it, and this is not a terminal.",
             fix="Type it at a terminal, or enforce an entry of a person: aether rule enforce ID.",
             where="rule add",
         )
@@ -133,7 +133,7 @@ def relax(ask: Ask, id: str) -> None:
     with suppress(NotFound):
         if rule["entry"] and entries.about(rule["entry"], home=place).state == "in force":
             how = " or ".join(f"aether memory {verb} {rule['entry']}" for verb in ("resolve", "forget"))
-            note(ask, f"It stops no call any more, and is still a rule that briefs show. To end that: {how}")
+            note(ask, f"It no longer stops calls, but briefs still show the rule. To end that: {how}")
 
 
 @rule_command.command("test")

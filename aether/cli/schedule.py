@@ -61,7 +61,7 @@ def _time_of_day(text: str) -> time:
     except ValueError:
         pass
     raise InvalidInput(
-        f"{shown(text)} is no time of day.", fix="Write it as 03:30, from 00:00 to 23:59.", where="at"
+        f"{shown(text)} is not a time of day.", fix="Write it as 03:30, from 00:00 to 23:59.", where="at"
     )
 
 

@@ -117,7 +117,7 @@ def _file_history(ask: Ask, file: str) -> None:
     parts = dict(_parts(history))
     emit(ask, {"path": history.path, **parts}, _history(history))
     if not any(parts.values()):
-        note(ask, f"Memory knows nothing about {plain(file)}.")
+        note(ask, f"Memory has nothing about {plain(file)}.")
 
 
 def _parts(history: FileHistory) -> Iterator[tuple[str, list[Known]]]:

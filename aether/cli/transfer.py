@@ -119,7 +119,7 @@ def _say_interrupted(ask: Ask, result: Imported) -> None:
         return
     say(
         f"At least {pluralize(result.items, 'items')} stored, from {pluralize(result.files, 'files')}; "
-        "the same command goes on with the rest."
+        "the same command continues with the rest."
     )
     note_undo(ask, result.revisions[-1:])
 

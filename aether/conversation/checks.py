@@ -127,7 +127,7 @@ def build(
             total += size
         else:
             raise InvalidInput(
-                f"{type(part).__name__} is no part of a prompt.",
+                f"{type(part).__name__} is not part of a prompt.",
                 fix="Send messages and checkpoints only; snapshots and the history stay on disk.",
                 where=f"parts[{nth}]",
             )

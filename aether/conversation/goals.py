@@ -802,7 +802,7 @@ def _text(words: str, *, most: int = MOST_CHARS) -> str:
     """
     text = words.strip()
     if not text or len(text) > most:
-        what = f"the text has {len(text):,} characters, the most is {most:,}."
+        what = f"the text has {len(text):,} characters, the limit is {most:,}."
         what = what if text else "the text is empty."
         raise InvalidInput(what, fix=f"Write 1 to {most:,} characters.", where="goals")
     return text
@@ -822,4 +822,4 @@ def _once(texts: Iterable[str]) -> list[str]:
 
 def _full(what: str, most: int, goal: Mapping[str, Any]) -> InvalidInput:
     fix = "Divide it: aether goal add TEXT --parent GOAL."
-    return InvalidInput(f"the goal has {most} {what}, the most there can be.", fix=fix, where=str(goal["id"]))
+    return InvalidInput(f"the goal has {most} {what}, the limit.", fix=fix, where=str(goal["id"]))

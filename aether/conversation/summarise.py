@@ -126,7 +126,7 @@ def _ask(
             lambda: summarizer(messages, task["max_tokens"], kind), settings.timeout_seconds, waiting
         )
         if not isinstance(text, str):
-            raise BackendFailed(f"{text!r}.", fix="See what it raised or returned.", where="summarizer")
+            raise BackendFailed(f"{text!r}.", fix="Check what it raised or returned.", where="summarizer")
         return Completion(text=text, backend=CALLER)
     module, overrides = backend_of(backend)
     request = summary_request(task if rules is None else redacted(task, rules))
@@ -135,7 +135,7 @@ def _ask(
         lambda: module.complete(request, settings=reach, count=count), settings.timeout_seconds, waiting
     )
     if not isinstance(answer, Completion):
-        raise BackendFailed(f"{answer!r}.", fix="See what it raised or returned.", where=backend)
+        raise BackendFailed(f"{answer!r}.", fix="Check what it raised or returned.", where=backend)
     return answer
 
 

@@ -136,7 +136,7 @@ def _entries(home: Home) -> list[_Entry]:
             entries.append(_Entry(tuple(namespace), key, dict(content["value"]), *times))
         except (ValueError, LookupError, TypeError) as reason:
             raise InvalidInput(
-                f"the file is no value: {shown(text)}.", fix="Correct it.", where=path
+                f"the file is not a value: {shown(text)}.", fix="Correct it.", where=path
             ) from reason
     return sorted(entries, key=lambda entry: entry.updated_at, reverse=True)
 

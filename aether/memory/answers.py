@@ -168,7 +168,7 @@ def _json_objects(text: str) -> list[JsonObject]:
         try:
             value, end = decoder.raw_decode(text, start)
         except RecursionError as reason:
-            raise InvalidInput("The answer nests too deep.", fix="Write a flat session object.") from reason
+            raise InvalidInput("The answer nests too deeply.", fix="Write a flat session object.") from reason
         except ValueError:
             end = start + 1
         else:

@@ -291,7 +291,7 @@ def _changed(graph: Mapping[str, Any], after: Mapping[str, Any], result: Any) ->
     size = len(json.dumps(after, ensure_ascii=False)) if change.patches[DOCUMENT] else 0
     if size > MAX_CHARS:
         raise InvalidInput(
-            f"the graph would hold {size:,} characters, the most is {MAX_CHARS:,}; nothing was added.",
+            f"the graph would hold {size:,} characters, the limit is {MAX_CHARS:,}; nothing was added.",
             fix="Delete entities that are no longer needed, or keep another graph in another home.",
             where=DOCUMENT,
         )

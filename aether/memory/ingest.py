@@ -262,7 +262,7 @@ def _unwrapped(
         if compression_id or handoff.open_handoffs(memory, phase):
             raise
         raise InvalidInput(
-            f"no hand-off is open for phase {phase}, and the answer is no session: {reason.what}",
+            f"no hand-off is open for phase {phase}, and the answer is not a session: {reason.what}",
             fix=f'Prepare a hand-off first: "aether memory prepare --phase {phase}".',
             where="compress",
         ) from reason

@@ -206,7 +206,7 @@ def _view(tree: _Tree, fields: Mapping[str, Any]) -> Answer:
     if path in tree.files:
         return _view_file(path, _lines(tree.files[path]), fields["view_range"])
     if path in tree.others:
-        return _wrong(f"{path} is no text that can be shown")
+        return _wrong(f"{path} is not text that can be shown")
     if path != ROOT and not tree.below(path):
         return Answer(_missing(path), is_error=True)
     head = f"Here're the files and directories up to {_LEVELS} levels deep in {path}, excluding hidden items and node_modules:"
@@ -312,11 +312,11 @@ def _store(tree: _Tree, path: str, text: str, answer: str) -> Answer:
     size = len(text.encode())
     if size > MAX_FILE_BYTES:
         most = format_size(MAX_FILE_BYTES)
-        return _wrong(f"{path} would hold {format_size(size)}, the most is {most}; nothing was changed")
+        return _wrong(f"{path} would hold {format_size(size)}, the limit is {most}; nothing was changed")
     total = size + sum(len(_bytes(entry)) for place, entry in tree.files.items() if place != path)
     if total > MAX_TOTAL_BYTES:
         most = format_size(MAX_TOTAL_BYTES)
-        return _wrong(f"All files would hold {format_size(total)}, the most is {most}; delete some first")
+        return _wrong(f"All files would hold {format_size(total)}, the limit is {most}; delete some first")
     return Answer(answer, files={**tree.files, path: text})
 
 
@@ -330,7 +330,7 @@ def checked_files(files: Files) -> Files:
     for path, text in files.items():
         if not storable(text) or sizes[path] > MAX_FILE_BYTES:
             most = format_size(MAX_FILE_BYTES)
-            what = f"it has {format_size(sizes[path])} or holds a NUL or half a character; the most is {most} of text."
+            what = f"it has {format_size(sizes[path])} or holds a NUL or half a character; the limit is {most} of text."
             raise InvalidInput(what, fix="Store less.", where=path)
     if sum(sizes.values()) > MAX_TOTAL_BYTES:
         what = f"all files would hold more than {format_size(MAX_TOTAL_BYTES)}."
@@ -446,7 +446,7 @@ def _delete(tree: _Tree, fields: Mapping[str, Any]) -> Answer:
 
 def _refuse_foreign(tree: _Tree, names: list[str]) -> Answer | None:
     places = [place for place in names if place in tree.others]
-    return _wrong(f"{', '.join(places[:5])} is no note of yours and is left alone") if places else None
+    return _wrong(f"{', '.join(places[:5])} is not a note of yours and is left alone") if places else None
 
 
 def _rename(tree: _Tree, fields: Mapping[str, Any]) -> Answer:

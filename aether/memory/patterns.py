@@ -224,7 +224,7 @@ def promote_item(memory: JsonObject, item_id: str, *, now: datetime, new_id: New
     item, kind = _find_entry(draft, item_id)
     if kind != "working_memory_item":
         fix = "Name an item; of a session pass the text of a statement."
-        raise InvalidInput(f"{shown(item_id)} is no item of working memory.", fix=fix)
+        raise InvalidInput(f"{shown(item_id)} is not an item of working memory.", fix=fix)
     text, metadata = _worded(item["content"]), item["metadata"]
     if equal := implied_by(text, _pattern_index(memory)):
         known_id = draft.patterns[equal[0]]["id"]

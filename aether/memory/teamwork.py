@@ -107,7 +107,7 @@ def claim(
     holder, task = _name(by, "by"), _line(task, MOST_TASK_CHARS, where="task") if task else ""
     if type(ttl_seconds) not in (int, float) or not 0 < ttl_seconds <= MOST_TTL_SECONDS:
         raise InvalidInput(
-            f"{shown(ttl_seconds)} seconds is no time for a claim.",
+            f"{shown(ttl_seconds)} seconds is not a time for a claim.",
             fix=f"Use more than 0 and at most {MOST_TTL_SECONDS:g}.",
             where="ttl",
         )

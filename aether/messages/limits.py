@@ -69,10 +69,10 @@ class _Room:
             return f"There are more than {self.limits.images} pictures."
         self.images -= 1
         if len(data) > self.limits.image_chars > 0:
-            return f"The picture has {len(data)} characters of base64, the most is {self.limits.image_chars}."
+            return f"The picture has {len(data)} base64 characters, the limit is {self.limits.image_chars}."
         sides = self.side and dimensions(data if data.startswith(_JPEG) else data[:_HEAD_CHARS])
         if sides and max(sides) > self.side:
-            return f"The picture has {sides[0]} x {sides[1]} pixels, the most is {self.side} for a side."
+            return f"The picture has {sides[0]} x {sides[1]} pixels, the limit is {self.side} for a side."
         return ""
 
 
@@ -141,7 +141,7 @@ def check_sizes(raws: Sequence[JsonObject], format: ProviderFormat, faults: Faul
     for where, size, most in sizes:
         if size > most > 0:
             fix = "Compact the conversation." if where == "messages" else "Make it smaller."
-            faults.lost("too-large", where, f"It has {size}, the most is {most}.", fix)
+            faults.lost("too-large", where, f"It has {size}, the limit is {most}.", fix)
 
 
 def cache_marks(blocks: Any) -> int:

@@ -162,7 +162,7 @@ def detect_file_format(values: Sequence[Any], *, where: str = "input") -> str:
             return name
     entries = chain.from_iterable(value if isinstance(value, list) else [value] for value in values)
     if typed := next(filter(chat.is_typed_log, entries), None):
-        what = f"it is a log, and no list of items: {shown(typed['type'])} is no type of an item."
+        what = f"it is a log, not a list of items: {shown(typed['type'])} is not a type of item."
         raise unknown_format(what, where=where)
     first = shown(values[0]) if values else "no readable JSON"
     raise unknown_format(f"it starts with {first}.{_nearest(values)}", where=where)
@@ -228,7 +228,7 @@ def _records(
         is_log = forced != "plain" and looks_like_json(decode_line(b"".join(head[:1]), first=True))
         if not is_log and any(b"\0" in line for line in head):
             raise InvalidInput(
-                "it is binary data, and no text.", fix="Unpack it, or write it as UTF-8.", where=where
+                "it is binary data, not text.", fix="Unpack it, or write it as UTF-8.", where=where
             )
         if forced is None and _is_plain(head, where):
             forced = next(name for name, (is_of_it, _) in _TEXTS.items() if is_of_it(head))

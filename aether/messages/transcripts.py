@@ -93,7 +93,7 @@ def load_conversation(source: str | os.PathLike[str] | IO[bytes], *, nth: int = 
     bad: list[BadLine] = []
     values = list(read_json_values(io.BytesIO(data), on_bad=bad.append))
     if b"\0" in data[:_BINARY_BYTES] and not any(isinstance(value, (dict, list)) for _, value in values):
-        raise InvalidInput("it is binary data, and no text.", fix=_KNOWN, where=name)
+        raise InvalidInput("it is binary data, not text.", fix=_KNOWN, where=name)
     if bad and not values and data.lstrip()[:1] in (b"{", b"["):
         raise InvalidInput(
             f"it is broken JSON, at line {bad[0].line}: {bad[0].reason}.",

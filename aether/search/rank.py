@@ -158,7 +158,7 @@ def search(
     asks, all_wanted = is_question(query), keep == EVERYTHING and not layers
     chosen = [
         match_of_any for match_of_any in answer.matches
-        # The question itself, noted when it was asked, is no answer.
+        # The question itself, noted when it was asked, is not an answer.
         if (all_wanted or _wanted(match_of_any.entry, keep, layers)) and not (asks and match_of_any.tier == _EXACT and match_of_any.entry.row.type in _REQUESTS)
         and (match_of_any.tier == _ID or match_of_any.entry.row.id not in asking)
     ]  # fmt: skip

@@ -102,7 +102,7 @@ def open_ledger(url: str, colony: str, *, replica: str, timeout: float = 10.0) -
 
     Raises:
         BackendUnavailable: psycopg is not installed.
-        InvalidInput: this is no address of PostgreSQL.
+        InvalidInput: this is not a PostgreSQL address.
     """
     return PostgresLedger(url, colony, replica=replica, timeout=timeout)
 
@@ -788,7 +788,7 @@ def _address(url: str, timeout: float) -> dict[str, Any]:
     """Return the parameters of a connection: those of `url`, and a verified certificate where a network is between.
 
     Raises:
-        InvalidInput: this is no address of PostgreSQL. The message does not repeat it: it may hold a password.
+        InvalidInput: this is not a PostgreSQL address. The message does not repeat it: it may hold a password.
     """
     driver = _psycopg()
     fix = "Use postgresql://USER@HOST/DATABASE, or service=NAME."
@@ -798,7 +798,7 @@ def _address(url: str, timeout: float) -> dict[str, Any]:
         given = {}
     # Of an address without any part, libpq's own variables say all.
     if not given and url not in ("postgresql://", "postgres://"):
-        raise InvalidInput("this is no address of PostgreSQL.", fix=fix, where="AETHER_SHARE_URL")
+        raise InvalidInput("this is not a PostgreSQL address.", fix=fix, where="AETHER_SHARE_URL")
     scheme, _, rest = url.partition("://")
     if "/" not in rest.partition("@")[0]:  # libpq looks for role and password so
         rest = rest.partition("@")[2]

@@ -44,7 +44,7 @@ def named_files(place: str) -> NamedFiles:
         return S3Storage(bucket, prefix, client=patient_client())
     if not place or "://" in place or "\0" in place:
         fix = "Name a directory, or s3://bucket/prefix."
-        raise InvalidInput(f"{shown(place)} is no place for files.", fix=fix, where="destination")
+        raise InvalidInput(f"{shown(place)} is not a place for files.", fix=fix, where="destination")
     from aether.storage.adapter import FileStorage
 
     return FileStorage(os.path.realpath(os.path.expanduser(place)))

@@ -188,7 +188,7 @@ def _no_files(home: Path, places: set[str]) -> Iterator[Finding]:
                 what = "a link, a pipe, a device or a file of holes, which nothing opens; who needs the file fails or goes on without it."
                 yield Finding("error", "no-file", place, what, "Remove it, or put a regular file there.")
     for path in conversation_checks.irregular(home):
-        what = "it is no regular file, and no log of a conversation; it is never read."
+        what = "it is not a regular file, so it is never read as a log."
         yield Finding("error", "no-file", seals.place(home, path), what, "Move it away.")
 
 
@@ -652,7 +652,7 @@ def _move_away(home: Path) -> Iterator[str]:
     for path in (*names, *seals.growing(home), *seals.whole_files(home)):
         if os.path.lexists(path) and not regular.is_readable(path):
             target = move_to_quarantine(home, path)
-            yield f"kept {path.name} as {seals.place(home, target)}: it was no regular file"
+            yield f"kept {path.name} as {seals.place(home, target)}: it was not a regular file"
 
 
 def _repair_document(home: Path, name: str, now: datetime) -> Iterator[str]:

@@ -126,7 +126,7 @@ def staged(home: Path) -> list[Step]:
     """
     place = home / DIRECTORY
     if not stat.S_ISDIR(place.lstat().st_mode):
-        raise _foreign("it is no directory.", home)
+        raise _foreign("it is not a directory.", home)
     if spool.in_index(str(home), DIRECTORY):
         raise _foreign("git tracks it, so that it came with the repository.", home)
     try:
@@ -140,7 +140,7 @@ def staged(home: Path) -> list[Step]:
         _require_own(home, step.path, step.to)
         new = place / str(number)
         if os.path.lexists(new) and not stat.S_ISREG(new.lstat().st_mode):
-            raise _foreign(f"{shown(new.name)} in it is no file.", home)
+            raise _foreign(f"{shown(new.name)} in it is not a file.", home)
     return found
 
 

@@ -143,7 +143,7 @@ def _opened_to_read(path: Path) -> sqlite3.Connection:
     import _sqlite3 as sqlite3
 
     if not path.is_file():
-        raise sqlite3.OperationalError(f"{path.name} is no file")
+        raise sqlite3.OperationalError(f"{path.name} is not a file")
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
 
 
@@ -161,7 +161,7 @@ def connected(path: Path, busy_seconds: float) -> sqlite3.Connection:
     for name in _files(path):
         # To open and close the file here would end its locks in this process.
         if os.path.lexists(name) and not stat.S_ISREG(os.lstat(name).st_mode):
-            raise sqlite3.DatabaseError(f"{name.name} is no regular file")
+            raise sqlite3.DatabaseError(f"{name.name} is not a regular file")
     with suppress(FileExistsError):
         handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
         regular.share(handle, path.parent)

@@ -128,7 +128,7 @@ def require_home(place: Path) -> Path:
 def no_home(place: Path) -> NotFound:
     """Return the error that there is no home at `place`."""
     if place.is_file():
-        return NotFound("is a file, and no home.", fix="Name a directory.", where=str(place))
+        return NotFound("is a file, not a home.", fix="Name a directory.", where=str(place))
     return NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
 
 

@@ -378,7 +378,7 @@ def correct(frame: Frame, form: Mapping[str, str]) -> str:
     """Change the text and the type of an item; an entry of another layer is superseded by a new item."""
     old, text = form["entry"], form.get("text", "")
     if not text.strip():
-        raise InvalidInput("the text is empty.", fix="Write what is right, or forget the entry.", where=BY)
+        raise InvalidInput("the text is empty.", fix="Write the correct text, or forget the entry.", where=BY)
     before = _text_of(frame, old)
     if text == visible(before).replace("\r\n", "\n"):
         text = before  # what cannot be shown was not typed away

@@ -281,7 +281,7 @@ def _export(frame: Frame, name: str, form: str) -> File:
     """Return the whole history of a conversation as a file, redacted."""
     kinds = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
     if form not in kinds:
-        raise InvalidInput(f"{form!r} is no format.", fix="Use markdown or json.", where=BY)
+        raise InvalidInput(f"{form!r} is not a format.", fix="Use markdown or json.", where=BY)
     text = context.export_history(name, format=form, redact=True, home=frame.home)  # type: ignore[arg-type]
     suffix, kind = kinds[form]
     safe = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:80] or "conversation"

@@ -300,9 +300,9 @@ def test_a_directory_that_no_restore_made_stays_whatever_its_name(home, place, t
 
 
 BAD_PLACES = [
-    ("", InvalidInput, "no place for files"),
-    ("gs://bucket", InvalidInput, "no place for files"),
-    ("s3://", InvalidInput, "no place for files"),
+    ("", InvalidInput, "not a place for files"),
+    ("gs://bucket", InvalidInput, "not a place for files"),
+    ("s3://", InvalidInput, "not a place for files"),
     ("{home}", InvalidInput, "in the home"),
     ("{home}/backups", InvalidInput, "in the home"),
     ("{tmp}/link", InvalidInput, "in the home"),

@@ -407,7 +407,7 @@ def test_the_commands_say_what_acts_and_how_to_end_it(home, capsys, monkeypatch)
     assert "Relaxed" in relaxed.out
     assert f"aether memory resolve {acting['entry']} or aether memory forget {acting['entry']}" in relaxed.err
 
-    with pytest.raises(InvalidInput, match="no terminal"):
+    with pytest.raises(InvalidInput, match="not a terminal"):
         run("rule", "add", "Never tag.", "--command", "git tag")
     monkeypatch.setattr("aether.cli.rule.is_typed", lambda: True)
     run("rule", "add", "Never tag.", "--command", "git tag")

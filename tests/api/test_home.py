@@ -71,7 +71,7 @@ def test_a_data_directory_of_somebody_else_is_no_home(tmp_path):
 def test_a_file_is_no_home_and_no_advice_is_to_make_one_there(tmp_path, command):
     (tmp_path / "file").write_text("1")
 
-    with pytest.raises(NotFound, match=r"is a file, and no home\. Name a directory"):
+    with pytest.raises(NotFound, match=r"is a file, not a home\. Name a directory"):
         command(home=tmp_path / "file")
 
 

@@ -135,7 +135,7 @@ def test_an_answer_without_sense_changes_nothing(home):
     (doubt,) = review(home=home)
 
     for answer, text in (("correct", " "), ("maybe", "x")):
-        with pytest.raises(InvalidInput, match="no answer"):
+        with pytest.raises(InvalidInput, match="not an answer"):
             settle(doubt.id, answer, text, home=home)
     assert review(home=home) == [doubt]
 

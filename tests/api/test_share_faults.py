@@ -725,7 +725,7 @@ def test_a_home_that_is_refused_says_so_while_it_reads_what_it_has(colony, capsy
 
     assert main(["--home", str(one), "memory", "show"]) == 0
     shown = capsys.readouterr()
-    assert "Note: nothing new comes from the colony: " in shown.err
+    assert "Note: no news from the colony: " in shown.err
 
     access._NEXT_LOOK.clear()
     assert main(["--home", str(two), "memory", "show"]) == 0

@@ -179,7 +179,7 @@ def test_what_no_longer_fits_goes_to_quarantine_and_is_reported(pair, away, caps
     assert b'"before"' in (two / found.where).read_bytes()
     assert sharing.share_status(home=two)["unfit"] == 1
     assert main(["memory", "show", "--home", str(two)]) == 0
-    assert "1 change no longer fitted what others wrote, kept in quarantine" in capsys.readouterr().err
+    assert "1 change no longer fitted the changes of others, kept in quarantine" in capsys.readouterr().err
     assert unfit(one) == []
 
 

@@ -202,7 +202,7 @@ def test_at_a_terminal_a_reply_is_ended_and_ctrl_c_twice_leaves(here, tmp_path):
             terminal.wait_for("Ctrl-C again leaves the chat.")
             terminal.wait_for("> ")
             terminal.interrupt()
-            terminal.wait_for("To go on: aether chat talk")
+            terminal.wait_for("To continue: aether chat talk")
             assert terminal.end() == 0
         finally:
             ended.set()

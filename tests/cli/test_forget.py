@@ -39,7 +39,7 @@ def test_a_person_sees_it_and_may_say_no(here, capsys, monkeypatch):
 def test_nothing_that_holds_it_is_said(here, capsys):
     done = shown(capsys, "memory", "forget", "--match", "zebra", "--yes")
 
-    assert (done.out, done.err) == ("", "Nothing holds that; nothing was changed.\n")
+    assert (done.out, done.err) == ("", "No entry holds that; nothing was changed.\n")
 
 
 def test_a_long_list_is_cut_and_other_documents_are_named(here, capsys, monkeypatch):
@@ -88,7 +88,7 @@ def test_what_is_erased_is_removed_and_what_is_not_reached_is_said(here, capsys)
     assert (done.out.startswith("Erased at "), "Not reached: transcripts" in done.err) == (True, True)
     assert "atomic writes" not in shown(capsys, "memory", "show").out
     again = shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", "--yes")
-    assert again.err == "Nothing holds that; nothing was changed.\n"
+    assert again.err == "No entry holds that; nothing was changed.\n"
 
 
 def test_a_text_can_come_from_standard_input(here, capsys, monkeypatch):

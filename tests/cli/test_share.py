@@ -76,7 +76,7 @@ def test_why_nothing_is_exchanged_is_said_once_and_not_after_leaving(tmp_path, u
     assert main(["fold", "--home", str(home)]) == 1
     assert capsys.readouterr().err.count("no right in it") == 1
     assert main(["share", "leave", "--force", "--home", str(home)]) == 0
-    assert "nothing new comes from the colony" not in capsys.readouterr().err
+    assert "no news from the colony" not in capsys.readouterr().err
 
 
 @pytest.mark.extras

@@ -32,7 +32,7 @@ def test_older_moments_beyond_the_limit_are_named(here, capsys):
 
 def test_an_empty_answer_says_so(here, capsys):
     assert "Nothing happened" in shown(capsys, "timeline", "--until", "2020-01-01").err
-    assert "knows nothing about none.py" in shown(capsys, "timeline", "none.py").err
+    assert "has nothing about none.py" in shown(capsys, "timeline", "none.py").err
 
 
 def test_a_history_shows_each_part_and_marks_what_was_revoked(here, capsys):

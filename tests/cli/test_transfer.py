@@ -139,7 +139,7 @@ def test_an_import_that_is_interrupted_says_what_is_stored(here, capsys, monkeyp
     said = shown(capsys, "import", "session.jsonl", code=130).err.splitlines()
     monkeypatch.setattr(importing, "_commit", commit)
 
-    assert said[0] == "At least 2 items stored, from 1 file; the same command goes on with the rest."
+    assert said[0] == "At least 2 items stored, from 1 file; the same command continues with the rest."
     assert said[1] == f"To undo it: aether undo {aether.log(limit=1)[0].revision}"
     assert " 3 were known already" in f" {shown(capsys, 'import', 'session.jsonl').out}".replace("\n", " ")
 
@@ -300,7 +300,7 @@ def test_what_is_no_export_is_imported_as_before_or_rejected(tmp_path, capsys):
     file = tmp_path / "a.json"
     for text in ('{"documents": {}, "revision": 1}', "[]", "{"):
         file.write_text(text)
-        assert "no export" in shown(capsys, "--home", str(home), "import", "--format", "export", str(file), code=4).err  # fmt: skip
+        assert "not an export" in shown(capsys, "--home", str(home), "import", "--format", "export", str(file), code=4).err  # fmt: skip
     file.write_text(
         json.dumps([{"role": "user", "content": 'Decided: keep "documents" and "conversations".'}])
     )

@@ -128,7 +128,7 @@ def test_a_history_too_large_for_the_new_window_is_compressed_for_it(home):
 
 
 def test_only_typed_parts_are_sent():
-    with pytest.raises(InvalidInput, match="no part of a prompt"):
+    with pytest.raises(InvalidInput, match="not part of a prompt"):
         checks.build(
             [history.Snapshot("snap_1", "", "recovery", (1,), {}, 0, 0)], tools=(), provider="plain", beside=0, limit=1, count=len
         )  # fmt: skip

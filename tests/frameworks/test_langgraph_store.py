@@ -116,7 +116,7 @@ def test_the_asynchronous_calls_do_the_same(store):
 
 
 def test_what_a_home_cannot_hold_is_refused(store):
-    with pytest.raises(InvalidInput, match="the most is"):
+    with pytest.raises(InvalidInput, match="the limit is"):
         store.put(NAMES, "all", {"text": "a" * MAX_FILE_BYTES})
 
     for nth in range(15):
@@ -132,7 +132,7 @@ def test_a_file_that_was_damaged_by_hand_is_named(home, store):
         {"command": "str_replace", "path": path, "old_str": '"value"', "new_str": '"v"'}, home=home
     )
 
-    with pytest.raises(InvalidInput, match="no value"):
+    with pytest.raises(InvalidInput, match="not a value"):
         store.get(NAMES, "food")
 
 

@@ -311,7 +311,7 @@ def test_a_damaged_record_is_refused(home):
     for text in ("{", '{"directory": 1}'):
         with open(native_memory.record_file(home), "w") as file:
             file.write(text)
-        with pytest.raises(CorruptDocument, match="no record of a native memory"):
+        with pytest.raises(CorruptDocument, match="not a native memory record"):
             native_memory.uninstall(home)
 
 
@@ -336,7 +336,7 @@ def test_the_directory_of_a_project_with_a_long_name_is_found(home, tmp_path, mo
 
 def test_the_command_installs_and_uninstalls(home, capsys):
     assert main(["install", "codex", "--native-memory"]) == 2
-    assert "--native-memory is for claude-code" in capsys.readouterr().err
+    assert "--native-memory works only with claude-code" in capsys.readouterr().err
     assert main(["install", "claude-code", "--project", "--native-memory", "--dry-run"]) == 0
     assert "+" in capsys.readouterr().out
     assert not settings_of(home).exists()

@@ -128,7 +128,7 @@ def test_a_file_has_a_largest_size():
 
     assert not reported("create", path="/memories/c", file_text=most).is_error
     assert refused("create", path="/memories/c", file_text=most + "x") == (
-        "Error: /memories/c would hold 1.0M, the most is 1.0M; nothing was changed"
+        "Error: /memories/c would hold 1.0M, the limit is 1.0M; nothing was changed"
     )
 
 
@@ -136,7 +136,7 @@ def test_all_files_together_have_a_largest_size(monkeypatch):
     monkeypatch.setattr(memory_tool, "MAX_TOTAL_BYTES", 20)
 
     assert not reported("create", path="/memories/c", file_text="12345").is_error
-    assert "All files would hold 21B, the most is 20B" in refused(
+    assert "All files would hold 21B, the limit is 20B" in refused(
         "create", path="/memories/c", file_text="123456"
     )
     assert "All files" in refused("insert", path=A, insert_line=0, insert_text="12345")

@@ -900,7 +900,7 @@ def test_a_document_that_is_a_link_is_refused_and_kept_aside_by_doctor(home):
     (home / "data" / "memory.json").rename(home / "mine.json")
     (home / "data" / "memory.json").symlink_to(home / "mine.json")
 
-    with pytest.raises(UnsafePath, match="no regular file"):
+    with pytest.raises(UnsafePath, match="not a regular file"):
         homes.reopened(home)
     assert doctor.repair(home, now=homes.NOW)[0].startswith("kept memory.json as quarantine")
     assert homes.reopened(home).revision >= 0

@@ -114,7 +114,7 @@ def test_of_antigravity_each_step_has_its_speaker():
     ],
 )
 def test_a_log_is_refused_and_the_error_names_what_it_looks_like(value):
-    with pytest.raises(InvalidInput, match="it is a log, and no list of items"):
+    with pytest.raises(InvalidInput, match="it is a log, not a list of items"):
         detect_file_format([value])
 
 
