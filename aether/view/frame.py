@@ -232,7 +232,7 @@ def form_number(text: str, what: str, fix: str) -> int:
     """
     if text.isascii() and text.isdigit() and len(text) < 10:
         return int(text)
-    raise InvalidInput(f"{text!r} is no {what}.", fix=fix, where=BY)
+    raise InvalidInput(f"not a {what}: {text!r}.", fix=fix, where=BY)
 
 
 def form_share(text: str, what: str) -> float:
@@ -244,7 +244,7 @@ def form_share(text: str, what: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise InvalidInput(f"{text!r} is no {what}.", fix="Use a number from 0 to 1.", where=BY) from None
+        raise InvalidInput(f"not a {what}: {text!r}.", fix="Use a number from 0 to 1.", where=BY) from None
 
 
 def later(frame: Frame, make: Callable[[], T]) -> Callable[[], T]:

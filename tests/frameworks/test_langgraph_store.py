@@ -145,5 +145,5 @@ def test_without_langgraph_the_fix_is_named(monkeypatch):
         return real(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", missing)
-    with pytest.raises(BackendUnavailable, match="pip install .*langchain"):
+    with pytest.raises(BackendUnavailable, match=r"pip install .*langchain"):
         memory_store()
