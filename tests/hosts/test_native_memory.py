@@ -311,7 +311,7 @@ def test_a_damaged_record_is_refused(home):
     for text in ("{", '{"directory": 1}'):
         with open(native_memory.record_file(home), "w") as file:
             file.write(text)
-        with pytest.raises(CorruptDocument, match="not a native memory record"):
+        with pytest.raises(CorruptDocument, match="does not record native memory"):
             native_memory.uninstall(home)
 
 

@@ -150,7 +150,7 @@ def _record(home: Path) -> JsonObject | None:
         return None
     except (ValueError, LookupError, TypeError, RecursionError):
         pass
-    raise CorruptDocument("is not a native memory record.", fix="Remove it, and install again.", where=path)
+    raise CorruptDocument("does not record native memory.", fix="Remove it, and install again.", where=path)
 
 
 def _edit(home: Path, project: Path | None) -> Edit:
