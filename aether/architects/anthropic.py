@@ -110,14 +110,14 @@ def chat(
         ) as reason:  # the stream raises those of its client
             reply = _as_reply(reason)
             if started:
-                stream.raise_failure(reply, where=NAME, server=str(client.base_url), settings=settings, fixes=_FIXES)  # fmt: skip
+                model_server.raise_failure(reply, where=NAME, server=str(client.base_url), settings=settings, fixes=_FIXES)  # fmt: skip
             return reply
         return model_server.Reply(200, {})
 
     with client:
         reply = model_server.with_retries(attempt, settings)
         if not finals:
-            stream.raise_failure(reply, where=NAME, server=str(client.base_url), settings=settings, fixes=_FIXES)  # fmt: skip
+            model_server.raise_failure(reply, where=NAME, server=str(client.base_url), settings=settings, fixes=_FIXES)  # fmt: skip
     return _chat_reply(finals[0].model_dump(mode="json"))
 
 
@@ -139,7 +139,7 @@ def _chat_reply(body: JsonObject) -> stream.ChatReply:
         if block.get("type") == "tool_use"
     )
     if answer.outcome == "too long" and not answer.text:
-        raise stream.overflow(answer.detail, where=NAME)
+        raise model_server.overflow(answer.detail, where=NAME)
     stop: stream.Stop = "length" if answer.outcome in ("cut", "too long") else "refused" if answer.outcome == "refused" else "end"  # fmt: skip
     return stream.ChatReply(
         answer.text, NAME, answer.model, answer.input_tokens, answer.output_tokens, "tools" if calls else stop, calls

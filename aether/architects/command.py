@@ -88,7 +88,7 @@ def chat(
         )  # fmt: skip
     except BackendFailed as reason:
         if not written and model_server.says_too_long(reason.what):
-            raise stream.overflow(reason.what, where=NAME) from reason
+            raise model_server.overflow(reason.what, where=NAME) from reason
         raise
     return stream.ChatReply("".join(written).rstrip("\n"), NAME, words[0])
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from aether import clock, http
 from aether.architects.base import Settings
-from aether.errors import BackendFailed, BackendUnavailable, InvalidInput
+from aether.errors import BackendFailed, BackendUnavailable, ContextOverflow, InvalidInput
 from aether.types import JsonObject
 
 # Request timeout, conflict, too early, rate limit; statuses from 500 on are retried, too.
@@ -87,9 +87,14 @@ def post(url: str, body: JsonObject, *, headers: Mapping[str, str], timeout_seco
         body=json.dumps(body).encode(),
         headers={"Content-Type": "application/json", "Accept": "application/json", **headers},
     )
-    if reply.failure:
-        return Reply(0, {}, reply.reason, failure=reply.failure)
-    return parsed_reply(reply.status, reply.content or reply.reason.encode(), reply.headers)
+    return as_reply(reply)
+
+
+def as_reply(received: http.Reply) -> Reply:
+    """Return the answer of an exchange with its body read, or its failure."""
+    if received.failure:
+        return Reply(0, {}, received.reason, failure=received.failure)
+    return parsed_reply(received.status, received.content or received.reason.encode(), received.headers)
 
 
 def parsed_reply(status: int, raw: bytes, headers: Mapping[str, str]) -> Reply:
@@ -141,6 +146,14 @@ def says_too_long(text: str) -> bool:
     return bool(_TOO_LONG.search(text)) and not _NOT_THE_PROMPT.search(text)
 
 
+def overflow(said: str, *, where: str) -> ContextOverflow:
+    """Return the error for a prompt that is too long, in the words of the server."""
+    return ContextOverflow(
+        f"the prompt is larger than the window of the model: {said}",
+        fix="Compact the conversation, or take a model with a larger window.", where=where,
+    )  # fmt: skip
+
+
 def failure_text(reply: Reply) -> str:
     """Return the server's message about a failure, shortened."""
     error = reply.body.get("error", reply.body.get("message"))
@@ -155,9 +168,12 @@ def raise_failure(
     """Raise the error for `reply`; `fixes` gives the backend's own advice by status.
 
     Raises:
+        ContextOverflow: the prompt is too long.
         BackendUnavailable: the server, its key or its model is missing.
         BackendFailed: anything else.
     """
+    if is_too_long(reply):
+        raise overflow(failure_text(reply), where=where)
     if reply.failure == "unreachable":
         raise BackendUnavailable(f"no server answers at {server} ({reply.text}).", fix=fixes[0], where=where)
     if reply.failure == "timeout":

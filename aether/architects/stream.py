@@ -11,12 +11,12 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, NoReturn, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from aether import http
 from aether.architects import model_server
 from aether.architects.base import Settings
-from aether.errors import BackendFailed, ContextOverflow
+from aether.errors import BackendFailed
 from aether.messages.model import as_object, content_text
 from aether.tokens.estimate import estimate
 from aether.types import JsonObject
@@ -148,15 +148,17 @@ def exchanged(server: Server, *, settings: Settings, on_text: OnText) -> ChatRep
             headers={"Content-Type": "application/json", **server.headers},
         )  # fmt: skip
         reply = _as_reply(received, heard)
-        if heard.text and reply.status != 200:
-            raise_failure(
-                reply, where=server.name, server=server.address, settings=settings, fixes=server.fixes
-            )  # not another try: what arrived is on the screen
+        if heard.text:
+            check(reply)  # not another try: what arrived is on the screen
         return reply
 
-    reply = model_server.with_retries(attempt, settings)
-    if reply.status != 200:
-        raise_failure(reply, where=server.name, server=server.address, settings=settings, fixes=server.fixes)
+    def check(reply: model_server.Reply) -> None:
+        if reply.status != 200:
+            model_server.raise_failure(
+                reply, where=server.name, server=server.address, settings=settings, fixes=server.fixes
+            )
+
+    check(model_server.with_retries(attempt, settings))
     calls = tuple(ToolCall(call["id"], call["name"], call["arguments"]) for call in heard.calls)
     return ChatReply(
         "".join(heard.text), server.name, heard.model, heard.input_tokens, heard.output_tokens,
@@ -165,12 +167,8 @@ def exchanged(server: Server, *, settings: Settings, on_text: OnText) -> ChatRep
 
 
 def _as_reply(received: http.Reply, heard: Heard) -> model_server.Reply:
-    if received.failure:
-        return model_server.Reply(0, {}, received.reason, failure=received.failure)
-    if received.status != 200:
-        return model_server.parsed_reply(
-            received.status, received.content or received.reason.encode(), received.headers
-        )
+    if received.failure or received.status != 200:
+        return model_server.as_reply(received)
     if heard.error:
         # A server that had answered 200 says the status of its failure in the event, if at all.
         code = as_object(heard.error["error"]).get("code") or heard.error.get("status_code")
@@ -189,27 +187,6 @@ def _as_reply(received: http.Reply, heard: Heard) -> model_server.Reply:
     return model_server.Reply(200, {})
 
 
-def raise_failure(
-    reply: model_server.Reply, *, where: str, server: str, settings: Settings, fixes: Mapping[int, str]
-) -> NoReturn:
-    """Raise the error for `reply`, as `model_server` does, or that the prompt is too long.
-
-    Raises:
-        ContextOverflow, BackendUnavailable, BackendFailed: as `ChatBackend.chat` says.
-    """
-    if model_server.is_too_long(reply):
-        raise overflow(model_server.failure_text(reply), where=where)
-    model_server.raise_failure(reply, where=where, server=server, settings=settings, fixes=fixes)
-
-
-def overflow(said: str, *, where: str) -> ContextOverflow:
-    """Return the error for a prompt that is too long, in the words of the server."""
-    return ContextOverflow(
-        f"the prompt is larger than the window of the model: {said}",
-        fix="Compact the conversation, or take a model with a larger window.", where=where,
-    )  # fmt: skip
-
-
 def ask_json(url: str, body: JsonObject | None, *, seconds: float, headers: Mapping[str, str] | None = None) -> JsonObject:  # fmt: skip
     """Return the JSON object that a server answers within `seconds`; empty for any failure."""
     data = None if body is None else json.dumps(body).encode()
@@ -217,10 +194,7 @@ def ask_json(url: str, body: JsonObject | None, *, seconds: float, headers: Mapp
         http.address(url, where="base url"), timeout_seconds=seconds, body=data,
         headers={"Content-Type": "application/json", **(headers or {})},
     )  # fmt: skip
-    try:
-        return as_object(json.loads(reply.content)) if reply.status == 200 else {}
-    except (ValueError, RecursionError):
-        return {}
+    return model_server.as_reply(reply).body if reply.status == 200 else {}
 
 
 def chat(
@@ -238,7 +212,7 @@ def chat(
     size += estimate(json.dumps([*tools])) if tools else 0
     window = settings.window_tokens or ECHO_WINDOW
     if size > window:
-        raise overflow(f"{size} tokens of {window}", where=NAME)
+        raise model_server.overflow(f"{size} tokens of {window}", where=NAME)
     request = requests[-1] if requests else ""
     last: Mapping[str, Any] = messages[-1] if messages else {}
     query = _RECALL.fullmatch(request)
