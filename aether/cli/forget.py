@@ -142,16 +142,8 @@ def _report_left(erased: Erased) -> None:
 
 def _erased_data(erased: Erased) -> dict[str, Any]:
     return {
-        "forgotten": erased.done,
-        "targets": [],
-        "similar": [],
-        "elsewhere": erased.own,
-        "receipt_id": "",
-        "revision": 0,
-        "erased": {
-            "places": erased.places, "files": erased.files, "skipped": erased.skipped, "left": erased.left,
-            "unread": list(erased.unread),
-        },
+        "forgotten": erased.done, "targets": [], "similar": [], "elsewhere": erased.own, "receipt_id": "",
+        "revision": 0, "erased": erased,
     }  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from aether.api.confirming import HomeTrust
 from aether.api.context import ContextEntry, ContextStatus
 from aether.api.conversations import CheckedMessages
 from aether.api.enforcing import Proposal, StoppedCall
+from aether.api.forget import Erased, Forgotten
 from aether.api.importing import Imported
 from aether.api.removed import RemovedMessage
 from aether.api.review import Ending
@@ -42,9 +43,9 @@ from aether.hosts.claude_code.rescue import Transcript
 from aether.hosts.installing import HostChange, NativeMemory
 from aether.hosts.settings import FileChange
 from aether.memory.briefing.sections import Kind
-from aether.memory.forget import Target
 from aether.memory.graph import Graph, Merged
 from aether.memory.ingest import IngestResult
+from aether.memory.items import TokenUsage
 from aether.memory.memory_tool import Match
 from aether.memory.patterns import Promotion
 from aether.memory.phases import PhaseChange
@@ -607,35 +608,6 @@ class CompressedPhases(TypedDict):
     """The phases of less than a page, which stay in working memory."""
 
 
-class ErasedText(TypedDict):
-    """With --erase: the places of the erased text, never the text."""
-
-    places: dict[str, int]
-    files: int
-    skipped: int
-    """Texts of what was named that stay: too short, or a word that files are built of."""
-    left: list[str]
-    unread: list[str]
-    """Compressed files that are damaged: what they hold cannot be seen, and they stay."""
-
-
-class MemoryForget(TypedDict):
-    """What was forgotten."""
-
-    forgotten: bool
-    """Whether it was done; false for a dry run, or where a person said no."""
-    targets: list[Target]
-    similar: list[Target]
-    """What says the same in other words, and stays without --similar."""
-    elsewhere: list[str]
-    """Documents that hold the text too and stay as they are; with --erase the files a person wrote."""
-    receipt_id: str
-    revision: int
-    """What aether undo takes to bring it back; 0 where nothing was done."""
-    erased: NotRequired[ErasedText]
-    """With --erase: the places of the erased text, never the text."""
-
-
 class MemoryLink(TypedDict):
     """The link."""
 
@@ -708,16 +680,6 @@ class MemoryStats(TypedDict):
     max_sessions: int
     working_memory_evictions: int
     short_term_evictions: int
-
-
-class MemoryVerify(TypedDict):
-    """How full working memory is."""
-
-    current: int
-    maximum: int
-    threshold: int
-    percent: float
-    status: Literal["PASS", "WARNING", "FAIL"]
 
 
 class RecallEntry(TypedDict):
@@ -1078,6 +1040,10 @@ _COMPRESSED_CONTEXT = adapted(
 )
 _IMPORTED = adapted("Import", Imported, restored=NotRequired[Restored])
 _ADDED_ITEM = adapted("MemoryAdd", ItemId, id=str)
+_FORGOTTEN = adapted(
+    "MemoryForget", Forgotten, without=["receipt"], forgotten=bool, receipt_id=str, erased=NotRequired[Erased]
+)
+_VERIFIED = adapted("MemoryVerify", TokenUsage, percent=float, status=Literal["PASS", "WARNING", "FAIL"])
 _CLOSED = adapted("MemoryClose", Closed, without=["ingested"], result=IngestResult | None)
 _SNAPSHOT = adapted("SnapshotEntry", Snapshot, without=["documents", "conversations"])
 _CONTEXT_SNAPSHOT = adapted(
@@ -1147,7 +1113,7 @@ RESULTS: dict[str, Any] = {
     "mcp": list[Mcp],
     "add": _ADDED_ITEM,
     "compress": CompressedPhase | CompressedPhases | MemoryClear,
-    "memory forget": MemoryForget,
+    "memory forget": _FORGOTTEN,
     "memory ingest": IngestResult | _CLOSED,
     "memory prepare": Prepared,
     "memory promote": Promotion,
@@ -1176,7 +1142,7 @@ RESULTS: dict[str, Any] = {
     "graph": Graph | _MERGED | GraphText | GraphFile | MemoryLink,
     "schema": JsonObject | list[Finding],
     "show": JsonObject,
-    "status": Status | MemoryStatus | MemoryStats | MemoryVerify,
+    "status": Status | MemoryStatus | MemoryStats | _VERIFIED,
     "statusline": Statusline,
     "timeline": Timeline | FileHistory,
     "tokens count": _list[_COUNTED] | list[ListedModel],
