@@ -68,7 +68,7 @@ def current_phase(colony: Mapping[str, Any]) -> int:
 
 def start_phase(
     colony: Mapping[str, Any], pheromones: Mapping[str, Any], phase: int, *, now: datetime,
-    name: str | None = None, goal: str | None = None, trigger: str = "phase_start",
+    name: str | None = None, goal: str | None = None,
 ) -> Change:  # fmt: skip
     """Return the change that starts `phase`; its result is a `PhaseChange`.
 
@@ -110,7 +110,7 @@ def start_phase(
     if started:
         withdrawn += [s["id"] for s in pheromones["active_pheromones"] if signals.is_phase_complete(s, phase)]
     return join_changes(
-        follow_route(colony, route, now=now, trigger=trigger),
+        follow_route(colony, route, now=now, trigger="phase_start"),
         Change({DOCUMENT: patch}),
         Change(decided),
         # One withdrawal for all: of two, the second would use positions of the list before the first.
@@ -131,8 +131,7 @@ def _with_decision(
 
 
 def complete_phase(
-    colony: Mapping[str, Any], pheromones: Mapping[str, Any], phase: int, *, now: datetime, new_id: NewId,
-    trigger: str = "phase_complete",
+    colony: Mapping[str, Any], pheromones: Mapping[str, Any], phase: int, *, now: datetime, new_id: NewId
 ) -> Change:  # fmt: skip
     """Return the change that completes `phase`; its result is a `PhaseChange`.
 
@@ -166,7 +165,7 @@ def complete_phase(
     )  # fmt: skip
     event = {"event": "phase_completed", "at": clock.stamp(now), "phase": phase, "started": current == phase}
     return join_changes(
-        follow_route(colony, route, now=now, trigger=trigger),
+        follow_route(colony, route, now=now, trigger="phase_complete"),
         Change({DOCUMENT: patch}, {"events": [event]}),
         checkin,
         boundary,

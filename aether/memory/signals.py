@@ -193,9 +193,9 @@ def effective_strength(
 
 def active_signals(
     pheromones: Mapping[str, Any], *, now: datetime, caste: str | None = None,
-    types: Collection[str] | None = None, threshold: float = MIN_STRENGTH,
+    types: Collection[str] | None = None,
 ) -> list[ActiveSignal]:  # fmt: skip
-    """Return the signals whose effective strength for `caste` is above `threshold`, strongest first.
+    """Return the signals whose effective strength for `caste` is above `MIN_STRENGTH`, strongest first.
 
     Each carries its `current_strength` and `effective_strength`. The order does not depend on the order
     of deposit: of two equally strong signals the newer is first, then the smaller id.
@@ -206,7 +206,7 @@ def active_signals(
         if type_names is not None and signal["type"].upper() not in type_names:
             continue
         effective = effective_strength(signal, caste, now, sensitivities=pheromones["caste_sensitivities"])
-        if effective > threshold:
+        if effective > MIN_STRENGTH:
             strengths = {"current_strength": strength_at(signal, now), "effective_strength": effective}
             signals.append(cast("ActiveSignal", {**signal, **strengths, "context": context_of(signal)}))
     return sorted(

@@ -46,7 +46,7 @@ class Unit(NamedTuple):
     """Chosen before all others, as long as there is room."""
 
 
-def units_of(text: str, *, weight: float = 1.0) -> list[Unit]:
+def units_of(text: str) -> list[Unit]:
     r"""Return the units of `text`: sentences of prose, lines of lists and tables, whole blocks of code.
 
     >>> [unit.text for unit in units_of("It works. Really!\n- one\n```\nx = 1\n```")]
@@ -55,7 +55,7 @@ def units_of(text: str, *, weight: float = 1.0) -> list[Unit]:
     parts = [part for part in _parts(text) if part.strip()]
     last = len(parts) - 1
     return [
-        Unit(part, weight * (ENDS_WEIGHT if place in (0, last) else 1.0) * (QUESTION_WEIGHT if asks(part) else 1))
+        Unit(part, (ENDS_WEIGHT if place in (0, last) else 1.0) * (QUESTION_WEIGHT if asks(part) else 1))
         for place, part in enumerate(parts)
     ]  # fmt: skip
 

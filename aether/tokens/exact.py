@@ -64,15 +64,6 @@ def exact(name: str, text: str) -> int:
     return len(_encoding(name).encode_ordinary(text))
 
 
-def is_available(name: str) -> bool:
-    """Return whether the rank file of `name` is on this machine.
-
-    Raises:
-        InvalidInput: there is no such vocabulary.
-    """
-    return _rank_file(_known(name)) is not None
-
-
 def cache_directory() -> Path:
     """Return the directory in which fetched rank files are kept for this user.
 
