@@ -31,10 +31,12 @@ from aether.cli.output import (
     say,
     when,
 )
+from aether.hosts import DEFAULT_HOST
 from aether.store import origin
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
+    from aether.hosts.installing import Scope
     from aether.hosts.settings import FileChange
 
 BYTES_PER_KB = 1_000
@@ -64,7 +66,7 @@ def claude_command() -> None:
     help="Who writes the sessions: host, claude-code, anthropic, openai, ollama, command:'…' or extractive  [default: ask, else host]",
 )
 @pass_ask
-def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: str | None) -> None:
+def install(ask: Ask, scope: Scope | None, dry_run: bool, link: bool, architect: str | None) -> None:
     """Put hooks and MCP server into the settings of Claude Code.
 
     With --project they start the aether on PATH, because these files are committed; with --local and --user the program
@@ -82,11 +84,11 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
     """
     from aether.api import architects
     from aether.errors import AetherError, InvalidDocument
-    from aether.hosts import programs
+    from aether.hosts import installing, programs
     from aether.hosts.claude_code import install
     from aether.paths import find_home
 
-    scope = scope or install.default_scope()
+    scope = scope or installing.default_scope("local")
     place = find_home(ask.home or project.home_of(os.getcwd()))
     name = architect or architects.chosen(scope, place) or _asked_architect(ask, dry_run)
     try:
@@ -98,7 +100,7 @@ def install(ask: Ask, scope: str | None, dry_run: bool, link: bool, architect: s
         chosen = None
     links = programs.link_programs(dry_run=dry_run) if link else []
     try:
-        files = install.install(scope, dry_run=dry_run)
+        files = installing.install(DEFAULT_HOST, scope, dry_run=dry_run).files
     except InvalidDocument:
         groups = {event: [group] for event, group in install.wanted_groups(scope).items()}
         note(ask, f"To add by hand:\n{json.dumps({'hooks': groups}, indent=2)}")
@@ -174,11 +176,16 @@ def uninstall(ask: Ask, scope: str | None, dry_run: bool) -> None:
     Example:
       aether claude uninstall --project
     """
+    from aether.hosts import settings
     from aether.hosts.claude_code import install
 
     scopes = [scope] if scope else ["project", "local"]
     native = uninstall_native(ask, dry_run=dry_run)
-    files = [file for name in scopes for file in install.uninstall(name, dry_run=dry_run)]
+    files = [
+        file
+        for name in scopes
+        for file in settings.uninstall(install.edits(name, None), install.claude_directory(), dry_run=dry_run)
+    ]
     emit(
         ask,
         {"scope": scope, "files": files, "native_memory": native},

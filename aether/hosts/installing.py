@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from aether.errors import InvalidInput, shown
-from aether.hosts import DEFAULT_HOST, HOSTS, settings
-from aether.hosts.programs import own_program, path_advice
+from aether.hosts import DEFAULT_HOST, HOSTS, programs, settings
+from aether.hosts.programs import own_program
 from aether.hosts.settings import FileChange
 from aether.project import root_of
 
-Scope = Literal["project", "user"]
+Scope = Literal["project", "local", "user"]
+"""Whose settings: those of a project, of one person in it, as Claude Code has them, or of the user."""
 
 
 class HostState(NamedTuple):
@@ -58,9 +59,9 @@ def _state(host: str) -> HostState:
     return HostState(host, module.LABEL, is_present)
 
 
-def default_scope() -> Scope:
-    """Return the scope that works on this machine: project if the programs are on PATH in every shell, else user."""
-    return "user" if path_advice() else "project"
+def default_scope(own: Scope = "user") -> Scope:
+    """Return the scope that works on this machine: project if the programs are on PATH in every shell, else one's `own`."""
+    return own if programs.path_advice() else "project"
 
 
 def install(host: str, scope: Scope, *, project: Path | None = None, dry_run: bool = False) -> HostChange:
@@ -89,7 +90,7 @@ def uninstall(host: str, scope: Scope, *, project: Path | None = None, dry_run: 
         StorageFailed: a file cannot be read or written.
     """
     module, edits = _edits(host, scope, project, removes=True)
-    files = settings.uninstall(edits, module.directory(), shared=scope == "project", dry_run=dry_run)
+    files = settings.uninstall(edits, module.directory(), dry_run=dry_run)
     return HostChange(host, module.LABEL, files, "")
 
 

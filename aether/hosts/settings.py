@@ -81,9 +81,7 @@ def install(
     return [_applied(plan, directory, shared=shared, dry_run=dry_run) for plan in plans]
 
 
-def uninstall(
-    edits: Sequence[Edit], directory: Path, *, shared: bool, dry_run: bool = False
-) -> list[FileChange]:
+def uninstall(edits: Sequence[Edit], directory: Path, *, dry_run: bool = False) -> list[FileChange]:
     """Take `edits` back, and return the changes: a file that nobody else changed is again what it was, to the byte.
 
     Raises:
@@ -108,7 +106,7 @@ def uninstall(
             after = None if unused else _bytes(without, like=present)
         copies_of_after = tuple(copy for copy, data in copies if data == after)
         plans.append(_Plan(path, root, present, after, copies_of_after))
-    return [_applied(plan, directory, shared=shared, dry_run=dry_run) for plan in plans]
+    return [_applied(plan, directory, dry_run=dry_run) for plan in plans]
 
 
 def _clean_backup(
@@ -125,7 +123,7 @@ def _clean_backup(
     return None, copies
 
 
-def _applied(plan: _Plan, directory: Path, *, shared: bool, dry_run: bool) -> FileChange:
+def _applied(plan: _Plan, directory: Path, *, shared: bool = False, dry_run: bool) -> FileChange:
     path, before, after = plan.path, plan.before, plan.after
     if before == after:
         return FileChange(str(path), "unchanged", "", "")

@@ -21,10 +21,9 @@ from aether import project as project_of
 from aether.api.admin import init
 from aether.api.home import Home
 from aether.errors import AetherError, InvalidInput, shown
-from aether.hosts import programs, settings
 from aether.hosts.handlers import EMPTY, edit_of, parse_settings, table_at
 from aether.hosts.programs import COMMAND, MODULE_ARGUMENTS, PROGRAM, is_on_path, own_program, own_script
-from aether.hosts.settings import Edit, FileChange, read_bytes, text_of
+from aether.hosts.settings import Edit, read_bytes, text_of
 from aether.paths import find_home
 from aether.store import config
 from aether.text import json_edit
@@ -77,41 +76,10 @@ SCOPES = ("project", "local", "user")
 SHARED_SERVER: JsonObject = {"command": COMMAND, "args": ["mcp"]}
 
 
-def install(
-    scope: str = "project", *, project: Path | None = None, dry_run: bool = False
-) -> list[FileChange]:
-    """Put our hooks into the settings of `scope`, and the MCP server into its file, and return the changes.
-
-    The servers of a user, and of one person in a project, are in a file that Claude Code writes too; if it does so meanwhile,
-    nothing is changed.
-
-    Raises:
-        InvalidDocument: a file is not JSON, or not in the form of Claude Code; nothing was changed.
-        Conflict: somebody else changed a file meanwhile.
-        StorageFailed: a file cannot be read or written.
-    """
-    return settings.install(
-        edits(scope, project), claude_directory(), shared=scope == "project", dry_run=dry_run
-    )
-
-
-def uninstall(
-    scope: str = "project", *, project: Path | None = None, dry_run: bool = False
-) -> list[FileChange]:
-    """Remove our hooks and our MCP server from the files of `scope`, and return the changes.
-
-    Raises:
-        InvalidDocument: a file is not JSON; nothing was changed.
-        Conflict: somebody else changed a file meanwhile.
-        StorageFailed: a file cannot be read or written.
-    """
-    return settings.uninstall(
-        edits(scope, project), claude_directory(), shared=scope == "project", dry_run=dry_run
-    )
-
-
 def edits(scope: str, project: Path | None) -> list[Edit]:
     """Return how the files of `scope` are changed: its settings, and the file of its MCP servers.
+
+    The servers of a user, and of one person in a project, are in a file that Claude Code writes too.
 
     Raises:
         InvalidInput: the scope is unknown, or the settings of the project would be those of the user.
@@ -173,11 +141,6 @@ def project_directory(start: Path | None = None) -> Path:
     return next(
         (path for path in within if (path / ".claude").is_dir() and str(path / ".claude") != user), within[-1]
     )
-
-
-def default_scope() -> str:
-    """Return the scope that works on this machine: project if the programs are on PATH, else local."""
-    return "local" if programs.path_advice() else "project"
 
 
 def settings_path(scope: str, *, project: Path | None = None) -> Path:

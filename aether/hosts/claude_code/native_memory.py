@@ -127,7 +127,7 @@ def uninstall(home: Path, *, dry_run: bool = False) -> NativeMemory | None:
         if not dry_run:
             keep_edits(home, by=HOST, reason="uninstall")
         files, left = give_back(home, directory, record["files"], dry_run=dry_run)
-    (change,) = settings.uninstall([edit], claude_directory(), shared=False, dry_run=dry_run)
+    (change,) = settings.uninstall([edit], claude_directory(), dry_run=dry_run)
     if not dry_run:
         os.unlink(record_file(home))
     return NativeMemory(change, str(directory), files, left)

@@ -15,6 +15,7 @@ from aether.hosts import answer, hook
 from aether.hosts.claude_code import install
 from aether.tokens.counters import counter
 from tests import homes
+from tests.hosts.claude_code import installs
 from tests.tables import rows
 
 SESSION = "11111111-1111-4111-8111-111111111111"
@@ -105,7 +106,7 @@ def test_before_it_was_asked_closing_takes_the_ask_back(project):
 
 def test_where_the_server_is_installed_the_tool_is_named(project, monkeypatch):
     monkeypatch.setattr(install, "can_serve", lambda: True)
-    install.install()
+    installs.install()
     commit(project)
 
     asked = prompt(project)

@@ -14,6 +14,7 @@ from aether.hosts import programs
 from aether.hosts.claude_code import health, install
 from aether.hosts.claude_code.health import pause, program_problem, resume, status
 from aether.store import spool
+from tests.hosts.claude_code import installs
 
 needs_posix = pytest.mark.skipif(os.name == "nt", reason="scripts of POSIX")
 
@@ -49,7 +50,7 @@ def project(tmp_path, monkeypatch, script, home):
 
 @needs_posix
 def test_where_all_is_well_there_are_no_problems(project, home):
-    install.install()
+    installs.install()
 
     found = status()
 
@@ -69,11 +70,11 @@ def test_where_all_is_well_there_are_no_problems(project, home):
 @needs_posix
 @pytest.mark.parametrize("what", ["two scopes", "plugin"])
 def test_an_event_that_starts_two_programs_is_a_problem(project, what):
-    install.install()
+    installs.install()
     if what == "plugin":
         enable_plugin(project)
     else:
-        install.install("user")
+        installs.install("user")
 
     (problem,) = status().problems
 
@@ -112,7 +113,7 @@ def test_a_disabled_plugin_does_not_count(project):
 
 @needs_posix
 def test_every_problem_is_named(project):
-    (change, _) = install.install()
+    (change, _) = installs.install()
     value = json.loads(Path(change.path).read_text())
     del value["hooks"]["Stop"]
     Path(change.path).write_text(json.dumps({**value, "disableAllHooks": True}))
@@ -130,7 +131,7 @@ def test_every_problem_is_named(project):
 
 @needs_posix
 def test_a_project_without_a_home_is_a_problem(project, home, monkeypatch):
-    install.install()
+    installs.install()
     home.rename(project / "elsewhere")
 
     found = status()
@@ -151,7 +152,7 @@ def test_waiting_events_are_counted_and_failures_are_shown(project, home):
 
 
 def test_a_broken_configuration_is_a_problem(project, home):
-    install.install("local")
+    installs.install("local")
     (home / "config.toml").write_text("[claude]\nrecal = true\n")
 
     (problem,) = status().problems
@@ -161,7 +162,7 @@ def test_a_broken_configuration_is_a_problem(project, home):
 
 
 def test_programs_missing_on_path_are_reported_although_the_hooks_work(project, monkeypatch):
-    install.install("local")
+    installs.install("local")
     monkeypatch.setattr(programs, "path_advice", lambda: "not on PATH")
 
     assert (status().path, status().problems) == ("not on PATH", [])
@@ -169,10 +170,10 @@ def test_programs_missing_on_path_are_reported_although_the_hooks_work(project, 
 
 @needs_posix
 def test_a_line_for_all_that_is_silent_here_is_no_problem_where_ones_own_works(project, monkeypatch):
-    install.install("project")
+    installs.install("project")
     monkeypatch.setenv("PATH", str(project / "empty"))
     (silent,) = status().problems
-    install.install("local")
+    installs.install("local")
 
     assert "aether-hook does not exist" in silent
     assert status().problems == []
@@ -260,7 +261,7 @@ def test_a_home_that_leads_out_of_the_project_is_named_and_not_looked_into(proje
 
 @needs_posix
 def test_hooks_of_an_earlier_release_work_on_and_are_reported(project):
-    (change, _) = install.install()
+    (change, _) = installs.install()
     path = Path(change.path)
     path.write_text(path.read_text().replace("|TodoWrite|TaskCreate|TaskUpdate", ""))
 
@@ -268,5 +269,5 @@ def test_hooks_of_an_earlier_release_work_on_and_are_reported(project):
 
     assert "the hook for PostToolUse, PostToolUseFailure is that of an earlier release" in problem
     assert status().installed[0].events == list(install.EVENTS)
-    install.install()
+    installs.install()
     assert status().problems == []

@@ -18,7 +18,7 @@ from aether import __version__
 from aether.cli.main import cli
 from aether.errors import Conflict, InvalidDocument, InvalidInput
 from aether.hosts import handlers as settings_handlers
-from aether.hosts import hook, programs
+from aether.hosts import hook, installing, programs
 from aether.hosts.claude_code import install
 from aether.hosts.claude_code.install import (
     EVENTS,
@@ -28,16 +28,15 @@ from aether.hosts.claude_code.install import (
     own_groups,
     plugin_directory,
     shared_groups,
-    uninstall,
     unmerge_server,
 )
-from aether.hosts.claude_code.install import install as install_install
 from aether.hosts.handlers import is_own_handler, merge, parse_settings, program_of, unmerge
 from aether.hosts.programs import is_on_path, path_advice
 from aether.memory.capture.tool_work import close_stretch, new_work, record_call, record_result
 from aether.messages.records import Record
 from aether.store import config
 from tests import homes
+from tests.hosts.claude_code import installs
 from tests.tables import rows
 
 SETTINGS = b'{\r\n\t"model": "opus",\r\n\t"hooks": {}\r\n}'
@@ -86,9 +85,9 @@ def test_removing_gives_the_bytes_from_before(project, tmp_path, scope, data):
         path.write_bytes(data)
     before = everything(tmp_path)
 
-    install_install(scope, project=project)
+    installs.install(scope, project=project)
     assert everything(tmp_path) != before
-    uninstall(scope, project=project)
+    installs.uninstall(scope, project=project)
 
     assert everything(tmp_path) == before
 
@@ -96,9 +95,9 @@ def test_removing_gives_the_bytes_from_before(project, tmp_path, scope, data):
 def test_installing_keeps_what_it_was_and_the_second_time_changes_nothing(project):
     path = settings(project, SETTINGS)
 
-    (first,) = install_install(project=project)
+    (first,) = installs.install(project=project)
     installed = everything(project)
-    (second,) = install_install(project=project)
+    (second,) = installs.install(project=project)
 
     assert (first.change, second.change, second.backup, second.diff) == ("changed", "unchanged", "", "")
     assert Path(first.backup).read_bytes() == SETTINGS
@@ -110,7 +109,7 @@ def test_installing_keeps_what_it_was_and_the_second_time_changes_nothing(projec
 def test_a_mark_of_byte_order_stays(project):
     path = settings(project, b"\xef\xbb\xbf{}")
 
-    install_install(project=project)
+    installs.install(project=project)
 
     assert path.read_bytes().startswith(b"\xef\xbb\xbf{")
 
@@ -119,10 +118,10 @@ def test_a_dry_run_shows_the_change_and_makes_none(project):
     settings(project, SETTINGS)
     before = everything(project)
 
-    (put_in,) = install_install(project=project, dry_run=True)
+    (put_in,) = installs.install(project=project, dry_run=True)
     assert everything(project) == before
-    install_install(project=project)
-    (taken_out,) = uninstall(project=project, dry_run=True)
+    installs.install(project=project)
+    (taken_out,) = installs.uninstall(project=project, dry_run=True)
 
     assert '+\t\t"Stop": [' in put_in.diff.replace("\r", "")
     assert (put_in.change, taken_out.change) == ("changed", "changed")
@@ -130,38 +129,38 @@ def test_a_dry_run_shows_the_change_and_makes_none(project):
 
 
 def test_removing_without_an_installation_changes_nothing(project):
-    assert uninstall(project=project)[0].change == "unchanged"
+    assert installs.uninstall(project=project)[0].change == "unchanged"
     settings(project, b'{"hooks": {"Stop": []}}')
-    assert uninstall(project=project)[0].change == "unchanged"
+    assert installs.uninstall(project=project)[0].change == "unchanged"
 
 
 def test_later_edits_stay_when_ours_is_removed(project):
     path = settings(project, SETTINGS)
-    install_install(project=project)
+    installs.install(project=project)
     path.write_bytes(path.read_bytes().replace(b'"opus"', b'"sonnet"'))
 
-    (done,) = uninstall(project=project)
+    (done,) = installs.uninstall(project=project)
 
     assert path.read_bytes() == SETTINGS.replace(b'"opus"', b'"sonnet"')
     assert done.backup
 
 
 def test_a_file_that_we_made_and_others_use_now_stays(project):
-    install_install(project=project)
+    installs.install(project=project)
     path = settings(project)
     path.write_text(json.dumps({**json.loads(path.read_text()), "model": "opus"}))
 
-    uninstall(project=project)
+    installs.uninstall(project=project)
 
     assert json.loads(path.read_text()) == {"model": "opus"}
 
 
 def test_a_file_that_holds_only_ours_goes_even_if_it_was_rewritten(project):
-    install_install(project=project)
+    installs.install(project=project)
     path = settings(project)
     path.write_text(json.dumps(json.loads(path.read_text())))
 
-    (done,) = uninstall(project=project)
+    (done,) = installs.uninstall(project=project)
 
     assert done.change == "removed"
     assert not path.parent.exists()
@@ -171,12 +170,12 @@ def test_after_an_upgrade_removing_still_gives_the_bytes_from_before(project, mo
     path = install.settings_path("local", project=project)
     path.parent.mkdir()
     path.write_bytes(SETTINGS)
-    install_install("local", project=project)
+    installs.install("local", project=project)
     monkeypatch.setattr(install, "own_program", lambda: ["/new/aether-hook"])
 
-    (done,) = install_install("local", project=project)
+    (done,) = installs.install("local", project=project)
     upgraded = path.read_text()
-    uninstall("local", project=project)
+    installs.uninstall("local", project=project)
 
     assert done.change == "changed"
     assert "/new/aether-hook" in upgraded
@@ -189,9 +188,9 @@ def test_a_backup_is_its_owners_alone_and_that_of_another_project_is_not_used(pr
     (other / ".git").mkdir(parents=True)
     settings(other, b'{"hooks": {}, "model": "haiku"}')
     path = settings(project, SETTINGS)
-    backups = [Path(install_install(project=at)[0].backup) for at in (project, other)]
+    backups = [Path(installs.install(project=at)[0].backup) for at in (project, other)]
 
-    uninstall(project=project)
+    installs.uninstall(project=project)
 
     assert path.read_bytes() == SETTINGS
     assert [backup.exists() for backup in backups] == [False, True]
@@ -206,9 +205,9 @@ def test_a_dangling_link_is_one_again_when_ours_is_removed(project, tmp_path):
     path.parent.mkdir()
     path.symlink_to(tmp_path / "dotfiles.json")
 
-    install_install(project=project)
+    installs.install(project=project)
     assert b"aether-hook" in (tmp_path / "dotfiles.json").read_bytes()
-    uninstall(project=project)
+    installs.uninstall(project=project)
 
     assert path.is_symlink()
     assert not path.exists()
@@ -216,11 +215,11 @@ def test_a_dangling_link_is_one_again_when_ours_is_removed(project, tmp_path):
 
 def test_a_backup_that_is_broken_is_passed_over(project, tmp_path):
     path = settings(project, SETTINGS)
-    install_install(project=project)
+    installs.install(project=project)
     (backup,) = (tmp_path / "config" / "aether-backups").iterdir()
     backup.with_name(f"{backup.name}Z").write_bytes(b"\xff")
 
-    uninstall(project=project)
+    installs.uninstall(project=project)
 
     assert path.read_bytes() == SETTINGS
 
@@ -234,35 +233,35 @@ def test_a_link_stays_one_and_the_mode_stays(project, tmp_path):
     path.parent.mkdir()
     path.symlink_to(real)
 
-    install_install(project=project)
+    installs.install(project=project)
 
     assert path.is_symlink()
     assert b"aether-hook" in real.read_bytes()
     assert real.stat().st_mode & 0o777 == 0o640
-    uninstall(project=project)
+    installs.uninstall(project=project)
     assert (path.is_symlink(), real.read_bytes()) == (True, SETTINGS)
 
 
 @needs_posix
 def test_settings_of_one_person_are_theirs_alone(project):
     for scope, mode in (("project", 0o644), ("local", 0o600), ("user", 0o600)):
-        (done,) = install_install(scope, project=project)
+        (done,) = installs.install(scope, project=project)
         assert Path(done.path).stat().st_mode & 0o777 == mode
 
 
 def test_the_lines_of_a_project_are_for_others_too_and_ones_own_are_not(project):
     for scope, guarded in (("project", True), ("local", False), ("user", False)):
-        (done,) = install_install(scope, project=project)
+        (done,) = installs.install(scope, project=project)
         handler = json.loads(Path(done.path).read_text())["hooks"]["Stop"][0]["hooks"][0]
         assert ("args" not in handler) == guarded
 
 
 @pytest.mark.parametrize("data", [b"// mine\n{}", b"[]", b'{"hooks": 3}', b"\xff\xfe{}"])
-@pytest.mark.parametrize("do", [install_install, uninstall])
+@pytest.mark.parametrize("do", [installs.install, installs.uninstall])
 def test_settings_that_cannot_be_read_are_left_and_named(project, data, do):
     path = settings(project, data)
-    if do is uninstall and data == b"[]":
-        do = install_install
+    if do is installs.uninstall and data == b"[]":
+        do = installs.install
 
     with pytest.raises(InvalidDocument) as refused:
         do(project=project)
@@ -282,7 +281,7 @@ def test_a_file_that_somebody_else_changes_meanwhile_is_left_to_them(project, mo
     monkeypatch.setattr(settings_handlers, "merge", and_meanwhile)
 
     with pytest.raises(Conflict):
-        install_install(project=project)
+        installs.install(project=project)
 
     assert everything(path.parent) == {"settings.json": b'{"model": "haiku"}'}
 
@@ -290,13 +289,13 @@ def test_a_file_that_somebody_else_changes_meanwhile_is_left_to_them(project, mo
 def test_the_server_comes_with_a_project_where_its_package_is(project, monkeypatch):
     monkeypatch.setattr(install, "can_serve", lambda: True)
 
-    done = install_install(project=project)
+    done = installs.install(project=project)
 
     assert [Path(one.path).name for one in done] == ["settings.json", ".mcp.json"]
     server = json.loads((project / ".mcp.json").read_text())["mcpServers"]["aether"]
     assert server["args"][-1] == "mcp"
     monkeypatch.setattr(install, "can_serve", lambda: False)
-    uninstall(project=project)
+    installs.uninstall(project=project)
     assert not (project / ".mcp.json").exists()
 
 
@@ -305,7 +304,7 @@ def test_no_server_is_put_into_a_file_where_its_package_is_missing(project, tmp_
     own = project / ".mcp.json" if scope == "project" else tmp_path / "config" / ".claude.json"
     own.write_bytes(b'{\r\n"numStartups": 3}')
 
-    install_install(scope, project=project)
+    installs.install(scope, project=project)
 
     assert own.read_bytes() == b'{\r\n"numStartups": 3}'
     assert install.installed_servers(project) == []
@@ -335,13 +334,13 @@ def test_the_server_of_one_person_is_in_their_own_file_and_out_again_to_the_byte
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(data)
 
-    install_install(scope, project=project)
+    installs.install(scope, project=project)
     value = json.loads(path.read_bytes())
     place = value["projects"][str(project)] if scope == "local" else value
     assert place["mcpServers"]["aether"] == install.own_server()
     assert scope in install.installed_servers(project)
-    assert [one.change for one in install_install(scope, project=project)] == ["unchanged"] * 2
-    uninstall(scope, project=project)
+    assert [one.change for one in installs.install(scope, project=project)] == ["unchanged"] * 2
+    installs.uninstall(scope, project=project)
 
     assert (path.read_bytes() if path.exists() else None) == data
 
@@ -352,11 +351,11 @@ def test_what_claude_code_wrote_meanwhile_stays(project, tmp_path, monkeypatch, 
     path = tmp_path / "config" / ".claude.json"
     path.parent.mkdir(exist_ok=True)
     path.write_text('{"numStartups": 3, "projects": {}}')
-    install_install(scope, project=project)
+    installs.install(scope, project=project)
     value = {**json.loads(path.read_text()), "numStartups": 4}
     path.write_text(json.dumps(value, indent=2))
 
-    uninstall(scope, project=project)
+    installs.uninstall(scope, project=project)
 
     assert json.loads(path.read_text()) == {"numStartups": 4, "projects": {}}
 
@@ -370,7 +369,7 @@ def test_a_file_of_claude_code_that_cannot_be_read_is_left(project, tmp_path, mo
     scope = "local" if "projects" in text else "user"
 
     with pytest.raises(InvalidDocument):
-        install_install(scope, project=project)
+        installs.install(scope, project=project)
 
     assert path.read_text() == text
     assert not settings(project).exists()
@@ -392,14 +391,15 @@ def test_ones_own_server_has_a_bare_name_where_that_is_ours_in_every_shell(monke
 def test_the_scope_is_the_one_that_works_on_this_machine(monkeypatch, advice):
     monkeypatch.setattr(programs, "path_advice", lambda: advice)
 
-    assert install.default_scope() == ("local" if advice else "project")
+    assert installing.default_scope() == ("user" if advice else "project")
+    assert installing.default_scope("local") == ("local" if advice else "project")
 
 
 def test_shared_files_name_nothing_of_this_machine(project, monkeypatch):
     monkeypatch.setattr(install, "can_serve", lambda: True)
     monkeypatch.setattr(install, "own_script", lambda name: f"/venv/{name}")
 
-    hooks, server = (Path(one.path).read_text() for one in install_install("project", project=project))
+    hooks, server = (Path(one.path).read_text() for one in installs.install("project", project=project))
 
     assert "venv" not in hooks + server
     assert json.loads(server) == {"mcpServers": {"aether": {"command": "aether", "args": ["mcp"]}}}
@@ -428,7 +428,7 @@ def test_the_users_own_directory_is_no_project(tmp_path, monkeypatch):
     (tmp_path / ".claude").mkdir()
 
     with pytest.raises(InvalidInput, match="of the user"):
-        install_install(project=tmp_path)
+        installs.install(project=tmp_path)
 
 
 def test_the_settings_that_count_are_the_nearest_below_the_top_of_the_checkout(project, tmp_path):
