@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aether.cli.complete import castes, completes, ids
-from aether.cli.memory import filter_options, given, hit_rows, origins
+from aether.cli.memory import UNFOLDED_BYTES, filter_options, given, hit_rows, origins
 from aether.cli.output import Ask, Command, Table, emit, facts, note, note_nothing, pass_ask, plain, when
 from aether.memory.layers import MATCH_CHARS
 from aether.memory.statements import end_words
@@ -83,7 +83,7 @@ def recall_command(
         raise InvalidInput(
             "a filter needs a QUERY.", fix="Leave it out: --timeline and --full name entries.", where="recall"
         )
-    place = ask.place()
+    ask.least_to_fold, place = UNFOLDED_BYTES, ask.place()
     if ids:
         entries_in_full = recall.full([*ids, *words], home=place)
         tokens = sum(entry_of_step["tokens"] for entry_of_step in entries_in_full)

@@ -150,24 +150,23 @@ def test_a_command_leaves_the_documents_folded(here, tmp_path):
     assert memory["working_memory"]["items"][-1]["content"] == "A note"
 
 
+@pytest.mark.parametrize(
+    ("module", "command"), [("memory", ["memory", "search", "note"]), ("recall", ["recall", "note"])]
+)
 def test_a_search_does_not_wait_for_a_fold_of_what_it_read_until_the_journal_is_long(
-    here, tmp_path, monkeypatch, capsys
+    module, command, here, tmp_path, monkeypatch, capsys
 ):
     file = tmp_path / ".aether/data/memory.json"
     main(["add", "A note"])
     before = file.read_bytes()
 
-    assert main(["memory", "search", "note"]) == 0
+    assert main(command) == 0
     assert file.read_bytes() == before
 
-    monkeypatch.setattr("aether.cli.memory.UNFOLDED_BYTES", 100)
-    assert main(["memory", "search", "note"]) == 0
-    assert (
-        json.loads(file.read_text(encoding="utf-8"))["working_memory"]["items"][-1]["metadata"][
-            "access_count"
-        ]
-        == 2
-    )
+    monkeypatch.setattr(f"aether.cli.{module}.UNFOLDED_BYTES", 100)
+    assert main(command) == 0
+    memory = json.loads(file.read_text(encoding="utf-8"))
+    assert memory["working_memory"]["items"][-1]["metadata"]["access_count"] == 2
 
 
 def test_aether_home_names_the_home(here, tmp_path, monkeypatch, capsys):
