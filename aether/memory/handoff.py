@@ -117,7 +117,8 @@ def is_handoff_id(text: object) -> bool:
 
 def has_unchanged_items(memory: Mapping[str, Any], record: JsonObject) -> bool:
     """Return whether any item of a hand-off is still in working memory, unchanged."""
-    return bool(unchanged_items(memory, record))
+    items = record["items"]
+    return any(item["id"] in items and item_digest(item) == items[item["id"]] for item in items_of(memory))
 
 
 def unchanged_items(memory: Mapping[str, Any], record: JsonObject) -> list[Item]:

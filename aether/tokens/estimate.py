@@ -114,6 +114,7 @@ _PIECE = lazy(
     rf"[^\r\n0-9{_UPPER}{_LOWER}\u0370-\u1dff\u3040-\U0010ffff]?+(?:[{_UPPER}]*+[{_LOWER}]++|[{_UPPER}]++)(?:'(?:s|t|re|ve|m|ll|d))?"
     rf"|[0-9]{{1,3}}| ?+[^\s0-9{_UPPER}{_LOWER}]++[\r\n/]*+|\s*[\r\n]++|\s+(?!\S)|\s"
 )
+_BEFORE_WORD = lazy(r" (?=\S)")
 _WORD_PARTS = lazy(rf"([^{_UPPER}{_LOWER}]?)([{_UPPER}]*)([{_LOWER}]*)")
 
 
@@ -133,8 +134,14 @@ def tokens_of(price: int) -> int:
 
 def price(text: str) -> int:
     """Return the tokens of `text` in thousandths, before they are rounded; cut at line ends, the parts have the same sum."""
-    known = sum(map(_PRICES.__getitem__, _PIECE.findall(text)))
+    start, *words = _BEFORE_WORD.split(text)
+    known = _price_of_pieces(start) + sum(map(_PRICES.__getitem__, words))
     return known if text.isascii() else known + _price_of_no_prose(text)
+
+
+def _price_of_pieces(text: str) -> int:
+    pieces = _PIECE.findall(text)
+    return sum([_cached_price(piece) if len(piece) < _CACHED_CHARS else _price(piece) for piece in pieces])
 
 
 def _price_of_no_prose(text: str) -> int:
@@ -209,15 +216,18 @@ def _price(piece: str) -> int:
     return max(TOKEN, _WORD[lead][shape] + _LETTER[shape] * len(head) + pairs + tail_price + rare)
 
 
-class _Prices(dict[str, int]):
-    """The prices of the pieces that come again; a mapping answers in half the time of a cached function."""
+_cached_price = lru_cache(maxsize=_CACHED_PIECES)(_price)
 
-    def __missing__(self, piece: str) -> int:
-        if len(piece) >= _CACHED_CHARS:
-            return _price(piece)
+
+class _Prices(dict[str, int]):
+    """The prices of words that come again, each with the space before it: no piece goes on over that space."""
+
+    def __missing__(self, word: str) -> int:
+        if len(word) >= _CACHED_CHARS:
+            return _price_of_pieces(f" {word}")
         if len(self) >= _CACHED_PIECES:
             self.clear()
-        return self.setdefault(piece, _price(piece))
+        return self.setdefault(word, _price_of_pieces(f" {word}"))
 
 
 _PRICES = _Prices()

@@ -8,7 +8,7 @@ from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import aether
@@ -25,7 +25,10 @@ from aether.tokens.estimate import (
     CUT_BOUND,
     PAIRED_LETTERS,
     _joined,
+    _price_of_no_prose,
+    _price_of_pieces,
     estimate,
+    price,
 )
 from tests import homes
 
@@ -62,6 +65,13 @@ def test_a_text_has_at_most_three_tokens_per_character(text):
 @given(any_text())
 def test_counting_twice_gives_the_same(text):
     assert estimate(text) == estimate(text)
+
+
+@example("a   b")
+@example("a\n \nb \t(c")
+@given(st.text("a A5.'/\n\r\t\x1f\u00a0\u2028s\u00e9\u65e5", max_size=40) | any_text() | dense_text())
+def test_the_words_of_a_text_cost_what_its_pieces_cost(text):
+    assert price(text) == _price_of_pieces(text) + (0 if text.isascii() else _price_of_no_prose(text))
 
 
 @given(st.lists(st.sampled_from(["API", "api", "Api a" * 16]) | dense_text(), max_size=6))
