@@ -176,8 +176,8 @@ def _archived(
 ) -> Iterator[JsonObject]:  # fmt: skip
     """Yield the records of the archive `after` a position; see `known_keys` for what may be left out."""
     names = {*files, *conversations}
-    archived = sum(path.stat().st_size for path in record_files.files_of(snapshot.home, "items"))
-    if after < 0 and conversations and all(names) and archived > SCANNED_BYTES:
+    sizes = (path.stat().st_size for path in record_files.files_of(snapshot.home, "items"))
+    if after < 0 and conversations and all(names) and sum(sizes) > SCANNED_BYTES:
         from aether.search.archive import records_of_conversations  # a hook seldom needs it
 
         if indexed := records_of_conversations(snapshot, names):

@@ -63,7 +63,8 @@ def live_sessions(*, limit: int = SESSIONS, home: Home = None) -> list[LiveSessi
     memory = snapshot.documents["memory"]
     texts, count = {record.id: record.text for record in records(memory)}, counter_of(memory)
     given = {name: hook_sessions.read_injected(snapshot.home, name) for name in names}
-    lines = {name: [line for line in given[name] if _is_words(line)] for name in names}
+    # A line without a space is the id of an entry, or the mark of a file.
+    lines = {name: [line for line in given[name] if any(map(str.isspace, line.strip()))] for name in names}
     entries = {name: {line: texts[line] for line in given[name] if line in texts} for name in names}
     return [
         LiveSession(
@@ -77,8 +78,3 @@ def live_sessions(*, limit: int = SESSIONS, home: Home = None) -> list[LiveSessi
         )
         for name in names
     ]
-
-
-def _is_words(line: str) -> bool:
-    """Return whether an injected line is text; others are ids of entries, or marks of files."""
-    return any(character.isspace() for character in line.strip())

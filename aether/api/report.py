@@ -76,7 +76,7 @@ def report(
             **{name: about[name] for name in _FOUND}, "goal": "" if conversation else (goal or {}).get("description", ""),
             "open": [] if conversation else _open(snapshot),
         },
-        "counts": _counts(timeline),
+        "counts": dict(Counter(moment.kind for moment in timeline)),
         "timeline": [_day(day, list(group)) for day, group in groupby(visible, key=lambda entry: entry.at[:10])],
         "decisions": decisions[-MOST_DECISIONS:], "lessons": lessons[:MOST_LESSONS],
         "left_out": {
@@ -99,13 +99,6 @@ def _safe(moment: Moment, hidden: Rules | None) -> Moment:
 
 def _safe_text(text: str, hidden: Rules | None) -> str:
     return redact_text(text, hidden) if hidden else text
-
-
-def _counts(moments: Iterable[Moment]) -> JsonObject:
-    counts: JsonObject = {}
-    for moment in moments:
-        counts[moment.kind] = counts.get(moment.kind, 0) + 1
-    return counts
 
 
 def _day(day: str, moments: Sequence[Moment]) -> JsonObject:

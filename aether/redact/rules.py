@@ -29,6 +29,8 @@ _OF_TOKENS, _OF_NAMES = (
 # A token is as long, and mixed: with a digit, or a capital after a small letter.
 _LEAST_TOKEN = 14
 _MIXED = lazy(r"[0-9]|[a-z][A-Z]")
+# Two characters with which a token may start: there is no letter or digit before it.
+_STARTS = lazy(r"(?<![A-Za-z0-9])(?=(..))")
 _ESCAPE = lazy(r"\\(?:u00[0-9A-Fa-f]{2}|[nrt])|%[0-9A-Fa-f]{2}")
 _SMALL = {ord(letter): letter.lower() for letter in "ABCDEFGHIJKLMNOPQRSTUVWXYZ"}
 _PART = lazy(r"\{(\w+):(\d+)(?:(\+)|-(\d+))?\}")
@@ -169,14 +171,18 @@ def without_ruled(text: str) -> str:
     return replaced(text, spans)
 
 
+def _passes(rule: Rule, match: re.Match[str]) -> bool:
+    secret = match[rule.secret]
+    return bool(secret) and (rule.check is None or rule.check(secret))
+
+
 def matches(
-    text: str, seen: Look, rule: Rule, accepts: Callable[[Rule, re.Match[str]], bool] | None = None
+    text: str, seen: Look, rule: Rule, accepts: Callable[[Rule, re.Match[str]], bool] = _passes
 ) -> Iterator[re.Match[str]]:
     """Yield the matches of `rule`, a keyword of which is there, in `text` that it accepts, by its check if not by `accepts`.
 
     The search goes on behind a match that is accepted, and within one that is not.
     """
-    accepts = accepts or _passes
     if rule.sign and not rule.sign.search(text):
         return
     if not rule.at:
@@ -199,15 +205,13 @@ def _follows(rule: Rule, text: str, position: int) -> bool:
     return not rule.following or sign in rule.following or (sign.isspace() and " " in rule.following)
 
 
-def _passes(rule: Rule, match: re.Match[str]) -> bool:
-    secret = match[rule.secret]
-    return bool(secret) and (rule.check is None or rule.check(secret))
-
-
 def _tokens(text: str, seen: Look) -> Iterator[tuple[int, int]]:
     """Yield the places of the tokens of providers; a form is searched in the text if one of its words has it."""
-    for literal in filter(seen.tokens.__contains__, _forms() if seen.tokens else ()):
-        for nth in _forms()[literal]:
+    starts = {"", *_STARTS.findall(seen.tokens)} if seen.tokens else set()
+    for start in starts.intersection(_forms() if starts else ()):
+        for literal, nth in _forms()[start]:
+            if literal not in seen.tokens:
+                continue
             if any(_of_form(nth, seen.tokens)):
                 yield from _of_form(nth, seen.shadow)
             if len(literal) >= _LEAST_DIVIDED:
@@ -235,13 +239,13 @@ def _of_form(nth: int, text: str) -> Iterator[tuple[int, int]]:
 
 
 @lru_cache(maxsize=1)
-def _forms() -> dict[str, list[int]]:
-    """Return the numbers of the forms of the table, by the longest literal of each, without which no text has it."""
-    forms: dict[str, list[int]] = {}
+def _forms() -> dict[str, list[tuple[str, int]]]:
+    """Return the longest literal and the number of each form of the table, by two characters that all its tokens start with."""
+    forms: dict[str, list[tuple[str, int]]] = {}
     for nth, row in enumerate(table()["forms"]):
         start = row["form"].partition("{")[0]
         literal = start if len(start) > 1 else max(re.split(r"\{.*?\}", row["form"]), key=len)
-        forms.setdefault(literal, []).append(nth)
+        forms.setdefault(start[:2] if len(start) > 1 else "", []).append((literal, nth))
     return forms
 
 

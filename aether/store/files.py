@@ -45,6 +45,8 @@ SMALL_CHARS = 20_000
 # A list takes some 60 bytes of memory and may have three in a text. A text of JSON may have so many of each, a large one
 # so many times fewer than it has bytes: full homes have a list or an object for eighty bytes, and a text for seventeen.
 LISTS, TEXTS = (1_000_000, 32), (4_000_000, 8)
+# Types of keys, and of values of which nothing has to be checked.
+_KEYS, _PLAIN = frozenset({str}), frozenset({str, bool, type(None)})
 # Python reads and writes whole numbers of at most 4300 digits, which is 14,280 bits.
 MAX_NUMBER_BITS = 14_000
 # A commit takes about a millisecond, a fold of a full home about twenty: this is hundreds of holders.
@@ -558,10 +560,6 @@ def _corrupt(what: str, where: str) -> CorruptDocument:
     return CorruptDocument(what, fix='Run "aether doctor" to see what can be restored.', where=where)
 
 
-_TEXTS = frozenset({str})
-_PLAIN = frozenset({str, bool, type(None)})
-
-
 def checked_json(value: Any, *, where: str, above: int = 0) -> Any:
     """Return `value` unchanged if it is JSON that every reader returns exactly; it will be `above` levels deep.
 
@@ -574,7 +572,7 @@ def checked_json(value: Any, *, where: str, above: int = 0) -> Any:
         below: list[Any] = []
         for entry in level:
             kind = type(entry)
-            if kind is dict and _TEXTS.issuperset(map(type, entry)):
+            if kind is dict and _KEYS.issuperset(map(type, entry)):
                 below += entry.values()
             elif kind is list:
                 below += entry

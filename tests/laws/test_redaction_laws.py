@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import json
+import random
+import string
+from unittest.mock import patch
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aether.redact import rules
 from aether.redact.redact import redact, redacted
 from tests.effort import examples
 from tests.laws.json_values import values
@@ -99,3 +104,18 @@ def test_a_redacted_value_is_a_copy_and_stays_as_it_is(value):
 
     assert redacted(once) == once
     assert repr(value) == repr(before)
+
+
+def test_a_form_is_searched_where_its_start_is_as_where_its_literal_is():
+    drawn = random.Random(7)
+    by_start = rules._forms()
+    forms = [form for at_start in by_start.values() for form in at_start]
+    texts = []
+    for literal, _ in forms:
+        for before, length in itertools.product(["", "_", "-", "/a", "é", "x", "=\n"], [22, 40]):
+            value = "".join(drawn.choices(string.ascii_letters + string.digits, k=length))
+            texts += [f"{before}{literal}{value}", f"{before}{literal}{value[:9]}\n{value[9:]}\n"]
+    found = [sorted(rules._tokens(text, rules.look(text))) for text in texts]
+    with patch.object(rules, "_forms", lambda: {"": forms}):
+        assert found == [sorted(rules._tokens(text, rules.look(text))) for text in texts]
+    assert sum(map(bool, found)) > len(forms)

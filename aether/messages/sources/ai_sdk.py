@@ -19,12 +19,13 @@ _ANSWERED = frozenset({"output-available", "output-error", "output-denied", "res
 
 def holds(value: Any) -> bool:
     """Return whether `value` is a message, a list of them, or an object with such a list."""
-    first = next(iter(_messages(value)), {})
+    first = next(iter(messages_of(value)), {})
     parts = objects(first.get("parts"))
     return as_text(first.get("role")) in _ROLES and bool(parts) and isinstance(parts[0].get("type"), str)
 
 
-def _messages(value: Any) -> list[JsonObject]:
+def messages_of(value: Any) -> list[JsonObject]:
+    """Return the messages that `value` is, or holds in an object."""
     if isinstance(value, dict):
         return objects(value["messages"]) if "messages" in value else [value]
     return objects(value)
@@ -37,7 +38,7 @@ def read(value: Any, skip: Skip) -> Iterator[Record]:
         if "messages" in as_object(value)
         else ()
     )
-    for message in _messages(value):
+    for message in messages_of(value):
         name, role = as_text(message.get("id")), as_text(message.get("role"))
         created = message.get("createdAt") or as_object(message.get("metadata")).get("createdAt")
         head = Record("system", session=session, uuid=name, message_id=name, time=time_of(created))

@@ -7,6 +7,7 @@ from typing import Any
 
 from aether.messages.model import as_arguments, as_object, as_text
 from aether.messages.records import Part, Record, asked
+from aether.messages.sources.ai_sdk import messages_of
 from aether.messages.sources.reader import Skip, call, first_text, objects, of_values, result, time_of
 from aether.types import JsonObject
 
@@ -18,20 +19,14 @@ _SILENT = frozenset(
 
 def holds(value: Any) -> bool:
     """Return whether `value` is a message, a list of them, or an export."""
-    first = as_object(next(iter(_messages(value)), None))
+    first = as_object(next(iter(messages_of(value)), None))
     return isinstance(first.get("parts"), list) and "role" in as_object(first.get("info"))
-
-
-def _messages(value: Any) -> list[JsonObject]:
-    if isinstance(value, dict):
-        return objects(value["messages"]) if "messages" in value else [value]
-    return objects(value)
 
 
 def read(value: Any, skip: Skip) -> Iterator[Record]:
     """Yield the records of the messages."""
     about = as_object(as_object(value).get("info"))
-    for message in _messages(value):
+    for message in messages_of(value):
         info = as_object(message.get("info"))
         name = as_text(info.get("id"))
         head = Record(
