@@ -468,7 +468,7 @@ def examine_facts(*, home: Home = None) -> list[Finding]:
     for line, verdicts in zip(lines, checked.verdicts, strict=True):
         stale = [verdict for verdict in verdicts if verdict.finding not in ("holds", "changed", "unchecked")]
         if stale:
-            what = f"{'; '.join(verdict.words() for verdict in stale)}. It says: {excerpt(line.text)}"
+            what = f"{'; '.join(verdict.words() for verdict in stale)}. The note: {excerpt(line.text)}"
             fix = f"aether memory resolve {line.ids[0]}"
             findings.append(Finding("info", "stale-fact", line.ids[0], what, fix))
     unchecked = sum(verdict.finding == "unchecked" for verdicts in checked.verdicts for verdict in verdicts)

@@ -337,7 +337,7 @@ def _markdown(data: Mapping[str, Any]) -> Iterator[str]:
         steps = data["charts"]["saved"]
         yield f"- Saved: {steps[-1]['sum']:,} tokens in {pluralize(len(steps), 'steps')}"
     if data["counts"]:
-        yield f"- Happened: {in_words(data['counts'])}"
+        yield f"- Events: {in_words(data['counts'])}"
     yield from (f"- Open: {_md(text)}" for text in overview_data["open"])
     yield from _markdown_lists(data)
 

@@ -131,7 +131,7 @@ def _recall(ask: Ask, name: str) -> Any:
 
 def _backend(opened: Chat) -> str:
     model = opened.settings.model
-    return f"{opened.backend.NAME} {model}".strip() + (" (no model: it says back what you say)" if opened.backend.NAME == "echo" else "")  # fmt: skip
+    return f"{opened.backend.NAME} {model}".strip() + (" (no model: it repeats what you say)" if opened.backend.NAME == "echo" else "")  # fmt: skip
 
 
 def _note_window(show: Say, opened: Chat, requested: int) -> None:

@@ -442,7 +442,7 @@ def _lines(checked: Any) -> Iterator[str]:
     if not checked.findings:
         converted = "" if checked.wire == checked.provider else f", converted from {checked.wire}"
         these = "this message" if checked.messages == 1 else f"these {checked.messages} messages"
-        yield f"{checked.provider} takes {these}{converted}."
+        yield f"{checked.provider} accepts {these}{converted}."
 
 
 def _finding_lines(label: str, findings: Iterable[Finding]) -> Iterator[str]:

@@ -23,7 +23,7 @@ from aether.text.words import pluralize
 if TYPE_CHECKING:
     from aether.types import Action
 
-RULE = "Never push; Mara pushes herself, after she read the change."
+RULE = "Never push; Mara pushes herself, after she has read the change."
 COMMAND = "git push"
 CALLS = ("git push origin main", "cd api && /usr/bin/git -C . pu''sh", 'echo "git push is for Mara"')
 FACT = "Retries of payments live in src/retry.py."
@@ -34,12 +34,12 @@ AGENT = "scout"
 COLUMNS = 80
 NEXT = (
     "Next:",
-    "   aether rule add TEXT --command PATTERN   let a rule of yours act",
+    "   aether rule add TEXT --command PATTERN   enforce a rule of yours",
     "   aether doctor --facts                    name what is no longer true",
-    "   aether memory review                     decide about what waits",
+    "   aether memory review                     decide about waiting entries",
     "   aether trace ID                          ask where an entry came from",
 )
-_SAYS: dict[str, str] = {"deny": "refused", "ask": "asked", "": "goes on"}
+_SAYS: dict[str, str] = {"deny": "refused", "ask": "asked", "": "runs"}
 # Names that differ from run to run, with what replaces them.
 _VARYING = (
     (re.compile(r"\b\d{4}-\d\d-\d\d\b"), "today"), (re.compile(r"\b(?:rule|wm)_\w+"), "ID"),
@@ -117,7 +117,7 @@ def _fact_is_stale(place: Path, data: dict[str, Any]) -> list[str | Table]:
         "2. A fact is checked before a model gets it (aether doctor --facts)",
         f"   Mara noted: {FACT}",
         f"   An agent moves {OLD} to {NEW}.",
-        *_wrapped(f"Memory says: {' '.join(findings)}", 3),
+        *_wrapped(f"aether reports: {' '.join(findings)}", 3),
     ]
 
 
@@ -150,11 +150,11 @@ def _source_goes(place: Path, data: dict[str, Any]) -> list[str | Table]:
     waiting = review.waiting(home=place)
     data["undone"] = {"entries": len(undone.targets), "left": left, "waiting": len(waiting)}
     return [
-        f"4. The page was a trap: its source is taken back (aether undo --source {AGENT})",
-        f"   {pluralize(len(undone.targets), 'entries')} went in one change; {len(waiting)} wait.",
-        "   The next session reads what Mara said, and nothing of the page:",
+        f"4. The page was a trap: its source is removed (aether undo --source {AGENT})",
+        f"   {pluralize(len(undone.targets), 'entries')} removed in one change, {len(waiting)} waiting.",
+        "   The next session reads what Mara said, and nothing from the page:",
         *[f"   - {text}" for text in left],
-        "   (aether undo would bring it back.)",
+        "   (aether undo would restore it.)",
     ]
 
 

@@ -251,7 +251,7 @@ def lower_keep_counts(draft: Draft, policy: Policy, *, most: int, most_messages:
         draft.kept[:] = held_groups(parts, recent=turns, pairs=pairs)
     if (turns, pairs) == first:
         return policy.keep_recent_turns, policy.keep_tool_pairs
-    draft.notes.append(f"reduce: {turns} turns and {pairs} tool calls kept")
+    draft.notes.append(f"reduce: kept turns: {turns}, tool calls: {pairs}")
     return turns, pairs
 
 

@@ -55,7 +55,7 @@ def path_advice() -> str:
         link = f", or {directory}" if linked else ", or let aether link them: aether claude install --link"
     return (
         f"{' and '.join(missing)} of this environment {'are' if missing[1:] else 'is'} not on PATH in every shell. "
-        "Without that these do not work in Claude Code: the plugin, the slash commands, the status line, the hooks of "
+        "Without that, these do not work in Claude Code: the plugin, the slash commands, the status line, the hooks of "
         '--project, and the command "aether recall", which the model is shown in its memory. '
         f"Add {sysconfig.get_path('scripts')} to PATH{link}"
     )

@@ -159,6 +159,6 @@ def reason(decision: Decision) -> str:
     """Return the sentence that the agent is given with a stopped call."""
     rule = decision.rule
     said_at = f" ({rule['said_at'][:10]})" if rule["said_at"] else ""
-    doubt = f" It is asked because {decision.doubt}." if decision.doubt else ""
+    doubt = f" The owner is asked because {decision.doubt}." if decision.doubt else ""
     text = rule["text"] if rule["text"][-1:] in ".!?。！？" else f"{rule['text']}."
-    return f"A rule of this project's person stops this{said_at}: {text}{doubt} To end the rule: aether rule relax {rule['id']}"
+    return f"A rule of this project's owner stops this{said_at}: {text}{doubt} To end the rule: aether rule relax {rule['id']}"

@@ -272,7 +272,7 @@ def checked(capsys, *words, code=0):
 
 
 def test_a_good_request_is_said_to_be_good(place, capsys):
-    assert checked(capsys, "request.json", "--for", "anthropic").out == "anthropic takes these 3 messages.\n"
+    assert checked(capsys, "request.json", "--for", "anthropic").out == "anthropic accepts these 3 messages.\n"
 
 
 def test_what_is_wrong_is_one_line_each_and_ends_with_1(place, capsys):
@@ -328,7 +328,7 @@ def test_an_output_needs_a_repair_and_a_directory(place, capsys):
 
 def test_without_a_provider_the_files_own_words_say_whose_rules_hold(place, capsys):
     assert checked(capsys, "broken.json", code=1).out.startswith("error orphan-result")
-    assert checked(capsys, "request.json").out == "anthropic takes these 3 messages.\n"
+    assert checked(capsys, "request.json").out == "anthropic accepts these 3 messages.\n"
 
 
 def test_a_value_that_is_no_message_is_named_with_its_file(place, capsys):
