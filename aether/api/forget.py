@@ -203,7 +203,7 @@ def _matches(
     targets, unknown = forgetting.find_by_ids(state, archived, ids)
     if unknown:
         raise NotFound(
-            f"{shown(unknown[0])} is in no layer, no signal, not in the archive and not in the knowledge graph.",
+            f"{shown(unknown[0])} is in no layer, signal, archive or knowledge graph.",
             fix='See "aether recall QUERY".',
             where="forget",
         )
@@ -494,7 +494,7 @@ def _texts_of_ids(place: Path, ids: list[str]) -> tuple[list[str], int]:
                     unknown.discard(name)
                     texts |= {text for text in entry_texts if not MARK.fullmatch(text)}
     for missing in sorted(unknown):
-        what = f"{shown(missing)} is in no layer, no signal, not in the archive and not in the history."
+        what = f"{shown(missing)} is in no layer, signal, archive or history."
         raise NotFound(what, fix='See "aether recall QUERY" and "aether log".', where="erase")
     texts |= _torn_in(place, texts)
     erasable = [text for text in texts if len(text) >= MIN_CHARS and not erasing.is_reserved(text)]

@@ -91,7 +91,7 @@ def config_problems(home: Path) -> list[str]:
     if not wrong:
         return []
     exception = ", and keep no calls of tools" if config.hides_private_paths(wrong) else ""
-    last = f"Until then hooks go on with the default of each such setting{exception}; commands change nothing in the home."
+    last = f"Until then hooks use the default of each such setting{exception}; commands change nothing in the home."
     *reasons, reason = wrong.values()
     return [*reasons, f"{reason} {last}"]
 

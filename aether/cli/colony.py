@@ -30,8 +30,8 @@ def signal_command(
 ) -> None:  # fmt: skip
     """Deposit a signal, or list the active ones.
 
-    TYPE is INIT, FOCUS, REDIRECT, FEEDBACK, CHECKIN or PHASE_COMPLETE; it fades by its half-life. The id is printed.
-    Without TYPE the active signals are listed, strongest first.
+    TYPE is INIT, FOCUS, REDIRECT, FEEDBACK, CHECKIN, PHASE_COMPLETE or TOKEN_THRESHOLD; it fades by its half-life.
+    The id is printed. Without TYPE the active signals are listed, strongest first.
 
     \b
     Example:

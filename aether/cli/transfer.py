@@ -58,7 +58,7 @@ def import_command(
 ) -> int:
     """Turn transcripts into items, or restore an export.
 
-    Reads transcripts and exports of many agents and chat programs, message lists, Markdown and JSON Lines of items,
+    Reads transcripts and exports of many agents and chat programs, message lists, text, Markdown and JSON Lines of items,
     detected by content. A second import adds only new items. Messages that a sub-agent's rollout copied from another
     session are skipped if that session's own transcript is imported. Secrets are redacted. `<private>` blocks, calls
     about the paths of claude.private_paths, and licences in a directory are left out. If some files cannot be read, they
@@ -206,7 +206,7 @@ def _imported_lines(result: Imported, *, dry_run: bool) -> list[str | Table]:
     lines: list[str | Table] = [Table(rows, head=("type", "rel", "phase", "content"), right=[1, 2])]
     verb = "would be stored" if dry_run else "stored"
     lines.append(
-        f"{pluralize(result.items, 'items')} {verb}, {result.tokens} tokens, from {pluralize(result.records, 'records')} in {pluralize(result.files, 'files')}."
+        f"{pluralize(result.items, 'items')} {verb}, {pluralize(result.tokens, 'tokens')}, from {pluralize(result.records, 'records')} in {pluralize(result.files, 'files')}."
     )
     if result.types:
         kinds = sorted(result.types.items(), key=lambda pair: (-pair[1], pair[0]))

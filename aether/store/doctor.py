@@ -426,7 +426,7 @@ def _quarantine(home: Path) -> Iterator[Finding]:
         # Those of other subjects have findings of their own.
         is_other = path.name.startswith((*(shared.ASIDE if shared else ()), f"{rewrite.DIRECTORY}."))
         if not is_other and path.stem.removesuffix(".diff") not in edit_names:
-            what = "was unreadable, or a copy that was taken over, and is kept here."
+            what = "was unreadable, deleted, or a copy that was taken over; it is kept here."
             yield Finding("info", "quarantine", seals.place(home, path), what, "Look at it, then remove it.")
 
 

@@ -272,7 +272,9 @@ def checked(capsys, *words, code=0):
 
 
 def test_a_good_request_is_said_to_be_good(place, capsys):
-    assert checked(capsys, "request.json", "--for", "anthropic").out == "anthropic accepts these 3 messages.\n"
+    assert (
+        checked(capsys, "request.json", "--for", "anthropic").out == "anthropic accepts these 3 messages.\n"
+    )
 
 
 def test_what_is_wrong_is_one_line_each_and_ends_with_1(place, capsys):
