@@ -198,7 +198,7 @@ def _key(
 # What a compaction takes out of a context stays in the home, and an undo restores it: any home may set how.
 _key("model", MODEL, "model whose tokens are counted and which events name", not_empty, field="model", harmless=True)  # fmt: skip
 _key(
-    "max_context_tokens", 0, f"window of the model in tokens; 0: that of the model named above where it is known, else {WINDOW}",
+    "max_context_tokens", 0, f"window of the model in tokens; 0: that of the model named above if it is known, else {WINDOW}",
     _zero_or_at_least(MIN_WINDOW), field="max_context_tokens", harmless=True,
 )  # fmt: skip
 _key("policy.trigger_pct", 0.85, "share of the window at which a conversation is compacted", positive_share, field="trigger_pct", harmless=True)  # fmt: skip
