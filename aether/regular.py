@@ -254,6 +254,17 @@ def read(path: str | os.PathLike[str], most: int = DOCUMENT_BYTES) -> bytes:
     return data
 
 
+def require_readable(size: int, most: int, *, where: str) -> None:
+    """Refuse to write what `read` would refuse to read.
+
+    Raises:
+        InvalidInput: it would have more than `most` bytes.
+    """
+    if size > most:
+        what = f"it would have {size:,} bytes, and at most {most:,} are read."
+        raise InvalidInput(what, fix="Forget what is large in it, or start another.", where=where)
+
+
 def _too_large(path: str | os.PathLike[str], size: int, most: int) -> InvalidDocument:
     what = f"has {size:,} bytes, and at most {most:,} are read."
     return InvalidDocument(what, fix="Restore it from a copy, or move it away.", where=os.fspath(path))

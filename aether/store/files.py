@@ -12,6 +12,7 @@ import itertools
 import json
 import math
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -47,6 +48,8 @@ SMALL_CHARS = 20_000
 LISTS, TEXTS = (1_000_000, 32), (4_000_000, 8)
 # Types of keys, and of values of which nothing has to be checked.
 _KEYS, _PLAIN = frozenset({str}), frozenset({str, bool, type(None)})
+# One that does not end goes on to the end: to look for its end again and again takes minutes.
+_JSON_TEXT = r'(?s)"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
 # Python reads and writes whole numbers of at most 4300 digits, which is 14,280 bits.
 MAX_NUMBER_BITS = 14_000
 # A commit takes about a millisecond, a fold of a full home about twenty: this is hundreds of holders.
@@ -462,12 +465,23 @@ _ONE_LINE = json.JSONEncoder(
 
 def json_line(value: Any, *, size: int = 0) -> bytes:
     """Return `value` as one line of JSON, without the newline; `size` guesses the length of all lines that are written."""
-    return _encoded(value, size, indent=None)
+    return _readable(_encoded(value, size, indent=None))
 
 
 def json_document(value: Any, *, size: int = SMALL_CHARS) -> bytes:
     """Return `value` as an indented document that ends in a newline; `size` guesses its length."""
-    return _encoded(value, size, indent=2)
+    return _readable(_encoded(value, size, indent=2))
+
+
+def _readable(data: bytes) -> bytes:
+    """Return the JSON `data` unchanged.
+
+    Raises:
+        InvalidInput: `parse_json` would refuse it.
+    """
+    if words := _excess(data):
+        raise InvalidInput(f"{words}.", fix="Store it as text, or in parts.", where="JSON")
+    return data
 
 
 def _encoded(value: Any, size: int, *, indent: int | None) -> bytes:
@@ -536,16 +550,30 @@ def _require_room(data: bytes | str, where: str) -> None:
     Raises:
         CorruptDocument: it has more lists, objects or texts than any that was written.
     """
+    if words := _excess(data):
+        raise _corrupt(f"{words}.", where)
+
+
+def _excess(data: bytes | str) -> str:
+    """Return of which values a JSON text has so many that they would take far more memory than itself; empty if of none."""
     if len(data) <= LISTS[0]:  # of the smallest values there is one for each byte at most
-        return
+        return ""
     marks = ("[", "{", '"') if isinstance(data, str) else (b"[", b"{", b'"')
     lists, objects, quotes = (data.count(mark) for mark in marks)  # type: ignore[arg-type]
+    if words := _too_many(lists + objects, quotes // 2, len(data)):  # those within texts count for nothing
+        bare, texts = re.subn(_JSON_TEXT, "", data if isinstance(data, str) else data.decode("latin-1"))
+        words = _too_many(bare.count("[") + bare.count("{"), texts, len(data))
+    return words
+
+
+def _too_many(lists: int, texts: int, size: int) -> str:
     for number, (least, bytes_each), name in (
-        (lists + objects, LISTS, "lists and objects"),
-        (quotes // 2, TEXTS, "texts"),
+        (lists, LISTS, "lists and objects"),
+        (texts, TEXTS, "texts"),
     ):
-        if number > max(least, len(data) // bytes_each):
-            raise _corrupt(f"it has {number:,} {name} in {len(data):,} bytes, more than are read.", where)
+        if number > max(least, size // bytes_each):
+            return f"it has {number:,} {name} in {size:,} bytes, more than are read"
+    return ""
 
 
 def _reject_constant(constant: str) -> Any:

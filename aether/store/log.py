@@ -76,9 +76,11 @@ def append(path: Path, data: bytes, *, at: int, sync: bool = True) -> None:
     Raises:
         ConcurrentWrite: the file does not end at `at`: another process wrote although we hold the lock.
         Conflict: a text was erased since the call that runs read the home.
+        InvalidInput: the file would be too large to be read.
         StorageFailed: the write failed and could not be taken back; the data, or a part, is stored, not confirmed on disk.
     """
     files.require_not_overtaken(path)
+    regular.require_readable(at + len(data), regular.LOG_BYTES, where=str(path))
     # Only an empty file is created: one that vanished must not come back empty.
     create = 0 if at else os.O_CREAT
     handle = regular.handle(path, os.O_RDWR | create | os.O_APPEND)

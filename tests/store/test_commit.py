@@ -8,6 +8,8 @@ import threading
 
 import pytest
 
+import aether
+from aether import regular
 from aether.errors import (
     Conflict,
     CorruptDocument,
@@ -922,3 +924,39 @@ def test_a_plan_ahead_is_made_without_the_lock_and_again_only_after_another_comm
         done = commit(home, plan, Author("ahead"), now=homes.NOW, ahead=True)
         assert len(made) == calls
         assert done.revision == before + calls
+
+
+def test_what_no_reader_would_read_is_refused_and_not_stored(home, monkeypatch):
+    monkeypatch.setattr(files, "LISTS", (1_000, 32))
+
+    with pytest.raises(InvalidInput, match="lists and objects"):
+        aether.add_working_memory_item("one", "decision", metadata={"lists": [[]] * 2_000}, home=home)
+    aether.add_working_memory_item("[" * 2_000, "decision", home=home)
+
+    assert len(homes.ids(home)) == 1
+
+
+def test_a_document_too_large_to_be_read_is_not_written_and_can_be_made_small_again(home, monkeypatch):
+    homes.add(home, "one")
+    monkeypatch.setattr(regular, "DOCUMENT_BYTES", 20_000)
+    homes.add(home, "two", "x" * 20_000)
+
+    with pytest.raises(InvalidInput, match="at most 20,000 are read"):
+        fold_home(home, now=homes.NOW)
+    assert homes.ids(homes.reopened(home).home) == ["one", "two"]
+    assert documents.path_of(home, "memory").stat().st_size < 20_000
+
+    homes.remove(home, "two")
+    fold_home(home, now=homes.NOW)
+    assert homes.ids(home) == ["one"]
+    assert doctor.examine(home) == []
+
+
+def test_a_log_too_large_to_be_read_takes_no_line(home, monkeypatch):
+    homes.add(home, "one")
+    monkeypatch.setattr(regular, "LOG_BYTES", journals.journal_path(home).stat().st_size + 100)
+
+    with pytest.raises(InvalidInput, match="are read"):
+        homes.add(home, "two")
+
+    assert homes.ids(home) == ["one"]

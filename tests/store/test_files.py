@@ -285,6 +285,16 @@ def test_the_place_of_the_mistake_is_named():
         files.parse_json("{\n  x", where="memory.json")
 
 
+def test_brackets_and_quotes_within_a_text_are_no_values(monkeypatch):
+    monkeypatch.setattr(files, "LISTS", (10, 32))
+    monkeypatch.setattr(files, "TEXTS", (20, 8))
+
+    for text in ("[" * 100, '"' * 100, "{\\" * 100):
+        assert files.parse_json(files.json_line([text]), where="x") == [text]
+    with pytest.raises(CorruptDocument, match="not JSON"):
+        files.parse_json('["' + '\\"[' * 200_000, where="x")  # at once
+
+
 def test_a_text_with_far_more_values_than_any_that_was_written_is_refused(monkeypatch):
     monkeypatch.setattr(files, "LISTS", (10, 32))
     monkeypatch.setattr(files, "TEXTS", (20, 8))
