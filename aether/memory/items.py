@@ -20,7 +20,7 @@ from aether import clock
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
 from aether.memory.colony import check_phase, phase_number
 from aether.memory.sessions import average_ratio, compression_ratio, session_text, sessions_of, without_parts
-from aether.store.patch import apply, chain_changes, get
+from aether.store.patch import apply, get, join_changes
 from aether.tokens.counters import session_tokens
 from aether.types import KIND_OF_TYPE, Change, Finding
 
@@ -659,11 +659,12 @@ def add_items(
     Raises:
         BudgetExceeded: they are larger than working memory, or only protected items could make room.
     """
-    return chain_changes(
-        documents,
-        lambda state: add(state["memory"], entries, now=now, new_id=new_id, count=count),
-        lambda state: signal_threshold(state, now=now, new_id=new_id),
-    )
+    added = add(documents["memory"], entries, now=now, new_id=new_id, count=count)
+    # The signal depends on the new total alone, and a commit applies all of the patch.
+    totals = [step for step in added.patches[DOCUMENT] if step["path"] == f"{PART}/current_tokens"]
+    state = {**documents, "memory": apply(documents["memory"], totals)}
+    signalled = signal_threshold(state, now=now, new_id=new_id)
+    return join_changes(added, signalled, result=[added.result, signalled.result])
 
 
 def signal_threshold(documents: Mapping[str, Any], *, now: datetime, new_id: NewId) -> Change:

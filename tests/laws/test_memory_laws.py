@@ -303,3 +303,20 @@ def test_a_rejected_answer_changes_nothing(journey, summary):
         )  # fmt: skip
 
     assert repr(world.documents) == before
+
+
+@given(st.lists(st.lists(st.sampled_from(SAID), min_size=1, max_size=3), min_size=3, max_size=6))
+def test_an_addition_signals_as_if_its_whole_patch_were_applied_first(batches):
+    documents = shipped(capacity=CAPACITY, sessions=SESSIONS)
+    for moment, said in enumerate(batches):
+        entries = [items.checked_entry(text, "observation") for text in said]
+        options = {"now": later(moment), "new_id": lambda kind, now, nth: f"{kind}_{now.isoformat()}_{nth}"}
+        try:
+            change = items.add_items(documents, entries, count=count, **options)
+        except BudgetExceeded:
+            continue
+        added = items.add(documents["memory"], entries, count=count, **options)
+        documents |= {"memory": apply(documents["memory"], added.patches["memory"])}
+        signalled = items.signal_threshold(documents, **options)
+        assert change == join_changes(added, signalled, result=[added.result, signalled.result])
+        documents |= {name: apply(documents[name], patch) for name, patch in signalled.patches.items()}
