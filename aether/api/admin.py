@@ -228,7 +228,7 @@ def snapshot_file(snapshot_id: str, *, home: Home = None) -> Path:
 def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[str]:
     """Restore the colony from a snapshot and return the names of the documents and conversations that changed.
 
-    A conversation that is missing is brought back; one that is there goes on as it is, with all that was said since.
+    A missing conversation is restored; an existing one stays as it is, with everything added since.
 
     Raises:
         NotFound: there is no such snapshot.
@@ -305,8 +305,8 @@ class Folded(NamedTuple):
 def fold(*, home: Home = None) -> int:
     """Fold the journal into the documents and return the revision that they now contain.
 
-    A shared home first takes what others wrote, conversations and files as well, and sends what waits for its server and what
-    hooks have spooled; if it cannot, it is folded as it is.
+    A shared home first fetches what others wrote, also conversations and files, and sends its waiting changes and spooled
+    events; if it cannot, it is folded as it is.
     """
     return fold_all(home=home).revision
 
@@ -519,7 +519,7 @@ def _changed_handoffs(home: Path) -> Iterator[Path]:
 
 @public
 def repair(*, home: Home = None) -> list[str]:
-    """Repair the home as far as possible and return the repairs in words; a shared home takes what its colony has first."""
+    """Repair the home as far as possible and return the repairs in words; a shared home first fetches what its colony has."""
     from aether.api.backup import clear_leftovers
 
     place = find(home)
@@ -658,7 +658,7 @@ def export(*, home: Home = None) -> JsonObject:
     """Return the whole colony as one JSON object: documents, archive, receipts, events, live and archived conversations.
 
     The messages of conversations, and what rests of them in grace, are redacted; only the files within the home hold them as
-    they were. A shared home takes what others added first, if its server can be reached.
+    they were. A shared home first fetches the changes of others, if its server can be reached.
     """
     place = find(home)
     _exchange(place)

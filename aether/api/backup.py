@@ -248,8 +248,8 @@ def restore_backup(
 ) -> RestoredHome:
     """Restore a backup, the newest unless one is named, into a new or empty directory, byte for byte, and return it.
 
-    `home` is the new home; by default `AETHER_HOME`, else `.aether/` in the current directory. It is there when all of it
-    is written and compared; if that fails, nothing is.
+    `home` is the new home; by default `AETHER_HOME`, else `.aether/` in the current directory. It appears only when
+    everything is written and compared; a failure leaves nothing.
 
     Raises:
         Conflict: the directory is not empty.

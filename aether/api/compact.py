@@ -174,11 +174,11 @@ def preflight(
     """Return `messages` for a request to `model`: the same, or compacted if a trigger fires.
 
     Continue with the returned messages, or pass the whole conversation each time: earlier compactions are then applied
-    again, unless `resume` is off. A damaged record is a finding, and so is a pipe or a link in its place: nothing is then compacted. The default of `window` is that of the model. `system` and
-    `tools` are counted and never changed. Messages that the provider would refuse are returned repaired, with a finding for
-    each change: orphans, blank blocks, media without a source and the like are dropped, but no text of users, of the assistant,
-    or of a protected message. The record keeps the messages as given, as far as JSON can. Without `repair` they are returned
-    as broken as they are.
+    again, unless `resume` is off. A damaged record is a finding, and so is a pipe or a link in its place: nothing is then
+    compacted. The default of `window` is that of the model. `system` and `tools` are counted and never changed. Messages
+    that the provider would refuse are returned repaired, with a finding for each change: orphans, blank blocks, media
+    without a source and the like are dropped, but no text of users, of the assistant, or of a protected message. The
+    record keeps the messages as given, as far as JSON can. Without `repair` they are returned unrepaired.
 
     Raises:
         InvalidInput: a message or the policy is invalid, or there is neither a window nor a model.
@@ -264,7 +264,7 @@ def compaction_plan(
     options: Options = DEFAULT_OPTIONS,
     home: Home = None,
 ) -> Plan:
-    """Return what `preflight`, or `compact` with `force`, would do; nothing is changed and nobody is asked.
+    """Return what `preflight`, or `compact` with `force`, would do; nothing is changed and no model is asked.
 
     Raises:
         InvalidInput, BudgetExceeded, NotFound: as `preflight`.

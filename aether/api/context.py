@@ -130,10 +130,10 @@ def open_context(
 ) -> ContextStatus:
     """Open a conversation with a window, or resume it, and return its state.
 
-    What is not given to a new context is that of the configuration (`context.window`, `context.model`, `context.mode`),
-    and the window else that of the model. A resumed one keeps what it had, unless something else is given. `tools` are the schemas sent with each request; `parts` are further
-    named parts of the system prompt, an empty one removes it. A larger window takes back compressions that it does not need. None of these is ever compressed. With `tool_support`
-    false, no tools are sent, and calls and results as text; its default is that of the model's profile, else true.
+    The default of `window` is `context.window`, else that of the model. A resumed context keeps what it had, unless
+    something else is given. `tools` are the schemas sent with each request; `parts` are further named parts of the system
+    prompt, an empty one removes it. None of these is ever compressed. A larger window reverses compressions that it does
+    not need. With `tool_support` false, no tools are sent, and calls and results become text; default: the profile's, else true.
 
     Raises:
         InvalidInput: the window is too small, there is no such mode, or an argument has the wrong type; nothing is stored.
@@ -290,7 +290,7 @@ def add_message(
     answer (`[CHECKPOINT] … - COMPLETED`) change the current goal of the home. `progress` gets the stages of a compression.
 
     Raises:
-        InvalidInput: it is no message.
+        InvalidInput: it is not a message.
         NotFound: the conversation is not open.
     """
     raw = as_dicts([message])[0]
@@ -411,7 +411,7 @@ def handle_overflow(conversation_id: str, error: BaseException | str, *, home: H
     """Make a context smaller if `error` says that a request was too long for its model, and return what to do.
 
     A limit that the error names becomes the window of the context, and a number of tokens corrects the counts of the
-    model. An error of the connection changes nothing: send the request again. Nothing that fails is raised.
+    model. An error of the connection changes nothing: send the request again. Failures are not raised.
 
     Raises:
         NotFound: the conversation is not open.
@@ -442,7 +442,7 @@ def _with_settings(case: Case, patch: JsonObject) -> Case:
 
 @public
 def stream_overflow(conversation_id: str, streamed: str, *, home: Home = None) -> bool:
-    """Return whether an answer that is still streaming no longer fits the window; an event says so.
+    """Return whether an answer that is still streaming no longer fits the window; an event reports it.
 
     Nothing is compressed now: finish or stop the stream, and add the message.
 
@@ -464,7 +464,7 @@ def take_snapshot(
     purpose: Literal["recovery", "rollback", "emergency"] = "rollback",
     home: Home = None,
 ) -> Snapshot:
-    """Take a snapshot of a context, and return it; the newest five are kept, and five that were taken by themselves.
+    """Take a snapshot of a context, and return it; the newest five are kept, and five automatic ones.
 
     Raises:
         InvalidInput: there is no such purpose.
@@ -509,7 +509,7 @@ def restore_context(
 ) -> ContextStatus:
     """Make a context what it was at a snapshot, byte for byte, with its settings; by default at the newest.
 
-    Messages since are in the history. It is one step, which `undo_compaction` takes back.
+    Later messages stay in the history. It is one step, which `undo_compaction` reverses.
 
     Raises:
         NotFound: the conversation is not open, or has no such snapshot.

@@ -610,9 +610,9 @@ def emergency(
     """Make a context smaller by stronger and stronger actions, until it has at most `most` tokens, and return them.
 
     The largest checkpoint becomes compact, then checkpoints are merged, then everything but the newest messages is rolled
-    over into one checkpoint, then messages of the user are, too, and texts that are still too long are shortened, with
-    the number under which the recall tool reads them. At last reasoning goes, and finished calls and their results become
-    text. A snapshot is taken before each. Nothing that fails is raised.
+    over into one checkpoint, then the user's messages too, and texts that are still too long are shortened, with the
+    number under which the recall tool reads them. Finally reasoning is removed, and finished calls and their results
+    become text. A snapshot is taken before each. Failures are not raised.
 
     Raises:
         NotFound: the conversation is not open.

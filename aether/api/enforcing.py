@@ -159,7 +159,7 @@ def _check(text: str, action: Action, patterns: Mapping[str, str]) -> None:
 
 @public
 def relax_rule(id: str, *, home: Home = None) -> EnforcedRule:
-    """Let a rule act no longer, and return it; its entry stays in memory. `id` may be the end of the id.
+    """Stop enforcing a rule, and return it; its entry stays in memory. `id` may be the end of the id.
 
     Raises:
         NotFound, InvalidInput: no rule has this id, or several.
@@ -184,7 +184,7 @@ def _named(rules: list[EnforcedRule], id: str) -> EnforcedRule:
 
 @public
 def calls_stopped_by(id: str, *, home: Home = None) -> list[StoppedCall]:
-    """Return the calls that memory knows which a rule would have stopped, newest first.
+    """Return the calls in memory that a rule would have stopped, newest first.
 
     Memory knows changed files, and the runs that were worth a note by the start of their first line. So the end that such
     a line lacks is no reason to ask.

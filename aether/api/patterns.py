@@ -36,7 +36,7 @@ def promote(*, home: Home = None) -> patterns.Promotion:
 
 @public
 def detect_patterns_across_sessions(*, home: Home = None) -> list[JsonObject]:
-    """Return the statements that enough distinct sessions hold, without promoting them."""
+    """Return the statements that occur in enough distinct sessions, without promoting them."""
     return [
         repeated_statement._asdict()
         for repeated_statement in patterns.repeated_statements(read(home).documents["memory"])

@@ -87,11 +87,11 @@ class Shared(NamedTuple):
 
 @public
 def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
-    """Make a colony on a server of all that a home has, which is its first replica from now on.
+    """Share a home as a colony on a server; the home becomes its first replica.
 
     Without `url` the server is that of `AETHER_SHARE_URL`, where every later use of the home looks for it: no address is
-    kept in a home. Without `colony` its name is that of the project. If it was interrupted it goes on when it is called
-    again: nobody can join a colony that was not sent whole.
+    kept in a home. Without `colony` its name is that of the project. An interrupted call is completed by another one;
+    until then nobody can join the colony.
 
     Raises:
         Conflict: the home is shared already, or the server has a colony of this name with another history.
@@ -182,13 +182,13 @@ def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".
 
 @public
 def leave_share(*, home: Home = None, force: bool = False) -> Shared:
-    """Let a home go on alone, with all that the colony has; the colony and its other replicas stay as they are.
+    """Leave the colony, and keep everything that it has; the colony and its other replicas stay as they are.
 
-    With `force` it goes on with what it has: `missing` says what it lacks, `share/left.json` and doctor as well.
+    With `force` it leaves with what it has: `missing`, `share/left.json` and doctor list what it lacks.
 
     Raises:
         NotFound: the home is not shared.
-        Conflict: it lacks something of the colony, or the server cannot be asked, and `force` is not given.
+        Conflict: it lacks something of the colony, or the server cannot be reached, and `force` is not given.
         InvalidDocument: a newer aether wrote what waits in its queue.
     """
     place = find(home)
@@ -247,11 +247,11 @@ def _missing(place: Path) -> list[str]:
 def share_status(*, home: Home = None) -> JsonObject:
     """Return colony, replica, revision and lag of a shared home, and what its server says of the colony.
 
-    A server that cannot be reached, or refuses, is no error: `reachable` says whether it answered, and `reason` why not all
-    is here. `waiting` is the number of changes that are sent when it can be, and `unfit` that of those in quarantine because
-    they no longer fitted. `unread` names what the colony has and this home cannot read. `streams` are the conversations, and
-    the files, that are not as far as at the server: `revision` here, `head` there, `lag`, and the `fault` if they are apart.
-    `faults` says what else is wrong with what this home exchanges.
+    A server that cannot be reached, or refuses, is not an error: `reachable` shows whether it answered, and `reason` why
+    something is missing here. `waiting` counts the changes to send, and `unfit` those in quarantine because they no
+    longer fitted. `unread` names what the colony has and this home cannot read. `streams` are the conversations, and the
+    files, that lag behind the server: `revision` here, `head` there, `lag`, and the `fault` if they differ. `faults`
+    lists other faults of the exchange.
 
     Raises:
         NotFound: the home is not shared.
@@ -518,7 +518,7 @@ def share_grant(role: str, right: str, *, home: Home = None) -> None:
 
 @public
 def share_revoke(role: str, *, home: Home = None) -> None:
-    """Take the right of a role in the colony of a shared home.
+    """Revoke the right of a role in the colony of a shared home.
 
     Raises:
         NotFound: it has none, or the home is not shared.
@@ -531,11 +531,11 @@ def share_revoke(role: str, *, home: Home = None) -> None:
 def share_remove(revision: int, *, home: Home = None) -> None:
     """Remove a line that no replica can read from the server of the colony; an admin may.
 
-    The line without effect that the replicas have in its place is there afterwards.
+    Afterwards the server has the line without effect that the replicas have in its place.
 
     Raises:
         NotFound: this home has set no line of that revision aside, or is not shared.
-        StorageFailed, UnsafePath: the server cannot be used, or the own role is no admin.
+        StorageFailed, UnsafePath: the server cannot be used, or your role is not an admin.
     """
     place = find(home)
     _require_shared(place)
@@ -550,9 +550,9 @@ def share_remove(revision: int, *, home: Home = None) -> None:
 
 @public
 def update_share(*, home: Home = None, wait: float = 0.0) -> int:
-    """Take what other replicas wrote into a shared home, send what it has for them, and return its revision.
+    """Fetch what other replicas wrote, send what a shared home has for them, and return its revision.
 
-    With `wait` it waits for so many seconds, or until others have written something.
+    With `wait` it waits at most that many seconds for changes by others.
 
     Raises:
         NotFound: the home is not shared.

@@ -116,7 +116,7 @@ def release(resource: str = "", *, by: str, home: Home = None) -> list[Claim]:
 
 @public
 def claims(*, home: Home = None) -> list[Claim]:
-    """Return the claims that hold now, oldest first."""
+    """Return the current claims, oldest first."""
     live: list[Claim] = copied(teamwork.live_claims(read(home).documents[teamwork.DOCUMENT], now=now()))
     return live
 
@@ -190,7 +190,7 @@ def hand_over(
 def inbox(of: str, *, take: bool = False, home: Home = None) -> list[Received]:
     """Return the packets for the agent `of`, oldest first, each entry as it is now, with a warning if it changed since.
 
-    With `take` they leave the inbox in the same transaction, so that of several readers one gets each packet.
+    With `take` they leave the inbox in the same transaction, so that exactly one of several readers gets each packet.
     """
     if take:
         author = Author("take packets", by=str(of), reason=f"of {of}")

@@ -46,7 +46,7 @@ def preview_undo_source(source: str, *, since: str = "", home: Home = None) -> S
 
     Raises:
         NotFound: nothing came from a source of this name; the nearest names are in the message.
-        InvalidInput: `since` is no time.
+        InvalidInput: `since` is not a time.
     """
     snapshot = read(home)
     members = ledger.senders(snapshot)
@@ -60,15 +60,15 @@ def preview_undo_source(source: str, *, since: str = "", home: Home = None) -> S
 
 @public
 def undo_source(source: str, *, since: str = "", home: Home = None) -> SourceUndo:
-    """Take everything that came from `source` out of memory, in one revision, and return it.
+    """Remove everything that came from `source` from memory, in one revision, and return it.
 
     `source` is the id of a conversation, the name of a transcript or another file, the name of an agent or caste, a host
-    or a member of a shared colony, or the id of one entry. With `since`, a time such as `2026-03-01` or `7d`, only what was
-    said from then on. Sessions and patterns made of it only go too; of others only what nothing else bears out.
+    or a member of a shared colony, or the id of one entry. With `since`, a time such as `2026-03-01` or `7d`, only what
+    was said since. Sessions and patterns made only from it are removed too; others lose what nothing else supports.
 
     Raises:
         NotFound: nothing came from a source of this name; the nearest names are in the message.
-        InvalidInput: `since` is no time.
+        InvalidInput: `since` is not a time.
     """
     place, first = drained(find(home)), _first(since)
     snapshot = read(place)

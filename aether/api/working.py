@@ -293,7 +293,7 @@ def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Hom
         NotFound: it is not in working memory.
         InvalidInput: a field is unknown or impossible.
         BudgetExceeded: the new content does not fit.
-        Refused: an agent says who vouches for it.
+        Refused: an agent sets who vouches for it.
     """
     fields = dict(updates) if isinstance(updates, Mapping) else updates
     changes = copied(files.checked_json(fields, where=f"item {id}"))

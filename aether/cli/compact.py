@@ -403,8 +403,8 @@ def _name(ask: Ask, file: str, loaded: Conversation) -> str:
 def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | None, nth: int) -> int:
     """Report errors that a provider would reject.
 
-    FILE is a request body, a list or lines of messages, a Claude Code transcript or a Codex rollout; - is
-    standard input. Exits 1 if errors remain.
+    FILE is a request body, or a conversation in any format that "aether compact run" reads; - is standard
+    input. Exits 1 if errors remain.
 
     \b
     Example:
