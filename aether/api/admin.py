@@ -110,15 +110,6 @@ def grant_trust(trust: Trust) -> Trust:
     return trust._replace(state="trusted")
 
 
-def revoke_trust(trust: Trust) -> bool:
-    """Trust the file of `shown` no longer, and return whether it was trusted with any content.
-
-    Raises:
-        StorageFailed: the user's state directory cannot be written.
-    """
-    return config.revoke_trust(trust.file)
-
-
 @public
 def create_snapshot(label: str = "", *, home: Home = None) -> JsonObject:
     """Save the whole colony with its conversations, and return the snapshot without its content.

@@ -445,7 +445,7 @@ def _file(
     if old:
         metrics |= {key: old["metrics"][key] for key in ("since", "sha256") if key in old["metrics"]}
     elif level == "full":
-        metrics["sha256"] = archive_steps.digest(files.json_line(content))
+        metrics["sha256"] = regular.digest(files.json_line(content))
     return {
         "version": archive_store.VERSION, **{key: conversation[key] for key in ("id", "created_at", "updated_at")},
         "title": redact(conversation["title"]), "archived_at": old["archived_at"] if old else clock.stamp(rules.now),
@@ -462,7 +462,7 @@ def _receipt(value: JsonObject, before: str, rule: str, data: bytes, timestamp: 
         "id": new_id("age", timestamp), "at": clock.stamp(timestamp), "kind": "archive", "conversation": value["id"],
         "from": before, "to": value["level"], "rule": rule, "bytes_before": 0, "bytes_after": 0,
         "kept": {"ratio": value["metrics"]["ratio"], **value["metrics"]["retention"]}, "removed": {},
-        "sha256_before": archive_steps.digest(data), "sha256_after": archive_steps.digest(files.json_line(value["content"])),
+        "sha256_before": regular.digest(data), "sha256_after": regular.digest(files.json_line(value["content"])),
         "grace_until": value["grace"]["until"] if value["grace"] else None,
     }  # fmt: skip
 
@@ -774,7 +774,7 @@ def restore_conversation(
     full = old | {"level": "full", "grace": None}
     receipt = _receipt(full, old["level"], "restored", files.json_line(old["content"]), restored_at)
     receipt |= {"bytes_before": archive_steps.bytes_of(place, id), "bytes_after": len(data)}
-    receipt |= {"kept": {"ratio": 1.0}, "sha256_after": archive_steps.digest(data)}
+    receipt |= {"kept": {"ratio": 1.0}, "sha256_after": regular.digest(data)}
     return Restored(
         conversation, level, exact, str(archive_steps.restore(place, id, receipt, now=restored_at))
     )

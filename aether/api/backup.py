@@ -39,7 +39,7 @@ from aether.storage import named_files
 from aether.storage.adapter import FileStorage, NamedFiles
 from aether.store import conversation_list, files, ledger, seals
 from aether.store.commit import write_lock
-from aether.store.consistent import LEFT_OUT, PIECE_BYTES, Part, part_of, paths_in, piece_name, read_home
+from aether.store.consistent import LEFT_OUT, PIECE_BYTES, Part, part_of, paths_in, read_home
 from aether.store.files import locked, make_directory, storage_errors, sync_directory, write_all, write_whole
 from aether.store.log import seal_json, unsealed
 from aether.text.words import pluralize
@@ -150,7 +150,7 @@ def create_backup(
         data = files.json_line(listing)
         pieces = [data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES)]
         for piece in pieces:
-            keep(piece_name(piece), piece)
+            keep(regular.digest(piece), piece)
     created_at = now()
     ids = {match[2] for match in map(_NAME.fullmatch, earlier) if match}
     backup_id = next(new for new in iter(lambda: clock.short_id("backup"), "") if new not in ids)
@@ -158,7 +158,7 @@ def create_backup(
         backup_id, clock.stamp(created_at), str(place), moment.revision, len(moment.files),
         sum(part.size for part in moment.files.values()), sum(sizes), moment.left_out,
     )  # fmt: skip
-    index = [len(data), [piece_name(piece) for piece in pieces]]
+    index = [len(data), [regular.digest(piece) for piece in pieces]]
     value = {"format": FORMAT, "aether": __version__, **backup._asdict(), "of": identity, "index": index}
     last = _NAME.fullmatch(earlier[0]) if earlier else None
     if last:  # the newest name sorts last, also where a clock was set back
@@ -423,7 +423,7 @@ def _piece(target: NamedFiles, piece: str) -> bytes:
             data = zstandard.ZstdDecompressor().decompress(
                 packed, max_output_size=PIECE_BYTES, allow_extra_data=False
             )
-    if data is None or piece_name(data) != piece:
+    if data is None or regular.digest(data) != piece:
         raise CorruptDocument("the object was changed.", fix=_AGAIN, where=target.where(name))
     return data
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections import Counter
 from collections.abc import Iterator
@@ -153,14 +154,8 @@ def _note_next_steps(ask: Ask, scope: str, plugin: str) -> None:
             note(ask, "For this machine alone, without PATH: aether claude install --local")
     note(ask, f"To remove it: aether claude uninstall --{scope}. To check it: aether claude status.")
     note(ask, "The plugin does the same and adds slash commands; use one of the two:")
-    note(ask, f"  claude plugin marketplace add {_shell([plugin])}")
+    note(ask, f"  claude plugin marketplace add {shlex.join([plugin])}")
     note(ask, "  claude plugin install aether@aether")
-
-
-def _shell(words: list[str]) -> str:
-    import shlex
-
-    return shlex.join(words)
 
 
 @claude_command.command("uninstall")
@@ -330,7 +325,7 @@ def rescue(ask: Ask, everywhere: bool, make: bool, older_than: float, dry_run: b
         )  # an import is undone as one
     for home, revisions in by_home.items():
         if revisions:
-            note_undo(ask, revisions, f" --home {_shell([home])}" if everywhere else "")
+            note_undo(ask, revisions, f" --home {shlex.join([home])}" if everywhere else "")
     return 1 if any(transcript.state == "failed" for transcript in transcripts) else 0
 
 

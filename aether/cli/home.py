@@ -349,9 +349,10 @@ def trust_command(ask: Ask, file: str, show: bool, revoke: bool, yes: bool) -> i
 
 
 def _revoke_trust(ask: Ask, trust: Trust, content: HomeTrust | None) -> int:
-    from aether.api import admin, confirming
+    from aether.api import confirming
+    from aether.store import config
 
-    was = admin.revoke_trust(trust)
+    was = config.revoke_trust(trust.file)
     words = [f"{plain(str(trust.file))} is not trusted."]
     state = trust.state if trust.state == "harmless" else "untrusted"
     if content and content.state != "own":

@@ -301,7 +301,7 @@ def add(
         resulting[item["id"]] = item
         ids.append(item["id"])
     replaced = sorted(places.values())
-    change = _added(_without(memory, replaced), [*resulting.values()], now=now)
+    change = add_made(_without(memory, replaced), [*resulting.values()], now=now)
     patch = [*removal(replaced), *change.patches[DOCUMENT]]
     repeats = {*again}
     tokens = sum(item["token_count"] for nth, item in enumerate(items) if nth not in repeats)
@@ -367,12 +367,17 @@ def added_again(memory: Mapping[str, Any], patch: Patch, archived: Sequence[Json
     if not adds_only or not coming or ids.intersection(item["id"] for item in coming):
         return None
     try:
-        return _added(memory, coming, now=now)
+        return add_made(memory, coming, now=now)
     except BudgetExceeded:
         return None
 
 
-def _added(memory: Mapping[str, Any], items: Sequence[Item], *, now: datetime) -> Change:
+def add_made(memory: Mapping[str, Any], items: Sequence[Item], *, now: datetime) -> Change:
+    """Return the change that adds items that were made before; its result is an `Added`.
+
+    Raises:
+        BudgetExceeded: they are larger than working memory, or only protected items could make room.
+    """
     part = memory["working_memory"]
     coming = sum(item["token_count"] for item in items)
     room = part["max_capacity_tokens"] - part["current_tokens"]
@@ -390,15 +395,6 @@ def _added(memory: Mapping[str, Any], items: Sequence[Item], *, now: datetime) -
     return Change(
         {DOCUMENT: patch}, appends, Added([item["id"] for item in items], [item["id"] for item in evicted])
     )
-
-
-def add_made(memory: Mapping[str, Any], items: Sequence[Item], *, now: datetime) -> Change:
-    """Return the change that adds items that were made before; its result is an `Added`.
-
-    Raises:
-        BudgetExceeded: they are larger than working memory, or only protected items could make room.
-    """
-    return _added(memory, items, now=now)
 
 
 def new_item(entry: JsonObject, *, id: str, created_at: str, count: Counter) -> Item:

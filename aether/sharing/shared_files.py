@@ -688,7 +688,7 @@ def _checked(id: str, fetched: list[tuple[str, bytes]]) -> JsonObject:
         and grace.get("file", prefix).startswith(prefix)
     )
     for path, packed in fetched[1:] if is_right else ():
-        is_right = archive_steps.digest(files.unpacked(packed, where=path)) == grace["sha256"]
+        is_right = regular.digest(files.unpacked(packed, where=path)) == grace["sha256"]
     if not is_right:
         raise CorruptDocument("it is another archive file than its line says.", fix="", where=name)
     return value

@@ -8,7 +8,6 @@ step that a killed process left: forwards after the commit point, else back.
 from __future__ import annotations
 
 import base64
-import hashlib
 import json
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import nullcontext, suppress
@@ -41,11 +40,6 @@ from aether.types import Change, Finding, JsonObject
 SCHEMA = "archived_conversation"
 ReadAgain = Callable[[str, bytes], JsonObject]
 """From the id of a conversation and the file that it was added as to its archive file."""
-
-
-def digest(data: bytes) -> str:
-    """Return the checksum by which receipts and grace name bytes."""
-    return hashlib.sha256(data).hexdigest()
 
 
 def add(
@@ -213,7 +207,7 @@ def _end_age(home: Path, step: JsonObject, now: datetime) -> str:
         value = archive_store.read(home, step["new"])
     is_written = value is not None and bool(value["steps"]) and value["steps"][-1]["id"] == step["receipt"]
     with conversations.held(home, id) if step["live"] else nullcontext(b"") as log:
-        is_same = not log or (value and digest(log) == value["steps"][-1]["sha256_before"])
+        is_same = not log or (value and regular.digest(log) == value["steps"][-1]["sha256_before"])
         if value and is_written and is_same:
             _finish_age(home, step, value, now, again=True)
             return f"completed a step of conversation {shown(id)}"

@@ -11,7 +11,6 @@ missing is a loss. What is no regular file is named and left out.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -68,11 +67,6 @@ class _Inventory(NamedTuple):
     sources: dict[str, tuple[Path, int]]
     empty: list[str]
     left_out: list[str]
-
-
-def piece_name(data: bytes) -> str:
-    """Return the name of a piece of a file."""
-    return hashlib.sha256(data).hexdigest()
 
 
 def part_of(path: Path) -> Part:
@@ -204,7 +198,7 @@ def _read(file: BinaryIO, size: int, keep: Callable[[str, bytes], None]) -> Part
     """Return the first `size` bytes of a file as a part, after giving each piece to `keep`."""
     names, offset = [], 0
     while data := file.read(min(PIECE_BYTES, size - offset)):
-        names.append(piece_name(data))
+        names.append(regular.digest(data))
         keep(names[-1], data)
         offset += len(data)
     return Part(offset, tuple(names))

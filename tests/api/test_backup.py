@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import aether
+from aether import regular
 from aether.api import backup
 from aether.errors import (
     Conflict,
@@ -383,8 +384,8 @@ def elsewhere(place, path):
     index = backup._index(target, backup._manifest(target, found))
     data = files.json_line({"files": {path: [*next(iter(index.files.values()))]}, "empty": []})
     with backup._writing(target, set(), []) as keep:
-        keep(consistent.piece_name(data), data)
-    rewritten(manifest(place), index=[len(data), [consistent.piece_name(data)]])
+        keep(regular.digest(data), data)
+    rewritten(manifest(place), index=[len(data), [regular.digest(data)]])
 
 
 FAULTS = [
