@@ -275,6 +275,17 @@ def one_of(value: object, known: Iterable[str]) -> str:
     return f"{f'Did you mean {near[0]!r}? ' if near else ''}Use one of {', '.join(names)}."
 
 
+def require_one_of(word: object, known: Iterable[str], what: str, *, where: str = "") -> None:
+    """Check that `word` is one of the known ones; `what` says what they are.
+
+    Raises:
+        InvalidInput: it is another one.
+    """
+    names = list(known)
+    if word not in names:
+        raise InvalidInput(f"{shown(word)} is not {what}.", fix=one_of(word, names), where=where)
+
+
 def public(function: F) -> F:
     """Return `function` so that a call that fails because of the type of an argument says which one, and what is wanted.
 

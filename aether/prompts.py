@@ -13,7 +13,7 @@ from string import Template
 from typing import NamedTuple
 
 from aether import regular
-from aether.errors import InvalidDocument, InvalidInput, shown
+from aether.errors import InvalidDocument, InvalidInput, require_one_of
 from aether.paths import resource
 from aether.types import JsonObject
 
@@ -40,9 +40,7 @@ def load(name: str) -> Prompt:
         InvalidDocument: its head is incomplete, or its variables are not those that its text uses.
     """
     where = f"prompts/{name}.md"
-    if name not in names():
-        fix = f"Use one of {', '.join(names())}."
-        raise InvalidInput(f"there is no prompt {shown(name)}.", fix=fix, where="prompts")
+    require_one_of(name, names(), "a prompt", where="prompts")
     source = resource(where).read_bytes()
     before, opened, tail = source.decode().replace("\r\n", "\n").partition(_FENCE)
     head, closed, text = tail.partition("\n" + _FENCE)

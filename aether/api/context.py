@@ -54,7 +54,7 @@ from aether.conversation.shapes import (
     TokenMetrics,
     Validation,
 )
-from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown, strict
+from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, require_one_of, shown, strict
 from aether.messages import convert
 from aether.messages.model import Message, content_text
 from aether.messages.validate import is_sendable, sendable
@@ -470,9 +470,7 @@ def take_snapshot(
         InvalidInput: there is no such purpose.
         NotFound: the conversation is not open.
     """
-    if purpose not in PURPOSES:
-        fix = f"Use {', '.join(PURPOSES)}."
-        raise InvalidInput(f"{shown(purpose)} is not a purpose.", fix=fix, where="purpose")
+    require_one_of(purpose, PURPOSES, "a purpose", where="purpose")
     return _snapshot(case_of(conversation_id, record_directory(home)), purpose)
 
 
@@ -567,9 +565,7 @@ def export_history(
         InvalidInput: there is no such format.
         NotFound: there is no such conversation.
     """
-    if format not in FORMATS:
-        fix = f"Use {' or '.join(FORMATS)}."
-        raise InvalidInput(f"{shown(format)} is not a format.", fix=fix, where="format")
+    require_one_of(format, FORMATS, "a format", where="format")
     record = record_directory(home)
     log = load(record, conversation_id)
     if not log.lines:

@@ -16,7 +16,7 @@ from aether.api.entries import About, about
 from aether.api.home import Home, find, now, read
 from aether.api.working import add_working_memory_item
 from aether.clock import new_id
-from aether.errors import InvalidInput, NotFound, public, shown
+from aether.errors import InvalidInput, NotFound, public, require_one_of, shown
 from aether.memory.enforcement import decide, fits_itself
 from aether.memory.items import items_of
 from aether.store import enforced
@@ -124,8 +124,7 @@ def _pattern(rule: EnforcedRule) -> tuple[str, ...]:
 
 
 def _check(text: str, action: Action, patterns: Mapping[str, str]) -> None:
-    if action not in ("deny", "ask"):
-        raise InvalidInput(f"unknown action {shown(action)}.", fix="Use deny or ask.", where="action")
+    require_one_of(action, ("deny", "ask"), "an action", where="action")
     if len(text) > TEXT_CHARS:
         raise InvalidInput(
             f"the rule has {len(text)} characters.", fix=f"Add one of at most {TEXT_CHARS}.", where="text"

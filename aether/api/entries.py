@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, get_args
 from aether import clock
 from aether.api.home import Home, copied, counter_of, read
 from aether.api.recall import full
-from aether.errors import InvalidInput, NotFound, shown
+from aether.errors import NotFound, require_one_of
 from aether.memory import layers
 from aether.memory import layers as lines
 from aether.memory.briefing import kept
@@ -198,10 +198,8 @@ def newest(
     Raises:
         InvalidInput: there is no such layer, or a time cannot be read.
     """
-    if layer and layer not in LAYERS:
-        raise InvalidInput(
-            f"{shown(layer)} is not a layer.", fix=f"Use one of {', '.join(LAYERS)}.", where="layer"
-        )
+    if layer:
+        require_one_of(layer, LAYERS, "a layer", where="layer")
     first, end = (
         clock.stamp(clock.parse(text, where=name)) if text else ""
         for name, text in (("since", since), ("until", until))

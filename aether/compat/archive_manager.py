@@ -30,7 +30,16 @@ from aether.compat.deprecations import warn_without_effect
 from aether.conversation import archive_levels as forms
 from aether.conversation import archive_retention as retention
 from aether.conversation.archived import Conversation, Level, given_conversation, level, read_conversation
-from aether.errors import AetherError, Conflict, InvalidInput, NotFound, UnsafePath, public_methods, shown
+from aether.errors import (
+    AetherError,
+    Conflict,
+    InvalidInput,
+    NotFound,
+    UnsafePath,
+    public_methods,
+    require_one_of,
+    shown,
+)
 from aether.store import archive_store, conversations, history
 from aether.types import Finding, JsonObject
 
@@ -512,8 +521,7 @@ class MemoryManager:
         Raises:
             InvalidInput: the role, the score or the time is out of range.
         """
-        if role not in ROLES:
-            raise InvalidInput(f"{shown(role)} is not a role.", fix=f"Use one of {', '.join(ROLES)}.", where="role")  # fmt: skip
+        require_one_of(role, ROLES, "a role", where="role")
         _require_score(importance_score)
         self._live(conversation_id)
         at = self._time(timestamp)

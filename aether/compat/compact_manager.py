@@ -28,6 +28,7 @@ from aether.errors import (
     InvalidInput,
     public,
     public_methods,
+    require_one_of,
     shown,
 )
 from aether.events.events import Event, Exporter
@@ -67,10 +68,7 @@ class Message:
     meta: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.role not in ROLES:
-            raise InvalidInput(
-                f"unknown role {shown(self.role)}.", fix=f"Use one of {', '.join(ROLES)}.", where="role"
-            )
+        require_one_of(self.role, ROLES, "a role", where="role")
 
     def is_protected(self, flag: str = "protected") -> bool:
         """Return whether `meta` protects it: true, 1, "true" and "yes" all do."""

@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from aether import clock
 from aether.conversation.archived import LEVELS, Conversation, Level, fuller, said
-from aether.errors import InvalidInput, shown
+from aether.errors import InvalidInput, require_one_of, shown
 from aether.text.words import pluralize, words
 
 Rule = Literal["marked", "important", "recent", "score", "age"]
@@ -219,8 +219,7 @@ def _require_in_range(
     settings: Mapping[str, Any], ranges: Mapping[str, tuple[float, float]], where: str
 ) -> None:
     for name, value in settings.items():
-        if name not in ranges:
-            raise InvalidInput(f"{shown(name)} is unknown.", fix=f"Use {', '.join(ranges)}.", where=where)
+        require_one_of(name, ranges, "a setting", where=where)
         least, most = ranges[name]
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not is_number or not least <= value <= most or (name == "recent_days" and value != int(value)):

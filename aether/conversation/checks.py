@@ -24,7 +24,7 @@ from aether.conversation.shapes import (
     Tier,
     Validation,
 )
-from aether.errors import BudgetExceeded, InvalidInput, shown
+from aether.errors import BudgetExceeded, InvalidInput, require_one_of, shown
 from aether.messages import providers
 from aether.messages.convert import META, sent, without_tools
 from aether.messages.model import Message, ProviderFormat
@@ -67,10 +67,8 @@ def require_message(raw: object, *, where: str) -> None:
     if not isinstance(raw, dict):
         raise InvalidInput(f"{shown(raw)} is not a message.", fix=fix, where=where)
     role, content = raw.get("role"), raw.get("content")
-    if "role" in raw and role not in SENDERS:
-        raise InvalidInput(
-            f"{shown(role)} is not a role.", fix=f"Use one of {', '.join(SENDERS)}.", where=where
-        )
+    if "role" in raw:
+        require_one_of(role, SENDERS, "a role", where=where)
     if role is None and not isinstance(raw.get("type"), str):
         raise InvalidInput("the message has no role.", fix=fix, where=where)
     parts = content if isinstance(content, list) else [content]

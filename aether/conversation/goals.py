@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from aether import prompts
 from aether.clock import NewId, parse, stamp
-from aether.errors import InvalidInput, NotFound, shown
+from aether.errors import InvalidInput, NotFound, require_one_of, shown
 from aether.store.patch import diff
 from aether.text.regex import lazy
 from aether.text.tags import neutralize
@@ -233,7 +233,7 @@ def add(
         InvalidInput: a text is empty or too long, the priority is unknown, or there are too many open goals.
         NotFound: there is no goal `parent`.
     """
-    _require_one_of(priority, PRIORITIES, "a priority")
+    require_one_of(priority, PRIORITIES, "a priority", where="goals")
     if _is_full(document):
         fix = 'End one: "aether goal done GOAL".'
         raise InvalidInput(f"there are {MOST_OPEN} open goals.", fix=fix, where="goals")
@@ -372,7 +372,7 @@ def block(
         NotFound: there is no such goal.
         InvalidInput: the text is empty or too long, the kind is unknown, or the goal has ended.
     """
-    _require_one_of(kind, BLOCKERS, "a kind of blocker")
+    require_one_of(kind, BLOCKERS, "a kind of blocker", where="goals")
     blocker = {
         "id": new_id("blocker", now, 0), "description": _line(description), "type": kind, "created_at": stamp(now),
     }  # fmt: skip
@@ -441,7 +441,7 @@ def record_artifact(
         NotFound: there is no such goal.
         InvalidInput: the path is empty or too long, the action is unknown, or the goal has ended.
     """
-    _require_one_of(action, ACTIONS, "an action")
+    require_one_of(action, ACTIONS, "an action", where="goals")
     marker = Marker("artifact", _line(path), action, about)
     return _changed(
         document, reference, lambda goal: _record_artifact(goal, marker, now, new_id("artifact", now, 0))
@@ -747,12 +747,6 @@ def _require_unblocked(goal: Mapping[str, Any], fix: str) -> None:
     if blockers := open_blockers(goal):
         what = f"the goal is blocked: {shown(blockers[0]['description'])}."
         raise InvalidInput(what, fix=fix, where=goal["id"])
-
-
-def _require_one_of(word: str, words: Sequence[str], what: str) -> None:
-    if word not in words:
-        fix = f"Use {', '.join(words[:-1])} or {words[-1]}."
-        raise InvalidInput(f"{shown(word)} is not {what}.", fix=fix, where="goals")
 
 
 def _changed(document: Document, reference: str, change: Callable[[JsonObject], None]) -> Change:

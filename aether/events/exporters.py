@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from aether.errors import InvalidInput, StorageFailed, shown
+from aether.errors import InvalidInput, StorageFailed, require_one_of, shown
 from aether.events import events
 from aether.events.delivery import TIMEOUT_SECONDS, DirectExporter
 from aether.events.events import Event, Exporter, json_line, record
@@ -50,10 +50,7 @@ def exporter(
         BackendUnavailable: the kind needs a package that is not installed.
         StorageFailed: the file cannot be written.
     """
-    if kind not in get_args(Kind):
-        raise InvalidInput(
-            f"{shown(kind)} is not an exporter.", fix=f"Use one of {', '.join(get_args(Kind))}.", where="exporter"
-        )  # fmt: skip
+    require_one_of(kind, get_args(Kind), "an exporter", where="exporter")
     if not 0 < timeout_seconds < float("inf"):
         raise InvalidInput(
             f"{shown(timeout_seconds)} is not a timeout.", fix="Use seconds, such as 2.0.", where="exporter"

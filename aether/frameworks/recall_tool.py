@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from aether.api.compact import RECALL
 from aether.api.home import Home
 from aether.api.removed import RemovedMessage, best_matches, message_lines, removed_from_context
-from aether.errors import AetherError, InvalidInput, public, shown
+from aether.errors import AetherError, InvalidInput, public, require_one_of, shown
 from aether.memory.briefing.sections import one_line
 from aether.messages.model import as_arguments
 from aether.store.seals import listed_ranges
@@ -71,12 +71,7 @@ def recall_tool(provider: str, conversation_id: str, *, home: Home = None) -> Re
         "openai": {"type": "function", "function": function},
         "responses": {"type": "function", **function},
     }
-    if provider not in definitions:
-        raise InvalidInput(
-            f"{shown(provider)} is not a provider with tools.",
-            fix=f"Use one of {', '.join(definitions)}.",
-            where="recall_tool",
-        )
+    require_one_of(provider, definitions, "a provider with tools", where="recall_tool")
     return RecallTool(definitions[provider], partial(_run, conversation_id, home))
 
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from aether.errors import InvalidInput, shown
+from aether.errors import require_one_of
 from aether.hosts import DEFAULT_HOST, HOSTS, programs, settings
 from aether.hosts.programs import own_program
 from aether.hosts.settings import FileChange
@@ -97,10 +97,7 @@ def uninstall(host: str, scope: Scope, *, project: Path | None = None, dry_run: 
 def _edits(
     host: str, scope: Scope, project: Path | None, *, removes: bool = False
 ) -> tuple[Any, list[settings.Edit]]:
-    if host not in HOSTS:
-        raise InvalidInput(
-            f"unknown host {shown(host)}.", fix=f"Use one of {', '.join(HOSTS)}.", where="host"
-        )
+    require_one_of(host, HOSTS, "a host", where="host")
     module = import_module(HOSTS[host])
     if host == DEFAULT_HOST:  # it has several files, and settings of one person in a project
         scopes = ("project", "local") if removes and scope == "project" else (scope,)

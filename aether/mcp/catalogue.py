@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from aether.errors import InvalidInput, shown
+from aether.errors import require_one_of
 from aether.mcp import graph_tools, tools
 from aether.mcp import graph_tools as shapes
 from aether.mcp.results import Answer
@@ -239,8 +239,7 @@ def tools_of(name: str) -> tuple[Tool, ...]:
     Raises:
         InvalidInput: the set is unknown.
     """
-    if name not in SETS:
-        raise InvalidInput(f"unknown set {shown(name)}.", fix=f"Use {', '.join(SETS)}.", where="tools")
+    require_one_of(name, SETS, "a set of tools", where="tools")
     return SETS[name]
 
 

@@ -29,7 +29,7 @@ from aether.api.admin import init
 from aether.api.confirming import labelled, own_test
 from aether.api.status import get_memory_status
 from aether.architects.request import SUMMARIES
-from aether.errors import AetherError, InvalidInput, NotFound, packages_of, shown
+from aether.errors import AetherError, InvalidInput, NotFound, packages_of, require_one_of, shown
 from aether.mcp import catalogue
 from aether.mcp.catalogue import Tool
 from aether.mcp.graph_tools import RESOURCE
@@ -420,10 +420,7 @@ def summary_prompt(kind: str) -> str:
     Raises:
         InvalidInput: the kind is unknown.
     """
-    if kind not in SUMMARIES:
-        raise InvalidInput(
-            f"unknown summary {shown(kind)}.", fix=f"Use {', '.join(SUMMARIES)}.", where="summary"
-        )
+    require_one_of(kind, SUMMARIES, "a summary", where="summary")
     return texts.render(SUMMARIES[kind], max_tokens=str(SUMMARY_TOKENS))
 
 

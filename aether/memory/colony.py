@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, get_args
 
 from aether import clock
-from aether.errors import InvalidInput, NotFound, one_of, shown
+from aether.errors import InvalidInput, NotFound, require_one_of, shown
 from aether.types import Change, Finding, State
 
 if TYPE_CHECKING:
@@ -112,8 +112,7 @@ def _reached(state: State, new: str, trigger: str) -> State:
     for name in legal + (recovery if trigger in RECOVERY_TRIGGERS else ()):
         if name == new:
             return name
-    if new not in STATES:
-        raise InvalidInput(f"{shown(new)} is not a state.", fix=one_of(new, STATES), where="colony state")
+    require_one_of(new, STATES, "a state", where="colony state")
     fix = f"From {state} the colony may go to {' or '.join(legal)}"
     if recovery:
         fix += f", and by recovery to {' or '.join(recovery)}"

@@ -26,7 +26,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 from aether import clock
 from aether.clock import NewId
-from aether.errors import InvalidInput, NotFound, shown
+from aether.errors import InvalidInput, NotFound, require_one_of, shown
 from aether.memory.sessions import ended_in, last_heard
 from aether.store.patch import diff
 from aether.text.cleaning import without_injected
@@ -190,9 +190,8 @@ def extract_pattern(
         NotFound: no session has that id.
     """
     text = _worded(content)
-    if type is not None and type not in PATTERN_TYPES:
-        fix = f"Use one of {', '.join(PATTERN_TYPES)}."
-        raise InvalidInput(f"{shown(type)} is not a pattern type.", fix=fix)
+    if type is not None:
+        require_one_of(type, PATTERN_TYPES, "a pattern type")
     if not 0 <= confidence <= 1:
         raise InvalidInput(f"{shown(confidence)} is not a confidence.", fix="Pass a number from 0 to 1.")
     draft = _Draft(memory, now, new_id)
@@ -500,9 +499,7 @@ def create_link(
         InvalidInput: the type is not one of ``LINK_TYPES``, or both ends are the same.
         NotFound: an end is in no layer.
     """
-    if link_type not in LINK_TYPES:
-        fix = f"Use one of {', '.join(LINK_TYPES)}."
-        raise InvalidInput(f"{shown(link_type)} is not a link type.", fix=fix)
+    require_one_of(link_type, LINK_TYPES, "a link type")
     if source_id == target_id:
         raise InvalidInput(f"{shown(source_id)} cannot be linked to itself.", fix="Name two different ids.")
     draft = _Draft(memory, now, new_id)

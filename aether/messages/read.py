@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from aether import regular
-from aether.errors import InvalidInput, one_of, shown
+from aether.errors import InvalidInput, require_one_of, shown
 from aether.messages.model import as_object, as_text
 from aether.messages.records import (
     BadLine,
@@ -205,10 +205,8 @@ def require_format(format: str | None) -> None:
     Raises:
         InvalidInput: it is unknown.
     """
-    if format is not None and format not in formats():
-        raise InvalidInput(
-            f"{shown(format)} is not a format.", fix=one_of(format, formats()), where="--format"
-        )
+    if format is not None:
+        require_one_of(format, formats(), "a format", where="--format")
 
 
 def _records(

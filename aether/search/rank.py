@@ -19,7 +19,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
-from aether.errors import InvalidInput, shown
+from aether.errors import InvalidInput, require_one_of, shown
 from aether.memory.items import HISTORY, STATES
 from aether.memory.layers import EVERYTHING, Filter, entry_filter, plain_text
 from aether.memory.statements import end_of
@@ -317,10 +317,7 @@ def _check(query: object, limit: object, layers: Iterable[str], context: object)
                 f"{name} is {shown(value)}.", fix=f"Use a whole number from {least}.", where="search"
             )
     for layer in layers:
-        if layer not in LAYERS:
-            raise InvalidInput(
-                f"{shown(layer)} is not a layer.", fix=f"Use one of {', '.join(LAYERS)}.", where="search"
-            )
+        require_one_of(layer, LAYERS, "a layer", where="search")
 
 
 class _Query(NamedTuple):

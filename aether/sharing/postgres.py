@@ -34,6 +34,7 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
     packages_of,
+    require_one_of,
     shown,
 )
 from aether.paths import resource
@@ -207,8 +208,7 @@ def grant(url: str, colony: str, role: str, right: str, *, timeout: float = 10.0
         UnsafePath: the own role is no admin of the colony.
         StorageFailed: the server cannot be used.
     """
-    if right not in RIGHTS:
-        raise InvalidInput(f"{shown(right)} is not a right.", fix="Use read, write or admin.", where="right")
+    require_one_of(right, RIGHTS, "a right", where="right")
     with _administered(url, colony, timeout) as ledger:
         ledger.call("select aether.grant_right(%s, %s, %s)", ledger.number, role, right)
 

@@ -17,7 +17,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, NamedTuple
 
 from aether import http
-from aether.errors import BackendFailed, BackendUnavailable, InvalidInput, shown
+from aether.errors import BackendFailed, BackendUnavailable, require_one_of
 from aether.store.files import storage_errors, write_whole
 
 if TYPE_CHECKING:
@@ -111,8 +111,7 @@ def fetch(name: str, *, into: Path | None = None, url: str = "") -> Path:
 
 
 def _known(name: str) -> RankFile:
-    if name not in RANK_FILES:
-        raise InvalidInput(f"{shown(name)} is not a vocabulary.", fix=f"Use one of {', '.join(RANK_FILES)}.")
+    require_one_of(name, RANK_FILES, "a vocabulary")
     return RANK_FILES[name]
 
 

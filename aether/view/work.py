@@ -21,7 +21,7 @@ from aether.api.conversations import record_directory
 from aether.api.home import read, redaction_rules
 from aether.api.removed import removed_from_context
 from aether.conversation import goals
-from aether.errors import AetherError, Conflict, InvalidInput, NotFound
+from aether.errors import AetherError, Conflict, InvalidInput, NotFound, require_one_of
 from aether.hosts.claude_code.install import claude_directory
 from aether.memory import phases
 from aether.memory.signals import TYPES
@@ -280,8 +280,7 @@ def _compaction(frame: Frame, name: str, step: int, request: Asked) -> Shown:
 def _export(frame: Frame, name: str, form: str) -> File:
     """Return the whole history of a conversation as a file, redacted."""
     kinds = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
-    if form not in kinds:
-        raise InvalidInput(f"{form!r} is not a format.", fix="Use markdown or json.", where=BY)
+    require_one_of(form, kinds, "a format", where=BY)
     text = context.export_history(name, format=form, redact=True, home=frame.home)  # type: ignore[arg-type]
     suffix, kind = kinds[form]
     safe = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:80] or "conversation"

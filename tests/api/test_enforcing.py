@@ -224,7 +224,7 @@ def test_a_damaged_file_lets_the_call_pass_and_is_logged(home):
         ("person", {"regex": "("}, "regular expression"),
         ("person", {"command": "  "}, "empty or too long"),
         ("person", {"path": "x" * 501}, "empty or too long"),
-        ("person", {"command": "x", "action": "allow"}, "unknown action"),
+        ("person", {"command": "x", "action": "allow"}, "'allow' is not an action"),
     ],
 )
 def test_what_may_not_act_is_refused(home, evidence, patterns, words):

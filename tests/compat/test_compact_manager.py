@@ -467,7 +467,7 @@ def test_a_flag_protects_where_it_is_true(value, protects):
 
 
 def test_an_unknown_role_is_refused():
-    with pytest.raises(AetherError, match="unknown role 'robot'"):
+    with pytest.raises(AetherError, match="'robot' is not a role"):
         Message("robot", "x")
     with pytest.raises(AetherError, match="is not a message"):
         CompactManager(config()).preflight("s", ["text"])

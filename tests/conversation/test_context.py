@@ -607,7 +607,7 @@ def test_the_history_is_exported_as_markdown_and_json(home):
         one.id for one in aether.checkpoints(ID, home=home)
     ]
     assert 0 < found["checkpointRecords"][0]["compressionRatio"] < 1
-    with pytest.raises(InvalidInput, match="markdown or json"):
+    with pytest.raises(InvalidInput, match="markdown, json"):
         aether.export_history(ID, format="xml", home=home)
 
 

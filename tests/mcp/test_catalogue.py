@@ -22,7 +22,7 @@ def test_the_sets_are_ours_theirs_and_both():
     assert [tool.name for tool in tools_of("graph")] == OFFICIAL
     assert tools_of("all") == (*tools_of("team"), *tools_of("graph"))
     assert [tool.name for tool in tools_of("team")[len(MEMORY) :]] == ["claim", "inbox"]
-    with pytest.raises(InvalidInput, match="Use memory, team, graph, all"):
+    with pytest.raises(InvalidInput, match="Use one of memory, team, graph, all"):
         tools_of("none")
 
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from aether import project as project_of
 from aether.api.admin import init
 from aether.api.home import Home
-from aether.errors import AetherError, InvalidInput, shown
+from aether.errors import AetherError, InvalidInput, require_one_of
 from aether.hosts.handlers import EMPTY, edit_of, parse_settings, table_at
 from aether.hosts.programs import COMMAND, MODULE_ARGUMENTS, PROGRAM, is_on_path, own_program, own_script
 from aether.hosts.settings import Edit, read_bytes, text_of
@@ -149,10 +149,7 @@ def settings_path(scope: str, *, project: Path | None = None) -> Path:
     Raises:
         InvalidInput: the scope is unknown.
     """
-    if scope not in SCOPES:
-        raise InvalidInput(
-            f"unknown scope {shown(scope)}.", fix=f"Use one of {', '.join(SCOPES)}.", where="scope"
-        )
+    require_one_of(scope, SCOPES, "a scope", where="scope")
     if scope == "user":
         return claude_directory() / "settings.json"
     name = "settings.local.json" if scope == "local" else "settings.json"
