@@ -10,7 +10,6 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from functools import lru_cache
 
 from aether.errors import InvalidInput, shown
 
@@ -82,15 +81,6 @@ def parse(text: str, *, where: str = "time") -> datetime:
         raise InvalidInput(
             f"{shown(text)} is not a time.", fix="Write it as 2026-03-01T10:15:00Z.", where=where
         ) from reason
-
-
-@lru_cache(maxsize=4)
-def stamped(text: str) -> str:
-    """Return the time that `text` names as text that sorts; "" for any other text."""
-    try:
-        return stamp(parse(text))
-    except InvalidInput:
-        return ""
 
 
 def instant_of(text: str, *, at: datetime, where: str) -> datetime:

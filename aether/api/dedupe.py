@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
-from aether import clock, regular
+from aether import regular
 from aether.api.hook_sessions import HOOKS
 from aether.errors import InvalidInput
 from aether.memory import gate, items
+from aether.memory.capture.notes import stamped
 from aether.memory.items import COPY_PREFIX, REMOVED
 from aether.store import files, record_files
 from aether.store.snapshot import Snapshot
@@ -146,7 +147,7 @@ def storable(draft: JsonObject, *, capacity: int, certain_chars: float, count: C
     """
     metadata = dict(draft["metadata"])
     time = metadata.get("timestamp")
-    if not isinstance(time, str) or not clock.stamped(time):
+    if not isinstance(time, str) or not stamped(time):
         metadata.pop("timestamp", None)  # without a valid one the time of storing applies
     checked = items.checked_entry(**{**draft, "metadata": metadata})
     files.checked_json(checked, where="item", above=NESTING_ABOVE)
