@@ -255,11 +255,7 @@ def read(path: str | os.PathLike[str], most: int = DOCUMENT_BYTES) -> bytes:
 
 
 def require_readable(size: int, most: int, *, where: str) -> None:
-    """Refuse to write what `read` would refuse to read.
-
-    Raises:
-        InvalidInput: it would have more than `most` bytes.
-    """
+    """Raise InvalidInput for a file of `size` bytes, which would be too large for `read`."""
     if size > most:
         what = f"it would have {size:,} bytes, and at most {most:,} are read."
         raise InvalidInput(what, fix="Forget what is large in it, or start another.", where=where)

@@ -103,11 +103,7 @@ def parse(data: bytes, *, where: str) -> Document:
 
 
 def encode(value: dict[str, Any], revision: int, *, size: int) -> bytes:
-    """Return the bytes of `value` stamped with `revision`; `size` guesses their number.
-
-    Raises:
-        InvalidInput: `read` would refuse them.
-    """
+    """Return the bytes of `value` stamped with `revision`, unless `read` would refuse them; `size` guesses their number."""
     body = files.json_document(value, size=size).removesuffix(b"\n}\n")
     regular.require_readable(len(body) + _STAMP_BYTES, regular.DOCUMENT_BYTES, where="document")
     return body + b',\n  "stamp": {"revision": %d, "checksum": "%s"}\n}\n' % (

@@ -465,26 +465,23 @@ _ONE_LINE = json.JSONEncoder(
 
 def json_line(value: Any, *, size: int = 0) -> bytes:
     """Return `value` as one line of JSON, without the newline; `size` guesses the length of all lines that are written."""
-    return _readable(_encoded(value, size, indent=None))
+    return _encoded(value, size, indent=None)
 
 
 def json_document(value: Any, *, size: int = SMALL_CHARS) -> bytes:
     """Return `value` as an indented document that ends in a newline; `size` guesses its length."""
-    return _readable(_encoded(value, size, indent=2))
-
-
-def _readable(data: bytes) -> bytes:
-    """Return the JSON `data` unchanged.
-
-    Raises:
-        InvalidInput: `parse_json` would refuse it.
-    """
-    if words := _excess(data):
-        raise InvalidInput(f"{words}.", fix="Store it as text, or in parts.", where="JSON")
-    return data
+    return _encoded(value, size, indent=2)
 
 
 def _encoded(value: Any, size: int, *, indent: int | None) -> bytes:
+    """Return JSON as `_json` does, unless `parse_json` would refuse to read it back."""
+    data = _json(value, size, indent=indent)
+    if words := _excess(data):
+        raise InvalidInput(words, fix="Store it as text, or in parts.", where="JSON")
+    return data
+
+
+def _json(value: Any, size: int, *, indent: int | None) -> bytes:
     """Return JSON: large values by orjson, sixty times as fast as the standard library, which writes those that it refuses."""
     if size >= SMALL_CHARS:
         import orjson
@@ -514,7 +511,8 @@ def parse_json(data: bytes | str, *, where: str) -> Any:
     Raises:
         CorruptDocument: it is not JSON, not UTF-8, nested too deeply, holds NaN or Infinity, or far more values than text.
     """
-    _require_room(data, where)
+    if words := _excess(data):
+        raise _corrupt(words, where)
     try:
         text = data if isinstance(data, str) else data.decode(json.detect_encoding(data), "surrogatepass")
         return _DECODER.decode(text)
@@ -528,7 +526,8 @@ def quick_json(data: bytes, *, where: str) -> Any:
     """Return the same as `parse_json` in a third of the time, but whole numbers beyond 64 bits are not exact."""
     import orjson
 
-    _require_room(data, where)
+    if words := _excess(data):
+        raise _corrupt(words, where)
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError:  # a lone surrogate, or no JSON
@@ -544,36 +543,20 @@ def quick_line(value: Any) -> bytes:
     return b""
 
 
-def _require_room(data: bytes | str, where: str) -> None:
-    """Refuse a text whose values would take far more memory than itself.
-
-    Raises:
-        CorruptDocument: it has more lists, objects or texts than any that was written.
-    """
-    if words := _excess(data):
-        raise _corrupt(f"{words}.", where)
-
-
 def _excess(data: bytes | str) -> str:
-    """Return of which values a JSON text has so many that they would take far more memory than itself; empty if of none."""
+    """Return of which values a text has so many that they would take far more memory than itself; usually empty."""
     if len(data) <= LISTS[0]:  # of the smallest values there is one for each byte at most
         return ""
     marks = ("[", "{", '"') if isinstance(data, str) else (b"[", b"{", b'"')
     lists, objects, quotes = (data.count(mark) for mark in marks)  # type: ignore[arg-type]
-    if words := _too_many(lists + objects, quotes // 2, len(data)):  # those within texts count for nothing
+    most_lists, most_texts = (max(least, len(data) // bytes_each) for least, bytes_each in (LISTS, TEXTS))
+    values, texts = lists + objects, quotes // 2
+    if values > most_lists or texts > most_texts:  # those within texts count for nothing
         bare, texts = re.subn(_JSON_TEXT, "", data if isinstance(data, str) else data.decode("latin-1"))
-        words = _too_many(bare.count("[") + bare.count("{"), texts, len(data))
-    return words
-
-
-def _too_many(lists: int, texts: int, size: int) -> str:
-    for number, (least, bytes_each), name in (
-        (lists, LISTS, "lists and objects"),
-        (texts, TEXTS, "texts"),
-    ):
-        if number > max(least, size // bytes_each):
-            return f"it has {number:,} {name} in {size:,} bytes, more than are read"
-    return ""
+        values = bare.count("[") + bare.count("{")
+    if values > most_lists:
+        return f"it has {values:,} lists and objects in {len(data):,} bytes, more than are read."
+    return f"it has {texts:,} texts in {len(data):,} bytes, more than are read." if texts > most_texts else ""
 
 
 def _reject_constant(constant: str) -> Any:
