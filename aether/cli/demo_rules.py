@@ -117,7 +117,7 @@ def _fact_is_stale(place: Path, data: dict[str, Any]) -> list[str | Table]:
         "2. A fact is checked before a model gets it (aether doctor --facts)",
         f"   Mara noted: {FACT}",
         f"   An agent moves {OLD} to {NEW}.",
-        *_wrapped(f"aether reports: {' '.join(findings)}", 3),
+        *_wrapped(f"The check reports: {' '.join(findings)}", 3),
     ]
 
 
