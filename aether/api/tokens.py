@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from aether import regular
+from aether import http, regular
 from aether.api.home import Home, change, find, read
 from aether.errors import (
     AetherError,
+    BackendFailed,
+    BackendUnavailable,
     Conflict,
     CorruptDocument,
     InvalidDocument,
@@ -39,6 +41,10 @@ from aether.tokens.models import Profile, Reports, Served, profile
 from aether.types import Change, Counter, Finding
 
 T = TypeVar("T")
+# For the whole download: the largest vocabulary at 30 kB a second.
+FETCH_TIMEOUT_SECONDS = 120.0
+# The largest has 3.6 MB; an answer beyond this is not one.
+FETCH_MAX_BYTES = 16 << 20
 # Names of models on the user's own Ollama server, whose owner chose the size of the window.
 _SERVED = re.compile(r"(?:ollama|ollama_chat)/(.+)|([^/]+:(?:latest|\d+(?:\.\d+)?b.*))", re.IGNORECASE)
 
@@ -71,13 +77,49 @@ def count_tokens(text: str, *, name: str | None = None, home: Home = None) -> To
 
 
 def fetch_vocabulary(name: str, *, url: str = "") -> Path:
-    """Download the vocabulary of an exact counter, checked against its known checksum, and return its path.
+    """Download the vocabulary of an exact counter to where counting finds it, and return its path.
+
+    An intact one is not fetched again. `url` names another place of the same file, whose checksum is known.
 
     Raises:
-        InvalidInput: the vocabulary is unknown.
-        BackendUnavailable: it cannot be reached.
+        InvalidInput: there is no such vocabulary, or the address is not http or https.
+        BackendUnavailable: the server cannot be reached.
+        BackendFailed: it answered with an error or with another file.
+        StorageFailed: the file cannot be written.
     """
-    return exact.fetch(name, url=url)
+    rank_file = exact.known(name)
+    address = url or rank_file.url
+    target = exact.cache_directory() / rank_file.file_name
+    if exact.intact(target, rank_file):
+        return target
+    content = _downloaded(address)
+    if regular.digest(content) != rank_file.sha256:
+        raise BackendFailed(
+            f"the answer ({len(content)} bytes) is not the rank file of {name}: its checksum differs.",
+            fix="Try again, or fetch from another address.",
+            where=address,
+        )
+    with storage_errors(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(target, content)
+    return target
+
+
+def _downloaded(url: str) -> bytes:
+    again = "Check the connection and the proxy settings, or put the file into a tiktoken cache by hand."
+    answer = http.request(
+        http.address(url, where="url"),
+        timeout_seconds=FETCH_TIMEOUT_SECONDS,
+        redirects=True,
+        most_bytes=FETCH_MAX_BYTES,
+    )
+    if answer.failure == "dropped":
+        raise BackendFailed(f"the answer was cut off: {answer.reason}.", fix="Try again.", where=url)
+    if answer.failure:
+        raise BackendUnavailable(f"cannot be reached: {answer.reason}.", fix=again, where=url)
+    if answer.status >= 300:
+        raise BackendFailed(f"the server answered {answer.status} {answer.reason}.", fix=again, where=url)
+    return answer.content
 
 
 @public

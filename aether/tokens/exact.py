@@ -1,7 +1,7 @@
 """Exact counts in o200k_base and cl100k_base by tiktoken, without its downloads.
 
 tiktoken downloads its rank files on first use, and deletes a cached one whose checksum is wrong. Here the files are
-searched in tiktoken's caches and in one of our own, checked, and passed to tiktoken; only `fetch` uses the network.
+searched in tiktoken's caches and in one of our own, checked, and passed to tiktoken; nothing here uses the network.
 A file with a wrong checksum is skipped and stays.
 """
 
@@ -16,18 +16,10 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, NamedTuple
 
-from aether import http
-from aether.errors import BackendFailed, BackendUnavailable, require_one_of
-from aether.store.files import storage_errors, write_whole
+from aether.errors import BackendUnavailable, require_one_of
 
 if TYPE_CHECKING:
     import tiktoken
-
-# For the whole download: the largest file at 30 kB a second.
-FETCH_TIMEOUT_SECONDS = 120.0
-
-# The largest rank file has 3.6 MB; an answer beyond this is not one.
-FETCH_MAX_BYTES = 16 << 20
 
 
 class RankFile(NamedTuple):
@@ -80,37 +72,12 @@ def cache_directory() -> Path:
     return root / "aether" / "tokens"
 
 
-def fetch(name: str, *, into: Path | None = None, url: str = "") -> Path:
-    """Download the rank file of `name` and return its path; an intact one is not fetched again.
-
-    It is kept in `into`, else in `cache_directory()`, where counting finds it. `url` names another
-    place to get the same file; its checksum must be the same.
+def known(name: str) -> RankFile:
+    """Return the rank file of a vocabulary.
 
     Raises:
-        InvalidInput: there is no such vocabulary, or the address is not http or https.
-        BackendUnavailable: the server cannot be reached.
-        BackendFailed: it answered with an error or with another file.
-        StorageFailed: the file cannot be written.
+        InvalidInput: there is no such vocabulary.
     """
-    rank_file = _known(name)
-    address = url or rank_file.url
-    target = (into or cache_directory()) / rank_file.file_name
-    if _intact(target, rank_file):
-        return target
-    content = _downloaded(address)
-    if hashlib.sha256(content).hexdigest() != rank_file.sha256:
-        raise BackendFailed(
-            f"the answer ({len(content)} bytes) is not the rank file of {name}: its checksum differs.",
-            fix="Try again, or fetch from another address.",
-            where=address,
-        )
-    with storage_errors(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, content)
-    return target
-
-
-def _known(name: str) -> RankFile:
     require_one_of(name, RANK_FILES, "a vocabulary")
     return RANK_FILES[name]
 
@@ -125,10 +92,10 @@ def _rank_file(rank_file: RankFile) -> bytes | None:
     directories.append(Path(tempfile.gettempdir()) / "data-gym-cache")
     with contextlib.suppress(BackendUnavailable):
         directories.append(cache_directory())
-    return next(filter(None, (_intact(path / rank_file.file_name, rank_file) for path in directories)), None)
+    return next(filter(None, (intact(path / rank_file.file_name, rank_file) for path in directories)), None)
 
 
-def _intact(path: Path, rank_file: RankFile) -> bytes | None:
+def intact(path: Path, rank_file: RankFile) -> bytes | None:
     """Return the content of the file at `path` if it has the checksum; None for any other."""
     try:
         content = path.read_bytes()
@@ -139,7 +106,7 @@ def _intact(path: Path, rank_file: RankFile) -> bytes | None:
 
 @lru_cache(maxsize=len(RANK_FILES))
 def _encoding(name: str) -> tiktoken.Encoding:
-    content = _rank_file(_known(name))
+    content = _rank_file(known(name))
     if content is None:
         raise BackendUnavailable(
             f"the rank file of {name} is not on this machine.",
@@ -166,20 +133,3 @@ def _encoding(name: str) -> tiktoken.Encoding:
     describe: FunctionType = getattr(openai_public, name)
     quiet = FunctionType(describe.__code__, {**vars(openai_public), "load_tiktoken_bpe": from_file})
     return tiktoken.Encoding(**quiet())
-
-
-def _downloaded(url: str) -> bytes:
-    again = "Check the connection and the proxy settings, or put the file into a tiktoken cache by hand."
-    answer = http.request(
-        http.address(url, where="url"),
-        timeout_seconds=FETCH_TIMEOUT_SECONDS,
-        redirects=True,
-        most_bytes=FETCH_MAX_BYTES,
-    )
-    if answer.failure == "dropped":
-        raise BackendFailed(f"the answer was cut off: {answer.reason}.", fix="Try again.", where=url)
-    if answer.failure:
-        raise BackendUnavailable(f"cannot be reached: {answer.reason}.", fix=again, where=url)
-    if answer.status >= 300:
-        raise BackendFailed(f"the server answered {answer.status} {answer.reason}.", fix=again, where=url)
-    return answer.content

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from aether.api.tokens import fetch_vocabulary
 from aether.errors import BackendFailed, BackendUnavailable, InvalidInput, StorageFailed
 from aether.tokens import exact
 from tests.tables import rows
@@ -147,7 +148,7 @@ def test_a_missing_package_is_an_error_with_advice(machine, monkeypatch):
         exact.exact("o200k_base", "text")
 
 
-@rows("function", [exact.fetch, lambda name: exact.exact(name, "text")])
+@rows("function", [fetch_vocabulary, lambda name: exact.exact(name, "text")])
 def test_an_unknown_vocabulary_is_refused(function):
     with pytest.raises(InvalidInput, match="o200k_base"):
         function("p50k_base")
@@ -171,25 +172,25 @@ def test_fetched_ranks_are_used_from_then_on(machine):
         exact.exact("o200k_base", "abc")
 
     with Server(CONTENT) as server:
-        path = exact.fetch("o200k_base", url=server.url)
+        path = fetch_vocabulary("o200k_base", url=server.url)
 
     assert path == exact.cache_directory() / KNOWN.file_name
     assert exact.exact("o200k_base", "abc") == 1
 
 
-def test_an_intact_file_is_not_fetched_again(tmp_path):
+def test_an_intact_file_is_not_fetched_again():
     with Server(CONTENT) as server:
         for _ in range(2):
-            exact.fetch("o200k_base", into=tmp_path / "ranks", url=server.url)
+            fetch_vocabulary("o200k_base", url=server.url)
 
     assert server.requests == 1
 
 
-def test_a_damaged_file_in_the_target_is_replaced_by_the_fetched_one(tmp_path):
-    path = place(tmp_path / "ranks", b"damaged")
+def test_a_damaged_file_in_the_target_is_replaced_by_the_fetched_one():
+    path = place(exact.cache_directory(), b"damaged")
 
     with Server(CONTENT) as server:
-        exact.fetch("o200k_base", into=tmp_path / "ranks", url=server.url)
+        fetch_vocabulary("o200k_base", url=server.url)
 
     assert path.read_bytes() == CONTENT
 
@@ -202,15 +203,15 @@ def test_a_damaged_file_in_the_target_is_replaced_by_the_fetched_one(tmp_path):
         ({"content": CONTENT[:100], "announced": len(CONTENT)}, "cut off|checksum differs"),
     ],
 )
-def test_a_wrong_answer_is_refused_and_nothing_is_stored(tmp_path, answer, message):
+def test_a_wrong_answer_is_refused_and_nothing_is_stored(answer, message):
     with Server(**answer) as server, pytest.raises(BackendFailed, match=message):
-        exact.fetch("o200k_base", into=tmp_path / "ranks", url=server.url)
+        fetch_vocabulary("o200k_base", url=server.url)
 
-    assert not (tmp_path / "ranks").exists()
+    assert not exact.cache_directory().exists()
 
 
-def test_a_directory_that_cannot_be_made_is_a_storage_error(tmp_path):
-    (tmp_path / "file").write_text("in the way")
+def test_a_directory_that_cannot_be_made_is_a_storage_error(machine):
+    machine["xdg"].write_text("in the way")
 
     with Server(CONTENT) as server, pytest.raises(StorageFailed, match="Nothing was stored"):
-        exact.fetch("o200k_base", into=tmp_path / "file" / "ranks", url=server.url)
+        fetch_vocabulary("o200k_base", url=server.url)
