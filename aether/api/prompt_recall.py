@@ -22,11 +22,12 @@ from aether.memory.statements import end_of
 from aether.paths import project_root
 from aether.project import checks_facts
 from aether.search.archive import searchable_archive
-from aether.search.index import Query
-from aether.search.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
+from aether.search.index import Found, Query
+from aether.search.prompt_match import PromptMatch, PromptQuery, match_prompt, most_of_rare, parse_prompt
 from aether.store import places
 from aether.store.snapshot import Snapshot
 from aether.text.tags import UNCONFIRMED, memory_block
+from aether.text.words import query_terms
 from aether.types import Counter
 
 # Archived entries that are read for a prompt, beside those next to them.
@@ -54,11 +55,13 @@ def prompt_recall(
     entries = [
         record for record in records(memory) if not _is_of(record, session) and not end_of(record.value)
     ]
-    stored, term_counts, other_entries = _in_archive(snapshot, query, late, {record.id for record in entries})
-    entries += [record for record in stored if not _is_of(record, session) and not end_of(record.value)]
+    archive, candidates = _in_archive(snapshot, query, late, entries)
+    archived = [record for record in candidates if not _is_of(record, session) and not end_of(record.value)]
     matches = [
         match
-        for match in match_prompt(query, entries, held=term_counts, others=other_entries, leave_out=injected)
+        for match in match_prompt(
+            query, entries, archived, held=archive.held, others=archive.items, leave_out=injected
+        )
         if not any(match.passage[:REPEAT_CHARS] in line for line in injected)
     ]
     is_own = own_test(place)
@@ -74,20 +77,21 @@ def prompt_recall(
 
 
 def _in_archive(
-    snapshot: Snapshot, query: PromptQuery, late: Callable[[], None], live: set[str]
-) -> tuple[list[Record], dict[str, int], int]:
-    """Return the archived candidates, and how many of the other entries hold each word."""
-    answer = searchable_archive(snapshot, late).find(Query(query.words, (), cap=ARCHIVED_LIMIT))
+    snapshot: Snapshot, query: PromptQuery, late: Callable[[], None], live: Sequence[Record]
+) -> tuple[Found, list[Record]]:
+    """Return the answer of the archive, and its candidates: those with a name of the prompt or one of its rare words."""
+    names = tuple(tuple(query_terms(name).weights) for name in query.names)
+    # The newest commit of a thing may have none of its rare words.
+    rare = None if query.commit else lambda items: most_of_rare(items + len(live))
+    asked = Query(query.words, (), cap=ARCHIVED_LIMIT, names=names, rare=rare)
+    answer = searchable_archive(snapshot, late).find(asked)
     newest = {each.id: each for each in answer.candidates}
     # What was taken out again, by an undo or by hand, is found by those who look for it.
     likely = [each for each in newest.values() if each.record.get("why") != items.REMOVED]
     likely.sort(key=lambda each: each.place)
-    counts = dict(answer.held)
-    for candidate in likely:
-        for word in candidate.terms_in(query.words):
-            counts[word] -= 1
+    ids = {record.id for record in live}
     records = [item_record(each.record["item"], "archive") for each in likely]
-    return [record for record in records if record.id not in live], counts, answer.items - len(likely)
+    return answer, [record for record in records if record.id not in ids]
 
 
 def _is_of(record: Record, session: str) -> bool:

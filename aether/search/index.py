@@ -22,13 +22,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import lru_cache
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aether import clock
+from aether.lazy import NamedTuple, lazy
 from aether.memory.layers import EVERYTHING, FILTERED, Filter, conversation_names, instant_text, plain_text
 from aether.store import search_index
 from aether.store.search_index import ITEMS
-from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, run_terms, runs, term, words
 from aether.types import JsonObject
 
@@ -86,6 +86,10 @@ class Query(NamedTuple):
     cap: int = CAP
     weights: tuple[float, ...] = ()
     """Of each term; empty: all alike."""
+    names: tuple[tuple[str, ...], ...] = ()
+    """The terms of each name: the newest `cap` items that hold all of them are candidates."""
+    rare: Callable[[int], float] | None = None
+    """Given the number of items, the most that may hold a term that gives points; None: any number."""
 
     @property
     def full_terms(self) -> list[str]:
@@ -262,10 +266,11 @@ def value_of_levels(ask: Query, numbers: dict[str, int], items: int) -> dict[str
     Points are whole numbers, so that an index and a scan rank alike; `POINTS` is about a plain full answer.
     """
     weights = dict(zip(ask.terms, ask.weights or (1.0,) * len(ask.terms), strict=True))
+    most = ask.rare(items) if ask.rare else items
     worth = {
         term: weights[term] * math.log(1 + (items - number + 0.5) / (number + 0.5))
         for term, number in numbers.items()
-        if number
+        if 0 < number <= most
     }
     unit = POINTS / max(sum(worth.values()), 1e-9)
     return {term: tuple(round(unit * share * level) for level in LEVELS) for term, share in worth.items()}
@@ -284,6 +289,7 @@ def scan(records: Records, ask: Query) -> Found:
     total = 0
     rows: list[Row] = []
     levels_of: dict[int, dict[str, int]] = {}
+    named: list[list[int]] = [[] for _ in ask.names]
     for place, record in enumerate(records()):
         counts, length = _term_counts(content_of(record.get("item") or {}))
         total += length
@@ -292,14 +298,21 @@ def scan(records: Records, ask: Query) -> Found:
             levels_of[place] = inside
             for term_of_row in inside:
                 numbers[term_of_row] += 1
+        for name, places_of_name in zip(ask.names, named, strict=True):
+            if counts.keys() >= {*name}:
+                places_of_name.append(place)
     values = value_of_levels(ask, numbers, len(rows))
     points = {
-        place: sum(values[term_of_row][level] for term_of_row, level in inside.items())
+        place: sum(
+            values[term_of_row][level] for term_of_row, level in inside.items() if term_of_row in values
+        )
         for place, inside in levels_of.items()
+        if not values.keys().isdisjoint(inside)
     }
     kept = [None, {place for place in points if ask.keep.takes(rows[place])}]
     places = _best_places(points, kept[:1] if ask.keep == EVERYTHING else kept, ask.cap)
     places |= {place for place, item_row in enumerate(rows) if item_row.id in ask.ids}
+    places.update(*(places_of_name[-ask.cap :] for places_of_name in named))
     candidates = [Candidate(place, record) for place, record in enumerate(records()) if place in places]
     return Found(len(rows), total, numbers, candidates)
 
@@ -544,6 +557,8 @@ def _find(db: sqlite3.Connection, ask: Query, archive: Archive) -> Found:
     values = value_of_levels(ask, numbers, state.items)
     points = search_index.points(db, ITEMS, values, numbers, wanted=ask.full_terms, last=last)
     named = [place for (place,) in db.execute(_KEYS, (json.dumps([*map(_key, ask.ids)]), last))]
+    for name in ask.names:
+        named += search_index.newest_rows(db, ITEMS, name, last=last, limit=ask.cap)
     kept = [None] if ask.keep == EVERYTHING else [None, dict(db.execute(*_kept(db, ask.keep)))]
     places = _best_places(points, kept, ask.cap)
     records = _read(db, sorted(places.union(named)), archive)

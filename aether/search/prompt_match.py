@@ -19,18 +19,19 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from heapq import nsmallest
 from itertools import chain, islice
-from typing import Any, NamedTuple
+from typing import Any
 
+from aether.lazy import NamedTuple, lazy
 from aether.memory.items import HISTORY
 from aether.memory.layers import Record, excerpt
 from aether.text import words
 from aether.text.cleaning import clean
-from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, asks_for_commit, has_terms_beside, is_question, query_terms, terms
 
 # More matches are a page to read, not a hint.
@@ -198,15 +199,15 @@ def _unless_address(run: re.Match[str]) -> str:
 
 
 def match_prompt(
-    prompt: PromptQuery, records: Sequence[Record], *, held: Mapping[str, int] = {}, others: int = 0,
-    leave_out: Iterable[str] = (),
+    prompt: PromptQuery, live: Sequence[Record], archived: Sequence[Record] = (), *, held: Mapping[str, int] = {},
+    others: int = 0, leave_out: Iterable[str] = (),
 ) -> list[PromptMatch]:  # fmt: skip
-    """Return the strong matches of `prompt` among `records`, best first, at most `MOST_MATCHES`.
+    """Return the strong matches of `prompt` among `live` and `archived` records, best first, at most `MOST_MATCHES`.
 
-    `held` are the counts of each word in the `others`, entries that are not among `records`; the ids `leave_out` are
-    counted, but not returned.
+    `held` are the counts of each word in the `others`, the whole archive; the ids `leave_out` are counted, but not returned.
     """
-    weights = _weights(prompt, records, held, others)
+    records = [*live, *archived]
+    weights = _weights(prompt, records, len(live), held, others)
     hidden = frozenset(leave_out)
     if prompt.commit and (
         commits := _commits(
@@ -232,9 +233,13 @@ def match_prompt(
 
 
 def _weights(
-    prompt: PromptQuery, records: Sequence[Record], archive_counts: Mapping[str, int], archive_size: int
+    prompt: PromptQuery,
+    records: Sequence[Record],
+    live: int,
+    archive_counts: Mapping[str, int],
+    archive_size: int,
 ) -> _Weights:
-    """Look for the names and words of the prompt in all records."""
+    """Look for the names and words of the prompt in all records, of which the first `live` are not in the archive."""
     starts = {word: _start(word) for word in prompt.words}
     places: dict[str, list[int]] = {text: [] for text in (*prompt.names, *starts.values())}
     appends = [(text, places_of_text.append) for text, places_of_text in places.items()]
@@ -244,15 +249,22 @@ def _weights(
         for text, append in appends:
             if text in folded:
                 append(place)
-    total = len(records) + archive_size
-    most = max(RARE_ENTRIES, RARE_SHARE * total)
-    numbers = {word: len(places[start]) + archive_counts.get(word, 0) for word, start in starts.items()}
+    total = live + archive_size
+    most = most_of_rare(total)
+    numbers = {
+        word: bisect_left(places[start], live) + archive_counts.get(word, 0) for word, start in starts.items()
+    }
     return _Weights(
         {word: math.log(1 + total / max(1, number)) for word, number in numbers.items()},
         frozenset(word for word, number in numbers.items() if number <= most),
         {name: places[name] for name in prompt.names if 0 < len(places[name]) <= most},
         {word: places[start] for word, start in starts.items()},
     )
+
+
+def most_of_rare(total: int) -> float:
+    """Return how many of `total` entries may hold a rare word."""
+    return max(RARE_ENTRIES, RARE_SHARE * total)
 
 
 def _start(word: str) -> str:

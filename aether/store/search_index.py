@@ -306,6 +306,18 @@ def number_of_rows(db: sqlite3.Connection, kind: str, terms: Iterable[str]) -> d
     return {term: row[0] if row else 0 for term, row in found}
 
 
+def newest_rows(
+    db: sqlite3.Connection, kind: str, terms: Iterable[str], *, last: int, limit: int
+) -> list[int]:
+    """Return the newest rows up to number `last` that hold all of `terms`."""
+    return _matching(db, kind, " AND ".join(f'"{term}"' for term in terms), last, limit)
+
+
+def _matching(db: sqlite3.Connection, kind: str, expression: str, last: int, limit: int) -> list[int]:
+    query = f"SELECT rowid FROM {kind}_tokens WHERE {kind}_tokens MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?"  # noqa: S608
+    return [row for (row,) in db.execute(query, (expression, last, limit)).fetchall()]
+
+
 def points(
     db: sqlite3.Connection, kind: str, values: Mapping[str, Sequence[int]], numbers: Mapping[str, int], *,
     wanted: Sequence[str], last: int,
@@ -316,11 +328,10 @@ def points(
     count for rows with a rare one, and for the newest rows that have all of them.
     """
     marked = number_of_rows(db, kind, [f"{term}{mark}" for term in values for mark in MARKS[1:]])
-    query = f"SELECT rowid FROM {kind}_tokens WHERE {kind}_tokens MATCH ? AND rowid <= ? ORDER BY rowid DESC LIMIT ?"  # noqa: S608
     by_term: dict[str, dict[int, int]] = {term: {} for term in values}
 
     def count(expression: str, limit: int, *terms: str, level: int = 0) -> None:
-        for (row,) in db.execute(query, (expression, last, limit)).fetchall():
+        for row in _matching(db, kind, expression, last, limit):
             for term in terms:  # the highest level of a term is read first
                 by_term[term].setdefault(row, values[term][level])
 
@@ -336,7 +347,7 @@ def points(
         elif not level and term in wanted:
             common.append(token)
     if common:
-        terms = [term for term in wanted if numbers[term]]
+        terms = [term for term in wanted if term in values]
         count(" AND ".join(f'"{term}"' for term in terms), CORE_ROWS, *terms)
     for token in common:
         count(f"{token} AND ({' OR '.join(core)})" if core else token, CORE_ROWS, token.strip('"'))

@@ -182,6 +182,19 @@ def test_a_prompt_gets_nothing_that_was_taken_out_again(place):
     assert (hit["id"], hit["archived"]["why"]) == (item, "removed")
 
 
+def test_a_prompt_gets_the_old_entry_that_has_its_name_where_all_its_words_are_common(place):
+    item = add(
+        place, "We pin gateway.py to one worker, for the proxy of the customer has no sticky sessions."
+    )
+    other = [f"The gateway in py{nth}.toml moved {nth} rows of the ledger tonight." for nth in range(60)]
+    texts = [{"content": text, "type": "outcome"} for text in other]
+    texts += [{"content": f"File {nth}.py has rows and a ledger.", "type": "outcome"} for nth in range(60)]
+    aether.add_working_memory_items(texts, home=place)
+    working.clear_working_memory(home=place)
+
+    assert item in prompt_recall("why are rows of the ledger late in gateway.py", budget=400, home=place)
+
+
 @pytest.mark.parametrize("prompt", ["", "ok", "/clear", "What colour should the button have?"])
 def test_most_prompts_get_nothing(place, prompt):
     add(place, DECISION)

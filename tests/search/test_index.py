@@ -315,6 +315,23 @@ def test_hostile_fields_are_stored_and_found(path):
     assert archived.read([0, 1]) == dict(enumerate(records))
 
 
+@pytest.mark.parametrize("cap", [2, 100])
+@pytest.mark.parametrize("most", [0, 7, 20])
+def test_the_index_finds_the_rare_and_the_named_that_a_scan_finds(path, most, cap):
+    names = (("node2", "cach"), ("note", "absent"), ("7",))
+    question = ask("note 7 node1 cache", cap=cap, names=names, rare=lambda _: most)
+
+    assert indexed_source(path, archive(RECORDS)).find(question) == scan(lambda: iter(RECORDS), question)
+
+
+def test_a_term_that_many_items_hold_makes_no_candidate_and_all_terms_of_a_name_do():
+    records = [record(str(at), f"gateway {at % 2} of load table") for at in range(6)]
+    records += [record("rare", "jitter gateway"), record("part", "load gateway")]
+
+    assert found(records, "gateway jitter", rare=lambda _: 3) == ["rare"]
+    assert found(records, "gateway", rare=lambda _: 3, cap=2, names=(("load", "tabl"),)) == ["4", "5"]
+
+
 def found(records, query, **options):
     answer = scan(lambda: iter(records), ask(query, **options))
     return [candidate.row.id for candidate in answer.candidates]
