@@ -207,19 +207,19 @@ def _hooks() -> list[tuple[str, str, str]]:
     return [
         (
             "CPU time of a hook after a tool call, compared with `python -c pass`, empty and full home",
-            f"{empty['PostToolUse']['median']:.1f} × and {full['PostToolUse']['median']:.1f} × (goal {goals['PostToolUse']:.0f})",
+            f"{empty['PostToolUse']['median']:.1f} × and {full['PostToolUse']['median']:.1f} × (goal {goals['PostToolUse']:g})",
             "hook_latency",
         ),
         (
             "CPU time of a hook at the start of a session and after a compaction, full home",
             " and ".join(f"{full[name]['median']:.1f} ×" for name in starts)
-            + f" (goal {goals['SessionStart']:.0f})",
+            + f" (goal {goals['SessionStart']:g})",
             "hook_latency",
         ),
         (
             "CPU time of a hook at a prompt and at the end of a turn, full home",
             f"{full['UserPromptSubmit']['median']:.1f} × and {full['Stop']['median']:.1f} ×"
-            + (f" (goal {goals['Stop']:.0f})" if "Stop" in goals else ""),
+            + (f" (goal {goals['Stop']:g})" if "Stop" in goals else ""),
             "hook_latency",
         ),
         (

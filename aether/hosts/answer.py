@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from aether import regular
 from aether.errors import AetherError
 from aether.regular import checksum
-from aether.store import ledger, places
+from aether.store import ledger, places, spool
 from aether.store.spool import is_real
 
 if TYPE_CHECKING:
@@ -28,12 +28,8 @@ if TYPE_CHECKING:
     from aether.hosts.hook import Settings
     from aether.types import JsonObject
 
-# These drain the spool; the others leave it to the next process that opens the home.
-DRAINING_EVENTS = frozenset({"SessionStart", "SubagentStop", "Stop", "PreCompact"})
-# In a shared home these start a process of their own, which waits for the server.
-EXCHANGING_EVENTS = frozenset({"SessionStart", "Stop", "PreCompact"})
-# Seconds of the deadline that compressing needs: a full home takes about one.
-COMPRESS_SECONDS = 3.0
+# These drain the spool, the latter in a process of their own; the others leave it to the next process that opens the home.
+DRAINING_EVENTS, LATE_EVENTS = frozenset({"SessionStart", "PreCompact"}), frozenset({"Stop", "SubagentStop"})
 # Processes of one event start together; on a busy machine the last is ten seconds late. The same event again, such
 # as a second compaction of one turn, comes later.
 SAME_EVENT_SECONDS = 15.0
@@ -47,18 +43,21 @@ RECALL_TOKENS = 400
 
 
 def answer(
-    host: Any, entry: JsonObject, home: str, settings: Settings, *, left: float, note: Callable[[str], object]
+    host: Any, entry: JsonObject, home: str, settings: Settings, *, note: Callable[[str], object]
 ) -> str:
     """Return the text for the model, having made the changes of the event in the name of a hook.
 
-    `left` is the number of seconds that remain, `note` takes failures that do not concern the model. The server of a
-    shared home is not asked, because a user waits for a hook: a process of its own exchanges news with it afterwards.
+    `note` takes failures that do not concern the model. What the end of a turn asks for is left to a process of its own, for
+    which nobody waits; so is the server of a shared home.
     """
     event, session = entry["event"], entry["session"]
     if event == "Stop" and entry.get("stop_hook_active"):
         return ""  # another hook kept the turn going; the first stop was drained already
+    if event in LATE_EVENTS:
+        work = ["settle"] * (settings.architect == HOST) + ["compress"] * settings.claude_auto_compress
+        start_late(home, event, session, *(work if event == "Stop" else ()))
+        return ""
     is_shared = ledger.is_shared(Path(home))
-    started = time.monotonic()
     try:
         with ledger.staying_local():
             if event in DRAINING_EVENTS and not is_shared:
@@ -69,12 +68,10 @@ def answer(
                 places.remember(home)
                 start_architect(home, settings, ["--except", session])
             text = _text(host, entry, home, settings)
-            _change(
-                entry, home, settings, is_shared=is_shared, seconds_left=left - (time.monotonic() - started)
-            )
+            _change(entry, home, settings, is_shared=is_shared)
             return text
     finally:
-        if event in EXCHANGING_EVENTS and is_shared:
+        if event in DRAINING_EVENTS and is_shared:
             _exchange(home)
 
 
@@ -105,23 +102,42 @@ def _text(host: Any, entry: JsonObject, home: str, settings: Settings) -> str:
     return ""
 
 
-def _change(
-    entry: JsonObject, home: str, settings: Settings, *, is_shared: bool, seconds_left: float
-) -> None:
-    """Make the changes that the end of a turn and a compaction ask for."""
+def main(home: str, event: str, session: str, *work: str) -> None:
+    """Do what the end of a turn or a session asks for; a failure is a line of `hook.log`, for nobody reads this process."""
+
+    def note(words: str) -> None:
+        spool.log_failure(home, event, session, words)
+
+    is_shared = ledger.is_shared(Path(home))
+    try:
+        with ledger.staying_local():
+            if not is_shared:
+                _drain(home, "", note)
+            keep_notes(home, event, session, note)
+            if "settle" in work:
+                _settle(home, session, compacted=False)
+            if "compress" in work and not is_shared:
+                _compress(home)
+            if "brief" in work:
+                from aether.api.briefing import session_brief
+
+                session_brief(home, "startup")  # kept: the next session reads it
+    except Exception as reason:  # noqa: BLE001 - there is no one to raise to
+        note(f"{type(reason).__name__}: {reason}")
+    if event == "Stop" and is_shared:
+        _exchange(home)
+
+
+def _change(entry: JsonObject, home: str, settings: Settings, *, is_shared: bool) -> None:
+    """Make the changes that a compaction asks for."""
     from aether.store.authors import HOOK
 
     event, session = entry["event"], entry["session"]
-    if event in ("PreCompact", "Stop") and settings.architect == HOST:
-        from aether.api.asks import note_settled
-        from aether.store.snapshot import load
-
-        with suppress(AetherError, OSError):  # at worst it is asked later
-            memory = load(Path(home)).documents["memory"]
-            note_settled(Path(home), session, memory, compacted=event == "PreCompact")
     if event == "PreCompact":
         from aether.api.compress import prepare_for_summary
 
+        if settings.architect == HOST:
+            _settle(home, session, compacted=True)
         with suppress(AetherError, OSError):  # storing the summary prepares it itself
             prepare_for_summary(home, session, by=HOOK)
     elif event == "PostCompact" and entry.get("summary") and not is_shared:
@@ -130,13 +146,15 @@ def _change(
         ingest_summary(home, entry["summary"], session=session, trigger=entry.get("trigger", ""), by=HOOK)
         # Not at PreCompact: the items would be archived before the model has answered.
         start_architect(home, settings, [session])
-    elif (
-        event == "Stop"
-        and settings.claude_auto_compress
-        and not is_shared
-        and seconds_left > COMPRESS_SECONDS
-    ):
-        _compress(home, author=HOOK)
+
+
+def _settle(home: str, session: str, *, compacted: bool) -> None:
+    """Note the work of a session that a turn or a compaction settled, so that the host is asked about it once."""
+    from aether.api.asks import note_settled
+    from aether.store.snapshot import load
+
+    with suppress(AetherError, OSError):  # at worst it is asked later
+        note_settled(Path(home), session, load(Path(home)).documents["memory"], compacted=compacted)
 
 
 def _ask(host: Any, home: str, session: str, settings: Settings) -> str:
@@ -193,7 +211,7 @@ def _drain(home: str, started: str, note: Callable[[str], object]) -> None:
         note(f"waits in the spool: {reason}")
 
 
-def _compress(home: str, *, author: str) -> None:
+def _compress(home: str) -> None:
     """Compress the phase that fills working memory, without a model; nothing if it is not full."""
     from aether.memory.items import token_usage
     from aether.store.snapshot import load
@@ -201,15 +219,21 @@ def _compress(home: str, *, author: str) -> None:
     if not token_usage(load(Path(home)).documents["memory"]).needed:
         return  # nothing more is imported at most stops
     from aether.api.compress import FALLBACK, compress, prepare_current_phase
+    from aether.store.authors import HOOK
 
-    if record := prepare_current_phase(home, by=author).record:
-        compress(record["phase"], architect=FALLBACK, home=home, by=author)
+    if record := prepare_current_phase(home, by=HOOK).record:
+        compress(record["phase"], architect=FALLBACK, home=home, by=HOOK)
 
 
 def start_architect(home: str, settings: Settings, words: Sequence[str]) -> None:
     """Start the process that asks the model that the user chose for sessions, if it is one; wait for nothing."""
     if settings.architect not in UNASKED and words[-1]:
         start_process(home, ["-m", "aether.api.detached", home, *words], AETHER_NO_HOOKS="1")
+
+
+def start_late(home: str, event: str, session: str, *work: str) -> None:
+    """Start the process that does what the end of a turn or a session asks for, and this `work`; wait for nothing."""
+    start_process(home, ["-m", __name__, home, event, session, *work])
 
 
 def _exchange(home: str) -> None:
@@ -268,3 +292,7 @@ def _remove_old(directory: str) -> None:
             # Also a file of the future: the clock was set back since.
             if abs(now - file.stat(follow_symlinks=False).st_mtime) > SAME_EVENT_SECONDS:
                 os.unlink(file.path)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -18,18 +18,19 @@ import sys
 import time
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aether import regular
 from aether.errors import AetherError, StorageFailed
 from aether.hosts import DEFAULT_HOST, HOSTS
+from aether.lazy import NamedTuple
 from aether.project import home_of, may_create_home, user_file
 from aether.redact.redact import is_private, redact, redacted, without_blocks
 from aether.store import spool
 
+TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
     from aether.store.keys import Config
     from aether.types import JsonObject
@@ -213,16 +214,17 @@ def _answer(host: Any, event: JsonObject, payload: JsonObject, home: str, deadli
     failure = _keep(home, entry) if entry is not None and settings.claude_capture else None
     if failure and not (is_ready and kind.answers and host.takes_text(name)):
         raise failure
-    if name == "SessionEnd" and is_ready and settings.architect != Defaults.architect:
-        from aether.hosts.answer import start_architect
+    if name == "SessionEnd" and is_ready:
+        from aether.hosts.answer import start_architect, start_late
 
+        start_late(home, name, session, *["brief"] * settings.claude_inject)
         start_architect(home, settings, [session])
     if entry is None or not kind.answers:
         return ""
     seconds = min(settings.claude_deadline_seconds * kind.patience, MOST_SECONDS)
     seconds = max(LEAST_SECONDS, min(seconds, started + max(seconds, kind.seconds) - time.monotonic()))
     deadline(seconds, home, name, session)
-    text = _reply(host, entry, payload, home, settings, until=time.monotonic() + seconds, is_ready=is_ready)
+    text = _reply(host, entry, payload, home, settings, is_ready=is_ready)
     if failure is None or spool.log_failure(home, name, session, str(failure)) or not kind.makes_home:
         return text
     return _with_warning(text, _not_stored(host, home, failure, "What memory holds is still read."))
@@ -325,8 +327,8 @@ def _keep(home: str, entry: JsonObject) -> StorageFailed | None:
 
 
 def _reply(
-    host: Any, entry: JsonObject, payload: JsonObject, home: str, settings: Settings, *, until: float, is_ready: bool
-) -> str:  # fmt: skip
+    host: Any, entry: JsonObject, payload: JsonObject, home: str, settings: Settings, *, is_ready: bool
+) -> str:
     """Return the output for an event that was kept; a home that is not ready is created first."""
     from aether.hosts.answer import answer, is_first
 
@@ -340,9 +342,8 @@ def _reply(
     if not is_first(home, payload, os.environ.get(host.PROCESS_VARIABLE, "")):
         return ""
     text = answer(
-        host, entry, home, settings, left=until - time.monotonic(),
-        note=lambda words: spool.log_failure(home, name, session, words),
-    )  # fmt: skip
+        host, entry, home, settings, note=lambda words: spool.log_failure(home, name, session, words)
+    )
     output: str = host.output(name, printable(text))
     return _with_warning(output, _published(home, host)) if name == "SessionStart" else output
 

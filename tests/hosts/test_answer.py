@@ -46,10 +46,10 @@ def calls(monkeypatch):
     return seen
 
 
-def reply(home, event, *, left=8.0, note=None, **more):
+def reply(home, event, *, note=None, **more):
     return answer.answer(
         event_module, {"event": event, "session": "s", **more}, str(home), config.or_default(home),
-        left=left, note=note or (lambda what: None),
+        note=note or (lambda what: None),
     )  # fmt: skip
 
 
@@ -101,9 +101,11 @@ def test_entries_left_in_the_spool_are_logged(home, calls, monkeypatch):
     monkeypatch.setattr(drain, "drain", lambda home, **_: Drained("locked"))
     noted = []
 
-    reply(home, "SubagentStop", note=noted.append)
+    reply(home, "PreCompact", note=noted.append)
+    reply(home, "SubagentStop")
 
     assert noted == ["waits in the spool: locked"]
+    assert "SubagentStop s waits in the spool: locked" in (home / "hook.log").read_text()
 
 
 def full(home):
@@ -124,8 +126,8 @@ def test_a_full_memory_is_compressed_when_a_turn_ends(home, monkeypatch):
     assert asked == [(1, "extractive")]
 
 
-@pytest.mark.parametrize("why", ["off", "late", "not full"])
-def test_it_is_not_compressed_where_it_is_switched_off_late_or_not_full(home, monkeypatch, why):
+@pytest.mark.parametrize("why", ["off", "not full"])
+def test_it_is_not_compressed_where_it_is_switched_off_or_not_full(home, monkeypatch, why):
     asked = []
     monkeypatch.setattr(compress, "compress", lambda *given, **named: asked.append(given))
     if why != "not full":
@@ -133,7 +135,7 @@ def test_it_is_not_compressed_where_it_is_switched_off_late_or_not_full(home, mo
     if why == "off":
         (home / "config.toml").write_text("[claude]\nauto_compress = false\n")
 
-    reply(home, "Stop", left=1.0 if why == "late" else 8.0)
+    reply(home, "Stop")
 
     assert asked == []
 

@@ -42,9 +42,16 @@ def project(tmp_path, monkeypatch):
 
 @pytest.fixture
 def started(monkeypatch):
-    """The words with which processes were started; none is."""
-    words = []
-    monkeypatch.setattr(answer, "start_process", lambda home, given, **_: words.append(given[2:]))
+    """The words with which processes were started that ask a model; none is."""
+    words, start = [], answer.start_process
+
+    def started(home, given, **variables):
+        if given[1] == answer.__name__:
+            start(home, given, **variables)
+        else:
+            words.append(given[2:])
+
+    monkeypatch.setattr(answer, "start_process", started)
     return words
 
 

@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from datetime import timedelta
 from pathlib import Path
 
@@ -78,6 +79,34 @@ def test_the_event_of_a_tool_is_kept_and_prints_nothing(project):
     assert entry["input"] == {"command": "make 1"}
     assert entry["at"].endswith("Z")
     assert len(entry["at"]) == len("2026-03-01T10:15:00.000000Z")
+
+
+def test_what_a_turn_yielded_is_stored_by_a_process_of_its_own(project):
+    asked = "Please always use SQLite for the state."
+    reported(project, "UserPromptSubmit", prompt=asked, prompt_id="p1")
+
+    found = process(
+        project, {"hook_event_name": "Stop", "session_id": "s", "cwd": str(project), "prompt_id": "p1"}
+    )
+
+    assert (found.returncode, found.stdout, found.stderr) == (0, b"", b"")
+    until = time.monotonic() + 60
+    while entries(project) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert (entries(project), logged(project)) == ([], "")
+    assert asked in json.dumps(homes.reopened(project / ".aether").documents["memory"])
+
+
+def test_the_end_of_a_session_keeps_the_brief_of_the_next(project, monkeypatch):
+    working.add_working_memory_item("The cache listens on 8007.", "decision", home=project / ".aether")
+    reported(project, "SessionEnd", reason="other")
+
+    monkeypatch.setattr(
+        "aether.memory.briefing.briefing.briefing", lambda **_: pytest.fail("it was made again")
+    )
+    code, text = reported(project, "SessionStart", source="startup", session_id="next")
+
+    assert (code, "The cache listens on 8007." in text, logged(project)) == (0, True, "")
 
 
 def test_the_argument_names_the_event_if_the_payload_does_not(project):
@@ -576,15 +605,14 @@ def test_a_late_answer_ends_with_a_line_in_the_log(project):
 def test_keeping_an_event_may_take_as_long_as_the_host_waits_and_answering_as_is_set(
     project, event, until_kept, seconds, monkeypatch
 ):
-    monkeypatch.setattr(answer, "answer", lambda *_, left, **__: left_for.append(left) or "")
-    given, left_for = [], []
+    monkeypatch.setattr(answer, "answer", lambda *_, **__: "")
+    given = []
 
     hook.main(
         [event], json.dumps({"cwd": str(project)}).encode(), deadline=lambda each, *_: given.append(each)
     )
 
     assert given == [until_kept, until_kept] + ([seconds] if seconds else [])
-    assert [seconds - 1 < left < seconds for left in left_for] == ([True] if seconds else [])
 
 
 def test_the_host_does_not_wait_longer_for_an_event_that_took_long_to_be_kept(project, monkeypatch):
