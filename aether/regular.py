@@ -12,7 +12,6 @@ import io
 import os
 import stat
 import sys
-from typing import Any, BinaryIO
 
 from aether.errors import InvalidDocument, InvalidInput, NotFound, UnsafePath
 
@@ -218,7 +217,7 @@ def touch(path: str | os.PathLike[str]) -> None:
     os.utime(path)
 
 
-def opened(path: str | os.PathLike[str], most: int | None = None) -> BinaryIO:
+def opened(path: str | os.PathLike[str], most: int | None = None) -> io.BufferedReader:
     """Return the regular file at `path`, which has at most `most` bytes (`LOG_BYTES`), open for reading.
 
     Raises:
@@ -266,7 +265,7 @@ def _too_large(path: str | os.PathLike[str], size: int, most: int) -> InvalidDoc
     return InvalidDocument(what, fix="Restore it from a copy, or move it away.", where=os.fspath(path))
 
 
-def named(path: str | os.PathLike[str]) -> BinaryIO:
+def named(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Return the file that a person named, open for reading; a link is followed.
 
     A pipe or a device is read only where it was given on purpose: a descriptor such as `/dev/fd/63`, which a shell makes of
@@ -302,7 +301,7 @@ class _Named(io.BufferedReader):
             raise _unreadable(self.name, reason) from reason
 
 
-def _unreadable(path: Any, reason: Exception) -> NotFound:
+def _unreadable(path: object, reason: Exception) -> NotFound:
     what = f"cannot be read ({getattr(reason, 'strerror', None) or 'no such name'})."
     return NotFound(what, fix="Name an existing, readable file.", where=str(path))
 
@@ -346,13 +345,16 @@ def checksum(data: bytes | memoryview) -> str:
 
 def digest(data: bytes | memoryview) -> str:
     """Return the SHA-256 of `data`, as 64 characters; to load OpenSSL takes a hook as long as all its work."""
-    if len(data) <= _SMALL_BYTES and "hashlib" not in sys.modules:
-        with contextlib.suppress(ImportError):  # not every interpreter has them
-            if sys.version_info >= (3, 12):
-                from _sha2 import sha256 as small
-            else:
-                from _sha256 import sha256 as small
-            return str(small(data).hexdigest())
+    with contextlib.suppress(ImportError):  # not every interpreter has them
+        if len(data) > _SMALL_BYTES or "_hashlib" in sys.modules:
+            from _hashlib import openssl_sha256  # hashlib imports others, too
+
+            return str(openssl_sha256(data).hexdigest())
+        if sys.version_info >= (3, 12):
+            from _sha2 import sha256 as small
+        else:
+            from _sha256 import sha256 as small
+        return str(small(data).hexdigest())
     from hashlib import sha256
 
     return sha256(data).hexdigest()

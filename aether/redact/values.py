@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from aether.lazy import lazy
 from aether.redact.table import PLACEHOLDER, pattern, words
-from aether.text.regex import lazy
 
 _RUN = lazy(r"[A-Za-z0-9]+")
 _MASKS = ("AAAAAAAA", "xxxxxxxx", "XXXXXXXX", "00000000", "********", "........")
@@ -125,10 +125,10 @@ def decoded(value: str) -> bytes:
     # Where letters are alike in both cases, one of another alphabet may be among them.
     if not digits.isascii():
         return b""
-    import base64
+    import binascii
 
-    altchars = b"-_" if "-" in digits or "_" in digits else None
-    return base64.b64decode(digits[: len(digits) // 4 * 4], altchars=altchars)
+    # Those of addresses, which have two other signs, too.
+    return binascii.a2b_base64(digits[: len(digits) // 4 * 4].replace("-", "+").replace("_", "/"))
 
 
 def is_base58(value: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from itertools import islice, zip_longest
@@ -40,8 +40,8 @@ STEERING_CHARS = 1_500
 RESUMED = frozenset({"resume", "fork"})
 # Of the explicit lines of a kind that may be many, as many come before the state of the work, the others after it.
 FOREMOST = 10
-# A line further down would fill a gap at best: a person waits while it is made.
-MOST_LINES = 500
+# A line further down would fill a gap at best, for there is room for some dozens: a person waits while it is made.
+MOST_LINES = 200
 # More characters than this many a token do not fit, without counting.
 MOST_CHARS_OF_TOKEN = 16
 # A line with this share of its words in a line above says nothing new.
@@ -166,7 +166,7 @@ def in_force(
     documents: Mapping[str, Any], *, now: datetime, wide: Mapping[str, Any] | None = None
 ) -> dict[str, int]:
     """Return how many rules and decisions a start of a session would show if there were room for all."""
-    lines = _lines(documents, now=now, wide=wide)
+    lines = _lines(documents, now=now, wide=wide, until=("rule", "decision"))
     kinds = [line.kind for line in lines if line.heading != making.SIGNALS]
     return {"rules": kinds.count("rule"), "decisions": kinds.count("decision")}
 
@@ -177,11 +177,12 @@ _CASTE = "What this caste did last in this project"
 def _lines(
     documents: Mapping[str, Any], *, now: datetime, root: str = "", wide: Mapping[str, Any] | None = None,
     session: str = "", only: bool = False, caste: str | None = None, summary: bool = True, team: bool = False,
+    until: Collection[Kind] = tuple(HEADINGS),
 ) -> Iterator[Line]:  # fmt: skip
     """Return all lines in the order of importance, without repetitions, which are looked for as they are asked for.
 
     With `only`, the floor is that of the conversation `session`, or empty. `summary` allows the host's summary, which is in the
-    context of the session that it was made of. With `team`, the agents at work are listed.
+    context of the session that it was made of. With `team`, the agents at work are listed. The last line is one of the kinds `until`.
     """
     memory = documents["memory"]
     items, ended = known_items(memory), revoked_in(memory)
@@ -207,8 +208,11 @@ def _lines(
     ]  # fmt: skip
     below = re.compile(rf"(?<![\w.~/-]){re.escape(root.rstrip('/'))}/") if root.count("/") > 1 else None
     senders = documents.get("senders", {})
-    lines = _without_repeats(_explicit_first([_with_sender(line, senders) for line in ordered if line.text]))
-    lines = _own_first(lines, documents, wide)
+    sent = [_with_sender(line, senders) for line in ordered] if senders else ordered
+    by_kind = _explicit_first([line for line in sent if line.text])
+    while by_kind and by_kind[-1].kind not in until:
+        by_kind.pop()
+    lines = _own_first(_without_repeats(by_kind), documents, wide)
     if below is None:
         return lines
     return (
@@ -245,7 +249,7 @@ def _own_first(
 
 def _with_sender(line: Line, senders: Mapping[str, str]) -> Line:
     """Return `line` with the other member of a shared colony who sent its entry, or the session of its statement."""
-    entry = line.ids[0] if line.ids and senders else ""
+    entry = line.ids[0] if line.ids else ""
     sender = senders.get(entry) or senders.get(entry.rsplit("/", 2)[0])
     return (
         line._replace(

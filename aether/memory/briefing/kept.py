@@ -39,6 +39,8 @@ def timestamp(text: object) -> str:
     """Return the time in `text` in the form of `clock.stamp`, or "" if it is not a time."""
     if isinstance(text, str) and len(text) == _STAMP_CHARS and text.endswith("Z"):
         return text
+    if not text:  # as most corrections are
+        return ""
     try:
         return clock.stamp(clock.parse(str(text)))
     except InvalidInput:
@@ -62,8 +64,11 @@ def _newest_first(items: Iterable[Item]) -> list[Item]:
     for item in items:
         metadata = item["metadata"]
         if not metadata.get("injected"):
-            time = timestamp(metadata["timestamp"])  # a hand edit may have written another form
-            entries.append((time, {**item, "metadata": {**metadata, "timestamp": time}}))
+            time = timestamp(metadata["timestamp"])
+            is_plain = time == metadata["timestamp"]  # a hand edit may have written another form
+            entries.append(
+                (time, item if is_plain else {**item, "metadata": {**metadata, "timestamp": time}})
+            )
     return [item for _, item in sorted(entries, key=itemgetter(0), reverse=True)]
 
 

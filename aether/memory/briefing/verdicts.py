@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
+from aether.lazy import NamedTuple
 from aether.text.identifiers import identifiers
 
 if TYPE_CHECKING:
