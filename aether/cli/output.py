@@ -11,11 +11,11 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from aether.text.regex import UNPRINTABLE
+from aether.lazy import UNPRINTABLE, NamedTuple
 
 if TYPE_CHECKING:
     from pathlib import Path

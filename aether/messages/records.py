@@ -14,8 +14,9 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
+from aether.lazy import NamedTuple, lazy
 from aether.messages.model import (
     IMAGE,
     NOTHING,
@@ -26,7 +27,6 @@ from aether.messages.model import (
     is_failure_text,
 )
 from aether.messages.speakers import own_words
-from aether.text.regex import lazy
 from aether.types import JsonObject
 
 Kind = Literal[

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
+from aether.lazy import NamedTuple
 from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.messages.tool_calls import answers_in, is_refusal, words_of_refusal

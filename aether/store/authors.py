@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+
+from aether.lazy import NamedTuple
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
-from aether.text.regex import lazy
+from aether.lazy import NamedTuple, lazy
 
 
 class Identifiers(NamedTuple):
