@@ -57,6 +57,13 @@ def home_of(cwd: str, project_dir: str = "") -> str:
     return _kept_within(os.path.join(root, HOME_NAME), root, top)
 
 
+def homes_above(directory: str) -> list[str]:
+    """Return where the homes of a directory and of those above it in its repository would be: rules of all of them act there."""
+    start = os.path.realpath(directory)
+    top = repository_of(start)[0]
+    return [os.path.join(path, HOME_NAME) for path in _upward(start) if top and _is_within(path, top)]
+
+
 def link_out_of(home: str) -> str:
     """Return the first link in `home` that leads out of it, else an empty text.
 

@@ -69,7 +69,7 @@ def overview(*, home: Home = None) -> JsonObject:
             "items": (last.get("metadata") or {}).get("item_count"),
         },
         "hooks": {
-            "paused": os.path.exists(place / "hooks" / "paused"),
+            "paused": spool.is_paused(str(place)),
             "waiting": len(spool.waiting(str(place))),
             "last_event": event_time if isinstance(event_time, str) else "",
         },

@@ -23,7 +23,7 @@ from aether import regular
 from aether.errors import AetherError, StorageFailed
 from aether.hosts import DEFAULT_HOST, HOSTS
 from aether.lazy import NamedTuple
-from aether.project import home_of, may_create_home, user_file
+from aether.project import home_of, homes_above, may_create_home, user_file
 from aether.redact.redact import is_private, redact, redacted, without_blocks
 from aether.store import spool
 
@@ -253,7 +253,7 @@ def _published(home: str, host: Any) -> str:
 
 def _is_off(home: str) -> bool:
     """Return whether hooks do nothing in `home`."""
-    return not home or bool(os.environ.get(OFF)) or os.path.exists(os.path.join(home, "hooks", "paused"))
+    return not home or bool(os.environ.get(OFF)) or spool.is_paused(home)
 
 
 def _is_kept_as_note(event: JsonObject, home: str) -> bool:
@@ -284,16 +284,21 @@ def _gate(host: Any, event: JsonObject, home: str) -> str:
     """Return the output that stops a call by a rule of the person; empty for any other call."""
     from aether.store import enforced
 
-    call = event.get("call")
-    if _is_off(home) or not call or not (rules := enforced.read(home)):
+    call, directory = event.get("call"), event["directory"] or os.getcwd()
+    places = [place for place in {home: 0, **dict.fromkeys(homes_above(directory))} if not _is_off(place)]
+    if not call or not (
+        owners := {rule["id"]: (place, rule) for place in places for rule in enforced.read(place)}
+    ):
         return ""
     from aether.memory.enforcement import decide, reason
 
-    directory = event["directory"] or os.getcwd()
+    rules = [rule for _, rule in owners.values()]
     decision = decide(rules, call["tool"], call["input"], directory, cache(_git_aliases))
     if not decision:
         return ""
-    enforced.note_stop(home, decision.rule["id"], decision.action, call["tool"], event["session"])
+    enforced.note_stop(
+        owners[decision.rule["id"]][0], decision.rule["id"], decision.action, call["tool"], event["session"]
+    )
     output: str = host.stop(decision.action, printable(reason(decision)))
     return output
 

@@ -153,6 +153,11 @@ def in_index(home: str, below: str = "") -> frozenset[str]:
     return git.tracked(home, below) or frozenset()
 
 
+def is_paused(home: str) -> bool:
+    """Return whether the hooks of `home` are paused; a mark that git tracks came with the repository, and pauses nothing."""
+    return os.path.exists(os.path.join(home, "hooks", "paused")) and "paused" not in in_index(home, "hooks")
+
+
 def _identity(path: str) -> list[int]:
     """Return what changes with the file at `path`; nobody can choose it for another machine."""
     status = os.stat(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import subprocess
 from functools import partial
 from importlib import import_module
 
@@ -201,6 +202,31 @@ def test_pausing_the_hooks_pauses_rules(home):
     (home / "hooks" / "paused").touch()
 
     assert call(home) == {}
+
+
+def test_a_pause_that_came_with_the_repository_pauses_nothing(home):
+    shutil.rmtree(home.parent / ".git")
+    subprocess.run(["git", "init", "-q"], cwd=home.parent, check=True)
+    enforcing.add_rule(TEXT, command="git push*", home=home)
+    (home / "hooks").mkdir(exist_ok=True)
+    (home / "hooks" / "paused").touch()
+    assert call(home) == {}
+
+    subprocess.run(["git", "add", "-f", ".aether/hooks/paused"], cwd=home.parent, check=True)
+    assert call(home)["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+def test_rules_act_below_in_a_directory_with_a_home_of_its_own(home):
+    rule = enforcing.add_rule(TEXT, command="git push*", home=home)
+    below = home.parent / "packages" / "ui"
+    homes.fresh(below)
+    inner = enforcing.add_rule("Never merge here.", command="git merge", home=below / ".aether")
+
+    assert call(home, cwd=str(below))["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert call(home, "git merge x", cwd=str(below))["hookSpecificOutput"]["permissionDecision"] == "deny"
+    assert call(home, "git merge x") == {}
+    assert [stop.rule for stop in enforced.stops(home)] == [rule["id"]]
+    assert [stop.rule for stop in enforced.stops(below / ".aether")] == [inner["id"]]
 
 
 def test_a_damaged_file_lets_the_call_pass_and_is_logged(home):

@@ -95,7 +95,7 @@ def status(home: Path | None = None, *, start: Path | None = None) -> Report:
         installed,
         install.installed_servers(directory),
         place if os.path.isdir(place) else "",
-        is_paused(place),
+        spool.is_paused(str(place)),
         len(spool.waiting(place)),
         dict(zip(("at", "session", "first_source"), max(sessions), strict=True)) if sessions else None,
         recent_log(Path(place)),
@@ -206,11 +206,6 @@ def program_problem(words: Sequence[str]) -> str:
 def paused_file(home: str | os.PathLike[str]) -> Path:
     """Return the file whose presence pauses the hooks."""
     return Path(home) / "hooks" / "paused"
-
-
-def is_paused(home: str | os.PathLike[str]) -> bool:
-    """Return whether the hooks of a home are paused."""
-    return os.path.exists(paused_file(home))
 
 
 def pause(home: Path) -> Path:

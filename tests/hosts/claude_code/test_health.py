@@ -240,7 +240,7 @@ def test_a_missing_program_or_a_file_that_is_no_program_is_reported(tmp_path):
 def test_pausing_and_going_on_can_be_repeated(home):
     for do, paused in ((pause, True), (pause, True), (resume, False), (resume, False)):
         assert do(home) == home
-        assert health.is_paused(home) == paused
+        assert spool.is_paused(str(home)) == paused
 
 
 def test_a_directory_without_a_home_cannot_be_paused(tmp_path):
