@@ -16,6 +16,7 @@ from aether.conversation.partition import BRIEF_CHARS, is_brief
 from aether.conversation.readings import Reading
 from aether.messages.model import Message
 from aether.messages.shell import command_target, git_step, is_notable, outcome_of, parts_of, short_command
+from aether.messages.speakers import CONTINUED
 from aether.messages.tool_calls import (
     Call,
     answers_in,
@@ -44,8 +45,6 @@ PLAN_ENTRIES = 12
 MOST_RAN = 12
 ARGUMENT_CHARS = 120
 NOTHING_LEFT = "Every step of the plan is done."
-# How another program starts the summary that it puts in the place of an earlier conversation.
-_CONTINUED = "This session is being continued from a previous conversation"
 _QUESTION_MARKS = ("?", "？", "؟")
 ASKED = "Asked: "
 _GAP = " […] "
@@ -123,7 +122,7 @@ def _said(conversation: Conversation) -> list[Said]:
         message, text = reading.message, reading.words
         if reading.is_summary or message.role not in ("user", "assistant"):
             continue
-        if text and (message.role == "assistant" or text.startswith(_CONTINUED)):
+        if text and (message.role == "assistant" or text.startswith(CONTINUED)):
             texts.append(Said(index, "agent", with_speaker(message, text)))
         elif text:
             question = _question_before(texts) if is_brief(text) else ""

@@ -33,7 +33,11 @@ _NOTICES = lazy(
     r"^(?:\[Request interrupted by user[^\]\n]*\]|# AGENTS\.md instructions.*|Caveat: The messages below.*)[ \t]*$",
     re.MULTILINE,
 )
-_OPENINGS = ("Stop hook feedback:\n", "[SYSTEM NOTIFICATION", "[Cross-session ", "[Subagent hand-back]")
+# How a host starts the summary that it puts in the place of an earlier conversation.
+CONTINUED = "This session is being continued from a previous conversation"
+_OPENINGS = (
+    "Stop hook feedback:\n", "[SYSTEM NOTIFICATION", "[Cross-session ", "[Subagent hand-back]", CONTINUED,
+)  # fmt: skip
 _AFTER_PEER = ("This came from another Claude session", 'That "other Claude session" is an agent')
 # Codex puts what the editor shows above the request.
 _REQUEST_BELOW = lazy(

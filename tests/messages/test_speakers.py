@@ -91,6 +91,10 @@ def test_a_text_without_elements_and_notices_is_as_it_was_typed(text):
         ("Look at this:\n<app-log>\nboom\n</app-log>", "Look at this:"),
         ("[Request interrupted by user for tool use]", ""),
         ("Stop hook feedback:\n- write tests", ""),
+        (
+            "This session is being continued from a previous conversation that ran out of context. Never ask.",
+            "",
+        ),
         ("# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nNever.\n</INSTRUCTIONS>", ""),
         (
             "# Context from my IDE setup:\n\n## Open tabs\n- a.py\n\n## My request for Codex:\nFix it.",
