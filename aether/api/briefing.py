@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from aether.api.checking import Checker
 
 # Of the budget: a sub-agent has a task of its own, and needs little beside it.
-AGENT_SHARE = 1 / 3
+AGENT_SHARE = 2 / 3
 # The occasion of a sub-agent's start.
 SUBAGENT = "subagent"
 DIRECTORY = "briefs"

@@ -268,7 +268,7 @@ class Config(NamedTuple):
     claude_inject: bool = _key("claude.inject", True, "whether memory is injected into a session and its sub-agents at their start", lowers=True)  # fmt: skip
     claude_recall: bool = _key("claude.recall", True, "whether memory is injected into a prompt that strongly matches it", lowers=True)  # fmt: skip
     claude_file_history: bool = _key("claude.file_history", False, "whether decisions and errors about a source file are injected when it is read; `aether claude install` again after a change", lowers=True)  # fmt: skip
-    claude_brief_tokens: int = _key("claude.brief_tokens", 1_500, "most tokens of memory at the start of a session; never more than 700", lowers=True)  # fmt: skip
+    claude_brief_tokens: int = _key("claude.brief_tokens", 700, "most tokens of memory at the start of a session; never more than 700", lowers=True)  # fmt: skip
     # Files whose secrets have no form that gives them away. A home adds to those of its user.
     claude_private_paths: str = _key(
         "claude.private_paths", ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**",
