@@ -30,8 +30,10 @@ _NAMES = {
     "postToolUseFailure": "PostToolUseFailure", "afterAgentResponse": "Stop", "preCompact": "PreCompact",
     "sessionEnd": "SessionEnd",
 }  # fmt: skip
-_TOOLS = {"Shell": "Bash", "SemanticSearch": "Grep"}
-_ARGUMENTS = {"path": "file_path", "contents": "content", "old_str": "old_string", "new_str": "new_string"}
+_TOOLS = {"Shell": "Bash", "SemanticSearch": "Grep", "StrReplace": "Edit", "EditNotebook": "NotebookEdit"}
+_ARGUMENTS = {
+    "path": "file_path", "target_notebook": "notebook_path", "contents": "content", "old_str": "old_string", "new_str": "new_string",
+}  # fmt: skip
 
 ways_to_close = claude_code.ways_to_close
 speech_of = nothing_more

@@ -29,9 +29,11 @@ _NAMES = {event: event for event in EVENTS}
 _TOOLS = {
     "bash": "Bash", "edit": "Edit", "write": "Write", "multiedit": "MultiEdit", "task": "Task", "read": "Read",
     "grep": "Grep", "glob": "Glob", "list": "LS", "webfetch": "WebFetch", "websearch": "WebSearch",
-    "todowrite": "TodoRead", "todoread": "TodoRead", "skill": "Skill", "question": "AskUserQuestion",
+    "todowrite": "TodoRead", "todoread": "TodoRead", "skill": "Skill", "patch": "apply_patch", "question": "AskUserQuestion",
 }  # fmt: skip
-_ARGUMENTS = {"filePath": "file_path", "oldString": "old_string", "newString": "new_string"}
+_ARGUMENTS = {
+    "filePath": "file_path", "oldString": "old_string", "newString": "new_string", "patchText": "input",
+}  # fmt: skip
 TEXT_EVENTS = frozenset({"SessionStart", "UserPromptSubmit", "SubagentStart"})
 # The first words of the plugin: a file that starts otherwise is not ours.
 MARK = "// The memory of aether for opencode."

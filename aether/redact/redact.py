@@ -223,7 +223,7 @@ INJECTED = "aether-memory"
 _BLOCKS = ("private", INJECTED)
 _PATH_KEYS = ("file_path", "path", "notebook_path", "filePath", "filename", "target_file")
 _COMMAND_KEYS = ("command", "cmd", "script", "code")
-_PATCH_KEYS = ("input", "patch")
+_PATCH_KEYS = ("input", "patch", "command")
 _PATCHED = r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to):(.+)$"
 # No system has a longer path, and a shell takes no longer command.
 _PATH_CHARS = 4_096
@@ -306,6 +306,9 @@ def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
     """
     matcher = _matcher(patterns)
     names = [value for key in _PATH_KEYS if isinstance(value := given.get(key), str)]
+    for key in _PATCH_KEYS:
+        if isinstance(value := given.get(key), str):
+            names += (path.strip() for path in re.findall(_PATCHED, value, re.MULTILINE))
     # A link is another name of a private file.
     names += [os.path.realpath(os.path.join(cwd, name)) for name in names if "\0" not in name]
     for key in _COMMAND_KEYS:
@@ -316,9 +319,6 @@ def is_private(given: dict[str, object], patterns: str, cwd: str) -> bool:
             if len(text) > _COMMAND_CHARS:
                 return bool(patterns.strip(" ,"))
             names += re.split(_BETWEEN_WORDS, text)
-    for key in _PATCH_KEYS:
-        if isinstance(value := given.get(key), str):
-            names += (path.strip() for path in re.findall(_PATCHED, value, re.MULTILINE))
     paths = {os.path.expanduser(path) for path in names if 0 < len(path) <= _PATH_CHARS}
     return any(matcher.match(_normcase(os.path.normpath(os.path.join(cwd, path)))) for path in paths)
 

@@ -187,6 +187,26 @@ def test_every_host_is_answered_in_its_form(home, host):
     assert "ask" in import_module(HOSTS[host]).stop("ask", "x") or host not in ("claude-code", "copilot")
 
 
+@pytest.mark.parametrize(
+    ("host", "tool", "name"),
+    [
+        ("codex", "apply_patch", "command"), ("codex", "apply_patch", "input"), ("copilot", "apply_patch", "input"),
+        ("opencode", "apply_patch", "patchText"), ("opencode", "patch", "patchText"),
+        ("copilot", "create", "path"), ("opencode", "write", "filePath"), ("gemini-cli", "replace", "file_path"),
+        ("cursor", "StrReplace", "path"), ("cursor", "EditNotebook", "target_notebook"), ("claude-code", "NotebookEdit", "notebook_path"),
+    ],
+)  # fmt: skip
+def test_a_path_is_found_in_the_arguments_of_every_host_also_through_a_link(home, host, tool, name):
+    enforcing.add_rule("Never change a migration.", path="migrations/**", home=home)
+    (home.parent / "migrations").mkdir()
+    (home.parent / "linked").symlink_to("migrations")
+
+    for path, stops in (("migrations/1.sql", True), ("linked/1.sql", True), ("other/1.sql", False)):
+        patch = f"*** Begin Patch\n*** Update File: {path}\n@@\n-a\n+b\n*** End Patch"
+        arguments = {name: patch if "patch" in tool else path}
+        assert bool(call(home, host=host, tool_name=tool, tool_input=arguments)) == stops, path
+
+
 def test_what_came_with_a_repository_stops_nothing(home, tmp_path):
     aether.enforce_rule(add(home), command="git push*", home=home)
     clone = tmp_path / "clone"
