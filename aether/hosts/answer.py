@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 # These drain the spool, the latter in a process of their own; the others leave it to the next process that opens the home.
 DRAINING_EVENTS, LATE_EVENTS = frozenset({"SessionStart", "PreCompact"}), frozenset({"Stop", "SubagentStop"})
+# Several sessions end turns at once, and nobody waits for what they yielded.
+LATE_SECONDS = 30.0
 # Processes of one event start together; on a busy machine the last is ten seconds late. The same event again, such
 # as a second compaction of one turn, comes later.
 SAME_EVENT_SECONDS = 15.0
@@ -112,7 +114,7 @@ def main(home: str, event: str, session: str, *work: str) -> None:
     try:
         with ledger.staying_local():
             if not is_shared:
-                _drain(home, "", note)
+                _drain(home, "", note, patience=LATE_SECONDS)
             keep_notes(home, event, session, note)
             if "settle" in work:
                 _settle(home, session, compacted=False)
@@ -198,8 +200,8 @@ def keep_notes(home: str, event: str, session: str, note: Callable[[str], object
         note(f"notes wait in memories/: {reason}")
 
 
-def _drain(home: str, started: str, note: Callable[[str], object]) -> None:
-    """Drain the spool; if only starts of sessions wait there, as that of `started`, nothing more is imported."""
+def _drain(home: str, started: str, note: Callable[[str], object], *, patience: float = 1.0) -> None:
+    """Drain the spool, waiting up to `patience` seconds for another drain or writer; if only starts of sessions wait there, as that of `started`, nothing more is imported."""
     if started:
         from aether.api.hook_sessions import store_starts
 
@@ -207,7 +209,7 @@ def _drain(home: str, started: str, note: Callable[[str], object]) -> None:
             return
     from aether.api.drain import drain
 
-    if reason := drain(Path(home), started=started).left:
+    if reason := drain(Path(home), patience=patience, started=started).left:
         note(f"waits in the spool: {reason}")
 
 

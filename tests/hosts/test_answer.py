@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from aether.errors import Conflict
 from aether.hosts import answer
 from aether.hosts.claude_code import event as event_module
 from aether.store import config
+from aether.store.files import locked
 from tests import homes
 from tests.hook_player import entry, put
 from tests.tables import rows
@@ -106,6 +109,26 @@ def test_entries_left_in_the_spool_are_logged(home, calls, monkeypatch):
 
     assert noted == ["waits in the spool: locked"]
     assert "SubagentStop s waits in the spool: locked" in (home / "hook.log").read_text()
+
+
+def test_the_end_of_a_turn_waits_for_another_that_is_being_stored(home):
+    put(home, entry("UserPromptSubmit", prompt="Please always use SQLite for the state.", prompt_id="p1"))
+    held = threading.Event()
+
+    def hold():
+        with locked(home / "hooks", timeout=1):
+            held.set()
+            time.sleep(1.5)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait(10)
+
+    answer.main(str(home), "Stop", "s")
+
+    other.join()
+    assert not (home / "hook.log").exists()
+    assert "SQLite" in json.dumps(homes.reopened(home).documents["memory"])
 
 
 def full(home):
