@@ -51,10 +51,8 @@ def make(
     commit(home, lambda snapshot: _layers(patterns, rng, now), Author("fill"), now=now)
     for first in range(0, archived, LEAVING):
         left = range(first, min(first + LEAVING, archived))
-        records = _records(load(home).documents["memory"], left, archived, rng, now)
-        commit(
-            home, lambda snapshot, records=records: Change({}, {"items": records}), Author("fill"), now=now
-        )
+        change = _compression(load(home).documents["memory"], left, archived, rng, now)
+        commit(home, lambda snapshot, change=change: change, Author("fill"), now=now)
     fold_home(home, now=now)
     aether.search_memory("service", home=home)  # the index of a home that is in use is there
     used = aether.verify_token_limit(home=home)
@@ -90,8 +88,8 @@ def _layers(patterns: int, rng: random.Random, now: Any) -> Change:
     return Change({"memory": patch})
 
 
-def _records(memory: Any, left: range, archived: int, rng: random.Random, now: Any) -> list[dict[str, Any]]:
-    """Return the records of those of `archived` items that left memory in one transaction."""
+def _compression(memory: Any, left: range, archived: int, rng: random.Random, now: Any) -> Change:
+    """Return the change by which some of `archived` items left memory, for a session that left it since."""
     template = memory["working_memory"]["items"][0]
     held = []
     for nth in left:
@@ -102,7 +100,13 @@ def _records(memory: Any, left: range, archived: int, rng: random.Random, now: A
         held.append(
             {**template, "id": f"wm_archived_{nth}", "type": kind, "content": text, "metadata": metadata}
         )
-    return archive_records(held, why="compressed", now=now, session_id="session_0", compression_id="c0")
+    name = f"session_left_{left[0]}"
+    receipt = {
+        "kind": "compression", "at": at, "session_id": name, "compression_id": name, "phase": 1, "tokens_before": 9_000,
+        "tokens_after": 900, "items": [item["id"] for item in held], "architect": {"backend": "extractive"},
+    }  # fmt: skip
+    records = archive_records(held, why="compressed", now=now, session_id=name, compression_id=name)
+    return Change({}, {"items": records, "receipts": [receipt]})
 
 
 def _session(nth: int, rng: random.Random, now: Any) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from backups and the journal; nothing is deleted because it failed to parse.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -59,7 +59,6 @@ from aether.store.journal import (
     newest_stamp,
     read_journal,
     recovered,
-    revision_of,
 )
 from aether.store.log import HEAD, head_path, lines_of, read_head, seal_json, set_head, unsealed
 from aether.store.patch import json_equal
@@ -235,8 +234,10 @@ def _lines(home: Path) -> Iterator[Finding]:
     """Yield findings for the lines of the append-only files and of the history."""
     # Of the history, as lines: those that the files have are taken out.
     records: dict[str, set[bytes]] = {kind: set() for kind in record_files.KINDS}
+    revisions: list[int] = []
     for path in month_files(home):
-        yield from _line_faults(home, path, partial(_add_records, records))
+        yield from _line_faults(home, path, partial(_add_entry, records, revisions))
+    yield from _history_gap(home, revisions)
     for kind, expected in records.items():
         for path in record_files.files_of(home, kind):
             yield from _line_faults(home, path, partial(_is_record, expected))
@@ -256,11 +257,12 @@ def _line_faults(home: Path, path: Path, is_good: Callable[[bytes], bool]) -> It
             yield Finding("error", "damaged-line", f"{place}:{number}", "the line is damaged.", REPAIR)
 
 
-def _add_records(records: dict[str, set[bytes]], line: bytes) -> bool:
-    """Add the records that a line of the history carries, and return whether it is good."""
+def _add_entry(records: dict[str, set[bytes]], revisions: list[int], line: bytes) -> bool:
+    """Add the revision of a line of the history and the records that it carries, and return whether it is good."""
     body = sealed_body(line)
     if body is not None:
         entry = entry_of(quick_json(body, where="journal"))
+        revisions.append(entry.revision)
         pending = Pending(entry.revision, entry.at, entry.appends)
         for kind, lines in records.items():
             lines.update(map(quick_line, record_files.numbered(pending, kind)))
@@ -297,7 +299,7 @@ def _missing_records(home: Path, kind: str) -> dict[int, tuple[str, JsonObject]]
 
 
 def _journal(home: Path) -> Iterator[Finding]:
-    """Yield findings for the journal, its head, and the history before it."""
+    """Yield findings for the journal and its head."""
     place = seals.JOURNAL
     try:
         journal = read_journal(home)
@@ -327,14 +329,12 @@ def _journal(home: Path) -> Iterator[Finding]:
         what = "the file is damaged." if head else "the file is missing."
         fix = f"{REPAIR[:-1]}, or go on: the next change writes it."
         yield Finding("warning", "damaged", f"data/{HEAD}", what, fix)
-    yield from _history_gap(home)
 
 
-def _history_gap(home: Path) -> Iterator[Finding]:
-    """Yield a finding for the first gap of the history that no recorded loss explains."""
+def _history_gap(home: Path, revisions: Sequence[int]) -> Iterator[Finding]:
+    """Yield a finding for the first gap in the `revisions` of the history that no recorded loss explains."""
     losses = sorted(loss["revisions"] for loss in seals.read(home).losses if "revisions" in loss)
-    lines = chain.from_iterable(_content(path).splitlines(keepends=True) for path in month_files(home))
-    for revision, following in pairwise(number for number in map(revision_of, lines) if number is not None):
+    for revision, following in pairwise(revisions):
         reached = revision
         for first, last in losses:
             reached = max(reached, last) if first <= reached + 1 else reached
@@ -577,8 +577,8 @@ def _lost_revisions(home: Path, name: str, lines: int) -> list[int]:
     """Return the revisions that the month `name`, which had so many lines, does not have any more."""
     present: dict[str, list[int]] = {}
     for path in month_files(home):
-        numbers = map(revision_of, _content(path).splitlines(keepends=True))
-        present[seals.place(home, path)] = [number for number in numbers if number is not None]
+        values = map(unsealed, _content(path).splitlines(keepends=True))
+        present[seals.place(home, path)] = [value["revision"] for value in values if value]
     before = [max(numbers) for month, numbers in present.items() if month < name and numbers]
     after = [min(numbers) for month, numbers in present.items() if month > name and numbers]
     end = min(after, default=read_journal(home).base + 1)

@@ -314,19 +314,14 @@ def last_folded(home: Path) -> int:
     """Return the revision of the newest folded transaction, 0 without one; a damaged line is skipped."""
     for path in reversed(month_files(home)):
         for line in lines_backwards(path):
-            if (revision := revision_of(line)) is not None:
-                return revision
+            # A line of an import is half a megabyte, and starts with its revision.
+            start, _, tail = line[:40].partition(b":")
+            number = tail.partition(b",")[0]
+            if start == b'{"revision"' and number.isdigit() and sealed_body(line) is not None:
+                return int(number)
+            if (fields := unsealed(line)) is not None:
+                return int(fields["revision"])
     return 0
-
-
-def revision_of(line: bytes) -> int | None:
-    """Return the revision of a folded line, None if it is damaged; that of an import is half a megabyte, which is not parsed."""
-    start, _, tail = line[:40].partition(b":")
-    number = tail.partition(b",")[0]
-    if start == b'{"revision"' and number.isdigit():
-        return None if sealed_body(line) is None else int(number)
-    fields = unsealed(line)
-    return None if fields is None else int(fields["revision"])
 
 
 def folded_entries(home: Path, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:

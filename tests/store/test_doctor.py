@@ -303,6 +303,7 @@ def test_of_a_file_that_was_cut_off_no_more_is_read_than_there_is(home):
 
 # Numbers that encoders write in several ways, and a half of a surrogate pair.
 RECORDS = [{"a": 1e-5}, {"a": 2**70}, {"a": 1.0}, {"a": 1}, {"a": chr(0xD800)}, {"a": "é", "b": [1e16, -0.0]}]
+PLAIN = [{"a": nth, "b": ["é", 0.5]} for nth in range(6)]
 DAMAGES = {
     "nothing": lambda lines, nth: lines,
     "a lost line": lambda lines, nth: [*lines[:nth], *lines[nth + 1 :]],
@@ -317,10 +318,11 @@ DAMAGES = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("records", [RECORDS, PLAIN], ids=["odd", "plain"])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_lines_are_examined_as_if_each_were_parsed_by_itself_for_each_question(home, damage):
+def test_lines_are_examined_as_if_each_were_parsed_by_itself_for_each_question(home, damage, records):
     for nth in range(3):
-        appends = {"items": [{"item": record} for record in RECORDS[nth * 2 : nth * 2 + 2]]}
+        appends = {"items": [{"item": record} for record in records[nth * 2 : nth * 2 + 2]]}
         commit(home, lambda _, appends=appends: Change({}, appends), Author("add"), now=homes.NOW)
     fold_home(home, now=homes.NOW)
     paths = [home / "data" / name / "2026-03.jsonl" for name in ("journal", "archive/items")]
