@@ -45,7 +45,7 @@ from aether.store.files import (
     no_files,
     parse_json,
     quick_json,
-    quick_line,
+    quick_lines,
     require_exclusive,
     storage_errors,
     write_whole,
@@ -265,7 +265,7 @@ def _add_entry(records: dict[str, set[bytes]], revisions: list[int], line: bytes
         revisions.append(entry.revision)
         pending = Pending(entry.revision, entry.at, entry.appends)
         for kind, lines in records.items():
-            lines.update(map(quick_line, record_files.numbered(pending, kind)))
+            lines.update(quick_lines(record_files.numbered(pending, kind)))
     return body is not None
 
 

@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -534,13 +534,13 @@ def quick_json(data: bytes, *, where: str) -> Any:
         return parse_json(data, where=where)
 
 
-def quick_line(value: Any) -> bytes:
-    """Return `value` as `json_line` does, but some numbers, in a third of the time; nothing if orjson refuses it."""
+def quick_lines(values: Iterable[Any]) -> list[bytes]:
+    """Return `values` as `json_line` does, but some numbers, in a third of the time; an empty line if orjson refuses one."""
     import orjson
 
     with contextlib.suppress(orjson.JSONEncodeError):
-        return orjson.dumps(value)
-    return b""
+        return [*map(orjson.dumps, values)]
+    return [b""]
 
 
 def _excess(data: bytes | str) -> str:
