@@ -17,7 +17,7 @@ def result(name: str) -> Any:
 
 def rows() -> list[tuple[str, str, str]]:
     """Return question, answer and benchmark, one row a number."""
-    return [*_speed(), *_quality(), *_compaction(), *_hooks()]
+    return [*_speed(), *_growth(), *_quality(), *_compaction(), *_hooks()]
 
 
 def _speed() -> list[tuple[str, str, str]]:
@@ -89,6 +89,37 @@ def _speed() -> list[tuple[str, str, str]]:
                 "search_speed",
             )
             for layers in filter(None, [result("search_speed").get("all_layers")])
+        ),
+    ]
+
+
+def _growth() -> list[tuple[str, str, str]]:
+    homes = [result("growth")[name] for name in ("items", "conversations")]
+    items = homes[0]["commands"]
+    exponents = {name: one["exponent"] for name, one in items.items() if name not in ("doctor", "floor")}
+    steepest = max(exponents, key=lambda name: exponents[name])
+    sizes = [home["sizes"][-1] for home in homes]
+    shown = ("log", "timeline", "recall", "undo")
+    doctors = [
+        (home["commands"]["doctor"]["times_python_c_pass"][-1] - 1)
+        / (home["commands"]["floor"]["times_python_c_pass"][-1] - 1)
+        for home in homes
+    ]
+    return [
+        (
+            f"{', '.join(f'`aether {name}`' for name in shown)} with {sizes[0]:,} archived items, compared with `python -c pass`",
+            ", ".join(f"{items[name]['times_python_c_pass'][-1]:.1f} ×" for name in shown),
+            "growth",
+        ),
+        (
+            f"growth of {len(exponents)} commands and hooks from {sizes[0] // 10:,} to {sizes[0]:,} archived items: steepest exponent (0 is constant, 1 linear)",
+            f"{exponents[steepest]:.2f} ({steepest})",
+            "growth",
+        ),
+        (
+            f"`aether doctor` of {sizes[0]:,} archived items, and of {sizes[1]:,} archived conversations, compared with reading and hashing their files",
+            " and ".join(f"{times:.1f} ×" for times in doctors) + " (goal 3)",
+            "growth",
         ),
     ]
 
