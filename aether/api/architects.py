@@ -17,7 +17,7 @@ from aether import clock, regular
 from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput
 from aether.project import user_file
 from aether.store import config
-from aether.store.files import make_directory, storage_errors, write_whole
+from aether.store.files import save, storage_errors, write_whole
 from aether.store.keys import KEYS, Config, check_value
 from aether.store.spool import require_real
 from aether.types import JsonObject, NamedTuple
@@ -186,9 +186,7 @@ def write_choice(choice: Choice, scope: str) -> None:
         StorageFailed: it cannot be written.
     """
     if choice.changes:
-        with storage_errors(choice.path):
-            make_directory(choice.path.parent)
-            write_whole(choice.path, choice.after)
+        save(choice.path, choice.after)
     if scope != "user":
         config.grant_trust(choice.path, choice.after)
 

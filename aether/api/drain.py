@@ -35,7 +35,7 @@ from aether.redact.redact import redact
 from aether.store import config, record_files, spool
 from aether.store.authors import HOOK, Author
 from aether.store.commit import commit, fold_home
-from aether.store.files import locked, make_directory, storage_errors, write_whole
+from aether.store.files import locked, save, storage_errors
 from aether.store.patch import chain_changes
 from aether.store.snapshot import load, require_home
 from aether.text.words import pluralize
@@ -199,8 +199,7 @@ def _storable(batch: _Batch) -> Iterator[JsonObject]:
 def _quarantine(home: Path, name: str, value: JsonObject, reason: str) -> None:
     """Move `value` to `quarantine/`, and add a line to the log of the hooks."""
     path = home / "quarantine" / f"hooks-{name}"
-    make_directory(path.parent)
-    write_whole(path, json.dumps(value).encode("ascii"))
+    save(path, json.dumps(value).encode("ascii"))
     spool.log_failure(str(home), "drain", "", f"{reason} Kept in quarantine/{path.name}")
 
 

@@ -31,7 +31,7 @@ from aether.memory import memory_tool as tool
 from aether.memory.memory_tool import MAX_FILE_BYTES, ROOT, Files, checksum, compare
 from aether.store import config, documents, files
 from aether.store.authors import MODEL, Author
-from aether.store.files import locked, make_directory, storage_errors, write_whole
+from aether.store.files import locked, make_directory, save, storage_errors, write_whole
 from aether.types import Change, Finding
 
 # Share of the words of a query, as for entities of the knowledge graph.
@@ -228,8 +228,7 @@ def give_back(
             if text is None:
                 target.unlink()
             else:
-                make_directory(target.parent)
-                write_whole(target, text.encode())
+                save(target, text.encode())
     return sorted(path[len(ROOT) + 1 :] for path in notes), sorted(path[len(ROOT) + 1 :] for path in others)
 
 

@@ -209,8 +209,7 @@ def leave_share(*, home: Home = None, force: bool = False) -> Shared:
                 "at": clock.stamp(now()),
                 "missing": missing,
             }
-            files.make_directory((place / LEFT).parent)
-            files.write_whole(place / LEFT, files.json_document(about))
+            files.save(place / LEFT, files.json_document(about))
         for name in (ledger.PLACE, shared_files.STATE, UNREAD, senders.PLACE):
             (place / name).unlink(missing_ok=True)
         files.sync_directory(place / "data")
@@ -622,9 +621,7 @@ def _fill_conversations(server: Colony, place: Path) -> None:
                 server.head(stream)  # it is the server that fails, unless it answers
             unread[name] = [reason.what, reason.fix]
     if unread != _unread(place):
-        with files.storage_errors(place):
-            files.make_directory((place / UNREAD).parent)
-            files.write_whole(place / UNREAD, files.json_document(unread))
+        files.save(place / UNREAD, files.json_document(unread))
 
 
 def _unread(place: Path) -> dict[str, list[str]]:
@@ -790,8 +787,7 @@ def _claimed(server: Colony, home: Path) -> bool:
     path = home / CLAIM
     with files.storage_errors(path):
         if not path.exists():
-            files.make_directory(path.parent)
-            files.write_whole(path, seal_json({"claim": os.urandom(16).hex()}))
+            files.save(path, seal_json({"claim": os.urandom(16).hex()}))
         line = regular.read(path)
     claims = server.read_after(ledgers.CLAIM, Mark(0, ""), limit=1).lines
     if not claims and shared_base.is_of(server, home):  # an earlier release has made the base without a claim

@@ -424,15 +424,14 @@ def age_daily(home: Path) -> None:
     from aether.api.archive import age_archive
     from aether.errors import AetherError
     from aether.paths import inside
-    from aether.store.files import make_directory, write_whole
+    from aether.store.files import save
 
     today = clock.stamp(clock.now())[:10]
     try:
         stamp = inside(home, STAMP)
         if stamp.is_file() and stamp.read_text(encoding="utf-8", errors="replace").strip() == today:
             return
-        make_directory(stamp.parent)
-        write_whole(stamp, f"{today}\n".encode())
+        save(stamp, f"{today}\n".encode())
         aged = age_archive(seconds=PASS_SECONDS, home=home)
     except (AetherError, OSError) as reason:
         say(plain(f"Note: the archive was not aged: {reason}"))

@@ -83,9 +83,7 @@ def _readable(snapshot: Snapshot, lines: Sequence[bytes]) -> Iterator[bytes]:
                 "line": line.decode("utf-8", "backslashreplace"),
             }
             path = home / "quarantine" / f"{UNREADABLE}{revision:012d}.json"
-            with files.storage_errors(path):
-                files.make_directory(path.parent)
-                files.write_whole(path, files.json_document(about))
+            files.save(path, files.json_document(about))
             taken = placeholder(revision, line)
             snapshot = after_lines(snapshot, [taken])
         yield taken

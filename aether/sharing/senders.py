@@ -47,8 +47,7 @@ def senders(snapshot: Snapshot, *, member: str = "") -> dict[str, str]:
         known = _Known(snapshot.revision, member or known.member, of)
         if not only_looks():
             with suppress(AetherError, OSError):  # it is made again
-                files.make_directory((snapshot.home / PLACE).parent)
-                files.write_whole(snapshot.home / PLACE, seal_json(known._asdict()))
+                files.save(snapshot.home / PLACE, seal_json(known._asdict()))
     return {key: sender for key, sender in known.of.items() if sender not in ("", known.member)}
 
 

@@ -204,8 +204,7 @@ def _enter(home: Path, base: Base) -> None:
         path = documents.path_of(home, name)
         if path.exists() and (revision := documents.read_revision(path)) is not None:
             backup = documents.backups_of(home, name) / f"{name}.{revision:012d}.json"
-            files.make_directory(backup.parent)
-            files.write_whole(backup, regular.read(path, regular.LOG_BYTES))
+            files.save(backup, regular.read(path, regular.LOG_BYTES))
     files.write_whole(journal_path(home), journal_header(base.revision, made=base.made))
     set_head(head_path(home), base.revision)
 

@@ -644,9 +644,7 @@ def _take_conversation(
             raise Conflict("it goes on.", fix="Try again.", where=id)
         for name, data in reversed(fetched):  # what rests in grace is there before the file that names it
             path = archive_store.placed(home, name)
-            with files.storage_errors(path):
-                files.make_directory(path.parent)
-                files.write_whole(path, data)
+            files.save(path, data)
         if unit:
             about = conversation_list.Listed(
                 id, clock.stamp(now), removed=not unit.files, archived=bool(unit.files), lines=unit.lines
@@ -734,6 +732,4 @@ def _write_state(home: Path, state: _State) -> None:
         "lacking": sorted(state.lacking), "seen": dict(sorted(state.seen.items())), "unneeded": sorted(state.unneeded),
     }  # fmt: skip
     path = home / STATE
-    with files.storage_errors(path):
-        files.make_directory(path.parent)
-        files.write_whole(path, seal_json(value))
+    files.save(path, seal_json(value))

@@ -24,6 +24,7 @@ from aether.store.files import (
     ignore,
     locked,
     make_directory,
+    save,
     storage_errors,
     sync_directory,
     write_all,
@@ -232,9 +233,7 @@ class FileStorage:
     def put(self, name: str, data: bytes) -> None:
         """Write the file `name`, whole and durably or not at all."""
         path = self._place(name)
-        with storage_errors(path):
-            make_directory(path.parent)
-            write_whole(path, data)
+        save(path, data)
 
     def has(self, name: str) -> bool:
         """Return whether there is a file `name`."""

@@ -255,9 +255,7 @@ def write_grace(home: Path, name: str, data: bytes) -> None:
 
 def _write(home: Path, name: str, data: bytes) -> None:
     path = placed(home, name)
-    with files.storage_errors(path):
-        files.make_directory(path.parent)
-        files.write_whole(path, data)
+    files.save(path, data)
 
 
 def read_grace(home: Path, grace: JsonObject, directories: dict[str, Path] | None = None) -> bytes:
@@ -381,8 +379,7 @@ def set_step(home: Path, step: JsonObject | None) -> None:
         if step is None:
             path.unlink(missing_ok=True)
         else:
-            files.make_directory(path.parent)
-            files.write_whole(path, seal_json(step))
+            files.save(path, seal_json(step))
 
 
 # --- The index

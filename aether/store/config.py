@@ -388,9 +388,7 @@ def grant_trust(file: Path, data: bytes) -> None:
     """
     path = record_of_trust(file)
     record = {"path": _real_path(file), "sha256": regular.digest(data)}
-    with files.storage_errors(path):
-        files.make_directory(path.parent)
-        files.write_whole(path, files.json_line(record) + b"\n")
+    files.save(path, files.json_line(record) + b"\n")
 
 
 def revoke_trust(file: Path) -> bool:

@@ -40,13 +40,13 @@ from aether.store.files import (
     REPAIR,
     json_document,
     leftover_temps,
-    make_directory,
     move_to_quarantine,
     no_files,
     parse_json,
     quick_json,
     quick_lines,
     require_exclusive,
+    save,
     storage_errors,
     write_whole,
 )
@@ -612,8 +612,7 @@ def _repair_records(work: _Repair, kind: str) -> None:
             if path in contents and (work.place(path) in work.faults or not is_whole or missing):
                 target = work.keep(f"{kind}-{path.stem}", contents[path])
                 work.done.append(f"wrote {work.place(path)} again; it is kept as {target}")
-            make_directory(path.parent)
-            write_whole(path, content)
+            save(path, content)
             search_index.remove(work.home / search_index.FILE)  # it goes on behind its last record
         _count_lost_records(work, path, content, is_changed=contents.get(path, b"") != content)
     if missing:

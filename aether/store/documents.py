@@ -21,7 +21,7 @@ from aether import regular
 from aether.errors import AetherError, CorruptDocument, NotFound, shown
 from aether.paths import resource
 from aether.store import files
-from aether.store.files import make_directory, write_whole
+from aether.store.files import make_directory, save, write_whole
 from aether.types import JsonObject, NamedTuple
 
 ALWAYS = ("memory", "pheromones", "COLONY_STATE")
@@ -144,8 +144,7 @@ def write(
 def backup_default(home: Path, name: str, revision: int) -> None:
     """Keep the default of optional document `name` as its backup of `revision`."""
     path = backups_of(home, name) / f"{name}.{revision:012d}.json"
-    make_directory(path.parent)
-    write_whole(path, encode(default(name), revision, size=0))
+    save(path, encode(default(name), revision, size=0))
 
 
 def read_revision(path: Path) -> int | None:

@@ -350,6 +350,17 @@ def _exchange(first: Path, second: Path) -> bool:
     raise OSError(code, os.strerror(code), os.fspath(second))
 
 
+def save(path: Path, data: bytes) -> None:
+    """Replace the file at `path` with `data`, durably, in a directory that is made if it is missing.
+
+    Raises:
+        NotFound, Conflict, StorageFailed: as `storage_errors`, `make_directory` and `write_whole`.
+    """
+    with storage_errors(path):
+        make_directory(path.parent)
+        write_whole(path, data)
+
+
 def make_directory(directory: Path) -> None:
     """Make `directory` and its parents durably: a file synced in it would be lost with its name.
 

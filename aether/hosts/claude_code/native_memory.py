@@ -80,7 +80,7 @@ def install(home: Path, *, project: Path | None = None, dry_run: bool = False) -
     from aether.hosts.claude_code.install import claude_directory
     from aether.hosts.installing import NativeMemory
     from aether.memory.memory_tool import checksum
-    from aether.store.files import make_directory, storage_errors, write_whole
+    from aether.store.files import save
 
     edit = _edit(home, project)
     record = _record(home)
@@ -93,9 +93,7 @@ def install(home: Path, *, project: Path | None = None, dry_run: bool = False) -
         known = {path: checksum(text) for path, text in texts.items()}
         value = {"home": str(home), "settings": str(edit.path), "directory": str(directory), "files": known}
         path = Path(record_file(home))
-        with storage_errors(path):
-            make_directory(path.parent)
-            write_whole(path, json.dumps(value, indent=2).encode("ascii") + b"\n")
+        save(path, json.dumps(value, indent=2).encode("ascii") + b"\n")
     bring_in(home, texts, by=HOST, reason=str(directory))
     (change,) = settings.install([edit], claude_directory(), shared=False)
     return NativeMemory(change, str(directory), sorted(texts), others)
