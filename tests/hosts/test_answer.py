@@ -59,10 +59,15 @@ def reply(home, event, *, note=None, **more):
 @pytest.mark.parametrize(
     ("event", "given", "done", "said"),
     [
-        ("SessionStart", {"source": "compact"}, [("drain", "s"), ("session_brief", "compact", "s")], "brief"),
+        (
+            "SessionStart",
+            {"source": "compact"},
+            [("drain", 1.0, "s"), ("session_brief", "compact", "s")],
+            "brief",
+        ),
         ("SubagentStart", {"caste": "scout"}, [("subagent_brief", "scout", "s")], "agent brief"),
-        ("SubagentStop", {}, [("drain", "")], ""),
-        ("PreCompact", {}, [("drain", ""), ("prepare_for_summary", "s", "hook")], ""),
+        ("SubagentStop", {}, [("drain", 30.0, "")], ""),
+        ("PreCompact", {}, [("drain", 1.0, ""), ("prepare_for_summary", "s", "hook")], ""),
         (
             "PostCompact",
             {"summary": "All.", "trigger": "auto"},
