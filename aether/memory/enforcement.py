@@ -14,7 +14,7 @@ from functools import lru_cache, partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from aether.redact.redact import is_private
-from aether.text.shell_syntax import UNKNOWN, Unreadable, commands, program_of
+from aether.text.shell_syntax import MOST_WORDS, UNKNOWN, Unreadable, commands, program_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -85,7 +85,7 @@ def _fits_line(
     """Return whether a command in `line` fits `pattern`; None, and why, if that cannot be known without running it."""
     simple, doubt = _read(line)
     try:
-        fits = [_fits(pattern, words) for words in _with_git_aliases(simple, git_aliases)]
+        fits = [_fits(pattern, words) for words in _with_git_aliases(simple, git_aliases, [MOST_WORDS])]
     except Unreadable as reason:
         fits, doubt = [_fits(pattern, words) for words in (*simple, *reason.commands)], str(reason)
     if True in fits:
@@ -111,16 +111,20 @@ def _read(line: str) -> tuple[list[list[str]], str]:
 def _with_git_aliases(
     commands_of_line: list[list[str]],
     git_aliases: Callable[[], Mapping[str, str]],
+    room: list[int],
     above: tuple[str, ...] = (),
 ) -> Iterator[list[str]]:
-    """Yield each command, and those that it runs if its verb is an alias of git; `above` are the aliases that lead to it."""
+    """Yield each command, and those that it runs if its verb is an alias of git.
+
+    `room` has the number of words that may still be read, and `above` the aliases that lead to the commands.
+    """
     for words in commands_of_line:
         yield words
         verb = words[1].lower() if words[0] == "git" and words[1:] else ""
         if verb and verb not in (*_GIT_COMMANDS, *above) and (text := git_aliases().get(verb)):
             line = text[1:] if text.startswith("!") else f"git {text}"
-            runs = commands(f"{line} {shlex.join(words[2:])}", len(above))
-            yield from _with_git_aliases(runs, git_aliases, (*above, verb))
+            runs = commands(f"{line} {shlex.join(words[2:])}", len(above), room)
+            yield from _with_git_aliases(runs, git_aliases, room, (*above, verb))
 
 
 def _is_for(rule: EnforcedRule, tool: str) -> bool:

@@ -345,6 +345,18 @@ def test_an_alias_of_git_is_read_as_its_command(line, action):
     assert (decision and decision.action) == action
 
 
+def test_aliases_are_read_up_to_a_number_of_words():
+    read = []
+
+    def aliases(directory):
+        read.append(directory)
+        return {"long": f"log {'--x ' * 3_000}", "b": "!git c; git c", "c": "!git d; git d", "d": "log"}
+
+    assert decide([PUSH], "Bash", {"command": "git long;" * 5_000}, "/src", aliases).action == "ask"
+    assert len(read) < 20
+    assert decide([PUSH], "Bash", {"command": "git b"}, "/src", aliases) is None
+
+
 def test_git_is_not_asked_for_a_verb_of_its_own():
     def fail(directory):
         raise AssertionError(directory)
