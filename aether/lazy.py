@@ -42,7 +42,7 @@ UNPRINTABLE = lazy("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-
 
 
 if not TYPE_CHECKING:
-    from collections import _tuplegetter  # a property of an item, where the interpreter has none in C
+    from _collections import _tuplegetter  # as in collections.namedtuple
 
     class _Named(type):
         def __new__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> type:
