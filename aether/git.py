@@ -10,8 +10,9 @@ import os
 import re
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
-from aether.types import Fact, NamedTuple
+from aether.types import Fact
 
 # A hook waits for the answer: two calls take 10 ms in a usual repository.
 TIMEOUT_SECONDS = 0.2

@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from string import Template
+from typing import NamedTuple
 
 from aether import regular
 from aether.errors import InvalidDocument, InvalidInput, require_one_of
 from aether.paths import resource
-from aether.types import JsonObject, NamedTuple
+from aether.types import JsonObject
 
 _FENCE = "---\n"
 _HEAD_FIELDS = ("purpose", "variables", "output")

@@ -7,9 +7,7 @@ by the counter of the home; times are text as `clock.stamp` writes it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, get_args
-
-from aether.lazy import NamedTuple as NamedTuple  # noqa: PLC0414 - of other modules
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict, get_args
 
 if TYPE_CHECKING:
     from aether.document_types import *  # noqa: F403 - they are names of this module

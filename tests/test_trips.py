@@ -1,7 +1,7 @@
 """Three trips of data, and the modules that they visit: an item, an event of a tool, `aether memory forget`.
 
 Modules that every trip or only the first call in a process visits are not counted: `aether` itself (lazy imports),
-`aether.errors`, `aether.clock`, `aether.paths` and `aether.lazy` (patterns compiled at first use).
+`aether.errors`, `aether.clock`, `aether.paths` and `aether.text.regex` (patterns compiled at first use).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def visited(trip):
         trip()
     finally:
         sys.setprofile(before)
-    found -= {f"aether.{word}" for word in ("lazy", "errors", "clock", "paths")} | {"aether"}
+    found -= {f"aether.{word}" for word in ("text.regex", "errors", "clock", "paths")} | {"aether"}
     return sorted(name for name in found if name.partition(".")[0] == "aether")
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput
@@ -20,7 +20,7 @@ from aether.store import config
 from aether.store.files import save, storage_errors, write_whole
 from aether.store.keys import KEYS, Config, check_value
 from aether.store.spool import require_real
-from aether.types import JsonObject, NamedTuple
+from aether.types import JsonObject
 
 DIRECTORY = "architect"
 _FORMS: dict[str, dict[str, type]] = {

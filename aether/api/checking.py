@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Thread
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether import clock, git, regular
 from aether.api.home import Home, read
@@ -34,7 +34,7 @@ from aether.memory.layers import excerpt
 from aether.memory.statements import statements_of
 from aether.paths import project_root
 from aether.project import repository_of
-from aether.types import Finding, NamedTuple
+from aether.types import Finding
 
 # All of it, at the start of a session: less than a person notices.
 SECONDS = 0.06

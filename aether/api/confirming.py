@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from aether.api import hook_sessions
 from aether.memory.items import items_of
 from aether.memory.sessions import sessions_of
 from aether.store import origin
 from aether.text.tags import UNCONFIRMED
-from aether.types import JsonObject, NamedTuple
+from aether.types import JsonObject
 
 if TYPE_CHECKING:
     from aether.api.home import Home

@@ -19,7 +19,7 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
 from aether import clock, regular
 from aether.api import dedupe, hook_sessions, telemetry
@@ -40,7 +40,7 @@ from aether.store.patch import chain_changes
 from aether.store.snapshot import load, require_home
 from aether.text.words import pluralize
 from aether.tokens.counters import counter_of
-from aether.types import RELEVANCE_OF_TYPE, Change, NamedTuple
+from aether.types import RELEVANCE_OF_TYPE, Change
 
 if TYPE_CHECKING:
     from aether.api.hook_sessions import Session

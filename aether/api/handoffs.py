@@ -17,7 +17,6 @@ from typing import Any, cast
 from aether import clock, regular
 from aether.clock import new_id, short_id
 from aether.errors import AetherError, NotFound, own_call
-from aether.lazy import lazy
 from aether.memory import gate, handoff, ingest, items
 from aether.memory.capture.notes import shorten
 from aether.memory.items import items_of
@@ -28,6 +27,7 @@ from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot
 from aether.store.undo import undone_revisions
+from aether.text.regex import lazy
 from aether.tokens.counters import counter_of
 from aether.types import RELEVANCE_OF_TYPE, Change, Counter, Handoff, JsonObject, Session
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from aether import prompts
 from aether.architects.base import Request
-from aether.lazy import lazy
 from aether.paths import resource
+from aether.text.regex import lazy
 from aether.types import JsonObject
 
 SCHEMA = "data/schemas/session_answer.schema.json"

@@ -11,11 +11,11 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 import click
 
-from aether.lazy import UNPRINTABLE, NamedTuple
+from aether.text.regex import UNPRINTABLE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,9 +24,9 @@ from aether.conversation.partition import cut_prose
 from aether.conversation.readings import Reading, names_in
 from aether.conversation.shapes import COMPACT, DETAILED, RemovedText
 from aether.conversation.summarise import Gate, Summarizer, Written, summarise
-from aether.lazy import lazy
 from aether.messages.model import Message
 from aether.text.cleaning import clean, without_injected
+from aether.text.regex import lazy
 from aether.text.selection import asks, contents, longest_front, units_of
 from aether.text.summary_checks import EMPTY, bears_out
 from aether.text.words import STOPWORDS, sentences, stems

@@ -25,11 +25,11 @@ from aether.conversation.shapes import (
     Validation,
 )
 from aether.errors import BudgetExceeded, InvalidInput, require_one_of, shown
-from aether.lazy import lazy
 from aether.messages import providers
 from aether.messages.convert import META, sent, without_tools
 from aether.messages.model import Message, ProviderFormat
 from aether.messages.sources.chat import SENDERS
+from aether.text.regex import lazy
 from aether.tokens.count import system_tokens, tools_tokens
 from aether.types import Counter, Finding, JsonObject
 

@@ -21,13 +21,13 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from aether import prompts
 from aether.clock import NewId, parse, stamp
 from aether.errors import InvalidInput, NotFound, require_one_of, shown
-from aether.lazy import NamedTuple, lazy
 from aether.store.patch import diff
+from aether.text.regex import lazy
 from aether.text.tags import neutralize
 from aether.text.words import parts, pluralize, runs
 from aether.types import Change, JsonObject, Patch, SubtaskStatus

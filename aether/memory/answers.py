@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, NoReturn
 
 from aether import clock
 from aether.errors import InvalidInput, shown
-from aether.lazy import lazy
 from aether.memory.proof import read_statements
 from aether.memory.statements import STATED_FIELDS
+from aether.text.regex import lazy
 from aether.text.summary_checks import EMPTY, model_fault
 from aether.types import Counter, Finding, Handoff, JsonObject
 

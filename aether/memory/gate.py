@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from aether import clock, regular
 from aether.errors import NotFound, Refused, shown
@@ -21,7 +21,7 @@ from aether.memory.sessions import last_heard, sessions_of
 from aether.memory.statements import end, evidence_of, in_force
 from aether.store.patch import chain_changes
 from aether.text.words import normalized, sentences
-from aether.types import RELEVANCE_OF_TYPE, RULE_TYPES, Change, EndState, NamedTuple
+from aether.types import RELEVANCE_OF_TYPE, RULE_TYPES, Change, EndState
 
 if TYPE_CHECKING:
     from aether.clock import NewId

@@ -14,10 +14,10 @@ from typing import Any, cast
 
 from aether import clock, regular
 from aether.errors import CorruptDocument
-from aether.lazy import lazy
 from aether.memory import phases, signals
 from aether.memory.items import items_of
 from aether.memory.statements import in_force
+from aether.text.regex import lazy
 from aether.types import Change, Handoff, Item, JsonObject, Patch
 
 SCHEMA_VERSION = 1

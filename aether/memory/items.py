@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aether import clock
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
@@ -22,7 +22,7 @@ from aether.memory.colony import check_phase, phase_number
 from aether.memory.sessions import average_ratio, compression_ratio, session_text, sessions_of, without_parts
 from aether.store.patch import apply, get, join_changes
 from aether.tokens.counters import session_tokens
-from aether.types import KIND_OF_TYPE, Change, Finding, NamedTuple
+from aether.types import KIND_OF_TYPE, Change, Finding
 
 if TYPE_CHECKING:
     from aether.clock import NewId

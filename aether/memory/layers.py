@@ -9,14 +9,14 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aether import clock
 from aether.errors import InvalidInput, shown
-from aether.lazy import NamedTuple, lazy
 from aether.memory import sessions
 from aether.memory.colony import phase_number
 from aether.memory.statements import end_of, end_words
+from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, matching_part
 from aether.types import KIND_OF_TYPE
 

@@ -21,11 +21,11 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from aether.errors import InvalidInput, UnsafePath, shown
-from aether.lazy import lazy
 from aether.paths import RESERVED
 from aether.regular import digest
 from aether.store.files import TEMP_SUFFIX
 from aether.store.patch import diff
+from aether.text.regex import lazy
 from aether.text.words import stems
 from aether.types import Change
 

@@ -16,14 +16,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
-from aether.lazy import NamedTuple, lazy
 from aether.memory import signals
 from aether.memory.colony import DOCUMENT, RUNNING, check_phase, follow_route, phase_number
 from aether.store.patch import chain_changes, join_changes
+from aether.text.regex import lazy
 from aether.types import Change, Decision, State
 
 if TYPE_CHECKING:

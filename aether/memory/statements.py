@@ -9,12 +9,12 @@ proposes it, as it proposes the end of a person's rule or decision without words
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 from aether.errors import NotFound, shown
 from aether.memory.items import is_noted, items_of
 from aether.memory.sessions import last_heard, sessions_of
-from aether.types import Change, Evidence, NamedTuple
+from aether.types import Change, Evidence
 
 if TYPE_CHECKING:
     from aether.types import Ended, EndState, Item, JsonObject, Patch

@@ -10,9 +10,8 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
-from aether.lazy import NamedTuple
 from aether.messages.model import as_text
 
 _ROOT = -1

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from aether.lazy import lazy
 from aether.messages.model import Block, as_arguments, as_object, as_text, is_failure_text
+from aether.text.regex import lazy
 from aether.types import JsonObject
 
 TEXTS = frozenset({"", "text", "input_text", "output_text"})

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import InvalidInput, shown
-from aether.lazy import lazy
 from aether.messages.content import replaced, rewritten_media, value_at, with_only_text
 from aether.messages.faults import unused_name
 from aether.messages.model import (
@@ -31,6 +30,7 @@ from aether.messages.model import (
 )
 from aether.messages.providers import PROVIDERS, Provider, provider
 from aether.messages.turns import Answer, Turn, with_call_ids
+from aether.text.regex import lazy
 from aether.types import Finding, JsonObject
 
 META = "meta"

@@ -15,9 +15,9 @@ import json
 import re
 from collections.abc import Sequence
 from types import MappingProxyType
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
-from aether.lazy import NamedTuple, lazy
+from aether.text.regex import lazy
 from aether.types import JsonObject
 
 ProviderFormat = Literal["anthropic", "openai", "responses", "gemini", "plain"]

@@ -16,7 +16,6 @@ from typing import IO, Any, NamedTuple
 
 from aether import regular
 from aether.errors import InvalidInput, require_one_of, shown
-from aether.lazy import lazy
 from aether.messages.model import as_object, as_text
 from aether.messages.records import (
     BadLine,
@@ -57,6 +56,7 @@ from aether.messages.sources import (
 from aether.messages.sources.reader import as_conversations
 from aether.messages.unpack import unpacked
 from aether.redact.redact import is_private
+from aether.text.regex import lazy
 
 # Text that starts like this is meant as JSON; a Markdown link or a checkbox is not.
 _JSON_START = lazy(r'\s*(?:\{\s*(?:["}]|$)|\[\s*(?:[\[{"\]\d-]|$))')

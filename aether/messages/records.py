@@ -14,9 +14,8 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-from aether.lazy import NamedTuple, lazy
 from aether.messages.model import (
     IMAGE,
     NOTHING,
@@ -27,6 +26,7 @@ from aether.messages.model import (
     is_failure_text,
 )
 from aether.messages.speakers import own_words
+from aether.text.regex import lazy
 from aether.types import JsonObject
 
 Kind = Literal[

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from aether.lazy import NamedTuple
 from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.messages.tool_calls import answers_in, is_refusal, words_of_refusal

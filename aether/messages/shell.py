@@ -13,10 +13,11 @@ import posixpath
 import re
 import shlex
 from functools import lru_cache
+from typing import NamedTuple
 
-from aether.lazy import NamedTuple, lazy
 from aether.redact.redact import redact
 from aether.text.cleaning import without_escapes
+from aether.text.regex import lazy
 
 COMMAND_CHARS = 200
 RESULT_CHARS = 240

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 
-from aether.lazy import lazy
 from aether.text.cleaning import typed_command
 from aether.text.elements import Piece, is_program, pieces_of
+from aether.text.regex import lazy
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds
 if TYPE_CHECKING:

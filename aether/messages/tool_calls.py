@@ -14,10 +14,9 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from aether import regular
-from aether.lazy import NamedTuple, lazy
 from aether.messages.model import Block, Message, as_text
 from aether.messages.shell import (
     Part,
@@ -36,6 +35,7 @@ from aether.messages.shell import (
 )
 from aether.redact.redact import without_blocks
 from aether.text.cleaning import clean, without_injected
+from aether.text.regex import lazy
 from aether.types import JsonObject
 
 Action = Literal["read", "changed", "created", "deleted"]

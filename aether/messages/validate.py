@@ -16,13 +16,13 @@ from collections.abc import Collection, Container, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
-from aether.lazy import lazy
 from aether.messages import limits
 from aether.messages.content import MAX_LEVELS, encodable
 from aether.messages.convert import META, bare, new_message, read, worded
 from aether.messages.faults import Faults, RepairedRaws
 from aether.messages.model import Message, ProviderFormat
 from aether.messages.providers import provider
+from aether.text.regex import lazy
 from aether.types import Finding, JsonObject
 
 _POSITION = lazy(r"(\w+\[)(\d+)\]")

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
-from aether.lazy import NamedTuple, lazy
 from aether.redact.rules import Rule, look, matches, replaced, rules
 from aether.redact.table import PLACEHOLDER, compiled, pattern, table, words
 from aether.redact.values import (
@@ -28,6 +28,7 @@ from aether.redact.values import (
     is_password,
     is_template,
 )
+from aether.text.regex import lazy
 
 _WORDS = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # Names whose answer stays in memory.

@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 
-from aether.lazy import lazy
 from aether.project import shipped
 from aether.redact.rules import look, replaced
 from aether.redact.values import decoded
+from aether.text.regex import lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

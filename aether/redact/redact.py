@@ -12,9 +12,9 @@ import os
 import re
 from fnmatch import translate
 from functools import lru_cache, partial
+from typing import NamedTuple
 
 from aether.errors import InvalidInput, shown
-from aether.lazy import NamedTuple
 from aether.project import IGNORES_CASE
 from aether.redact.assignments import is_secret_name, may_be_secret_name, without_assigned, without_said
 from aether.redact.encoded import without_encoded

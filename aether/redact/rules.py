@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
-from aether.lazy import NamedTuple, lazy
 from aether.redact import values
 from aether.redact.table import PLACEHOLDER, compiled, pattern, table, words
+from aether.text.regex import lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import json
 import re
 from functools import lru_cache
 
-from aether.lazy import lazy
 from aether.project import shipped
+from aether.text.regex import lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

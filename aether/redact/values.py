@@ -127,6 +127,7 @@ def decoded(value: str) -> bytes:
         return b""
     import binascii
 
+    # Those of addresses, which have two other signs, too.
     return binascii.a2b_base64(digits[: len(digits) // 4 * 4].replace("-", "+").replace("_", "/"))
 
 

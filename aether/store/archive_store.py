@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from aether import regular
 from aether.errors import (
@@ -35,7 +35,7 @@ from aether.store import files, search_index
 from aether.store.log import seal_json, unsealed
 from aether.store.search_index import CONVERSATIONS
 from aether.text.words import terms
-from aether.types import DETAILS, JsonObject, NamedTuple
+from aether.types import DETAILS, JsonObject
 
 if TYPE_CHECKING:
     import sqlite3

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-
-from aether.lazy import NamedTuple
+from typing import NamedTuple
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 

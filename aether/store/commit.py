@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, Refused, StorageFailed, note_stored, own_call
@@ -54,7 +54,7 @@ from aether.store.log import (
 from aether.store.patch import diff
 from aether.store.seals import ranges, revisions
 from aether.store.snapshot import Snapshot, after_change, file_id, load, remember, resolve_or_refuse
-from aether.types import Change, NamedTuple
+from aether.types import Change
 
 # What `memory.agents` lets agents do: as `keys.GATES`.
 _OFF, _PROPOSE, _WRITE = GATES

@@ -17,7 +17,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether import regular
 from aether.errors import AetherError, InvalidDocument, InvalidInput, NotFound, UnsafePath, shown
@@ -25,7 +25,7 @@ from aether.project import HOME_NAME, state_directory, user_file
 from aether.store import files
 from aether.store.keys import CHECKED_ON_USE, FIELDS, KEYS, NAMES, RETIRED, check_value
 from aether.store.keys import Config as Config  # noqa: PLC0414 - what `load` returns
-from aether.types import Finding, NamedTuple
+from aether.types import Finding
 
 NAME = "config.toml"
 FORMS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}

@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from aether import regular
 from aether.errors import AetherError, Conflict, StorageFailed, UnsafePath
@@ -17,7 +18,7 @@ from aether.paths import directory_name, inside
 from aether.store import config, seals
 from aether.store.files import locked, make_directory, storage_errors
 from aether.store.log import ConcurrentWrite, append, cut_torn_end, lines_of, seal_json, unsealed
-from aether.types import JsonObject, NamedTuple
+from aether.types import JsonObject
 
 LIST = seals.CONVERSATIONS
 # The directory of the lock of the list, beside those of conversations: none of them starts with a dot.

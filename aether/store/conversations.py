@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, NotFound, note_stored, shown
@@ -56,7 +57,7 @@ from aether.store.log import (
     unsealed,
 )
 from aether.store.seals import ranges
-from aether.types import Finding, JsonObject, NamedTuple
+from aether.types import Finding, JsonObject
 
 FILE = "history.jsonl"
 # How long a message waits for machines that add to its conversation: a turn takes milliseconds.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from aether import regular
 from aether.schemas import check
@@ -18,7 +18,7 @@ from aether.store.journal import Entry, entry_of
 from aether.store.log import unsealed
 from aether.store.merge import merge, refitted, rules_of
 from aether.store.patch import apply
-from aether.types import JsonObject, NamedTuple
+from aether.types import JsonObject
 
 JOURNAL, MONTHS, ITEMS = "journal", "data/journal", "data/archive/items"
 _KNOWN = dict.fromkeys((*documents.NAMES, "seals"), ".json") | dict.fromkeys(

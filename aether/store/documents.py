@@ -15,14 +15,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from aether import regular
 from aether.errors import AetherError, CorruptDocument, NotFound, shown
 from aether.paths import resource
 from aether.store import files
 from aether.store.files import make_directory, save, write_whole
-from aether.types import JsonObject, NamedTuple
+from aether.types import JsonObject
 
 ALWAYS = ("memory", "pheromones", "COLONY_STATE")
 OPTIONAL = ("graph", "memories", "goals", "retention", "teamwork", "proposals")

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from aether import regular
 from aether.errors import AetherError, CorruptDocument
-from aether.lazy import NamedTuple
 from aether.project import state_directory
 
 if TYPE_CHECKING:

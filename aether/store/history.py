@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether.errors import Conflict, InvalidDocument, NotFound, shown
 from aether.regular import sealed_body
@@ -19,7 +19,7 @@ from aether.store import files
 from aether.store.log import lines_of, seal_json
 from aether.store.seals import ranges
 from aether.text.words import pluralize
-from aether.types import Finding, JsonObject, NamedTuple
+from aether.types import Finding, JsonObject
 
 FORMAT = 1
 # Snapshots of a context that can be restored; automatic ones never displace those that a person took.

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether import regular
 from aether.errors import CorruptDocument, InvalidDocument
@@ -20,7 +20,7 @@ from aether.store import documents
 from aether.store.files import months_in
 from aether.store.log import head_path, lines_backwards, lines_of, read_head, seal_json, unsealed
 from aether.store.patch import apply, apply_with_inverse
-from aether.types import JsonObject, NamedTuple, Patch
+from aether.types import JsonObject, Patch
 
 JOURNAL_FORMAT = 1
 # What a step of a patch or a record has at least: where there are many, the line is long.

@@ -16,10 +16,9 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from aether.errors import StorageFailed
-from aether.lazy import NamedTuple
 from aether.store.log import checksum_of
 
 # What a shared home knows of its colony; neither an address nor a password.

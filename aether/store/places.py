@@ -11,10 +11,10 @@ import os
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from aether import regular
 from aether.errors import AetherError
-from aether.lazy import NamedTuple
 from aether.project import state_directory
 from aether.store.files import files_ending
 

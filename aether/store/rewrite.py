@@ -15,11 +15,10 @@ import stat
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether import regular
 from aether.errors import CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
-from aether.lazy import NamedTuple, lazy
 from aether.paths import own_file
 from aether.store import files, spool
 from aether.store.files import (
@@ -32,6 +31,7 @@ from aether.store.files import (
     write_whole,
 )
 from aether.store.log import HEAD, lines_of, seal_json, unsealed
+from aether.text.regex import lazy
 
 # `commit.write_lock` looks for it.
 DIRECTORY = "erasing"

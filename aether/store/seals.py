@@ -19,14 +19,14 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from os import fstat, walk
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError, UnsafePath
 from aether.paths import inside, is_plain
 from aether.store import documents, files
 from aether.store.log import head_path
-from aether.types import JsonObject, NamedTuple
+from aether.types import JsonObject
 
 PATH = "data/seals.json"
 MONTHS = "data/journal"

@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
@@ -34,7 +34,7 @@ from aether.store.journal import (
     scan_journal,
 )
 from aether.store.patch import apply, apply_with_inverse, diff, json_equal
-from aether.types import Change, JsonObject, NamedTuple, Patch
+from aether.types import Change, JsonObject, Patch
 
 # A fold replaces files for about ten milliseconds; this waits out many of them.
 READ_TRIES = 100

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 SUFFIX = ".json"
 # An event is kept in parts of some thousand characters; this is hundreds of them.
 MOST_ENTRY_BYTES = 8 * 1024 * 1024
+# That of aether.store.files, whose imports are too many for this path: doctor removes what ends so.
+TEMP_SUFFIX = ".aether-tmp"
 # A hook's deadline is seconds: a temp file of this age belongs to a process that was killed.
 STALE_TEMP_NS = 3_600 * 10**9
 INDEX_NAME = "git-index.json"
@@ -234,7 +236,7 @@ def remove(home: str, names: list[str]) -> None:
     except OSError:
         return
     for name in files:
-        if name.endswith(regular.TEMP_SUFFIX) and name < stale:
+        if name.endswith(TEMP_SUFFIX) and name < stale:
             _unlink(os.path.join(directory, name))
 
 
@@ -243,7 +245,7 @@ def _directory(home: str) -> str:
 
 
 def _write(directory: str, name: str, data: bytes) -> None:
-    temp, path = os.path.join(directory, f".{name}{regular.TEMP_SUFFIX}"), os.path.join(directory, name)
+    temp, path = os.path.join(directory, f".{name}{TEMP_SUFFIX}"), os.path.join(directory, name)
     try:
         handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
         try:

@@ -14,9 +14,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 
-from aether.lazy import lazy
 from aether.redact.redact import INJECTED, without_blocks
 from aether.text.elements import Piece, pieces_of
+from aether.text.regex import lazy
 
 # Elements that hosts write into a conversation; of a message of a person `messages.speakers` knows more than names.
 _MACHINERY = frozenset(

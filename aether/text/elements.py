@@ -7,8 +7,9 @@ HTML within a line. An element ends at the last tag that can close it, so that n
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
-from aether.lazy import NamedTuple, lazy
+from aether.text.regex import lazy
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds
 if TYPE_CHECKING:

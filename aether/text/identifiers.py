@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
-from aether.lazy import NamedTuple, lazy
+from aether.text.regex import lazy
 
 
 class Identifiers(NamedTuple):

@@ -11,8 +11,8 @@ import posixpath
 from itertools import dropwhile, pairwise
 from typing import NamedTuple
 
-from aether.lazy import lazy
 from aether.project import IGNORES_CASE
+from aether.text.regex import lazy
 
 # Deeper nesting is not read.
 MOST_DEPTH = 12

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from rapidfuzz import fuzz, process
 
-from aether.lazy import lazy
+from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, UNSPACED, stem, words
 
 # Tuned on the even half of tests/text/similarity_pairs.json, reported on the odd half.

@@ -17,8 +17,8 @@ from functools import lru_cache
 from itertools import chain
 from typing import NamedTuple
 
-from aether.lazy import lazy
 from aether.text.identifiers import identifiers
+from aether.text.regex import lazy
 from aether.text.selection import contents
 from aether.text.similarity import contradicts
 from aether.text.words import STOPWORDS, find_quote, normalized, runs, sentences, stems, words

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from aether.lazy import UNPRINTABLE, lazy
+from aether.text.regex import UNPRINTABLE, lazy
 
 # The host puts the output of a hook into tags of its own.
 _MARKS = ("aethermemory", "systemreminder")

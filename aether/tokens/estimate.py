@@ -18,8 +18,8 @@ from collections import deque
 from functools import lru_cache
 from itertools import groupby, pairwise
 
-from aether.lazy import lazy
 from aether.project import shipped
+from aether.text.regex import lazy
 
 # Prices are thousandths of a token: whole numbers add up to the same sum in any order.
 TOKEN = 1000

@@ -25,12 +25,12 @@ from urllib.parse import quote, urlencode
 
 from aether import clock, paths
 from aether.errors import AetherError, InvalidInput
-from aether.lazy import UNPRINTABLE
 from aether.memory.items import items_of
 from aether.memory.sessions import sessions_of
 from aether.store import conversations
 from aether.store.authors import acting
 from aether.store.snapshot import Snapshot, file_ids
+from aether.text.regex import UNPRINTABLE
 from aether.text.words import pluralize
 from aether.types import JsonObject
 from aether.view import markup

@@ -8,8 +8,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.lazy import UNPRINTABLE
 from aether.text import words
+from aether.text.regex import UNPRINTABLE
 from aether.text.similarity import (
     CONTRADICTS_AT,
     SAME_AT,

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple, get_args
 
-from aether.lazy import lazy
 from aether.messages.shell import is_notable, outcome_of, short_command
 from aether.messages.tool_calls import answers_in, file_changes, is_refusal, shell_command, words_of_refusal
 from aether.text.cleaning import clean, without_injected
+from aether.text.regex import lazy
 from aether.text.selection import Unit, choose, units_of
 from aether.text.words import normalized
 from aether.types import Counter, JsonObject

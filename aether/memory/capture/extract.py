@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
 from aether import regular
-from aether.lazy import lazy
 from aether.memory.capture.notes import (
     CUT,
     INTERRUPTED,
@@ -45,6 +44,7 @@ from aether.memory.items import STATES
 from aether.messages.model import as_object, as_text
 from aether.redact.redact import redact, redacted, without_blocks
 from aether.text.cleaning import clean, without_thoughts
+from aether.text.regex import lazy
 from aether.types import Fact
 
 if TYPE_CHECKING:

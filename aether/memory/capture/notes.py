@@ -10,14 +10,14 @@ from __future__ import annotations
 import json
 import re
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from aether import clock, regular
 from aether.errors import InvalidInput
-from aether.lazy import NamedTuple, lazy
 from aether.memory.facts import fact_text
 from aether.redact.redact import redact, redacted
 from aether.text.cleaning import clean, without_echoes
+from aether.text.regex import lazy
 from aether.types import RELEVANCE_OF_TYPE
 
 if TYPE_CHECKING:

@@ -14,12 +14,12 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict
 
-from aether.lazy import lazy
 from aether.memory.capture.notes import Note, fact_note, shorten
 from aether.messages import shell, tool_calls
 from aether.messages.model import as_object, as_text
 from aether.redact.redact import redact, redacted, without_blocks
 from aether.text.cleaning import clean, without_escapes
+from aether.text.regex import lazy
 from aether.types import Fact, Step
 
 if TYPE_CHECKING:

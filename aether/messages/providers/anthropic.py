@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aether.errors import shown
-from aether.lazy import lazy
 from aether.messages.content import (
     MEDIA,
     PDF,
@@ -44,6 +43,7 @@ from aether.messages.faults import (
 )
 from aether.messages.model import Block, Message, Role, as_arguments, as_object, as_text, is_failure_text
 from aether.messages.turns import Answer, Traits, Turn
+from aether.text.regex import lazy
 from aether.types import JsonObject
 
 CALLS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aether.errors import shown
-from aether.lazy import lazy
 from aether.messages.content import (
     Media,
     Place,
@@ -27,6 +26,7 @@ from aether.messages.content import (
 from aether.messages.faults import Cell, Entry, Faults, filled, paired, results_first, without_unanswered
 from aether.messages.model import Block, Message, Role, as_object, as_text, is_failure_text
 from aether.messages.turns import Traits, Turn
+from aether.text.regex import lazy
 from aether.types import JsonObject
 
 # "Must start with a letter or an underscore … with a maximum length of 64."

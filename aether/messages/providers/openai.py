@@ -13,7 +13,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from aether.errors import shown
-from aether.lazy import lazy
 from aether.messages.content import (
     MEDIA,
     PDF,
@@ -45,6 +44,7 @@ from aether.messages.faults import (
 )
 from aether.messages.model import Block, Message, Role, as_object, as_text
 from aether.messages.turns import Traits, Turn
+from aether.text.regex import lazy
 from aether.types import JsonObject
 
 # Reasoning as DeepSeek and others, OpenRouter, and LiteLLM hand it back.

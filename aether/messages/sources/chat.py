@@ -17,12 +17,12 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from aether.errors import shown
-from aether.lazy import lazy
 from aether.messages.branches import Node, Role, taken_back, withdrawn
 from aether.messages.model import as_arguments, as_object, as_text, content_text, is_failure_text
 from aether.messages.records import BadLine, OnBad, Part, Record, asked, ignore_bad_line, parts, with_part
 from aether.messages.replies import reply
 from aether.messages.speakers import TYPED, is_person
+from aether.text.regex import lazy
 from aether.types import RELEVANCE_OF_TYPE, JsonObject
 
 WRAPPERS = ("messages", "traj", "history", "trajectory", "conversation", "conversations")

@@ -15,16 +15,16 @@ import json
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether import regular
-from aether.lazy import NamedTuple, lazy
 from aether.messages.branches import Node, Role, withdrawn
 from aether.messages.model import as_object, as_text, content_text
 from aether.messages.records import Part, RawConversation, Record, asked, parts, put_bounded, with_part
 from aether.messages.replies import answers, reply
 from aether.messages.speakers import is_agent, is_person, own_words
 from aether.messages.tool_calls import ASKING_TOOL
+from aether.text.regex import lazy
 from aether.types import JsonObject
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds

@@ -12,12 +12,12 @@ from hashlib import sha256
 from typing import Any
 
 from aether.clock import stamp
-from aether.lazy import lazy
 from aether.messages.model import as_text, content_text, is_failure_text
 from aether.messages.records import Part, Record, asked, parts
 from aether.messages.replies import answers, reply
 from aether.messages.speakers import TYPED, own_words
 from aether.text.elements import pieces_of
+from aether.text.regex import lazy
 from aether.types import JsonObject
 
 # Calls that only say something to the person, with the argument that says it.

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 
 from aether import clock
 from aether.errors import InvalidInput
-from aether.lazy import lazy
 from aether.messages.branches import taken_back
 from aether.messages.model import as_arguments, as_object, as_text, content_text, is_failure_text
 from aether.messages.records import RawConversation, Record, asked, parts, put_bounded, with_part
 from aether.messages.replies import answers, reply
 from aether.messages.shell import printed
+from aether.text.regex import lazy
 from aether.types import JsonObject
 
 # Commands left running in the background; a session rarely has more than a handful.

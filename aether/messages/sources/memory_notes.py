@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
-from aether.lazy import lazy
 from aether.messages.records import Record, decode_line
 from aether.messages.sources.chat import paragraph_records
 from aether.messages.sources.reader import time_of
+from aether.text.regex import lazy
 
 _FIELD = lazy(r"(\w[\w -]*):\s*(.*?)\s*")
 _EDGE = "---"

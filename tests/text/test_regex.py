@@ -1,24 +1,19 @@
-"""Regular expressions and named tuples are compiled once, and not before their first use."""
+"""Regular expressions are compiled once, and not before their first use."""
 
 from __future__ import annotations
 
-import copy
-import pickle
 import pkgutil
 import re
 import subprocess
 import sys
-import typing
 import unicodedata
 from importlib import import_module
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import aether.redact
 import aether.text
-from aether.lazy import UNPRINTABLE, NamedTuple, lazy
+from aether.text.regex import UNPRINTABLE, lazy
 from tests import homes
 
 
@@ -98,75 +93,3 @@ def test_controls_marks_of_direction_and_lone_surrogates_are_unprintable_and_not
     }
 
     assert {sign for sign in map(chr, range(0x10000)) if UNPRINTABLE.fullmatch(sign)} == expected
-
-
-class Ours(NamedTuple):
-    """Three fields."""
-
-    first: int
-    second: str = "b"
-    third: tuple[str, ...] = ()
-
-    @property
-    def both(self):
-        return f"{self.first}{self.second}"
-
-
-class Theirs(typing.NamedTuple):
-    """Three fields."""
-
-    first: int
-    second: str = "b"
-    third: tuple[str, ...] = ()
-
-    @property
-    def both(self):
-        return f"{self.first}{self.second}"
-
-
-class Below(Ours):
-    """No fields of its own."""
-
-
-VALUES = st.lists(st.integers() | st.text(max_size=3), max_size=4)
-NAMED = st.dictionaries(st.sampled_from(["first", "second", "third", "fourth"]), st.integers(), max_size=3)
-
-
-def outcome(make, kind):
-    """Return what a call of a named tuple gives, in words that do not name its class."""
-    try:
-        made = make(kind)
-    except (TypeError, ValueError):  # which of them depends on the version of Python
-        return "refused"
-    names = [*made._asdict().items(), made.both, made._fields, made._field_defaults, made.__match_args__]
-    return tuple(made), repr(made).replace(kind.__name__, ""), names, type(made) is kind
-
-
-@given(VALUES, NAMED, NAMED)
-def test_a_named_tuple_is_that_of_typing(values, named, changes):
-    for make in (
-        lambda kind: kind(*values, **named),
-        lambda kind: kind(1)._replace(**changes),
-    ):
-        assert outcome(make, Ours) == outcome(make, Theirs)
-        assert outcome(make, Below) == outcome(make, Theirs)
-
-
-def test_a_named_tuple_is_a_plain_value():
-    one = Ours(1, third=("x",))
-
-    assert pickle.loads(pickle.dumps(one)) == copy.deepcopy(one) == (1, "b", ("x",))
-    assert (one.first, one.second, one.third, Ours.__doc__) == (1, "b", ("x",), "Three fields.")
-    with pytest.raises(AttributeError):
-        one.first = 2
-    with pytest.raises(AttributeError):
-        one.other = 2
-
-
-def test_the_constructor_of_a_named_tuple_is_compiled_when_the_first_is_made():
-    class Late(NamedTuple):
-        one: int
-
-    assert "__new__" not in vars(Late)
-    assert Late(3).one == 3
-    assert "__new__" in vars(Late)
