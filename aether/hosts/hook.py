@@ -18,19 +18,18 @@ import sys
 import time
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aether import regular
 from aether.errors import AetherError, StorageFailed
 from aether.hosts import DEFAULT_HOST, HOSTS
-from aether.lazy import NamedTuple
 from aether.project import home_of, homes_above, may_create_home, user_file
 from aether.redact.redact import is_private, redact, redacted, without_blocks
 from aether.store import spool
 
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NoReturn
+    from typing import NoReturn
 
     from aether.store.keys import Config
     from aether.types import JsonObject

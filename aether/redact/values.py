@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from aether.lazy import lazy
 from aether.redact.table import PLACEHOLDER, pattern, words
+from aether.text.regex import lazy
 
 _RUN = lazy(r"[A-Za-z0-9]+")
 _MASKS = ("AAAAAAAA", "xxxxxxxx", "XXXXXXXX", "00000000", "********", "........")

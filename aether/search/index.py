@@ -22,13 +22,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import lru_cache
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from aether import clock
-from aether.lazy import NamedTuple, lazy
 from aether.memory.layers import EVERYTHING, FILTERED, Filter, conversation_names, instant_text, plain_text
 from aether.store import search_index
 from aether.store.search_index import ITEMS
+from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, run_terms, runs, term, words
 from aether.types import JsonObject
 

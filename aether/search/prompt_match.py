@@ -25,13 +25,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from heapq import nsmallest
 from itertools import chain, islice
-from typing import Any
+from typing import Any, NamedTuple
 
-from aether.lazy import NamedTuple, lazy
 from aether.memory.items import HISTORY
 from aether.memory.layers import Record, excerpt
 from aether.text import words
 from aether.text.cleaning import clean
+from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, asks_for_commit, has_terms_beside, is_question, query_terms, terms
 
 # More matches are a page to read, not a hint.

@@ -20,7 +20,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 
 from aether.errors import InvalidInput, require_one_of, shown
-from aether.lazy import lazy
 from aether.memory.items import HISTORY, STATES
 from aether.memory.layers import EVERYTHING, Filter, entry_filter, plain_text
 from aether.memory.statements import end_of
@@ -51,6 +50,7 @@ from aether.search.texts import (
     texts_of_types,
 )
 from aether.search.weak import SMALL_HOME, guesses
+from aether.text.regex import lazy
 from aether.text.words import (
     UNSPACED,
     QueryTerms,

@@ -22,11 +22,11 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from aether import clock
-from aether.lazy import lazy
 from aether.memory.items import HISTORY, PERSON
 from aether.search.index import Row
 from aether.search.index import term_counts as text_counts
 from aether.search.texts import SearchEntry, texts_of_types
+from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, words
 
 USER_INPUT = "user_input"

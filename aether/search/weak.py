@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from aether.lazy import lazy
 from aether.search.index import Row
 from aether.search.texts import SearchEntry
+from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, STOPWORDS
 from aether.types import RELEVANCE_OF_TYPE
 

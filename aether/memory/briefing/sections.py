@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain, islice
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from aether.lazy import NamedTuple
 from aether.memory import signals, teamwork
 from aether.memory.briefing.kept import keeps_items, newest_sessions, timestamp
 from aether.memory.facts import stated_fact

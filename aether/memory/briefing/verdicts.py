@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from aether.lazy import NamedTuple
 from aether.text.identifiers import identifiers
 
 if TYPE_CHECKING:
