@@ -153,13 +153,15 @@ def _add(
     mode = config.or_default(place).memory_agents
     if mode == gate.OFF and any(map(gate.is_of_agent, entries)):
         raise gate.refusal("agents state nothing here")
-    ends, handed_over = end_states or {}, handed.read_checksums(place)
+    ends = end_states or {}
 
     def waits(entry: JsonObject, memory: Mapping[str, Any]) -> bool:
-        if not ends and handed.was_handed(handed_over, entry["content"]):
-            return False
-        ends_rule = gate.is_of_agent(entry) and gate.ends_rule_of_person(memory, ends)
-        return ends_rule or gate.waits(entry, mode, memory)
+        if gate.is_of_agent(entry) and gate.ends_rule_of_person(memory, ends):
+            return True
+        # The words that a person handed over are read only for what would wait: most entries do not.
+        return gate.waits(entry, mode, memory) and (
+            bool(ends) or not handed.was_handed(place, entry["content"])
+        )
 
     return store_entries(entries, author, home=home, ends=ends, waits=waits).in_order
 

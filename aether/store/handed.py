@@ -21,7 +21,7 @@ def note(home: str, prompt: str) -> None:
         return
     try:
         path = os.path.join(home, FILE)
-        known = [*read_checksums(home), _checksum(words)][-MOST:]
+        known = [*_read(home), _checksum(words)][-MOST:]
         temporary = f"{path}.{os.getpid()}.tmp"
         regular.create(temporary, json.dumps(known).encode())
         os.replace(temporary, path)
@@ -29,13 +29,12 @@ def note(home: str, prompt: str) -> None:
         return
 
 
-def was_handed(checksums: list[str], text: str) -> bool:
-    """Return whether a person handed over exactly these words lately; `checksums` are those of the home."""
-    return bool(checksums) and _checksum(text) in checksums
+def was_handed(home: str | os.PathLike[str], text: str) -> bool:
+    """Return whether a person handed over exactly these words lately."""
+    return _checksum(text) in _read(home)
 
 
-def read_checksums(home: str | os.PathLike[str]) -> list[str]:
-    """Return the checksums of the words that a person handed over lately."""
+def _read(home: str | os.PathLike[str]) -> list[str]:
     try:
         known = json.loads(regular.read(os.path.join(home, FILE), regular.CONFIG_BYTES))
     except (OSError, AetherError, ValueError, RecursionError):
