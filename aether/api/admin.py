@@ -380,6 +380,8 @@ class LogLine(NamedTuple):
     """Documents and append-only files that it changed."""
     member: str = ""
     """In a shared home, the role of the server that sent it."""
+    undone_by: int = 0
+    """Of a result of `undo`: the revision that undid it. To undo that one restores the change."""
 
 
 @public
@@ -459,13 +461,13 @@ def _undo(place: Path, parts: list[int]) -> LogLine:
         return join_changes(undone, derived, result=undone.result)
 
     with memory_tool.directory_updated(place):
-        entry: Entry = commit(
-            place, plan, Author("undo", reason=f"of revision {parts[0]}"), now=instant
-        ).result
+        outcome = commit(place, plan, Author("undo", reason=f"of revision {parts[0]}"), now=instant)
+    entry: Entry = outcome.result
     reason = f"{entry.reason}, with its revisions from {parts[-1]} on" if len(parts) > 1 else entry.reason
     return LogLine(
-        entry.revision, entry.at, entry.by, entry.operation, reason, [*entry.patches], entry.member
-    )
+        entry.revision, entry.at, entry.by, entry.operation, reason, [*entry.patches], entry.member,
+        undone_by=outcome.revision,
+    )  # fmt: skip
 
 
 @public

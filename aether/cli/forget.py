@@ -87,12 +87,13 @@ def forget(
     question = f"{pluralize(len(preview.targets), 'entries')} will be forgotten."
     if not agreed(ask, _data(preview, is_done=False), target_lines(preview.targets), question, yes=yes):
         return 1
-    result = forget.forget(ids, match=match, similar=similar, home=place)
-    emit(
-        ask,
-        _data(result, is_done=True),
-        f"{pluralize(len(result.targets), 'entries')} forgotten. {undo_words(result.revision, 'brings them back')}",
-    )
+    from aether.cli.rule import naming_rules_that_stay
+
+    with naming_rules_that_stay(ask):
+        result = forget.forget(ids, match=match, similar=similar, home=place)
+        words = f"{pluralize(len(result.targets), 'entries')} forgotten."
+        words = f"{words} {undo_words(result.revision, 'brings them back')}"
+        emit(ask, _data(result, is_done=True), words)
     _note_left_over(ask, result)
     return 0
 

@@ -166,12 +166,14 @@ def undo_command(
     if step is not None or output is not None:
         raise click.UsageError("--step and --output need --conversation.")
 
-    undone = admin.undo(revision, home=ask.place())
-    emit(
-        ask,
-        undone._asdict(),
-        f"Undid revision {undone.revision}: {undone.operation} {undone.reason}".rstrip() + ".",
-    )
+    from aether.cli.rule import naming_rules_that_stay
+
+    with naming_rules_that_stay(ask):
+        undone = admin.undo(revision, home=ask.place())
+        words = f"Undid revision {undone.revision}: {undone.operation} {undone.reason}".rstrip() + "."
+        emit(ask, undone._asdict(), words)
+        if undone.undone_by:
+            note(ask, f"To have it again: aether undo {undone.undone_by}")
     return 0
 
 

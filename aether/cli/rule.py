@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,8 @@ from aether.cli.output import Ask, Group, Table, emit, is_typed, note, pass_ask,
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from aether.types import Action, EnforcedRule
 
 
@@ -38,6 +41,26 @@ def pattern_options(command: Any) -> Any:
         click.option("--tool", metavar="NAME", default="", help="Calls of this tool, as the agent names it; * matches any"),
     ]  # fmt: skip
     return with_options(command, options)
+
+
+@contextmanager
+def naming_rules_that_stay(ask: Ask) -> Iterator[None]:
+    """Name the rules that go on acting although the block takes their entry from memory: an agent may run a command, too."""
+    before = _rules_with_entry(ask)
+    yield
+    after = _rules_with_entry(ask) if before else {}
+    for rule_id in before.keys() - after.keys():
+        note(ask, f"A rule still stops {_what(before[rule_id])}. To end it: aether rule relax {rule_id}")
+
+
+def _rules_with_entry(ask: Ask) -> dict[str, EnforcedRule]:
+    """Return the rules that act and whose entry is in working memory, by id."""
+    from aether.api import enforcing, working
+
+    rules = enforcing.enforced_rules(home=ask.place())
+    items = working.list_working_memory_items(home=ask.place()) if rules else []
+    ids = {item["id"] for item in items}
+    return {rule["id"]: rule for rule in rules if rule["entry"] in ids}
 
 
 @rule_command.command("list")

@@ -431,6 +431,22 @@ def test_erasing_writes_no_rules_where_none_holds_the_text(home):
     assert not os.path.exists(os.path.dirname(enforced.file_of(home)))
 
 
+def test_a_rule_that_outlives_its_entry_is_named_with_its_end(home, capsys):
+    entry = add(home)
+    rule = aether.enforce_rule(entry, command="git push", home=home)
+    ending = f"A rule still stops command git push. To end it: aether rule relax {rule['id']}"
+
+    cli(["memory", "forget", entry, "--yes"], standalone_mode=False)
+    assert ending in capsys.readouterr().err
+    assert call(home, "git push"), "an agent can forget, too"
+
+    cli(["undo"], standalone_mode=False)
+    again = capsys.readouterr().err
+    assert ending not in again
+    revision = aether.log(limit=1, home=home)[0].revision
+    assert f"To have it again: aether undo {revision}" in again
+
+
 def test_the_commands_say_what_acts_and_how_to_end_it(home, capsys, monkeypatch):
     def run(*words):
         cli([*words], standalone_mode=False)
