@@ -83,7 +83,7 @@ def add_working_memory_item(
     entry = items.checked_entry(
         content, type, relevance_score, source=source, caste=caste, phase=phase, metadata=metadata
     )
-    if meant := resembling(type, RELEVANCE_OF_TYPE):
+    if meant := resembling(type, (*RELEVANCE_OF_TYPE, "rule")):
         warn(f"{shown(type)} is a new type of item. Did you mean {meant!r}?")
     added = _add([entry], home)[0]
     if not added:

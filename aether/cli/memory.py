@@ -152,11 +152,13 @@ def add_command(
             if added
             else "The person rejected this before: not stored.",
         )
-    elif meant := resembling(type_, RELEVANCE_OF_TYPE):
+    elif meant := resembling(type_, (*RELEVANCE_OF_TYPE, "rule")):
         note(
             ask,
             f"The type {plain(type_)!r} is new; to use the known type: aether memory update {added} --type {meant}",
         )
+    if added and is_typed():
+        _note_secret(ask, added, content)
     if added.evicted:
         say(f"Working memory was full: {pluralize(len(added.evicted), 'items')} moved to the archive.")
     if added.compression_needed:
@@ -169,6 +171,16 @@ def add_command(
         "handoff": added.handoff, "waits": added.waits,
     }  # fmt: skip
     emit(ask, data, str(added))
+
+
+def _note_secret(ask: Ask, added: str, content: str) -> None:
+    """Say that an entry seems to hold a secret: what a person notes is stored, and told to agents, as typed."""
+    from aether.api.home import redaction_rules
+    from aether.redact.redact import redact
+
+    if redact(content, redaction_rules(ask.place())) != content:
+        ending = f"To take it out for good: aether memory forget {added} --erase"
+        note(ask, f"It seems to hold a secret, and agents get it as you typed it. {ending}")
 
 
 def _object(text: str) -> dict[str, Any]:

@@ -54,6 +54,15 @@ def test_text_comes_from_standard_input_as_it_is(here, capsys, monkeypatch):
     assert aether.get_working_memory_item(done.out.strip())["content"] == "two\nlines\n"
 
 
+def test_a_person_hears_of_a_secret_in_a_note_and_of_a_misspelt_rule(here, capsys, monkeypatch):
+    monkeypatch.setattr("aether.cli.memory.is_typed", lambda: True)
+
+    written = shown(capsys, "add", "The token is ghp_" + "a1B2" * 9, "--type", "rules")
+    assert f"aether memory forget {written.out.strip()} --erase" in written.err
+    assert "--type rule" in written.err
+    assert shown(capsys, "add", "Use spaces.", "--type", "rule").err == ""
+
+
 def test_metadata_must_be_an_object(here, capsys):
     assert "not JSON" in shown(capsys, "add", "x", "--metadata", "{", code=2).err
     assert "not a JSON object" in shown(capsys, "add", "x", "--metadata", "[]", code=2).err
