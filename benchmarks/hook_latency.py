@@ -97,7 +97,7 @@ def checked(name: str, home: Path, said: bytes, *, full: bool) -> None:
         until = time.monotonic() + LATE_SECONDS
         while (waiting := spool.waiting(str(home))) and time.monotonic() < until:
             time.sleep(0.05)
-        time.sleep(0.5)  # it compresses a full memory, of which there is none
+        time.sleep(0.5)  # for a compression, which starts where memory is full
     assert not (home / "hook.log").exists(), (home / "hook.log").read_text()
     assert bool(waiting) == (name in ("PostToolUse", "UserPromptSubmit")), (name, waiting)
     assert not full or not name.startswith("SessionStart") or b"additionalContext" in said, name

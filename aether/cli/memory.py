@@ -174,7 +174,7 @@ def add_command(
 
 
 def _note_secret(ask: Ask, added: str, content: str) -> None:
-    """Say that an entry seems to hold a secret: what a person notes is stored, and told to agents, as typed."""
+    """Say that an entry seems to hold a secret: agents get what a person notes as it was typed."""
     from aether.api.home import redaction_rules
     from aether.redact.redact import redact
 
