@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,9 +27,12 @@ from aether.cli.output import (
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from aether.api.forget import Erased, Forgotten
     from aether.api.withdraw import SourceUndo
     from aether.memory.forget import Target
+    from aether.types import EnforcedRule
 
 # Lines shown before the question; --json and the receipt have all of them.
 SHOWN = 20
@@ -87,8 +91,6 @@ def forget(
     question = f"{pluralize(len(preview.targets), 'entries')} will be forgotten."
     if not agreed(ask, _data(preview, is_done=False), target_lines(preview.targets), question, yes=yes):
         return 1
-    from aether.cli.rule import naming_rules_that_stay
-
     with naming_rules_that_stay(ask):
         result = forget.forget(ids, match=match, similar=similar, home=place)
         words = f"{pluralize(len(result.targets), 'entries')} forgotten."
@@ -220,11 +222,43 @@ def undo_source(ask: Ask, source: str, since: str, *, dry_run: bool, yes: bool) 
     question = f"{pluralize(len(preview.targets), 'entries')} will be taken out of memory."
     if not agreed(ask, preview, _plan(preview), question, yes=yes):
         return 1
-    result = withdraw.undo_source(source, since=since, home=place)
-    number = pluralize(len(result.targets), "entries")
-    done = f"{number} of {plain(source)} taken out. {undo_words(result.revision, 'brings them back')}"
-    emit(ask, result, done)
+    with naming_rules_that_stay(ask):
+        result = withdraw.undo_source(source, since=since, home=place)
+        number = pluralize(len(result.targets), "entries")
+        done = f"{number} of {plain(source)} taken out. {undo_words(result.revision, 'brings them back')}"
+        emit(ask, result, done)
     return 0
+
+
+@contextmanager
+def naming_rules_that_stay(ask: Ask) -> Iterator[None]:
+    """Name the rules that go on acting although the block takes their entry from memory: an agent may run a command, too."""
+    before = _rules_with_entry(ask)
+    yield
+    after = _rules_with_entry(ask) if before else {}
+    for rule_id in before.keys() - after.keys():
+        from aether.cli.rule import pattern_words
+
+        stopped = pattern_words(before[rule_id])
+        note(ask, f"A rule still stops {stopped}. To end it: aether rule relax {rule_id}")
+
+
+def _rules_with_entry(ask: Ask) -> dict[str, EnforcedRule]:
+    """Return the rules that act and whose entry is in working memory, by id."""
+    from aether.errors import AetherError
+    from aether.store import enforced
+
+    rules: list[EnforcedRule] = []
+    with suppress(
+        AetherError, OSError
+    ):  # a damaged file of rules hinders no undo; "aether rule list" names it
+        rules = enforced.read(ask.place())
+    if not rules:
+        return {}
+    from aether.api.working import list_working_memory_items
+
+    ids = {item["id"] for item in list_working_memory_items(home=ask.place())}
+    return {rule["id"]: rule for rule in rules if rule["entry"] in ids}
 
 
 def _plan(preview: SourceUndo) -> list[str | Table]:

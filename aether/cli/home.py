@@ -147,10 +147,9 @@ def undo_command(
       aether undo --source "$ITEM" --dry-run
     """
     from aether.api import admin
+    from aether.cli.forget import naming_rules_that_stay, undo_source
 
     if source is not None:
-        from aether.cli.forget import undo_source
-
         if revision is not None or conversation is not None or step is not None or output is not None:
             raise click.UsageError("--source excludes REVISION, --conversation, --step and --output.")
         return undo_source(ask, source, since, dry_run=dry_run, yes=yes)
@@ -165,8 +164,6 @@ def undo_command(
         return 0
     if step is not None or output is not None:
         raise click.UsageError("--step and --output need --conversation.")
-
-    from aether.cli.rule import naming_rules_that_stay
 
     with naming_rules_that_stay(ask):
         undone = admin.undo(revision, home=ask.place())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,8 +10,6 @@ from aether.cli.output import Ask, Group, Table, emit, is_typed, note, pass_ask,
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from aether.types import Action, EnforcedRule
 
 
@@ -43,26 +40,6 @@ def pattern_options(command: Any) -> Any:
     return with_options(command, options)
 
 
-@contextmanager
-def naming_rules_that_stay(ask: Ask) -> Iterator[None]:
-    """Name the rules that go on acting although the block takes their entry from memory: an agent may run a command, too."""
-    before = _rules_with_entry(ask)
-    yield
-    after = _rules_with_entry(ask) if before else {}
-    for rule_id in before.keys() - after.keys():
-        note(ask, f"A rule still stops {_what(before[rule_id])}. To end it: aether rule relax {rule_id}")
-
-
-def _rules_with_entry(ask: Ask) -> dict[str, EnforcedRule]:
-    """Return the rules that act and whose entry is in working memory, by id."""
-    from aether.api import enforcing, working
-
-    rules = enforcing.enforced_rules(home=ask.place())
-    items = working.list_working_memory_items(home=ask.place()) if rules else []
-    ids = {item["id"] for item in items}
-    return {rule["id"]: rule for rule in rules if rule["entry"] in ids}
-
-
 @rule_command.command("list")
 @pass_ask
 def list_rules(ask: Ask) -> None:
@@ -76,7 +53,7 @@ def list_rules(ask: Ask) -> None:
 
     place = ask.place()
     acting, proposals = enforcing.enforced_rules(home=place), enforcing.rule_proposals(home=place)
-    rows = [(rule["id"], rule["action"], _what(rule), plain(rule["text"])) for rule in acting]
+    rows = [(rule["id"], rule["action"], pattern_words(rule), plain(rule["text"])) for rule in acting]
     table = Table(rows, head=("id", "action", "stops", "rule"))
     emit(ask, {"rules": acting, "proposals": proposals}, table if rows else "No rule acts.")
     for proposal in proposals:
@@ -127,7 +104,7 @@ def enforce(ask: Ask, /, id: str, action: Action, **patterns: str) -> None:
 
 
 def _emit_rule(ask: Ask, rule: EnforcedRule) -> None:
-    emit(ask, rule, f"{rule['id']}: {rule['action']} {_what(rule)}")
+    emit(ask, rule, f"{rule['id']}: {rule['action']} {pattern_words(rule)}")
     note(
         ask, "It acts in every agent that aether install gave hooks; one that had them before needs it again."
     )
@@ -181,7 +158,8 @@ def test(ask: Ask, id: str) -> None:
         note(ask, f"It would have stopped {pluralize(len(rows), 'calls')}.")
 
 
-def _what(rule: EnforcedRule) -> str:
+def pattern_words(rule: EnforcedRule) -> str:
+    """Return what a rule stops, in words."""
     patterns = {"command": rule["command"], "regex": rule["regex"], "path": rule["path"]}
     what = next((f"{name} {pattern}" for name, pattern in patterns.items() if pattern), "every call")
     return plain(f"{what} of {rule['tool']}" if rule["tool"] else what)

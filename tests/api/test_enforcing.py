@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -445,6 +446,16 @@ def test_a_rule_that_outlives_its_entry_is_named_with_its_end(home, capsys):
     assert ending not in again
     revision = aether.log(limit=1, home=home)[0].revision
     assert f"To have it again: aether undo {revision}" in again
+
+
+def test_a_damaged_file_of_rules_hinders_no_undo(home, capsys):
+    entry = add(home)
+    aether.enforce_rule(entry, command="git push", home=home)
+    Path(enforced.file_of(home)).write_text("{", encoding="utf-8")
+
+    assert cli(["undo"], standalone_mode=False) == 0
+
+    assert entry not in [item["id"] for item in aether.list_working_memory_items(home=home)]
 
 
 def test_the_commands_say_what_acts_and_how_to_end_it(home, capsys, monkeypatch):
