@@ -9,12 +9,11 @@ from __future__ import annotations
 import json
 import os
 import re
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-    from typing import Any
 
     from aether.hosts.settings import Edit
     from aether.types import JsonObject
