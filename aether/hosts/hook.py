@@ -281,13 +281,14 @@ def _note_handed(home: str, event: JsonObject) -> None:
 
 def _gate(host: Any, event: JsonObject, home: str) -> str:
     """Return the output that stops a call by a rule of the person; empty for any other call."""
+    call, directory = event.get("call"), event["directory"] or os.getcwd()
+    if not call:
+        return ""
     from aether.store import enforced
 
-    call, directory = event.get("call"), event["directory"] or os.getcwd()
-    places = [place for place in {home: 0, **dict.fromkeys(homes_above(directory))} if not _is_off(place)]
-    if not call or not (
-        owners := {rule["id"]: (place, rule) for place in places for rule in enforced.read(place)}
-    ):
+    places = [place for place in dict.fromkeys([home, *homes_above(directory)]) if not _is_off(place)]
+    owners = {rule["id"]: (place, rule) for place in places for rule in enforced.read(place)}
+    if not owners:
         return ""
     from aether.memory.enforcement import decide, reason
 
@@ -295,9 +296,8 @@ def _gate(host: Any, event: JsonObject, home: str) -> str:
     decision = decide(rules, call["tool"], call["input"], directory, cache(_git_aliases))
     if not decision:
         return ""
-    enforced.note_stop(
-        owners[decision.rule["id"]][0], decision.rule["id"], decision.action, call["tool"], event["session"]
-    )
+    place, rule = owners[decision.rule["id"]]
+    enforced.note_stop(place, rule["id"], decision.action, call["tool"], event["session"])
     output: str = host.stop(decision.action, printable(reason(decision)))
     return output
 
