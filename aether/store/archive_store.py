@@ -127,16 +127,16 @@ def _names(home: Path, pattern: str, *endings: str) -> list[str]:
 
 def ids_on_disk(home: Path, ids: Collection[str]) -> set[str]:
     """Return those conversations of `ids` after which a file is named, readable or not."""
-    ids_by_name = {directory_name(id, what="conversation"): id for id in ids}  # noqa: A001
+    ids_by_name = {directory_name(name, what="conversation"): name for name in ids}
     on_disk: set[str] = set()
     for name in names(home) if ids else ():
         stem = name.removesuffix(".zst").removesuffix(PLAIN)
         ends = (stem[place + 1 :] for place, character in enumerate(stem) if character == "_")
-        for id in filter(None, map(ids_by_name.get, ends)):  # noqa: A001
+        for conversation in filter(None, map(ids_by_name.get, ends)):
             try:
-                on_disk |= {id} & {read(home, name)["id"]}  # another id may end in the same name
+                on_disk |= {conversation} & {read(home, name)["id"]}  # another id may end in the same name
             except (AetherError, KeyError):
-                on_disk.add(id)
+                on_disk.add(conversation)
     return on_disk
 
 
