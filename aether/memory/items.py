@@ -201,8 +201,9 @@ def checked_entry(
             )
         metadata = {**(metadata or {}), "phase": phase}
     return {
-        "content": content, "type": "constraint" if type == "rule" else type, "relevance_score": _relevance(relevance_score), "source": source,
-        "caste": caste, "metadata": _checked_metadata(metadata),
+        "content": content, "type": "constraint" if type == "rule" else type,
+        "relevance_score": _relevance(relevance_score), "source": source, "caste": caste,
+        "metadata": _checked_metadata(metadata),
     }  # fmt: skip
 
 
