@@ -14,8 +14,8 @@ from aether import regular
 from aether.api.hook_sessions import HOOKS
 from aether.errors import InvalidInput
 from aether.memory import gate, items
-from aether.memory.capture.notes import stamped
 from aether.memory.items import COPY_PREFIX, REMOVED
+from aether.memory.layers import instant_text
 from aether.store import files, record_files
 from aether.store.snapshot import Snapshot
 from aether.types import Counter, JsonObject
@@ -146,8 +146,7 @@ def storable(draft: JsonObject, *, capacity: int, certain_chars: float, count: C
         InvalidInput: it cannot be stored.
     """
     metadata = dict(draft["metadata"])
-    time = metadata.get("timestamp")
-    if not isinstance(time, str) or not stamped(time):
+    if not instant_text(metadata.get("timestamp")):
         metadata.pop("timestamp", None)  # without a valid one the time of storing applies
     checked = items.checked_entry(**{**draft, "metadata": metadata})
     files.checked_json(checked, where="item", above=NESTING_ABOVE)

@@ -258,9 +258,7 @@ def instant_text(value: Any) -> str:
 def _instant(text: str) -> str:
     try:
         if _STAMP.fullmatch(text):
-            datetime.fromisoformat(
-                text
-            )  # only whether it is a time: a prompt asks this of every entry of a home
+            datetime.fromisoformat(text)  # only checked: a prompt asks this of every entry of a home
             return text
         return clock.stamp(clock.parse(text))
     except (InvalidInput, ValueError):

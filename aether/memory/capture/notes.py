@@ -12,8 +12,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypedDict
 
-from aether import clock, regular
-from aether.errors import InvalidInput
+from aether import regular
 from aether.memory.facts import fact_text
 from aether.redact.redact import redact, redacted
 from aether.text.cleaning import clean, without_echoes
@@ -117,15 +116,6 @@ def origin(record: Record, session: str) -> Origin:
         digest="" if is_unique(record.uuid) else _digest(record), caste=record.caste,
         directory=record.directory, named=bool(record.session),
     )  # fmt: skip
-
-
-@lru_cache(maxsize=4)
-def stamped(text: str) -> str:
-    """Return the time that `text` names as text that sorts; "" for any other text."""
-    try:
-        return clock.stamp(clock.parse(text))
-    except InvalidInput:
-        return ""
 
 
 @lru_cache(maxsize=1)

@@ -16,8 +16,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aether import clock
-from aether.memory.capture.notes import is_unique, stamped, title_of, words_of
+from aether.memory.capture.notes import is_unique, title_of, words_of
 from aether.memory.items import COPY_PREFIX, HISTORY, PASSAGE_PREFIX, PERSON, Place, passage_place
+from aether.memory.layers import instant_text
 from aether.types import Change
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class Collector:
         self._chars += len(text)
         if self._chars > CONVERSATION_CHARS:
             return
-        time = stamped(first.time) or None
+        time = instant_text(first.time) or None
         metadata: JsonObject = {
             "timestamp": time, "relevance_score": RELEVANCE, "access_count": 0, "last_accessed": time, "speaker": speaker, "source": "queen" if speaker == PERSON else "worker_ant", "caste": first.caste or None,
             "pointer": {"file": self.file, "line": first.line} | ({"key": pieces[-1].copy_key} if first.copied else {}),
