@@ -33,7 +33,7 @@ from aether.memory.items import recount
 from aether.store import config, files
 from aether.store.authors import Author
 from aether.store.commit import write_lock
-from aether.store.files import storage_errors, write_whole
+from aether.store.files import save, storage_errors, write_whole
 from aether.tokens import exact
 from aether.tokens import models as tokens_models
 from aether.tokens.counters import FACTOR_PLACES, counter, label
@@ -99,9 +99,7 @@ def fetch_vocabulary(name: str, *, url: str = "") -> Path:
             fix="Try again, or fetch from another address.",
             where=address,
         )
-    with storage_errors(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, content)
+    save(target, content)
     return target
 
 
