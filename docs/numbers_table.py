@@ -26,6 +26,7 @@ def _speed() -> list[tuple[str, str, str]]:
     largest = result("import_speed")["rows"][-1]
     compressed = result("architect_speed")["rows"][-1]
     searched = result("search_speed")["results"][-1]
+    batch, disk = result("batch_add")["cpu_over"], result("disk_use")["over_text"]
     full, row, rewrite = (
         median(run[name] for run in adds)
         for name in ("full_over_empty", "full_over_sqlite_row", "rewrite_over_add_full")
@@ -42,6 +43,26 @@ def _speed() -> list[tuple[str, str, str]]:
         ),
         ("… compared with one committed SQLite row (WAL, synchronous=FULL)", f"{row:.2f} ×", "durable_add"),
         ("… rewriting the whole document instead would cost", f"{rewrite:.1f} ×", "durable_add"),
+        (
+            "1,000 additions in one commit, compared with as many SQLite rows in one transaction, with an index of words and without",
+            f"{batch['sqlite_with_words']:.1f} × and {batch['sqlite']:.1f} × (goal 2)",
+            "batch_add",
+        ),
+        (
+            "durable additions of eight processes together, as a share of those of eight writers of SQLite",
+            f"{result('writers')['share_of_sqlite']:.2f} (goal 1)",
+            "writers",
+        ),
+        (
+            "undo of the newest change: 12,000 live items compared with 1,000",
+            f"{result('undo_newest')['ratio']:.2f} ×",
+            "undo_newest",
+        ),
+        (
+            "files of a home after LoCoMo's chats were imported, and then asked about, compared with their text",
+            f"{disk['imported']:.1f} × and {disk['asked']:.1f} × (goal 4; SQLite with an index of words {disk['rival']:.1f} ×)",
+            "disk_use",
+        ),
         (
             "fresh process that adds an item, compared with `python -c pass`",
             f"{library:.1f} × in Python, {command:.1f} × as a command",
